@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_body.c: reading a JSON body against a resource's table (contract 6) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_op.h"
+
+/* Return whether FIELD is stored from a body of MODE. */
+static int takes(const crm_field_t *field, crm_body_mode_t mode)
+{
+    return (field->flags & (mode == CRM_BODY_UPDATE
+                            ? CRM_F_UPDATE | CRM_F_FIXED
+                            : CRM_F_CREATE)) != 0;
+}
+
+/* Read VALUE of FIELD, whose index in VALUES is INDEX. */
+static void read_field(crm_values_t *values, crm_input_t *input,
+                       const crm_field_t *field, int index,
+                       crm_body_mode_t mode, const char *path,
+                       json_object *value)
+{
+    if (mode == CRM_BODY_UPDATE && (field->flags & CRM_F_REFUSED)) {
+        crm_input_wrong(input, path, "cannot be changed");
+        return;
+    }
+    if (!takes(field, mode) || (mode == CRM_BODY_CREATE && !value)) {
+        return;
+    }
+    values->sent[index] = 1;
+    crm_type_parse(&values->binds[index], input, field, path, value);
+}
+
+/* Return the index of the field of RESOURCE called NAME, -1 for none. */
+static int field_index(const crm_resource_t *resource, const char *name)
+{
+    for (int i = 0; resource->fields[i].name; i++) {
+        const crm_field_t *field = &resource->fields[i];
+
+        if (!(field->flags & CRM_F_HIDDEN) && !strcmp(field->name, name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Give what was not sent its initial bind, and miss what is required. */
+static void complete(crm_values_t *values, crm_input_t *input,
+                     const crm_resource_t *resource, const char *prefix)
+{
+    for (int i = 0; resource->fields[i].name; i++) {
+        const crm_field_t *field = &resource->fields[i];
+
+        if (values->sent[i] || !(field->flags & CRM_F_CREATE)) {
+            continue;
+        }
+        if (field->flags & CRM_F_REQUIRED) {
+            crm_input_wrong(input, apr_pstrcat(input->pool, prefix,
+                                               field->name, NULL),
+                            "is required");
+        }
+        values->binds[i] = field->initial ? field->initial
+                           : field->flags & CRM_F_NULLABLE ? NULL
+                           : field->type->empty;
+    }
+}
+
+void crm_body_read(crm_values_t *values, crm_input_t *input,
+                   const crm_resource_t *resource, json_object *body,
+                   crm_body_mode_t mode, const char *prefix)
+{
+    size_t count = (size_t)crm_resource_fields(resource);
+
+    values->binds = apr_pcalloc(input->pool, count * sizeof(char *));
+    values->sent = apr_pcalloc(input->pool, count);
+    json_object_object_foreach(body, name, value) {
+        const char *path = *prefix ? apr_pstrcat(input->pool, prefix, name,
+                                                 NULL) : name;
+        int index = field_index(resource, name);
+
+        if (index >= 0) {
+            read_field(values, input, &resource->fields[index], index, mode,
+                       path, value);
+        }
+        else if (!input->lenient) {
+            crm_input_wrong(input, path, "is not a known field");
+        }
+    }
+    if (mode == CRM_BODY_CREATE) {
+        complete(values, input, resource, prefix);
+    }
+    if (resource->check) {
+        resource->check(input, resource, values->binds, values->sent);
+    }
+}
+
+void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
+                     const crm_resource_t *resource, const char *prefix,
+                     apr_pool_t *pool)
+{
+    for (int i = 0; resource->fields[i].name; i++) {
+        const crm_field_t *field = &resource->fields[i];
+
+        if (field->ref && values->sent[i] && values->binds[i]
+            && !(field->flags & CRM_F_FIXED)) {
+            crm_check_ref(checks, field->ref, values->binds[i],
+                          apr_pstrcat(pool, prefix, field->name, NULL), pool);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_buf.c: a growing buffer that JSON is written into */
+#include "crm_buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+
+static apr_status_t free_block(void *data)
+{
+    free(data);
+    return APR_SUCCESS;
+}
+
+void crm_buf_init(crm_buf_t *buf, apr_size_t size_hint, apr_pool_t *pool)
+{
+    buf->pool = pool;
+    buf->len = 0;
+    buf->size = 0;
+    buf->data = NULL;
+    crm_buf_grow(buf, size_hint ? size_hint : 64);
+}
+
+void crm_buf_grow(crm_buf_t *buf, apr_size_t n)
+{
+    apr_size_t size = buf->size * 2;
+    char *data;
+
+    if (n > APR_SIZE_MAX / 2 - buf->len) {
+        abort();
+    }
+    if (size < buf->len + n) {
+        size = buf->len + n;
+    }
+    if (buf->data) {
+        apr_pool_cleanup_kill(buf->pool, buf->data, free_block);
+    }
+    data = realloc(buf->data, size);
+    if (!data) {
+        abort();
+    }
+    buf->data = data;
+    buf->size = size;
+    apr_pool_cleanup_register(buf->pool, data, free_block,
+                              apr_pool_cleanup_null);
+}
+
+void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
+{
+    va_list args, again;
+    int len;
+
+    va_start(args, format);
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (len > 0) {
+        vsnprintf(crm_buf_reserve(buf, (apr_size_t)len + 1),
+                  (apr_size_t)len + 1, format, again);
+        buf->len += (apr_size_t)len;
+    }
+    va_end(again);
+}
+
+/* 0: the byte stands for itself; 'u': \u00xx; else the letter after '\'. */
+static const char escapes[256] = {
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u',
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',
+    'u', 'u', ['"'] = '"', ['\\'] = '\\',
+};
+
+static void add_escape(crm_buf_t *buf, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char *out = crm_buf_reserve(buf, 6);
+
+    *out++ = '\\';
+    *out++ = escapes[c];
+    buf->len += 2;
+    if (escapes[c] == 'u') {
+        *out++ = '0';
+        *out++ = '0';
+        *out++ = hex[c >> 4];
+        *out++ = hex[c & 15];
+        buf->len += 4;
+    }
+}
+
+void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    const unsigned char *end = c + len;
+
+    crm_buf_reserve(buf, len + 2);
+    crm_buf_putc(buf, '"');
+    while (c < end) {
+        const unsigned char *run = c;
+
+        while (c < end && !escapes[*c]) {
+            c++;
+        }
+        crm_buf_add(buf, (const char *)run, (apr_size_t)(c - run));
+        if (c < end) {
+            add_escape(buf, *c++);
+        }
+    }
+    crm_buf_putc(buf, '"');
+}

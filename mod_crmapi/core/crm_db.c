@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_db.c: statements: prepared once, sent in one round trip, sent again */
+#include "crm_db_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* How often a run that the server has rolled back for the sake of another
+ * transaction (40P01, 40001) is sent again. */
+#define MAX_CONFLICTS 3
+
+/* What is sent for a statement, and so what comes back. */
+#define STEP_DEALLOCATE 1
+#define STEP_PREPARE 2
+#define STEP_EXECUTE 4
+
+/* One attempt at a run of statements: what was sent, and how it went. */
+typedef struct attempt_t {
+    crm_conn_t *conn;
+    const crm_stmt_t *stmts;
+    int count;
+    PGresult **results;         /* COUNT, those that came; the others NULL */
+    int *steps;                 /* COUNT sums of STEP_*; 0: not sent */
+    crm_prepared_t **prepared;  /* COUNT; NULL: sent without a name */
+    PGresult *failure;          /* the first error the server reported */
+    int failed;                 /* statement it belongs to */
+    int answered;               /* a statement succeeded before it */
+    int committed;              /* a COMMIT succeeded before it */
+    int down;                   /* the connection failed */
+} attempt_t;
+
+/* --- prepared statements -------------------------------------------------- */
+
+/* Room for a statement's name. */
+typedef char name_t[32];
+
+static const char *prepared_name(name_t name, const crm_conn_t *conn,
+                                 const crm_prepared_t *prepared)
+{
+    apr_snprintf(name, sizeof(name_t), "crm_%x_%u", conn->epoch,
+                 prepared->number);
+    return name;
+}
+
+/* Return a place for a statement: an empty one, or that of the least recently
+ * used, which the server may still have and which is OUTDATED then. Those used
+ * since AFTER are in use. NULL: all are. */
+static crm_prepared_t *find_place(crm_conn_t *conn, apr_uint64_t after)
+{
+    crm_prepared_t *oldest = NULL;
+
+    for (int i = 0; i < CRM_DB_PREPARED_MAX; i++) {
+        crm_prepared_t *prepared = &conn->prepared[i];
+
+        if (!prepared->sql) {
+            return prepared;
+        }
+        if (prepared->used <= after
+            && (!oldest || prepared->used < oldest->used)) {
+            oldest = prepared;
+        }
+    }
+    if (oldest) {
+        apr_hash_set(conn->by_sql, oldest->sql, APR_HASH_KEY_STRING, NULL);
+        free(oldest->sql);
+        oldest->sql = NULL;
+        oldest->outdated = 1;
+    }
+    return oldest;
+}
+
+/* Return what CONN knows of SQL, which may have to be prepared yet. Statements
+ * used since AFTER are not given up for it; NULL: there is no place. */
+static crm_prepared_t *find_prepared(crm_conn_t *conn, const char *sql,
+                                     apr_uint64_t after)
+{
+    crm_prepared_t *prepared = apr_hash_get(conn->by_sql, sql,
+                                            APR_HASH_KEY_STRING);
+
+    if (!prepared) {
+        prepared = find_place(conn, after);
+        if (!prepared || !(prepared->sql = strdup(sql))) {
+            return NULL;
+        }
+        apr_hash_set(conn->by_sql, prepared->sql, APR_HASH_KEY_STRING,
+                     prepared);
+    }
+    prepared->used = ++conn->clock;
+    return prepared;
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+/* Send STMT number I of ATTEMPT by its name, which it is given first if the
+ * server does not know it. Return 0 if that fails. */
+static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
+{
+    const crm_stmt_t *stmt = &attempt->stmts[i];
+    crm_conn_t *conn = attempt->conn;
+    name_t name;
+
+    attempt->prepared[i] = prepared;
+    if (prepared->prepared && prepared->outdated) {
+        char text[sizeof(name_t) + 16];
+
+        apr_snprintf(text, sizeof(text), "DEALLOCATE %s",
+                     prepared_name(name, conn, prepared));
+        if (!PQsendQueryParams(conn->pg, text, 0, NULL, NULL, NULL, NULL, 0)) {
+            return 0;
+        }
+        attempt->steps[i] |= STEP_DEALLOCATE;
+        prepared->old_number = prepared->number;
+    }
+    if (!prepared->prepared || prepared->outdated) {
+        prepared->prepared = 1;     /* unless the answer says otherwise */
+        prepared->outdated = 0;
+        prepared->number = ++conn->last_number;
+        if (!PQsendPrepare(conn->pg, prepared_name(name, conn, prepared),
+                           stmt->sql, 0, NULL)) {
+            return 0;
+        }
+        attempt->steps[i] |= STEP_PREPARE;
+    }
+    attempt->steps[i] |= STEP_EXECUTE;
+    return PQsendQueryPrepared(conn->pg, prepared_name(name, conn, prepared),
+                               stmt->count, stmt->values, NULL, NULL, 0);
+}
+
+/* Send all statements of ATTEMPT, and the sync that ends them. */
+static int send_all(attempt_t *attempt)
+{
+    crm_conn_t *conn = attempt->conn;
+    apr_uint64_t before = conn->clock;
+
+    if (!PQenterPipelineMode(conn->pg)) {
+        return 0;
+    }
+    for (int i = 0; i < attempt->count; i++) {
+        const crm_stmt_t *stmt = &attempt->stmts[i];
+        crm_prepared_t *prepared = conn->named
+                                   ? find_prepared(conn, stmt->sql, before)
+                                   : NULL;
+
+        if (prepared) {
+            if (!send_prepared(attempt, i, prepared)) {
+                return 0;
+            }
+            continue;
+        }
+        attempt->steps[i] = STEP_EXECUTE;
+        if (!PQsendQueryParams(conn->pg, stmt->sql, stmt->count, NULL,
+                               stmt->values, NULL, NULL, 0)) {
+            return 0;
+        }
+    }
+    return PQpipelineSync(conn->pg);
+}
+
+/* --- receiving ------------------------------------------------------------ */
+
+/* Return whether RESULT says that COMMIT was asked for and a failed
+ * transaction rolled back: a success by name only. */
+static int rolled_back(PGresult *result, const char *sql)
+{
+    return !strcmp(PQcmdStatus(result), "ROLLBACK")
+           && !strncmp(sql, "COMMIT", 6);
+}
+
+/* Return whether RESULT is a success. */
+static int succeeded(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
+           || status == PGRES_EMPTY_QUERY;
+}
+
+/* Note what PREPARED is after STEP has succeeded (OK) or not. */
+static void note_step(crm_prepared_t *prepared, int step, int ok)
+{
+    if (step == STEP_DEALLOCATE && ok) {
+        prepared->old_number = 0;
+    }
+    if (step == STEP_PREPARE && !ok) {
+        prepared->prepared = prepared->old_number != 0;
+        prepared->outdated = prepared->prepared;
+        prepared->number = prepared->old_number;
+    }
+}
+
+/* Take RESULT as the answer to STEP of statement I. */
+static void take(attempt_t *attempt, int i, int step, PGresult *result)
+{
+    int ok = succeeded(result);
+
+    if (attempt->prepared[i]) {
+        note_step(attempt->prepared[i], step, ok);
+    }
+    if (ok && step == STEP_EXECUTE) {
+        attempt->answered = 1;
+        attempt->committed |= !strcmp(PQcmdStatus(result), "COMMIT");
+        attempt->results[i] = result;
+    }
+    else if (!ok && !attempt->failure
+             && PQresultStatus(result) != PGRES_PIPELINE_ABORTED) {
+        attempt->failure = result;
+        attempt->failed = i;
+    }
+    else {
+        PQclear(result);
+    }
+}
+
+/* Receive what answers STEP of statement I. Return 0 if the connection has
+ * failed. */
+static int receive_step(attempt_t *attempt, int i, int step)
+{
+    PGconn *pg = attempt->conn->pg;
+    PGresult *result;
+    int taken = 0;
+
+    while ((result = PQgetResult(pg))) {
+        if (taken) {
+            PQclear(result);
+        }
+        else {
+            take(attempt, i, step, result);
+            taken = 1;
+        }
+        if (PQstatus(pg) != CONNECTION_OK) {
+            return 0;
+        }
+    }
+    return taken;
+}
+
+/* Receive the answers to all that was sent. Return 0 if the connection has
+ * failed. */
+static int receive_all(attempt_t *attempt)
+{
+    PGconn *pg = attempt->conn->pg;
+    ExecStatusType status;
+    PGresult *result;
+
+    for (int i = 0; i < attempt->count; i++) {
+        for (int step = STEP_DEALLOCATE; step <= STEP_EXECUTE; step *= 2) {
+            if ((attempt->steps[i] & step)
+                && !receive_step(attempt, i, step)) {
+                return 0;
+            }
+        }
+    }
+    result = PQgetResult(pg);
+    status = PQresultStatus(result);
+    PQclear(result);
+    return status == PGRES_PIPELINE_SYNC && PQexitPipelineMode(pg);
+}
+
+/* --- a run ---------------------------------------------------------------- */
+
+/* Send and receive once. */
+static void attempt_run(attempt_t *attempt)
+{
+    crm_conn_t *conn = attempt->conn;
+
+    attempt->failure = NULL;
+    attempt->failed = 0;
+    attempt->answered = 0;
+    attempt->committed = 0;
+    for (int i = 0; i < attempt->count; i++) {
+        attempt->results[i] = NULL;
+        attempt->prepared[i] = NULL;
+        attempt->steps[i] = 0;
+    }
+    attempt->down = !send_all(attempt) || !receive_all(attempt);
+    if (attempt->down) {
+        conn->broken = 1;
+    }
+}
+
+/* Free what ATTEMPT has received. */
+static void attempt_clear(attempt_t *attempt)
+{
+    for (int i = 0; i < attempt->count; i++) {
+        PQclear(attempt->results[i]);
+        attempt->results[i] = NULL;
+    }
+    PQclear(attempt->failure);
+    attempt->failure = NULL;
+}
+
+static const char *failure_state(const attempt_t *attempt)
+{
+    const char *state = attempt->failure
+                        ? PQresultErrorField(attempt->failure,
+                                             PG_DIAG_SQLSTATE) : NULL;
+
+    return state ? state : "";
+}
+
+/* Note what the failure STATE of ATTEMPT says about what was believed of the
+ * session, and return whether the statements would be right when sent anew. */
+static int forget_wrong(attempt_t *attempt, const char *state)
+{
+    crm_prepared_t *prepared = attempt->prepared[attempt->failed];
+    int known = prepared && !(attempt->steps[attempt->failed] & STEP_PREPARE);
+
+    if (!strcmp(state, "26000")) {
+        /* A pooler has given us another session, or a DEALLOCATE failed. */
+        crm_conn_forget(attempt->conn);
+        return 1;
+    }
+    if (!strcmp(state, "0A000") && known) {
+        /* "cached plan must not change result type": a table has changed. */
+        prepared->outdated = 1;
+        return 1;
+    }
+    return 0;
+}
+
+/* Return whether ATTEMPT, which failed and had no transaction open before, may
+ * be sent again; *CONFLICTS counts those with other transactions and *RESENDS
+ * all others.
+ *
+ * After a lost connection nobody knows what became of a statement, so it is
+ * not sent again, whatever it is, but for one case: the server said that it
+ * ends the session (class 57P, FATAL) and had answered nothing before. A
+ * server answers a statement before the transaction it belongs to ends, so
+ * none of ours has been committed: mostly it was leaving before it had read
+ * them. A connection that was found dead before use is not a matter of this
+ * function: nothing had been sent then. An error without the loss of the
+ * connection has rolled back everything since the last COMMIT. */
+static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
+{
+    const char *state = failure_state(attempt);
+    int wrong = forget_wrong(attempt, state);
+
+    if (attempt->committed) {
+        return 0;
+    }
+    if (attempt->down) {
+        return !attempt->answered && !strncmp(state, "57P", 3)
+               && (*resends)++ < 1;
+    }
+    if (!strcmp(state, "40P01") || !strcmp(state, "40001")) {
+        return (*conflicts)++ < MAX_CONFLICTS;
+    }
+    return wrong && (*resends)++ < 1;
+}
+
+/* Return the error of ATTEMPT, NULL if every statement succeeded. */
+static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
+{
+    if (attempt->failure || attempt->down) {
+        crm_error_t *error = crm_db_error(attempt->failure, attempt->conn->pg,
+                                          pool);
+
+        if (attempt->down) {
+            error->code = CRM_E_UNAVAILABLE;
+            error->message = crm_code_info(error->code)->message;
+            error->retry_after = 1;
+        }
+        return error;
+    }
+    for (int i = 0; i < attempt->count; i++) {
+        if (rolled_back(attempt->results[i], attempt->stmts[i].sql)) {
+            return crm_error_logf(CRM_E_INTERNAL, pool, "database: COMMIT of"
+                                  " a transaction that had failed");
+        }
+    }
+    return NULL;
+}
+
+/* A pool's cleanup of the PGresult at DATA. */
+static apr_status_t clear_cleanup(void *data)
+{
+    PQclear(data);
+    return APR_SUCCESS;
+}
+
+/* Begin a run on CONN: set *OPEN_P to whether a transaction is open, and have
+ * a usable connection if there is none. */
+static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
+{
+    if (conn->lost) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, pool,
+                              "database: the connection was lost in the"
+                              " middle of a transaction");
+    }
+    *open_p = !conn->broken
+              && (PQtransactionStatus(conn->pg) == PQTRANS_INTRANS
+                  || PQtransactionStatus(conn->pg) == PQTRANS_INERROR);
+    return *open_p ? NULL : crm_conn_ready(conn, pool);
+}
+
+/* Run ATTEMPT until it succeeds or may not be sent again. */
+static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
+{
+    crm_conn_t *conn = attempt->conn;
+    int conflicts = 0, resends = 0;
+    crm_error_t *error;
+    int open;
+
+    CRM_ERR(begin(&open, conn, pool));
+    for (;;) {
+        attempt_run(attempt);
+        error = attempt_error(attempt, pool);
+        if (!error) {
+            return NULL;
+        }
+        if (open) {
+            forget_wrong(attempt, failure_state(attempt));
+            conn->lost = attempt->down;
+            break;
+        }
+        if (!may_resend(attempt, &conflicts, &resends)) {
+            break;
+        }
+        attempt_clear(attempt);
+        crm_db_rollback(conn);
+        if (crm_conn_ready(conn, pool)) {
+            break;
+        }
+    }
+    if (error->sqlstate && !strcmp(error->sqlstate, "25006")) {
+        /* Perhaps another host of the connection string is the primary. */
+        conn->broken |= !open;
+    }
+    attempt_clear(attempt);
+    return error;
+}
+
+crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
+                          const crm_stmt_t *stmt, apr_pool_t *result_pool)
+{
+    crm_prepared_t *prepared;
+    PGresult *result = NULL;
+    attempt_t attempt;
+    int steps;
+
+    memset(&attempt, 0, sizeof(attempt));
+    attempt.conn = conn;
+    attempt.stmts = stmt;
+    attempt.count = 1;
+    attempt.results = &result;
+    attempt.steps = &steps;
+    attempt.prepared = &prepared;
+    CRM_ERR(run(&attempt, result_pool));
+    apr_pool_cleanup_register(result_pool, result, clear_cleanup,
+                              apr_pool_cleanup_null);
+    *result_p = result;
+    return NULL;
+}
+
+crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
+                             const crm_stmt_t *stmts, int count,
+                             apr_pool_t *result_pool)
+{
+    apr_size_t n = (apr_size_t)count;
+    attempt_t attempt;
+    crm_error_t *error;
+
+    memset(&attempt, 0, sizeof(attempt));
+    attempt.conn = conn;
+    attempt.stmts = stmts;
+    attempt.count = count;
+    attempt.results = results;
+    attempt.steps = apr_palloc(result_pool, n * sizeof(*attempt.steps));
+    attempt.prepared = apr_palloc(result_pool, n * sizeof(*attempt.prepared));
+    error = run(&attempt, result_pool);
+    if (error) {
+        crm_db_rollback(conn);
+        return error;
+    }
+    for (int i = 0; i < count; i++) {
+        apr_pool_cleanup_register(result_pool, results[i], clear_cleanup,
+                                  apr_pool_cleanup_null);
+    }
+    return NULL;
+}
+
+crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
+                         apr_pool_t *scratch_pool)
+{
+    crm_error_t *error = NULL;
+    PGresult *result;
+    int open;
+
+    CRM_ERR(begin(&open, conn, scratch_pool));
+    result = PQexec(conn->pg, sql);
+    if (!succeeded(result)) {
+        error = crm_db_error(result, conn->pg, scratch_pool);
+    }
+    else if (rolled_back(result, sql)) {
+        error = crm_error_logf(CRM_E_INTERNAL, scratch_pool, "database:"
+                               " COMMIT of a transaction that had failed");
+    }
+    PQclear(result);
+    if (PQstatus(conn->pg) != CONNECTION_OK) {
+        conn->broken = 1;
+        conn->lost = open;
+    }
+    return error;
+}
+
+void crm_db_rollback(crm_conn_t *conn)
+{
+    PGTransactionStatusType state = PQtransactionStatus(conn->pg);
+
+    conn->lost = 0;
+    if (conn->broken || state == PQTRANS_IDLE || state == PQTRANS_UNKNOWN) {
+        return;
+    }
+    if (state == PQTRANS_ACTIVE
+        || PQpipelineStatus(conn->pg) != PQ_PIPELINE_OFF) {
+        conn->broken = 1;
+        return;
+    }
+    PQclear(PQexec(conn->pg, "ROLLBACK"));
+    conn->broken = PQtransactionStatus(conn->pg) != PQTRANS_IDLE;
+}

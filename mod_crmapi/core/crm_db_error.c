@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_db_error.c: what a server's error means to a client and to the log */
+#include "crm_db_private.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* The table of crm_db.h: the first entry whose CLASS begins a SQLSTATE. */
+static const struct {
+    const char *class;
+    crm_code_t code;
+} sqlstates[] = {
+    {"08", CRM_E_UNAVAILABLE},      /* connection */
+    {"22", CRM_E_CONFLICT},         /* a value the database does not take */
+    {"23503", CRM_E_CONFLICT},      /* foreign key */
+    {"23505", CRM_E_CONFLICT},      /* unique key */
+    {"23514", CRM_E_CONFLICT},      /* CHECK */
+    {"25006", CRM_E_UNAVAILABLE},   /* a standby, which is read only */
+    {"26", CRM_E_UNAVAILABLE},      /* a pooler lost a prepared statement */
+    {"28", CRM_E_UNAVAILABLE},      /* may not log in */
+    {"3D", CRM_E_UNAVAILABLE},      /* no such database */
+    {"3F", CRM_E_UNAVAILABLE},      /* no such schema */
+    {"40001", CRM_E_UNAVAILABLE},   /* serialization */
+    {"40P01", CRM_E_UNAVAILABLE},   /* deadlock */
+    {"42", CRM_E_UNAVAILABLE},      /* tables or rights are not as expected */
+    {"53", CRM_E_UNAVAILABLE},      /* resources: connections, disk */
+    {"55P03", CRM_E_UNAVAILABLE},   /* a lock was not to be had */
+    {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
+};
+
+/* Return the code for STATE, NULL: the connection failed. */
+static crm_code_t code_of(const char *state)
+{
+    if (!state) {
+        return CRM_E_UNAVAILABLE;
+    }
+    for (size_t i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]); i++) {
+        const char *class = sqlstates[i].class;
+
+        if (!strncmp(state, class, strlen(class))) {
+            return sqlstates[i].code;
+        }
+    }
+    return CRM_E_INTERNAL;
+}
+
+const char *crm_db_line(const char *text, apr_pool_t *result_pool)
+{
+    char *line = apr_pstrdup(result_pool, text);
+    size_t len = strlen(line);
+
+    while (len && strchr(" \t\r\n", line[len - 1])) {
+        line[--len] = '\0';
+    }
+    for (char *p = line; *p; p++) {
+        if ((unsigned char)*p < ' ') {
+            *p = ' ';
+        }
+    }
+    return line;
+}
+
+/* Return the server's primary message in RESULT. Those of class 22 quote the
+ * value they complain of, which is somebody's data and is cut off. */
+static const char *primary_message(const PGresult *result, const char *state,
+                                   apr_pool_t *pool)
+{
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *quote;
+
+    if (!text) {
+        text = PQresultErrorMessage(result);
+    }
+    quote = state && !strncmp(state, "22", 2) ? strchr(text, '"') : NULL;
+    if (quote) {
+        text = apr_pstrmemdup(pool, text, (apr_size_t)(quote - text));
+    }
+    return crm_db_line(text, pool);
+}
+
+crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
+                          apr_pool_t *result_pool)
+{
+    const char *state = result
+                        ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    const char *message = result
+                          ? primary_message(result, state, result_pool)
+                          : crm_db_line(PQerrorMessage(pg), result_pool);
+    crm_error_t *error;
+
+    if (!*message) {
+        message = "the connection failed";
+    }
+    error = crm_error_logf(code_of(state), result_pool, "database: %s%s%s",
+                           state ? state : "", state ? " " : "", message);
+    error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
+    return error;
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_json.c: the strict check of JSON texts (RFC 8259, contract 6.1) */
+#include "crm_json.h"
+
+#include <string.h>
+
+#include "apr_hash.h"
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_text.h"
+
+/* A set of names that has had more is made anew rather than cleared, which
+ * takes time in proportion to its largest size. */
+#define NAMES_KEPT 64
+
+/* An array or object that is open. */
+typedef struct level_t {
+    int object;
+    int names;                  /* in this object */
+    apr_hash_t *seen;           /* names; kept for the next at this level */
+} level_t;
+
+/* The text under way. */
+typedef struct check_t {
+    const char *start;
+    const char *at;
+    const char *end;
+    const char *wrong;
+    int depth;
+    level_t levels[CRM_JSON_DEPTH];
+    apr_pool_t *pool;
+} check_t;
+
+static int fail(check_t *check, const char *wrong)
+{
+    if (!check->wrong) {
+        check->wrong = wrong;
+    }
+    return 0;
+}
+
+static void skip_space(check_t *check)
+{
+    while (check->at < check->end && *check->at
+           && strchr(" \t\r\n", *check->at)) {
+        check->at++;
+    }
+}
+
+/* Return the next character, 0 at the end (a NUL in the text is no token
+ * either). */
+static char peek(const check_t *check)
+{
+    return check->at < check->end ? *check->at : 0;
+}
+
+static int skip_literal(check_t *check, const char *literal)
+{
+    apr_size_t len = strlen(literal);
+
+    if ((apr_size_t)(check->end - check->at) < len
+        || memcmp(check->at, literal, len)) {
+        return fail(check, "unknown word");
+    }
+    check->at += len;
+    return 1;
+}
+
+/* Skip at least one digit. */
+static int skip_digits(check_t *check)
+{
+    if (!apr_isdigit(peek(check))) {
+        return fail(check, "malformed number");
+    }
+    while (apr_isdigit(peek(check))) {
+        check->at++;
+    }
+    return 1;
+}
+
+static int skip_number(check_t *check)
+{
+    check->at += peek(check) == '-';
+    if (peek(check) == '0') {
+        check->at++;
+    }
+    else if (!skip_digits(check)) {
+        return 0;
+    }
+    if (peek(check) == '.') {
+        check->at++;
+        if (!skip_digits(check)) {
+            return 0;
+        }
+    }
+    if (peek(check) == 'e' || peek(check) == 'E') {
+        check->at++;
+        check->at += peek(check) == '+' || peek(check) == '-';
+        return skip_digits(check);
+    }
+    return 1;
+}
+
+/* Read four hexadecimal digits; return -1 if they are not there. */
+static int read_hex4(check_t *check)
+{
+    int unit = 0;
+
+    for (int i = 0; i < 4; i++) {
+        char c = peek(check);
+
+        if (!apr_isxdigit(c)) {
+            fail(check, "malformed escape");
+            return -1;
+        }
+        unit = unit << 4 | (apr_isdigit(c) ? c - '0'
+                            : apr_tolower(c) - 'a' + 10);
+        check->at++;
+    }
+    return unit;
+}
+
+/* Read what follows "\u"; return the code point, -1 on a fault. */
+static int read_unicode(check_t *check)
+{
+    int low, unit = read_hex4(check);
+
+    if (unit < 0xd800 || unit > 0xdfff) {
+        return unit;
+    }
+    if (unit > 0xdbff || check->end - check->at < 6 || check->at[0] != '\\'
+        || check->at[1] != 'u') {
+        fail(check, "lone surrogate");
+        return -1;
+    }
+    check->at += 2;
+    low = read_hex4(check);
+    if (low >= 0 && (low < 0xdc00 || low > 0xdfff)) {
+        fail(check, "lone surrogate");
+        return -1;
+    }
+    return low < 0 ? -1 : 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+}
+
+/* Write the code point C as UTF-8 to OUT; return how many bytes. */
+static int write_utf8(char *out, int c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xc0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xe0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | c >> 18);
+    out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+/* Read an escape, whose '\' is next, and write what it means to OUT (NULL:
+ * nowhere). Return the number of bytes, 0 on a fault. */
+static int read_escape(check_t *check, char *out)
+{
+    static const char names[] = "\"\\/bfnrt";
+    static const char values[] = "\"\\/\b\f\n\r\t";
+    char scratch[4];
+    const char *name;
+    char c;
+    int point;
+
+    check->at++;
+    c = peek(check);
+    if (c == 'u') {
+        check->at++;
+        point = read_unicode(check);
+        return point < 0 ? 0 : write_utf8(out ? out : scratch, point);
+    }
+    name = c ? strchr(names, c) : NULL;
+    if (!name) {
+        return fail(check, "malformed escape");
+    }
+    check->at++;
+    if (out) {
+        *out = values[name - names];
+    }
+    return 1;
+}
+
+/* Skip a string, whose first quote is next. *ESCAPED_P = it has escapes. */
+static int skip_string(check_t *check, int *escaped_p)
+{
+    const char *start;
+
+    *escaped_p = 0;
+    check->at++;
+    for (start = check->at; check->at < check->end; ) {
+        unsigned char c = (unsigned char)*check->at;
+
+        if (c == '"') {
+            check->at++;
+            return 1;
+        }
+        if (c < 0x20) {
+            return fail(check, "control character in a string");
+        }
+        if (c == '\\') {
+            *escaped_p = 1;
+            if (!read_escape(check, NULL)) {
+                return 0;
+            }
+        }
+        else {
+            check->at++;
+        }
+    }
+    check->at = start;
+    return fail(check, "unterminated string");
+}
+
+/* Return the string at START, a name that has been skipped, unescaped. */
+static const char *unescape(check_t *check, const char *start,
+                            apr_size_t *len_p)
+{
+    const char *end = check->at;
+    char *name = apr_palloc(check->pool, (apr_size_t)(end - start));
+    char *out = name;
+
+    for (check->at = start + 1; check->at < end - 1; ) {
+        if (*check->at == '\\') {
+            out += read_escape(check, out);
+        }
+        else {
+            *out++ = *check->at++;
+        }
+    }
+    check->at = end;
+    *len_p = (apr_size_t)(out - name);
+    return name;
+}
+
+/* Note NAME (LEN bytes) of the innermost object. */
+static int note_name(check_t *check, const char *name, apr_size_t len)
+{
+    level_t *level = &check->levels[check->depth - 1];
+
+    if (memchr(name, '\0', len)) {
+        return fail(check, "U+0000 in a member's name");
+    }
+    if (!level->seen) {
+        level->seen = apr_hash_make(check->pool);
+    }
+    if (apr_hash_get(level->seen, name, (apr_ssize_t)len)) {
+        return fail(check, "the same member twice");
+    }
+    apr_hash_set(level->seen, name, (apr_ssize_t)len, "");
+    level->names++;
+    return 1;
+}
+
+/* Read a member's name and its colon. */
+static int read_name(check_t *check)
+{
+    const char *start = check->at, *name;
+    apr_size_t len;
+    int escaped;
+
+    if (peek(check) != '"') {
+        return fail(check, "a member's name is missing");
+    }
+    if (!skip_string(check, &escaped)) {
+        return 0;
+    }
+    name = start + 1;
+    len = (apr_size_t)(check->at - start) - 2;
+    if (escaped) {
+        name = unescape(check, start, &len);
+    }
+    if (!note_name(check, name, len)) {
+        check->at = start;
+        return 0;
+    }
+    skip_space(check);
+    if (peek(check) != ':') {
+        return fail(check, "a colon is missing");
+    }
+    check->at++;
+    skip_space(check);
+    return 1;
+}
+
+/* Enter the array or object whose bracket is next. */
+static int enter(check_t *check)
+{
+    level_t *level;
+
+    if (check->depth == CRM_JSON_DEPTH) {
+        return fail(check, "nested too deeply");
+    }
+    level = &check->levels[check->depth++];
+    level->object = *check->at++ == '{';
+    if (level->names > NAMES_KEPT) {
+        level->seen = NULL;
+    }
+    else if (level->names) {
+        apr_hash_clear(level->seen);
+    }
+    level->names = 0;
+    skip_space(check);
+    return 1;
+}
+
+static int skip_scalar(check_t *check)
+{
+    int escaped;
+
+    switch (peek(check)) {
+    case '"':
+        return skip_string(check, &escaped);
+    case 't':
+        return skip_literal(check, "true");
+    case 'f':
+        return skip_literal(check, "false");
+    case 'n':
+        return skip_literal(check, "null");
+    case 0:
+        return fail(check, check->at == check->end ? "unexpected end"
+                    : "unexpected character");
+    default:
+        return peek(check) == '-' || apr_isdigit(peek(check))
+               ? skip_number(check) : fail(check, "unexpected character");
+    }
+}
+
+/* After a value: leave what ends here and stop where the next value begins.
+ * Return 0 on a fault; check->depth is 0 when all is left. */
+static int after_value(check_t *check)
+{
+    for (;;) {
+        const level_t *level;
+
+        skip_space(check);
+        if (!check->depth) {
+            return 1;
+        }
+        level = &check->levels[check->depth - 1];
+        if (peek(check) == (level->object ? '}' : ']')) {
+            check->at++;
+            check->depth--;
+            continue;
+        }
+        if (peek(check) != ',') {
+            return fail(check, check->at == check->end ? "unexpected end"
+                        : "a comma or the end is missing");
+        }
+        check->at++;
+        skip_space(check);
+        return !level->object || read_name(check);
+    }
+}
+
+/* Read a value, entering brackets, up to its innermost first scalar or empty
+ * bracket. */
+static int read_value(check_t *check)
+{
+    for (;;) {
+        char c = peek(check);
+
+        if (c != '{' && c != '[') {
+            return skip_scalar(check);
+        }
+        if (!enter(check)) {
+            return 0;
+        }
+        if (peek(check) == (c == '{' ? '}' : ']')) {
+            return 1;
+        }
+        if (c == '{' && !read_name(check)) {
+            return 0;
+        }
+    }
+}
+
+static int check_text(check_t *check)
+{
+    if (check->end - check->at >= 3
+        && !memcmp(check->at, "\xef\xbb\xbf", 3)) {
+        return fail(check, "byte order mark");
+    }
+    skip_space(check);
+    if (check->at == check->end) {
+        return fail(check, "nothing there");
+    }
+    do {
+        if (!read_value(check) || !after_value(check)) {
+            return 0;
+        }
+    } while (check->depth);
+    return check->at == check->end || fail(check, "text behind the end");
+}
+
+const char *crm_json_check(apr_size_t *offset_p, const char *text,
+                           apr_size_t len, apr_pool_t *scratch_pool)
+{
+    check_t check;
+
+    memset(&check, 0, sizeof(check));
+    check.start = check.at = text;
+    check.end = text + len;
+    check.pool = scratch_pool;
+    *offset_p = 0;
+    if (!crm_text_valid_utf8(text, len)) {
+        return "invalid UTF-8";
+    }
+    if (!check_text(&check)) {
+        *offset_p = (apr_size_t)(check.at - text);
+    }
+    return check.wrong;
+}
+
+static apr_status_t put_value(void *value)
+{
+    json_object_put(value);
+    return APR_SUCCESS;
+}
+
+const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
+                           const char *text, apr_size_t len,
+                           apr_pool_t *result_pool)
+{
+    const char *wrong = crm_json_check(offset_p, text, len, result_pool);
+    json_tokener *tokener;
+
+    if (wrong) {
+        return wrong;
+    }
+    tokener = json_tokener_new_ex(CRM_JSON_DEPTH + 1);
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+    *value_p = json_tokener_parse_ex(tokener, text, (int)len);
+    if (json_tokener_get_error(tokener) == json_tokener_continue) {
+        /* a number at the very end: a NUL tells that it is whole */
+        *value_p = json_tokener_parse_ex(tokener, "", 1);
+    }
+    if (json_tokener_get_error(tokener) != json_tokener_success) {
+        wrong = json_tokener_error_desc(json_tokener_get_error(tokener));
+    }
+    json_tokener_free(tokener);
+    apr_pool_cleanup_register(result_pool, *value_p, put_value,
+                              apr_pool_cleanup_null);
+    return wrong;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_limit.c: rate limits in shared memory: the block and its windows */
+#include "crm_limit_block.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "apr_general.h"
+
+#define MAGIC 0x43524d4cU       /* "CRML" */
+#define VERSION 1U
+
+static apr_int64_t monotonic_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (apr_int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static apr_int64_t (*clock_us)(void) = monotonic_us;
+
+apr_int64_t crm_limit_clock(void)
+{
+    return clock_us();
+}
+
+void crm_limit_set_clock(apr_int64_t (*now_us)(void))
+{
+    clock_us = now_us ? now_us : monotonic_us;
+}
+
+/* Return SIZE rounded up to a multiple of CRM_LINE. */
+static apr_uint64_t lines_up(apr_uint64_t size)
+{
+    return (size + CRM_LINE - 1) / CRM_LINE * CRM_LINE;
+}
+
+/* Set *LAYOUT to that of a block for CONFIG; return 0 if there is none. The
+ * ranges are such that 64 bits cannot overflow. */
+static int layout_make(crm_layout_t *layout, const crm_limit_config_t *config)
+{
+    apr_uint32_t times = 0;
+    int class;
+
+    memset(layout, 0, sizeof(*layout));
+    if (!config->keys || config->keys > CRM_LIMIT_KEYS_MAX) {
+        return 0;
+    }
+    for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
+        if (config->ring[class] > CRM_LIMIT_RING_MAX) {
+            return 0;
+        }
+        layout->ring[class] = config->ring[class] ? config->ring[class] : 1;
+        layout->start[class] = times;
+        times += layout->ring[class];
+    }
+    layout->keys = config->keys;
+    layout->buckets = 1;
+    while (layout->buckets < layout->keys) {
+        layout->buckets *= 2;
+    }
+    layout->slot_size = lines_up(sizeof(crm_slot_t)
+                                 + (apr_uint64_t)times * sizeof(apr_uint32_t));
+    layout->seen = sizeof(crm_limit_t)
+                   + (apr_uint64_t)layout->buckets * sizeof(crm_bucket_t);
+    layout->slots = lines_up(layout->seen
+                             + (apr_uint64_t)layout->keys
+                               * sizeof(apr_int64_t));
+    layout->size = layout->slots + layout->keys * layout->slot_size;
+    return layout->size <= APR_SIZE_MAX;
+}
+
+apr_size_t crm_limit_size(const crm_limit_config_t *config)
+{
+    crm_layout_t layout;
+
+    return layout_make(&layout, config) ? (apr_size_t)layout.size : 0;
+}
+
+/* Make LOCK one for all processes that survives its owner; return 0 if that
+ * fails. */
+static int lock_make(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t attributes;
+    int ok;
+
+    if (pthread_mutexattr_init(&attributes)) {
+        return 0;
+    }
+    ok = !pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED)
+         && !pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST)
+         && !pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return ok;
+}
+
+const char *crm_limit_init(crm_limit_t *block, apr_size_t size,
+                           const crm_limit_config_t *config)
+{
+    crm_layout_t layout;
+    apr_uint32_t i;
+
+    if (!layout_make(&layout, config)) {
+        return "the number of keys or a limit is out of range";
+    }
+    if (size < layout.size) {
+        return "the memory is too small";
+    }
+    if ((apr_uintptr_t)block % sizeof(apr_uint64_t)) {
+        return "the memory is not aligned";
+    }
+    memset(block, 0, sizeof(*block));
+    block->layout = layout;
+    if (apr_generate_random_bytes(block->secret, sizeof(block->secret))) {
+        return "the system has no random bytes";
+    }
+    if (!lock_make(&block->allocator.lock)) {
+        return "the system has no robust shared locks";
+    }
+    for (i = 0; i < layout.buckets; i++) {
+        memset(&block->buckets[i], 0, sizeof(crm_bucket_t));
+        if (!lock_make(&block->buckets[i].lock)) {
+            return "the system has no robust shared locks";
+        }
+    }
+    block->version = VERSION;
+    CRM_COMMIT(block->magic, MAGIC);
+    return NULL;
+}
+
+const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
+                            const crm_limit_config_t *config)
+{
+    crm_limit_config_t own;
+    crm_layout_t layout;
+    int class;
+
+    if (size < sizeof(*block) || block->magic != MAGIC
+        || block->version != VERSION) {
+        return "the memory was made by another version";
+    }
+    own.keys = block->layout.keys;
+    memcpy(own.ring, block->layout.ring, sizeof(own.ring));
+    if (!layout_make(&layout, &own) || size < layout.size
+        || memcmp(&layout, &block->layout, sizeof(layout))) {
+        return "the memory has another layout";
+    }
+    if (config->keys != own.keys) {
+        return "the number of keys has changed";
+    }
+    for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
+        if (config->ring[class] > own.ring[class]) {
+            return "a limit was raised";
+        }
+    }
+    return NULL;
+}
+
+int crm_bucket_lock(crm_limit_t *block, crm_bucket_t *bucket)
+{
+    int error = pthread_mutex_lock(&bucket->lock);
+
+    if (error == EOWNERDEAD) {
+        CRM_COUNT(block->allocator.recovered);
+        error = pthread_mutex_consistent(&bucket->lock);
+    }
+    return !error;
+}
+
+void crm_bucket_unlock(crm_bucket_t *bucket)
+{
+    pthread_mutex_unlock(&bucket->lock);
+}
+
+/* Note that the key of slot NUMBER was asked for. Its bucket is locked. */
+static void slot_use(crm_limit_t *block, apr_uint32_t number, apr_int64_t now)
+{
+    apr_int64_t *seen = crm_seen_at(block, number);
+
+    crm_slot_at(block, number)->used = now;
+    if (now - CRM_PEEK(*seen) >= CRM_SEEN_LAG) {
+        CRM_COMMIT(*seen, now);
+    }
+}
+
+int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
+                   const unsigned char hash[32], apr_uint32_t realm)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_uint32_t number;
+
+    if (!crm_bucket_lock(block, bucket)) {
+        return 0;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        slot_use(block, number, clock_us());
+        if (key_out) {
+            *key_out = crm_slot_at(block, number)->key;
+        }
+    }
+    crm_bucket_unlock(bucket);
+    return number != 0;
+}
+
+/* Take out of WINDOW, whose RING has SIZE places, what is not in (NOW - 60 s,
+ * NOW]. */
+static void window_expire(crm_window_t *window, const apr_uint32_t *ring,
+                          apr_uint32_t size, apr_int64_t now)
+{
+    apr_uint64_t tail = window->tail;
+
+    if (now - window->last >= CRM_LIMIT_WINDOW_US) {
+        tail = window->head;
+    }
+    while (tail != window->head
+           && (apr_uint32_t)now - ring[tail % size] >= CRM_LIMIT_WINDOW_US) {
+        tail++;
+    }
+    CRM_COMMIT(window->tail, tail);
+}
+
+/* Set what VERDICT says on a request at NOW under LIMIT, which is at least 1,
+ * and count it in WINDOW, whose RING has SIZE places, if it is admitted. */
+static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
+                         apr_uint32_t *ring, apr_uint32_t size,
+                         apr_uint32_t limit, apr_int64_t now)
+{
+    apr_uint64_t count, leaves;
+
+    if (now < window->last) {
+        now = window->last;     /* a clock that went back shortens nothing */
+    }
+    window_expire(window, ring, size, now);
+    if (limit > size) {
+        limit = size;
+    }
+    count = window->head - window->tail;
+    leaves = window->tail;
+    if (count < limit) {
+        /* Not before TAIL, whose place this may have been. */
+        CRM_COMMIT(ring[window->head % size], (apr_uint32_t)now);
+        /* LAST may be too late, which keeps more, but never too early. */
+        CRM_COMMIT(window->last, now);
+        CRM_COMMIT(window->head, window->head + 1);
+        verdict->admitted = 1;
+        verdict->remaining = (apr_uint32_t)(limit - count - 1);
+    } else {
+        /* More may be counted than LIMIT, if another vhost has a higher one:
+         * so many have to leave that one place under LIMIT is free. */
+        leaves = window->head - limit;
+    }
+    verdict->limit = limit;
+    verdict->reset_us = CRM_LIMIT_WINDOW_US
+                        - ((apr_uint32_t)now - ring[leaves % size]);
+}
+
+void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
+                     crm_limit_t *block, const unsigned char hash[32],
+                     apr_uint32_t realm, crm_limit_class_t class,
+                     apr_uint32_t limit)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    crm_counts_t *counts = block->counts
+                           + (bucket - block->buckets) % CRM_STRIPES;
+    apr_uint32_t number;
+
+    memset(verdict, 0, sizeof(*verdict));
+    if (!crm_bucket_lock(block, bucket)) {
+        return;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        crm_slot_t *slot = crm_slot_at(block, number);
+        apr_int64_t now = clock_us();
+
+        verdict->known = 1;
+        slot_use(block, number, now);
+        if (limit) {
+            window_admit(verdict, &slot->windows[class],
+                         slot->times + block->layout.start[class],
+                         block->layout.ring[class], limit, now);
+        } else {
+            verdict->admitted = 1;
+            verdict->reset_us = CRM_LIMIT_WINDOW_US;
+        }
+        if (verdict->admitted && now - slot->touched >= CRM_LIMIT_WINDOW_US) {
+            slot->touched = now;
+            verdict->touch = 1;
+        }
+        if (verdict->admitted) {
+            CRM_COUNT(counts->admitted[class]);
+        } else {
+            CRM_COUNT(counts->refused[class]);
+        }
+        if (key_out) {
+            *key_out = slot->key;
+        }
+    }
+    crm_bucket_unlock(bucket);
+}
+
+void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block)
+{
+    int stripe, class;
+
+    memset(stats, 0, sizeof(*stats));
+    for (stripe = 0; stripe < CRM_STRIPES; stripe++) {
+        crm_counts_t *counts = &block->counts[stripe];
+
+        for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
+            stats->admitted[class] += CRM_PEEK(counts->admitted[class]);
+            stats->refused[class] += CRM_PEEK(counts->refused[class]);
+        }
+    }
+    stats->full = CRM_PEEK(block->allocator.full);
+    stats->recovered = CRM_PEEK(block->allocator.recovered);
+    stats->slots = CRM_PEEK(block->allocator.slots);
+    stats->capacity = block->layout.keys;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_limit_block.h: what lies where in the block of crm_limit.h (private) */
+#ifndef CRM_LIMIT_BLOCK_H
+#define CRM_LIMIT_BLOCK_H
+
+/* The block, from its first byte:
+ *
+ *   crm_limit_t    layout, secret       written once
+ *                  allocator            lock, list of free slots
+ *                  counts               16 lines, so that few share one
+ *                  buckets              64 bytes each: lock, first slot; a
+ *                                       power of two, not below the keys
+ *   apr_int64_t    seen                 one for each slot
+ *   crm_slot_t     slots                key, windows, times
+ *
+ *   bucket --first--> slot --next--> slot --next--> 0
+ *   allocator --free--> slot --next--> 0       slots that had a key once
+ *             --fresh                          slots from here on never had one
+ *
+ * Slots are named by their number from 1; 0 is none. There is no pointer.
+ *
+ * Memory: 1,280 bytes, and for each key
+ *     8 + (200 + 48 + 4 * (read limit + write limit), rounded up to 64) bytes,
+ * and 64 for each bucket. With the limits of the specification, 120 and 60,
+ * that is 1,096 bytes for each key and its bucket; with 65,536 keys 68.5 MiB,
+ * of which 4 MiB are touched at start and the rest as keys come.
+ *
+ * Exactness (contract 4.1). A window keeps the time of every request that it
+ * counts, so it can be asked what has left since. Times are the low 32 bits of
+ * microseconds: what is in a ring is younger than 120 s, because requests that
+ * have left are taken out before one is put in, and all of them once the
+ * youngest has left.
+ *
+ * Locks. What a bucket's lock guards: the chain, and in its slots the windows
+ * and the times of use. What the allocator's lock guards: which slot is where;
+ * who changes a chain holds it and the bucket's. Order: the allocator's lock,
+ * then that of one bucket. An admission takes the bucket's lock only.
+ *
+ * Killed processes. Locks are robust: the kernel hands that of a dead owner to
+ * the next one. Nothing has to be repaired in a bucket, since each change of it
+ * takes effect by one store, and what precedes that store is in vain if it is
+ * not reached. Slots that were on their way between the free list and a chain
+ * are found by building the free list anew from the chains. */
+
+#include <pthread.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "apr_siphash.h"
+
+#include "crm_limit.h"
+
+#define CRM_LINE 64             /* a cache line, to keep things apart */
+#define CRM_STRIPES 16
+
+/* How much SEEN may lag behind, in microseconds: it is written this seldom, so
+ * that busy keys whose SEEN share a cache line do not fight over it. */
+#define CRM_SEEN_LAG APR_INT64_C(1000000)
+
+/* A store that all stores written before it precede, also in the eyes of those
+ * who take over from a killed process. */
+#define CRM_COMMIT(place, value) \
+    __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
+/* Access to what others may access at the same time. */
+#define CRM_PEEK(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define CRM_POKE(place, value) \
+    __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
+#define CRM_COUNT(place) __atomic_fetch_add(&(place), 1, __ATOMIC_RELAXED)
+
+/* The counted requests of a key and class: those numbered TAIL to HEAD - 1. */
+typedef struct crm_window_t {
+    apr_uint64_t head;
+    apr_uint64_t tail;
+    apr_int64_t last;           /* time of number HEAD - 1, or later */
+} crm_window_t;
+
+typedef struct crm_slot_t {
+    apr_uint32_t next;
+    apr_uint32_t mark;          /* scratch of chains_mark() */
+    apr_int64_t used;           /* when the key was last asked for */
+    apr_int64_t touched;        /* when TOUCH was last set */
+    crm_limit_key_t key;
+    crm_window_t windows[CRM_LIMIT_CLASSES];
+    apr_uint32_t times[];       /* rings: number n at n modulo its size */
+} crm_slot_t;
+
+typedef union crm_bucket_t {
+    struct {
+        pthread_mutex_t lock;
+        apr_uint32_t first;
+    };
+    char line[CRM_LINE];
+} crm_bucket_t;
+
+typedef union crm_allocator_t {
+    struct {
+        pthread_mutex_t lock;
+        apr_uint32_t free;      /* first of the list */
+        apr_uint32_t fresh;     /* slots that ever had a key */
+        apr_uint32_t hand;      /* where the search for an idle slot goes on */
+        apr_uint32_t slots;     /* in chains */
+        apr_int64_t full_until; /* no slot can be idle before */
+        apr_uint64_t full, recovered; /* crm_limit_stats_t */
+    };
+    char line[2 * CRM_LINE];
+} crm_allocator_t;
+
+typedef union crm_counts_t {
+    struct {
+        apr_uint64_t admitted[CRM_LIMIT_CLASSES];
+        apr_uint64_t refused[CRM_LIMIT_CLASSES];
+    };
+    char line[CRM_LINE];
+} crm_counts_t;
+
+typedef struct crm_layout_t {
+    apr_uint32_t keys;
+    apr_uint32_t buckets;
+    apr_uint32_t ring[CRM_LIMIT_CLASSES]; /* size, at least 1 */
+    apr_uint32_t start[CRM_LIMIT_CLASSES]; /* in crm_slot_t.times */
+    apr_uint64_t slot_size;
+    apr_uint64_t seen;          /* offset */
+    apr_uint64_t slots;         /* offset */
+    apr_uint64_t size;          /* of the whole block */
+} crm_layout_t;
+
+struct crm_limit_t {
+    union {
+        struct {
+            apr_uint32_t magic; /* 0 until the block is complete */
+            apr_uint32_t version;
+            crm_layout_t layout;
+            unsigned char secret[APR_SIPHASH_KSIZE];
+        };
+        char lines[2 * CRM_LINE];
+    };
+    crm_allocator_t allocator;
+    crm_counts_t counts[CRM_STRIPES];
+    crm_bucket_t buckets[];
+};
+
+/* Return the time in microseconds (crm_limit_set_clock()). */
+apr_int64_t crm_limit_clock(void);
+
+/* Take the lock of BUCKET; return 0 if it is broken. */
+int crm_bucket_lock(crm_limit_t *block, crm_bucket_t *bucket);
+void crm_bucket_unlock(crm_bucket_t *bucket);
+
+/* Return the slot of NUMBER. */
+static inline crm_slot_t *crm_slot_at(crm_limit_t *block, apr_uint32_t number)
+{
+    return (crm_slot_t *)(void *)((char *)block + block->layout.slots
+                                  + (number - 1) * block->layout.slot_size);
+}
+
+/* Return where it is written about when slot NUMBER was last used; never
+ * later than it was, and at most CRM_SEEN_LAG before. */
+static inline apr_int64_t *crm_seen_at(crm_limit_t *block, apr_uint32_t number)
+{
+    return (apr_int64_t *)(void *)((char *)block + block->layout.seen)
+           + (number - 1);
+}
+
+/* Return the bucket that the key of HASH in REALM is in, if anywhere. */
+static inline crm_bucket_t *crm_bucket_of(crm_limit_t *block,
+                                          const unsigned char hash[32],
+                                          apr_uint32_t realm)
+{
+    unsigned char text[32 + sizeof(realm)];
+
+    memcpy(text, hash, 32);
+    memcpy(text + 32, &realm, sizeof(realm));
+    return &block->buckets[apr_siphash24(text, sizeof(text), block->secret)
+                           & (block->layout.buckets - 1)];
+}
+
+/* Return the number of the slot of HASH and REALM in the chain of BUCKET, which
+ * is locked, or 0. */
+static inline apr_uint32_t crm_chain_find(crm_limit_t *block,
+                                          const crm_bucket_t *bucket,
+                                          const unsigned char hash[32],
+                                          apr_uint32_t realm)
+{
+    apr_uint32_t number = bucket->first;
+
+    while (number) {
+        const crm_slot_t *slot = crm_slot_at(block, number);
+
+        if (slot->key.realm == realm
+            && !CRYPTO_memcmp(slot->key.hash, hash, 32)) {
+            break;
+        }
+        number = slot->next;
+    }
+    return number;
+}
+
+#endif /* CRM_LIMIT_BLOCK_H */

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_number.c: numbers of contract 6.4, exactly, without binary fractions */
+#include "crm_number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#define DIGITS_MAX 15           /* before the point: |x| < 1e15 */
+#define SCALE_MAX 4             /* behind it */
+
+static const char range_rule[] = "must be less than 1e15 in magnitude";
+static const char scale_rule[] = "must have at most 4 decimals";
+static const char integer_rule[] = "must be an integer";
+
+/* A decimal: 0.D1D2D3... times 10^POINT, without leading or trailing zeros. */
+typedef struct decimal_t {
+    int negative;
+    int count;                  /* of digits; 0: zero */
+    long point;                 /* digits before the decimal point */
+    char digits[DIGITS_MAX + SCALE_MAX];
+} decimal_t;
+
+/* Return TEXT's exponent, kept small enough to add to. */
+static long exponent_of(const char *text)
+{
+    const char *e = strpbrk(text, "eE");
+    long exponent = e ? strtol(e + 1, NULL, 10) : 0;
+
+    return exponent > 1000000 ? 1000000
+           : exponent < -1000000 ? -1000000 : exponent;
+}
+
+/* Read TEXT into *DECIMAL. Digits that do not fit are significant ones: the
+ * number is out of range or too fine either way. */
+static const char *read_decimal(decimal_t *decimal, const char *text)
+{
+    int zeros = 0, behind = 0;
+
+    memset(decimal, 0, sizeof(*decimal));
+    decimal->negative = *text == '-';
+    for (text += decimal->negative; *text && !strchr("eE", *text); text++) {
+        if (*text == '.') {
+            behind = 1;
+            continue;
+        }
+        decimal->point += !behind && (decimal->count || *text != '0' || zeros);
+        if (*text == '0') {
+            zeros += decimal->count > 0;
+            decimal->point -= behind && !decimal->count;
+            continue;
+        }
+        while (zeros && decimal->count < (int)sizeof(decimal->digits)) {
+            decimal->digits[decimal->count++] = '0';
+            zeros--;
+        }
+        if (decimal->count == (int)sizeof(decimal->digits)) {
+            return behind ? scale_rule : range_rule;
+        }
+        decimal->digits[decimal->count++] = *text;
+    }
+    decimal->point += exponent_of(text);
+    return NULL;
+}
+
+/* Return NULL or the rule of contract 6.4 that DECIMAL breaks. */
+static const char *check(const decimal_t *decimal)
+{
+    if (!decimal->count) {
+        return NULL;
+    }
+    if (decimal->point > DIGITS_MAX) {
+        return range_rule;
+    }
+    return decimal->count - decimal->point > SCALE_MAX ? scale_rule : NULL;
+}
+
+/* Return DECIMAL in plain notation, in POOL. */
+static const char *plain(const decimal_t *decimal, apr_pool_t *pool)
+{
+    char *text = apr_palloc(pool, DIGITS_MAX + SCALE_MAX + 8);
+    char *out = text;
+
+    if (!decimal->count) {
+        return "0";
+    }
+    if (decimal->negative) {
+        *out++ = '-';
+    }
+    if (decimal->point <= 0) {
+        *out++ = '0';
+    }
+    for (long i = 0; i < decimal->point; i++) {
+        *out++ = i < decimal->count ? decimal->digits[i] : '0';
+    }
+    if (decimal->count > decimal->point) {
+        *out++ = '.';
+        for (long i = decimal->point; i < 0; i++) {
+            *out++ = '0';
+        }
+        for (long i = decimal->point > 0 ? decimal->point : 0;
+             i < decimal->count; i++) {
+            *out++ = decimal->digits[i];
+        }
+    }
+    *out = '\0';
+    return text;
+}
+
+const char *crm_number_parse(const char **canonical_p, const char *text,
+                             apr_pool_t *result_pool)
+{
+    decimal_t decimal;
+    const char *wrong = read_decimal(&decimal, text);
+
+    if (!wrong) {
+        wrong = check(&decimal);
+    }
+    if (!wrong) {
+        *canonical_p = plain(&decimal, result_pool);
+    }
+    return wrong;
+}
+
+const char *crm_number_parse_integer(apr_int64_t *value_p, const char *text)
+{
+    decimal_t decimal;
+    const char *wrong = read_decimal(&decimal, text);
+
+    if (!wrong && decimal.count > 0 && decimal.count > decimal.point) {
+        wrong = integer_rule;
+    }
+    if (!wrong) {
+        wrong = check(&decimal);
+    }
+    if (wrong) {
+        return wrong == scale_rule ? integer_rule : wrong;
+    }
+    *value_p = 0;
+    for (long i = 0; decimal.count && i < decimal.point; i++) {
+        *value_p = *value_p * 10
+                   + (i < decimal.count ? decimal.digits[i] - '0' : 0);
+    }
+    if (decimal.negative) {
+        *value_p = -*value_p;
+    }
+    return NULL;
+}
+
+apr_size_t crm_number_trim(char *out, const char *pg_text)
+{
+    apr_size_t len = strlen(pg_text);
+
+    if (memchr(pg_text, '.', len)) {
+        while (pg_text[len - 1] == '0') {
+            len--;
+        }
+        len -= pg_text[len - 1] == '.';
+    }
+    memcpy(out, pg_text, len);
+    return len;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op.c: get, create, update and delete of one row */
+#include "crm_op.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_uuid.h"
+
+/* The present moment as the database stores it: in whole milliseconds. */
+#define NOW "date_trunc('milliseconds', clock_timestamp())"
+
+crm_error_t *crm_op_unexplained(crm_error_t *error)
+{
+    if (error && error->code == CRM_E_CONFLICT) {
+        error->code = CRM_E_INTERNAL;
+        error->message = crm_code_info(CRM_E_INTERNAL)->message;
+    }
+    return error;
+}
+
+/* Return whether ERROR is that a reference names no row. */
+static int is_bad_reference(const crm_error_t *error)
+{
+    return error && error->sqlstate && !strcmp(error->sqlstate, "23503");
+}
+
+/* Run SQL, which gives a row if and only if the operation was done, and set
+ * *RESULT_P. Otherwise return why it was not; CHECKS are the reasons. What
+ * has vanished between the two looks is tried once more. */
+static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
+                        const apr_array_header_t *checks)
+{
+    crm_error_t *error, *why;
+
+    for (int i = 0; i < 2; i++) {
+        error = crm_call_query(result_p, call, sql);
+        if (!error && PQntuples(*result_p)) {
+            return NULL;
+        }
+        if (error && !is_bad_reference(error)) {
+            return crm_op_unexplained(error);
+        }
+        why = crm_call_refuse(call, NULL, checks);
+        if (why) {
+            return why;
+        }
+    }
+    return crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
+}
+
+static apr_array_header_t *new_checks(crm_call_t *call)
+{
+    return apr_array_make(call->pool, 4, sizeof(crm_check_t));
+}
+
+/* Add " WHERE" the call's path names a row that its key may touch. */
+static void add_where(crm_sql_t *sql, crm_call_t *call)
+{
+    crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
+    if (strchr(call->endpoint->operation->path, '{')) {
+        crm_sql_add(sql, " AND t.id = ");
+        crm_sql_bind(sql, call->path_id, "uuid");
+    }
+    for (crm_param_t *param = call->params; param && param->filter; param++) {
+        if (param->given) {
+            param->filter->add(sql, param->filter, param->bind, call);
+        }
+    }
+    crm_sql_add(sql, " AND ");
+    crm_call_permit(sql, call);
+}
+
+/* The row that the path, or a parameter such as by-email's, names. */
+static crm_error_t *serve_get(crm_call_t *call)
+{
+    const crm_sort_t *sort = call->endpoint->operation->sorts;
+    crm_error_t *error = crm_call_params(call);
+    apr_array_header_t *checks = new_checks(call);
+    PGresult *result;
+    crm_sql_t sql;
+
+    if (strchr(call->endpoint->operation->path, '{')) {
+        crm_check_path(checks, call, call->endpoint->resource);
+    }
+    if (error) {
+        return crm_call_refuse(call, error, checks);
+    }
+    crm_call_sql(&sql, call);
+    crm_sql_adds(&sql, "SELECT ", call->endpoint->shape->columns,
+                 " FROM crmapi.", call->endpoint->resource->name, " t", NULL);
+    add_where(&sql, call);
+    if (sort) {
+        crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
+                     NULL);
+    }
+    CRM_ERR(crm_call_query(&result, call, &sql));
+    if (!PQntuples(result)) {
+        error = crm_call_refuse(call, NULL, checks);
+        return error ? error
+               : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    crm_call_answer(call, call->endpoint->operation->kind->status, result, 0,
+                    0);
+    return NULL;
+}
+
+const crm_kind_t crm_op_get = {"get", 200, serve_get, 0};
+
+/* Set *VALUES from the request's body, read as MODE says. */
+static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
+                              crm_body_mode_t mode)
+{
+    crm_input_t input = {call->pool, NULL, call->lenient};
+    json_object *body;
+
+    memset(values, 0, sizeof(*values));
+    CRM_ERR(crm_call_params(call));
+    CRM_ERR(crm_call_body(&body, call));
+    crm_body_read(values, &input, call->endpoint->resource, body, mode, "");
+    return input.error;
+}
+
+/* Make the statement that stores VALUES as a new row called ID. */
+static void make_insert(crm_sql_t *sql, crm_call_t *call,
+                        const crm_values_t *values, const char *id)
+{
+    const crm_resource_t *resource = call->endpoint->resource;
+
+    crm_call_sql(sql, call);
+    crm_sql_adds(sql, "INSERT INTO crmapi.", resource->name,
+                 " AS t (workspace_id, id", NULL);
+    for (int i = 0; resource->fields[i].name; i++) {
+        if (resource->fields[i].flags & CRM_F_CREATE) {
+            crm_sql_adds(sql, ", ", resource->fields[i].name, NULL);
+        }
+    }
+    crm_sql_add(sql, ") SELECT $1::uuid, ");
+    crm_sql_bind(sql, id, "uuid");
+    for (int i = 0; resource->fields[i].name; i++) {
+        if (resource->fields[i].flags & CRM_F_CREATE) {
+            crm_sql_add(sql, ", ");
+            crm_sql_bind(sql, values->binds[i],
+                         resource->fields[i].type->cast);
+        }
+    }
+    crm_sql_add(sql, " WHERE ");
+    crm_call_permit(sql, call);
+    crm_sql_adds(sql, " RETURNING ", call->endpoint->shape->columns, NULL);
+}
+
+static crm_error_t *serve_create(crm_call_t *call)
+{
+    const crm_operation_t *operation = call->endpoint->operation;
+    apr_array_header_t *checks = new_checks(call);
+    char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
+    crm_values_t values;
+    crm_error_t *error = read_body(&values, call, CRM_BODY_CREATE);
+    PGresult *result;
+    crm_sql_t sql;
+
+    if (values.binds) {
+        crm_body_checks(checks, &values, call->endpoint->resource, "",
+                        call->pool);
+    }
+    if (error) {
+        return crm_call_refuse(call, error, checks);
+    }
+    crm_uuid_v7(id);
+    make_insert(&sql, call, &values, id);
+    CRM_ERR(run(&result, call, &sql, checks));
+    crm_call_answer(call, operation->kind->status, result, 0, 0);
+    if (operation->location) {
+        apr_table_setn(call->response->headers, "Location",
+                       apr_pstrcat(call->pool, CRM_API_BASE, operation->path,
+                                   "/", id, NULL));
+    }
+    return NULL;
+}
+
+const crm_kind_t crm_op_create = {"create", 201, serve_create, 1};
+
+/* A list of "column = bind" under way. */
+typedef struct set_list_t {
+    crm_sql_t *sql;
+    int count;
+} set_list_t;
+
+static void begin_set(set_list_t *list, const char *column)
+{
+    crm_sql_adds(list->sql, list->count++ ? ", " : "", column, " = ", NULL);
+}
+
+/* Return whether field INDEX of RESOURCE is set by a PATCH of VALUES. */
+static int is_set(const crm_resource_t *resource, const crm_values_t *values,
+                  int index)
+{
+    return values->sent[index]
+           && (resource->fields[index].flags & CRM_F_UPDATE);
+}
+
+/* Set what follows a field that was sent (crm_field_t.follow). */
+static void set_followers(set_list_t *list, const crm_resource_t *resource,
+                          const crm_values_t *values)
+{
+    for (int i = 0; resource->fields[i].name; i++) {
+        const crm_field_t *field = &resource->fields[i];
+        const crm_field_t *leader;
+        long index;
+
+        if (!field->follow || is_set(resource, values, i)) {
+            continue;
+        }
+        leader = crm_resource_field(resource, field->follow);
+        index = leader - resource->fields;
+        if (is_set(resource, values, (int)index)) {
+            begin_set(list, field->name);
+            crm_sql_template(list->sql, field->follow_sql,
+                             values->binds[index], leader->type->cast);
+        }
+    }
+}
+
+/* updated_at moves only when a value changes, and always forward (contract
+ * 6.6). BINDS are the placeholders of the SET list. */
+static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
+                           const crm_values_t *values)
+{
+    const char *separator = "";
+
+    begin_set(list, "updated_at");
+    crm_sql_add(list->sql, "CASE WHEN ");
+    for (int i = 0; resource->fields[i].name; i++) {
+        if (is_set(resource, values, i)) {
+            crm_sql_adds(list->sql, separator, "t.", resource->fields[i].name,
+                         " IS DISTINCT FROM ", NULL);
+            crm_sql_bind(list->sql, values->binds[i],
+                         resource->fields[i].type->cast);
+            separator = " OR ";
+        }
+    }
+    crm_sql_add(list->sql, " THEN greatest(" NOW ", t.updated_at"
+                " + interval '1 millisecond') ELSE t.updated_at END");
+}
+
+/* Add to SQL that the fields which a PATCH may only repeat are as sent. */
+static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
+                      crm_call_t *call, const crm_values_t *values)
+{
+    const crm_resource_t *resource = call->endpoint->resource;
+
+    for (int i = 0; resource->fields[i].name; i++) {
+        const crm_field_t *field = &resource->fields[i];
+        crm_check_t *check;
+
+        if (!values->sent[i] || !(field->flags & CRM_F_FIXED)) {
+            continue;
+        }
+        crm_sql_adds(sql, " AND t.", field->name, " = ", NULL);
+        crm_sql_bind(sql, values->binds[i], field->type->cast);
+        check = apr_array_push(checks);
+        crm_check_path_row(check, call, resource);
+        check->more_sql = apr_pstrcat(call->pool, " AND r.", field->name,
+                                      " = ?)", NULL);
+        check->more_bind = values->binds[i];
+        check->more_cast = field->type->cast;
+        check->field = field->name;
+        check->message = "cannot be changed";
+    }
+}
+
+/* Make the statement that changes the row to VALUES; without any it is a
+ * look at the row. */
+static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
+                        crm_call_t *call, const crm_values_t *values)
+{
+    const crm_resource_t *resource = call->endpoint->resource;
+    const crm_shape_t *shape = call->endpoint->shape;
+    set_list_t list = {sql, 0};
+    int count = 0;
+
+    for (int i = 0; resource->fields[i].name; i++) {
+        count += is_set(resource, values, i);
+    }
+    crm_call_sql(sql, call);
+    if (!count) {
+        crm_sql_adds(sql, "SELECT ", shape->columns, " FROM crmapi.",
+                     resource->name, " t", NULL);
+        add_where(sql, call);
+        add_fixed(sql, checks, call, values);
+        return;
+    }
+    crm_sql_adds(sql, "UPDATE crmapi.", resource->name, " t SET ", NULL);
+    for (int i = 0; resource->fields[i].name; i++) {
+        if (is_set(resource, values, i)) {
+            begin_set(&list, resource->fields[i].name);
+            crm_sql_bind(sql, values->binds[i],
+                         resource->fields[i].type->cast);
+        }
+    }
+    set_followers(&list, resource, values);
+    if (shape->has_updated_at) {
+        set_updated_at(&list, resource, values);
+    }
+    add_where(sql, call);
+    add_fixed(sql, checks, call, values);
+    crm_sql_adds(sql, " RETURNING ", shape->columns, NULL);
+}
+
+static crm_error_t *serve_update(crm_call_t *call)
+{
+    const crm_resource_t *resource = call->endpoint->resource;
+    apr_array_header_t *checks = new_checks(call);
+    crm_values_t values;
+    crm_error_t *error = read_body(&values, call, CRM_BODY_UPDATE);
+    PGresult *result;
+    crm_sql_t sql;
+
+    crm_check_path(checks, call, resource);
+    if (values.binds && call->path_id) {
+        crm_body_checks(checks, &values, resource, "", call->pool);
+        make_update(&sql, checks, call, &values);
+    }
+    if (error || !call->path_id) {
+        return crm_call_refuse(call, error, checks);
+    }
+    CRM_ERR(run(&result, call, &sql, checks));
+    crm_call_answer(call, call->endpoint->operation->kind->status, result, 0,
+                    0);
+    return NULL;
+}
+
+const crm_kind_t crm_op_update = {"update", 200, serve_update, 1};
+
+static crm_error_t *serve_delete(crm_call_t *call)
+{
+    const crm_resource_t *resource = call->endpoint->resource;
+    apr_array_header_t *checks = new_checks(call);
+    crm_error_t *error = crm_call_params(call);
+    PGresult *result;
+    crm_sql_t sql;
+
+    crm_check_path(checks, call, resource);
+    if (error) {
+        return crm_call_refuse(call, error, checks);
+    }
+    crm_call_sql(&sql, call);
+    if (resource->soft_delete) {
+        crm_sql_adds(&sql, "UPDATE crmapi.", resource->name, " t SET ",
+                     resource->soft_delete, NULL);
+    }
+    else {
+        crm_sql_adds(&sql, "DELETE FROM crmapi.", resource->name, " t",
+                     NULL);
+    }
+    add_where(&sql, call);
+    crm_sql_add(&sql, " RETURNING t.id");
+    CRM_ERR(run(&result, call, &sql, checks));
+    call->response->status = 204;
+    return NULL;
+}
+
+const crm_kind_t crm_op_delete = {"delete", 204, serve_delete, 0};

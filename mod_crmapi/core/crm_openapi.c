@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_openapi.c: the OpenAPI document, made from the tables of resources */
+#include "crm_openapi.h"
+
+#include <string.h>
+
+#include "crm_op.h"
+#include "crm_openapi_parts.h"
+
+static crm_buf_t document;
+
+/* Add JSON to BUF, written with ' for ". */
+static void add(crm_buf_t *buf, const char *json)
+{
+    for (; *json; json++) {
+        crm_buf_putc(buf, *json == '\'' ? '"' : *json);
+    }
+}
+
+static void add_string(crm_buf_t *buf, const char *text)
+{
+    crm_buf_json_string(buf, text, strlen(text));
+}
+
+/* ---- schemas ---- */
+
+/* Add the schema of FIELD on SIDE with its description. */
+static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
+                             crm_side_t side)
+{
+    crm_buf_putc(buf, '{');
+    field->type->schema(buf, field, side);
+    if (field->doc) {
+        add(buf, ",'description':");
+        add_string(buf, field->doc);
+    }
+    crm_buf_putc(buf, '}');
+}
+
+/* Add the members 'required' and 'properties' for those fields of RESOURCE
+ * that have one of FLAGS (0: all that are shown), required where they have
+ * REQUIRED (0: all). */
+static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
+                           unsigned flags, unsigned required,
+                           crm_side_t side)
+{
+    const crm_field_t *field;
+    const char *separator = ",'required':[";
+    int count = 0;
+
+    for (field = resource->fields; field->name; field++) {
+        if ((required ? field->flags & required : !flags)
+            && !(field->flags & CRM_F_HIDDEN)) {
+            add(buf, count++ ? "," : separator);
+            add_string(buf, field->name);
+        }
+    }
+    add(buf, count ? "],'properties':{" : ",'properties':{");
+    count = 0;
+    for (field = resource->fields; field->name; field++) {
+        if ((!flags || (field->flags & flags))
+            && !(field->flags & CRM_F_HIDDEN)) {
+            add(buf, count++ ? "," : "");
+            add_string(buf, field->name);
+            add(buf, ":");
+            add_field_schema(buf, field, side);
+        }
+    }
+    add(buf, "}");
+}
+
+static int has_kind(const crm_resource_t *resource, const crm_kind_t *kind)
+{
+    const crm_operation_t *operation = resource->operations;
+
+    for (; operation && operation->id; operation++) {
+        if (operation->kind == kind) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void add_resource_schemas(crm_buf_t *buf,
+                                 const crm_resource_t *resource)
+{
+    crm_buf_printf(buf, ",\"%s\":", resource->title);
+    add(buf, "{'type':'object','additionalProperties':false,'description':");
+    add_string(buf, resource->doc);
+    add_properties(buf, resource, 0, 0, CRM_SIDE_OUTPUT);
+    add(buf, "}");
+    if (has_kind(resource, &crm_op_create)) {
+        crm_buf_printf(buf, ",\"%sCreate\":", resource->title);
+        add(buf, "{'type':'object'");
+        add_properties(buf, resource, CRM_F_CREATE, CRM_F_REQUIRED,
+                       CRM_SIDE_INPUT);
+        add(buf, "}");
+    }
+    if (has_kind(resource, &crm_op_update)) {
+        crm_buf_printf(buf, ",\"%sUpdate\":", resource->title);
+        add(buf, "{'type':'object'");
+        add_properties(buf, resource, CRM_F_UPDATE, ~0U, CRM_SIDE_INPUT);
+        add(buf, "}");
+    }
+}
+
+/* ---- operations ---- */
+
+static void add_parameter(crm_buf_t *buf, const crm_filter_t *filter)
+{
+    const crm_field_t *field = &filter->field;
+
+    add(buf, "{'name':");
+    add_string(buf, field->name);
+    add(buf, field->flags & CRM_F_REQUIRED
+        ? ",'in':'query','required':true,'schema':{"
+        : ",'in':'query','schema':{");
+    field->type->schema(buf, field, CRM_SIDE_QUERY);
+    add(buf, "}");
+    if (field->doc) {
+        add(buf, ",'description':");
+        add_string(buf, field->doc);
+    }
+    add(buf, "},");
+}
+
+static void add_sort_parameter(crm_buf_t *buf, const crm_sort_t *sort)
+{
+    add(buf, "{'name':'sort','in':'query','schema':{'type':'string',"
+        "'default':");
+    add_string(buf, sort->name);
+    add(buf, ",'enum':[");
+    for (int i = 0; sort[i].keys[0]; i++) {
+        add(buf, i ? "," : "");
+        add_string(buf, sort[i].name);
+    }
+    add(buf, "]}},");
+}
+
+static void add_order_parameter(crm_buf_t *buf, int ascending)
+{
+    add(buf, "{'name':'order','in':'query','schema':{'type':'string',"
+        "'enum':['asc','desc'],'default':");
+    add(buf, ascending ? "'asc'}}," : "'desc'}},");
+}
+
+static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
+{
+    const crm_filter_t *filter = operation->filters;
+
+    add(buf, ",'parameters':[");
+    if (strchr(operation->path, '{')) {
+        add(buf, "{'$ref':'#/components/parameters/id'},");
+    }
+    for (; filter && filter->field.name; filter++) {
+        add_parameter(buf, filter);
+    }
+    if (operation->sorts && operation->sorts->name) {
+        add_sort_parameter(buf, operation->sorts);
+    }
+    if (operation->ordered) {
+        add_order_parameter(buf, operation->ascending);
+    }
+    if (operation->kind == &crm_op_list && !operation->whole) {
+        add(buf, "{'$ref':'#/components/parameters/page'},"
+            "{'$ref':'#/components/parameters/page_size'},");
+    }
+    add(buf, "{'$ref':'#/components/parameters/Prefer'},"
+        "{'$ref':'#/components/parameters/X-Request-Id'}]");
+}
+
+/* Add the name of the schema of ENDPOINT's body. */
+static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    const crm_operation_t *operation = endpoint->operation;
+
+    if (!operation->kind->has_body) {
+        return;
+    }
+    add(buf, ",'requestBody':{'required':true,'content':{"
+        "'application/json':{'schema':{'$ref':'#/components/schemas/");
+    if (operation->body_schema) {
+        crm_buf_puts(buf, operation->body_schema);
+    }
+    else {
+        crm_buf_puts(buf, endpoint->resource->title);
+        crm_buf_puts(buf, operation->kind == &crm_op_create ? "Create"
+                     : "Update");
+    }
+    add(buf, "'}}}}");
+}
+
+/* Add the schema of the body of success. */
+static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    const crm_operation_t *operation = endpoint->operation;
+    int list = operation->kind == &crm_op_list;
+
+    add(buf, list && !operation->whole
+        ? "{'type':'object','additionalProperties':false,"
+          "'required':['data','pagination'],'properties':{'pagination':"
+          "{'$ref':'#/components/schemas/Pagination'},'data':"
+        : "{'type':'object','additionalProperties':false,"
+          "'required':['data'],'properties':{'data':");
+    add(buf, list ? "{'type':'array','items':" : "");
+    crm_buf_printf(buf, "{\"$ref\":\"#/components/schemas/%s\"}",
+                   operation->answer_schema ? operation->answer_schema
+                   : endpoint->resource->title);
+    add(buf, list ? "}}}" : "}}");
+}
+
+static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    const crm_operation_t *operation = endpoint->operation;
+    int status = operation->kind->status;
+
+    crm_buf_printf(buf, ",\"responses\":{\"%d\":", status);
+    add(buf, "{'description':'");
+    add(buf, status == 201 ? "Created" : status == 202 ? "Accepted"
+        : status == 204 ? "Deleted" : "OK");
+    add(buf, "','headers':{");
+    add(buf, operation->location
+        ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
+    add(buf, status == 202 ? "'Idempotent-Replayed':{'$ref':"
+        "'#/components/headers/Idempotent-Replayed'}," : "");
+    add(buf, OPENAPI_HEADERS "}");
+    if (status != 204) {
+        add(buf, ",'content':{'application/json':{'schema':");
+        add_answer_schema(buf, endpoint);
+        add(buf, "}}");
+    }
+    add(buf, "}");
+}
+
+/* Return whether ENDPOINT may answer STATUS. */
+static int answers(const crm_endpoint_t *endpoint, int status)
+{
+    const crm_operation_t *operation = endpoint->operation;
+
+    for (int i = 0; operation->statuses[i]; i++) {
+        if (operation->statuses[i] == status) {
+            return 1;
+        }
+    }
+    switch (status) {
+    case 400:
+    case 413:
+    case 415:
+        return operation->kind->has_body;
+    case 404:
+        return strchr(operation->path, '{') || operation->kind == &crm_op_get;
+    default:
+        return 1;
+    }
+}
+
+static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    static const int statuses[] = {400, 401, 403, 404, 413, 415, 422, 429,
+                                   500, 503};
+
+    add_success(buf, endpoint);
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+        if (answers(endpoint, statuses[i])) {
+            crm_buf_printf(buf, ",\"%d\":{\"$ref\":"
+                           "\"#/components/responses/%d\"}", statuses[i],
+                           statuses[i]);
+        }
+    }
+    add(buf, ",'default':{'$ref':'#/components/responses/default'}}");
+}
+
+static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    const crm_operation_t *operation = endpoint->operation;
+    char method[8];
+    size_t i;
+
+    for (i = 0; operation->method[i] && i < sizeof(method) - 1; i++) {
+        method[i] = (char)(operation->method[i] | 0x20);
+    }
+    method[i] = '\0';
+    crm_buf_printf(buf, "\"%s\":{\"operationId\":\"%s\",\"tags\":[\"%s\"],"
+                   "\"summary\":", method, operation->id,
+                   endpoint->resource->tag);
+    add_string(buf, operation->summary);
+    add_parameters(buf, operation);
+    add_body(buf, endpoint);
+    add_responses(buf, endpoint);
+    add(buf, "}");
+}
+
+static void add_paths(crm_buf_t *buf)
+{
+    const apr_array_header_t *routes = crm_route_all();
+
+    add(buf, ",'paths':{" OPENAPI_OWN_PATH);
+    for (int i = 0; i < routes->nelts; i++) {
+        const crm_route_t *route = &APR_ARRAY_IDX(routes, i, crm_route_t);
+
+        crm_buf_printf(buf, ",\"%s%s\":{", CRM_API_BASE, route->path);
+        for (int j = 0; route->endpoints[j]; j++) {
+            add(buf, j ? "," : "");
+            add_operation(buf, route->endpoints[j]);
+        }
+        add(buf, "}");
+    }
+    add(buf, "}");
+}
+
+static void add_components(crm_buf_t *buf)
+{
+    static const char *const error_texts[] = {OPENAPI_ERRORS};
+
+    add(buf, ",'components':{" OPENAPI_COMPONENTS ",'responses':{");
+    for (size_t i = 0; i < sizeof(error_texts) / sizeof(*error_texts);
+         i += 2) {
+        const char *status = error_texts[i];
+
+        crm_buf_printf(buf, "%s\"%s\":{\"description\":\"%s\",\"headers\":{",
+                       i ? "," : "", status, error_texts[i + 1]);
+        add(buf, !strcmp(status, "401") ? OPENAPI_HEADERS_401
+            : !strcmp(status, "429") || !strcmp(status, "503")
+            ? OPENAPI_RETRY "," OPENAPI_HEADERS : OPENAPI_HEADERS);
+        add(buf, "},'content':{'application/json':{'schema':{'$ref':"
+            "'#/components/schemas/Error'}}}}");
+    }
+    add(buf, "},'schemas':{" OPENAPI_SCHEMAS);
+    for (int i = 0; crm_registry[i]; i++) {
+        if (crm_registry[i]->operations) {
+            add_resource_schemas(buf, crm_registry[i]);
+        }
+    }
+    add(buf, "}}");
+}
+
+/* Add the tags of the resources, each once. */
+static void add_tags(crm_buf_t *buf)
+{
+    add(buf, ",'tags':[");
+    for (int i = 0; crm_registry[i]; i++) {
+        int known = !crm_registry[i]->operations;
+
+        for (int j = 0; j < i && !known; j++) {
+            known = crm_registry[j]->operations
+                    && !strcmp(crm_registry[j]->tag, crm_registry[i]->tag);
+        }
+        if (!known) {
+            crm_buf_printf(buf, "{\"name\":\"%s\",\"description\":",
+                           crm_registry[i]->tag);
+            add_string(buf, crm_registry[i]->doc);
+            add(buf, "},");
+        }
+    }
+    add(buf, "{'name':'Meta','description':'The API itself.'}]");
+}
+
+void crm_openapi_init(apr_pool_t *pool)
+{
+    crm_buf_init(&document, 131072, pool);
+    add(&document, "{" OPENAPI_HEAD);
+    add_tags(&document);
+    add_paths(&document);
+    add_components(&document);
+    add(&document, "}");
+}
+
+const char *crm_openapi_document(apr_size_t *len_p)
+{
+    *len_p = document.len;
+    return document.data;
+}
+
+int crm_openapi_serve(crm_response_t *response, const char *method)
+{
+    response->route = "GET " CRM_OPENAPI_PATH;
+    if (!strcmp(method, "OPTIONS")) {
+        apr_table_setn(response->headers, "Allow", "GET, HEAD, OPTIONS");
+        response->status = 204;
+        return 1;
+    }
+    if (strcmp(method, "GET") && strcmp(method, "HEAD")) {
+        return 0;
+    }
+    crm_buf_add(&response->body, document.data, document.len);
+    response->status = 200;
+    return 1;
+}

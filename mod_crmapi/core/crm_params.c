@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_params.c: reading the query of a request (contract 7) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_call.h"
+#include "crm_op.h"
+#include "crm_query.h"
+
+#define PAGE_SIZE 25            /* specification, Limits */
+#define PAGE_SIZE_MAX 100
+#define PAGE_MAX 100000000      /* the product with a size fits 64 bits */
+
+/* The parameters that lists have beside their filters. */
+typedef struct list_param_t {
+    const char *name;
+    /* Set CALL from TEXT, return NULL or the rule that it breaks. */
+    const char *(*set)(crm_call_t *call, const char *text);
+    int (*takes)(const crm_operation_t *operation);
+} list_param_t;
+
+/* Set *NUMBER_P to TEXT, an integer from 1 to MAX; return 0 if it is none. */
+static int positive(int *number_p, const char *text, int max)
+{
+    apr_size_t len = strspn(text, "0123456789");
+    apr_int64_t number;
+
+    if (!len || text[len] || len > 18) {
+        return 0;
+    }
+    number = apr_atoi64(text);
+    if (number < 1 || number > max) {
+        return 0;
+    }
+    *number_p = (int)number;
+    return 1;
+}
+
+static const char *set_page(crm_call_t *call, const char *text)
+{
+    return positive(&call->page, text, PAGE_MAX)
+           ? NULL : "must be an integer from 1 to 100000000";
+}
+
+static const char *set_page_size(crm_call_t *call, const char *text)
+{
+    return positive(&call->page_size, text, PAGE_SIZE_MAX)
+           ? NULL : "must be an integer from 1 to 100";
+}
+
+static const char *set_sort(crm_call_t *call, const char *text)
+{
+    const crm_sort_t *sort = call->endpoint->operation->sorts;
+    const char *names = NULL;
+
+    for (; sort->keys[0]; sort++) {
+        if (!strcmp(sort->name, text)) {
+            call->sort = sort;
+            return NULL;
+        }
+        names = names ? apr_pstrcat(call->pool, names, " or ", sort->name,
+                                    NULL) : sort->name;
+    }
+    return apr_pstrcat(call->pool, "must be ", names, NULL);
+}
+
+static const char *set_order(crm_call_t *call, const char *text)
+{
+    call->ascending = !strcmp(text, "asc");
+    return call->ascending || !strcmp(text, "desc")
+           ? NULL : "must be asc or desc";
+}
+
+static int takes_page(const crm_operation_t *operation)
+{
+    return operation->kind == &crm_op_list && !operation->whole;
+}
+
+static int takes_sort(const crm_operation_t *operation)
+{
+    return operation->sorts && operation->sorts->name;
+}
+
+static int takes_order(const crm_operation_t *operation)
+{
+    return operation->ordered;
+}
+
+static const list_param_t list_params[] = {
+    {"page", set_page, takes_page},
+    {"page_size", set_page_size, takes_page},
+    {"sort", set_sort, takes_sort},
+    {"order", set_order, takes_order},
+};
+#define LIST_PARAMS ((int)(sizeof(list_params) / sizeof(*list_params)))
+
+/* Return the rule that the value of PARAM breaks before its type is asked, or
+ * NULL. */
+static const char *value_check(const crm_query_param_t *param, int again)
+{
+    return param->bad ? param->bad
+           : again ? "is given more than once" : NULL;
+}
+
+/* Read TEXT into PARAM: empty text is no filter for a search and for tags,
+ * and refused for others (contract 7.3). */
+static const char *set_filter(crm_param_t *param, const char *text,
+                              apr_pool_t *pool)
+{
+    const crm_field_t *field = &param->filter->field;
+    const char *wrong;
+
+    if (!*text) {
+        return param->filter->add == crm_filter_search
+               || param->filter->add == crm_filter_tags
+               ? NULL : "must not be empty";
+    }
+    wrong = field->type->parse_query(&param->bind, field, text, pool);
+    param->given = !wrong;
+    return wrong;
+}
+
+/* Read QUERY's parameter ITEM if it is one of the filters. Return 0 if it is
+ * none. SEEN counts each. */
+static int read_filter(crm_input_t *input, crm_call_t *call,
+                       unsigned char *seen, const crm_query_param_t *item)
+{
+    const crm_filter_t *filter = call->endpoint->operation->filters;
+    const char *wrong;
+
+    for (int i = 0; filter && filter[i].field.name; i++) {
+        if (strcmp(filter[i].field.name, item->name)) {
+            continue;
+        }
+        wrong = value_check(item, seen[i]++);
+        if (!wrong) {
+            wrong = set_filter(&call->params[i], item->value, call->pool);
+        }
+        if (wrong) {
+            crm_input_wrong(input, item->name, wrong);
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* The same for page, page_size, sort, order. */
+static int read_list_param(crm_input_t *input, crm_call_t *call,
+                           unsigned char *seen, const crm_query_param_t *item)
+{
+    const crm_operation_t *operation = call->endpoint->operation;
+    const char *wrong;
+
+    for (int i = 0; i < LIST_PARAMS; i++) {
+        if (strcmp(list_params[i].name, item->name)
+            || !list_params[i].takes(operation)) {
+            continue;
+        }
+        wrong = value_check(item, seen[i]++);
+        if (!wrong) {
+            wrong = list_params[i].set(call, item->value);
+        }
+        if (wrong) {
+            crm_input_wrong(input, item->name, wrong);
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* Return the number of filters of OPERATION. */
+static size_t filter_count(const crm_operation_t *operation)
+{
+    size_t count = 0;
+
+    while (operation->filters && operation->filters[count].field.name) {
+        count++;
+    }
+    return count;
+}
+
+/* Set CALL to what holds without any query. */
+static void set_defaults(crm_call_t *call)
+{
+    const crm_operation_t *operation = call->endpoint->operation;
+    size_t count = filter_count(operation);
+
+    call->page = 1;
+    call->page_size = PAGE_SIZE;
+    call->sort = operation->sorts;
+    call->ascending = operation->ascending;
+    call->params = apr_pcalloc(call->pool,
+                               (count + 1) * sizeof(*call->params));
+    for (size_t i = 0; i < count; i++) {
+        call->params[i].filter = &operation->filters[i];
+    }
+}
+
+crm_error_t *crm_call_params(crm_call_t *call)
+{
+    crm_input_t input = {call->pool, NULL, 0};
+    const crm_operation_t *operation = call->endpoint->operation;
+    size_t count = filter_count(operation);
+    unsigned char *seen = apr_pcalloc(call->pool, count + LIST_PARAMS);
+    apr_array_header_t *items;
+
+    set_defaults(call);
+    crm_query_parse(&items, call->request->query, call->pool);
+    for (int i = 0; i < items->nelts; i++) {
+        const crm_query_param_t *item = &APR_ARRAY_IDX(items, i,
+                                                       crm_query_param_t);
+
+        if (!read_filter(&input, call, seen, item)
+            && !read_list_param(&input, call, seen + count, item)
+            && call->strict) {
+            crm_input_wrong(&input, item->name, "is not a known parameter");
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        const crm_field_t *field = &operation->filters[i].field;
+
+        if ((field->flags & CRM_F_REQUIRED) && !seen[i]) {
+            crm_input_wrong(&input, field->name, "is required");
+        }
+    }
+    return input.error;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_query.c: taking a query string apart */
+#include "crm_query.h"
+
+#include <string.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_text.h"
+
+/* Return the value of the hexadecimal digit C, -1 if it is none. */
+static int hex_value(char c)
+{
+    return apr_isdigit(c) ? c - '0'
+           : apr_isxdigit(c) ? apr_tolower(c) - 'a' + 10 : -1;
+}
+
+/* Return the LEN bytes at TEXT decoded, in POOL, *OUT_LEN_P bytes and a NUL;
+ * *BAD_P = the rule that they break, if they do. */
+static const char *decode(apr_size_t *out_len_p, const char **bad_p,
+                          const char *text, apr_size_t len, apr_pool_t *pool)
+{
+    char *decoded = apr_palloc(pool, len + 1);
+    char *out = decoded;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        char c = text[i] == '+' ? ' ' : text[i];
+
+        if (c == '%') {
+            int high = i + 2 < len ? hex_value(text[i + 1]) : -1;
+            int low = i + 2 < len ? hex_value(text[i + 2]) : -1;
+
+            if (high < 0 || low < 0) {
+                *bad_p = "must be percent-encoded properly";
+            }
+            else {
+                c = (char)(high << 4 | low);
+                i += 2;
+            }
+        }
+        *out++ = c;
+    }
+    *out = '\0';
+    *out_len_p = (apr_size_t)(out - decoded);
+    if (!crm_text_valid_utf8(decoded, *out_len_p)) {
+        *bad_p = "must be valid UTF-8";
+    }
+    else if (strlen(decoded) != *out_len_p) {
+        *bad_p = "must not contain U+0000";
+    }
+    return decoded;
+}
+
+void crm_query_parse(apr_array_header_t **params_p, const char *query,
+                     apr_pool_t *result_pool)
+{
+    *params_p = apr_array_make(result_pool, 8, sizeof(crm_query_param_t));
+    while (query && *query) {
+        apr_size_t len = strcspn(query, "&");
+        const char *equals = memchr(query, '=', len);
+        apr_size_t name_len = equals ? (apr_size_t)(equals - query) : len;
+
+        if (len) {
+            crm_query_param_t *param = apr_array_push(*params_p);
+            apr_size_t ignored;
+
+            param->bad = NULL;
+            param->name = decode(&ignored, &param->bad, query, name_len,
+                                 result_pool);
+            param->value = decode(&param->value_len, &param->bad,
+                                  equals ? equals + 1 : "",
+                                  equals ? len - name_len - 1 : 0,
+                                  result_pool);
+        }
+        query += len;
+        query += *query == '&';
+    }
+}

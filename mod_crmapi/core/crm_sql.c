@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_sql.c: making the text of a statement together with its binds */
+#include "crm_sql.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+void crm_sql_init(crm_sql_t *sql, apr_pool_t *pool)
+{
+    crm_buf_init(&sql->text, 1024, pool);
+    sql->binds = apr_array_make(pool, 32, sizeof(const char *));
+}
+
+void crm_sql_add(crm_sql_t *sql, const char *text)
+{
+    crm_buf_puts(&sql->text, text);
+}
+
+void crm_sql_adds(crm_sql_t *sql, ...)
+{
+    const char *text;
+    va_list args;
+
+    va_start(args, sql);
+    while ((text = va_arg(args, const char *))) {
+        crm_buf_puts(&sql->text, text);
+    }
+    va_end(args);
+}
+
+/* Add the placeholder of bind NUMBER with CAST. */
+static void add_placeholder(crm_sql_t *sql, int number, const char *cast)
+{
+    char digits[16];
+    apr_size_t len = (apr_size_t)apr_snprintf(digits, sizeof(digits), "$%d::",
+                                              number);
+
+    crm_buf_add(&sql->text, digits, len);
+    crm_buf_puts(&sql->text, cast);
+}
+
+void crm_sql_bind(crm_sql_t *sql, const char *value, const char *cast)
+{
+    APR_ARRAY_PUSH(sql->binds, const char *) = value;
+    add_placeholder(sql, sql->binds->nelts, cast);
+}
+
+void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
+                      const char *cast)
+{
+    const char *mark = strchr(template, '?');
+    int number = 0;
+
+    while (mark) {
+        crm_buf_add(&sql->text, template, (apr_size_t)(mark - template));
+        if (!number) {
+            APR_ARRAY_PUSH(sql->binds, const char *) = value;
+            number = sql->binds->nelts;
+        }
+        add_placeholder(sql, number, cast);
+        template = mark + 1;
+        mark = strchr(template, '?');
+    }
+    crm_buf_puts(&sql->text, template);
+}
+
+void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql)
+{
+    crm_buf_putc(&sql->text, '\0');
+    stmt->sql = sql->text.data;
+    stmt->count = sql->binds->nelts;
+    stmt->values = (const char *const *)sql->binds->elts;
+}

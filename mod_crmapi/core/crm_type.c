@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_type.c: types with one value: ids, texts, numbers, booleans, times */
+#include "crm_type.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_json.h"
+#include "crm_number.h"
+#include "crm_text.h"
+#include "crm_time.h"
+#include "crm_uuid.h"
+
+#define TEXT_MAX 1000           /* contract 6.3: names and one-line text */
+
+void crm_input_wrong(crm_input_t *input, const char *path,
+                     const char *message)
+{
+    crm_error_detail(&input->error, path, message, input->pool);
+}
+
+const char *crm_ref_rule(const char *ref, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "is not the id of an existing %s of this "
+                        "workspace", ref);
+}
+
+void crm_type_parse(const char **bind_p, crm_input_t *input,
+                    const crm_field_t *field, const char *path,
+                    json_object *value)
+{
+    *bind_p = NULL;
+    if (value) {
+        field->type->parse(bind_p, input, field, path, value);
+    }
+    else if (field->flags & (CRM_F_REQUIRED | CRM_F_NO_CLEAR)) {
+        crm_input_wrong(input, path, "must not be null");
+    }
+    else if (!(field->flags & CRM_F_NULLABLE)) {
+        *bind_p = field->type->empty;
+        if (!*bind_p) {
+            crm_input_wrong(input, path, "must not be null");
+        }
+    }
+}
+
+void crm_type_write(crm_buf_t *buf, const crm_field_t *field,
+                    const char *text, apr_size_t len)
+{
+    if (text) {
+        field->type->write(buf, text, len);
+    }
+    else {
+        crm_buf_add(buf, "null", 4);
+    }
+}
+
+/* Return VALUE of FIELD as JSON text, in POOL. */
+static const char *json_of(const crm_field_t *field, const char *value,
+                           apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, strlen(value) + 16, pool);
+    field->type->write(&buf, value, strlen(value));
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}
+
+int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
+                   apr_pool_t *scratch_pool)
+{
+    json_object *left, *right;
+    int equal;
+
+    if (!a || !b || !strcmp(a, b)) {
+        return a == b || (a && b);
+    }
+    left = json_tokener_parse(json_of(field, a, scratch_pool));
+    right = json_tokener_parse(json_of(field, b, scratch_pool));
+    equal = json_object_equal(left, right);
+    json_object_put(left);
+    json_object_put(right);
+    return equal;
+}
+
+int crm_type_schema(crm_buf_t *buf, const char *type,
+                    const crm_field_t *field, crm_side_t side)
+{
+    int null = side == CRM_SIDE_OUTPUT ? field->flags & CRM_F_NULLABLE
+               : side == CRM_SIDE_INPUT
+               ? !(field->flags & (CRM_F_REQUIRED | CRM_F_NO_CLEAR)) : 0;
+
+    crm_buf_printf(buf, null ? "\"type\":[\"%s\",\"null\"]"
+                   : "\"type\":\"%s\"", type);
+    return null;
+}
+
+/* Add TEXT to BUF as it is: what PostgreSQL writes is JSON already. */
+static void write_raw(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    crm_buf_add(buf, text, len);
+}
+
+/* Add TEXT, which has nothing to escape, to BUF between quotes. */
+static void write_quoted(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    crm_buf_putc(buf, '"');
+    crm_buf_add(buf, text, len);
+    crm_buf_putc(buf, '"');
+}
+
+/* Set *TEXT_P, *LEN_P to the JSON string VALUE; return 0, having added to
+ * INPUT what is wrong at PATH, if it is no string or has U+0000. */
+static int string_of(const char **text_p, apr_size_t *len_p,
+                     crm_input_t *input, const char *path, json_object *value)
+{
+    if (!json_object_is_type(value, json_type_string)) {
+        crm_input_wrong(input, path, "must be a string");
+        return 0;
+    }
+    *text_p = json_object_get_string(value);
+    *len_p = (apr_size_t)json_object_get_string_len(value);
+    if (strlen(*text_p) != *len_p) {
+        crm_input_wrong(input, path, "must not contain U+0000");
+        return 0;
+    }
+    return 1;
+}
+
+/* ---- ids and references ---- */
+
+static void uuid_parse(const char **bind_p, crm_input_t *input,
+                       const crm_field_t *field, const char *path,
+                       json_object *value)
+{
+    char *id = apr_palloc(input->pool, CRM_UUID_LEN + 1);
+    const char *text;
+    apr_size_t len;
+
+    if (!string_of(&text, &len, input, path, value)) {
+        return;
+    }
+    if (crm_uuid_parse(id, text, len)) {
+        *bind_p = id;
+    }
+    else {
+        crm_input_wrong(input, path, !field->ref ? "must be a UUID"
+                        : crm_ref_rule(field->ref, input->pool));
+    }
+}
+
+/* Contract 6.8: a malformed id in a filter matches nothing. */
+static const char *uuid_parse_query(const char **bind_p,
+                                    const crm_field_t *field,
+                                    const char *text, apr_pool_t *pool)
+{
+    char *id = apr_palloc(pool, CRM_UUID_LEN + 1);
+
+    (void)field;
+    *bind_p = crm_uuid_parse(id, text, strlen(text)) ? id : NULL;
+    return NULL;
+}
+
+static void uuid_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+{
+    crm_type_schema(buf, "string", field, side);
+    crm_buf_puts(buf, ",\"format\":\"uuid\"");
+}
+
+const crm_type_t crm_type_uuid = {
+    .name = "uuid", .cast = "uuid", .parse = uuid_parse,
+    .parse_query = uuid_parse_query, .write = write_quoted,
+    .schema = uuid_schema,
+};
+
+const crm_type_t crm_type_ref = {
+    .name = "reference", .cast = "uuid", .parse = uuid_parse,
+    .parse_query = uuid_parse_query, .write = write_quoted,
+    .schema = uuid_schema,
+};
+
+/* ---- text ---- */
+
+/* Return the most characters that FIELD may have. */
+static apr_size_t text_max(const crm_field_t *field)
+{
+    return field->max ? field->max : TEXT_MAX;
+}
+
+/* Return NULL or the rule that the LEN bytes at TEXT break. */
+static const char *text_check(const crm_field_t *field, const char *text,
+                              apr_size_t len, apr_pool_t *pool)
+{
+    if (!len && (field->flags & CRM_F_REQUIRED)) {
+        return "must not be empty";
+    }
+    if (len > text_max(field)
+        && crm_text_length(text, len) > text_max(field)) {
+        return apr_psprintf(pool, "must have at most %" APR_SIZE_T_FMT
+                            " characters", text_max(field));
+    }
+    return NULL;
+}
+
+static void text_parse(const char **bind_p, crm_input_t *input,
+                       const crm_field_t *field, const char *path,
+                       json_object *value)
+{
+    const char *text, *wrong;
+    apr_size_t len;
+
+    if (!string_of(&text, &len, input, path, value)) {
+        return;
+    }
+    wrong = text_check(field, text, len, input->pool);
+    if (wrong) {
+        crm_input_wrong(input, path, wrong);
+    }
+    else {
+        *bind_p = text;
+    }
+}
+
+static const char *text_parse_query(const char **bind_p,
+                                    const crm_field_t *field,
+                                    const char *text, apr_pool_t *pool)
+{
+    *bind_p = text;
+    return text_check(field, text, strlen(text), pool);
+}
+
+static void text_write(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    crm_buf_json_string(buf, text, len);
+}
+
+static void text_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+{
+    crm_type_schema(buf, "string", field, side);
+    if (side != CRM_SIDE_OUTPUT) {
+        crm_buf_printf(buf, ",\"maxLength\":%" APR_SIZE_T_FMT,
+                       text_max(field));
+        if (field->flags & CRM_F_REQUIRED) {
+            crm_buf_puts(buf, ",\"minLength\":1");
+        }
+    }
+}
+
+const crm_type_t crm_type_text = {
+    .name = "text", .cast = "text", .parse = text_parse,
+    .parse_query = text_parse_query, .write = text_write,
+    .schema = text_schema,
+};
+
+/* ---- one e-mail address (query only: by-email) ---- */
+
+/* Contract 7.8: a malformed address matches nothing; 7.5: a '+' that arrived
+ * as a space is repaired. */
+static const char *email_parse_query(const char **bind_p,
+                                     const crm_field_t *field,
+                                     const char *text, apr_pool_t *pool)
+{
+    char *email = apr_pstrdup(pool, text);
+
+    (void)field;
+    for (char *c = email; *c; c++) {
+        if (*c == ' ') {
+            *c = '+';
+        }
+    }
+    *bind_p = crm_text_email(email, strlen(email)) ? NULL : email;
+    return NULL;
+}
+
+static void email_parse(const char **bind_p, crm_input_t *input,
+                        const crm_field_t *field, const char *path,
+                        json_object *value)
+{
+    const char *text, *wrong;
+    apr_size_t len;
+
+    (void)field;
+    if (!string_of(&text, &len, input, path, value)) {
+        return;
+    }
+    wrong = crm_text_email(text, len);
+    if (wrong) {
+        crm_input_wrong(input, path, wrong);
+    }
+    else {
+        *bind_p = text;
+    }
+}
+
+static void email_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+{
+    crm_type_schema(buf, "string", field, side);
+    if (side != CRM_SIDE_OUTPUT) {
+        crm_buf_puts(buf, ",\"maxLength\":254");
+    }
+}
+
+const crm_type_t crm_type_email = {
+    .name = "email", .cast = "text", .parse = email_parse,
+    .parse_query = email_parse_query, .write = text_write,
+    .schema = email_schema,
+};
+
+/* ---- numbers ---- */
+
+static void number_parse(const char **bind_p, crm_input_t *input,
+                         const crm_field_t *field, const char *path,
+                         json_object *value)
+{
+    const char *wrong;
+
+    (void)field;
+    if (!json_object_is_type(value, json_type_int)
+        && !json_object_is_type(value, json_type_double)) {
+        crm_input_wrong(input, path, "must be a number");
+        return;
+    }
+    wrong = crm_number_parse(bind_p, json_object_to_json_string(value),
+                             input->pool);
+    if (wrong) {
+        *bind_p = NULL;
+        crm_input_wrong(input, path, wrong);
+    }
+}
+
+static void number_write(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    char *out = crm_buf_reserve(buf, len + 1);
+
+    buf->len += crm_number_trim(out, text);
+}
+
+static void number_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+{
+    crm_type_schema(buf, "number", field, side);
+    if (side != CRM_SIDE_OUTPUT) {
+        crm_buf_puts(buf, ",\"exclusiveMinimum\":-1e15"
+                     ",\"exclusiveMaximum\":1e15");
+    }
+}
+
+const crm_type_t crm_type_number = {
+    .name = "number", .cast = "numeric", .parse = number_parse,
+    .write = number_write, .schema = number_schema,
+};
+
+static void integer_parse(const char **bind_p, crm_input_t *input,
+                          const crm_field_t *field, const char *path,
+                          json_object *value)
+{
+    apr_int64_t number;
+
+    (void)field;
+    if ((!json_object_is_type(value, json_type_int)
+         && !json_object_is_type(value, json_type_double))
+        || crm_number_parse_integer(&number,
+                                    json_object_to_json_string(value))
+        || number < 0 || number > APR_INT32_MAX) {
+        crm_input_wrong(input, path, "must be an integer from 0 to "
+                        "2147483647");
+        return;
+    }
+    *bind_p = apr_psprintf(input->pool, "%" APR_INT64_T_FMT, number);
+}
+
+static void integer_schema(crm_buf_t *buf, const crm_field_t *field,
+                           crm_side_t side)
+{
+    crm_type_schema(buf, "integer", field, side);
+    crm_buf_puts(buf, ",\"minimum\":0,\"maximum\":2147483647");
+}
+
+const crm_type_t crm_type_integer = {
+    .name = "integer", .cast = "integer", .parse = integer_parse,
+    .write = write_raw, .schema = integer_schema,
+};
+
+/* ---- booleans ---- */
+
+static void boolean_parse(const char **bind_p, crm_input_t *input,
+                          const crm_field_t *field, const char *path,
+                          json_object *value)
+{
+    (void)field;
+    if (!json_object_is_type(value, json_type_boolean)) {
+        crm_input_wrong(input, path, "must be true or false");
+        return;
+    }
+    *bind_p = json_object_get_boolean(value) ? "t" : "f";
+}
+
+static const char *boolean_parse_query(const char **bind_p,
+                                       const crm_field_t *field,
+                                       const char *text, apr_pool_t *pool)
+{
+    (void)field;
+    (void)pool;
+    if (!strcasecmp(text, "true") || !strcmp(text, "1")) {
+        *bind_p = "t";
+    }
+    else if (!strcasecmp(text, "false") || !strcmp(text, "0")) {
+        *bind_p = "f";
+    }
+    else {
+        return "must be true, false, 1 or 0";
+    }
+    return NULL;
+}
+
+static void boolean_write(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    (void)len;
+    crm_buf_puts(buf, *text == 't' ? "true" : "false");
+}
+
+static void boolean_schema(crm_buf_t *buf, const crm_field_t *field,
+                           crm_side_t side)
+{
+    crm_type_schema(buf, "boolean", field, side);
+}
+
+const crm_type_t crm_type_boolean = {
+    .name = "boolean", .cast = "boolean", .parse = boolean_parse,
+    .parse_query = boolean_parse_query, .write = boolean_write,
+    .schema = boolean_schema,
+};
+
+/* ---- times ---- */
+
+/* Stored times have milliseconds (contract 9.1), cut off here so that the
+ * database has nothing to round. */
+static void time_parse(const char **bind_p, crm_input_t *input,
+                       const crm_field_t *field, const char *path,
+                       json_object *value)
+{
+    const char *text, *wrong;
+    apr_size_t len;
+    apr_time_t when;
+    char *bind;
+
+    (void)field;
+    if (!string_of(&text, &len, input, path, value)) {
+        return;
+    }
+    wrong = crm_time_parse(&when, text, len);
+    if (wrong) {
+        crm_input_wrong(input, path, wrong);
+        return;
+    }
+    bind = apr_palloc(input->pool, CRM_TIME_SIZE);
+    crm_time_format_ms(bind, when);
+    *bind_p = bind;
+}
+
+static const char *time_parse_query(const char **bind_p,
+                                    const crm_field_t *field,
+                                    const char *text, apr_pool_t *pool)
+{
+    char *bind = apr_palloc(pool, CRM_TIME_SIZE);
+    const char *wrong;
+    apr_time_t when;
+
+    (void)field;
+    wrong = crm_time_parse_query(&when, text, strlen(text));
+    if (!wrong) {
+        crm_time_format_us(bind, when);
+        *bind_p = bind;
+    }
+    return wrong;
+}
+
+static void time_write(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    char when[CRM_TIME_SIZE];
+
+    if (crm_time_from_pg(when, text)) {
+        write_quoted(buf, when, strlen(when));
+    }
+    else {
+        write_quoted(buf, text, len);
+    }
+}
+
+static void time_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+{
+    crm_type_schema(buf, "string", field, side);
+    crm_buf_puts(buf, ",\"format\":\"date-time\"");
+}
+
+const crm_type_t crm_type_time = {
+    .name = "time", .cast = "timestamptz", .parse = time_parse,
+    .parse_query = time_parse_query, .write = time_write,
+    .schema = time_schema,
+};
+
+/* ---- enumerations ---- */
+
+/* Return NULL, or that TEXT is none of FIELD's values. */
+static const char *enum_check(const crm_field_t *field, const char *text,
+                              apr_pool_t *pool)
+{
+    const char *list = NULL;
+
+    for (const char *const *value = field->values; *value; value++) {
+        if (!strcmp(*value, text)) {
+            return NULL;
+        }
+        list = list ? apr_pstrcat(pool, list, ", ", *value, NULL) : *value;
+    }
+    return apr_pstrcat(pool, "must be one of ", list, NULL);
+}
+
+static void enum_parse(const char **bind_p, crm_input_t *input,
+                       const crm_field_t *field, const char *path,
+                       json_object *value)
+{
+    const char *text, *wrong;
+    apr_size_t len;
+
+    if (!string_of(&text, &len, input, path, value)) {
+        return;
+    }
+    wrong = enum_check(field, text, input->pool);
+    if (wrong) {
+        crm_input_wrong(input, path, wrong);
+    }
+    else {
+        *bind_p = text;
+    }
+}
+
+static const char *enum_parse_query(const char **bind_p,
+                                    const crm_field_t *field,
+                                    const char *text, apr_pool_t *pool)
+{
+    *bind_p = text;
+    return enum_check(field, text, pool);
+}
+
+static void enum_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+{
+    int null = crm_type_schema(buf, "string", field, side);
+
+    crm_buf_puts(buf, ",\"enum\":[");
+    for (const char *const *value = field->values; *value; value++) {
+        crm_buf_puts(buf, value == field->values ? "" : ",");
+        crm_buf_json_string(buf, *value, strlen(*value));
+    }
+    crm_buf_puts(buf, null ? ",null]" : "]");
+}
+
+const crm_type_t crm_type_enum = {
+    .name = "enum", .cast = "text", .parse = enum_parse,
+    .parse_query = enum_parse_query, .write = text_write,
+    .schema = enum_schema,
+};
+
+/* ---- a conversation's channel ---- */
+
+static const struct {
+    const char *name;
+    const char *code;
+} channels[] = {
+    {"chat", "1"}, {"phone", "2"}, {"voice", "2"}, {"call", "2"},
+    {"text", "3"}, {"sms", "3"}, {"email", "4"}, {"form", "5"},
+    {"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}, {"5", "5"},
+};
+
+/* Set *BIND_P to the code of the channel called NAME; return 0 if none is. */
+static int channel_code(const char **bind_p, const char *name)
+{
+    for (apr_size_t i = 0; i < sizeof(channels) / sizeof(*channels); i++) {
+        if (!strcmp(channels[i].name, name)) {
+            *bind_p = channels[i].code;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const char *const channel_rule =
+    "must be chat, phone, voice, call, text, sms, email, form or 1 to 5";
+
+static const char *channel_parse_query(const char **bind_p,
+                                       const crm_field_t *field,
+                                       const char *text, apr_pool_t *pool)
+{
+    (void)field;
+    (void)pool;
+    return channel_code(bind_p, text) ? NULL : channel_rule;
+}
+
+static void channel_parse(const char **bind_p, crm_input_t *input,
+                          const crm_field_t *field, const char *path,
+                          json_object *value)
+{
+    (void)field;
+    if (!json_object_is_type(value, json_type_int)
+        || !channel_code(bind_p, json_object_get_string(value))) {
+        crm_input_wrong(input, path, "must be an integer from 1 to 5");
+    }
+}
+
+static void channel_schema(crm_buf_t *buf, const crm_field_t *field,
+                           crm_side_t side)
+{
+    if (side != CRM_SIDE_QUERY) {
+        crm_type_schema(buf, "integer", field, side);
+        crm_buf_puts(buf, ",\"enum\":[1,2,3,4,5]");
+        return;
+    }
+    crm_buf_puts(buf, "\"type\":\"string\",\"enum\":[");
+    for (apr_size_t i = 0; i < sizeof(channels) / sizeof(*channels); i++) {
+        crm_buf_printf(buf, "%s\"%s\"", i ? "," : "", channels[i].name);
+    }
+    crm_buf_puts(buf, "]");
+}
+
+const crm_type_t crm_type_channel = {
+    .name = "channel", .cast = "smallint", .parse = channel_parse,
+    .parse_query = channel_parse_query, .write = write_raw,
+    .schema = channel_schema,
+};

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_type_list.c: types of many values: e-mails, phones, tags, free JSON */
+#include "crm_type.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_json.h"
+#include "crm_text.h"
+
+/* Limits of contract 6.3. */
+#define ADDRESSES_MAX 50
+#define TAGS_MAX 100
+#define TAG_MAX 100
+#define FREE_MAX 65536
+#define FREE_DEPTH 16
+
+/* ---- e-mail and phone lists (contract 9.2) ---- */
+
+/* What tells the two apart. */
+typedef struct kind_t {
+    const char *member;         /* the address's name in an entry */
+    const char *(*check)(const char *text, apr_size_t len);
+    const char *rule;           /* of an entry that is neither */
+} kind_t;
+
+static const kind_t email_kind = {
+    "email", crm_text_email, "must be a string or an object with email"
+};
+static const kind_t phone_kind = {
+    "phone_number", crm_text_phone,
+    "must be a string or an object with phone_number"
+};
+
+/* An entry of such a list. */
+typedef struct address_t {
+    const char *text;
+    int primary;
+} address_t;
+
+static const kind_t *kind_of(const crm_field_t *field)
+{
+    return field->type == &crm_type_emails ? &email_kind : &phone_kind;
+}
+
+/* Return the entry of LIST that is TEXT without case, or NULL. */
+static address_t *find_address(const apr_array_header_t *list,
+                               const char *text)
+{
+    for (int i = 0; i < list->nelts; i++) {
+        address_t *entry = &APR_ARRAY_IDX(list, i, address_t);
+
+        if (crm_text_equal_fold(entry->text, text)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* Add TEXT to LIST, or PRIMARY to the equal one that is there: equal ones
+ * collapse. */
+static void add_address(apr_array_header_t *list, const char *text,
+                        int primary)
+{
+    address_t *entry = find_address(list, text);
+
+    if (!entry) {
+        entry = apr_array_push(list);
+        entry->text = text;
+        entry->primary = 0;
+    }
+    entry->primary |= primary;
+}
+
+/* Read the member "is_primary" of ENTRY, at PATH, into *PRIMARY_P. */
+static void read_primary(int *primary_p, crm_input_t *input, const char *path,
+                         json_object *value)
+{
+    if (!value) {
+        return;
+    }
+    if (!json_object_is_type(value, json_type_boolean)) {
+        crm_input_wrong(input, apr_pstrcat(input->pool, path, ".is_primary",
+                                           NULL), "must be true or false");
+        return;
+    }
+    *primary_p = json_object_get_boolean(value);
+}
+
+/* Split ENTRY, an object at PATH, into *ADDRESS_P and *PRIMARY_P. */
+static void read_object(json_object **address_p, int *primary_p,
+                        crm_input_t *input, const kind_t *kind,
+                        const char *path, json_object *entry)
+{
+    json_object_object_foreach(entry, name, value) {
+        if (!strcmp(name, kind->member)) {
+            *address_p = value;
+        }
+        else if (!strcmp(name, "is_primary")) {
+            read_primary(primary_p, input, path, value);
+        }
+        else if (!input->lenient) {
+            crm_input_wrong(input, apr_pstrcat(input->pool, path, ".", name,
+                                               NULL), "is not a known field");
+        }
+    }
+}
+
+/* Read ENTRY, at PATH of a list of KIND, into LIST. Return 1 if it says that
+ * it is the primary one. */
+static int read_entry(apr_array_header_t *list, crm_input_t *input,
+                      const kind_t *kind, const char *path,
+                      json_object *entry)
+{
+    json_object *address = entry;
+    const char *text, *wrong;
+    int primary = 0;
+
+    if (json_object_is_type(entry, json_type_object)) {
+        address = NULL;
+        read_object(&address, &primary, input, kind, path, entry);
+        path = apr_pstrcat(input->pool, path, ".", kind->member, NULL);
+        if (!address) {
+            crm_input_wrong(input, path, "is required");
+            return primary;
+        }
+    }
+    if (!json_object_is_type(address, json_type_string)) {
+        crm_input_wrong(input, path, address == entry ? kind->rule
+                        : "must be a string");
+        return primary;
+    }
+    text = json_object_get_string(address);
+    wrong = strlen(text) == (apr_size_t)json_object_get_string_len(address)
+            ? kind->check(text, strlen(text)) : "must not contain U+0000";
+    if (wrong) {
+        crm_input_wrong(input, path, wrong);
+    }
+    else {
+        add_address(list, text, primary);
+    }
+    return primary;
+}
+
+/* Return LIST as JSON in POOL, with its first entry as the primary one if no
+ * other is. */
+static const char *list_json(apr_array_header_t *list, const kind_t *kind,
+                             apr_pool_t *pool)
+{
+    crm_buf_t buf;
+    int primary = 0;
+
+    for (int i = 0; i < list->nelts; i++) {
+        if (APR_ARRAY_IDX(list, i, address_t).primary) {
+            primary = i;
+        }
+    }
+    crm_buf_init(&buf, 64, pool);
+    crm_buf_putc(&buf, '[');
+    for (int i = 0; i < list->nelts; i++) {
+        const char *text = APR_ARRAY_IDX(list, i, address_t).text;
+
+        crm_buf_printf(&buf, "%s{\"%s\":", i ? "," : "", kind->member);
+        crm_buf_json_string(&buf, text, strlen(text));
+        crm_buf_puts(&buf, i == primary ? ",\"is_primary\":true}"
+                     : ",\"is_primary\":false}");
+    }
+    crm_buf_putc(&buf, ']');
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}
+
+static void addresses_parse(const char **bind_p, crm_input_t *input,
+                            const crm_field_t *field, const char *path,
+                            json_object *value)
+{
+    const kind_t *kind = kind_of(field);
+    crm_error_t *before = input->error;
+    apr_array_header_t *list;
+    int count, primaries = 0;
+
+    if (!json_object_is_type(value, json_type_array)) {
+        crm_input_wrong(input, path, "must be an array");
+        return;
+    }
+    count = (int)json_object_array_length(value);
+    if (count > ADDRESSES_MAX) {
+        crm_input_wrong(input, path, "must have at most 50 items");
+        return;
+    }
+    list = apr_array_make(input->pool, count + 1, sizeof(address_t));
+    for (int i = 0; i < count; i++) {
+        primaries += read_entry(list, input, kind,
+                                apr_psprintf(input->pool, "%s[%d]", path, i),
+                                json_object_array_get_idx(value, (size_t)i));
+    }
+    if (primaries > 1) {
+        crm_input_wrong(input, path,
+                        "must not have more than one is_primary");
+    }
+    if (input->error == before) {
+        *bind_p = list_json(list, kind, input->pool);
+    }
+}
+
+/* Add the entries of JSON, a bind of KIND, to LIST; those that are primary
+ * stay so if PRIMARY. */
+static void read_bind(apr_array_header_t *list, const kind_t *kind,
+                      const char *json, int primary, apr_pool_t *pool)
+{
+    json_object *array = json_tokener_parse(json);
+    size_t count = array ? json_object_array_length(array) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *entry = json_object_array_get_idx(array, i);
+        json_object *text, *is_primary;
+
+        json_object_object_get_ex(entry, kind->member, &text);
+        json_object_object_get_ex(entry, "is_primary", &is_primary);
+        add_address(list, apr_pstrdup(pool, json_object_get_string(text)),
+                    primary && json_object_get_boolean(is_primary));
+    }
+    json_object_put(array);
+}
+
+void crm_type_unite(const char **united_p, const crm_field_t *field,
+                    const char *have, const char *more, apr_pool_t *pool)
+{
+    const kind_t *kind = kind_of(field);
+    apr_array_header_t *list = apr_array_make(pool, 8, sizeof(address_t));
+
+    read_bind(list, kind, have, 1, pool);
+    read_bind(list, kind, more, list->nelts == 0, pool);
+    *united_p = list_json(list, kind, pool);
+}
+
+static void write_json(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    crm_buf_add(buf, text, len);
+}
+
+static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
+                             crm_side_t side)
+{
+    const char *title = kind_of(field) == &email_kind ? "Email" : "Phone";
+
+    crm_type_schema(buf, "array", field, side);
+    if (side == CRM_SIDE_OUTPUT) {
+        crm_buf_printf(buf, ",\"items\":{\"$ref\":\"#/components/schemas/"
+                       "%s\"}", title);
+    }
+    else {
+        crm_buf_printf(buf, ",\"maxItems\":50,\"items\":{\"anyOf\":["
+                       "{\"type\":\"string\"},{\"$ref\":"
+                       "\"#/components/schemas/%sInput\"}]}", title);
+    }
+}
+
+const crm_type_t crm_type_emails = {
+    .name = "emails", .cast = "jsonb", .empty = "[]",
+    .parse = addresses_parse, .write = write_json, .schema = addresses_schema,
+};
+
+const crm_type_t crm_type_phones = {
+    .name = "phones", .cast = "jsonb", .empty = "[]",
+    .parse = addresses_parse, .write = write_json, .schema = addresses_schema,
+};
+
+/* ---- text[] ---- */
+
+const char *crm_type_array_text(const apr_array_header_t *strings,
+                                apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 64, pool);
+    crm_buf_putc(&buf, '{');
+    for (int i = 0; i < strings->nelts; i++) {
+        crm_buf_puts(&buf, i ? ",\"" : "\"");
+        for (const char *c = APR_ARRAY_IDX(strings, i, const char *); *c;
+             c++) {
+            if (*c == '"' || *c == '\\') {
+                crm_buf_putc(&buf, '\\');
+            }
+            crm_buf_putc(&buf, *c);
+        }
+        crm_buf_putc(&buf, '"');
+    }
+    crm_buf_putc(&buf, '}');
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}
+
+/* Copy the element at TEXT of an array's text to OUT, unescaped; *LEN_P = its
+ * length. Return what follows it: ',' or '}'. */
+static const char *next_element(char *out, apr_size_t *len_p,
+                                const char *text)
+{
+    int quoted = *text == '"';
+    char *start = out;
+
+    text += quoted;
+    while (*text && (quoted ? *text != '"' : *text != ',' && *text != '}')) {
+        text += *text == '\\' && text[1];
+        *out++ = *text++;
+    }
+    *len_p = (apr_size_t)(out - start);
+    return text + (quoted && *text);
+}
+
+apr_array_header_t *crm_type_array_strings(const char *array,
+                                           apr_pool_t *pool)
+{
+    apr_array_header_t *strings = apr_array_make(pool, 8, sizeof(char *));
+    char *out = apr_palloc(pool, strlen(array) + 1);
+    apr_size_t len;
+
+    while ((*array == '{' || *array == ',') && array[1] != '}') {
+        array = next_element(out, &len, array + 1);
+        APR_ARRAY_PUSH(strings, const char *) = apr_pstrmemdup(pool, out, len);
+    }
+    return strings;
+}
+
+static void strings_write(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    char *out = malloc(len + 1);
+    apr_size_t element;
+    int count = 0;
+
+    crm_buf_putc(buf, '[');
+    while (out && (*text == '{' || *text == ',') && text[1] != '}') {
+        text = next_element(out, &element, text + 1);
+        if (count++) {
+            crm_buf_putc(buf, ',');
+        }
+        crm_buf_json_string(buf, out, element);
+    }
+    crm_buf_putc(buf, ']');
+    free(out);
+}
+
+/* Add TEXT to STRINGS unless it is there. */
+static void add_string(apr_array_header_t *strings, const char *text)
+{
+    for (int i = 0; i < strings->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(strings, i, const char *), text)) {
+            return;
+        }
+    }
+    APR_ARRAY_PUSH(strings, const char *) = text;
+}
+
+void crm_type_unite_tags(const char **united_p, const char *have,
+                         const char *more, apr_pool_t *pool)
+{
+    apr_array_header_t *tags = crm_type_array_strings(have, pool);
+    apr_array_header_t *added = crm_type_array_strings(more, pool);
+
+    for (int i = 0; i < added->nelts; i++) {
+        add_string(tags, APR_ARRAY_IDX(added, i, const char *));
+    }
+    *united_p = crm_type_array_text(tags, pool);
+}
+
+/* Return NULL or the rule that TAG, an element of tags or strings, breaks. */
+static const char *string_check(json_object *tag, int is_tag)
+{
+    const char *text;
+    apr_size_t len;
+
+    if (!json_object_is_type(tag, json_type_string)) {
+        return "must be a string";
+    }
+    text = json_object_get_string(tag);
+    len = strlen(text);
+    if (len != (apr_size_t)json_object_get_string_len(tag)) {
+        return "must not contain U+0000";
+    }
+    if (is_tag && !len) {
+        return "must not be empty";
+    }
+    return is_tag && crm_text_length(text, len) > TAG_MAX
+           ? "must have at most 100 characters"
+           : len > FREE_MAX ? "is too long" : NULL;
+}
+
+static void strings_parse(const char **bind_p, crm_input_t *input,
+                          const crm_field_t *field, const char *path,
+                          json_object *value)
+{
+    int is_tag = field->type == &crm_type_tags;
+    crm_error_t *before = input->error;
+    apr_array_header_t *strings;
+    int count;
+
+    if (!json_object_is_type(value, json_type_array)) {
+        crm_input_wrong(input, path, "must be an array of strings");
+        return;
+    }
+    count = (int)json_object_array_length(value);
+    if (count > (is_tag ? TAGS_MAX : 1000)) {
+        crm_input_wrong(input, path, is_tag ? "must have at most 100 items"
+                        : "must have at most 1000 items");
+        return;
+    }
+    strings = apr_array_make(input->pool, count + 1, sizeof(const char *));
+    for (int i = 0; i < count; i++) {
+        json_object *tag = json_object_array_get_idx(value, (size_t)i);
+        const char *wrong = string_check(tag, is_tag);
+
+        if (wrong) {
+            crm_input_wrong(input, apr_psprintf(input->pool, "%s[%d]", path,
+                                                i), wrong);
+        }
+        else if (is_tag) {
+            add_string(strings, json_object_get_string(tag));
+        }
+        else {
+            APR_ARRAY_PUSH(strings, const char *) =
+                json_object_get_string(tag);
+        }
+    }
+    if (input->error == before) {
+        *bind_p = crm_type_array_text(strings, input->pool);
+    }
+}
+
+/* "a,b" of a query: trimmed, empty ones left out (contract 7.4). */
+static const char *tags_parse_query(const char **bind_p,
+                                    const crm_field_t *field,
+                                    const char *text, apr_pool_t *pool)
+{
+    apr_array_header_t *tags = apr_array_make(pool, 4, sizeof(const char *));
+    char *last, *copy = apr_pstrdup(pool, text);
+
+    (void)field;
+    for (char *tag = apr_strtok(copy, ",", &last); tag;
+         tag = apr_strtok(NULL, ",", &last)) {
+        const char *trimmed = tag;
+        apr_size_t len = strlen(tag);
+
+        crm_text_trim(&trimmed, &len);
+        if (len) {
+            APR_ARRAY_PUSH(tags, const char *) =
+                apr_pstrmemdup(pool, trimmed, len);
+        }
+    }
+    if (tags->nelts > TAGS_MAX) {
+        return "must have at most 100 tags";
+    }
+    *bind_p = tags->nelts ? crm_type_array_text(tags, pool) : "";
+    return NULL;
+}
+
+static void strings_schema(crm_buf_t *buf, const crm_field_t *field,
+                           crm_side_t side)
+{
+    int is_tag = field->type == &crm_type_tags;
+
+    if (side == CRM_SIDE_QUERY) {
+        crm_buf_puts(buf, "\"type\":\"string\"");
+        return;
+    }
+    crm_type_schema(buf, "array", field, side);
+    crm_buf_puts(buf, side == CRM_SIDE_INPUT && is_tag
+                 ? ",\"maxItems\":100,\"items\":{\"type\":\"string\","
+                   "\"minLength\":1,\"maxLength\":100}"
+                 : ",\"items\":{\"type\":\"string\"}");
+}
+
+const crm_type_t crm_type_tags = {
+    .name = "tags", .cast = "text[]", .empty = "{}", .parse = strings_parse,
+    .parse_query = tags_parse_query, .write = strings_write,
+    .schema = strings_schema,
+};
+
+const crm_type_t crm_type_strings = {
+    .name = "strings", .cast = "text[]", .empty = "{}",
+    .parse = strings_parse, .write = strings_write, .schema = strings_schema,
+};
+
+/* ---- free-form JSON ---- */
+
+/* Read VALUE, whose outermost type the caller has checked. */
+static void free_parse(const char **bind_p, crm_input_t *input,
+                       const crm_field_t *field, const char *path,
+                       json_object *value)
+{
+    apr_size_t max = field->max ? field->max : FREE_MAX;
+    const char *inner, *wrong;
+
+    wrong = crm_json_storable(bind_p, &inner, value, max, FREE_DEPTH,
+                              input->pool);
+    if (wrong) {
+        *bind_p = NULL;
+        crm_input_wrong(input, apr_pstrcat(input->pool, path, inner, NULL),
+                        wrong);
+    }
+}
+
+static void object_parse(const char **bind_p, crm_input_t *input,
+                         const crm_field_t *field, const char *path,
+                         json_object *value)
+{
+    if (json_object_is_type(value, json_type_object)) {
+        free_parse(bind_p, input, field, path, value);
+    }
+    else {
+        crm_input_wrong(input, path, "must be an object");
+    }
+}
+
+static void object_schema(crm_buf_t *buf, const crm_field_t *field,
+                          crm_side_t side)
+{
+    crm_type_schema(buf, "object", field, side);
+    crm_buf_puts(buf, ",\"additionalProperties\":true");
+}
+
+const crm_type_t crm_type_object = {
+    .name = "object", .cast = "jsonb", .empty = "{}", .parse = object_parse,
+    .write = write_json, .schema = object_schema,
+};
+
+static void array_parse(const char **bind_p, crm_input_t *input,
+                        const crm_field_t *field, const char *path,
+                        json_object *value)
+{
+    if (json_object_is_type(value, json_type_array)) {
+        free_parse(bind_p, input, field, path, value);
+    }
+    else {
+        crm_input_wrong(input, path, "must be an array");
+    }
+}
+
+static void array_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    crm_type_schema(buf, "array", field, side);
+    crm_buf_puts(buf, ",\"items\":{}");
+}
+
+const crm_type_t crm_type_array = {
+    .name = "array", .cast = "jsonb", .empty = "[]", .parse = array_parse,
+    .write = write_json, .schema = array_schema,
+};

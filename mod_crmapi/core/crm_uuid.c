@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_uuid.c: ids: UUIDs of version 7 (RFC 9562), and reading any UUID */
+#include "crm_uuid.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <openssl/rand.h>
+
+static const char hex[] = "0123456789abcdef";
+
+/* The last id's milliseconds and 12-bit counter, of this process. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t last_ms;
+static unsigned int counter;
+static pid_t owner;
+
+/* Set *MS_P, *COUNTER_P to the next pair, greater than any before. A new
+ * millisecond begins at a random place in the lower half of the counter. */
+static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
+                      unsigned int seed)
+{
+    struct timespec now;
+    uint64_t ms;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    pthread_mutex_lock(&lock);
+    if (owner != getpid()) {
+        owner = getpid();
+        last_ms = 0;
+    }
+    if (ms > last_ms) {
+        last_ms = ms;
+        counter = seed & 0x7ff;
+    }
+    else if (++counter > 0xfff) {
+        last_ms++;
+        counter = seed & 0x7ff;
+    }
+    *ms_p = last_ms;
+    *counter_p = counter;
+    pthread_mutex_unlock(&lock);
+}
+
+void crm_uuid_v7(char out[CRM_UUID_LEN + 1])
+{
+    unsigned char bytes[16];
+    unsigned int count;
+    uint64_t ms;
+
+    if (RAND_bytes(bytes, sizeof(bytes)) != 1) {
+        abort();
+    }
+    next_pair(&ms, &count, (unsigned int)bytes[0] << 8 | bytes[1]);
+    for (int i = 0; i < 6; i++) {
+        bytes[i] = (unsigned char)(ms >> (40 - 8 * i));
+    }
+    bytes[6] = (unsigned char)(0x70 | count >> 8);
+    bytes[7] = (unsigned char)count;
+    bytes[8] = (unsigned char)(0x80 | (bytes[8] & 0x3f));
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            *out++ = '-';
+        }
+        *out++ = hex[bytes[i] >> 4];
+        *out++ = hex[bytes[i] & 15];
+    }
+    *out = '\0';
+}
+
+/* Return C as a lower-case hexadecimal digit, 0 if it is none. */
+static char hex_digit(char c)
+{
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')) {
+        return c;
+    }
+    return c >= 'A' && c <= 'F' ? (char)(c | 0x20) : 0;
+}
+
+int crm_uuid_parse(char out[CRM_UUID_LEN + 1], const char *text,
+                   apr_size_t len)
+{
+    if (len != CRM_UUID_LEN) {
+        return 0;
+    }
+    for (int i = 0; i < CRM_UUID_LEN; i++) {
+        int dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+        out[i] = dash ? '-' : hex_digit(text[i]);
+        if (!out[i] || (dash && text[i] != '-')) {
+            return 0;
+        }
+    }
+    out[CRM_UUID_LEN] = '\0';
+    return 1;
+}

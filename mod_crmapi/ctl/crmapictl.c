@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl.c: the operator's tool: its commands, and running one */
+#include "crmapictl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_general.h"
+#include "apr_strings.h"
+
+#include "crm_route.h"
+
+#ifndef CRM_VERSION
+#define CRM_VERSION "unknown"
+#endif
+
+#define WORKSPACE CTL_BIT(CTL_WORKSPACE)
+#define NAME CTL_BIT(CTL_NAME)
+#define SLUG CTL_BIT(CTL_SLUG)
+#define PLAN CTL_BIT(CTL_PLAN)
+#define ID CTL_BIT(CTL_ID)
+#define SCOPES CTL_BIT(CTL_SCOPES)
+#define KEY_PREFIX CTL_BIT(CTL_KEY_PREFIX)
+#define SCHEMA CTL_BIT(CTL_SCHEMA)
+#define YES CTL_BIT(CTL_YES)
+
+const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
+    [CTL_DATABASE] = {"database", "CONNINFO",
+        "the database, as libpq wants it; default $CRMAPI_DATABASE"},
+    [CTL_JSON] = {"json", NULL, "print JSON"},
+    [CTL_HELP] = {"help", NULL, "print this and end"},
+    [CTL_VERSION] = {"version", NULL, "print the version and end"},
+    [CTL_WORKSPACE] = {"workspace", "W", "the workspace, by id or slug"},
+    [CTL_NAME] = {"name", "N", "a name, at most 1,000 characters"},
+    [CTL_SLUG] = {"slug", "S",
+        "a short name of a-z, 0-9 and -; default made from the name"},
+    [CTL_PLAN] = {"plan", "P",
+        "free, starter, standard (the default), pro or enterprise"},
+    [CTL_ID] = {"id", "UUID", "the id it shall have; default a new one"},
+    [CTL_SCOPES] = {"scopes", "SCOPES",
+        "read, or read,write; write implies read"},
+    [CTL_KEY_PREFIX] = {"key-prefix", "PREFIX",
+        "what the key begins with; default svc_live_"},
+    [CTL_SCHEMA] = {"schema", "DIR",
+        "the migrations; default $CRMAPI_SCHEMA_DIR or as installed"},
+    [CTL_YES] = {"yes", NULL, "really do it"},
+};
+
+const ctl_command_t ctl_commands[] = {
+    {"migrate", NULL, NULL, 0, 0, SCHEMA,
+     "bring the database to this version's schema", ctl_migrate},
+    {"status", NULL, NULL, 0, 0, 0,
+     "tell the schema's version, numbers and sizes", ctl_status},
+    {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID,
+     "make a workspace and print its id", ctl_workspace_create},
+    {"workspace", "list", NULL, 0, 0, 0,
+     "print all workspaces", ctl_workspace_list},
+    {"workspace", "show", "W", 1, 0, 0,
+     "print one workspace", ctl_workspace_show},
+    {"workspace", "set", "W", 1, 0, NAME | PLAN,
+     "change a workspace's name or plan", ctl_workspace_set},
+    {"workspace", "delete", "W", 1, YES, 0,
+     "delete a workspace and all that is in it, for good",
+     ctl_workspace_delete},
+    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
+     "make an API key and print it, this once", ctl_key_create},
+    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
+     "take over the API key on stdin and print its id", ctl_key_import},
+    {"key", "list", NULL, 0, WORKSPACE, 0,
+     "print a workspace's API keys", ctl_key_list},
+    {"key", "revoke", "KEY_ID", 1, 0, 0,
+     "end an API key, at once and for good", ctl_key_revoke},
+    {"import", NULL, "FILE", 0, WORKSPACE, 0,
+     "read JSON Lines from FILE or stdin, all or nothing", ctl_import},
+    {"export", NULL, NULL, 0, WORKSPACE, 0,
+     "print all of a workspace as JSON Lines", ctl_export},
+    {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
+};
+
+crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
+{
+    crm_error_t *error = crm_error_create(CRM_E_BAD_REQUEST, NULL, ctl->pool);
+    va_list args;
+
+    va_start(args, format);
+    error->message = apr_pvsprintf(ctl->pool, format, args);
+    va_end(args);
+    return error;
+}
+
+crm_error_t *ctl_fault(ctl_t *ctl, const char *format, ...)
+{
+    crm_error_t *error = crm_error_create(CRM_E_CONFLICT, NULL, ctl->pool);
+    va_list args;
+
+    va_start(args, format);
+    error->message = apr_pvsprintf(ctl->pool, format, args);
+    va_end(args);
+    return error;
+}
+
+crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
+                           const char *sql, int count,
+                           const char *const *values)
+{
+    crm_stmt_t stmt = {sql, count, values};
+
+    return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
+}
+
+/* Connect to the database that CTL names and run COMMAND. */
+static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
+{
+    const char *database = ctl->options[CTL_DATABASE];
+
+    if (!database) {
+        database = getenv("CRMAPI_DATABASE");
+    }
+    if (!database || !*database) {
+        return ctl_misuse(ctl, "no database: give --database or set"
+                             " $CRMAPI_DATABASE");
+    }
+    CRM_ERR(crm_conn_open(&ctl->conn, database, ctl->pool, ctl->pool));
+    crm_route_init(ctl->pool);
+    return command->run(ctl);
+}
+
+static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
+{
+    const ctl_command_t *command;
+    crm_error_t *error = ctl_parse(&command, ctl, argc, argv);
+
+    if (error) {
+        return error;
+    }
+    if (ctl->options[CTL_HELP]) {
+        fputs(ctl_help(command, ctl->pool), stdout);
+    }
+    else if (ctl->options[CTL_VERSION]) {
+        puts("crmapictl " CRM_VERSION);
+    }
+    else {
+        error = run_command(ctl, command);
+    }
+    if ((fflush(stdout) || ferror(stdout)) && !error) {
+        error = ctl_fault(ctl, "cannot write: %s", strerror(errno));
+    }
+    return error;
+}
+
+int main(int argc, const char *const *argv)
+{
+    crm_error_t *error;
+    ctl_t ctl;
+    int code = EXIT_SUCCESS;
+
+    apr_initialize();
+    atexit(apr_terminate);
+    memset(&ctl, 0, sizeof(ctl));
+    apr_pool_create(&ctl.pool, NULL);
+    error = run(&ctl, argc - 1, argv + 1);
+    if (error) {
+        /* What the log would have is for whoever runs this. */
+        fprintf(stderr, "crmapictl: %s\n",
+                ctl_clean(error->log ? error->log : error->message,
+                              ctl.pool));
+        code = error->code == CRM_E_BAD_REQUEST ? 2 : EXIT_FAILURE;
+    }
+    apr_pool_destroy(ctl.pool);
+    return code;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl.h: what the files of the operator's tool share */
+#ifndef CRMAPICTL_H
+#define CRMAPICTL_H
+
+#include "crm_db.h"
+#include "crm_error.h"
+
+/* Every option there is; a command says which it takes. */
+typedef enum ctl_option_t {
+    CTL_DATABASE,
+    CTL_JSON,
+    CTL_HELP,
+    CTL_VERSION,
+    CTL_WORKSPACE,
+    CTL_NAME,
+    CTL_SLUG,
+    CTL_PLAN,
+    CTL_ID,
+    CTL_SCOPES,
+    CTL_KEY_PREFIX,
+    CTL_SCHEMA,
+    CTL_YES,
+    CTL_OPTIONS
+} ctl_option_t;
+
+/* The bit of OPTION in a set of them. */
+#define CTL_BIT(option) (1u << (option))
+
+/* What an option looks like. */
+typedef struct ctl_option_info_t {
+    const char *name;           /* without the two hyphens */
+    const char *value;          /* what its value is called; NULL: has none */
+    const char *help;
+} ctl_option_info_t;
+
+/* One call of the tool. */
+typedef struct ctl_t {
+    apr_pool_t *pool;
+    crm_conn_t *conn;           /* open when a command runs */
+    const char *options[CTL_OPTIONS];   /* NULL: not given; "" for those
+                                           without a value */
+    const char *args[1];        /* the command's operand, or NULL */
+} ctl_t;
+
+/* A command. The table of them is all that parsing, help and messages go by,
+ * and what the manual page is compared with. */
+typedef struct ctl_command_t {
+    const char *group;          /* first word: "workspace", "migrate" */
+    const char *verb;           /* second word, or NULL */
+    const char *operand;        /* what its operand is called, or NULL */
+    int operand_needed;
+    unsigned needs;             /* options, as bits */
+    unsigned takes;             /* others that may be given; those up to
+                                   CTL_VERSION go with every command */
+    const char *help;           /* "make a workspace and print its id" */
+    crm_error_t *(*run)(ctl_t *ctl);
+} ctl_command_t;
+
+/* What options look like; the commands, up to one without a group. */
+extern const ctl_option_info_t ctl_options[CTL_OPTIONS];
+extern const ctl_command_t ctl_commands[];
+
+/* Fill CTL and set *COMMAND_P (NULL: none was named) from the COUNT words of
+ * a command line behind the program's name. Errors: ctl_misuse(). */
+crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
+                       const char *const *words);
+
+/* Return the help for COMMAND (NULL: for the tool), in POOL. */
+const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool);
+
+/* Return an error with what FORMAT makes: the tool ends with 1. */
+crm_error_t *ctl_fault(ctl_t *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same for a wrong command line: the tool ends with 2. */
+crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A column of a result; a table of them ends with one without a name. */
+typedef struct ctl_column_t {
+    const char *name;
+    char form;                  /* 's' text, 'n' number, 't' timestamptz,
+                                   'a' text[] made JSON */
+} ctl_column_t;
+
+/* Print RESULT, whose first columns are COLUMNS. With --json: an array of
+ * objects, or, SINGLE, its first row as an object. Otherwise: a line for each
+ * row, with tabs, below a heading, or, SINGLE, a line for each column. */
+void ctl_print(ctl_t *ctl, const PGresult *result,
+               const ctl_column_t *columns, int single);
+
+/* Print what a command that makes or changes something answers: with --json
+ * the first row of RESULT, otherwise ALONE (NULL: nothing) on a line. */
+void ctl_print_one(ctl_t *ctl, const char *alone, const PGresult *result,
+                   const ctl_column_t *columns);
+
+/* Return TEXT in POOL fit for one line of a terminal: each control character
+ * is a space. */
+const char *ctl_clean(const char *text, apr_pool_t *pool);
+
+/* Run SQL with its COUNT VALUES and set *RESULT_P to the rows. */
+crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
+                       int count, const char *const *values);
+
+/* Set *ID_P to the id of the workspace that WHAT, an id or a slug, names.
+ * Errors: there is none. */
+crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
+                              const char *what);
+
+/* Check a name: 1 to 1,000 characters (contract 6.3). */
+crm_error_t *ctl_check_name(ctl_t *ctl, const char *name);
+
+/* The commands: what they print is said in the manual page. */
+crm_error_t *ctl_migrate(ctl_t *ctl);
+crm_error_t *ctl_status(ctl_t *ctl);
+crm_error_t *ctl_workspace_create(ctl_t *ctl);
+crm_error_t *ctl_workspace_list(ctl_t *ctl);
+crm_error_t *ctl_workspace_show(ctl_t *ctl);
+crm_error_t *ctl_workspace_set(ctl_t *ctl);
+crm_error_t *ctl_workspace_delete(ctl_t *ctl);
+crm_error_t *ctl_key_create(ctl_t *ctl);
+crm_error_t *ctl_key_import(ctl_t *ctl);
+crm_error_t *ctl_key_list(ctl_t *ctl);
+crm_error_t *ctl_key_revoke(ctl_t *ctl);
+crm_error_t *ctl_import(ctl_t *ctl);
+crm_error_t *ctl_export(ctl_t *ctl);
+
+#endif /* CRMAPICTL_H */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_data.c: the commands import and export */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+
+#include "crmapictl.h"
+#include "crmapictl_import.h"
+
+static void show_progress(void *baton, apr_int64_t lines)
+{
+    (void)baton;
+    fprintf(stderr, "\r%" APR_INT64_T_FMT " lines", lines);
+}
+
+crm_error_t *ctl_import(ctl_t *ctl)
+{
+    const char *path = ctl->args[0];
+    int terminal = isatty(STDERR_FILENO);
+    const char *workspace;
+    crm_error_t *error;
+    apr_int64_t count;
+    FILE *in = stdin;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    if (path && strcmp(path, "-")) {
+        in = fopen(path, "r");
+        if (!in) {
+            return ctl_fault(ctl, "cannot read %s: %s", path,
+                             strerror(errno));
+        }
+    }
+    error = crm_import(&count, ctl->conn, workspace, in,
+                       terminal ? show_progress : NULL, NULL, ctl->pool);
+    if (in != stdin) {
+        fclose(in);
+    }
+    if (terminal) {
+        fputs("\r\033[K", stderr);
+    }
+    if (error && !error->log) {
+        return ctl_fault(ctl, "%s: %s", path ? path : "stdin",
+                         error->message);
+    }
+    if (!error && ctl->options[CTL_JSON]) {
+        printf("{\"lines\":%" APR_INT64_T_FMT "}\n", count);
+    }
+    return error;
+}
+
+crm_error_t *ctl_export(ctl_t *ctl)
+{
+    const char *workspace;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    return crm_export(ctl->conn, workspace, stdout, ctl->pool);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_database.c: migrate and status */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_migrate.h"
+#include "crmapictl.h"
+
+#ifndef CRM_SCHEMA_DIR
+#define CRM_SCHEMA_DIR "schema"
+#endif
+
+/* Say TEXT on stderr: stdout is for results. */
+static void tell(void *baton, crm_level_t level, const char *text)
+{
+    (void)baton;
+    (void)level;
+    fprintf(stderr, "crmapictl: %s\n", text);
+}
+
+crm_error_t *ctl_migrate(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"version", 'n'}, {"applied", 'n'}, {NULL, 0}
+    };
+    const crm_log_t log = {tell, NULL};
+    const char *dir = ctl->options[CTL_SCHEMA];
+    const char *values[2];
+    PGresult *result;
+    int applied, version;
+
+    if (!dir) {
+        dir = getenv("CRMAPI_SCHEMA_DIR");
+    }
+    CRM_ERR(crm_migrate_apply(&applied, ctl->conn,
+                              dir ? dir : CRM_SCHEMA_DIR, &log, ctl->pool));
+    CRM_ERR(crm_migrate_version(&version, ctl->conn, ctl->pool));
+    values[0] = apr_itoa(ctl->pool, version);
+    values[1] = apr_itoa(ctl->pool, applied);
+    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer, $2::integer", 2,
+                      values));
+    ctl_print_one(ctl, apr_pstrcat(ctl->pool, "schema version ", values[0],
+                                   NULL), result, columns);
+    return NULL;
+}
+
+crm_error_t *ctl_status(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"schema_version", 'n'}, {"schema_expected", 'n'},
+        {"workspaces", 'n'}, {"live_keys", 'n'}, {"jobs_ready", 'n'},
+        {"oldest_job_seconds", 'n'}, {"jobs_dead", 'n'},
+        {"connections", 'n'}, {"database_bytes", 'n'},
+        {"server_version", 's'}, {NULL, 0}
+    };
+    const char *values[2];
+    PGresult *result;
+    int version;
+
+    CRM_ERR(crm_migrate_version(&version, ctl->conn, ctl->pool));
+    if (!version) {
+        return ctl_fault(ctl, "the database is not migrated: run crmapictl "
+                         "migrate");
+    }
+    values[0] = apr_itoa(ctl->pool, version);
+    values[1] = apr_itoa(ctl->pool, CRM_SCHEMA_VERSION);
+    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer, $2::integer,"
+                      " (SELECT count(*) FROM crmapi.workspace),"
+                      " (SELECT count(*) FROM crmapi.live_key),"
+                      " (SELECT count(*) FROM crmapi.job"
+                      "  WHERE state = 'ready'),"
+                      " (SELECT round(extract(epoch FROM now() -"
+                      "  min(run_at))) FROM crmapi.job"
+                      "  WHERE state = 'ready'),"
+                      " (SELECT count(*) FROM crmapi.job"
+                      "  WHERE state = 'dead'),"
+                      " (SELECT count(*) FROM pg_stat_activity"
+                      "  WHERE datname = current_database()),"
+                      " pg_database_size(current_database()),"
+                      " current_setting('server_version')", 2, values));
+    ctl_print(ctl, result, columns, 1);
+    return NULL;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_export.c: a workspace as JSON Lines */
+#include <errno.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_resource.h"
+#include "crmapictl_import.h"
+
+/* Return the columns of RESOURCE that are stored, in POOL; what is derived
+ * follows from the rest. */
+static const char *columns_of(const crm_resource_t *resource,
+                              apr_pool_t *pool)
+{
+    const char *columns = "";
+
+    for (const crm_field_t *field = resource->fields; field->name; field++) {
+        if (!(field->flags & CRM_F_DERIVED)) {
+            columns = apr_pstrcat(pool, columns, *columns ? ", t." : "t.",
+                                  field->name, NULL);
+        }
+    }
+    return columns;
+}
+
+/* Write the row of RESULT, of RESOURCE, as a line to LINE. */
+static void write_line(crm_buf_t *line, const crm_resource_t *resource,
+                       const PGresult *result)
+{
+    int column = 0;
+
+    line->len = 0;
+    crm_buf_printf(line, "{\"object\":\"%s\"", resource->name);
+    for (const crm_field_t *field = resource->fields; field->name; field++) {
+        if (field->flags & CRM_F_DERIVED) {
+            continue;
+        }
+        crm_buf_printf(line, ",\"%s\":", field->name);
+        crm_type_write(line, field, crm_db_value(result, 0, column),
+                       (apr_size_t)PQgetlength(result, 0, column));
+        column++;
+    }
+    crm_buf_add(line, "}\n", 2);
+}
+
+/* Write the rows that come over PG, one by one, to OUT. */
+static crm_error_t *write_rows(PGconn *pg, const crm_resource_t *resource,
+                               crm_buf_t *line, FILE *out, apr_pool_t *pool)
+{
+    crm_error_t *error = NULL;
+    PGresult *result;
+
+    while ((result = PQgetResult(pg))) {
+        ExecStatusType status = PQresultStatus(result);
+
+        if (status == PGRES_SINGLE_TUPLE && !error) {
+            write_line(line, resource, result);
+            if (fwrite(line->data, 1, line->len, out) != line->len) {
+                error = crm_error_createf(CRM_E_INTERNAL, pool,
+                                          "cannot write: %s",
+                                          strerror(errno));
+            }
+        }
+        else if (status != PGRES_SINGLE_TUPLE && status != PGRES_TUPLES_OK
+                 && !error) {
+            error = crm_db_error(result, pg, pool);
+        }
+        PQclear(result);
+    }
+    return error;
+}
+
+static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
+                                    const crm_resource_t *resource,
+                                    crm_buf_t *line, FILE *out,
+                                    apr_pool_t *pool)
+{
+    PGconn *pg = crm_conn_pg(conn);
+    crm_stmt_t stmt;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, pool);
+    crm_sql_adds(&sql, "SELECT ", columns_of(resource, pool), " FROM crmapi.",
+                 resource->name, " t", NULL);
+    crm_sql_template(&sql, " WHERE t.workspace_id = ? ORDER BY t.id",
+                     workspace_id, "uuid");
+    crm_sql_stmt(&stmt, &sql);
+    if (!PQsendQueryParams(pg, stmt.sql, stmt.count, NULL, stmt.values, NULL,
+                           NULL, 0) || !PQsetSingleRowMode(pg)) {
+        return crm_db_error(NULL, pg, pool);
+    }
+    return write_rows(pg, resource, line, out, pool);
+}
+
+crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id, FILE *out,
+                        apr_pool_t *result_pool)
+{
+    crm_error_t *error;
+    crm_buf_t line;
+
+    crm_buf_init(&line, 65536, result_pool);
+    error = crm_db_exec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
+                        " ONLY", result_pool);
+    for (int i = 0; !error && crm_registry[i]; i++) {
+        if (!crm_registry[i]->no_import) {
+            error = export_resource(conn, workspace_id, crm_registry[i],
+                                    &line, out, result_pool);
+        }
+    }
+    crm_db_rollback(conn);
+    if (!error && fflush(out)) {
+        error = crm_error_createf(CRM_E_INTERNAL, result_pool,
+                                  "cannot write: %s", strerror(errno));
+    }
+    return error;
+}

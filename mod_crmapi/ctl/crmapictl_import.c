@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_import.c: JSON Lines into a workspace */
+#include "crmapictl_import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_json.h"
+#include "crm_resource.h"
+#include "crm_uuid.h"
+
+/* The way: each line is checked here as the API would check it, and copied
+ * into a temporary table of its resource; when all are there, ids and
+ * references are checked by the database, set by set; then the rows go where
+ * they belong, a table at a time, so that references may point forward. */
+
+#define LINE_MAX_BYTES (4 * 1024 * 1024)
+#define COPY_BYTES (1024 * 1024)        /* sent at a time, for each table */
+#define PROGRESS_LINES 1000
+
+/* A resource that lines have. */
+typedef struct stage_t {
+    const crm_resource_t *resource;
+    crm_buf_t rows;             /* in COPY's text format, not sent yet */
+    apr_int64_t count;
+} stage_t;
+
+/* An import under way. */
+typedef struct import_t {
+    crm_conn_t *conn;
+    const char *workspace_id;
+    stage_t *stages;
+    int stage_count;
+    apr_int64_t line;
+    apr_pool_t *pool;
+    apr_pool_t *line_pool;      /* cleared after each line */
+} import_t;
+
+/* Return the error that LINE is refused because of FIELD (NULL: all of it)
+ * and RULE. */
+static crm_error_t *refuse(import_t *import, apr_int64_t line,
+                           const char *field, const char *rule)
+{
+    return crm_error_createf(CRM_E_VALIDATION, import->pool,
+                             "line %" APR_INT64_T_FMT ": %s%s%s", line,
+                             field ? field : "", field ? ": " : "", rule);
+}
+
+static crm_error_t *run(PGresult **result_p, import_t *import, crm_sql_t *sql)
+{
+    crm_stmt_t stmt;
+
+    crm_sql_stmt(&stmt, sql);
+    return crm_db_query(result_p, import->conn, &stmt, import->line_pool);
+}
+
+/* Return whether lines say FIELD and it is stored. */
+static int is_stored(const crm_field_t *field)
+{
+    return !(field->flags & CRM_F_DERIVED)
+           && strcmp(field->name, "workspace_id");
+}
+
+/* ---- the temporary tables ---- */
+
+static crm_error_t *create_stage(import_t *import, stage_t *stage)
+{
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "CREATE TEMPORARY TABLE stage_", stage->resource->name,
+                 " (line bigint NOT NULL", NULL);
+    for (const crm_field_t *field = stage->resource->fields; field->name;
+         field++) {
+        if (is_stored(field)) {
+            crm_sql_adds(&sql, ", ", field->name, " ", field->type->cast,
+                         NULL);
+        }
+    }
+    crm_sql_add(&sql, ") ON COMMIT DROP");
+    crm_buf_putc(&sql.text, '\0');
+    crm_buf_init(&stage->rows, 65536, import->pool);
+    return crm_db_exec(import->conn, sql.text.data, import->line_pool);
+}
+
+static crm_error_t *begin(import_t *import)
+{
+    PGresult *result;
+    crm_sql_t sql;
+
+    CRM_ERR(crm_db_exec(import->conn, "BEGIN", import->pool));
+    crm_sql_init(&sql, import->line_pool);
+    /* one import at a time has the totals' slot -1 of a workspace, so that
+     * nobody else waits for it */
+    crm_sql_template(&sql, "SELECT pg_advisory_xact_lock(hashtextextended("
+                     "'import:' || ?, 0)), set_config('crmapi.counter_slot',"
+                     " '-1', true)", import->workspace_id, "text");
+    CRM_ERR(run(&result, import, &sql));
+    for (int i = 0; i < import->stage_count; i++) {
+        CRM_ERR(create_stage(import, &import->stages[i]));
+    }
+    apr_pool_clear(import->line_pool);
+    return NULL;
+}
+
+/* Add VALUE (NULL: null) to ROWS as COPY's text format has it. */
+static void add_copy_value(crm_buf_t *rows, const char *value)
+{
+    if (!value) {
+        crm_buf_add(rows, "\\N", 2);
+        return;
+    }
+    for (; *value; value++) {
+        switch (*value) {
+        case '\\':
+            crm_buf_add(rows, "\\\\", 2);
+            break;
+        case '\n':
+            crm_buf_add(rows, "\\n", 2);
+            break;
+        case '\r':
+            crm_buf_add(rows, "\\r", 2);
+            break;
+        case '\t':
+            crm_buf_add(rows, "\\t", 2);
+            break;
+        default:
+            crm_buf_putc(rows, *value);
+        }
+    }
+}
+
+/* Send what STAGE has gathered. */
+static crm_error_t *flush(import_t *import, stage_t *stage)
+{
+    PGconn *pg = crm_conn_pg(import->conn);
+    const char *sql = apr_pstrcat(import->line_pool, "COPY stage_",
+                                  stage->resource->name, " FROM STDIN", NULL);
+    PGresult *result;
+    crm_error_t *error = NULL;
+
+    if (!stage->rows.len) {
+        return NULL;
+    }
+    result = PQexec(pg, sql);
+    if (PQresultStatus(result) != PGRES_COPY_IN) {
+        error = crm_db_error(result, pg, import->pool);
+        PQclear(result);
+        return error;
+    }
+    PQclear(result);
+    PQputCopyData(pg, stage->rows.data, (int)stage->rows.len);
+    PQputCopyEnd(pg, NULL);
+    while ((result = PQgetResult(pg))) {
+        if (!error && PQresultStatus(result) != PGRES_COMMAND_OK) {
+            error = crm_db_error(result, pg, import->pool);
+        }
+        PQclear(result);
+    }
+    stage->rows.len = 0;
+    return error;
+}
+
+/* ---- reading lines ---- */
+
+/* Set *BIND_P to what FIELD has when a line does not say it. */
+static void set_initial(const char **bind_p, const crm_field_t *field,
+                        apr_pool_t *pool)
+{
+    if (!strcmp(field->name, "id")) {
+        char *id = apr_palloc(pool, CRM_UUID_LEN + 1);
+
+        crm_uuid_v7(id);
+        *bind_p = id;
+    }
+    else {
+        *bind_p = field->initial ? field->initial
+                  : field->flags & CRM_F_NULLABLE ? NULL
+                  : field->type->empty;
+    }
+}
+
+/* Read FIELD of the line's OBJECT into *BIND_P; note in *SENT_P whether it is
+ * there. A null is as good as nothing. */
+static void read_field(const char **bind_p, unsigned char *sent_p,
+                       crm_input_t *input, const crm_field_t *field,
+                       json_object *object)
+{
+    json_object *value = json_object_object_get(object, field->name);
+
+    if (value) {
+        *sent_p = 1;
+        crm_type_parse(bind_p, input, field, field->name, value);
+    }
+    else if (field->flags & CRM_F_REQUIRED) {
+        crm_input_wrong(input, field->name, "is required");
+    }
+    else {
+        set_initial(bind_p, field, input->pool);
+    }
+}
+
+/* Refuse members of OBJECT that RESOURCE does not know. */
+static void check_members(crm_input_t *input, const crm_resource_t *resource,
+                          json_object *object)
+{
+    json_object_object_foreach(object, name, value) {
+        if (strcmp(name, "object") && !crm_resource_field(resource, name)) {
+            crm_input_wrong(input, name, "is not a known field");
+        }
+        (void)value;
+    }
+}
+
+/* Check OBJECT, a line's, and gather it as a row of STAGE. */
+static crm_error_t *read_object(import_t *import, stage_t *stage,
+                                json_object *object)
+{
+    const crm_field_t *fields = stage->resource->fields;
+    size_t count = (size_t)crm_resource_fields(stage->resource);
+    crm_input_t input = {import->line_pool, NULL, 0};
+    const char **binds = apr_pcalloc(input.pool, count * sizeof(*binds));
+    unsigned char *sent = apr_pcalloc(input.pool, count);
+
+    check_members(&input, stage->resource, object);
+    for (size_t i = 0; i < count; i++) {
+        if (is_stored(&fields[i])) {
+            read_field(&binds[i], &sent[i], &input, &fields[i], object);
+        }
+    }
+    if (!input.error && stage->resource->check) {
+        stage->resource->check(&input, stage->resource, binds, sent);
+    }
+    if (input.error) {
+        const crm_detail_t *detail = &APR_ARRAY_IDX(input.error->details, 0,
+                                                    crm_detail_t);
+
+        return refuse(import, import->line, detail->field, detail->message);
+    }
+    crm_buf_printf(&stage->rows, "%" APR_INT64_T_FMT, import->line);
+    for (size_t i = 0; i < count; i++) {
+        if (is_stored(&fields[i])) {
+            crm_buf_putc(&stage->rows, '\t');
+            add_copy_value(&stage->rows, binds[i]);
+        }
+    }
+    crm_buf_putc(&stage->rows, '\n');
+    stage->count++;
+    return stage->rows.len > COPY_BYTES ? flush(import, stage) : NULL;
+}
+
+/* Return the stage of the objects called NAME, or NULL. */
+static stage_t *find_stage(import_t *import, const char *name)
+{
+    for (int i = 0; name && i < import->stage_count; i++) {
+        if (!strcmp(import->stages[i].resource->name, name)) {
+            return &import->stages[i];
+        }
+    }
+    return NULL;
+}
+
+/* Read the LEN bytes of a line at TEXT. */
+static crm_error_t *read_line(import_t *import, const char *text,
+                              apr_size_t len)
+{
+    json_object *object, *name;
+    apr_size_t offset;
+    const char *wrong;
+    stage_t *stage;
+
+    if (len > LINE_MAX_BYTES) {
+        return refuse(import, import->line, NULL, "is longer than 4 MiB");
+    }
+    wrong = crm_json_parse(&object, &offset, text, len, import->line_pool);
+    if (wrong) {
+        return refuse(import, import->line, NULL,
+                      apr_psprintf(import->pool, "is not valid JSON: %s at "
+                                   "byte %" APR_SIZE_T_FMT, wrong, offset));
+    }
+    if (!json_object_is_type(object, json_type_object)) {
+        return refuse(import, import->line, NULL, "is not a JSON object");
+    }
+    name = json_object_object_get(object, "object");
+    stage = find_stage(import, json_object_is_type(name, json_type_string)
+                       ? json_object_get_string(name) : NULL);
+    return stage ? read_object(import, stage, object)
+           : refuse(import, import->line, "object",
+                    "must be the name of what the line is: agent, contact, "
+                    "...");
+}
+
+static crm_error_t *read_lines(import_t *import, FILE *in,
+                               crm_import_progress_t progress, void *baton)
+{
+    crm_error_t *error = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t len;
+
+    errno = 0;
+    while (!error && (len = getline(&text, &size, in)) >= 0) {
+        import->line++;
+        while (len && strchr("\r\n \t", text[len - 1])) {
+            len--;
+        }
+        if (len) {
+            error = read_line(import, text, (apr_size_t)len);
+        }
+        apr_pool_clear(import->line_pool);
+        if (progress && import->line % PROGRESS_LINES == 0) {
+            progress(baton, import->line);
+        }
+    }
+    free(text);
+    if (!error && ferror(in)) {
+        error = crm_error_createf(CRM_E_INTERNAL, import->pool,
+                                  "cannot read: %s", strerror(errno));
+    }
+    for (int i = 0; !error && i < import->stage_count; i++) {
+        error = flush(import, &import->stages[i]);
+    }
+    return error;
+}
+
+/* ---- checking ids and references ---- */
+
+/* The first line that is at fault so far. */
+typedef struct fault_t {
+    apr_int64_t line;
+    const char *field;
+    const char *rule;
+} fault_t;
+
+/* Ask SQL, which gives the first line that breaks RULE of FIELD, or null. */
+static crm_error_t *ask(fault_t *fault, import_t *import, crm_sql_t *sql,
+                        const char *field, const char *rule)
+{
+    PGresult *result;
+    const char *value;
+
+    CRM_ERR(run(&result, import, sql));
+    value = crm_db_value(result, 0, 0);
+    if (value && (!fault->line || apr_atoi64(value) < fault->line)) {
+        fault->line = apr_atoi64(value);
+        fault->field = field;
+        fault->rule = rule;
+    }
+    return NULL;
+}
+
+static crm_error_t *check_ids(fault_t *fault, import_t *import,
+                              const stage_t *stage)
+{
+    const char *name = stage->resource->name;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "SELECT min(line) FROM (SELECT line, row_number() OVER"
+                 " (PARTITION BY id ORDER BY line) AS n FROM stage_", name,
+                 ") s WHERE n > 1", NULL);
+    CRM_ERR(ask(fault, import, &sql, "id", "is there twice"));
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name,
+                 " s JOIN crmapi.", name, " t ON t.id = s.id", NULL);
+    crm_sql_template(&sql, " WHERE t.workspace_id = ?", import->workspace_id,
+                     "uuid");
+    return ask(fault, import, &sql, "id", "exists already");
+}
+
+static crm_error_t *check_reference(fault_t *fault, import_t *import,
+                                    const stage_t *stage,
+                                    const crm_field_t *field)
+{
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_",
+                 stage->resource->name, " s WHERE s.", field->name,
+                 " IS NOT NULL AND NOT EXISTS (SELECT FROM stage_",
+                 field->ref, " r WHERE r.id = s.", field->name,
+                 ") AND NOT EXISTS (SELECT FROM crmapi.", field->ref,
+                 " r WHERE r.id = s.", field->name, NULL);
+    crm_sql_template(&sql, " AND r.workspace_id = ?)", import->workspace_id,
+                     "uuid");
+    return ask(fault, import, &sql, field->name,
+               crm_ref_rule(field->ref, import->pool));
+}
+
+/* Look at all ids and references. */
+static crm_error_t *check(import_t *import)
+{
+    fault_t fault = {0, NULL, NULL};
+
+    for (int i = 0; i < import->stage_count; i++) {
+        const char *sql = apr_pstrcat(import->line_pool, "ANALYZE stage_",
+                                      import->stages[i].resource->name, NULL);
+
+        CRM_ERR(crm_db_exec(import->conn, sql, import->line_pool));
+    }
+    for (int i = 0; i < import->stage_count; i++) {
+        const stage_t *stage = &import->stages[i];
+
+        if (!stage->count) {
+            continue;
+        }
+        CRM_ERR(check_ids(&fault, import, stage));
+        for (const crm_field_t *field = stage->resource->fields; field->name;
+             field++) {
+            if (field->ref && is_stored(field)) {
+                CRM_ERR(check_reference(&fault, import, stage, field));
+            }
+        }
+    }
+    return fault.line ? refuse(import, fault.line, fault.field, fault.rule)
+           : NULL;
+}
+
+/* ---- putting rows where they belong ---- */
+
+static crm_error_t *insert(import_t *import, const stage_t *stage)
+{
+    const crm_field_t *fields = stage->resource->fields;
+    PGresult *result;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "INSERT INTO crmapi.", stage->resource->name,
+                 " (workspace_id", NULL);
+    for (int i = 0; fields[i].name; i++) {
+        if (is_stored(&fields[i])) {
+            crm_sql_adds(&sql, ", ", fields[i].name, NULL);
+        }
+    }
+    crm_sql_template(&sql, ") SELECT ?", import->workspace_id, "uuid");
+    for (int i = 0; fields[i].name; i++) {
+        /* a time that is never null is now, unless the line says another */
+        int now = fields[i].type == &crm_type_time
+                  && !(fields[i].flags & CRM_F_NULLABLE);
+
+        if (is_stored(&fields[i])) {
+            crm_sql_adds(&sql, now ? ", coalesce(s." : ", s.", fields[i].name,
+                         now ? ", date_trunc('milliseconds', now()))" : "",
+                         NULL);
+        }
+    }
+    crm_sql_adds(&sql, " FROM stage_", stage->resource->name,
+                 " s ORDER BY s.line", NULL);
+    return run(&result, import, &sql);
+}
+
+static crm_error_t *import_all(import_t *import, FILE *in,
+                               crm_import_progress_t progress, void *baton)
+{
+    CRM_ERR(begin(import));
+    CRM_ERR(read_lines(import, in, progress, baton));
+    CRM_ERR(check(import));
+    for (int i = 0; i < import->stage_count; i++) {
+        if (import->stages[i].count) {
+            CRM_ERR(insert(import, &import->stages[i]));
+        }
+    }
+    return crm_db_exec(import->conn, "COMMIT", import->pool);
+}
+
+crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
+                        const char *workspace_id, FILE *in,
+                        crm_import_progress_t progress, void *baton,
+                        apr_pool_t *result_pool)
+{
+    import_t import = {conn, workspace_id, NULL, 0, 0, result_pool, NULL};
+    crm_error_t *error;
+    size_t count = 0;
+
+    while (crm_registry[count]) {
+        count++;
+    }
+    import.stages = apr_pcalloc(result_pool, count * sizeof(stage_t));
+    for (size_t i = 0; i < count; i++) {
+        if (!crm_registry[i]->no_import) {
+            import.stages[import.stage_count++].resource = crm_registry[i];
+        }
+    }
+    apr_pool_create(&import.line_pool, result_pool);
+    error = import_all(&import, in, progress, baton);
+    if (error) {
+        crm_db_rollback(conn);
+    }
+    *count_p = import.line;
+    return error;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_key.c: API keys, of which only a hash is kept (contract 1.2) */
+#include "crmapictl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "crm_key.h"
+#include "crm_uuid.h"
+
+/* What is shown of a key, and the SQL for it. */
+#define FIELDS "id, name, to_json(array_remove(ARRAY[" \
+    "CASE WHEN can_read THEN 'read' END," \
+    " CASE WHEN can_write THEN 'write' END], NULL))," \
+    " display, created_at, last_used_at, revoked_at"
+#define COLUMNS {"id", 's'}, {"name", 's'}, {"scopes", 'a'}, \
+    {"display", 's'}, {"created_at", 't'}, {"last_used_at", 't'}, \
+    {"revoked_at", 't'}
+static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
+
+/* The same with the key itself, for the command that makes it. */
+static const ctl_column_t new_columns[] = {COLUMNS, {"key", 's'}, {NULL, 0}};
+
+/* Set *PREFIX_P to what keys begin with (the rule of CrmApiKeyPrefix). */
+static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
+{
+    const char *prefix = ctl->options[CTL_KEY_PREFIX];
+
+    *prefix_p = prefix ? prefix : CRM_KEY_PREFIX;
+    if (!**prefix_p || strlen(*prefix_p) > CRM_KEY_PREFIX_MAX
+        || (*prefix_p)[strspn(*prefix_p, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "abcdefghijklmnopqrstuvwxyz0123456789_")]) {
+        return ctl_fault(ctl, "--key-prefix must have 1 to %d of A-Z, a-z,"
+                         " 0-9 and _", CRM_KEY_PREFIX_MAX);
+    }
+    return NULL;
+}
+
+/* Set *WRITE_P to whether --scopes has "write", which implies "read"
+ * (contract 3.3). */
+static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
+{
+    static const struct {
+        const char *text;
+        int write;
+    } scopes[] = {{"read", 0}, {"read,write", 1}, {"write", 1},
+                  {"write,read", 1}};
+
+    for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+        if (!strcmp(ctl->options[CTL_SCOPES], scopes[i].text)) {
+            *write_p = scopes[i].write;
+            return NULL;
+        }
+    }
+    return ctl_fault(ctl, "--scopes must be read, or read,write");
+}
+
+/* Run the INSERT of a key whose VALUES are id, workspace, name, hash, display,
+ * write. The last column of *RESULT_P is for ctl_key_create(). */
+static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
+                           const char *const values[6])
+{
+    crm_error_t *error = ctl_query(result_p, ctl, "INSERT INTO crmapi.api_key"
+                                   " (id, workspace_id, name, key_hash,"
+                                   " display, can_read, can_write)"
+                                   " VALUES ($1::uuid, $2::uuid, $3::text,"
+                                   " $4::bytea, $5::text, true, $6::boolean)"
+                                   " RETURNING " FIELDS ", NULL::text", 6,
+                                   values);
+
+    if (error && error->sqlstate && !strcmp(error->sqlstate, "23505")) {
+        return ctl_fault(ctl, "this key exists already");
+    }
+    return error;
+}
+
+/* Keep KEY, a valid one with PREFIX, as the options say, and set *RESULT_P to
+ * what is shown of it. The key itself is not sent to the database, whose log
+ * may show values (contract 3.4). */
+static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
+                          const char *prefix)
+{
+    char bytea[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
+    unsigned char hash[CRM_KEY_HASH_LEN];
+    char id[CRM_UUID_LEN + 1];
+    char display[CRM_KEY_SIZE];
+    const char *values[6] = {id, NULL, ctl->options[CTL_NAME], bytea, display,
+                             "false"};
+    int write = 0;
+
+    CRM_ERR(ctl_check_name(ctl, values[2]));
+    CRM_ERR(get_scopes(&write, ctl));
+    CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
+    if (write) {
+        values[5] = "true";
+    }
+    crm_uuid_v7(id);
+    crm_key_hash(hash, key, strlen(key));
+    crm_key_hash_hex(bytea + 2, hash);
+    crm_key_display(display, key, prefix);
+    return insert(result_p, ctl, values);
+}
+
+crm_error_t *ctl_key_create(ctl_t *ctl)
+{
+    int column = (int)(sizeof(new_columns) / sizeof(new_columns[0])) - 2;
+    char key[CRM_KEY_SIZE];
+    const char *prefix;
+    PGresult *result;
+
+    CRM_ERR(get_prefix(&prefix, ctl));
+    if (!crm_key_generate(key, prefix)) {
+        return ctl_fault(ctl, "the system has no randomness to give");
+    }
+    CRM_ERR(store(&result, ctl, key, prefix));
+    PQsetvalue(result, 0, column, key, (int)strlen(key));
+    ctl_print_one(ctl, key, result, new_columns);
+    OPENSSL_cleanse(key, sizeof(key));
+    return NULL;
+}
+
+/* Read KEY, of SIZE bytes, from stdin, whose one line it is. What is wrong
+ * with it is said without showing it. */
+static crm_error_t *read_key(char *key, size_t size, ctl_t *ctl,
+                             const char *prefix)
+{
+    size_t len = fread(key, 1, size - 1, stdin);
+
+    while (len && strchr(" \t\r\n", key[len - 1])) {
+        len--;
+    }
+    key[len] = '\0';
+    if (!len) {
+        return ctl_fault(ctl, "there is no key on stdin");
+    }
+    if (!crm_key_valid(key, len, prefix)) {
+        return ctl_fault(ctl, "what is on stdin is no key: %s and 29 or 30 of"
+                         " A-Z, a-z, 0-9", prefix);
+    }
+    return NULL;
+}
+
+crm_error_t *ctl_key_import(ctl_t *ctl)
+{
+    char key[256];              /* more than any key and its end of line */
+    const char *prefix;
+    crm_error_t *error;
+    PGresult *result;
+
+    CRM_ERR(get_prefix(&prefix, ctl));
+    error = read_key(key, sizeof(key), ctl, prefix);
+    if (!error) {
+        error = store(&result, ctl, key, prefix);
+    }
+    OPENSSL_cleanse(key, sizeof(key));
+    if (!error) {
+        ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, columns);
+    }
+    return error;
+}
+
+crm_error_t *ctl_key_list(ctl_t *ctl)
+{
+    const char *workspace;
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.api_key"
+                      " WHERE workspace_id = $1::uuid"
+                      " ORDER BY created_at, id", 1, &workspace));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
+crm_error_t *ctl_key_revoke(ctl_t *ctl)
+{
+    const char *given = ctl->args[0];
+    char id[CRM_UUID_LEN + 1];
+    const char *value = id;
+    PGresult *result;
+
+    if (!crm_uuid_parse(id, given, strlen(given))) {
+        /* It may be the key itself, given by mistake: not shown. */
+        return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
+    }
+    /* A second time changes nothing: revoked is revoked (contract 3.2). */
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET revoked_at ="
+                      " coalesce(revoked_at, crmapi.now_ms())"
+                      " WHERE id = $1::uuid RETURNING " FIELDS, 1, &value));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no key %s", id);
+    }
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_options.c: reading a command line, and saying what fits there */
+#include "crmapictl.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+
+/* Options that go with every command. */
+#define COMMON (CTL_BIT(CTL_DATABASE) | CTL_BIT(CTL_JSON) \
+                | CTL_BIT(CTL_HELP) | CTL_BIT(CTL_VERSION))
+
+/* The words of a command line that are no options. */
+typedef struct words_t {
+    const char *words[4];
+    int count;
+} words_t;
+
+/* Return the name of COMMAND, as it is typed. */
+static const char *command_name(const ctl_command_t *command,
+                                apr_pool_t *pool)
+{
+    return command->verb
+           ? apr_pstrcat(pool, command->group, " ", command->verb, NULL)
+           : command->group;
+}
+
+/* Return the option with the LEN bytes at NAME, or CTL_OPTIONS. */
+static ctl_option_t find_option(const char *name, size_t len)
+{
+    int option;
+
+    for (option = 0; option < CTL_OPTIONS; option++) {
+        if (strlen(ctl_options[option].name) == len
+            && !memcmp(ctl_options[option].name, name, len)) {
+            break;
+        }
+    }
+    return (ctl_option_t)option;
+}
+
+/* Read the option WORD, of which NEXT (or NULL) may be the value; *USED_P = 1
+ * if it is. A value that looks like an option needs "--name=--value". */
+static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
+                                const char *next)
+{
+    const char *equals = strchr(word, '=');
+    size_t len = equals ? (size_t)(equals - word) : strlen(word);
+    const char *shown = apr_pstrmemdup(ctl->pool, word, len);
+    ctl_option_t option = len > 2 ? find_option(word + 2, len - 2)
+                                      : CTL_OPTIONS;
+
+    *used_p = 0;
+    if (option == CTL_OPTIONS) {
+        return ctl_misuse(ctl, "unknown option %s", shown);
+    }
+    if (ctl->options[option]) {
+        return ctl_misuse(ctl, "%s is given twice", shown);
+    }
+    if (!ctl_options[option].value) {
+        ctl->options[option] = "";
+        return equals ? ctl_misuse(ctl, "%s has no value", shown) : NULL;
+    }
+    if (equals) {
+        ctl->options[option] = equals + 1;
+        return NULL;
+    }
+    if (!next || !strncmp(next, "--", 2)) {
+        return ctl_misuse(ctl, "%s needs a value", shown);
+    }
+    ctl->options[option] = next;
+    *used_p = 1;
+    return NULL;
+}
+
+/* Take options out of the command line, and put the others into WORDS. */
+static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
+                               const char *const *argv)
+{
+    int only_words = 0;
+
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+
+        if (!only_words && !strcmp(word, "--")) {
+            only_words = 1;
+        }
+        else if (!only_words && !strcmp(word, "-h")) {
+            ctl->options[CTL_HELP] = "";
+        }
+        else if (!only_words && word[0] == '-' && word[1]) {
+            int used;
+
+            CRM_ERR(read_option(&used, ctl, word,
+                                i + 1 < argc ? argv[i + 1] : NULL));
+            i += used;
+        }
+        else if (words->count == 4) {
+            return ctl_misuse(ctl, "there is nothing to do with \"%s\"",
+                                 word);
+        }
+        else {
+            words->words[words->count++] = word;
+        }
+    }
+    return NULL;
+}
+
+/* Set *COMMAND_P to what the first of WORDS name; *USED_P = how many. */
+static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
+                                 ctl_t *ctl, const words_t *words)
+{
+    const ctl_command_t *command = ctl_commands;
+    const char *verbs = NULL;
+
+    *command_p = NULL;
+    *used_p = 0;
+    if (!words->count) {
+        return NULL;
+    }
+    for (; command->group; command++) {
+        if (strcmp(command->group, words->words[0])) {
+            continue;
+        }
+        if (!command->verb
+            || (words->count > 1 && !strcmp(command->verb, words->words[1]))) {
+            *command_p = command;
+            *used_p = command->verb ? 2 : 1;
+            return NULL;
+        }
+        verbs = apr_pstrcat(ctl->pool, verbs ? verbs : "",
+                            verbs ? ", " : "", command->verb, NULL);
+    }
+    if (!verbs) {
+        return ctl_misuse(ctl, "unknown command \"%s\"; see crmapictl --help",
+                          words->words[0]);
+    }
+    return ctl_misuse(ctl, "%s is followed by one of %s", words->words[0],
+                         verbs);
+}
+
+/* Check that CTL has the options COMMAND needs and no others. */
+static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
+{
+    unsigned known = COMMON | command->needs | command->takes;
+    const char *name = command_name(command, ctl->pool);
+
+    for (int option = 0; option < CTL_OPTIONS; option++) {
+        const char *shown = ctl_options[option].name;
+
+        if (ctl->options[option] && !(known & CTL_BIT(option))) {
+            return ctl_misuse(ctl, "%s has no option --%s", name, shown);
+        }
+        if (!ctl->options[option]
+            && (command->needs & CTL_BIT(option))) {
+            return ctl_misuse(ctl, "%s needs --%s %s", name, shown,
+                                 ctl_options[option].value);
+        }
+    }
+    return NULL;
+}
+
+/* Take what WORDS have behind the USED of COMMAND's name as its operand. */
+static crm_error_t *take_operand(ctl_t *ctl, const ctl_command_t *command,
+                                 const words_t *words, int used)
+{
+    if (used < words->count && command->operand) {
+        ctl->args[0] = words->words[used++];
+    }
+    if (used < words->count) {
+        return ctl_misuse(ctl, "there is nothing to do with \"%s\"",
+                          words->words[used]);
+    }
+    if (command->operand_needed && !ctl->args[0]) {
+        return ctl_misuse(ctl, "%s needs %s", command_name(command, ctl->pool),
+                          command->operand);
+    }
+    return NULL;
+}
+
+crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
+                       const char *const *words)
+{
+    words_t found = {{NULL}, 0};
+    int used;
+
+    CRM_ERR(read_words(&found, ctl, count, words));
+    CRM_ERR(find_command(command_p, &used, ctl, &found));
+    if (ctl->options[CTL_HELP] || ctl->options[CTL_VERSION]) {
+        return NULL;
+    }
+    if (!*command_p) {
+        return ctl_misuse(ctl, "no command; see crmapictl --help");
+    }
+    CRM_ERR(check_options(ctl, *command_p));
+    return take_operand(ctl, *command_p, &found, used);
+}
+
+/* Add OPTION as it is typed to BUF. */
+static void add_option(crm_buf_t *buf, int option)
+{
+    const ctl_option_info_t *info = &ctl_options[option];
+
+    crm_buf_printf(buf, "--%s%s%s", info->name, info->value ? " " : "",
+                   info->value ? info->value : "");
+}
+
+/* Add COMMAND with its operand and options to BUF. */
+static void add_synopsis(crm_buf_t *buf, const ctl_command_t *command,
+                         apr_pool_t *pool)
+{
+    crm_buf_puts(buf, command_name(command, pool));
+    if (command->operand && command->operand_needed) {
+        crm_buf_printf(buf, " %s", command->operand);
+    }
+    for (int option = 0; option < CTL_OPTIONS; option++) {
+        int required = (command->needs & CTL_BIT(option)) != 0;
+
+        if (required || (command->takes & CTL_BIT(option))) {
+            crm_buf_puts(buf, required ? " " : " [");
+            add_option(buf, option);
+            crm_buf_puts(buf, required ? "" : "]");
+        }
+    }
+    if (command->operand && !command->operand_needed) {
+        crm_buf_printf(buf, " [%s]", command->operand);
+    }
+}
+
+/* Add a line for each option in OPTIONS to BUF. */
+static void add_options(crm_buf_t *buf, unsigned options)
+{
+    for (int option = 0; option < CTL_OPTIONS; option++) {
+        if (options & CTL_BIT(option)) {
+            apr_size_t start;
+
+            crm_buf_puts(buf, "  ");
+            start = buf->len;
+            add_option(buf, option);
+            while (buf->len < start + 24) {
+                crm_buf_putc(buf, ' ');
+            }
+            crm_buf_printf(buf, "%s\n", ctl_options[option].help);
+        }
+    }
+}
+
+const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 4096, pool);
+    crm_buf_puts(&buf, "usage: crmapictl [--database CONNINFO] [--json] ");
+    if (command) {
+        add_synopsis(&buf, command, pool);
+        crm_buf_printf(&buf, "\n      %s\n\n", command->help);
+        add_options(&buf, COMMON | command->needs | command->takes);
+    }
+    else {
+        crm_buf_puts(&buf, "COMMAND\n\n");
+        for (command = ctl_commands; command->group; command++) {
+            crm_buf_puts(&buf, "  ");
+            add_synopsis(&buf, command, pool);
+            crm_buf_printf(&buf, "\n      %s\n", command->help);
+        }
+        crm_buf_puts(&buf, "\nW is a workspace's id or slug."
+                     " crmapictl COMMAND --help tells of one command.\n"
+                     "A result goes to stdout, an error to stderr."
+                     " Exit codes: 0 done, 1 failed,\n"
+                     "2 called wrongly.\n\n");
+        add_options(&buf, COMMON);
+    }
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_workspace.c: workspaces */
+#include "crmapictl.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_text.h"
+#include "crm_uuid.h"
+
+#define SLUG_MAX 63
+#define DEFAULT_PLAN "standard"
+
+/* How many numbered slugs are tried before one is made that is new. */
+#define SLUG_TRIES 50
+
+/* What is shown of a workspace, and the SQL for it. */
+#define FIELDS "id, name, slug, plan, created_at"
+static const ctl_column_t columns[] = {
+    {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
+    {"created_at", 't'}, {NULL, 0}
+};
+
+crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
+{
+    apr_size_t len = strlen(name);
+
+    if (!crm_text_valid_utf8(name, len)) {
+        return ctl_fault(ctl, "--name must be UTF-8");
+    }
+    if (!len || crm_text_length(name, len) > 1000) {
+        return ctl_fault(ctl, "--name must have 1 to 1,000 characters");
+    }
+    return NULL;
+}
+
+/* Check a slug as the schema does, and that it cannot be taken for an id. */
+static crm_error_t *check_slug(ctl_t *ctl, const char *slug)
+{
+    size_t len = strlen(slug);
+    char uuid[CRM_UUID_LEN + 1];
+
+    if (!len || len > SLUG_MAX
+        || strspn(slug, "abcdefghijklmnopqrstuvwxyz0123456789-") != len
+        || slug[0] == '-' || slug[len - 1] == '-') {
+        return ctl_fault(ctl, "--slug must be 1 to 63 of a-z, 0-9 and -,"
+                             " without - at its ends");
+    }
+    if (crm_uuid_parse(uuid, slug, len)) {
+        return ctl_fault(ctl, "--slug must not look like an id");
+    }
+    return NULL;
+}
+
+/* Return a slug made from NAME: its letters and digits in lower case, with
+ * one hyphen for all else between them; it leaves room for "-99999999". */
+static const char *slug_from(const char *name, apr_pool_t *pool)
+{
+    char *slug = apr_palloc(pool, SLUG_MAX + 1);
+    int len = 0, gap = 0;
+
+    for (const char *p = name; *p && len < SLUG_MAX - 10; p++) {
+        unsigned char c = (unsigned char)*p;
+
+        if (c < 0x80 && isalnum(c)) {
+            if (gap && len) {
+                slug[len++] = '-';
+            }
+            slug[len++] = (char)tolower(c);
+        }
+        gap = !(c < 0x80 && isalnum(c));
+    }
+    slug[len] = '\0';
+    return len ? slug : "workspace";
+}
+
+/* Run an INSERT or UPDATE of a workspace, whose errors tell what was wrong
+ * with PLAN and ID. */
+static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
+                           const char *sql, int count,
+                           const char *const *values, const char *id,
+                           const char *plan)
+{
+    crm_error_t *error = ctl_query(result_p, ctl, sql, count, values);
+
+    if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
+        return ctl_fault(ctl, "there is no plan \"%s\"", plan);
+    }
+    if (error && error->sqlstate && !strcmp(error->sqlstate, "23505")) {
+        return ctl_fault(ctl, "there is a workspace with the id %s"
+                            " already", id);
+    }
+    return error;
+}
+
+/* Insert the workspace VALUES: id, name, slug, plan. *DONE_P = 0 if there is
+ * one with that slug. */
+static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
+                           const char *const values[4])
+{
+    CRM_ERR(change(result_p, ctl, "INSERT INTO crmapi.workspace"
+                   " (id, name, slug, plan)"
+                   " VALUES ($1::uuid, $2::text, $3::text, $4::text)"
+                   " ON CONFLICT (slug) DO NOTHING RETURNING " FIELDS, 4,
+                   values, values[0], values[3]));
+    *done_p = PQntuples(*result_p) > 0;
+    return NULL;
+}
+
+/* Return the slug for try number TRY: "demo", "demo-2", ..., at last one with
+ * a piece of ID, which nobody else has. */
+static const char *numbered(const char *slug, int try, const char *id,
+                            apr_pool_t *pool)
+{
+    if (try == SLUG_TRIES) {
+        return apr_pstrcat(pool, slug, "-", id + CRM_UUID_LEN - 8, NULL);
+    }
+    return try == 1 ? slug : apr_psprintf(pool, "%s-%d", slug, try);
+}
+
+crm_error_t *ctl_workspace_create(ctl_t *ctl)
+{
+    const char *slug = ctl->options[CTL_SLUG];
+    const char *plan = ctl->options[CTL_PLAN];
+    const char *wanted = ctl->options[CTL_ID];
+    int tries = slug ? 1 : SLUG_TRIES;
+    char id[CRM_UUID_LEN + 1];
+    const char *values[4] = {id, ctl->options[CTL_NAME], NULL,
+                             plan ? plan : DEFAULT_PLAN};
+    PGresult *result = NULL;
+    int done = 0;
+
+    CRM_ERR(ctl_check_name(ctl, values[1]));
+    if (slug) {
+        CRM_ERR(check_slug(ctl, slug));
+    }
+    else {
+        slug = slug_from(values[1], ctl->pool);
+    }
+    if (!wanted) {
+        crm_uuid_v7(id);
+    }
+    else if (!crm_uuid_parse(id, wanted, strlen(wanted))) {
+        return ctl_fault(ctl, "--id must be a UUID");
+    }
+    for (int try = 1; !done && try <= tries; try++) {
+        values[2] = numbered(slug, try, id, ctl->pool);
+        CRM_ERR(insert(&done, &result, ctl, values));
+    }
+    if (!done) {
+        return ctl_fault(ctl, "there is a workspace with the slug \"%s\""
+                            " already", slug);
+    }
+    ctl_print_one(ctl, id, result, columns);
+    return NULL;
+}
+
+crm_error_t *ctl_workspace_list(ctl_t *ctl)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS
+                          " FROM crmapi.workspace ORDER BY created_at, id", 0,
+                          NULL));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
+/* Return the error that WHAT names no workspace. */
+static crm_error_t *none(ctl_t *ctl, const char *what)
+{
+    return ctl_fault(ctl, "there is no workspace \"%s\"", what);
+}
+
+crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
+                                  const char *what)
+{
+    char id[CRM_UUID_LEN + 1];
+    const char *value = what;
+    PGresult *result;
+
+    if (crm_uuid_parse(id, what, strlen(what))) {
+        value = id;
+        CRM_ERR(ctl_query(&result, ctl, "SELECT id FROM crmapi.workspace"
+                              " WHERE id = $1::uuid", 1, &value));
+    }
+    else if (crm_text_valid_utf8(what, strlen(what))) {
+        CRM_ERR(ctl_query(&result, ctl, "SELECT id FROM crmapi.workspace"
+                              " WHERE slug = $1::text", 1, &value));
+    }
+    else {
+        result = NULL;
+    }
+    if (!PQntuples(result)) {
+        return none(ctl, what);
+    }
+    *id_p = PQgetvalue(result, 0, 0);
+    return NULL;
+}
+
+/* Set *RESULT_P to the row of the workspace ID, which WHAT named. */
+static crm_error_t *find(PGresult **result_p, ctl_t *ctl, const char *id,
+                         const char *what)
+{
+    CRM_ERR(ctl_query(result_p, ctl, "SELECT " FIELDS
+                      " FROM crmapi.workspace WHERE id = $1::uuid", 1, &id));
+    return PQntuples(*result_p) ? NULL : none(ctl, what);
+}
+
+crm_error_t *ctl_workspace_show(ctl_t *ctl)
+{
+    PGresult *result;
+    const char *id;
+
+    CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    CRM_ERR(find(&result, ctl, id, ctl->args[0]));
+    ctl_print(ctl, result, columns, 1);
+    return NULL;
+}
+
+crm_error_t *ctl_workspace_set(ctl_t *ctl)
+{
+    const char *name = ctl->options[CTL_NAME];
+    const char *plan = ctl->options[CTL_PLAN];
+    const char *values[3] = {NULL, name, plan};
+    PGresult *result;
+
+    if (!name && !plan) {
+        return ctl_misuse(ctl, "workspace set needs --name N or --plan P");
+    }
+    if (name) {
+        CRM_ERR(ctl_check_name(ctl, name));
+    }
+    CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
+    CRM_ERR(change(&result, ctl, "UPDATE crmapi.workspace SET"
+                   " name = coalesce($2::text, name),"
+                   " plan = coalesce($3::text, plan)"
+                   " WHERE id = $1::uuid RETURNING " FIELDS, 3, values,
+                   values[0], plan));
+    if (!PQntuples(result)) {
+        return none(ctl, ctl->args[0]);
+    }
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
+crm_error_t *ctl_workspace_delete(ctl_t *ctl)
+{
+    PGresult *result, *nothing;
+    const char *id;
+
+    CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    CRM_ERR(find(&result, ctl, id, ctl->args[0]));
+    CRM_ERR(ctl_query(&nothing, ctl, "SELECT crmapi.workspace_delete("
+                      "$1::uuid)", 1, &id));
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}

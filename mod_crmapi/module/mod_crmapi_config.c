@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_config.c: the directives */
+#include "mod_crmapi.h"
+
+#include <stddef.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_key.h"
+#include "crm_uuid.h"
+
+#define LIMIT_MAX 1000000
+#define KEYS_MAX 16777216
+#define BODY_MAX 1073741824
+
+/* Directives with a whole number: where it goes, its range and default. */
+typedef struct number_t {
+    const char *name;
+    size_t offset;
+    int min, max, initial;
+    int global;
+} number_t;
+
+#define OFFSET(member) offsetof(crmapi_config_t, member)
+
+static const number_t numbers[] = {
+    {"CrmApiReadLimit", OFFSET(read_limit), 0, LIMIT_MAX, 120, 0},
+    {"CrmApiWriteLimit", OFFSET(write_limit), 0, LIMIT_MAX, 60, 0},
+    {"CrmApiRateLimitKeys", OFFSET(keys), 1, KEYS_MAX, 65536, 1},
+    {"CrmApiMaxBody", OFFSET(max_body), 1, BODY_MAX, 2 * 1024 * 1024, 0},
+};
+
+/* Directives with On or Off. */
+static const struct {
+    size_t offset;
+    int initial;
+} flags[] = {
+    {OFFSET(enabled), 0},
+    {OFFSET(named_statements), 1},
+    {OFFSET(request_id_in_database), 0},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define WAIT_DEFAULT apr_time_from_sec(2)
+#define WAIT_MAX apr_time_from_sec(600)
+
+/* Return CONFIG's number at OFFSET. */
+static int *number_at(crmapi_config_t *config, size_t offset)
+{
+    return (int *)(void *)((char *)config + offset);
+}
+
+void *crmapi_config_create(apr_pool_t *p, server_rec *s)
+{
+    crmapi_config_t *config = apr_pcalloc(p, sizeof(*config));
+
+    (void)s;
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        *number_at(config, numbers[i].offset) = -1;
+    }
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        *number_at(config, flags[i].offset) = -1;
+    }
+    config->database_wait = -1;
+    return config;
+}
+
+/* Take the number at OFFSET from OVER if it is set there. */
+static void merge_number(crmapi_config_t *merged, crmapi_config_t *over,
+                         size_t offset)
+{
+    if (*number_at(over, offset) != -1) {
+        *number_at(merged, offset) = *number_at(over, offset);
+    }
+}
+
+void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
+{
+    crmapi_config_t *merged = apr_pmemdup(p, base, sizeof(*merged));
+    crmapi_config_t *more = over;
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        merge_number(merged, more, numbers[i].offset);
+    }
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        merge_number(merged, more, flags[i].offset);
+    }
+    if (more->database_wait != -1) {
+        merged->database_wait = more->database_wait;
+    }
+    if (more->key_prefix) {
+        merged->key_prefix = more->key_prefix;
+    }
+    if (more->workspace) {
+        merged->workspace = more->workspace;
+    }
+    return merged;
+}
+
+void crmapi_config_complete(crmapi_config_t *config)
+{
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        if (*number_at(config, numbers[i].offset) == -1) {
+            *number_at(config, numbers[i].offset) = numbers[i].initial;
+        }
+    }
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        if (*number_at(config, flags[i].offset) == -1) {
+            *number_at(config, flags[i].offset) = flags[i].initial;
+        }
+    }
+    if (config->database_wait == -1) {
+        config->database_wait = WAIT_DEFAULT;
+    }
+    if (!config->key_prefix) {
+        config->key_prefix = CRM_KEY_PREFIX;
+    }
+}
+
+static const char *set_number(cmd_parms *cmd, void *dir, const char *value)
+{
+    const number_t *number = cmd->info;
+    const char *wrong = number->global
+                        ? ap_check_cmd_context(cmd, GLOBAL_ONLY) : NULL;
+    char *end;
+    apr_int64_t n = apr_strtoi64(value, &end, 10);
+
+    (void)dir;
+    if (wrong) {
+        return wrong;
+    }
+    if (!apr_isdigit(*value) || *end || n < number->min || n > number->max) {
+        return apr_psprintf(cmd->pool, "%s must be a whole number from %d to "
+                            "%d, not \"%s\"", number->name, number->min,
+                            number->max, value);
+    }
+    *number_at(crmapi_config(cmd->server), number->offset) = (int)n;
+    return NULL;
+}
+
+static const char *set_flag(cmd_parms *cmd, void *dir, int on)
+{
+    const size_t *offset = cmd->info;
+
+    (void)dir;
+    *number_at(crmapi_config(cmd->server), *offset) = on;
+    return NULL;
+}
+
+static const char *set_wait(cmd_parms *cmd, void *dir, const char *value)
+{
+    apr_interval_time_t wait;
+
+    (void)dir;
+    if (!apr_isdigit(*value)
+        || ap_timeout_parameter_parse(value, &wait, "s") || wait < 0
+        || wait > WAIT_MAX) {
+        return apr_psprintf(cmd->pool, "CrmApiDatabaseWait must be a time "
+                            "from 0 to 600 s, such as 2, 2s or 500ms, not "
+                            "\"%s\"", value);
+    }
+    crmapi_config(cmd->server)->database_wait = wait;
+    return NULL;
+}
+
+static const char *set_prefix(cmd_parms *cmd, void *dir, const char *value)
+{
+    size_t len = strspn(value, "abcdefghijklmnopqrstuvwxyz"
+                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+    (void)dir;
+    if (!len || value[len] || len > CRM_KEY_PREFIX_MAX) {
+        return apr_psprintf(cmd->pool, "CrmApiKeyPrefix must have 1 to %d "
+                            "characters of A-Z, a-z, 0-9 and _, not \"%s\"",
+                            CRM_KEY_PREFIX_MAX, value);
+    }
+    crmapi_config(cmd->server)->key_prefix = value;
+    return NULL;
+}
+
+static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
+{
+    char id[CRM_UUID_LEN + 1];
+    size_t len = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+    (void)dir;
+    if (!crm_uuid_parse(id, value, strlen(value))
+        && (!len || value[len] || len > 63)) {
+        return apr_psprintf(cmd->pool, "CrmApiWorkspace must be the id or "
+                            "the slug of a workspace, not \"%s\"", value);
+    }
+    crmapi_config(cmd->server)->workspace = value;
+    return NULL;
+}
+
+/* The table's last member but one is not const. */
+#define INFO(pointer) ((void *)(apr_uintptr_t)(pointer))
+
+const command_rec crmapi_commands[] = {
+    AP_INIT_FLAG("CrmApi", set_flag, INFO(&flags[0].offset), RSRC_CONF,
+                 "On: serve the API under /api/v1; default Off"),
+    AP_INIT_TAKE1("CrmApiWorkspace", set_workspace, NULL, RSRC_CONF,
+                  "the one workspace, by id or slug, whose keys this server "
+                  "takes; default: any"),
+    AP_INIT_TAKE1("CrmApiReadLimit", set_number, INFO(&numbers[0]), RSRC_CONF,
+                  "GET and HEAD requests a key may make in 60 seconds; 0: "
+                  "unlimited; default 120"),
+    AP_INIT_TAKE1("CrmApiWriteLimit", set_number, INFO(&numbers[1]),
+                  RSRC_CONF, "other requests a key may make in 60 seconds; "
+                  "0: unlimited; default 60"),
+    AP_INIT_TAKE1("CrmApiRateLimitKeys", set_number, INFO(&numbers[2]),
+                  RSRC_CONF, "keys that may be active in one minute; default "
+                  "65536"),
+    AP_INIT_TAKE1("CrmApiMaxBody", set_number, INFO(&numbers[3]), RSRC_CONF,
+                  "the largest body of a request, in bytes; default 2097152"),
+    AP_INIT_TAKE1("CrmApiKeyPrefix", set_prefix, NULL, RSRC_CONF,
+                  "what API keys begin with; default svc_live_"),
+    AP_INIT_TAKE1("CrmApiDatabaseWait", set_wait, NULL, RSRC_CONF,
+                  "how long a request may wait for a database connection "
+                  "before it is answered 503; default 2s"),
+    AP_INIT_FLAG("CrmApiNamedStatements", set_flag, INFO(&flags[1].offset),
+                 RSRC_CONF, "Off: prepare no statements, for poolers that "
+                 "cannot carry them; default On"),
+    AP_INIT_FLAG("CrmApiRequestIdInDatabase", set_flag,
+                 INFO(&flags[2].offset), RSRC_CONF,
+                 "On: show the request's id as the session's "
+                 "application_name; default Off"),
+    {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* activity.c: activities (specification: Activity) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const char *const activity_types[] = {
+    "note", "call", "meeting", "video_call", "task", "todo", "reminder", NULL
+};
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "contact_id", .type = &crm_type_ref,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE, .ref = "contact",
+     .doc = "this or company_id is set"},
+    {.name = "company_id", .type = &crm_type_ref,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE, .ref = "company"},
+    {.name = "activity_type", .type = &crm_type_enum,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE, .values = activity_types},
+    {.name = "title", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE},
+    {.name = "description", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE, .max = 65536},
+    {.name = "due_date", .type = &crm_type_time,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE,
+     .doc = "used for task, todo, reminder"},
+    {.name = "duration_minutes", .type = &crm_type_number,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE,
+     .doc = "useful for call, meeting, video_call"},
+    {.name = "completed_at", .type = &crm_type_time,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE,
+     .doc = "marks the activity done"},
+    {.name = "metadata", .type = &crm_type_object, .flags = CRM_F_CREATE,
+     .doc = "free-form JSON"},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "activity_type", .type = &crm_type_enum,
+           .values = activity_types},
+     .add = crm_filter_bind,
+     .sql = "t.activity_type = ?"},
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t by_created_at[] = {
+    {.name = NULL, .keys = {"t.created_at"}},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listContactActivities", .method = "GET", .path = "/contacts/{id}/activities",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = by_created_at,
+     .parent = "contact",
+     .summary = "List a contact's activities, latest first"},
+    {.id = "createActivity", .method = "POST", .path = "/activities",
+     .kind = &crm_op_create,
+     .summary = "Create an activity"},
+    {.id = NULL}
+};
+
+/* One of contact_id and company_id must be there (specification). */
+static void check(crm_input_t *input, const crm_resource_t *resource,
+                  const char *const *binds, const unsigned char *sent)
+{
+    long contact = crm_resource_field(resource, "contact_id")
+                   - resource->fields;
+    long company = crm_resource_field(resource, "company_id")
+                   - resource->fields;
+
+    if (!sent[contact] && !sent[company]) {
+        crm_input_wrong(input, "contact_id",
+                        "is required, unless company_id is given");
+    }
+    (void)binds;
+}
+
+const crm_resource_t crm_resource_activity = {
+    .name = "activity", .title = "Activity", .tag = "Activities",
+    .doc = "Something done, or to be done, with a contact or company.",
+    .fields = fields,
+    .operations = operations,
+    .check = check,
+};

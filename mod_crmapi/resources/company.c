@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* company.c: companies (specification: Company) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const char *const tags_matches[] = {"any", "all", NULL};
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "workspace_id", .type = &crm_type_uuid},
+    {.name = "bot_id", .type = &crm_type_ref,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_FIXED, .ref = "agent",
+     .doc = "owning agent"},
+    {.name = "name", .type = &crm_type_text,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "domain", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "primary domain"},
+    {.name = "website", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 2048},
+    {.name = "industry", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "company_size", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "free-form band"},
+    {.name = "company_type", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "employee_count", .type = &crm_type_number,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "annual_revenue", .type = &crm_type_number,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "description", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 65536},
+    {.name = "emails", .type = &crm_type_emails,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "phone_numbers", .type = &crm_type_phones,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "tags", .type = &crm_type_tags,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "total_deal_value", .type = &crm_type_number,
+     .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
+     .sql = "SELECT sum(c.deal_value) FROM crmapi.contact c WHERE "
+            "c.workspace_id = t.workspace_id AND c.company_id = t.id",
+     .doc = "sum of deal_value over linked contacts"},
+    {.name = "pipeline_stage_id", .type = &crm_type_ref,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .ref = "pipeline_stage"},
+    {.name = "address_line1", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "address_line2", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "city", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "state", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "postal_code", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "country", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "linkedin_url", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 2048},
+    {.name = "notes", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 65536},
+    {.name = "custom_fields", .type = &crm_type_object,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "free-form JSON"},
+    {.name = "last_activity_at", .type = &crm_type_time,
+     .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
+     .sql = "SELECT greatest((SELECT max(a.created_at) FROM crmapi.activity a "
+            "WHERE a.workspace_id = t.workspace_id AND a.company_id = t.id), "
+            "(SELECT max(l.latest) FROM crmapi.contact c CROSS JOIN LATERAL "
+            "(SELECT max(a.created_at) AS latest FROM crmapi.activity a WHERE "
+            "a.workspace_id = c.workspace_id AND a.contact_id = c.id) l WHERE "
+            "c.workspace_id = t.workspace_id AND c.company_id = t.id))",
+     .doc = "latest activity of the company or a linked contact"},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = "updated_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "search", .type = &crm_type_text, .max = 200,
+               .doc = "substring of name, domain or industry"},
+     .add = crm_filter_search,
+     .sql = "t.search LIKE crmapi.fold(?)"},
+    {.field = {.name = "tags", .type = &crm_type_tags,
+               .doc = "comma-separated; rows that have any of them"},
+     .add = crm_filter_tags},
+    {.field = {.name = "tags_match", .type = &crm_type_enum, .values = tags_matches,
+               .doc = "any (default) or all of the tags"}},
+    {.field = {.name = "industry", .type = &crm_type_text,
+               .doc = "exact"},
+     .add = crm_filter_bind,
+     .sql = "t.industry = ?"},
+    {.field = {.name = "domain", .type = &crm_type_text,
+               .doc = "exact, without case"},
+     .add = crm_filter_bind,
+     .sql = "t.domain_key = crmapi.fold(?)"},
+    {.field = {.name = "bot_id", .type = &crm_type_ref,
+               .doc = "only rows of this agent"},
+     .add = crm_filter_bind,
+     .sql = "t.bot_id = ?",
+     .counted = 1},
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t by_created_at[] = {
+    {.name = NULL, .keys = {"t.created_at"}},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listCompanies", .method = "GET", .path = "/companies",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = by_created_at,
+     .counter = "company",
+     .summary = "List companies"},
+    {.id = "createCompany", .method = "POST", .path = "/companies",
+     .kind = &crm_op_create,
+     .location = 1,
+     .summary = "Create a company"},
+    {.id = "getCompany", .method = "GET", .path = "/companies/{id}",
+     .kind = &crm_op_get,
+     .summary = "Get a company"},
+    {.id = "updateCompany", .method = "PATCH", .path = "/companies/{id}",
+     .kind = &crm_op_update,
+     .summary = "Change a company"},
+    {.id = "deleteCompany", .method = "DELETE", .path = "/companies/{id}",
+     .kind = &crm_op_delete,
+     .summary = "Delete a company for good"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_company = {
+    .name = "company", .title = "Company", .tag = "Companies",
+    .doc = "An organisation that contacts belong to.",
+    .fields = fields,
+    .operations = operations,
+};

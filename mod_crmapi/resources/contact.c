@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contact.c: contacts (specification: Contact; contract 9, 10) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const char *const tags_matches[] = {"any", "all", NULL};
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "workspace_id", .type = &crm_type_uuid},
+    {.name = "bot_id", .type = &crm_type_ref,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_FIXED, .ref = "agent",
+     .doc = "owning agent"},
+    {.name = "first_name", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "last_name", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "emails", .type = &crm_type_emails,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "phone_numbers", .type = &crm_type_phones,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "company", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "free-text company name"},
+    {.name = "company_id", .type = &crm_type_ref,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .ref = "company",
+     .doc = "reference to a company"},
+    {.name = "job_title", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "lead_source", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "tags", .type = &crm_type_tags,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "deal_value", .type = &crm_type_number,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "currency follows the workspace's settings"},
+    {.name = "pipeline_stage_id", .type = &crm_type_ref,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .ref = "pipeline_stage"},
+    {.name = "contact_type", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "free-form, for example lead or customer"},
+    {.name = "address_line1", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "address_line2", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "city", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "state", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "postal_code", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "country", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "linkedin_url", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 2048},
+    {.name = "notes", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 65536},
+    {.name = "custom_fields", .type = &crm_type_object,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE,
+     .doc = "free-form JSON"},
+    {.name = "last_contacted_at", .type = &crm_type_time,
+     .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
+     .sql = "SELECT max(a.created_at) FROM crmapi.activity a WHERE "
+            "a.workspace_id = t.workspace_id AND a.contact_id = t.id",
+     .doc = "most recent activity"},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = "updated_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "search", .type = &crm_type_text, .max = 200,
+               .doc = "substring of name, e-mail, phone number or company"},
+     .add = crm_filter_search,
+     .sql = "t.search LIKE crmapi.fold(?)",
+     .digits_sql = "t.phone_digits LIKE ?"},
+    {.field = {.name = "tags", .type = &crm_type_tags,
+               .doc = "comma-separated; rows that have any of them"},
+     .add = crm_filter_tags},
+    {.field = {.name = "tags_match", .type = &crm_type_enum, .values = tags_matches,
+               .doc = "any (default) or all of the tags"}},
+    {.field = {.name = "lead_source", .type = &crm_type_text},
+     .add = crm_filter_bind,
+     .sql = "t.lead_source = ?"},
+    {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.pipeline_stage_id = ?"},
+    {.field = {.name = "bot_id", .type = &crm_type_ref,
+               .doc = "only rows of this agent"},
+     .add = crm_filter_bind,
+     .sql = "t.bot_id = ?",
+     .counted = 1},
+    {.field = {.name = "created_after", .type = &crm_type_time,
+               .doc = "inclusive"},
+     .add = crm_filter_bind,
+     .sql = "t.created_at >= ?"},
+    {.field = {.name = "created_before", .type = &crm_type_time,
+               .doc = "inclusive"},
+     .add = crm_filter_bind,
+     .sql = "t.created_at <= ?"},
+    {.field = {.name = "updated_after", .type = &crm_type_time,
+               .doc = "inclusive"},
+     .add = crm_filter_bind,
+     .sql = "t.updated_at >= ?"},
+    {.field = {.name = NULL}}
+};
+
+static const crm_filter_t by_email_filters[] = {
+    {.field = {.name = "email", .type = &crm_type_email, .flags = CRM_F_REQUIRED,
+               .doc = "matched to the primary e-mail without case; the oldest "
+                      "contact that has it"},
+     .add = crm_filter_bind,
+     .sql = "t.email_key = crmapi.fold(?)"},
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t by_created_at[] = {
+    {.name = NULL, .keys = {"t.created_at"}},
+    {.name = NULL}
+};
+
+static const crm_sort_t oldest_first[] = {
+    {.name = NULL, .keys = {"t.created_at"}},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listContacts", .method = "GET", .path = "/contacts",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = by_created_at,
+     .counter = "contact",
+     .summary = "List contacts"},
+    {.id = "createContact", .method = "POST", .path = "/contacts",
+     .kind = &crm_op_create,
+     .location = 1,
+     .summary = "Create a contact"},
+    {.id = "findContactByEmail", .method = "GET", .path = "/contacts/by-email",
+     .kind = &crm_op_get,
+     .filters = by_email_filters,
+     .sorts = oldest_first,
+     .summary = "Find a contact by its primary e-mail"},
+    {.id = "upsertContacts", .method = "POST", .path = "/contacts/upsert",
+     .kind = &crm_contact_upsert,
+     .body_schema = "UpsertInput",
+     .answer_schema = "UpsertResult",
+     .statuses = {400, 413, 415, 422},
+     .summary = "Create or update up to 200 contacts"},
+    {.id = "getContact", .method = "GET", .path = "/contacts/{id}",
+     .kind = &crm_op_get,
+     .summary = "Get a contact"},
+    {.id = "updateContact", .method = "PATCH", .path = "/contacts/{id}",
+     .kind = &crm_op_update,
+     .summary = "Change a contact"},
+    {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
+     .kind = &crm_op_delete,
+     .summary = "Delete a contact for good"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_contact = {
+    .name = "contact", .title = "Contact", .tag = "Contacts",
+    .doc = "A person that agents talk to.",
+    .fields = fields,
+    .operations = operations,
+};

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contact_upsert.c: POST /contacts/upsert (specification; contract 10) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_contact_batch.h"
+#include "crm_resources.h"
+#include "crm_uuid.h"
+
+#define ITEMS_MAX 200           /* specification, Limits */
+
+/* One of the body's contacts. */
+typedef struct item_t {
+    crm_input_t input;          /* its own errors */
+    const char *prefix;         /* "contacts[3]." */
+    crm_values_t values;
+    crm_input_t bot_input;      /* errors of its bot_id: a create's only */
+    const char *bot_id;         /* its own, or NULL */
+    int wanted;                 /* index of its crm_wanted_t; -1: refused */
+} item_t;
+
+/* The request as it has been read. */
+typedef struct upsert_t {
+    crm_call_t *call;
+    const char *bot_id;
+    item_t *items;
+    int count;
+    crm_wanted_t *wanted;
+    int wanted_count;
+    apr_array_header_t *refs;   /* of crm_ref_t */
+    crm_buf_t created, updated, errors;
+} upsert_t;
+
+static const crm_field_t bot_field = {
+    .name = "bot_id", .type = &crm_type_ref, .flags = CRM_F_REQUIRED,
+    .ref = "agent",
+};
+
+/* Read the request's own members into *UPSERT; *CONTACTS_P = its array. */
+static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p,
+                                 json_object *body)
+{
+    crm_call_t *call = upsert->call;
+    crm_input_t input = {call->pool, NULL, call->lenient};
+    int has_bot = 0;
+
+    *contacts_p = NULL;
+    json_object_object_foreach(body, name, value) {
+        if (!strcmp(name, "bot_id")) {
+            has_bot = 1;
+            crm_type_parse(&upsert->bot_id, &input, &bot_field, name, value);
+        }
+        else if (!strcmp(name, "contacts")) {
+            *contacts_p = value;
+        }
+        else if (!call->lenient) {
+            crm_input_wrong(&input, name, "is not a known field");
+        }
+    }
+    if (!has_bot) {
+        crm_input_wrong(&input, "bot_id", "is required");
+    }
+    if (!*contacts_p) {
+        crm_input_wrong(&input, "contacts", "is required");
+    }
+    else if (!json_object_is_type(*contacts_p, json_type_array)) {
+        crm_input_wrong(&input, "contacts", "must be an array");
+    }
+    else if (json_object_array_length(*contacts_p) > ITEMS_MAX) {
+        crm_input_wrong(&input, "contacts", "must have at most 200 items");
+    }
+    return input.error;
+}
+
+static void add_ref(upsert_t *upsert, const char *ref, const char *id)
+{
+    crm_ref_t *entry = apr_array_push(upsert->refs);
+
+    entry->ref = ref;
+    entry->id = id;
+}
+
+/* An item's own bot_id is checked and used on create only (contract 10.3):
+ * take it out of VALUE, where the rest is read. */
+static void read_owner(upsert_t *upsert, item_t *item, json_object *value)
+{
+    json_object *bot = json_object_object_get(value, "bot_id");
+
+    item->bot_input.pool = upsert->call->pool;
+    if (bot) {
+        crm_type_parse(&item->bot_id, &item->bot_input, &bot_field,
+                       apr_pstrcat(upsert->call->pool, item->prefix,
+                                   bot_field.name, NULL), bot);
+    }
+    if (item->bot_id) {
+        add_ref(upsert, bot_field.ref, item->bot_id);
+    }
+    json_object_object_del(value, bot_field.name);
+}
+
+/* Read VALUE, item INDEX of the array. */
+static void read_item(upsert_t *upsert, int index, json_object *value)
+{
+    apr_pool_t *pool = upsert->call->pool;
+    item_t *item = &upsert->items[index];
+
+    item->input.pool = pool;
+    item->input.lenient = upsert->call->lenient;
+    item->prefix = apr_psprintf(pool, "contacts[%d].", index);
+    item->wanted = -1;
+    if (!json_object_is_type(value, json_type_object)) {
+        crm_input_wrong(&item->input, apr_psprintf(pool, "contacts[%d]",
+                                                   index),
+                        "must be an object");
+        return;
+    }
+    read_owner(upsert, item, value);
+    crm_body_read(&item->values, &item->input, &crm_resource_contact, value,
+                  CRM_BODY_MERGE, item->prefix);
+    if (item->input.error) {
+        return;
+    }
+    for (int i = 0; crm_resource_contact.fields[i].name; i++) {
+        const crm_field_t *field = &crm_resource_contact.fields[i];
+
+        if (field->ref && item->values.sent[i] && item->values.binds[i]) {
+            add_ref(upsert, field->ref, item->values.binds[i]);
+        }
+    }
+    item->wanted = upsert->wanted_count++;
+    crm_wanted_init(&upsert->wanted[item->wanted], &item->values, pool);
+}
+
+static void read_items(upsert_t *upsert, json_object *contacts)
+{
+    apr_pool_t *pool = upsert->call->pool;
+    size_t count = json_object_array_length(contacts);
+
+    upsert->count = (int)count;
+    upsert->items = apr_pcalloc(pool, (count + 1) * sizeof(item_t));
+    upsert->wanted = apr_pcalloc(pool, (count + 1) * sizeof(crm_wanted_t));
+    for (int i = 0; i < upsert->count; i++) {
+        read_item(upsert, i, json_object_array_get_idx(contacts, (size_t)i));
+    }
+}
+
+/* Put the e-mails and phones that CONTACT has before those sent in VALUES
+ * (contract 10.3); a null has cleared them. */
+static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
+                        json_object *item, apr_pool_t *pool)
+{
+    static const char *const lists[] = {"emails", "phone_numbers"};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        int index = crm_contact_index(lists[i]);
+
+        if (values->sent[index] && json_object_object_get(item, lists[i])) {
+            crm_type_unite(&values->binds[index],
+                           &crm_resource_contact.fields[index],
+                           contact->binds[index], values->binds[index], pool);
+        }
+    }
+}
+
+/* Set *OWNER_P to the agent of ITEM's new contact; what is wrong with it is
+ * the item's error. Return 0 then. */
+static int owner_of(const char **owner_p, upsert_t *upsert,
+                    crm_contact_batch_t *batch, item_t *item)
+{
+    if (item->bot_input.error) {
+        item->input.error = item->bot_input.error;
+        return 0;
+    }
+    *owner_p = item->bot_id ? item->bot_id : upsert->bot_id;
+    if (!crm_contact_batch_has(batch, bot_field.ref, *owner_p)) {
+        crm_input_wrong(&item->input,
+                        apr_pstrcat(batch->pool, item->prefix,
+                                    bot_field.name, NULL),
+                        crm_ref_rule(bot_field.ref, batch->pool));
+        return 0;
+    }
+    return 1;
+}
+
+static void write_item_error(upsert_t *upsert, int index)
+{
+    crm_buf_t *buf = &upsert->errors;
+    const apr_array_header_t *details =
+        upsert->items[index].input.error->details;
+    const crm_detail_t *detail = &APR_ARRAY_IDX(details, 0, crm_detail_t);
+    const char *message = apr_pstrcat(upsert->call->pool, detail->field, " ",
+                                      detail->message, NULL);
+
+    crm_buf_printf(buf, "%s{\"index\":%d,\"message\":", buf->len ? "," : "",
+                   index);
+    crm_buf_json_string(buf, message, strlen(message));
+    crm_buf_puts(buf, ",\"details\":");
+    crm_api_write_details(buf, details);
+    crm_buf_putc(buf, '}');
+}
+
+/* Do item INDEX, whose JSON is VALUE. */
+static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
+                    json_object *value)
+{
+    item_t *item = &upsert->items[index];
+    const crm_wanted_t *wanted = &upsert->wanted[item->wanted];
+    crm_contact_t *contact = crm_contact_batch_match(batch, wanted);
+    crm_buf_t *buf = contact ? &upsert->updated : &upsert->created;
+    const char *owner;
+
+    if (crm_contact_batch_miss(batch, &item->input, &item->values,
+                               item->prefix)
+        || (!contact && !owner_of(&owner, upsert, batch, item))) {
+        return;
+    }
+    if (contact) {
+        unite_lists(&item->values, contact, value, upsert->call->pool);
+        crm_contact_batch_update(batch, wanted, contact, &item->values);
+    }
+    else {
+        contact = crm_contact_batch_create(batch, wanted, &item->values,
+                                           owner);
+    }
+    if (buf->len) {
+        crm_buf_putc(buf, ',');
+    }
+    crm_contact_write(buf, contact);
+}
+
+static void do_items(upsert_t *upsert, crm_contact_batch_t *batch,
+                     json_object *contacts)
+{
+    for (int i = 0; i < upsert->count; i++) {
+        if (!upsert->items[i].input.error) {
+            do_item(upsert, batch, i,
+                    json_object_array_get_idx(contacts, (size_t)i));
+        }
+        if (upsert->items[i].input.error) {
+            write_item_error(upsert, i);
+        }
+    }
+}
+
+static void answer(upsert_t *upsert)
+{
+    crm_buf_t *body = &upsert->call->response->body;
+
+    crm_buf_puts(body, "{\"data\":{\"created\":[");
+    crm_buf_add(body, upsert->created.data, upsert->created.len);
+    crm_buf_puts(body, "],\"updated\":[");
+    crm_buf_add(body, upsert->updated.data, upsert->updated.len);
+    crm_buf_puts(body, "],\"errors\":[");
+    crm_buf_add(body, upsert->errors.data, upsert->errors.len);
+    crm_buf_puts(body, "]}}");
+    upsert->call->response->status = 200;
+}
+
+/* Do what has been read, in one transaction. */
+static crm_error_t *run(upsert_t *upsert, json_object *contacts)
+{
+    crm_call_t *call = upsert->call;
+    crm_input_t input = {call->pool, NULL, 0};
+    crm_contact_batch_t *batch;
+
+    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->wanted,
+                                   upsert->wanted_count, upsert->refs, NULL));
+    if (!crm_contact_batch_has(batch, "agent", upsert->bot_id)) {
+        crm_input_wrong(&input, "bot_id", crm_ref_rule("agent", call->pool));
+        crm_contact_batch_abandon(batch);
+        return input.error;
+    }
+    do_items(upsert, batch, contacts);
+    CRM_ERR(crm_contact_batch_commit(batch, NULL, 0));
+    answer(upsert);
+    return NULL;
+}
+
+/* Without an item that could be written the key and the agent are all that
+ * there is to look at. */
+static crm_error_t *run_without_items(upsert_t *upsert)
+{
+    apr_pool_t *pool = upsert->call->pool;
+    apr_array_header_t *checks = apr_array_make(pool, 1, sizeof(crm_check_t));
+
+    crm_check_ref(checks, "agent", upsert->bot_id, "bot_id", pool);
+    CRM_ERR(crm_call_refuse(upsert->call, NULL, checks));
+    for (int i = 0; i < upsert->count; i++) {
+        write_item_error(upsert, i);
+    }
+    answer(upsert);
+    return NULL;
+}
+
+static crm_error_t *serve_upsert(crm_call_t *call)
+{
+    upsert_t *upsert = apr_pcalloc(call->pool, sizeof(*upsert));
+    json_object *body, *contacts = NULL;
+    crm_error_t *error = crm_call_params(call);
+
+    upsert->call = call;
+    upsert->refs = apr_array_make(call->pool, 16, sizeof(crm_ref_t));
+    crm_buf_init(&upsert->created, 1024, call->pool);
+    crm_buf_init(&upsert->updated, 1024, call->pool);
+    crm_buf_init(&upsert->errors, 256, call->pool);
+    if (!error) {
+        error = crm_call_body(&body, call);
+    }
+    if (!error) {
+        error = read_request(upsert, &contacts, body);
+    }
+    if (error) {
+        return crm_call_refuse(call, error, NULL);
+    }
+    add_ref(upsert, "agent", upsert->bot_id);
+    read_items(upsert, contacts);
+    return upsert->wanted_count ? run(upsert, contacts)
+           : run_without_items(upsert);
+}
+
+const crm_kind_t crm_contact_upsert = {"upsert", 200, serve_upsert, 1};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_resources.h: the resources, one file each, and their own actions */
+#ifndef CRM_RESOURCES_H
+#define CRM_RESOURCES_H
+
+#include "crm_resource.h"
+
+extern const crm_resource_t crm_resource_agent;
+extern const crm_resource_t crm_resource_company;
+extern const crm_resource_t crm_resource_pipeline;
+extern const crm_resource_t crm_resource_pipeline_stage;
+extern const crm_resource_t crm_resource_contact;
+extern const crm_resource_t crm_resource_pipeline_card;
+extern const crm_resource_t crm_resource_activity;
+extern const crm_resource_t crm_resource_conversation;
+extern const crm_resource_t crm_resource_message;
+extern const crm_resource_t crm_resource_form;
+extern const crm_resource_t crm_resource_submission;
+extern const crm_resource_t crm_resource_sequence_template;
+extern const crm_resource_t crm_resource_suppression;
+extern const crm_resource_t crm_resource_enrollment;
+
+extern const crm_kind_t crm_contact_upsert;     /* contract 10 */
+extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */
+
+#endif /* CRM_RESOURCES_H */

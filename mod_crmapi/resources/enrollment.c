@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* enrollment.c: sequence enrollments (specification: Sequence enrollment) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const char *const statuses[] = {
+    "generating", "pending_approval", "approved", "running", "stopped_reply",
+    "stopped_unsubscribed", "stopped_user", "completed", "failed", NULL
+};
+
+/* Types of the two members that another table fills: the database makes their
+ * JSON, so they are never read. */
+static void write_json(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    crm_buf_add(buf, text, len);
+}
+
+static void sequence_schema(crm_buf_t *buf, const crm_field_t *field,
+                            crm_side_t side)
+{
+    (void)field;
+    (void)side;
+    crm_buf_puts(buf, "\"$ref\":\"#/components/schemas/Sequence\"");
+}
+
+static void steps_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    (void)field;
+    (void)side;
+    crm_buf_puts(buf, "\"type\":\"array\",\"items\":{\"$ref\":"
+                 "\"#/components/schemas/Step\"}");
+}
+
+static const crm_type_t type_sequence = {
+    .name = "sequence", .cast = "json", .write = write_json,
+    .schema = sequence_schema,
+};
+
+static const crm_type_t type_steps = {
+    .name = "steps", .cast = "json", .write = write_json,
+    .schema = steps_schema,
+};
+
+/* A time as contract 9.1 shows it. */
+#define TIME(column) \
+    "to_char(" column " AT TIME ZONE 'UTC'," \
+    " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+
+/* Members that every step has. */
+#define STEP \
+    "'id', s.id, 'sort_order', s.sort_order, 'channel', s.channel," \
+    " 'status', s.status, 'scheduled_for', " TIME("s.scheduled_for") "," \
+    " 'sent_at', " TIME("s.sent_at") ", 'to_identifier', s.to_identifier"
+
+#define SEQUENCE_SQL \
+    "SELECT json_build_object('id', q.id, 'name', q.name, 'status'," \
+    " q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)" \
+    " FROM crmapi.sequence q WHERE q.workspace_id = t.workspace_id" \
+    " AND q.id = t.sequence_id"
+
+#define STEPS_SQL \
+    "SELECT coalesce(json_agg(CASE s.channel" \
+    " WHEN 'voice' THEN json_build_object(" STEP ", 'voice_objective'," \
+    " s.voice_objective, 'voice_script', s.voice_script)" \
+    " WHEN 'sms' THEN json_build_object(" STEP ", 'sms_body', s.sms_body)" \
+    " ELSE json_build_object(" STEP ", 'email_subject', s.email_subject," \
+    " 'email_body', s.email_body) END ORDER BY s.sort_order), '[]')" \
+    " FROM crmapi.enrollment_step s WHERE s.workspace_id = t.workspace_id" \
+    " AND s.enrollment_id = t.id"
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "sequence_id", .type = &crm_type_uuid},
+    {.name = "contact_id", .type = &crm_type_uuid},
+    {.name = "status", .type = &crm_type_enum, .values = statuses},
+    {.name = "generation_error", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE, .doc = "set when status is failed"},
+    {.name = "approved_at", .type = &crm_type_time, .flags = CRM_F_NULLABLE},
+    {.name = "stop_reason", .type = &crm_type_text, .flags = CRM_F_NULLABLE},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = "updated_at", .type = &crm_type_time},
+    {.name = "sequence", .type = &type_sequence, .flags = CRM_F_DERIVED,
+     .sql = SEQUENCE_SQL},
+    {.name = "steps", .type = &type_steps, .flags = CRM_F_DERIVED,
+     .sql = STEPS_SQL, .doc = "in the order of sort_order"},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "startSequence", .method = "POST", .path = "/sequences/start",
+     .kind = &crm_sequence_start, .sequences = 1,
+     .body_schema = "StartInput", .answer_schema = "StartResult",
+     .statuses = {400, 404, 413, 415, 422},
+     .summary = "Start a sequence for one contact"},
+    {.id = "getEnrollment", .method = "GET",
+     .path = "/sequences/enrollments/{id}", .kind = &crm_op_get,
+     .sequences = 1,
+     .summary = "Get an enrollment with its sequence and steps"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_enrollment = {
+    .name = "enrollment", .title = "Enrollment", .tag = "Sequences",
+    .doc = "A contact's way through a sequence.",
+    .fields = fields,
+    .operations = operations,
+    .no_import = 1,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* form.c: forms (specification: Form) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "workspace_id", .type = &crm_type_uuid},
+    {.name = "bot_id", .type = &crm_type_ref, .flags = CRM_F_REQUIRED,
+     .ref = "agent",
+     .doc = "owning agent"},
+    {.name = "name", .type = &crm_type_text, .flags = CRM_F_REQUIRED},
+    {.name = "description", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
+     .max = 65536},
+    {.name = "standard_fields", .type = &crm_type_object,
+     .doc = "built-in field configuration"},
+    {.name = "custom_fields", .type = &crm_type_object,
+     .doc = "custom field configuration"},
+    {.name = "survey_questions", .type = &crm_type_object,
+     .doc = "survey configuration"},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = "updated_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "bot_id", .type = &crm_type_ref,
+               .doc = "only rows of this agent"},
+     .add = crm_filter_bind,
+     .sql = "t.bot_id = ?"},
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t by_created_at[] = {
+    {.name = NULL, .keys = {"t.created_at"}},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listForms", .method = "GET", .path = "/forms",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = by_created_at,
+     .summary = "List forms"},
+    {.id = "getForm", .method = "GET", .path = "/forms/{id}",
+     .kind = &crm_op_get,
+     .summary = "Get a form with its configuration"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_form = {
+    .name = "form", .title = "Form", .tag = "Forms",
+    .doc = "A form that visitors fill in.",
+    .fields = fields,
+    .operations = operations,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_card.c: cards of pipelines (specification: Pipeline card; contract 9.8) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "pipeline_stage_id", .type = &crm_type_ref,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_UPDATE,
+     .ref = "pipeline_stage",
+     .doc = "current stage"},
+    {.name = "contact_id", .type = &crm_type_ref,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .ref = "contact"},
+    {.name = "title", .type = &crm_type_text,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "description", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE, .max = 65536},
+    {.name = "tags", .type = &crm_type_tags,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE},
+    {.name = "order_index", .type = &crm_type_integer,
+     .flags = CRM_F_CREATE | CRM_F_UPDATE | CRM_F_NO_CLEAR,
+     .follow = "pipeline_stage_id",
+     .follow_sql = "CASE WHEN t.pipeline_stage_id IS DISTINCT FROM ? THEN "
+                   "NULL ELSE t.order_index END",
+     .doc = "position in the stage, lower sorts first; a new card, and one "
+            "that moves to another stage without it, goes to the end"},
+    {.name = "archived_at", .type = &crm_type_time,
+     .flags = CRM_F_NULLABLE | CRM_F_UPDATE,
+     .doc = "null means active"},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = "updated_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "pipeline_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "s.pipeline_id = ?"},
+    {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.pipeline_stage_id = ?"},
+    {.field = {.name = "bot_id", .type = &crm_type_ref,
+               .doc = "of the stage's agent"},
+     .add = crm_filter_bind,
+     .sql = "s.bot_id = ?"},
+    {.field = {.name = "contact_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.contact_id = ?"},
+    {.field = {.name = "include_archived", .type = &crm_type_boolean,
+               .doc = "default false"},
+     .add = crm_filter_boolean,
+     .sql = "",
+     .sql_false = "t.archived_at IS NULL",
+     .absent_is_false = 1},
+    {.field = {.name = NULL}}
+};
+
+/* Contract 7.10: by pipeline, stage and position. */
+static const crm_sort_t by_position[] = {
+    {.name = NULL, .keys = {"p.created_at", "s.order_index", "t.order_index", "t.created_at"}},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listPipelineCards", .method = "GET", .path = "/pipeline-cards",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = by_position,
+     .ascending = 1,
+     .from = "JOIN crmapi.pipeline_stage s ON s.workspace_id = t.workspace_id "
+             "AND s.id = t.pipeline_stage_id JOIN crmapi.pipeline p ON "
+             "p.workspace_id = s.workspace_id AND p.id = s.pipeline_id",
+     .counter = "pipeline_card",
+     .summary = "List cards"},
+    {.id = "createPipelineCard", .method = "POST", .path = "/pipeline-cards",
+     .kind = &crm_op_create,
+     .location = 1,
+     .summary = "Create a card"},
+    {.id = "getPipelineCard", .method = "GET", .path = "/pipeline-cards/{id}",
+     .kind = &crm_op_get,
+     .summary = "Get a card"},
+    {.id = "updatePipelineCard", .method = "PATCH", .path = "/pipeline-cards/{id}",
+     .kind = &crm_op_update,
+     .summary = "Change, move or archive a card"},
+    {.id = "deletePipelineCard", .method = "DELETE", .path = "/pipeline-cards/{id}",
+     .kind = &crm_op_delete,
+     .summary = "Delete a card for good"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_pipeline_card = {
+    .name = "pipeline_card", .title = "PipelineCard", .tag = "Pipelines",
+    .doc = "A card in a stage of a pipeline.",
+    .fields = fields,
+    .operations = operations,
+};

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sequence_start.c: POST /sequences/start (contract 11.1 to 11.6) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_contact_batch.h"
+#include "crm_resources.h"
+#include "crm_text.h"
+#include "crm_uuid.h"
+
+/* The request's own members, in the order of the specification's table. */
+static const crm_field_t fields[] = {
+    {.name = "template_id", .type = &crm_type_ref,
+     .ref = "sequence_template"},
+    {.name = "bot_id", .type = &crm_type_ref, .flags = CRM_F_NULLABLE,
+     .ref = "agent"},
+    {.name = "auto_approve", .type = &crm_type_boolean,
+     .flags = CRM_F_NULLABLE},
+    {.name = "idempotency_key", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE, .max = 255},
+    {.name = "name", .type = &crm_type_text, .flags = CRM_F_NULLABLE},
+    {.name = NULL}
+};
+
+enum { TEMPLATE_ID, BOT_ID, AUTO_APPROVE, IDEMPOTENCY_KEY, NAME, FIELDS };
+
+/* The members of "contact" that there are (specification). */
+static const char *const contact_members[] = {
+    "emails", "phone_numbers", "first_name", "last_name", "company",
+    "job_title", "lead_source", "notes", "custom_fields", "tags", NULL
+};
+
+/* A start under way. */
+typedef struct start_t {
+    crm_call_t *call;
+    apr_pool_t *pool;
+    crm_input_t input;
+    int missing;                /* something required: 400 instead of 422 */
+    const char *binds[FIELDS];
+    crm_values_t values;        /* of the contact */
+    crm_wanted_t wanted;
+    json_object *contact;
+    const char *template_bot;   /* the template's own, or NULL */
+    const char *template_name;
+} start_t;
+
+/* Columns of what is asked about the template and a former start. */
+enum {
+    COLUMN_TEMPLATE, COLUMN_TEMPLATE_BOT, COLUMN_TEMPLATE_NAME,
+    COLUMN_SEQUENCE, COLUMN_ENROLLMENT, COLUMN_CONTACT, COLUMN_ACTION,
+    COLUMN_AUTO_APPROVE, COLUMN_STATUS, COLUMN_TODAY
+};
+
+/* ---- reading ---- */
+
+static void require(start_t *start, const char *name, int present)
+{
+    if (!present) {
+        start->missing = 1;
+        crm_input_wrong(&start->input, name, "is required");
+    }
+}
+
+/* Contract 11.5: phones must be E.164. They are strings here, but objects
+ * are taken as everywhere. */
+static void check_phones(start_t *start, json_object *phones)
+{
+    size_t count = json_object_is_type(phones, json_type_array)
+                   ? json_object_array_length(phones) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *entry = json_object_array_get_idx(phones, i);
+        const char *rule = NULL;
+
+        if (json_object_is_type(entry, json_type_object)) {
+            entry = json_object_object_get(entry, "phone_number");
+        }
+        if (json_object_is_type(entry, json_type_string)) {
+            rule = crm_text_e164(json_object_get_string(entry),
+                                 strlen(json_object_get_string(entry)));
+        }
+        if (rule) {
+            crm_input_wrong(&start->input,
+                            apr_psprintf(start->pool,
+                                         "contact.phone_numbers[%d]", (int)i),
+                            rule);
+        }
+    }
+}
+
+static int is_contact_member(const char *name)
+{
+    for (const char *const *member = contact_members; *member; member++) {
+        if (!strcmp(*member, name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Take out of CONTACT what it may not have. */
+static void check_members(start_t *start, json_object *contact)
+{
+    json_object_object_foreach(contact, name, value) {
+        if (!is_contact_member(name) && !start->input.lenient) {
+            crm_input_wrong(&start->input,
+                            apr_pstrcat(start->pool, "contact.", name, NULL),
+                            "is not a known field");
+        }
+        (void)value;
+    }
+}
+
+/* Null means absent here: what is sent overwrites only if it is not null
+ * (contract 11.5). */
+static void drop_nulls(crm_values_t *values, json_object *contact)
+{
+    for (int i = 0; crm_resource_contact.fields[i].name; i++) {
+        const char *name = crm_resource_contact.fields[i].name;
+
+        if (values->sent[i] && (!json_object_object_get(contact, name)
+                                || !is_contact_member(name))) {
+            values->sent[i] = 0;
+        }
+    }
+}
+
+/* Return whether CONTACT's list NAME has no address; one that broke a rule, so
+ * that it has no BIND, is not complained of twice. */
+static int is_empty(json_object *contact, const char *name, const char *bind)
+{
+    return !json_object_object_get(contact, name)
+           || (bind && !strcmp(bind, "[]"));
+}
+
+static void read_contact(start_t *start, json_object *contact)
+{
+    const char *emails, *phones;
+
+    if (!json_object_is_type(contact, json_type_object)) {
+        crm_input_wrong(&start->input, "contact", "must be an object");
+        return;
+    }
+    start->contact = contact;
+    check_members(start, contact);
+    check_phones(start, json_object_object_get(contact, "phone_numbers"));
+    start->input.lenient = 1;
+    crm_body_read(&start->values, &start->input, &crm_resource_contact,
+                  contact, CRM_BODY_MERGE, "contact.");
+    start->input.lenient = start->call->lenient;
+    drop_nulls(&start->values, contact);
+    emails = start->values.binds[crm_contact_index("emails")];
+    phones = start->values.binds[crm_contact_index("phone_numbers")];
+    if (is_empty(contact, "emails", emails)
+        && is_empty(contact, "phone_numbers", phones)) {
+        crm_input_wrong(&start->input, "contact",
+                        "must have an e-mail or a phone number");
+    }
+    crm_wanted_init(&start->wanted, &start->values, start->pool);
+}
+
+/* Return the index of the member NAME, FIELDS if there is none. */
+static int member_index(const char *name)
+{
+    int i = 0;
+
+    while (i < FIELDS && strcmp(fields[i].name, name)) {
+        i++;
+    }
+    return i;
+}
+
+/* Read BODY; return its 400 or 422 (contract 8.2), or NULL. */
+static crm_error_t *read_start(start_t *start, json_object *body)
+{
+    json_object *contact = json_object_object_get(body, "contact");
+
+    json_object_object_foreach(body, name, value) {
+        int i = member_index(name);
+
+        if (i < FIELDS) {
+            if (value) {
+                crm_type_parse(&start->binds[i], &start->input, &fields[i],
+                               name, value);
+            }
+        }
+        else if (strcmp(name, "contact") && !start->input.lenient) {
+            crm_input_wrong(&start->input, name, "is not a known field");
+        }
+    }
+    if (start->binds[IDEMPOTENCY_KEY] && !*start->binds[IDEMPOTENCY_KEY]) {
+        crm_input_wrong(&start->input, "idempotency_key",
+                        "must have 1 to 255 characters");
+    }
+    require(start, "template_id",
+            json_object_object_get(body, "template_id") != NULL);
+    require(start, "contact", contact != NULL);
+    if (contact) {
+        read_contact(start, contact);
+    }
+    if (start->missing) {
+        start->input.error->code = CRM_E_BAD_REQUEST;
+        start->input.error->message = "A required field is missing";
+    }
+    return start->input.error;
+}
+
+/* ---- asking ---- */
+
+/* One row: the template, the start that used the idempotency key, today. */
+static void make_question(crm_sql_t *sql, start_t *start)
+{
+    crm_sql_init(sql, start->pool);
+    crm_sql_add(sql, "SELECT p.id, p.bot_id, p.name, s.id, e.id,"
+                " e.contact_id, e.contact_action, s.auto_approve, e.status,"
+                " to_char(clock_timestamp() AT TIME ZONE w.time_zone,"
+                " 'YYYY-MM-DD') FROM crmapi.workspace w"
+                " LEFT JOIN crmapi.sequence_template p"
+                " ON p.workspace_id = w.id AND p.id = ");
+    crm_sql_bind(sql, start->binds[TEMPLATE_ID], "uuid");
+    crm_sql_add(sql, " LEFT JOIN crmapi.sequence s ON s.workspace_id = w.id"
+                " AND s.idempotency_key = ");
+    crm_sql_bind(sql, start->binds[IDEMPOTENCY_KEY], "text");
+    crm_sql_add(sql, " LEFT JOIN crmapi.enrollment e ON e.workspace_id = w.id"
+                " AND e.sequence_id = s.id WHERE w.id = ");
+    crm_sql_bind(sql, start->call->key.workspace_id, "uuid");
+}
+
+static crm_error_t *no_bot(start_t *start)
+{
+    crm_error_t *error = NULL;
+
+    crm_error_detail(&error, "bot_id", "is required, because the template "
+                     "has none", start->pool);
+    error->code = CRM_E_BAD_REQUEST;
+    error->message = "A required field is missing";
+    return error;
+}
+
+/* Refuse a request whose body has ERROR. Where the template has no agent and
+ * none is named as well, that 400 goes before a 422 (contract 8.2, 11.2). */
+static crm_error_t *refuse(start_t *start, crm_error_t *error)
+{
+    apr_array_header_t *checks = apr_array_make(start->pool, 2,
+                                                sizeof(crm_check_t));
+    PGresult *result;
+    crm_sql_t sql;
+
+    if (start->binds[BOT_ID]) {
+        crm_check_ref(checks, "agent", start->binds[BOT_ID], "bot_id",
+                      start->pool);
+    }
+    error = crm_call_refuse(start->call, error, checks);
+    if (error && error->code == CRM_E_VALIDATION && !start->binds[BOT_ID]
+        && start->binds[TEMPLATE_ID]) {
+        make_question(&sql, start);
+        CRM_ERR(crm_call_query(&result, start->call, &sql));
+        if (crm_db_value(result, 0, COLUMN_TEMPLATE)
+            && !crm_db_value(result, 0, COLUMN_TEMPLATE_BOT)) {
+            return no_bot(start);
+        }
+    }
+    return error;
+}
+
+/* ---- the contact (contract 11.5) ---- */
+
+/* Set *MERGED_P to the object HAVE with the members of MORE over it. */
+static void merge_objects(const char **merged_p, const char *have,
+                          const char *more, apr_pool_t *pool)
+{
+    json_object *base = json_tokener_parse(have);
+    json_object *over = json_tokener_parse(more);
+
+    json_object_object_foreach(over, name, value) {
+        json_object_object_add(base, name, json_object_get(value));
+    }
+    *merged_p = apr_pstrdup(pool, json_object_to_json_string_ext(
+                                base, JSON_C_TO_STRING_PLAIN
+                                | JSON_C_TO_STRING_NOSLASHESCAPE));
+    json_object_put(base);
+    json_object_put(over);
+}
+
+/* Unite what was sent with what CONTACT has. TODAY tags an added note. */
+static void unite(start_t *start, const crm_contact_t *contact,
+                  const char *today)
+{
+    const crm_field_t *table = crm_resource_contact.fields;
+    crm_values_t *values = &start->values;
+
+    for (int i = 0; table[i].name; i++) {
+        const char **bind = &values->binds[i];
+        const char *have = contact->binds[i];
+
+        if (!values->sent[i]) {
+            continue;
+        }
+        if (table[i].type == &crm_type_emails
+            || table[i].type == &crm_type_phones) {
+            crm_type_unite(bind, &table[i], have, *bind, start->pool);
+        }
+        else if (table[i].type == &crm_type_tags) {
+            crm_type_unite_tags(bind, have, *bind, start->pool);
+        }
+        else if (table[i].type == &crm_type_object) {
+            merge_objects(bind, have, *bind, start->pool);
+        }
+        else if (!strcmp(table[i].name, "notes") && have && *have) {
+            *bind = apr_pstrcat(start->pool, have, "\n\n[", today, "] ",
+                                *bind, NULL);
+        }
+    }
+}
+
+/* Add to START's input that what has been united is too long for its field.
+ * Return 0 then. */
+static int fits(start_t *start)
+{
+    static const char *const grown[] = {"notes", "custom_fields", "tags",
+                                        "emails", "phone_numbers"};
+
+    for (size_t i = 0; i < sizeof(grown) / sizeof(*grown); i++) {
+        int index = crm_contact_index(grown[i]);
+        const crm_field_t *field = &crm_resource_contact.fields[index];
+        crm_buf_t json;
+        json_object *value;
+        const char *bind;
+
+        if (!start->values.sent[index]) {
+            continue;
+        }
+        crm_buf_init(&json, 256, start->pool);
+        crm_type_write(&json, field, start->values.binds[index],
+                       strlen(start->values.binds[index]));
+        crm_buf_putc(&json, '\0');
+        value = json_tokener_parse(json.data);
+        crm_type_parse(&bind, &start->input, field,
+                       apr_pstrcat(start->pool, "contact.", grown[i], NULL),
+                       value);
+        json_object_put(value);
+    }
+    return start->input.error == NULL;
+}
+
+/* ---- writing ---- */
+
+/* The sequence, its enrollment and the work, which begins at "generating"
+ * (contract 11.1). */
+static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
+                      const char *enrollment, const crm_contact_t *contact)
+{
+    const char *workspace = start->call->key.workspace_id;
+    const char *bot = start->binds[BOT_ID] ? start->binds[BOT_ID]
+                      : start->template_bot;
+
+    for (int i = 0; i < 3; i++) {
+        crm_sql_init(&sqls[i], start->pool);
+    }
+    crm_sql_add(&sqls[0], "INSERT INTO crmapi.sequence (workspace_id, id,"
+                " name, status, bot_id, template_id, auto_approve,"
+                " idempotency_key) VALUES (");
+    crm_sql_bind(&sqls[0], workspace, "uuid");
+    crm_sql_template(&sqls[0], ", ?", sequence, "uuid");
+    crm_sql_template(&sqls[0], ", ?", start->binds[NAME]
+                     ? start->binds[NAME] : start->template_name, "text");
+    crm_sql_template(&sqls[0], ", 'active', ?", bot, "uuid");
+    crm_sql_template(&sqls[0], ", ?", start->binds[TEMPLATE_ID], "uuid");
+    crm_sql_template(&sqls[0], ", ?", start->binds[AUTO_APPROVE]
+                     ? start->binds[AUTO_APPROVE] : "f", "boolean");
+    crm_sql_template(&sqls[0], ", ?)", start->binds[IDEMPOTENCY_KEY], "text");
+
+    crm_sql_add(&sqls[1], "INSERT INTO crmapi.enrollment (workspace_id, id,"
+                " sequence_id, contact_id, contact_action, status) VALUES (");
+    crm_sql_bind(&sqls[1], workspace, "uuid");
+    crm_sql_template(&sqls[1], ", ?", enrollment, "uuid");
+    crm_sql_template(&sqls[1], ", ?", sequence, "uuid");
+    crm_sql_template(&sqls[1], ", ?", contact->id, "uuid");
+    crm_sql_template(&sqls[1], ", ?, 'generating')",
+                     contact->is_new ? "created" : "updated", "text");
+
+    crm_sql_add(&sqls[2], "INSERT INTO crmapi.job (workspace_id, kind,"
+                " payload) VALUES (");
+    crm_sql_bind(&sqls[2], workspace, "uuid");
+    crm_sql_template(&sqls[2], ", 'sequence.generate',"
+                     " jsonb_build_object('enrollment_id', ?))", enrollment,
+                     "text");
+}
+
+/* Add the member NAME with TEXT to BODY, quoted. */
+static void add_member(crm_buf_t *body, const char *name, const char *text)
+{
+    crm_buf_printf(body, "\"%s\":", name);
+    crm_buf_json_string(body, text, strlen(text));
+    crm_buf_putc(body, ',');
+}
+
+static void answer(start_t *start, const char *sequence,
+                   const char *enrollment, const char *contact,
+                   const char *action, int auto_approve, const char *status)
+{
+    crm_buf_t *body = &start->call->response->body;
+
+    crm_buf_puts(body, "{\"data\":{");
+    add_member(body, "sequence_id", sequence);
+    add_member(body, "enrollment_id", enrollment);
+    add_member(body, "contact_id", contact);
+    add_member(body, "contact_action", action);
+    crm_buf_puts(body, auto_approve ? "\"auto_approve\":true,"
+                 : "\"auto_approve\":false,");
+    add_member(body, "status", status);
+    crm_buf_printf(body, "\"status_url\":\"%s/sequences/enrollments/%s\"}}",
+                   CRM_API_BASE, enrollment);
+    start->call->response->status = 202;
+}
+
+/* The same idempotency key again: what the first one got (contract 11.2,
+ * 11.3). */
+static void replay(start_t *start, const PGresult *result)
+{
+    apr_table_setn(start->call->response->headers, "Idempotent-Replayed",
+                   "true");
+    answer(start, PQgetvalue(result, 0, COLUMN_SEQUENCE),
+           PQgetvalue(result, 0, COLUMN_ENROLLMENT),
+           PQgetvalue(result, 0, COLUMN_CONTACT),
+           PQgetvalue(result, 0, COLUMN_ACTION),
+           *PQgetvalue(result, 0, COLUMN_AUTO_APPROVE) == 't',
+           PQgetvalue(result, 0, COLUMN_STATUS));
+}
+
+/* Return what is wrong with the template and the agent, in RESULT, or NULL:
+ * a bad agent is the body's fault, and found before a bad template. */
+static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
+                          const PGresult *result)
+{
+    const char *bot = start->binds[BOT_ID];
+
+    if (bot && !crm_contact_batch_has(batch, "agent", bot)) {
+        crm_input_wrong(&start->input, "bot_id",
+                        crm_ref_rule("agent", start->pool));
+        return start->input.error;
+    }
+    if (crm_db_value(result, 0, COLUMN_SEQUENCE)) {
+        return NULL;
+    }
+    if (!crm_db_value(result, 0, COLUMN_TEMPLATE)) {
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, start->pool);
+    }
+    start->template_bot = crm_db_value(result, 0, COLUMN_TEMPLATE_BOT);
+    start->template_name = crm_db_value(result, 0, COLUMN_TEMPLATE_NAME);
+    return bot || start->template_bot ? NULL : no_bot(start);
+}
+
+/* Find or make the contact of START and return it; NULL if what was sent does
+ * not fit into it. */
+static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
+                                  const char *today)
+{
+    crm_contact_t *contact = crm_contact_batch_match(batch, &start->wanted);
+
+    if (!contact) {
+        return crm_contact_batch_create(batch, &start->wanted, &start->values,
+                                        start->binds[BOT_ID]
+                                        ? start->binds[BOT_ID]
+                                        : start->template_bot);
+    }
+    unite(start, contact, today);
+    if (!fits(start)) {
+        return NULL;
+    }
+    crm_contact_batch_update(batch, &start->wanted, contact, &start->values);
+    return contact;
+}
+
+/* Do it, in BATCH's transaction; RESULT answers make_question(). */
+static crm_error_t *start_new(start_t *start, crm_contact_batch_t *batch,
+                              const PGresult *result)
+{
+    char *sequence = apr_palloc(start->pool, CRM_UUID_LEN + 1);
+    char *enrollment = apr_palloc(start->pool, CRM_UUID_LEN + 1);
+    crm_contact_t *contact = put_contact(start, batch,
+                                         PQgetvalue(result, 0, COLUMN_TODAY));
+    crm_sql_t rows[3];
+
+    if (!contact) {
+        crm_contact_batch_abandon(batch);
+        return start->input.error;
+    }
+    crm_uuid_v7(sequence);
+    crm_uuid_v7(enrollment);
+    make_rows(rows, start, sequence, enrollment, contact);
+    CRM_ERR(crm_contact_batch_commit(batch, rows, 3));
+    answer(start, sequence, enrollment, contact->id,
+           contact->is_new ? "created" : "updated",
+           start->binds[AUTO_APPROVE] && *start->binds[AUTO_APPROVE] == 't',
+           "generating");
+    return NULL;
+}
+
+static crm_error_t *run(start_t *start)
+{
+    apr_array_header_t *refs = apr_array_make(start->pool, 1,
+                                              sizeof(crm_ref_t));
+    crm_contact_more_t more;
+    crm_contact_batch_t *batch;
+    crm_error_t *error;
+
+    memset(&more, 0, sizeof(more));
+    more.lock = start->binds[IDEMPOTENCY_KEY];
+    if (start->binds[BOT_ID]) {
+        crm_ref_t *ref = apr_array_push(refs);
+
+        ref->ref = "agent";
+        ref->id = start->binds[BOT_ID];
+    }
+    make_question(&more.sql, start);
+    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->wanted, 1,
+                                   refs, &more));
+    error = check(start, batch, more.result);
+    if (error) {
+        crm_contact_batch_abandon(batch);
+        return error;
+    }
+    if (crm_db_value(more.result, 0, COLUMN_SEQUENCE)) {
+        crm_contact_batch_abandon(batch);
+        replay(start, more.result);
+        return NULL;
+    }
+    return start_new(start, batch, more.result);
+}
+
+static crm_error_t *serve_start(crm_call_t *call)
+{
+    start_t *start = apr_pcalloc(call->pool, sizeof(*start));
+    crm_error_t *error = crm_call_params(call);
+    json_object *body;
+
+    start->call = call;
+    start->pool = start->input.pool = call->pool;
+    start->input.lenient = call->lenient;
+    if (!error) {
+        error = crm_call_body(&body, call);
+    }
+    if (!error) {
+        error = read_start(start, body);
+    }
+    return error ? refuse(start, error) : run(start);
+}
+
+const crm_kind_t crm_sequence_start = {"start", 202, serve_start, 1};

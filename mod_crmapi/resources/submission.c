@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* submission.c: submissions of forms (specification: Submission) */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "form_id", .type = &crm_type_ref, .flags = CRM_F_REQUIRED,
+     .ref = "form"},
+    {.name = "contact_id", .type = &crm_type_ref, .flags = CRM_F_NULLABLE,
+     .ref = "contact"},
+    {.name = "custom_field_responses", .type = &crm_type_object,
+     .doc = "answers keyed by field name"},
+    {.name = "is_internal", .type = &crm_type_boolean, .initial = "f",
+     .doc = "internal (test) submission"},
+    {.name = "submitted_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "include_internal", .type = &crm_type_boolean,
+               .doc = "default false"},
+     .add = crm_filter_boolean,
+     .sql = "",
+     .sql_false = "NOT t.is_internal",
+     .absent_is_false = 1},
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t by_submitted_at[] = {
+    {.name = NULL, .keys = {"t.submitted_at"}},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listSubmissions", .method = "GET", .path = "/forms/{id}/submissions",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = by_submitted_at,
+     .parent = "form",
+     .summary = "List a form's submissions, latest first"},
+    {.id = "getSubmission", .method = "GET", .path = "/submissions/{id}",
+     .kind = &crm_op_get,
+     .summary = "Get a submission"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_submission = {
+    .name = "submission", .title = "Submission", .tag = "Forms",
+    .doc = "A filled-in form.",
+    .fields = fields,
+    .operations = operations,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suppression.c: addresses that are never written to: import and export only */
+#include "crm_op.h"
+#include "crm_resources.h"
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "email", .type = &crm_type_email, .flags = CRM_F_NULLABLE},
+    {.name = "phone_number", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
+     .doc = "E.164"},
+    {.name = "reason", .type = &crm_type_text, .flags = CRM_F_NULLABLE},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+/* An address of one kind or the other (contract 11.6). */
+static void check(crm_input_t *input, const crm_resource_t *resource,
+                  const char *const *binds, const unsigned char *sent)
+{
+    long email = crm_resource_field(resource, "email") - resource->fields;
+    long phone = crm_resource_field(resource, "phone_number")
+                 - resource->fields;
+
+    (void)sent;
+    if (!binds[email] == !binds[phone]) {
+        crm_input_wrong(input, "email",
+                        "or phone_number is required, and not both");
+    }
+}
+
+const crm_resource_t crm_resource_suppression = {
+    .name = "suppression", .title = "Suppression", .tag = "Sequences",
+    .doc = "An address that is never written to.",
+    .fields = fields,
+    .check = check,
+};

@@ -1,0 +1,107 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+# 01-sources.t: what keeps the sources in order
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my $top = $CrmTest::TOP;
+chdir $top or die "$top: $!\n";
+
+my $said = `$^X build/sources --check 2>&1`;
+is($? >> 8, 0, "Makefile.am lists every file, and no other") or diag($said);
+
+my @files = split /\n/, `$^X build/sources --list`;
+cmp_ok(scalar @files, ">", 30, "there are files to look at");
+
+sub first_lines {
+    my ($file, $n) = @_;
+    open(my $in, "<", $file) or die "$file: $!\n";
+    my @lines;
+    while (@lines < $n && defined(my $line = <$in>)) {
+        next if !@lines && $line =~ /^#!/;
+        push @lines, $line;
+    }
+    return @lines;
+}
+
+subtest "every source begins with its licence, its name and its purpose" => sub {
+    for my $file (grep { /\.(?:c|h|pm|t|sql|m4|ac|am)$/
+            || m{^build/[a-z]+(?:\.sh)?$} || m{^t/(?:run|lib/exec)$} } @files) {
+        my ($first, $second) = first_lines($file, 2);
+        my $name = $file =~ s{.*/}{}r;
+        like($first // "", qr/SPDX-License-Identifier: Apache-2\.0/,
+            "$file: licence");
+        like($second // "", qr{^\W*(?:\w+/)*\Q$name\E: \S},
+            "$file: name and purpose");
+    }
+};
+
+subtest "the core is free of httpd" => sub {
+    for my $file (grep { m{^mod_crmapi/(?:core|resources|ctl|worker)/} }
+            @files) {
+        my $text = read_file($file);
+        unlike($text,
+            qr/#\s*include\s*[<"](?:httpd|http_\w+|ap_\w+|mod_\w+|util_\w+)\.h/,
+            "$file includes nothing of httpd's");
+    }
+    my @undefined = grep { / U ap_/ }
+        `nm $CrmTest::BUILD{DIR}/.libs/libcrm.a 2>/dev/null`;
+    is("@undefined", "", "libcrm wants no symbol of httpd's");
+};
+
+subtest "the module exports one symbol" => sub {
+    my @symbols = map { (split)[2] } grep { / [TDBR] / }
+        `nm -D --defined-only $CrmTest::BUILD{MODULE}`;
+    is_deeply(\@symbols, ["crmapi_module"], "its module record");
+};
+
+subtest "what the linker was asked for" => sub {
+    plan skip_all => "sanitizers replace it" if sanitized();
+    for my $file ($CrmTest::BUILD{MODULE}, $CrmTest::BUILD{CTL}) {
+        my $said = `readelf -W -l -d -h $file`;
+        like($said, qr/GNU_RELRO/, "$file: relro");
+        like($said, qr/BIND_NOW|NOW/, "$file: bound at start");
+    }
+    like(`readelf -h $CrmTest::BUILD{CTL}`, qr/Type:\s+DYN/,
+        "crmapictl is position independent");
+};
+
+subtest "text files are clean" => sub {
+    for my $file (grep { !m{^t/fuzz/corpus/|^t/unit/json/} } @files) {
+        my $text = read_file($file);
+        my @wrong = (
+            $text =~ /\r/ ? "carriage returns" : (),
+            $text =~ /[ \t]$/m ? "blanks at line ends" : (),
+            length $text && $text !~ /\n\z/ ? "no end of line at its end" : (),
+            $file =~ /\.[ch]$/ && $text =~ /\t/ ? "tabs" : ());
+        is("@wrong", "", $file);
+    }
+};
+
+subtest "migrations are numbered without a gap" => sub {
+    my $n = 0;
+    for my $file (grep { m{^schema/.*\.sql$} } @files) {
+        my ($number) = $file =~ m{^schema/(\d{4})-[a-z0-9-]+\.sql$};
+        is($number, sprintf("%04d", ++$n), "$file is number $n");
+    }
+    cmp_ok($n, ">", 0, "there is a schema");
+};
+
+SKIP: {
+    my $shellcheck = `sh -c "command -v shellcheck"` or skip "no shellcheck", 1;
+    my @scripts = grep { m{^(?:build|t|\.ci)/} && (first_line($_) =~ m{^#!.*sh$}
+        || /\.sh$/) } @files;
+    my $said = `shellcheck -x @scripts 2>&1`;
+    is($said, "", "shellcheck has nothing to say about @scripts");
+}
+
+sub first_line {
+    my ($file) = @_;
+    open(my $in, "<", $file) or die "$file: $!\n";
+    return scalar(<$in>) // "";
+}
+
+done_testing;

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Httpd.pm: an httpd of the test's own, ended when the object goes
+package CrmTest::Httpd;
+use strict;
+use warnings;
+use File::Path qw(remove_tree);
+use File::Temp qw(tempdir);
+use IO::Socket::INET;
+use POSIX qw(WNOHANG);
+use Scalar::Util ();
+use Test::More ();
+use CrmTest::Client;
+use CrmTest::Postgres;
+use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
+    read_file write_file);
+
+my %running;    # address of object => object, weak
+
+# Modules a configuration has unless the test says otherwise; the MPM and
+# mod_crmapi come in addition.
+our @MODULES = qw(mime authn_core authz_core authz_host dbd deflate env headers
+    log_config mime reqtimeout setenvif status unixd);
+
+# Return a port of 127.0.0.1 that nobody listens on just now.
+sub free_port {
+    my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
+        LocalPort => 0, Listen => 1, Proto => "tcp")
+        or die "CrmTest: no free port: $!\n";
+    return $socket->sockport;
+}
+
+# Start an httpd:
+#   conf      => configuration inside the server, added last; @PORT@, @DIR@,
+#                @CONNINFO@, @MODULEDIR@ are replaced
+#   database  => name of the database for DBDParams (undef: no DBD lines)
+#   dbd       => more mod_dbd lines (default: DBDMin 1, DBDKeep 4, DBDMax 10)
+#   mpm       => event, worker, prefork (default $CRM_MPM or event)
+#   modules   => module names added to the usual ones; "-name" takes one away
+#   crmapi    => 0: do not load mod_crmapi
+#   on        => 0: no "CrmApi On"
+#   level     => LogLevel (default "info")
+#   children  => processes (default 2; 1 under valgrind)
+#   no_start  => 1: only make the folder and the configuration
+sub new {
+    my ($class, %arg) = @_;
+    my $self = bless { maker => $$, expected => [], seen => 0, %arg }, $class;
+
+    $self->{mpm} ||= $ENV{CRM_MPM} || "event";
+    $self->{dir} = tempdir("crm-httpd-XXXXXX", TMPDIR => 1);
+    chmod 0755, $self->{dir};
+    mkdir "$self->{dir}/htdocs" or die "CrmTest: $!\n";
+    write_file("$self->{dir}/mime.types", "text/plain txt\n");
+    $self->{port} = free_port();
+    $self->write_conf;
+    return $self if $arg{no_start};
+    $self->start;
+    return $self;
+}
+
+sub port { $_[0]{port} }
+sub dir { $_[0]{dir} }
+sub pid { $_[0]{pid} }
+sub conf_file { "$_[0]{dir}/httpd.conf" }
+
+# Write the configuration; CONF replaces the test's part if given.
+sub write_conf {
+    my ($self, $conf) = @_;
+    $self->{conf} = $conf if defined $conf;
+    my $dir = $self->{dir};
+    my $modules = $CrmTest::BUILD{MODULEDIR};
+    my %module = map { $_ => 1 } @MODULES;
+    for my $name (@{$self->{modules} || []}) {
+        $name =~ /^-(.*)/ ? delete $module{$1} : ($module{$name} = 1);
+    }
+    my $text = "ServerRoot $dir\nServerName 127.0.0.1\n"
+        . "Listen 127.0.0.1:$self->{port}\n"
+        . "LoadModule mpm_$self->{mpm}_module"
+        . " $modules/mod_mpm_$self->{mpm}.so\n";
+    # Some of them are built into the server elsewhere than on Debian.
+    for my $name (sort keys %module) {
+        $text .= "LoadModule ${name}_module $modules/mod_$name.so\n"
+            if -f "$modules/mod_$name.so";
+    }
+    $text .= "LoadModule crmapi_module $CrmTest::BUILD{MODULE}\n"
+        if $self->{crmapi} // 1;
+    my $children = $ENV{CRM_VALGRIND} ? 1 : $self->{children} || 2;
+    my $threads = $self->{mpm} eq "prefork" ? 0 : 10;
+    $text .= "StartServers $children\nServerLimit " . ($children + 4) . "\n";
+    $text .= $threads
+        ? "ThreadsPerChild $threads\nThreadLimit $threads\n"
+        . "MaxRequestWorkers " . $threads * $children . "\n"
+        . "MinSpareThreads 1\nMaxSpareThreads " . $threads * $children . "\n"
+        : "MinSpareServers 1\nMaxSpareServers $children\n"
+        . "MaxRequestWorkers " . ($children + 4) . "\n";
+    if (my $user = unprivileged()) {
+        my $group = getgrgid((getpwnam $user)[3]);
+        $text .= "User $user\nGroup $group\n" if $module{unixd};
+    }
+    $text .= <<"END";
+PidFile $dir/httpd.pid
+DefaultRuntimeDir $dir
+TypesConfig $dir/mime.types
+DocumentRoot $dir/htdocs
+ErrorLog $dir/error_log
+LogLevel @{[$self->{level} || "info"]}
+TraceEnable On
+GracefulShutdownTimeout 5
+<Directory />
+    Require all denied
+</Directory>
+<Directory $dir/htdocs>
+    Require all granted
+</Directory>
+END
+    $text .= "RequestReadTimeout header=20-40,MinRate=500"
+        . " body=20,MinRate=500\n" if $module{reqtimeout};
+    $text .= <<"END" if $module{log_config};
+LogFormat "%h \\"%r\\" %>s %b %{crmapi-workspace}n %{crmapi-key}n %{crmapi-route}n %{crmapi-db-us}n" crm
+CustomLog $dir/access_log crm
+END
+    if (defined $self->{database} && $module{dbd}) {
+        $text .= "DBDriver pgsql\nDBDParams \"@{[$self->conninfo]}\"\n"
+            . ($self->{dbd} // "DBDMin 1\nDBDKeep 4\nDBDMax 10\n");
+    }
+    $text .= "CrmApi On\n" if ($self->{crmapi} // 1) && ($self->{on} // 1);
+    $text .= $self->{conf} // "";
+    my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
+        CONNINFO => defined $self->{database} ? $self->conninfo : "");
+    $text =~ s/\@(PORT|DIR|MODULEDIR|CONNINFO)\@/$value{$1}/g;
+    write_file($self->conf_file, $text);
+}
+
+# The conninfo of the server's database, for the role the API has.
+sub conninfo {
+    my ($self) = @_;
+    return CrmTest::postgres()->conninfo($self->{database},
+        $CrmTest::Postgres::API);
+}
+
+# The environment httpd is run in, with what the sanitizers want.
+sub environment {
+    my %env = (LC_ALL => "C.UTF-8");
+
+    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
+        my @libraries = map { my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`;
+            chomp $path; $path =~ m{/} ? $path : () }
+            qw(libasan.so libubsan.so);
+        $env{LD_PRELOAD} = join ":", @libraries;
+        # httpd frees nothing when it ends; valgrind watches for leaks
+        $env{ASAN_OPTIONS} = "detect_leaks=0:abort_on_error=1:"
+            . "handle_segv=2:handle_sigbus=2:handle_sigill=2:handle_sigfpe=2";
+        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
+    }
+    my $build = $CrmTest::BUILD{DIR};
+    if (-d "$build/gcov") {
+        # For coverage: the children may not write where the objects are, nor
+        # to what their parent, another user, has written.
+        $env{GCOV_PREFIX} = "$build/gcov/$$";
+        for my $objects (glob "$build/mod_crmapi/*/.libs") {
+            File::Path::make_path("$env{GCOV_PREFIX}$objects");
+            chmod 0777, "$env{GCOV_PREFIX}$objects";
+        }
+        umask 0;
+    }
+    return \%env;
+}
+
+# Run httpd with OPTIONS (for example "-t"). Return (exit code, its words).
+sub run {
+    my ($self, @options) = @_;
+    my ($code, $out, $err) = run_program(
+        command => [$CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
+            $self->conf_file, @options],
+        env => environment());
+    return ($code, $out . $err);
+}
+
+# Start it and wait until it answers. Dies with the reason when it does not.
+sub start {
+    my ($self) = @_;
+    my @command = ($CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
+        $self->conf_file);
+
+    if ($ENV{CRM_VALGRIND}) {
+        # the children are watched too: valgrind goes along with a fork
+        @command = ("valgrind", "--quiet", "--vgdb=no", "--leak-check=full",
+            "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
+            "--num-callers=30", "--log-file=$self->{dir}/valgrind.%p",
+            @command);
+    }
+    push @command, "-DFOREGROUND";
+    $self->{stopped} = 0;
+    for my $try (1 .. 5) {
+        $self->{pid} = spawn(command => \@command, env => environment(),
+            log => "$self->{dir}/output", chdir => "/");
+        $running{$self + 0} = $self;
+        Scalar::Util::weaken($running{$self + 0});
+        my $up = wait_for(sub {
+            if (waitpid($self->{pid}, WNOHANG) != 0) {
+                $self->{pid} = undef;
+                return -1;
+            }
+            return $self->answers;
+        }, 30);
+        return if $up && $up > 0;
+        my $words = read_file("$self->{dir}/output")
+            . read_file("$self->{dir}/error_log");
+        if ($words =~ /could not bind|Address already in use/ && $try < 5) {
+            $self->{port} = free_port();
+            unlink "$self->{dir}/output", "$self->{dir}/error_log";
+            $self->write_conf;
+            next;
+        }
+        $self->kill_it;
+        die "CrmTest: httpd did not start: $words\n";
+    }
+}
+
+# Whether it accepts connections and is the one we started.
+sub answers {
+    my ($self) = @_;
+    return 0 unless -s "$self->{dir}/httpd.pid";
+    my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1",
+        PeerPort => $self->{port}, Proto => "tcp", Timeout => 2) or return 0;
+    return read_file("$self->{dir}/error_log")
+        =~ /resuming normal operations|configured -- /;
+}
+
+# How often it has come up (after the start and after each restart).
+sub generation {
+    my ($self) = @_;
+    my $count = () = read_file("$self->{dir}/error_log")
+        =~ /resuming normal operations/g;
+    return $count;
+}
+
+# Restart it by SIGNAL (default USR1, graceful) and wait until it is done.
+sub restart {
+    my ($self, $signal) = @_;
+    my $before = $self->generation;
+
+    kill $signal || "USR1", $self->{pid};
+    wait_for(sub { $self->generation > $before }, 30)
+        or die "CrmTest: httpd did not restart: "
+            . read_file("$self->{dir}/error_log") . "\n";
+    wait_for(sub { $self->answers }, 30);
+}
+
+# The process ids of its children.
+sub children {
+    my ($self) = @_;
+    my $pid = $self->{pid};
+    return grep { $_ } split /\s+/,
+        read_file("/proc/$pid/task/$pid/children");
+}
+
+# A client for it: client(key => ...).
+sub client {
+    my ($self, %arg) = @_;
+    return CrmTest::Client->new(port => $self->{port}, %arg);
+}
+
+# From now on a line of error_log that matches PATTERN is no failure.
+sub expect_log {
+    my ($self, @patterns) = @_;
+    push @{$self->{expected}}, map { { pattern => $_, count => 0 } }
+        @patterns;
+}
+
+# All of error_log, and its lines that match PATTERN.
+sub log_text { read_file("$_[0]{dir}/error_log") }
+sub log_lines {
+    my ($self, $pattern) = @_;
+    return grep { $_ =~ $pattern } split /\n/, $self->log_text;
+}
+
+# Wait until a line of error_log matches PATTERN; return it or undef.
+sub wait_log {
+    my ($self, $pattern, $seconds) = @_;
+    return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
+}
+sub access_log { read_file("$_[0]{dir}/access_log") }
+
+# Lines nobody announced: of level warn or above, or of no httpd form at all
+# (a sanitizer's report, a failed assertion).
+sub unexpected_log {
+    my ($self) = @_;
+    my @bad;
+
+    for my $line (split(/\n/, $self->log_text),
+            split(/\n/, read_file("$self->{dir}/output"))) {
+        my ($level) = $line =~ /^\[[^\]]*\] \[\w*:(\w+)\] /;
+        next if $line eq "";
+        # that a child crashed is but a notice to httpd
+        next if $level && $level =~ /^(?:notice|info|debug|trace\d)$/
+            && $line !~ /exit signal|parent pid/;
+        # a slow child at the end is no fault where everything is slow
+        next if $line =~ /AH00045: child process \d+ still did not exit/
+            && ($ENV{CRM_VALGRIND} || $CrmTest::BUILD{SANITIZERS} ne "no");
+        my ($announced) = grep { $line =~ $_->{pattern} }
+            @{$self->{expected}};
+        if ($announced) {
+            $announced->{count}++;
+            next;
+        }
+        push @bad, $line;
+    }
+    return @bad;
+}
+
+# Stop it by SIGNAL (default TERM), then look at what it logged: lines that
+# were not announced fail the test.
+sub stop {
+    my ($self, $signal) = @_;
+
+    return if $self->{stopped}++ || $self->{maker} != $$;
+    delete $running{$self + 0};
+    if ($self->{pid}) {
+        my ($status, $killed) = end_process($self->{pid}, $signal || "TERM",
+            $ENV{CRM_VALGRIND} ? 120 : 30);
+        $self->{pid} = undef;
+        $self->complain("httpd had to be killed") if $killed;
+        $self->complain("httpd ended with status $status")
+            if $status && !$killed && !$self->{may_die};
+    }
+    if (my @bad = $self->unexpected_log) {
+        splice @bad, 40, @bad - 40, "..." if @bad > 40;
+        $self->complain("error_log has lines that were not announced", @bad);
+    }
+    for my $file (glob "$self->{dir}/valgrind.*") {
+        my $text = read_file($file);
+        $self->complain("valgrind complains", split /\n/, $text)
+            if $text =~ /\S/;
+    }
+}
+
+sub complain {
+    my ($self, $what, @lines) = @_;
+    Test::More::fail($what);
+    Test::More::diag("  $_") for @lines;
+    $self->{keep} = 1 if $ENV{CRM_KEEP};
+}
+
+# End it at once, without a look at anything.
+sub kill_it {
+    my ($self) = @_;
+    my $pid = delete $self->{pid} or return;
+    delete $running{$self + 0};
+    end_process($pid, "TERM", 10);
+}
+
+# Stop all that run; called by done_testing.
+sub stop_all {
+    $_->stop for grep { $_ } values %running;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!, $@);
+    return if $self->{maker} != $$;
+    if (${^GLOBAL_PHASE} eq "DESTRUCT") {
+        $self->kill_it;
+    }
+    else {
+        $self->stop unless $self->{no_start} && !$self->{pid};
+    }
+    if ($ENV{CRM_KEEP}) {
+        Test::More::diag("kept $self->{dir}");
+    }
+    else {
+        remove_tree($self->{dir});
+    }
+}
+
+# Whatever way the test ends, no server stays; a test that died before
+# done_testing has failed already.
+sub END {
+    local ($?, $!, $@);
+    $_->kill_it for grep { $_ && $_->{maker} == $$ } values %running;
+}
+
+1;

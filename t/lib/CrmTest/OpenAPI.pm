@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/OpenAPI.pm: checks answers against an OpenAPI 3.1 document, and
+# records which parts of it a run has touched
+package CrmTest::OpenAPI;
+use strict;
+use warnings;
+use B ();
+use Fcntl qw(:flock);
+use JSON::PP ();
+
+# A checker for DOCUMENT, a decoded OpenAPI document.
+sub new {
+    my ($class, $document) = @_;
+    my $self = bless { document => $document, seen => {} }, $class;
+    my @templates;
+
+    for my $path (keys %{$document->{paths}}) {
+        my $pattern = join "/", map { /^\{/ ? "[^/]+" : quotemeta }
+            split m{/}, $path, -1;
+        # of two that match, the one with fewer parameters is meant
+        my $parameters = () = $path =~ /\{/g;
+        push @templates, [$parameters, qr{^(?:$pattern)/?$}, $path];
+    }
+    $self->{templates} = [sort { $a->[0] <=> $b->[0]
+        || $a->[2] cmp $b->[2] } @templates];
+    $self->{base} = ($document->{servers} || [{}])->[0]{url} // "";
+    $self->{base} =~ s{^https?://[^/]+}{};
+    $self->{base} =~ s{/$}{};
+    return $self;
+}
+
+# Return (operation, path template) for METHOD and PATH, or nothing.
+sub find {
+    my ($self, $method, $path) = @_;
+    my $base = $self->{base};
+
+    $path =~ s/[?#].*//;
+    for my $template (@{$self->{templates}}) {
+        for my $below ($path, $path =~ /^\Q$base\E(\/.*)/ ? $1 : ()) {
+            next unless $below =~ $template->[1];
+            my $operation
+                = $self->{document}{paths}{$template->[2]}{lc $method};
+            return ($operation, $template->[2]) if $operation;
+        }
+    }
+    return;
+}
+
+# Follow "$ref"s of NODE.
+sub resolve {
+    my ($self, $node) = @_;
+    my $hops = 0;
+
+    while (ref $node eq "HASH" && exists $node->{'$ref'}) {
+        my ($pointer) = $node->{'$ref'} =~ m{^#/(.*)};
+        die "OpenAPI: cannot follow $node->{'$ref'}\n"
+            if !defined $pointer || ++$hops > 20;
+        my $to = $self->{document};
+        for my $step (split m{/}, $pointer) {
+            $step =~ s{~1}{/}g;
+            $step =~ s{~0}{~}g;
+            die "OpenAPI: $node->{'$ref'} leads nowhere\n"
+                unless ref $to eq "HASH" && exists $to->{$step};
+            $to = $to->{$step};
+        }
+        $node = $to;
+    }
+    return $node;
+}
+
+# --- JSON Schema 2020-12, as far as OpenAPI documents of ours use it ---------
+
+# The JSON type of VALUE as JSON::PP decoded it.
+sub type_of {
+    my ($value) = @_;
+
+    return "null" unless defined $value;
+    return "array" if ref $value eq "ARRAY";
+    return "object" if ref $value eq "HASH";
+    return "boolean" if JSON::PP::is_bool($value);
+    return "number" if ref $value;      # a big number
+    my $flags = B::svref_2object(\$value)->FLAGS;
+    return "string" if $flags & B::SVf_POK;
+    return $value == int $value ? "integer" : "number";
+}
+
+# JSON::PP is what decides what a number is; a value that was used as a text
+# stays what it was, because type_of() looks at a copy.
+my %keyword;        # name => sub (self, value, schema, place, argument)
+
+# Compare two decoded values.
+sub same {
+    my ($one, $two) = @_;
+    my $json = JSON::PP->new->canonical->allow_nonref->allow_blessed;
+    return $json->encode([$one]) eq $json->encode([$two]);
+}
+
+%keyword = (
+    type => sub {
+        my ($self, $value, $schema, $at, $types) = @_;
+        my $type = type_of($value);
+        my @types = ref $types ? @$types : $types;
+        return if grep { $_ eq $type || ($_ eq "number"
+            && $type eq "integer") } @types;
+        return "$at: is $type, not " . join " or ", @types;
+    },
+    enum => sub {
+        my ($self, $value, $schema, $at, $values) = @_;
+        return if grep { same($_, $value) } @$values;
+        return "$at: is none of the listed values";
+    },
+    const => sub {
+        my ($self, $value, $schema, $at, $wanted) = @_;
+        return same($wanted, $value) ? () : "$at: is not the constant";
+    },
+    properties => sub {
+        my ($self, $value, $schema, $at, $properties) = @_;
+        return unless ref $value eq "HASH";
+        return map { $self->problems($value->{$_}, $properties->{$_},
+            "$at.$_") } grep { exists $value->{$_} } sort keys %$properties;
+    },
+    required => sub {
+        my ($self, $value, $schema, $at, $names) = @_;
+        return unless ref $value eq "HASH";
+        return map { "$at.$_: is missing" }
+            grep { !exists $value->{$_} } @$names;
+    },
+    additionalProperties => sub {
+        my ($self, $value, $schema, $at, $rule) = @_;
+        return unless ref $value eq "HASH";
+        my @others = grep { !exists $schema->{properties}{$_} }
+            sort keys %$value;
+        return map { $self->problems($value->{$_}, $rule, "$at.$_") }
+            @others;
+    },
+    minProperties => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless ref $value eq "HASH" && keys %$value < $n;
+        return "$at: has fewer than $n members";
+    },
+    items => sub {
+        my ($self, $value, $schema, $at, $rule) = @_;
+        return unless ref $value eq "ARRAY";
+        return map { $self->problems($value->[$_], $rule, "$at\[$_]") }
+            0 .. $#$value;
+    },
+    minItems => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless ref $value eq "ARRAY" && @$value < $n;
+        return "$at: has fewer than $n items";
+    },
+    maxItems => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless ref $value eq "ARRAY" && @$value > $n;
+        return "$at: has more than $n items";
+    },
+    minLength => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless type_of($value) eq "string" && length $value < $n;
+        return "$at: is shorter than $n characters";
+    },
+    maxLength => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless type_of($value) eq "string" && length $value > $n;
+        return "$at: is longer than $n characters";
+    },
+    pattern => sub {
+        my ($self, $value, $schema, $at, $pattern) = @_;
+        return unless type_of($value) eq "string" && $value !~ /$pattern/;
+        return "$at: does not match $pattern";
+    },
+    format => sub {
+        my ($self, $value, $schema, $at, $format) = @_;
+        my %form = (
+            "date-time" => qr{^\d{4}-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])T
+                (?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?
+                (?:Z|[+-]\d\d:\d\d)$}x,
+            "uuid" => qr{^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}
+                -[0-9a-fA-F]{12}$}x);
+        my $form = $form{$format} or return;
+        return unless type_of($value) eq "string" && $value !~ $form;
+        return "$at: is no $format";
+    },
+    minimum => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless type_of($value) =~ /^(?:number|integer)$/
+            && $value < $n;
+        return "$at: is below $n";
+    },
+    maximum => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless type_of($value) =~ /^(?:number|integer)$/
+            && $value > $n;
+        return "$at: is above $n";
+    },
+    exclusiveMinimum => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless type_of($value) =~ /^(?:number|integer)$/
+            && $value <= $n;
+        return "$at: is not above $n";
+    },
+    exclusiveMaximum => sub {
+        my ($self, $value, $schema, $at, $n) = @_;
+        return unless type_of($value) =~ /^(?:number|integer)$/
+            && $value >= $n;
+        return "$at: is not below $n";
+    },
+    allOf => sub {
+        my ($self, $value, $schema, $at, $rules) = @_;
+        return map { $self->problems($value, $_, $at) } @$rules;
+    },
+    anyOf => sub {
+        my ($self, $value, $schema, $at, $rules) = @_;
+        return if grep { !$self->problems($value, $_, $at) } @$rules;
+        return "$at: matches none of anyOf";
+    },
+    oneOf => sub {
+        my ($self, $value, $schema, $at, $rules) = @_;
+        my $matches = grep { !$self->problems($value, $_, $at) } @$rules;
+        return if $matches == 1;
+        return "$at: matches $matches of oneOf";
+    },
+    not => sub {
+        my ($self, $value, $schema, $at, $rule) = @_;
+        return $self->problems($value, $rule, $at) ? ()
+            : "$at: matches what it must not";
+    },
+);
+# Words that say nothing about validity. Any other unknown word is an error,
+# so that no rule of the document is silently left out.
+my %annotation = map { $_ => 1 } qw(title description default example
+    examples deprecated readOnly writeOnly $comment contentMediaType
+    contentEncoding externalDocs discriminator xml);
+
+# Return what is wrong with VALUE by SCHEMA, nothing if it is valid. AT says
+# where the value is.
+sub problems {
+    my ($self, $value, $schema, $at) = @_;
+    my @problems;
+
+    $at //= '$';
+    if (ref $schema ne "HASH") {
+        return $schema ? () : "$at: is not allowed";
+    }
+    if (exists $schema->{'$ref'}) {
+        push @problems, $self->problems($value,
+            $self->resolve({ '$ref' => $schema->{'$ref'} }), $at);
+    }
+    for my $word (sort keys %$schema) {
+        next if $word eq '$ref' || $annotation{$word} || $word =~ /^x-/;
+        my $rule = $keyword{$word}
+            or die "OpenAPI: schema keyword $word is not known here\n";
+        push @problems, $rule->($self, $value, $schema, $at,
+            $schema->{$word});
+    }
+    return @problems;
+}
+
+# --- answers -----------------------------------------------------------------
+
+# Check RESPONSE (a CrmTest::Response) to REQUEST and record what it touched.
+# Return what is wrong, nothing if all is well. A path outside of the
+# document is not our business, unless STRICT.
+sub check {
+    my ($self, $request, $response, %arg) = @_;
+    my $method = $request->{method} // "";
+    my $path = $request->{path} // "";
+    # HEAD answers as GET does, without the body.
+    my ($operation, $template) = $self->find($method, $path);
+    ($operation, $template) = $self->find("GET", $path)
+        if !$operation && $method eq "HEAD";
+
+    if (!$operation) {
+        return $arg{strict} ? "$method $path is not in the document" : ();
+    }
+    my $name = uc($method eq "HEAD" ? "GET" : $method) . " $template";
+    my $status = $response->status;
+    $self->touch("operation $name");
+    $self->touch_parameters($name, $operation, $template, $request);
+    my $declared = $operation->{responses}{$status}
+        // $operation->{responses}{substr($status, 0, 1) . "XX"}
+        // $operation->{responses}{default};
+    return "$name: status $status is not declared" unless $declared;
+    $self->touch("status $name $status");
+    $declared = $self->resolve($declared);
+    return map { "$name: $status: $_" }
+        $self->header_problems($declared, $response),
+        $self->body_problems($declared, $response, $method);
+}
+
+sub header_problems {
+    my ($self, $declared, $response) = @_;
+    my @problems;
+
+    for my $name (sort keys %{$declared->{headers} || {}}) {
+        my $header = $self->resolve($declared->{headers}{$name});
+        my @values = $response->header($name);
+        if (!@values) {
+            push @problems, "header $name is missing" if $header->{required};
+            next;
+        }
+        push @problems, "header $name comes twice" if @values > 1;
+        my $schema = $self->resolve($header->{schema} || {});
+        my $value = $values[0];
+        $value += 0 if ($schema->{type} // "") =~ /^(?:integer|number)$/
+            && $value =~ /^-?\d+(?:\.\d+)?$/;
+        push @problems, $self->problems($value, $schema, "header $name");
+    }
+    return @problems;
+}
+
+sub body_problems {
+    my ($self, $declared, $response, $method) = @_;
+    my $content = $declared->{content};
+    my $body = $response->body;
+
+    return if $method eq "HEAD" && $body eq "";
+    if (!$content) {
+        return $body eq "" ? () : "has a body, and none is declared";
+    }
+    my $type = lc($response->header("Content-Type") // "");
+    $type =~ s/\s*;.*//;
+    my $media = $content->{$type} or return "has the type \"$type\"";
+    return unless $media->{schema};
+    my $value = eval {
+        JSON::PP->new->utf8->allow_nonref->decode($body);
+    };
+    return "is not JSON" if $@;
+    return $self->problems($value, $media->{schema}, "body");
+}
+
+# --- what was touched ----------------------------------------------------------
+
+sub touch_parameters {
+    my ($self, $name, $operation, $template, $request) = @_;
+    my $item = $self->{document}{paths}{$template};
+    my $query = $request->{query} // "";
+
+    for my $parameter (map { $self->resolve($_) }
+            @{$item->{parameters} || []}, @{$operation->{parameters} || []}) {
+        my $p = $parameter->{name};
+        my $used = $parameter->{in} eq "path" ? 1
+            : $parameter->{in} eq "query" ? $query =~ /(?:^|&)\Q$p\E=/
+            : grep { lc $_ eq lc $p } keys %{$request->{headers} || {}};
+        $self->touch("parameter $name $parameter->{in} $p") if $used;
+    }
+}
+
+# Record THING for the whole run, once by this process.
+sub touch {
+    my ($self, $thing) = @_;
+    my $dir = $ENV{CRM_TEST_RECORDS} or return;
+
+    return if $self->{seen}{$thing}++;
+    open(my $out, ">>", "$dir/openapi") or die "OpenAPI: $dir: $!\n";
+    flock($out, LOCK_EX);
+    print $out "$thing\n";
+    close $out;
+}
+
+# Everything that is to be touched: operations, their parameters, statuses.
+# STATUSES is a pattern of the statuses that count.
+sub wanted {
+    my ($self, $statuses) = @_;
+    my @wanted;
+
+    for my $template (sort keys %{$self->{document}{paths}}) {
+        my $item = $self->{document}{paths}{$template};
+        for my $method (grep { ref $item->{$_} eq "HASH" }
+                qw(get post patch put delete head options)) {
+            my $name = uc($method) . " $template";
+            my $operation = $item->{$method};
+            push @wanted, "operation $name";
+            push @wanted, map { my $p = $self->resolve($_);
+                "parameter $name $p->{in} $p->{name}" }
+                @{$item->{parameters} || []},
+                @{$operation->{parameters} || []};
+            push @wanted, map { "status $name $_" }
+                grep { /^\d{3}$/ && (!$statuses || /$statuses/) }
+                sort keys %{$operation->{responses}};
+        }
+    }
+    return @wanted;
+}
+
+# What of it no test of this run has touched; undef when nothing is recorded
+# (a test started by hand).
+sub untouched {
+    my ($self, $statuses) = @_;
+    my $dir = $ENV{CRM_TEST_RECORDS} or return undef;
+    my %touched;
+
+    if (open(my $in, "<", "$dir/openapi")) {
+        chomp, $touched{$_} = 1 while <$in>;
+    }
+    return [grep { !$touched{$_} } $self->wanted($statuses)];
+}
+
+1;

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Postgres.pm: a private PostgreSQL, and databases made in it
+package CrmTest::Postgres;
+use strict;
+use warnings;
+use Fcntl qw(:flock);
+use File::Path qw(make_path remove_tree);
+use File::Temp qw(tempdir);
+use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
+    wait_for read_file write_file);
+
+# Roles: the superuser, who migrates, and the login the API uses.
+our $SUPERUSER = "postgres";
+our $OWNER = "crmapi_owner";
+our $API = "crmapi_site";
+our $TEMPLATE = "crm_template";
+
+sub superuser { $SUPERUSER }
+
+my $own;        # the server this process started, if it did
+
+# Return the folder of PostgreSQL's programs, of the newest version there is.
+sub bindir {
+    my ($newest) = sort { $b->[0] <=> $a->[0] }
+        map { m{/(\d+)/bin/} ? [$1, $_] : () }
+        glob "/usr/lib/postgresql/*/bin/postgres";
+    return $newest->[1] =~ s{/postgres$}{}r if $newest;
+    my $dir = `pg_config --bindir 2>/dev/null`;
+    chomp $dir;
+    return $dir if $dir ne "" && -x "$dir/postgres";
+    die "CrmTest: no PostgreSQL server programs found\n";
+}
+
+# Start a server in a new folder. SETTINGS are added to its configuration.
+sub start {
+    my ($class, %settings) = @_;
+    my $user = unprivileged();
+    my $base = tempdir("crm-pg-XXXXXX", TMPDIR => 1);
+    my $self = bless { dir => $base, pid_of_maker => $$ }, $class;
+    my $bin = bindir();
+
+    if ($user) {
+        chown((getpwnam $user)[2, 3], $base) or die "CrmTest: $base: $!\n";
+    }
+    my ($code, $out, $err) = run_program(
+        chdir => "/",
+        command => [demoted(), "$bin/initdb", "-D", "$base/data", "-U",
+            $SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+            "--no-sync"]);
+    die "CrmTest: initdb failed: $err$out\n" if $code;
+    %settings = (
+        listen_addresses => "''",
+        unix_socket_directories => "'$base'",
+        unix_socket_permissions => "0700",
+        max_connections => 200,
+        shared_buffers => "64MB",
+        fsync => "off",
+        synchronous_commit => "off",
+        full_page_writes => "off",
+        autovacuum => "on",
+        log_min_messages => "warning",
+        log_line_prefix => "'%m [%p] %d %u '",
+        %settings);
+    open(my $conf, ">>", "$base/data/postgresql.conf")
+        or die "CrmTest: $!\n";
+    print $conf "$_ = $settings{$_}\n" for sort keys %settings;
+    close $conf;
+    # This folder is nobody's but the servers', so the socket needs no
+    # password.
+    $self->{pid} = spawn(
+        chdir => "/", log => "$base/log", signal => "INT",
+        command => [demoted(), "$bin/postgres", "-D", "$base/data"]);
+    my $ready = wait_for(sub {
+        return -1 if waitpid($self->{pid}, POSIX::WNOHANG()) != 0;
+        return read_file("$base/data/postmaster.pid") =~ /^ready/m;
+    }, 60);
+    if (!$ready || $ready < 0) {
+        die "CrmTest: PostgreSQL did not start: ", read_file("$base/log"),
+            "\n";
+    }
+    $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
+    return $self;
+}
+
+# Return the server of this run: the one whose folder is in $CRM_TEST_PG, or
+# one of this process's own.
+sub get {
+    my ($class) = @_;
+    my $dir = $ENV{CRM_TEST_PG};
+
+    if ($dir && -S "$dir/.s.PGSQL.5432") {
+        return bless { dir => $dir }, $class;
+    }
+    $own ||= $class->start;
+    return $own;
+}
+
+# Return the folder of the socket (the "host" of a conninfo).
+sub host {
+    return $_[0]{dir};
+}
+
+# Return the conninfo of DATABASE for ROLE (default: who migrates).
+sub conninfo {
+    my ($self, $database, $role) = @_;
+    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER);
+}
+
+# Run SQL in DATABASE as ROLE (default: the superuser). Return the rows as an
+# array of arrays of texts, NULL as undef; in scalar context the first value.
+# Dies when it fails.
+sub sql {
+    my ($self, $database, $sql, $role) = @_;
+    my $null = "\x{1}N";
+    utf8::encode($sql) if utf8::is_utf8($sql);
+    my ($code, $out, $err) = run_program(
+        command => ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+            "-F", "\x1f", "-R", "\x1e", "-P", "null=$null",
+            "-d", $self->conninfo($database, $role || $SUPERUSER)],
+        env => { PGOPTIONS => "-c client_min_messages=warning",
+            PGCLIENTENCODING => "UTF8" },
+        stdin => $sql);
+    die "CrmTest: $err(in: $sql)\n" if $code;
+    utf8::decode($out);
+    $out =~ s/\n\z//;
+    $out =~ s/\x1e\z//;
+    my @rows = map { [map { $_ eq $null ? undef : $_ }
+        split /\x1f/, $_, -1] } split /\x1e/, $out, -1;
+    return @rows if wantarray;
+    return @rows ? $rows[0][0] : undef;
+}
+
+# Make the template database once in a run, with the schema applied by
+# CTL (the path of crmapictl) and a login for the API.
+sub make_template {
+    my ($self, $ctl) = @_;
+
+    return if $self->{has_template};
+    open(my $lock, ">>", "$self->{dir}/lock") or die "CrmTest: $!\n";
+    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
+    if (!$self->sql("postgres",
+        "SELECT 1 FROM pg_database WHERE datname = '$TEMPLATE'")) {
+        $self->sql("postgres", "CREATE DATABASE ${TEMPLATE}_new OWNER $OWNER");
+        my ($code, $out, $err) = run_program(
+            command => [$ctl, "--database",
+                $self->conninfo("${TEMPLATE}_new"), "migrate"],
+            env => { CRMAPI_SCHEMA_DIR => "$ENV{CRM_SRCDIR}/schema" });
+        die "CrmTest: crmapictl migrate failed: $err$out\n" if $code;
+        $self->sql("postgres", "CREATE ROLE $API LOGIN IN ROLE crmapi_api")
+            unless $self->sql("postgres",
+                "SELECT 1 FROM pg_roles WHERE rolname = '$API'");
+        $self->sql("postgres",
+            "ALTER DATABASE ${TEMPLATE}_new RENAME TO $TEMPLATE");
+    }
+    $self->{has_template} = 1;
+}
+
+my $made = 0;
+# Make a database: a copy of TEMPLATE (default: empty). Return its name.
+sub create_database {
+    my ($self, $template) = @_;
+    my $name = sprintf "t_%d_%d", $$, ++$made;
+
+    $self->sql("postgres", "CREATE DATABASE $name OWNER $OWNER"
+        . ($template ? " TEMPLATE $template STRATEGY FILE_COPY" : ""));
+    return $name;
+}
+
+# Drop the database NAME, whoever is connected to it.
+sub drop_database {
+    my ($self, $name) = @_;
+    $self->sql("postgres", "DROP DATABASE IF EXISTS $name WITH (FORCE)");
+}
+
+# End the server and remove its folder, if this process started it.
+sub stop {
+    my ($self) = @_;
+    my $pid = delete $self->{pid};
+
+    return if !$pid || $self->{pid_of_maker} != $$;
+    my ($status, $killed) = end_process($pid, "INT", 20);
+    warn "CrmTest: PostgreSQL had to be killed\n" if $killed;
+    remove_tree($self->{dir});
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!, $@);
+    $self->stop;
+}
+
+# Signals end this process through exit, so that what it started ends too.
+sub END {
+    local ($?, $!, $@);
+    $own->stop if $own;
+}
+
+1;

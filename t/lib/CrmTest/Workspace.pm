@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Workspace.pm: a workspace with a look-alike that must stay unseen
+package CrmTest::Workspace;
+use strict;
+use warnings;
+use JSON::PP ();
+use Test::More ();
+use CrmTest::Client;
+
+my %forbidden;      # id => what it is, of every look-alike
+my $count = 0;
+my $json = JSON::PP->new->utf8->canonical;
+
+# No answer ever shows an id of a look-alike: whoever asks, whatever for. A
+# test that addresses a look-alike on purpose, with its own key, says so by
+# the header X-Crm-Twin.
+CrmTest::Client->hook(sub {
+    my ($request, $response) = @_;
+
+    return if $request->{headers}{"X-Crm-Twin"};
+    my $text = join "\n", $response->{body},
+        map { "$_->[0]: $_->[1]" } @{$response->{headers}};
+    # What was asked for may be said back (Location, request ids).
+    my $asked = join "\n", $request->{path} // "", $request->{query} // "",
+        $request->{body} // "", $request->{raw} // "",
+        map { ref $_ ? @$_ : $_ } values %{$request->{headers}};
+    while ($text =~ /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/g) {
+        my $what = $forbidden{$1} or next;
+        next if index($asked, $1) >= 0 && $response->status >= 400;
+        Test::More::fail("no id of another workspace in an answer");
+        Test::More::diag("  $what $1 in the answer to $request->{method} "
+            . "$request->{path}:\n" . $response->text);
+        last;
+    }
+});
+
+# Make a workspace in the database of SERVER (a CrmTest::Httpd or a name):
+#   plan   => default "pro"
+#   scopes => of the key, default "read,write"
+#   twin   => 0: without a look-alike
+#   seed   => 0: without an agent, a pipeline and its three stages
+sub new {
+    my ($class, $server, %arg) = @_;
+    my $database = ref $server ? $server->{database} : $server;
+    my $n = ++$count;
+    my $self = bless { database => $database,
+        port => ref $server ? $server->port : undef,
+        name => $arg{name} || "Test $$-$n" }, $class;
+
+    $self->{id} = $self->ctl("workspace", "create", "--name", $self->{name},
+        "--plan", $arg{plan} || "pro", $arg{slug} ? ("--slug", $arg{slug}) : ());
+    $self->{key} = $self->make_key($arg{scopes} || "read,write");
+    if ($arg{twin} // 1) {
+        $self->{twin} = bless { database => $database,
+            port => $self->{port}, name => "Twin $$-$n" }, $class;
+        $self->{twin}{id} = $self->ctl("workspace", "create", "--name",
+            $self->{twin}{name}, "--plan", $arg{plan} || "pro");
+        $forbidden{$self->{twin}{id}} = "the look-alike";
+    }
+    $self->seed if $arg{seed} // 1;
+    return $self;
+}
+
+sub id { $_[0]{id} }
+sub key { $_[0]{key} }
+sub twin { $_[0]{twin} }
+sub agent { $_[0]{agent} }
+sub pipeline { $_[0]{pipeline} }
+sub stages { @{$_[0]{stages}} }
+
+# Run crmapictl on the workspace's database; dies when it fails.
+sub ctl {
+    my ($self, @arguments) = @_;
+    return CrmTest::crmapictl_ok($self->{database}, @arguments);
+}
+
+# Make another key and return it.
+sub make_key {
+    my ($self, $scopes, $name) = @_;
+    return $self->ctl("key", "create", "--workspace", $self->{id},
+        "--name", $name || "test", "--scopes", $scopes || "read,write");
+}
+
+# The ids of the workspace's keys, the newest last.
+sub key_ids {
+    my ($self) = @_;
+    my $keys = JSON::PP->new->utf8->decode($self->ctl("--json", "key", "list",
+        "--workspace", $self->{id}));
+    return map { $_->{id} }
+        sort { $a->{created_at} cmp $b->{created_at} || $a->{id} cmp $b->{id} }
+        @$keys;
+}
+
+# A client with the workspace's key.
+sub client {
+    my ($self, %arg) = @_;
+    return CrmTest::Client->new(port => $self->{port}, key => $self->{key},
+        %arg);
+}
+
+# Import OBJECTS (hashes as the lines of crmapictl import), and the same with
+# other ids into the look-alike. Objects without an id get one; returns the
+# ids in their order. in_twin => [more objects] go to the look-alike only.
+sub import_objects {
+    my ($self, $objects, %arg) = @_;
+    my (%map, @ids);
+
+    for my $object (@$objects) {
+        $object->{id} //= CrmTest::uuid()
+            unless $object->{object} eq "suppression";
+        push @ids, $object->{id};
+    }
+    $self->load($self->{id}, $objects);
+    if ($self->{twin}) {
+        my $text = join "\n", map { $json->encode($_) } @$objects,
+            @{$arg{in_twin} || []};
+        $map{$_->{id}} = $self->{map}{$_->{id}} //= CrmTest::uuid()
+            for grep { defined $_->{id} } @$objects;
+        %map = (%{$self->{map}}, %map, $self->{id} => $self->{twin}{id});
+        $text =~ s/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/$map{$1} || $1/ge;
+        my @twins = map { $json->decode($_) } split /\n/, $text;
+        for my $twin (grep { defined $_->{id} } @twins) {
+            $forbidden{$twin->{id}} = "the look-alike's $twin->{object}";
+        }
+        $self->load($self->{twin}{id}, \@twins);
+    }
+    return @ids;
+}
+
+# The id that OBJECT_ID's double has in the look-alike.
+sub twin_of {
+    my ($self, $id) = @_;
+    return $self->{map}{$id};
+}
+
+sub load {
+    my ($self, $id, $objects) = @_;
+    CrmTest::crmapictl_ok($self->{database},
+        { stdin => join "", map { $json->encode($_) . "\n" } @$objects },
+        "import", "--workspace", $id);
+}
+
+# An agent, a pipeline, three stages: what most tests refer to.
+sub seed {
+    my ($self) = @_;
+    my ($agent, $pipeline, @stages) = map { CrmTest::uuid() } 1 .. 5;
+
+    $self->import_objects([
+        { object => "agent", id => $agent, name => "Ada", slug => "ada",
+            summary => "answers first", is_agent => CrmTest::true(),
+            enabled => CrmTest::true(), agent_type => "external" },
+        { object => "pipeline", id => $pipeline, bot_id => $agent,
+            name => "Sales", is_default => CrmTest::true(),
+            is_private => CrmTest::false() },
+        map { { object => "pipeline_stage", id => $stages[$_],
+            bot_id => $agent, pipeline_id => $pipeline,
+            name => ("New", "Talking", "Won")[$_],
+            color => ("#aabbcc", "#ddeeff", "#00aa00")[$_],
+            order_index => $_ } } 0 .. 2
+    ]);
+    @$self{qw(agent pipeline stages)} = ($agent, $pipeline, \@stages);
+}
+
+1;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_check.h: what every Check program of this suite begins and ends with */
+#ifndef CRM_CHECK_H
+#define CRM_CHECK_H
+
+#include <stdlib.h>
+
+#include <check.h>
+
+#include "apr_general.h"
+#include "apr_pools.h"
+
+/* Return a pool that lives until the test program ends. */
+static inline apr_pool_t *crm_check_pool(void)
+{
+    static apr_pool_t *pool;
+
+    if (!pool) {
+        apr_initialize();
+        atexit(apr_terminate);
+        apr_pool_create(&pool, NULL);
+    }
+    return pool;
+}
+
+/* Run SUITE, printing TAP on stdout; return main()'s exit code. */
+static inline int crm_check_main(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    srunner_set_tap(runner, "-");
+    srunner_run_all(runner, CK_SILENT);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif /* CRM_CHECK_H */

@@ -1,0 +1,863 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_db.c: crm_db against a real PostgreSQL, $CRM_TEST_DATABASE */
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+
+#include "crm_check.h"
+#include "crm_db.h"
+
+static const crm_conn_options_t named = {1};
+static const crm_conn_options_t unnamed = {0};
+static apr_pool_t *pool;
+static PGconn *other;           /* a second session, for looking and killing */
+static PGconn *pg;              /* the one that is adopted */
+static crm_conn_t *conn;
+
+/* --- what the tests say --------------------------------------------------- */
+
+/* Run SQL in the second session; its first value, "" if there is none. */
+static const char *look(const char *sql)
+{
+    PGresult *result = PQexec(other, sql);
+    const char *value = "";
+
+    ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK
+                  || PQresultStatus(result) == PGRES_TUPLES_OK,
+                  "%s: %s", sql, PQerrorMessage(other));
+    if (PQntuples(result) && PQnfields(result)) {
+        value = apr_pstrdup(pool, PQgetvalue(result, 0, 0));
+    }
+    PQclear(result);
+    return value;
+}
+
+/* Run SQL with one value (NULL: none) on the adopted connection. */
+static crm_error_t *query(PGresult **result_p, const char *sql,
+                          const char *value)
+{
+    crm_stmt_t stmt = {sql, value ? 1 : 0, &value};
+
+    return crm_db_query(result_p, conn, &stmt, pool);
+}
+
+static const char *why(const crm_error_t *error)
+{
+    return error ? error->log : "no error";
+}
+
+/* The first value that SQL gives; it must succeed. */
+static const char *ask(const char *sql)
+{
+    PGresult *result;
+    crm_error_t *error = query(&result, sql, NULL);
+
+    ck_assert_msg(!error, "%s: %s", sql, why(error));
+    return PQntuples(result) ? crm_db_value(result, 0, 0) : "";
+}
+
+/* SQL fails with CODE and STATE (NULL: none). Returns the error. */
+static crm_error_t *refuse(const char *sql, crm_code_t code,
+                           const char *state)
+{
+    PGresult *result;
+    crm_error_t *error = query(&result, sql, NULL);
+
+    ck_assert_msg(error != NULL, "%s succeeded", sql);
+    ck_assert_msg(error->code == code, "%s: code %d: %s", sql, error->code,
+                  why(error));
+    ck_assert_pstr_eq(error->sqlstate, state);
+    ck_assert_ptr_nonnull(error->log);
+    return error;
+}
+
+/* End the adopted connection's backend and wait until it is gone. */
+static void terminate(void)
+{
+    const char *pid = apr_itoa(pool, PQbackendPID(pg));
+
+    look(apr_pstrcat(pool, "SELECT pg_terminate_backend(", pid, ", 10000)",
+                     NULL));
+    for (int i = 0; i < 1000; i++) {
+        if (*look(apr_pstrcat(pool, "SELECT count(*) FROM pg_stat_activity"
+                              " WHERE pid = ", pid, NULL)) == '0') {
+            return;
+        }
+        usleep(10000);
+    }
+    ck_abort_msg("the backend %s does not end", pid);
+}
+
+static void adopt(const crm_conn_options_t *options)
+{
+    crm_error_t *error = crm_conn_adopt(&conn, pg, options, pool, pool);
+
+    ck_assert_msg(!error, "%s", why(error));
+}
+
+static void setup(void)
+{
+    const char *conninfo = getenv("CRM_TEST_DATABASE");
+
+    signal(SIGPIPE, SIG_DFL);
+    apr_pool_create(&pool, crm_check_pool());
+    other = PQconnectdb(conninfo);
+    ck_assert_msg(PQstatus(other) == CONNECTION_OK, "%s",
+                  PQerrorMessage(other));
+    look("SET client_min_messages TO warning;"
+         "DROP SCHEMA IF EXISTS test_db CASCADE; CREATE SCHEMA test_db;"
+         "CREATE TABLE test_db.row (n int PRIMARY KEY CHECK (n < 1000),"
+         " text text);"
+         "CREATE SEQUENCE test_db.tries;"
+         /* fails with STATE in its first TIMES calls */
+         "CREATE FUNCTION test_db.fail(state text, times int) RETURNS bigint"
+         " LANGUAGE plpgsql AS $$ DECLARE n bigint := nextval("
+         "'test_db.tries'); BEGIN IF n <= times THEN RAISE EXCEPTION"
+         " 'failed by request' USING ERRCODE = state, DETAIL = 'secret';"
+         " END IF; RETURN n; END $$;");
+    pg = PQconnectdb(conninfo);
+    ck_assert_int_eq(PQstatus(pg), CONNECTION_OK);
+    adopt(&named);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+    PQfinish(pg);
+    PQfinish(other);
+}
+
+/* How many statements the adopted session has prepared, this one aside. */
+static int prepared_count(void)
+{
+    PGresult *result = PQexec(pg, "SELECT count(*) FROM"
+                              " pg_prepared_statements");
+    int count = atoi(PQgetvalue(result, 0, 0));
+
+    PQclear(result);
+    return count;
+}
+
+/* --- a place for a test to act: after the check, before the sending -------- */
+
+static void (*between)(void);
+
+/* Takes the place of libpq's, which crm_db calls at just that moment. */
+int PQenterPipelineMode(PGconn *pipeline)
+{
+    int (*real)(PGconn *);
+    void (*act)(void) = between;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "PQenterPipelineMode");
+    if (act) {
+        between = NULL;
+        act();
+    }
+    return real(pipeline);
+}
+
+/* --- values, sessions ----------------------------------------------------- */
+
+START_TEST(values_are_bound)
+{
+    const char *const values[] = {"7", NULL, "' \\ \xc3\xa4"};
+    crm_stmt_t stmt = {"SELECT $1::int + 1, $2::text, $3::text", 3, values};
+    crm_error_t *error;
+    PGresult *result;
+
+    for (int i = 0; i < 3; i++) {
+        error = crm_db_query(&result, conn, &stmt, pool);
+        ck_assert_msg(!error, "%s", why(error));
+        ck_assert_str_eq(crm_db_value(result, 0, 0), "8");
+        ck_assert_ptr_null(crm_db_value(result, 0, 1));
+        ck_assert_str_eq(crm_db_value(result, 0, 2), values[2]);
+    }
+    ck_assert_str_eq(ask(""), "");
+}
+END_TEST
+
+START_TEST(session_speaks_utf8_utc_iso)
+{
+    static const char *const strange =
+        "SET client_encoding TO 'LATIN1'; SET TimeZone TO 'Asia/Tokyo';"
+        "SET DateStyle TO 'German'; SET standard_conforming_strings TO off";
+
+    for (int i = 0; i < 2; i++) {
+        PQclear(PQexec(pg, strange));
+        adopt(&named);
+        ck_assert_str_eq(ask("SELECT timestamptz '2026-11-21 10:59:27+09'"
+                             "::text || '\\' || chr(228)"),
+                         "2026-11-21 01:59:27+00\\\xc3\xa4");
+        terminate();
+    }
+    ck_assert_str_eq(ask("SHOW client_encoding"), "UTF8");
+}
+END_TEST
+
+START_TEST(session_is_set_in_one_round_trip_and_once)
+{
+    char text[65536];
+    FILE *file = tmpfile();
+    size_t len;
+
+    PQclear(PQexec(pg, "SET TimeZone TO 'Asia/Tokyo'; SET DateStyle TO SQL"));
+    PQtrace(pg, file);
+    PQsetTraceFlags(pg, PQTRACE_SUPPRESS_TIMESTAMPS);
+    adopt(&named);
+    adopt(&named);
+    PQuntrace(pg);
+    rewind(file);
+    len = fread(text, 1, sizeof(text) - 1, file);
+    text[len] = '\0';
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "Query"));
+    ck_assert_ptr_null(strstr(strstr(text, "Query") + 1, "\tQuery"));
+}
+END_TEST
+
+START_TEST(notices_stay_off_stderr)
+{
+    FILE *file = tmpfile();
+    int saved = dup(STDERR_FILENO);
+
+    fflush(stderr);
+    dup2(fileno(file), STDERR_FILENO);
+    ask("DO $$ BEGIN RAISE WARNING 'hear me'; END $$");
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    ck_assert_int_eq(lseek(fileno(file), 0, SEEK_END), 0);
+    fclose(file);
+}
+END_TEST
+
+START_TEST(adopt_rolls_back_what_was_left_open)
+{
+    PQclear(PQexec(pg, "BEGIN; INSERT INTO test_db.row VALUES (1)"));
+    adopt(&named);
+    ck_assert_int_eq(PQtransactionStatus(pg), PQTRANS_IDLE);
+    ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "0");
+    PQenterPipelineMode(pg);
+    adopt(&named);
+    ck_assert_str_eq(ask("SELECT 5"), "5");
+}
+END_TEST
+
+/* --- prepared statements -------------------------------------------------- */
+
+START_TEST(a_text_is_prepared_once)
+{
+    crm_conn_t *first = conn;
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(ask("SELECT 'once'"), "once");
+        adopt(&named);
+        ck_assert_ptr_eq(conn, first);
+    }
+    ck_assert_int_eq(prepared_count(), 1);
+}
+END_TEST
+
+START_TEST(no_names_where_they_are_off)
+{
+    adopt(&unnamed);
+    ck_assert_str_eq(ask("SELECT 'none'"), "none");
+    ck_assert_str_eq(ask("SELECT 'none'"), "none");
+    ck_assert_int_eq(prepared_count(), 0);
+}
+END_TEST
+
+START_TEST(first_use_is_one_round_trip)
+{
+    FILE *file = tmpfile();
+    char line[4096];
+    int syncs = 0, parses = 0;
+
+    PQtrace(pg, file);
+    PQsetTraceFlags(pg, PQTRACE_SUPPRESS_TIMESTAMPS);
+    ask("SELECT 'trip'");
+    PQuntrace(pg);
+    rewind(file);
+    while (fgets(line, sizeof(line), file)) {
+        syncs += !strncmp(line, "F\t", 2) && strstr(line, "Sync");
+        parses += !strncmp(line, "F\t", 2) && strstr(line, "Parse");
+    }
+    fclose(file);
+    ck_assert_int_eq(parses, 1);
+    ck_assert_int_eq(syncs, 1);
+}
+END_TEST
+
+START_TEST(the_least_recently_used_is_deallocated)
+{
+    for (int i = 0; i < 600; i++) {
+        const char *sql = apr_psprintf(pool, "SELECT %d", i);
+
+        ck_assert_str_eq(ask(sql), sql + 7);
+        ck_assert_str_eq(ask("SELECT 'always'"), "always");
+    }
+    ck_assert_int_eq(prepared_count(), 256);
+    ck_assert_str_eq(look("SELECT 1"), "1");
+    ck_assert_str_eq(ask("SELECT count(*) FROM pg_prepared_statements"
+                         " WHERE statement = 'SELECT ''always'''"), "1");
+    ck_assert_str_eq(ask("SELECT 3"), "3");
+}
+END_TEST
+
+START_TEST(a_deallocation_that_does_not_happen_is_made_up_for)
+{
+    const char *one = "1";
+    crm_stmt_t stmts[2] = {{"SELECT 1 / 0", 0, NULL},
+                           {"SELECT $1::text", 1, &one}};
+    PGresult *results[2];
+
+    for (int i = 0; i < 256; i++) {
+        ask(apr_psprintf(pool, "SELECT %d", i));
+    }
+    for (int i = 0; i < 5; i++) {
+        ck_assert_ptr_nonnull(crm_db_pipeline(results, conn, stmts, 2, pool));
+    }
+    ck_assert_int_le(prepared_count(), 256);
+    ck_assert_str_eq(ask("SELECT 'after'"), "after");
+    ck_assert_int_le(prepared_count(), 256);
+}
+END_TEST
+
+START_TEST(more_texts_in_a_pipeline_than_places)
+{
+    PGresult *results[300];
+    crm_stmt_t stmts[300];
+    crm_error_t *error;
+
+    for (int i = 0; i < 300; i++) {
+        stmts[i].sql = apr_psprintf(pool, "SELECT %d", i);
+        stmts[i].count = 0;
+    }
+    error = crm_db_pipeline(results, conn, stmts, 300, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    for (int i = 0; i < 300; i++) {
+        ck_assert_str_eq(crm_db_value(results[i], 0, 0), stmts[i].sql + 7);
+    }
+    ck_assert_int_eq(prepared_count(), 256);
+}
+END_TEST
+
+/* 26000: a pooler has given us another session. */
+START_TEST(a_vanished_statement_is_prepared_anew)
+{
+    ask("SELECT 'gone'");
+    PQclear(PQexec(pg, "DEALLOCATE ALL"));
+    ck_assert_str_eq(ask("SELECT 'gone'"), "gone");
+    ck_assert_int_eq(prepared_count(), 1);
+
+    PQclear(PQexec(pg, "DEALLOCATE ALL"));
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    refuse("SELECT 'gone'", CRM_E_UNAVAILABLE, "26000");
+    crm_db_rollback(conn);
+    ck_assert_str_eq(ask("SELECT 'gone'"), "gone");
+}
+END_TEST
+
+/* 0A000: cached plan must not change result type. */
+START_TEST(a_statement_outdated_by_a_migration_is_prepared_anew)
+{
+    look("INSERT INTO test_db.row VALUES (1, 'a')");
+    for (int i = 0; i < 7; i++) {
+        ask("SELECT * FROM test_db.row");
+    }
+    look("ALTER TABLE test_db.row ADD more int");
+    ck_assert_str_eq(ask("SELECT * FROM test_db.row"), "1");
+    ck_assert_int_eq(prepared_count(), 1);
+
+    look("ALTER TABLE test_db.row DROP more");
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    refuse("SELECT * FROM test_db.row", CRM_E_INTERNAL, "0A000");
+    crm_db_rollback(conn);
+    ck_assert_str_eq(ask("SELECT * FROM test_db.row"), "1");
+    ck_assert_int_eq(prepared_count(), 1);
+}
+END_TEST
+
+/* --- dead connections ----------------------------------------------------- */
+
+START_TEST(a_connection_dead_before_use_is_opened_anew)
+{
+    ask("SELECT 'before'");
+    terminate();
+    ask("INSERT INTO test_db.row VALUES (1)");
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "1");
+    terminate();
+    adopt(&named);
+    ck_assert_str_eq(ask("SELECT 'before'"), "before");
+}
+END_TEST
+
+START_TEST(opened_anew_behind_our_back)
+{
+    ask("SELECT 'kept'");
+    PQreset(pg);
+    adopt(&named);
+    ck_assert_int_eq(prepared_count(), 0);
+    ck_assert_str_eq(ask("SELECT 'kept'"), "kept");
+    PQreset(pg);
+    ck_assert_str_eq(ask("SELECT 'kept'"), "kept");
+}
+END_TEST
+
+/* The server ends the session after we have looked and before we send. */
+START_TEST(a_session_ended_before_it_read_is_no_loss)
+{
+    ask("SELECT 'warm'");
+    for (int i = 1; i <= 3; i++) {
+        between = terminate;
+        ask(apr_psprintf(pool, "INSERT INTO test_db.row VALUES (%d)", i));
+        ck_assert_ptr_null(between);
+    }
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "3");
+}
+END_TEST
+
+/* A thread that ends the adopted backend once that sleeps. */
+static void *terminate_sleeper(void *data)
+{
+    PGconn *own = PQconnectdb(getenv("CRM_TEST_DATABASE"));
+    int gone = 0;
+
+    for (int i = 0; i < 1000 && !gone; i++) {
+        PGresult *result = PQexec(own, "SELECT pg_terminate_backend(pid) FROM"
+                                  " pg_stat_activity WHERE wait_event ="
+                                  " 'PgSleep' AND datname ="
+                                  " current_database()");
+
+        gone = PQntuples(result);
+        PQclear(result);
+        usleep(10000);
+    }
+    PQfinish(own);
+    return data;
+}
+
+/* A statement that the end of its session has rolled back runs once more. */
+START_TEST(a_statement_rolled_back_by_a_shutdown_runs_again)
+{
+    pthread_t thread;
+
+    look("CREATE FUNCTION test_db.slow() RETURNS void LANGUAGE plpgsql AS $$"
+         " DECLARE n bigint := nextval('test_db.tries'); BEGIN"
+         " INSERT INTO test_db.row VALUES (n);"
+         " IF n = 1 THEN PERFORM pg_sleep(60); END IF; END $$");
+    pthread_create(&thread, NULL, terminate_sleeper, NULL);
+    ask("SELECT test_db.slow()");
+    pthread_join(thread, NULL);
+    ck_assert_str_eq(look("SELECT string_agg(n::text, ',') FROM"
+                          " test_db.row"), "2");
+}
+END_TEST
+
+/* The same inside a transaction: the transaction is lost as a whole. */
+START_TEST(a_lost_transaction_does_not_go_on)
+{
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    ask("INSERT INTO test_db.row VALUES (1)");
+    terminate();
+    refuse("INSERT INTO test_db.row VALUES (2)", CRM_E_UNAVAILABLE, "57P01");
+    refuse("INSERT INTO test_db.row VALUES (3)", CRM_E_UNAVAILABLE, NULL);
+    ck_assert_ptr_nonnull(crm_db_exec(conn, "COMMIT", pool));
+    crm_db_rollback(conn);
+    ask("INSERT INTO test_db.row VALUES (4)");
+    ck_assert_str_eq(look("SELECT string_agg(n::text, ',') FROM"
+                          " test_db.row"), "4");
+}
+END_TEST
+
+/* A relay between the connection and the server that can cut it off. */
+typedef struct relay_t {
+    char dir[64];
+    struct sockaddr_un server;
+    int listener;
+    volatile int deaf;          /* swallow what the server answers, then cut */
+    pthread_t thread;
+} relay_t;
+
+/* Fill in the address of the socket of DIR and PORT. */
+static void address(struct sockaddr_un *sun, const char *dir,
+                    const char *port)
+{
+    memset(sun, 0, sizeof(*sun));
+    sun->sun_family = AF_UNIX;
+    snprintf(sun->sun_path, sizeof(sun->sun_path), "%s/.s.PGSQL.%s", dir,
+             port);
+}
+
+/* Pass on what one side says to the other, until one of them ends or what the
+ * server says is to be swallowed. */
+static void relay_session(relay_t *relay, int client, int server)
+{
+    struct pollfd fds[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
+    char data[8192];
+
+    while (poll(fds, 2, -1) > 0) {
+        for (int i = 0; i < 2; i++) {
+            ssize_t len;
+
+            if (!fds[i].revents) {
+                continue;
+            }
+            len = read(fds[i].fd, data, sizeof(data));
+            if (len <= 0 || (i && relay->deaf)
+                || write(fds[!i].fd, data, (size_t)len) != len) {
+                return;
+            }
+        }
+    }
+}
+
+static void *relay_main(void *baton)
+{
+    relay_t *relay = baton;
+    int client;
+
+    while ((client = accept(relay->listener, NULL, NULL)) >= 0) {
+        int server = socket(AF_UNIX, SOCK_STREAM, 0);
+
+        if (!connect(server, (struct sockaddr *)&relay->server,
+                     sizeof(relay->server))) {
+            relay_session(relay, client, server);
+        }
+        relay->deaf = 0;
+        close(server);
+        close(client);
+    }
+    return NULL;
+}
+
+/* Start RELAY; the conninfo of its other end. */
+static const char *relay_start(relay_t *relay)
+{
+    const char *conninfo = getenv("CRM_TEST_DATABASE");
+    struct sockaddr_un sun;
+
+    memset(relay, 0, sizeof(*relay));
+    address(&relay->server, PQhost(other), PQport(other));
+    strcpy(relay->dir, "/tmp/crm-db-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(relay->dir));
+    address(&sun, relay->dir, "5432");
+    relay->listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(relay->listener, (struct sockaddr *)&sun,
+                          sizeof(sun)), 0);
+    ck_assert_int_eq(listen(relay->listener, 4), 0);
+    pthread_create(&relay->thread, NULL, relay_main, relay);
+    return apr_pstrcat(pool, conninfo, " host=", relay->dir, " port=5432",
+                       NULL);
+}
+
+static void relay_stop(relay_t *relay)
+{
+    struct sockaddr_un sun;
+
+    shutdown(relay->listener, SHUT_RDWR);
+    pthread_join(relay->thread, NULL);
+    close(relay->listener);
+    address(&sun, relay->dir, "5432");
+    unlink(sun.sun_path);
+    rmdir(relay->dir);
+}
+
+/* The server has executed, and the answer is lost: not sent again. */
+START_TEST(a_statement_without_an_answer_is_not_sent_again)
+{
+    relay_t relay;
+    const char *conninfo = relay_start(&relay);
+    crm_error_t *error;
+
+    PQfinish(pg);
+    pg = NULL;
+    error = crm_conn_open(&conn, conninfo, pool, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ask("SELECT 'warm'");
+    relay.deaf = 1;
+    refuse("INSERT INTO test_db.row VALUES (nextval('test_db.tries'))",
+           CRM_E_UNAVAILABLE, NULL);
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "1");
+    ck_assert_str_eq(look("SELECT last_value FROM test_db.tries"), "1");
+    ask("INSERT INTO test_db.row VALUES (nextval('test_db.tries'))");
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "2");
+    apr_pool_clear(pool);
+    relay_stop(&relay);
+}
+END_TEST
+
+/* --- conflicts with other transactions ------------------------------------ */
+
+START_TEST(conflicts_are_tried_again_three_times)
+{
+    static const char *const states[] = {"40001", "40P01"};
+    const char *state = states[_i];
+
+    ck_assert_str_eq(ask(apr_psprintf(pool, "SELECT test_db.fail('%s', 3)",
+                                      state)), "4");
+    look("ALTER SEQUENCE test_db.tries RESTART");
+    refuse(apr_psprintf(pool, "SELECT test_db.fail('%s', 4)", state),
+           CRM_E_UNAVAILABLE, state);
+    ck_assert_str_eq(look("SELECT last_value FROM test_db.tries"), "4");
+}
+END_TEST
+
+START_TEST(conflicts_in_a_transaction_are_the_callers)
+{
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    refuse("SELECT test_db.fail('40P01', 1)", CRM_E_UNAVAILABLE, "40P01");
+    ck_assert_str_eq(look("SELECT last_value FROM test_db.tries"), "1");
+    crm_db_rollback(conn);
+}
+END_TEST
+
+START_TEST(a_pipeline_that_opens_a_transaction_is_tried_again)
+{
+    crm_stmt_t stmts[] = {{"BEGIN", 0, NULL},
+                          {"INSERT INTO test_db.row VALUES (1)", 0, NULL},
+                          {"SELECT test_db.fail('40P01', 2)", 0, NULL}};
+    PGresult *results[3];
+    crm_error_t *error = crm_db_pipeline(results, conn, stmts, 3, pool);
+
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(crm_db_value(results[2], 0, 0), "3");
+    ck_assert_ptr_null(crm_db_exec(conn, "COMMIT", pool));
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "1");
+}
+END_TEST
+
+START_TEST(what_was_committed_is_not_done_twice)
+{
+    crm_stmt_t stmts[] = {{"BEGIN", 0, NULL},
+                          {"INSERT INTO test_db.row SELECT"
+                           " nextval('test_db.tries')", 0, NULL},
+                          {"COMMIT", 0, NULL},
+                          {"SELECT test_db.fail('40P01', 2)", 0, NULL}};
+    PGresult *results[4];
+    crm_error_t *error = crm_db_pipeline(results, conn, stmts, 4, pool);
+
+    ck_assert_ptr_nonnull(error);
+    ck_assert_str_eq(error->sqlstate, "40P01");
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "1");
+}
+END_TEST
+
+/* --- pipelines, transactions ---------------------------------------------- */
+
+START_TEST(a_pipeline_runs_in_order)
+{
+    const char *const values[] = {"1", "one"};
+    crm_stmt_t stmts[] = {
+        {"BEGIN", 0, NULL},
+        {"INSERT INTO test_db.row VALUES ($1::int, $2::text)", 2, values},
+        {"SELECT text FROM test_db.row", 0, NULL},
+        {"SELECT text FROM test_db.row", 0, NULL},
+        {"COMMIT", 0, NULL}};
+    PGresult *results[5];
+    crm_error_t *error = crm_db_pipeline(results, conn, stmts, 5, pool);
+
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(PQcmdTuples(results[1]), "1");
+    ck_assert_str_eq(crm_db_value(results[2], 0, 0), "one");
+    ck_assert_str_eq(crm_db_value(results[3], 0, 0), "one");
+    ck_assert_int_eq(prepared_count(), 4);
+    ck_assert_int_eq(PQtransactionStatus(pg), PQTRANS_IDLE);
+}
+END_TEST
+
+START_TEST(a_pipelines_first_failure_undoes_it)
+{
+    crm_stmt_t stmts[] = {{"BEGIN", 0, NULL},
+                          {"INSERT INTO test_db.row VALUES (1)", 0, NULL},
+                          {"INSERT INTO test_db.row VALUES (1)", 0, NULL},
+                          {"COMMIT", 0, NULL}};
+    PGresult *results[4];
+    crm_error_t *error;
+
+    for (int i = 0; i < 2; i++) {
+        error = crm_db_pipeline(results, conn, stmts + !!i, 4 - !!i - !!i,
+                                pool);
+        ck_assert_ptr_nonnull(error);
+        ck_assert_str_eq(error->sqlstate, "23505");
+        ck_assert_int_eq(PQtransactionStatus(pg), PQTRANS_IDLE);
+        ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "0");
+    }
+    ck_assert_str_eq(ask("SELECT 2"), "2");
+}
+END_TEST
+
+START_TEST(a_commit_that_rolls_back_is_an_error)
+{
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    refuse("SELECT 1 / 0", CRM_E_CONFLICT, "22012");
+    refuse("COMMIT", CRM_E_INTERNAL, NULL);
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    refuse("SELECT 1 / 0", CRM_E_CONFLICT, "22012");
+    ck_assert_ptr_nonnull(crm_db_exec(conn, "COMMIT", pool));
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN; ROLLBACK", pool));
+}
+END_TEST
+
+/* --- errors --------------------------------------------------------------- */
+
+START_TEST(sqlstates_have_their_codes)
+{
+    static const struct {
+        const char *state;
+        crm_code_t code;
+    } cases[] = {
+        {"08006", CRM_E_UNAVAILABLE}, {"53300", CRM_E_UNAVAILABLE},
+        {"57014", CRM_E_UNAVAILABLE}, {"25006", CRM_E_UNAVAILABLE},
+        {"55P03", CRM_E_UNAVAILABLE}, {"42P01", CRM_E_UNAVAILABLE},
+        {"42501", CRM_E_UNAVAILABLE}, {"3F000", CRM_E_UNAVAILABLE},
+        {"23505", CRM_E_CONFLICT}, {"23503", CRM_E_CONFLICT},
+        {"23514", CRM_E_CONFLICT}, {"22P02", CRM_E_CONFLICT},
+        {"22003", CRM_E_CONFLICT}, {"23502", CRM_E_INTERNAL},
+        {"P0001", CRM_E_INTERNAL}, {"XX000", CRM_E_INTERNAL},
+        {"0A000", CRM_E_INTERNAL},
+    };
+    crm_error_t *error = refuse(apr_psprintf(pool, "SELECT test_db.fail('%s',"
+                                " 100)", cases[_i].state), cases[_i].code,
+                                cases[_i].state);
+
+    ck_assert_ptr_nonnull(strstr(error->log, "failed by request"));
+    ck_assert_ptr_null(strstr(error->log, "secret"));
+    ck_assert_ptr_null(strstr(error->message, "failed"));
+    ck_assert_str_eq(ask("SELECT 1"), "1");
+}
+END_TEST
+
+START_TEST(values_stay_out_of_the_log)
+{
+    PGresult *result;
+    crm_error_t *error = query(&result, "SELECT $1::uuid", "Ada's diary");
+
+    ck_assert_ptr_nonnull(error);
+    ck_assert_str_eq(error->sqlstate, "22P02");
+    ck_assert_ptr_null(strstr(error->log, "diary"));
+    ask("INSERT INTO test_db.row VALUES (77)");
+    error = refuse("INSERT INTO test_db.row VALUES (77)", CRM_E_CONFLICT,
+                   "23505");
+    ck_assert_ptr_null(strstr(error->log, "77"));
+}
+END_TEST
+
+START_TEST(passwords_stay_out_of_errors)
+{
+    static const char *const wrong[] = {
+        "host=/nowhere password=sesame dbname=x",
+        "host=/nowhere password=open sesame",
+        "postgresql://ada:sesame@/x?port=sesame",
+        "postgresql://ada:open@sesame@nowhere.invalid/x",
+        "postgresql://ada:x@127.0.0.1:sesame/x",
+        "sesame",
+    };
+    crm_conn_t *none;
+    crm_error_t *error = crm_conn_open(&none, wrong[_i], pool, pool);
+
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, CRM_E_UNAVAILABLE);
+    ck_assert_msg(!strstr(error->log, "sesame"), "%s", error->log);
+    ck_assert_ptr_null(strchr(error->log, '\n'));
+}
+END_TEST
+
+START_TEST(a_database_that_is_gone_is_unavailable)
+{
+    ask("SELECT 1");
+    PQfinish(pg);
+    look("DROP DATABASE IF EXISTS test_db_gone");
+    look("CREATE DATABASE test_db_gone");
+    pg = PQconnectdb(apr_pstrcat(pool, getenv("CRM_TEST_DATABASE"),
+                                 " dbname=test_db_gone", NULL));
+    adopt(&named);
+    ask("SELECT 1");
+    look("DROP DATABASE test_db_gone WITH (FORCE)");
+    refuse("SELECT 1", CRM_E_UNAVAILABLE, NULL);
+    ck_assert_ptr_nonnull(crm_conn_adopt(&conn, pg, &named, pool, pool));
+    look("CREATE DATABASE test_db_gone");
+    adopt(&named);
+    ck_assert_str_eq(ask("SELECT 1"), "1");
+    look("DROP DATABASE test_db_gone WITH (FORCE)");
+}
+END_TEST
+
+static TCase *new_case(Suite *suite, const char *name)
+{
+    TCase *tests = tcase_create(name);
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    suite_add_tcase(suite, tests);
+    return tests;
+}
+
+static void add_sessions(TCase *tests)
+{
+    tcase_add_test(tests, values_are_bound);
+    tcase_add_test(tests, session_speaks_utf8_utc_iso);
+    tcase_add_test(tests, session_is_set_in_one_round_trip_and_once);
+    tcase_add_test(tests, notices_stay_off_stderr);
+    tcase_add_test(tests, adopt_rolls_back_what_was_left_open);
+}
+
+static void add_prepared(TCase *tests)
+{
+    tcase_add_test(tests, a_text_is_prepared_once);
+    tcase_add_test(tests, no_names_where_they_are_off);
+    tcase_add_test(tests, first_use_is_one_round_trip);
+    tcase_add_test(tests, the_least_recently_used_is_deallocated);
+    tcase_add_test(tests, a_deallocation_that_does_not_happen_is_made_up_for);
+    tcase_add_test(tests, more_texts_in_a_pipeline_than_places);
+    tcase_add_test(tests, a_vanished_statement_is_prepared_anew);
+    tcase_add_test(tests,
+                   a_statement_outdated_by_a_migration_is_prepared_anew);
+}
+
+static void add_losses(TCase *tests)
+{
+    tcase_add_test(tests, a_connection_dead_before_use_is_opened_anew);
+    tcase_add_test(tests, opened_anew_behind_our_back);
+    tcase_add_test(tests, a_session_ended_before_it_read_is_no_loss);
+    tcase_add_test(tests, a_statement_rolled_back_by_a_shutdown_runs_again);
+    tcase_add_test(tests, a_lost_transaction_does_not_go_on);
+    tcase_add_test(tests, a_statement_without_an_answer_is_not_sent_again);
+    tcase_add_test(tests, a_database_that_is_gone_is_unavailable);
+}
+
+static void add_runs(TCase *tests)
+{
+    tcase_add_loop_test(tests, conflicts_are_tried_again_three_times, 0, 2);
+    tcase_add_test(tests, conflicts_in_a_transaction_are_the_callers);
+    tcase_add_test(tests, a_pipeline_that_opens_a_transaction_is_tried_again);
+    tcase_add_test(tests, what_was_committed_is_not_done_twice);
+    tcase_add_test(tests, a_pipeline_runs_in_order);
+    tcase_add_test(tests, a_pipelines_first_failure_undoes_it);
+    tcase_add_test(tests, a_commit_that_rolls_back_is_an_error);
+    tcase_add_loop_test(tests, sqlstates_have_their_codes, 0, 17);
+    tcase_add_test(tests, values_stay_out_of_the_log);
+    tcase_add_loop_test(tests, passwords_stay_out_of_errors, 0, 6);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("db");
+
+    if (!getenv("CRM_TEST_DATABASE")) {
+        puts("Bail out! CRM_TEST_DATABASE names no database");
+        return EXIT_FAILURE;
+    }
+    add_sessions(new_case(suite, "sessions"));
+    add_prepared(new_case(suite, "prepared statements"));
+    add_losses(new_case(suite, "lost connections"));
+    add_runs(new_case(suite, "runs"));
+    return crm_check_main(suite);
+}

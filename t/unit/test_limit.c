@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_limit.c: what is admitted when, with a clock of our own */
+#include "crm_limit_test.h"
+
+START_TEST(contract_4_1_window_to_the_microsecond)
+{
+    apr_int64_t start = now;
+
+    add(1);
+    ck_assert_int_eq(read_1(2).admitted, 1);
+    now = start + 1;
+    ck_assert_int_eq(read_1(2).admitted, 1);
+    now = start + 2;
+    ck_assert_int_eq(read_1(2).admitted, 0);
+    now = start + WINDOW - 1;
+    ck_assert_int_eq(read_1(2).admitted, 0);
+    now = start + WINDOW;       /* (t - 60 s, t] no longer has the first */
+    ck_assert_int_eq(read_1(2).admitted, 1);
+    ck_assert_int_eq(read_1(2).admitted, 0);
+    now = start + WINDOW + 1;
+    ck_assert_int_eq(read_1(2).admitted, 1);
+    ck_assert_int_eq(read_1(2).admitted, 0);
+}
+END_TEST
+
+START_TEST(contract_4_2_remaining_and_reset)
+{
+    crm_limit_verdict_t verdict;
+
+    add(1);
+    verdict = read_1(3);
+    ck_assert_uint_eq(verdict.limit, 3);
+    ck_assert_uint_eq(verdict.remaining, 2);
+    ck_assert_int_eq(verdict.reset_us, WINDOW);
+    now += 10 * SECOND;
+    verdict = read_1(3);
+    ck_assert_uint_eq(verdict.remaining, 1);
+    ck_assert_int_eq(verdict.reset_us, 50 * SECOND);
+    now += 20 * SECOND;
+    verdict = read_1(3);
+    ck_assert_uint_eq(verdict.remaining, 0);
+    ck_assert_int_eq(verdict.reset_us, 30 * SECOND);
+    now += 5;
+    verdict = read_1(3);
+    ck_assert_int_eq(verdict.admitted, 0);
+    ck_assert_uint_eq(verdict.limit, 3);
+    ck_assert_uint_eq(verdict.remaining, 0);
+    ck_assert_int_eq(verdict.reset_us, 30 * SECOND - 5);
+    now += 30 * SECOND - 5;     /* the first leaves */
+    verdict = read_1(3);
+    ck_assert_uint_eq(verdict.remaining, 0);
+    ck_assert_int_eq(verdict.reset_us, 10 * SECOND);
+}
+END_TEST
+
+START_TEST(contract_2_2_refusal_costs_nothing)
+{
+    int i;
+
+    add(1);
+    for (i = 0; i < 1000; i++) {
+        ck_assert_int_eq(read_1(5).admitted, i < 5);
+    }
+    now += WINDOW;
+    ck_assert_int_eq(read_1(5).remaining, 4);
+    ck_assert_uint_eq(stats().admitted[CRM_LIMIT_READ], 6);
+    ck_assert_uint_eq(stats().refused[CRM_LIMIT_READ], 995);
+    ck_assert_uint_eq(stats().refused[CRM_LIMIT_WRITE], 0);
+}
+END_TEST
+
+START_TEST(contract_4_1_reads_and_writes_apart)
+{
+    int i;
+
+    add(1);
+    for (i = 0; i < READS; i++) {
+        ck_assert_int_eq(read_1(READS).admitted, 1);
+    }
+    ck_assert_int_eq(read_1(READS).admitted, 0);
+    for (i = 0; i < WRITES; i++) {
+        ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, WRITES).admitted, 1);
+    }
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, WRITES).admitted, 0);
+    add(2);
+    ck_assert_uint_eq(admit(2, CRM_LIMIT_READ, READS).remaining, READS - 1);
+}
+END_TEST
+
+START_TEST(contract_4_3_who_waits_is_admitted)
+{
+    int refusals = 0, i;
+
+    add(1);
+    random_state = 43;
+    for (i = 0; i < 100000; i++) {
+        apr_uint32_t limit = 1 + random_below(12);
+        crm_limit_verdict_t verdict = read_1(limit);
+
+        now += random_below(4) ? random_below(10 * SECOND) : 0;
+        if (!verdict.admitted) {
+            apr_int64_t seconds = (verdict.reset_us + SECOND - 1) / SECOND;
+
+            refusals++;
+            now += (seconds < 1 ? 1 : seconds) * SECOND;
+            if (!read_1(limit).admitted) {
+                ck_abort_msg("refused after waiting %d s", (int)seconds);
+            }
+        }
+    }
+    ck_assert_int_gt(refusals, 1000);
+}
+END_TEST
+
+START_TEST(contract_4_3_not_a_microsecond_too_long)
+{
+    crm_limit_verdict_t verdict;
+
+    add(1);
+    read_1(1);
+    now += 17;
+    verdict = read_1(1);
+    now += verdict.reset_us - 1;
+    ck_assert_int_eq(read_1(1).admitted, 0);
+    now += 1;
+    ck_assert_int_eq(read_1(1).admitted, 1);
+}
+END_TEST
+
+START_TEST(limits_of_two_vhosts_share_the_window)
+{
+    crm_limit_verdict_t verdict;
+    int i;
+
+    add(1);
+    for (i = 0; i < 10; i++) {
+        ck_assert_int_eq(read_1(10).admitted, 1);
+        now += SECOND;
+    }
+    /* Ten are counted, at 0 to 9 s; under 4 the seventh, of 6 s, has to go. */
+    verdict = read_1(4);
+    ck_assert_int_eq(verdict.admitted, 0);
+    ck_assert_uint_eq(verdict.limit, 4);
+    ck_assert_uint_eq(verdict.remaining, 0);
+    ck_assert_int_eq(verdict.reset_us, 56 * SECOND);
+    verdict = read_1(11);
+    ck_assert_int_eq(verdict.admitted, 1);
+    ck_assert_uint_eq(verdict.remaining, 0);
+    ck_assert_int_eq(verdict.reset_us, 50 * SECOND);
+    /* That one, of 10 s, counts too: now the eighth, of 7 s. */
+    now += 57 * SECOND - 1;
+    ck_assert_int_eq(read_1(4).admitted, 0);
+    now += 1;
+    ck_assert_int_eq(read_1(4).admitted, 1);
+}
+END_TEST
+
+START_TEST(limit_above_the_ring_is_the_ring)
+{
+    int i;
+
+    add(1);
+    for (i = 0; i < WRITES; i++) {
+        ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1000000).admitted, 1);
+    }
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1000000).admitted, 0);
+    ck_assert_uint_eq(admit(1, CRM_LIMIT_WRITE, 1000000).limit, WRITES);
+    now += WINDOW;
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1000000).admitted, 1);
+}
+END_TEST
+
+START_TEST(unlimited_is_admitted_and_counted_in_the_statistics)
+{
+    crm_limit_verdict_t verdict;
+    int i;
+
+    add(1);
+    for (i = 0; i < 10 * READS; i++) {
+        verdict = read_1(0);
+        ck_assert_int_eq(verdict.admitted, 1);
+        ck_assert_int_eq(verdict.touch, i == 0);
+        ck_assert_uint_eq(verdict.limit, 0);
+        ck_assert_int_eq(verdict.reset_us, WINDOW);
+    }
+    ck_assert_uint_eq(stats().admitted[CRM_LIMIT_READ], 10 * READS);
+    ck_assert_uint_eq(read_1(READS).remaining, READS - 1);
+}
+END_TEST
+
+START_TEST(unlimited_everywhere_needs_no_rings)
+{
+    free(block);
+    make_block(4, 0, 0);
+    add(1);
+    ck_assert_int_eq(read_1(0).admitted, 1);
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 0).admitted, 1);
+    /* A limit that the block was not made for is not "unlimited". */
+    ck_assert_int_eq(read_1(5).admitted, 1);
+    ck_assert_int_eq(read_1(5).admitted, 0);
+}
+END_TEST
+
+START_TEST(touch_is_due_once_a_minute)
+{
+    add(1);
+    ck_assert_int_eq(read_1(2).touch, 1);
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).touch, 0);
+    now += WINDOW - 1;
+    ck_assert_int_eq(read_1(2).touch, 0);
+    now += 1;
+    ck_assert_int_eq(read_1(2).touch, 1);
+    ck_assert_int_eq(read_1(2).touch, 0);
+}
+END_TEST
+
+START_TEST(refused_requests_touch_nothing)
+{
+    apr_int64_t start = now;
+
+    add(1);
+    ck_assert_int_eq(read_1(1).touch, 1);
+    now = start + 50 * SECOND;
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).touch, 0);
+    now = start + 61 * SECOND;
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).admitted, 0);
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).touch, 0);
+    ck_assert_int_eq(read_1(1).touch, 1);
+}
+END_TEST
+
+/* Idle times around 2^32 us, about 71.6 minutes, when the ring's times come
+ * round, and multiples of it. */
+START_TEST(ring_times_that_come_round)
+{
+    static const apr_int64_t turns[] = {1, 2, 3, 1000};
+    static const apr_int64_t offsets[] = {-WINDOW, -1, 0, 1, 30 * SECOND,
+                                          WINDOW - 1, WINDOW};
+    apr_size_t turn, offset;
+    int i;
+
+    add(1);
+    for (turn = 0; turn < sizeof(turns) / sizeof(turns[0]); turn++) {
+        for (offset = 0; offset < sizeof(offsets) / sizeof(offsets[0]);
+             offset++) {
+            for (i = 0; i < READS; i++) {
+                ck_assert_int_eq(read_1(READS).admitted, 1);
+            }
+            ck_assert_int_eq(read_1(READS).admitted, 0);
+            now += (turns[turn] << 32) + offsets[offset];
+            ck_assert_msg(read_1(READS).remaining == READS - 1,
+                          "requests of %d turns and %d us ago still count",
+                          (int)turns[turn], (int)offsets[offset]);
+            now += WINDOW;
+        }
+    }
+}
+END_TEST
+
+START_TEST(steady_demand_over_many_turns_of_ring_and_clock)
+{
+    apr_int64_t admitted = 0;
+    int i;
+
+    /* Half a second's tries for five hours: two windows' worth of each. */
+    now = (APR_INT64_C(1) << 32) - 5 * SECOND;
+    add(1);
+    for (i = 0; i < 36000; i++) {
+        admitted += read_1(60).admitted;
+        now += SECOND / 2;
+    }
+    ck_assert_int_eq(admitted, 300 * 60);
+}
+END_TEST
+
+START_TEST(clock_that_goes_back_forgives_nothing)
+{
+    add(1);
+    read_1(2);
+    read_1(2);
+    now -= 1000 * SECOND;
+    ck_assert_int_eq(read_1(2).admitted, 0);
+    ck_assert_int_eq(read_1(2).reset_us, WINDOW);
+    now += 1000 * SECOND + WINDOW;
+    ck_assert_int_eq(read_1(2).admitted, 1);
+}
+END_TEST
+
+/* A key's window as the contract has it: all times, none forgotten. */
+typedef struct model_t {
+    apr_int64_t times[40000];
+    int count;
+} model_t;
+
+static model_t models[CRM_LIMIT_CLASSES];
+
+/* Return how many of MODEL are in (now - 60 s, now]. */
+static int model_counted(const model_t *model)
+{
+    int first = model->count;
+
+    while (first && model->times[first - 1] > now - WINDOW) {
+        first--;
+    }
+    return model->count - first;
+}
+
+START_TEST(random_requests_against_a_model)
+{
+    static const apr_uint32_t limits[] = {1, 5, 19, 20, 20, 20};
+    apr_int64_t touched = -WINDOW;
+    int i;
+
+    free(block);
+    make_block(4, 20, 20);
+    random_state = 1000 + _i;
+    memset(models, 0, sizeof(models));
+    add(1);
+    for (i = 0; i < 40000; i++) {
+        crm_limit_class_t class = random_below(2) ? CRM_LIMIT_READ
+                                                  : CRM_LIMIT_WRITE;
+        apr_uint32_t limit = limits[random_below(6)];
+        model_t *model = &models[class];
+        int counted, admitted, touch;
+        crm_limit_verdict_t verdict;
+        apr_int64_t leaves;
+
+        now += random_step();
+        if (random_below(100) == 0) {
+            add(1);             /* it may have been idle; changes nothing */
+        }
+        counted = model_counted(model);
+        admitted = counted < (int)limit;
+        touch = admitted && now - touched >= WINDOW;
+        if (admitted) {
+            model->times[model->count++] = now;
+            leaves = model->times[model->count - 1 - counted];
+        } else {
+            leaves = model->times[model->count - limit];
+        }
+        touched = touch ? now : touched;
+        verdict = admit(1, class, limit);
+        /* An assertion that holds costs more than all of the above. */
+        if (verdict.admitted != admitted || verdict.touch != touch
+            || verdict.remaining != (admitted ? limit - counted - 1 : 0)
+            || verdict.reset_us != leaves + WINDOW - now) {
+            ck_abort_msg("step %d, %d counted, limit %u: admitted %d, not %d; "
+                         "touch %d, not %d; remaining %u; reset %d, not %d us",
+                         i, counted, limit, verdict.admitted, admitted,
+                         verdict.touch, touch, verdict.remaining,
+                         (int)verdict.reset_us, (int)(leaves + WINDOW - now));
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("limit");
+
+    tcase_add_test(tcase, contract_4_1_window_to_the_microsecond);
+    tcase_add_test(tcase, contract_4_2_remaining_and_reset);
+    tcase_add_test(tcase, contract_2_2_refusal_costs_nothing);
+    tcase_add_test(tcase, contract_4_1_reads_and_writes_apart);
+    tcase_add_test(tcase, contract_4_3_who_waits_is_admitted);
+    tcase_add_test(tcase, contract_4_3_not_a_microsecond_too_long);
+    tcase_add_test(tcase, limits_of_two_vhosts_share_the_window);
+    tcase_add_test(tcase, limit_above_the_ring_is_the_ring);
+    tcase_add_test(tcase, unlimited_is_admitted_and_counted_in_the_statistics);
+    tcase_add_test(tcase, unlimited_everywhere_needs_no_rings);
+    tcase_add_test(tcase, touch_is_due_once_a_minute);
+    tcase_add_test(tcase, refused_requests_touch_nothing);
+    tcase_add_test(tcase, ring_times_that_come_round);
+    tcase_add_test(tcase, steady_demand_over_many_turns_of_ring_and_clock);
+    tcase_add_test(tcase, clock_that_goes_back_forgives_nothing);
+    tcase_add_loop_test(tcase, random_requests_against_a_model, 0, 5);
+    return run_limit_tests(tcase);
+}
