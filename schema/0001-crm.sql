@@ -856,7 +856,7 @@ $$;
 
 -- Delete a workspace with all that is in it, the referring before what it
 -- refers to.
-CREATE FUNCTION crmapi.workspace_delete(workspace uuid) RETURNS void
+CREATE FUNCTION crmapi.workspace_delete(target uuid) RETURNS void
     LANGUAGE plpgsql AS $$
 DECLARE
     table_name text;
@@ -867,9 +867,9 @@ BEGIN
         'company', 'pipeline_stage', 'pipeline', 'agent', 'api_key',
         'counter'] LOOP
         EXECUTE format('DELETE FROM crmapi.%I WHERE workspace_id = $1',
-                       table_name) USING workspace;
+                       table_name) USING target;
     END LOOP;
-    DELETE FROM crmapi.workspace WHERE id = workspace;
+    DELETE FROM crmapi.workspace WHERE id = target;
 END
 $$;
 

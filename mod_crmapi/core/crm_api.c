@@ -10,6 +10,7 @@
 #include "crm_call.h"
 #include "crm_key.h"
 #include "crm_openapi.h"
+#include "crm_prefer.h"
 #include "crm_uuid.h"
 
 static const char *not_ready = "CRM1001: crm_api_init() was not called";
@@ -195,15 +196,6 @@ static crm_error_t *charge(crm_call_t *call)
     return error;
 }
 
-/* Set what Prefer says (contract 6.2, 7.1; RFC 7240) of handling. */
-static void read_prefer(crm_call_t *call)
-{
-    const char *prefer = call->request->prefer;
-
-    call->lenient = prefer && strstr(prefer, "handling=lenient");
-    call->strict = prefer && strstr(prefer, "handling=strict");
-}
-
 /* Find the route and the endpoint of the request's path and method. */
 static crm_error_t *find_route(crm_call_t *call)
 {
@@ -269,7 +261,9 @@ static crm_error_t *serve(crm_call_t *call)
         return error->code == CRM_E_UNAUTHORIZED
                ? error : crm_call_refuse(call, error, NULL);
     }
-    read_prefer(call);
+    /* contract 6.2, 7.1 */
+    call->lenient = crm_prefer_has(request->prefer, "handling", "lenient");
+    call->strict = crm_prefer_has(request->prefer, "handling", "strict");
     return call->endpoint->operation->kind->serve(call);
 }
 

@@ -52,6 +52,8 @@ typedef struct crm_request_t {
     const char *content_type;   /* header's value, or NULL */
     const char *prefer;         /* header's value, or NULL */
     const char *request_id;     /* never NULL */
+    int asks_first;             /* Expect: 100-continue: the body is not sent
+                                   before it is wanted */
 } crm_request_t;
 
 /* An answer. Headers that every answer has (Content-Type of a body,

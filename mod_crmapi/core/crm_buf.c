@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 
-static apr_status_t free_block(void *data)
+static apr_status_t free_block(void *block)
 {
-    free(data);
+    free(*(char **)block);
     return APR_SUCCESS;
 }
 
@@ -19,6 +19,9 @@ void crm_buf_init(crm_buf_t *buf, apr_size_t size_hint, apr_pool_t *pool)
     buf->len = 0;
     buf->size = 0;
     buf->data = NULL;
+    buf->block = apr_pcalloc(pool, sizeof(*buf->block));
+    apr_pool_cleanup_register(pool, buf->block, free_block,
+                              apr_pool_cleanup_null);
     crm_buf_grow(buf, size_hint ? size_hint : 64);
 }
 
@@ -33,17 +36,12 @@ void crm_buf_grow(crm_buf_t *buf, apr_size_t n)
     if (size < buf->len + n) {
         size = buf->len + n;
     }
-    if (buf->data) {
-        apr_pool_cleanup_kill(buf->pool, buf->data, free_block);
-    }
     data = realloc(buf->data, size);
     if (!data) {
         abort();
     }
-    buf->data = data;
+    *buf->block = buf->data = data;
     buf->size = size;
-    apr_pool_cleanup_register(buf->pool, data, free_block,
-                              apr_pool_cleanup_null);
 }
 
 void crm_buf_printf(crm_buf_t *buf, const char *format, ...)

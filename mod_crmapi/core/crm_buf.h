@@ -14,6 +14,7 @@ typedef struct crm_buf_t {
     apr_size_t len;
     apr_size_t size;
     apr_pool_t *pool;
+    char **block;               /* what the pool frees: DATA, wherever it is */
 } crm_buf_t;
 
 /* Make BUF empty, with room for SIZE_HINT bytes, freed with POOL. BUF itself

@@ -268,6 +268,9 @@ crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call)
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
                                 call->pool);
     }
+    if (request->asks_first) {
+        CRM_ERR(crm_call_refuse(call, NULL, NULL));
+    }
     CRM_ERR(call->service->read_body(&data, &len, request->baton,
                                      call->pool));
     wrong = crm_json_parse(body_p, &offset, data, len, call->pool);

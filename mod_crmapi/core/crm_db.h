@@ -32,7 +32,8 @@ typedef struct crm_stmt_t {
  * must be that of the connection: it is found there again at the next call
  * with the same PG.
  * A connection that is broken, or whose socket shows an end of file, is
- * opened again here; if that fails: CRM_E_UNAVAILABLE. After any (re)connect
+ * opened again here; if that fails: CRM_E_UNAVAILABLE. A transaction that was
+ * left open is rolled back. After any (re)connect
  * prepared statements are forgotten and the session speaks UTF-8, UTC, ISO
  * dates (set only where the server reports something else). */
 crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
@@ -49,10 +50,13 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
 PGconn *crm_conn_pg(crm_conn_t *conn);
 
 /* Run STMT on CONN in one round trip and set *RESULT_P to its rows, cleared
- * with RESULT_POOL. A statement that fails because the connection had died
- * before it could have been executed is sent once more over a new one, unless
- * a transaction is open; so is one rolled back by a deadlock or a
- * serialization failure (40P01, 40001).
+ * with RESULT_POOL. Unless a transaction is open, a statement that cannot have
+ * been committed is sent again: once over a new connection when the server
+ * said that it ends the session and answered nothing else, up to three times
+ * when it was rolled back by a deadlock or a serialization failure (40P01,
+ * 40001). One that was sent and not answered is never sent again, whatever it
+ * is: CRM_E_UNAVAILABLE. When the connection dies in a transaction, all
+ * further statements fail until crm_db_rollback() or crm_conn_adopt().
  * Errors by SQLSTATE in one table: see crm_db_error(). */
 crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
                           const crm_stmt_t *stmt, apr_pool_t *result_pool);
@@ -61,12 +65,14 @@ crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
  * (libpq's pipeline mode), and set RESULTS[0..COUNT-1] to their rows, cleared
  * with RESULT_POOL. The first that fails ends the run: the others are not
  * executed, and its error is returned, with the transaction that the
- * statements may have opened rolled back. */
+ * statements may have opened rolled back. Sent again as crm_db_query() says,
+ * unless a COMMIT among the statements has succeeded. */
 crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
                              const crm_stmt_t *stmts, int count,
                              apr_pool_t *result_pool);
 
-/* Run the parameterless command SQL (BEGIN, COMMIT, several in one string). */
+/* Run the parameterless command SQL (BEGIN, COMMIT, several in one string).
+ * Never sent again. A COMMIT that rolls back is an error here and above. */
 crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
                          apr_pool_t *scratch_pool);
 

@@ -37,6 +37,9 @@ static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
     crm_buf_putc(buf, '}');
 }
 
+/* No field has this flag. */
+#define NONE_REQUIRED 0x80000000U
+
 /* Add the members 'required' and 'properties' for those fields of RESOURCE
  * that have one of FLAGS (0: all that are shown), required where they have
  * REQUIRED (0: all). */
@@ -99,7 +102,8 @@ static void add_resource_schemas(crm_buf_t *buf,
     if (has_kind(resource, &crm_op_update)) {
         crm_buf_printf(buf, ",\"%sUpdate\":", resource->title);
         add(buf, "{'type':'object'");
-        add_properties(buf, resource, CRM_F_UPDATE, ~0U, CRM_SIDE_INPUT);
+        add_properties(buf, resource, CRM_F_UPDATE, NONE_REQUIRED,
+                       CRM_SIDE_INPUT);
         add(buf, "}");
     }
 }

@@ -98,8 +98,7 @@ static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
             i += used;
         }
         else if (words->count == 4) {
-            return ctl_misuse(ctl, "there is nothing to do with \"%s\"",
-                                 word);
+            return ctl_misuse(ctl, "too many words; see crmapictl --help");
         }
         else {
             words->words[words->count++] = word;
@@ -155,8 +154,10 @@ static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
         }
         if (!ctl->options[option]
             && (command->needs & CTL_BIT(option))) {
-            return ctl_misuse(ctl, "%s needs --%s %s", name, shown,
-                                 ctl_options[option].value);
+            const char *value = ctl_options[option].value;
+
+            return ctl_misuse(ctl, "%s needs --%s%s%s", name, shown,
+                              value ? " " : "", value ? value : "");
         }
     }
     return NULL;
@@ -170,8 +171,11 @@ static crm_error_t *take_operand(ctl_t *ctl, const ctl_command_t *command,
         ctl->args[0] = words->words[used++];
     }
     if (used < words->count) {
-        return ctl_misuse(ctl, "there is nothing to do with \"%s\"",
-                          words->words[used]);
+        /* Not shown: it may be a key, or a password. */
+        return ctl_misuse(ctl, "%s takes %s%s",
+                          command_name(command, ctl->pool),
+                          command->operand ? "one " : "nothing more",
+                          command->operand ? command->operand : "");
     }
     if (command->operand_needed && !ctl->args[0]) {
         return ctl_misuse(ctl, "%s needs %s", command_name(command, ctl->pool),

@@ -5,6 +5,7 @@
 #include "apr_strings.h"
 
 #include "http_protocol.h"
+#include "mod_core.h"
 #include "util_filter.h"
 
 static const char filter_name[] = "CRMAPI_ERROR";
@@ -32,22 +33,53 @@ static int asks_for_api(const request_rec *r)
     return path && crmapi_is_ours(path + strspn(path, " "));
 }
 
+/* What the filter knows. */
+typedef struct shown_t {
+    int status;                 /* that the client is to see */
+    int done;                   /* the answer has been sent */
+} shown_t;
+
+/* Return the error behind R's redirection to an ErrorDocument that is a URL,
+ * for which httpd has overwritten the status; 0 if it is none. */
+static int redirected_status(request_rec *r)
+{
+    const char *location = apr_table_get(r->headers_out, "Location");
+
+    for (int status = HTTP_BAD_REQUEST; location && status < 600; status++) {
+        int index = ap_index_of_response(status);
+        const char *document = ap_response_code_string(r, index);
+
+        if (document && !strcmp(document, location)) {
+            return index == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR)
+                   ? HTTP_INTERNAL_SERVER_ERROR : status;
+        }
+    }
+    return 0;
+}
+
 /* Return the status that the client is to see: that of the error, not of the
- * document that a site shows for it. */
-static int error_status(const request_rec *r)
+ * document that a site shows for it. 0: this is no error. */
+static int error_status(request_rec *r)
 {
     const request_rec *first = first_request(r);
 
-    return first->status >= 400 ? first->status : r->status;
+    if (first->status >= 400) {
+        return first->status;
+    }
+    return r->status >= 400 ? r->status
+           : r->status == HTTP_MOVED_TEMPORARILY ? redirected_status(r) : 0;
 }
 
 static void add_filter(request_rec *r)
 {
-    const request_rec *first = first_request(r);
+    int status = error_status(r);
 
-    if (crmapi_config(r->server)->enabled == 1 && asks_for_api(first)
-        && error_status(r) >= 400) {
-        ap_add_output_filter(filter_name, NULL, r, r->connection);
+    if (status && crmapi_config(r->server)->enabled == 1
+        && asks_for_api(first_request(r))) {
+        shown_t *shown = apr_pcalloc(r->pool, sizeof(*shown));
+
+        shown->status = status;
+        ap_add_output_filter(filter_name, shown, r, r->connection);
     }
 }
 
@@ -91,20 +123,20 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     apr_bucket_alloc_t *alloc = f->c->bucket_alloc;
     request_rec *r = f->r;
-    int status = error_status(r);
-    crm_error_t *error;
+    shown_t *shown = f->ctx;
     crm_buf_t body;
 
     apr_brigade_cleanup(bb);
-    if (f->ctx) {
+    if (shown->done) {
         return APR_SUCCESS;
     }
-    f->ctx = f;
-    error = crm_error_create(crm_code_from_status(status), NULL, r->pool);
+    shown->done = 1;
     crm_buf_init(&body, 256, r->pool);
-    crm_api_write_error(&body, error);
-    set_headers(r, status, body.len);
-    crmapi_status_count(status, 0);
+    crm_api_write_error(&body, crm_error_create(
+                            crm_code_from_status(shown->status), NULL,
+                            r->pool));
+    set_headers(r, shown->status, body.len);
+    crmapi_status_count(shown->status, 0);
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_pool_create(body.data, body.len,
                                                        r->pool, alloc));
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(alloc));

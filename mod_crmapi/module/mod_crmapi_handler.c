@@ -63,10 +63,10 @@ static void write_log(crmapi_request_t *request)
     }
     ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, "CRM1201: %s: %d, %"
                   APR_SIZE_T_FMT " bytes, database %" APR_INT64_T_FMT
-                  " us, all %" APR_TIME_T_FMT " us",
+                  " us, all %" APR_TIME_T_FMT " us, request %s",
                   response->route ? response->route : "no route",
                   response->status, response->body.len, response->db_us,
-                  apr_time_now() - r->request_time);
+                  apr_time_now() - r->request_time, crmapi_request_id(r));
 }
 
 /* What the access log may show (contract: never the key itself). */
@@ -132,6 +132,16 @@ static void serve_missing(crmapi_request_t *request)
     crm_api_write_error(&response->body, error);
 }
 
+/* Return whether R's path has two slashes in a row: httpd has merged them,
+ * which would make one path of many. */
+static int has_empty_segment(const request_rec *r)
+{
+    const char *path = strstr(r->unparsed_uri, CRM_API_BASE);
+    const char *slashes = path ? strstr(path, "//") : NULL;
+
+    return slashes && slashes < path + strcspn(path, "?");
+}
+
 static void serve(crmapi_request_t *request)
 {
     request_rec *r = request->r;
@@ -140,12 +150,14 @@ static void serve(crmapi_request_t *request)
     api.pool = r->pool;
     api.baton = request;
     api.method = r->method;
-    api.path = r->uri + sizeof(CRM_API_BASE) - 1;
+    api.path = has_empty_segment(r) ? "//"
+               : r->uri + sizeof(CRM_API_BASE) - 1;
     api.query = r->args;
     api.authorization = apr_table_get(r->headers_in, "Authorization");
     api.content_type = apr_table_get(r->headers_in, "Content-Type");
     api.prefer = apr_table_get(r->headers_in, "Prefer");
     api.request_id = crmapi_request_id(r);
+    api.asks_first = r->expecting_100;
     crm_api_serve(&request->response, &request->config->service, &api);
     if (request->response.status == HTTP_SERVICE_UNAVAILABLE) {
         request->config->ready = 0;     /* look at the schema again */

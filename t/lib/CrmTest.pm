@@ -49,6 +49,7 @@ BEGIN {
     $ENV{PATH} = "$ENV{PATH}:/usr/sbin:/sbin";
 }
 use CrmTest::Client;
+use CrmTest::Contract;
 use CrmTest::Httpd;
 use CrmTest::Postgres;
 use CrmTest::Process qw(run_program wait_for read_file write_file);

@@ -12,7 +12,7 @@ use Time::HiRes qw(time);
 my @hooks;
 
 # Call CODE with every response from now on: {method, path, query, headers,
-# body, route?} and a CrmTest::Response.
+# body, route?}, a CrmTest::Response and the client.
 sub hook {
     my ($class, $code) = @_;
     push @hooks, $code;
@@ -225,7 +225,7 @@ sub request {
     $response->{request} = { method => $method, path => $path,
         query => $query, headers => \%headers, body => $body };
     for my $hook (@hooks) {
-        $hook->($response->{request}, $response);
+        $hook->($response->{request}, $response, $self);
     }
     return $response;
 }
@@ -245,7 +245,7 @@ sub raw {
         my ($path) = $bytes =~ /^\S+ ([^\s?]+)/;
         $response->{request} = { method => $method, path => $path,
             raw => $bytes, headers => {} };
-        $_->($response->{request}, $response) for @hooks;
+        $_->($response->{request}, $response, $self) for @hooks;
     }
     return $response;
 }

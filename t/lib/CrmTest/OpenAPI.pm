@@ -36,7 +36,7 @@ sub find {
 
     $path =~ s/[?#].*//;
     for my $template (@{$self->{templates}}) {
-        for my $below ($path, $path =~ /^\Q$base\E(\/.*)/ ? $1 : ()) {
+        for my $below ($path, $path =~ /^\Q$base\E(\/.*)/ ? "$1" : ()) {
             next unless $below =~ $template->[1];
             my $operation
                 = $self->{document}{paths}{$template->[2]}{lc $method};

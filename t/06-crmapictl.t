@@ -1,0 +1,397 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+# 06-crmapictl.t: the operator's tool: commands, options, output, exit codes
+use strict;
+use warnings;
+use utf8;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use Digest::SHA qw(sha256_hex);
+use JSON::PP ();
+
+my $uuid = qr/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/;
+my $time = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+my $json = JSON::PP->new->utf8;
+
+# ARGUMENTS end with CODE, say nothing on stdout, and one line that is like
+# LINE on stderr. OPTION, a hash in front, is that of crmapictl().
+sub fails {
+    my ($name, $database, $code, $line, @arguments) = @_;
+    my ($got, $out, $err) = crmapictl($database, @arguments);
+
+    subtest $name => sub {
+        is($got, $code, "exit code");
+        is($out, "", "nothing on stdout");
+        like($err, qr/\Acrmapictl: [^\n]+\n\z/, "one line on stderr");
+        like($err, $line, "which says why");
+    };
+    return $err;
+}
+
+# What ARGUMENTS print with --json, read.
+sub asked {
+    my ($database, @arguments) = @_;
+    return $json->decode(crmapictl_ok($database, @arguments, "--json"));
+}
+
+# --- before there is a schema ------------------------------------------------
+subtest "migrate" => sub {
+    my $db = database(template => undef);
+    fails("status of a database that is not migrated", $db, 1, qr/migrate/,
+        "status");
+    my ($code, $out) = crmapictl($db, "migrate");
+    is($code, 0, "migrate");
+    my ($version) = $out =~ /\Aschema version (\d+)\n\z/;
+    ok($version, "tells the version alone") or diag($out);
+    is_deeply(asked($db, "migrate"), { version => $version, applied => 0 },
+        "a second time there is nothing to do");
+    my $status = asked($db, "status");
+    is($status->{schema_version}, $version, "status: version");
+    is($status->{schema_expected}, $version, "status: expected version");
+    is($status->{workspaces}, 0, "status: workspaces");
+    is($status->{live_keys}, 0, "status: keys");
+    like($status->{server_version}, qr/^\d/, "status: the server's version");
+    cmp_ok($status->{database_bytes}, ">", 1_000_000, "status: size");
+    cmp_ok($status->{connections}, ">=", 1, "status: connections");
+    fails("--schema goes before the environment", $db, 1, qr/nowhere/,
+        "migrate", "--schema", "/nowhere");
+};
+
+my $db = database();
+
+subtest "workspaces" => sub {
+    my $id = crmapictl_ok($db, "workspace", "create", "--name", "Café Ünal");
+    like($id, qr/\A$uuid\z/, "create prints the id alone, a UUIDv7 (9.1)");
+    my $shown = asked($db, "workspace", "show", $id);
+    like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
+    is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
+        plan => "standard" }, "shown by id, with the default plan");
+    is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
+    is(asked($db, "workspace", "show", uc $id)->{id}, $id,
+        "an id is one in capitals, too");
+
+    my $own = uuid();
+    my $made = asked($db, "workspace", "create", "--name=Other", "--slug",
+        "other-1", "--plan", "pro", "--id", $own);
+    like(delete $made->{created_at}, $time, "created_at");
+    is_deeply($made, { id => $own, name => "Other", slug => "other-1",
+        plan => "pro" }, "create --json prints the whole");
+
+    is(asked($db, "workspace", "create", "--name", "Café Ünal")->{slug},
+        "caf-nal-2", "a slug made from a name gets a number");
+    is(asked($db, "workspace", "create", "--name", "東京")->{slug},
+        "workspace", "a name without a letter of a slug's gives one");
+    is(length asked($db, "workspace", "create", "--name", "a" x 1000)
+        ->{slug}, 53, "a long name gives a shorter slug");
+
+    is(crmapictl_ok($db, "workspace", "set", $id, "--name", "New"), "",
+        "set prints nothing");
+    is(crmapictl_ok($db, "workspace", "set", $id, "--plan", "pro"), "",
+        "set --plan");
+    $shown = asked($db, "workspace", "show", $id);
+    is("$shown->{name} $shown->{plan} $shown->{slug}", "New pro caf-nal",
+        "both are changed, the slug is not");
+
+    my $list = asked($db, "workspace", "list");
+    is_deeply([map { $_->{id} } @$list[0, 1]], [$id, $own],
+        "list: the oldest first");
+    my @lines = split /\n/, crmapictl_ok($db, "workspace", "list");
+    is($lines[0], "id\tname\tslug\tplan\tcreated_at", "list: a heading");
+    like($lines[1], qr/\A$id\tNew\tcaf-nal\tpro\t\S+\z/, "list: tabs");
+    is(@lines, 1 + @$list, "list: a line for each");
+
+    my ($copy, $other) = map { crmapictl_ok($db, "workspace", "create",
+        "--name", "Doomed") } 1 .. 2;
+    crmapictl_ok($db, "key", "create", "--workspace", $_, "--name", "k",
+        "--scopes", "read") for $copy, $other;
+    fails("delete without --yes", $db, 2, qr/--yes/, "workspace", "delete",
+        $copy);
+    is(asked($db, "workspace", "show", $copy)->{id}, $copy, "is refused");
+    is(crmapictl_ok($db, "workspace", "delete", $copy, "--yes"), "",
+        "delete --yes");
+    fails("and it is gone", $db, 1, qr/no workspace/, "workspace", "show",
+        $copy);
+    is(scalar @{asked($db, "key", "list", "--workspace", $other)}, 1,
+        "others keep what is theirs");
+};
+
+subtest "a deleted workspace leaves nothing, in no table" => sub {
+    my $w = workspace($db, name => "Full");
+    $w->import_objects([
+        { object => "contact", bot_id => $w->agent, first_name => "A",
+            emails => [{ email => 'a@example.org', is_primary => true }] },
+        { object => "company", bot_id => $w->agent, name => "C" }]);
+    crmapictl_ok($db, "workspace", "delete", $w->id, "--yes");
+    for my $row (sql($db, "SELECT table_name FROM information_schema.columns"
+        . " JOIN information_schema.tables USING (table_schema, table_name)"
+        . " WHERE table_schema = 'crmapi' AND column_name = 'workspace_id'"
+        . " AND table_type = 'BASE TABLE' ORDER BY 1")) {
+        my $table = $row->[0];
+        is(sql($db, "SELECT count(*) FROM crmapi.$table WHERE workspace_id"
+            . " = '" . $w->id . "'"), 0, "nothing left in $table");
+        cmp_ok(sql($db, "SELECT count(*) FROM crmapi.$table WHERE"
+            . " workspace_id = '" . $w->twin->id . "'"), ">", 0,
+            "the look-alike's $table is there")
+            if $table =~ /^(?:agent|contact|company|pipeline)$/;
+    }
+};
+
+subtest "keys (contract 1.2, 3.3)" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Keys");
+    my @of = ("--workspace", $w, "--name", "näme");
+    my $key = crmapictl_ok($db, "key", "create", @of, "--scopes",
+        "read,write");
+    like($key, qr/\Asvc_live_[A-Za-z0-9]{30}\z/, "create prints the key alone,"
+        . " 39 characters");
+    my $made = asked($db, "key", "create", "--workspace", "keys", "--name",
+        "second", "--scopes", "read");
+    my $second = delete $made->{key};
+    like($second, qr/\Asvc_live_[A-Za-z0-9]{30}\z/, "--json has it as key");
+    isnt($key, $second, "no two are equal");
+
+    my $list = asked($db, "key", "list", "--workspace", $w);
+    is_deeply($list->[1], $made, "list shows the rest of what create did");
+    is_deeply([sort keys %$made], [sort qw(id name scopes display created_at
+        last_used_at revoked_at)], "with the keys that were promised");
+    like($list->[0]{id}, qr/\A$uuid\z/, "id");
+    like($list->[0]{created_at}, $time, "created_at");
+    is($list->[0]{name}, "näme", "name");
+    is_deeply($list->[0]{scopes}, ["read", "write"], "scopes");
+    is_deeply($list->[1]{scopes}, ["read"], "scopes of the second");
+    is($list->[0]{$_}, undef, $_) for qw(last_used_at revoked_at);
+    my ($first4, $last4) = $key =~ /\Asvc_live_(.{4}).*(.{4})\z/;
+    like($list->[0]{display}, qr/\Asvc_live_$first4\W+$last4\z/, "display");
+    is(sql($db, "SELECT encode(key_hash, 'hex') FROM crmapi.api_key"
+        . " WHERE id = '$list->[0]{id}'"), sha256_hex($key),
+        "the SHA-256 is kept");
+    is(sql($db, "SELECT count(*) FROM crmapi.api_key k"
+        . " WHERE position('" . substr($key, 13, 20) . "' in k::text) > 0"), 0,
+        "and the key is not (3.4)");
+    is_deeply(asked($db, "key", "create", @of, "--scopes", "write")->{scopes},
+        ["read", "write"], "write implies read");
+    like(crmapictl_ok($db, "key", "create", @of, "--scopes", "read",
+        "--key-prefix", "acme_"), qr/\Aacme_[A-Za-z0-9]{30}\z/,
+        "--key-prefix");
+    my $table = crmapictl_ok($db, "key", "list", "--workspace", $w);
+    utf8::decode($table);
+    my @lines = split /\n/, $table;
+    is($lines[0], "id\tname\tscopes\tdisplay\tcreated_at\tlast_used_at\t"
+        . "revoked_at", "list: a heading");
+    like($lines[1], qr/\tnäme\tread,write\t\S+\t\S+\t-\t-\z/, "list: tabs")
+        or diag(explain(\@lines));
+
+    is(crmapictl_ok($db, "key", "revoke", $made->{id}), "", "revoke");
+    my $revoked = asked($db, "key", "list", "--workspace", $w)->[1];
+    like($revoked->{revoked_at}, $time, "revoked_at is set");
+    is_deeply(asked($db, "key", "revoke", $made->{id}), $revoked,
+        "a second time changes nothing (3.2)");
+    is(asked($db, "key", "list", "--workspace", $w)->[0]{revoked_at}, undef,
+        "the others live");
+};
+
+subtest "key import: from stdin only, never shown" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Imported");
+    my @import = ("key", "import", "--workspace", $w, "--name", "brought",
+        "--scopes", "read");
+    my $n = 0;
+    for my $length (29, 30) {
+        my $key = "svc_live_" . "a1B2c3D4e5" x 2 . "x" x ($length - 20);
+        my $id = crmapictl_ok($db,
+            { stdin => $key . ("", "\r\n")[$n++] }, @import);
+        like($id, qr/\A$uuid\z/, "$length characters: the id is printed");
+        is(sql($db, "SELECT encode(key_hash, 'hex') FROM crmapi.api_key"
+            . " WHERE id = '$id'"), sha256_hex($key), "the hash is right");
+        fails("again", $db, 1, qr/exists already/,
+            { stdin => "$key\n" }, @import);
+    }
+    my $secret = "Secret7890123456789012345";
+    for my $bad ("", "\n", "svc_live_$secret", "svc_live_${secret}1234567",
+        "other_${secret}1234", "svc_live_${secret}12-4",
+        "svc_live_${secret}1234\nsvc_live_${secret}1234",
+        " svc_live_${secret}1234", "svc_live_${secret}1234" . "x" x 9000) {
+        my $err = fails("refused: " . substr($bad =~ s/\n/\\n/gr, 0, 50), $db,
+            1, qr/stdin/, { stdin => $bad }, @import);
+        unlike($err, qr/Secret/, "and not shown");
+    }
+    my $err = fails("a key as an argument", $db, 2, qr/takes nothing more/,
+        @import, "svc_live_${secret}1234");
+    unlike($err, qr/Secret/, "is not shown");
+    $err = fails("a key for an id", $db, 1, qr/KEY_ID/, "key", "revoke",
+        "svc_live_${secret}1234");
+    unlike($err, qr/Secret/, "is not shown");
+    like(crmapictl_ok($db, { stdin => "acme_${secret}1234" }, @import,
+        "--key-prefix", "acme_"), qr/\A$uuid\z/, "--key-prefix");
+};
+
+subtest "values that are refused" => sub {
+    my @create = ("workspace", "create", "--name");
+    my $w = crmapictl_ok($db, @create, "Taken", "--slug", "taken");
+    my $long = "a" x 1001;
+
+    fails("no name", $db, 1, qr/--name/, @create, "");
+    fails("a long name", $db, 1, qr/--name/, @create, $long);
+    fails("a name that is no UTF-8", $db, 1, qr/UTF-8/, @create, "\xff");
+    for my $slug ("", "A", "a_b", "-a", "a-", "é", "a" x 64, "a b", $w) {
+        fails("slug \"$slug\"", $db, 1, qr/--slug/, @create, "x", "--slug",
+            $slug);
+    }
+    ok(crmapictl_ok($db, @create, "x", "--slug", "b" x 63), "63 are fine");
+    fails("a slug that is taken", $db, 1, qr/taken/, @create, "x", "--slug",
+        "taken");
+    fails("an id that is taken", $db, 1, qr/\Q$w/, @create, "x", "--id", $w);
+    fails("an id that is none", $db, 1, qr/--id/, @create, "x", "--id", "7");
+    fails("no such plan", $db, 1, qr/plan/, @create, "x", "--plan", "gold");
+    fails("nor in set", $db, 1, qr/plan/, "workspace", "set", $w, "--plan",
+        "gold");
+    fails("nothing to set", $db, 2, qr/--name/, "workspace", "set", $w);
+    fails("no such workspace: slug", $db, 1, qr/no workspace "nope"/,
+        "workspace", "show", "nope");
+    fails("no such workspace: id", $db, 1, qr/no workspace/, "workspace",
+        "show", uuid());
+    fails("a workspace that quotes", $db, 1, qr/no workspace/, "workspace",
+        "show", "x' OR 'a' = 'a");
+    fails("no such key", $db, 1, qr/no key/, "key", "revoke", uuid());
+    my @key = ("key", "create", "--workspace", $w, "--name", "x", "--scopes");
+    fails("scopes \"$_\"", $db, 1, qr/--scopes/, @key, $_)
+        for "", "admin", "read,", "read,read", "READ";
+    fails("prefix \"$_\"", $db, 1, qr/--key-prefix/, @key, "read",
+        "--key-prefix", $_) for "", "a-b", "a b", "a" x 33;
+    is(sql($db, "SELECT count(*) FROM crmapi.api_key WHERE workspace_id ="
+        . " '$w'"), 0, "nothing was made");
+};
+
+subtest "command lines that are wrong: exit 2" => sub {
+    for my $case (
+        [qr/no command/],
+        [qr/unknown command "bogus"/, "bogus"],
+        [qr/one of create, list, show, set, delete/, "workspace"],
+        [qr/one of create, import, list, revoke/, "key", "bogus"],
+        [qr/unknown option --bogus/, "status", "--bogus"],
+        [qr/unknown option --bogus/, "--bogus=secret", "status"],
+        [qr/unknown option -x/, "-x"],
+        [qr/--name needs a value/, "workspace", "create", "--name"],
+        [qr/--name needs a value/, "workspace", "create", "--name", "--json"],
+        [qr/--database needs a value/, "--database"],
+        [qr/--name is given twice/, "workspace", "create", "--name", "a",
+            "--name", "b"],
+        [qr/--json has no value/, "--json=1", "status"],
+        [qr/workspace create needs --name N/, "workspace", "create"],
+        [qr/workspace list has no option --name/, "workspace", "list",
+            "--name", "x"],
+        [qr/workspace show needs W/, "workspace", "show"],
+        [qr/key create needs --scopes/, "key", "create", "--workspace", "w",
+            "--name", "n"],
+        [qr/status takes nothing more/, "status", "secret"],
+        [qr/workspace show takes one W/, "workspace", "show", "a", "secret"],
+        [qr/too many words/, "workspace", "show", "a", "b", "secret"],
+        [qr/import needs --workspace W/, "import"],
+        [qr/export needs --workspace W/, "export"],
+    ) {
+        my ($line, @arguments) = @$case;
+        my $err = fails("@arguments", $db, 2, $line, @arguments);
+        unlike($err, qr/secret/, "a value is not shown");
+    }
+    is(asked($db, "workspace", "create", "--name=--x")->{name}, "--x",
+        "a value that looks like an option, with =");
+};
+
+subtest "the database" => sub {
+    my %none = (env => { CRMAPI_DATABASE => undef });
+    fails("none given", $db, 2, qr/CRMAPI_DATABASE/, \%none, "status");
+    fails("an empty one", $db, 2, qr/CRMAPI_DATABASE/,
+        { env => { CRMAPI_DATABASE => "" } }, "status");
+    my ($code, $out) = crmapictl($db, \%none, "--database",
+        postgres()->conninfo($db), "--json", "status");
+    is($code, 0, "--database alone");
+    ($code) = crmapictl($db, { env => { CRMAPI_DATABASE => "host=/nowhere" } },
+        "--database", postgres()->conninfo($db), "status");
+    is($code, 0, "--database goes before the environment");
+    for my $wrong ("host=/nowhere dbname=x password=sesame",
+        "host=/nowhere password=open sesame",
+        "postgresql://ada:sesame\@/x?port=sesame",
+        "postgresql://ada:open\@sesame\@nowhere.invalid/x") {
+        my $err = fails("unreachable", undef, 1, qr/database/, "--database",
+            $wrong, "status");
+        unlike($err, qr/sesame/, "no password in the error");
+    }
+    fails("no such database", undef, 1, qr/does not exist/, "--database",
+        postgres()->conninfo("no_such"), "status");
+};
+
+subtest "import and export go through the tool" => sub {
+    my $one = workspace($db, name => "From");
+    my $two = crmapictl_ok($db, "workspace", "create", "--name", "To");
+    my $lines = crmapictl_ok($db, "export", "--workspace", $one->id);
+    my $twin = $one->twin->id;
+    unlike($lines, qr/\Q$twin/, "an export has nothing of another workspace");
+    fails("a bad line", $db, 1, qr/stdin: line 2: nme: /,
+        { stdin => qq({"object":"agent","name":"a"}\n)
+            . qq({"object":"agent","nme":"a"}\n) },
+        "import", "--workspace", $two);
+    is(crmapictl_ok($db, "export", "--workspace", $two), "",
+        "and nothing is imported");
+    fails("no such file", $db, 1, qr{/nowhere/f}, "import", "--workspace",
+        $two, "/nowhere/f");
+    my ($code, $out, $err) = crmapictl($db, { stdin => $lines }, "import",
+        "--workspace", $two);
+    is($code, 0, "import from stdin") or diag($err);
+    is($err, "", "no progress where there is no terminal");
+    my $again = crmapictl_ok($db, "export", "--workspace", $two);
+    my $from = $one->id;
+    is($again, $lines =~ s/\Q$from/$two/gr,
+        "the same lines but for the workspace's id");
+};
+
+subtest "a full disk is not a success" => sub {
+    plan(skip_all => "no /dev/full here") unless -c "/dev/full";
+    for my $command ("workspace list", "--help", "--json workspace list") {
+        my ($code, $out, $err) = run_program(command => ["sh", "-c",
+            "exec $CrmTest::BUILD{CTL} $command >/dev/full"],
+            env => { CRMAPI_DATABASE => postgres()->conninfo($db) });
+        is($code, 1, "$command: exit code");
+        like($err, qr/\Acrmapictl: cannot write: [^\n]+\n\z/, "and why");
+    }
+};
+
+subtest "names cannot play with the terminal" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name",
+        "a\tb\nc\e[31m", "--slug", "playful");
+    like(crmapictl_ok($db, "workspace", "show", $w),
+        qr/^name\ta b c \[31m$/m, "control characters are spaces");
+    is(asked($db, "workspace", "show", $w)->{name}, "a\tb\nc\e[31m",
+        "in JSON they are themselves");
+};
+
+subtest "help, version, manual page" => sub {
+    my ($code, $help, $err) = crmapictl(undef, "--help");
+    is($code, 0, "--help needs no database");
+    is($err, "", "and complains of nothing");
+    is((crmapictl(undef, "-h"))[1], $help, "-h");
+    like((crmapictl(undef, "--version"))[1], qr/\Acrmapictl \d+\.\d+\.\d+\n\z/,
+        "--version");
+    my ($commands) = $help =~ /\n\n(.*?)\n\n/s;
+    my $page = read_file("$CrmTest::TOP/docs/man/crmapictl.1");
+    utf8::decode($page);
+    $page =~ s/\\f[BIR]//g;
+    $page =~ s/\\-/-/g;
+    my %paged = map { s/ +/ /gr => 1 } $page =~ /^\.TP\n\.B (.*)$/mg;
+    my (%options, @synopses);
+
+    for my $synopsis ($commands =~ /^  (\S.*)$/mg) {
+        push @synopses, $synopsis;
+        ok(delete $paged{$synopsis}, "the page has \"$synopsis\"");
+        my ($words) = $synopsis =~ /^((?:[a-z]+)(?: [a-z]+)?)/;
+        my ($rc, $out) = crmapictl(undef, split(/ /, $words), "--help");
+        is($rc, 0, "$words --help");
+        like($out, qr/\Ausage: crmapictl .*\Q$synopsis\E$/m,
+            "shows the command");
+        $options{$_} = 1 for $out =~ /^  (--\S+(?: [A-Z_]+)?)/mg;
+    }
+    cmp_ok(scalar @synopses, ">=", 13, "there are commands");
+    ok(delete $paged{$_}, "the page has $_") for sort keys %options;
+    my @other = grep { !/^(?:CRMAPI_\w+|[0-9])$/ } sort keys %paged;
+    is_deeply(\@other, [], "and the page has nothing else");
+};
+
+done_testing;

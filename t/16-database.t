@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+# 16-database.t: a database that is missing, slow, restarted, full (contract
+# 3.2, 5.5, 10.5; specification: retry 5xx)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+# This file stops and starts the server, so it has one of its own.
+BEGIN { delete $ENV{CRM_TEST_PG} }
+use CrmTest;
+use CrmTest::Process qw(spawn end_process demoted);
+use JSON::PP ();
+use POSIX ();
+use Time::HiRes qw(time sleep);
+
+my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
+my $database = database();
+my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
+# What mod_dbd, the module and libpq say when there is no database.
+my @BROKEN = (qr/CRM\d{4}/, qr/AH0063\d|AH0062\d|DBD/);
+
+sub admin { sql("postgres", $_[0]) }
+
+# Stop this file's PostgreSQL ("INT": fast, "QUIT": as after a crash).
+sub stop_postgres {
+    my ($signal) = @_;
+    my $pg = postgres();
+    end_process($pg->{pid}, $signal || "INT", 30);
+}
+
+sub start_postgres {
+    my $pg = postgres();
+    unlink "$pg->{dir}/data/postmaster.pid";
+    my $bin = CrmTest::Postgres::bindir();
+    $pg->{pid} = spawn(chdir => "/", log => "$pg->{dir}/log",
+        signal => "INT", command => [demoted(), "$bin/postgres", "-D",
+        "$pg->{dir}/data"]);
+    wait_for(sub { read_file("$pg->{dir}/data/postmaster.pid") =~ /^ready/m },
+        60) or die "CrmTest: PostgreSQL did not come back\n";
+}
+
+# R is the 503 of contract 5.5.
+sub unavailable_is {
+    my ($r, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $ok = error_is($r, 503, "service_unavailable", $name);
+    $ok &= like($r->header("Retry-After") // "", qr/^[1-9]\d*$/,
+        "5.5 $name: with Retry-After");
+    $ok &= unlike($r->body, qr/socket|server|connect|postgres|\.s\.PGSQL|dbd/i,
+        "5.5 $name: and nothing of the inside");
+    return $ok;
+}
+
+# Backends of the API in $database, but for CONDITION.
+sub backends {
+    my ($condition) = @_;
+    return map { $_->[0] } sql("postgres", "SELECT pid FROM pg_stat_activity"
+        . " WHERE datname = '$database' AND usename = 'crmapi_site'"
+        . ($condition ? " AND $condition" : ""));
+}
+
+sub terminate {
+    my (@pids) = @_;
+    admin("SELECT pg_terminate_backend($_)") for @pids;
+    wait_for(sub { !admin("SELECT count(*) FROM pg_stat_activity WHERE pid IN ("
+        . join(",", @pids, 0) . ")") }) or die "CrmTest: they stay\n";
+}
+
+# Hold what SQL locks in a session of its own; the code returned lets go.
+sub holding {
+    my ($sql) = @_;
+    open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-v",
+        "ON_ERROR_STOP=1", "-d", postgres()->conninfo($database, "postgres"))
+        or die $!;
+    $in->autoflush(1);
+    my $mark = "held by $$ " . uuid();
+    print $in "BEGIN; $sql;\nSELECT '$mark';\n";
+    wait_for(sub { sql("postgres", "SELECT count(*) FROM pg_stat_activity"
+        . " WHERE state = 'idle in transaction' AND query LIKE '%$mark%'") })
+        or die "CrmTest: nothing is held\n";
+    return sub { print $in "ROLLBACK;\n"; close $in };
+}
+
+# Send a request and return a code that reads its answer.
+sub begin {
+    my ($w, $method, $path, $json) = @_;
+    my $c = $w->client(timeout => 60);
+    my $body = defined $json ? JSON::PP->new->utf8->encode($json) : "";
+    $c->send_raw("$method /api/v1$path HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\n"
+        . "Content-Type: application/json\r\nContent-Length: " . length($body)
+        . "\r\n\r\n$body");
+    return sub {
+        my $r = $c->read_response($method);
+        $r->{request} = { method => $method, path => "/api/v1$path",
+            headers => {} };
+        return $r;
+    };
+}
+
+# Wait until N statements of the API wait for a lock; their backends.
+sub waiting {
+    my ($n) = @_;
+    my @pids;
+    wait_for(sub { @pids = backends("wait_event_type = 'Lock'"); @pids >= $n })
+        or die "CrmTest: nobody waits\n";
+    return @pids;
+}
+
+subtest "no database at all: 503, and one line" => sub {
+    my $none = httpd(conf => $UNLIMITED . <<'END');
+DBDriver pgsql
+DBDParams "host=/nonexistent dbname=none user=nobody"
+DBDMin 0
+END
+    $none->expect_log(@BROKEN);
+    my $c = $none->client(key => "svc_live_" . "a" x 30);
+    for my $n (1 .. 5) {
+        unavailable_is($c->get("/api/v1/agents"), "request $n");
+    }
+    unavailable_is($c->post("/api/v1/contacts", {}), "a write");
+    my @lines = $none->log_lines(qr/CRM\d{4}/);
+    cmp_ok(scalar @lines, "<=", 2,
+        "the module says so once, not once a request")
+        or diag(join "\n", @lines);
+    error_is($none->client->get("/api/v1/agents"), 401, "unauthorized",
+        "3.1 what no database is needed for is answered");
+    status_is($none->client->options("/api/v1/agents"), 204, "OPTIONS, too");
+    $none->stop;
+};
+
+my $httpd = httpd(database => $database, conf => $UNLIMITED);
+my $w = workspace($httpd);
+my $c = $w->client;
+my $agent = $w->agent;
+
+subtest "idle connections that are killed are noticed before use" => sub {
+    for my $round (1 .. 10) {
+        my @clients = map { $w->client } 1 .. 4;
+        status_is($_->get("/api/v1/agents"), 200, "warm") for @clients;
+        my @pids = backends();
+        ok(scalar @pids, "round $round: " . @pids . " connections are killed");
+        terminate(@pids);
+        status_is($_->get("/api/v1/agents"), 200, "round $round: a read")
+            for @clients;
+        status_is($clients[0]->post("/api/v1/contacts",
+            { bot_id => $agent, last_name => "round $round" }), 201,
+            "round $round: a write");
+    }
+    is(sql($database, "SELECT count(*) FROM crmapi.contact WHERE"
+        . " last_name LIKE 'round %'"), 10, "each written once");
+};
+
+subtest "a backend killed in the middle of a write: 503, not twice" => sub {
+    $httpd->expect_log(@BROKEN);
+    my $id = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+    my $let_go = holding("SELECT FROM crmapi.contact WHERE id = '$id'"
+        . " FOR UPDATE");
+    my $answer = begin($w, "PATCH", "/contacts/$id", { notes => "never" });
+    terminate(waiting(1));
+    unavailable_is($answer->(), "the write in flight");
+    $let_go->();
+    status_is($c->get("/api/v1/contacts/$id"), 200, "the next works");
+    is($c->get("/api/v1/contacts/$id")->data->{notes}, undef,
+        "and what failed was not done");
+    status_is($c->patch("/api/v1/contacts/$id", { notes => "now" }), 200,
+        "and can be done");
+
+    $let_go = holding("LOCK TABLE crmapi.company");
+    my @answers = (begin($w, "POST", "/companies", { bot_id => $agent,
+        name => "killed" }), begin($w, "GET", "/companies"));
+    terminate(waiting(2));
+    unavailable_is($answers[0]->(), "a create in flight");
+    my $r = $answers[1]->();
+    ok($r->status == 503 || $r->status == 200,
+        "a read in flight: 503, or it was asked again");
+    $let_go->();
+    is($c->get("/api/v1/companies")->json->{pagination}{total}, 0,
+        "nothing was made");
+
+    $let_go = holding("LOCK TABLE crmapi.contact");
+    my $upsert = begin($w, "POST", "/contacts/upsert", { bot_id => $agent,
+        contacts => [map { { last_name => "killed batch" } } 1 .. 50] });
+    terminate(waiting(1));
+    unavailable_is($upsert->(), "10.5 an upsert in flight");
+    $let_go->();
+    is(sql($database, "SELECT count(*) FROM crmapi.contact WHERE"
+        . " last_name = 'killed batch'"), 0, "10.5 nothing is committed");
+};
+
+subtest "a statement that is cancelled: 503, and the connection lives" => sub {
+    $httpd->expect_log(@BROKEN);
+    my $id = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+    for my $n (1 .. 3) {
+        my $let_go = holding("SELECT FROM crmapi.contact WHERE id = '$id'"
+            . " FOR UPDATE");
+        my $answer = begin($w, "PATCH", "/contacts/$id", { notes => "never" });
+        my ($pid) = waiting(1);
+        admin("SELECT pg_cancel_backend($pid)");
+        unavailable_is($answer->(), "cancelled $n");
+        $let_go->();
+        ok((grep { $_ == $pid } backends()), "its connection is kept");
+        status_is($c->get("/api/v1/contacts/$id"), 200, "and works");
+    }
+    is($c->get("/api/v1/contacts/$id")->data->{notes}, undef, "undone");
+};
+
+subtest "a row that is locked: requests wait, then go on" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+    my $let_go = holding("SELECT FROM crmapi.contact WHERE id = '$id'"
+        . " FOR UPDATE");
+    my @answers = map { begin($w, "PATCH", "/contacts/$id",
+        { tags => ["t$_"] }) } 1 .. 4;
+    waiting(4);
+    status_is($c->get("/api/v1/contacts/$id"), 200, "reads do not wait");
+    $let_go->();
+    my @responses = map { $_->() } @answers;
+    status_is($_, 200, "a write that waited") for @responses;
+    my %times = map { $_->data->{updated_at} => 1 } @responses;
+    is(scalar keys %times, 4, "6.6 updated_at differs for each");
+};
+
+subtest "many writers of one row: all succeed, each once" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+    my @pids;
+    pipe(my $in, my $out) or die $!;
+    for my $n (1 .. 6) {
+        my $pid = fork // die $!;
+        if (!$pid) {
+            my $own = $w->client;
+            my %count;
+            for my $i (1 .. 15) {
+                $count{$own->patch("/api/v1/contacts/$id",
+                    { notes => "$n/$i" })->status}++;
+            }
+            syswrite $out, join(" ", %count) . "\n";
+            POSIX::_exit(0);
+        }
+        push @pids, $pid;
+    }
+    close $out;
+    my @got = <$in>;
+    waitpid $_, 0 for @pids;
+    is_deeply(\@got, [("200 15\n") x 6], "90 changes of one row");
+};
+
+subtest "all connections busy: 503 after CrmApiDatabaseWait" => sub {
+    plan(skip_all => "prefork has a connection for each process")
+        if $prefork;
+    my $tight = httpd(database => $database, children => 1,
+        dbd => "DBDMin 1\nDBDKeep 2\nDBDMax 2\n",
+        conf => "${UNLIMITED}CrmApiDatabaseWait 2s\n");
+    $tight->expect_log(@BROKEN);
+    my $tw = workspace($tight);
+    my $tc = $tw->client(timeout => 60);
+    my @ids = map { $tc->post("/api/v1/contacts", { bot_id => $tw->agent })
+        ->data->{id} } 1, 2;
+    my $let_go = holding("SELECT FROM crmapi.contact WHERE id IN ("
+        . join(",", map { "'$_'" } @ids) . ") FOR UPDATE");
+    my @busy = map { begin($tw, "PATCH", "/contacts/$_", { notes => "x" }) }
+        @ids;
+    waiting(2);
+    my $start = time;
+    my $r = $tc->get("/api/v1/agents");
+    my $took = time - $start;
+    unavailable_is($r, "the third");
+    cmp_ok($took, ">=", 1.9, "after 2 s");
+    cmp_ok($took, "<", $ENV{CRM_VALGRIND} ? 20 : 5, "and not much more");
+    error_is($tight->client->get("/api/v1/agents"), 401, "unauthorized",
+        "what needs no connection does not wait");
+    # five wait at once: all are told, none waits for ever
+    $start = time;
+    my @five = map { begin($tw, "GET", "/agents") } 1 .. 5;
+    unavailable_is($_->(), "one of five") for @five;
+    cmp_ok(time - $start, "<", $ENV{CRM_VALGRIND} ? 40 : 6,
+        "they wait side by side");
+    # one that waits gets the connection that becomes free
+    my $late = begin($tw, "GET", "/agents");
+    sleep 0.3;
+    $let_go->();
+    status_is($late->(), 200, "who waited less gets one");
+    status_is($_->(), 200, "who had them is served") for @busy;
+    status_is($tc->get("/api/v1/agents"), 200, "and all is as before");
+    $tight->stop;
+};
+
+subtest "a slow client does not hold a connection" => sub {
+    plan(skip_all => "prefork has a connection for each process")
+        if $prefork;
+    my $one = httpd(database => $database, children => 1,
+        dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n",
+        conf => "${UNLIMITED}CrmApiDatabaseWait 1s\n");
+    my $ow = workspace($one);
+    # an answer larger than all the buffers on its way
+    $ow->client->post("/api/v1/contacts/upsert", { bot_id => $ow->agent,
+        contacts => [map { { notes => "n" x 65000 } } 1 .. 25] })
+        for 1 .. 4;
+    my $slow = begin($ow, "GET", "/contacts?page_size=100");
+    sleep 0.5;
+    for my $n (1 .. 5) {
+        status_is($ow->client->get("/api/v1/agents"), 200,
+            "others are served meanwhile");
+    }
+    is(length $slow->()->body > 6_000_000, 1, "the slow one gets all of it");
+    $one->stop;
+};
+
+subtest "a database that goes away and comes back" => sub {
+    $httpd->expect_log(@BROKEN);
+    status_is($c->get("/api/v1/agents"), 200, "before");
+    admin("ALTER DATABASE $database ALLOW_CONNECTIONS false");
+    terminate(backends());
+    admin("ALTER DATABASE $database RENAME TO ${database}_away");
+    unavailable_is($c->get("/api/v1/agents"), "away: a read");
+    unavailable_is($c->post("/api/v1/contacts", { bot_id => $agent }),
+        "away: a write");
+    admin("ALTER DATABASE ${database}_away RENAME TO $database");
+    admin("ALTER DATABASE $database ALLOW_CONNECTIONS true");
+    status_is($c->get("/api/v1/agents"), 200, "back in the next request");
+    status_is($c->post("/api/v1/contacts", { bot_id => $agent }), 201,
+        "for writes, too");
+};
+
+subtest "a server that takes no more connections" => sub {
+    $httpd->expect_log(@BROKEN);
+    admin("ALTER ROLE crmapi_site CONNECTION LIMIT 0");
+    terminate(backends());
+    unavailable_is($c->get("/api/v1/agents"), "none to be had");
+    admin("ALTER ROLE crmapi_site CONNECTION LIMIT -1");
+    status_is($c->get("/api/v1/agents"), 200, "and then again");
+};
+
+subtest "sessions whose prepared statements are gone" => sub {
+    # as after a pooler's DISCARD ALL, or a reset nobody told us of
+    status_is($c->get("/api/v1/agents"), 200, "warm");
+    my $unnamed = httpd(database => $database,
+        conf => "${UNLIMITED}CrmApiNamedStatements Off\n");
+    my $uw = workspace($unnamed);
+    my $uc = $uw->client;
+    for my $n (1 .. 3) {
+        status_is($uc->get("/api/v1/agents"), 200,
+            "CrmApiNamedStatements Off: a read");
+        status_is($uc->post("/api/v1/contacts", { bot_id => $uw->agent }),
+            201, "a write");
+    }
+    $unnamed->stop;
+};
+
+# Write without pause in N processes until told to stop; each remembers what it
+# was answered. Returns a code that stops them: [name, status, begun, ended].
+sub writers {
+    my ($n, $round) = @_;
+    my @jobs;
+    for my $who (1 .. $n) {
+        pipe(my $in, my $out) or die $!;
+        my $pid = fork // die $!;
+        if (!$pid) {
+            my ($stop, @all) = (0);
+            local $SIG{TERM} = sub { $stop = 1 };
+            my $own = $w->client;
+            for (my $i = 0; !$stop; $i++) {
+                my $name = "$round-$who-$i";
+                my $begun = time;
+                my $r = eval { $own->post("/api/v1/contacts",
+                    { bot_id => $agent, last_name => $name }) };
+                push @all, [$name, $r ? $r->status : "none: $@", $begun, time,
+                    $r ? $r->header("Retry-After") : undef];
+                sleep 0.005 if !$r || $r->status != 201;
+            }
+            print $out JSON::PP->new->encode(\@all);
+            close $out;
+            POSIX::_exit(0);
+        }
+        close $out;
+        push @jobs, [$pid, $in];
+    }
+    return sub {
+        my @all;
+        kill TERM => $_->[0] for @jobs;
+        for my $job (@jobs) {
+            local $/;
+            push @all, @{JSON::PP->new->decode(readline $job->[1])};
+            waitpid $job->[0], 0;
+        }
+        return @all;
+    };
+}
+
+for my $how (["fast", "INT"], ["as after a crash", "QUIT"]) {
+    subtest "the server restarted under load, $how->[0]" => sub {
+        my ($name, $signal) = @$how;
+        $httpd->expect_log(@BROKEN);
+        my $stop = writers(4, $signal);
+        my $made = sub { sql($database, "SELECT count(*) FROM crmapi.contact"
+            . " WHERE last_name LIKE '$signal-%'") };
+        wait_for(sub { $made->() >= 20 }) or die "CrmTest: nobody writes\n";
+        my $down = time;
+        stop_postgres($signal);
+        start_postgres();
+        my $up = time;
+        my $then = $made->();
+        wait_for(sub { $made->() >= $then + 40 }, 30)
+            or fail("they write again");
+        my @all = $stop->();
+        my %status;
+        $status{$_->[1]}++ for @all;
+        is_deeply([sort keys %status], $status{503} ? [201, 503] : [201],
+            "201 and 503 only: " . join ", ", %status);
+        is(scalar(grep { $_->[1] eq "503" && !$_->[4] } @all), 0,
+            "every 503 with Retry-After");
+        is(scalar(grep { $_->[1] ne "201" && $_->[3] < $down } @all), 0,
+            "none failed before");
+        is(scalar(grep { $_->[1] ne "201" && $_->[2] > $up } @all), 0,
+            "none that began after the server was back");
+        my %rows = map { @$_ } sql($database, "SELECT last_name, count(*) FROM"
+            . " crmapi.contact WHERE last_name LIKE '$signal-%' GROUP BY 1");
+        is(scalar(grep { $_ > 1 } values %rows), 0, "nothing is there twice");
+        # a crash may lose what was committed a moment before: the tests'
+        # server does not wait for its disk
+        is(scalar(grep { $_->[1] eq "201" && !$rows{$_->[0]} } @all), 0,
+            "everything that was answered 201 is there")
+            if $signal ne "QUIT";
+        is(sql($database, "SELECT (SELECT count(*) FROM crmapi.contact WHERE"
+            . " workspace_id = '" . $w->id . "') = (SELECT sum(n) FROM"
+            . " crmapi.counter WHERE workspace_id = '" . $w->id . "' AND"
+            . " kind = 'contact' AND parent ="
+            . " '00000000-0000-0000-0000-000000000000')"), "t",
+            "7.11 the totals are right");
+    };
+}
+
+subtest "httpd starts without a database and serves when there is one" => sub {
+    stop_postgres();
+    my $early = httpd(database => $database, conf => $UNLIMITED);
+    $early->expect_log(@BROKEN);
+    my $ec = $early->client(key => $w->key);
+    unavailable_is($ec->get("/api/v1/agents"), "too early");
+    start_postgres();
+    status_is($ec->get("/api/v1/agents"), 200, "in time");
+    $early->stop;
+};
+
+subtest "a schema that is not there: 503 until it is migrated" => sub {
+    my $empty = database(template => undef);
+    my $fresh = httpd(database => $empty, conf => $UNLIMITED);
+    $fresh->expect_log(@BROKEN);
+    my $key = "svc_live_" . "b" x 30;
+    my $fc = $fresh->client(key => $key);
+    unavailable_is($fc->get("/api/v1/agents"), "not migrated") for 1 .. 3;
+    my @lines = $fresh->log_lines(qr/CRM\d{4}/);
+    ok(@lines >= 1 && @lines <= 2, "it is said once")
+        or diag(join "\n", @lines);
+    like(join("", @lines), qr/migrate/, "and how to mend it");
+    crmapictl_ok($empty, "migrate");
+    ok(wait_for(sub { $fc->get("/api/v1/agents")->status == 401 }, 15),
+        "after crmapictl migrate it serves, without a restart");
+    my $fw = workspace($fresh);
+    status_is($fw->client->get("/api/v1/agents"), 200, "indeed");
+    $fresh->stop;
+};
+
+done_testing;

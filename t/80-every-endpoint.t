@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+# 80-every-endpoint.t: what holds for every operation, taken from the OpenAPI
+# document: keys, scopes, plans, unknown ids, parameters, media types, budgets
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my $database = database();
+my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n"
+    . "CrmApiWriteLimit 0\nCrmApiMaxBody 4096\n");
+my $w = workspace($httpd, plan => "pro");
+my $c = $w->client;
+my $document = $c->get("/api/v1/openapi.json", key => undef)->json;
+my @operations;
+
+for my $path (sort keys %{$document->{paths}}) {
+    next if $path eq "/api/v1/openapi.json";
+    for my $method (sort keys %{$document->{paths}{$path}}) {
+        push @operations, { %{$document->{paths}{$path}{$method}},
+            method => uc $method, path => $path };
+    }
+}
+cmp_ok(scalar @operations, "==", 35, "there are operations");
+
+# The path of OPERATION with ID in the place of its parameter.
+sub path_of {
+    my ($operation, $id) = @_;
+    my $path = $operation->{path};
+
+    $path =~ s/\{id\}/$id/;
+    return $path;
+}
+
+# Do OPERATION on ID with what ARG says beside.
+sub call {
+    my ($client, $operation, $id, %arg) = @_;
+
+    $arg{body} //= "{}" if $operation->{requestBody};
+    return $client->request($operation->{method}, path_of($operation, $id),
+        %arg);
+}
+
+my $none = uuid();
+
+subtest "3.1 without a key: 401" => sub {
+    error_is(call($c, $_, $none, key => undef), 401, "unauthorized",
+        "$_->{operationId} without") for @operations;
+    error_is(call($c, $_, $none, key => "svc_live_" . "x" x 30), 401,
+        "unauthorized", "$_->{operationId} with an unknown one")
+        for @operations;
+};
+
+subtest "3.3 a read-only key does not write" => sub {
+    my $reader = $c->with_key($w->make_key("read"));
+    for my $operation (@operations) {
+        my $r = call($reader, $operation, $none);
+        if ($operation->{method} eq "GET") {
+            isnt($r->status, 403, "$operation->{operationId} reads");
+        }
+        else {
+            error_is($r, 403, "forbidden", "$operation->{operationId}");
+        }
+    }
+};
+
+subtest "3.3 plans" => sub {
+    my $free = workspace($httpd, plan => "starter", seed => 0)->client;
+    my $standard = workspace($httpd, plan => "standard", seed => 0)->client;
+    for my $operation (@operations) {
+        error_is(call($free, $operation, $none), 403, "forbidden",
+            "$operation->{operationId} on starter");
+        my $status = call($standard, $operation, $none)->status;
+        if ($operation->{path} =~ m{^/api/v1/sequences/}) {
+            is($status, 403, "$operation->{operationId} on standard");
+        }
+        else {
+            isnt($status, 403, "$operation->{operationId} on standard");
+        }
+    }
+};
+
+subtest "6.8 ids in the path: unknown, malformed, another's: 404" => sub {
+    for my $operation (grep { $_->{path} =~ /\{id\}/ } @operations) {
+        my $unknown = call($c, $operation, $none);
+        error_is($unknown, 404, "not_found", $operation->{operationId});
+        my $malformed = call($c, $operation, "x-1");
+        is($malformed->body, $unknown->body, "malformed is the same (2.1)");
+    }
+};
+
+subtest "7.1 Prefer: handling=strict refuses unknown parameters" => sub {
+    for my $operation (@operations) {
+        next if $operation->{path} =~ /\{id\}/;
+        my $r = call($c, $operation, $none, query =>
+            { nonsense => 1, map { $_->{name} => 'a@b.example' }
+                grep { $_->{required} && $_->{in} eq "query" }
+                @{$operation->{parameters}} },
+            headers => { Prefer => "handling=strict" });
+        error_is($r, 422, "validation_error", $operation->{operationId},
+            ["nonsense"]);
+    }
+};
+
+subtest "5.3, 6.1 bodies" => sub {
+    for my $operation (grep { $_->{requestBody} } @operations) {
+        my $name = $operation->{operationId};
+        error_is(call($c, $operation, $none, headers =>
+            { "Content-Type" => "text/plain" }), 415,
+            "unsupported_media_type", "$name: text/plain");
+        error_is(call($c, $operation, $none, body => "x" x 5000), 413,
+            "payload_too_large", "$name: too large");
+        error_is(call($c, $operation, $none, body => "{"), 400,
+            "bad_request", "$name: broken");
+        error_is(call($c, $operation, $none, body => ""), 400,
+            "bad_request", "$name: empty");
+        next if $operation->{path} =~ /\{id\}/;
+        my $r = call($c, $operation, $none, body => "[]");
+        is($r->status, 422, "$name: an array");
+    }
+};
+
+subtest "every parameter is taken" => sub {
+    my %example = (type => "email", agent_type => "both", sort => "created_at",
+        order => "asc", tags => "a,b", tags_match => "all",
+        activity_type => "note", page => 1, page_size => 10,
+        email => 'nobody@example.com');
+    for my $operation (@operations) {
+        for my $p (@{$operation->{parameters}}) {
+            next if $p->{'$ref'} && $p->{'$ref'} !~ m{/page};
+            my $name = $p->{name} // ($p->{'$ref'} =~ m{([^/]+)$})[0];
+            my $schema = $p->{schema} || {};
+            my $value = $example{$name} // ($schema->{type} eq "boolean"
+                ? "true" : ($schema->{format} // "") eq "date-time"
+                ? "2026-01-01" : ($schema->{format} // "") eq "uuid" ? $none
+                : "x");
+            my $r = call($c, $operation, $none, query => { $name => $value });
+            like($r->status, qr/^(200|404)$/,
+                "$operation->{operationId}: $name=$value");
+            next if $name =~ /^page/ || $name eq "search" || $name eq "tags";
+            error_is(call($c, $operation, $none, query => "$name="), 422,
+                "validation_error", "7.3 $name without a value", [$name])
+                if $operation->{path} !~ /\{id\}/;
+        }
+    }
+};
+
+subtest "the headers Prefer and X-Request-Id are taken" => sub {
+    for my $operation (@operations) {
+        my $r = call($c, $operation, $none, headers =>
+            { Prefer => "handling=lenient", "X-Request-Id" => "a-1" });
+        is($r->header("X-Request-Id"), "a-1", $operation->{operationId});
+    }
+};
+
+subtest "5.1 HEAD, OPTIONS, other methods" => sub {
+    my %methods;
+    push @{$methods{$_->{path}}}, $_->{method} for @operations;
+    for my $path (sort keys %methods) {
+        my @allowed = @{$methods{$path}};
+        my $at = path_of({ path => $path }, $none);
+        my $r = $c->options($at, key => undef);
+        is($r->status, 204, "OPTIONS $path");
+        is_deeply([sort split /, /, $r->header("Allow")],
+            [sort @allowed, "OPTIONS", grep({ $_ eq "GET" } @allowed)
+                ? "HEAD" : ()], "Allow of $path");
+        my ($other) = grep { my $m = $_; !grep { $_ eq $m } @allowed }
+            qw(PUT);
+        error_is($c->request($other, $at, body => "{}"), 405,
+            "method_not_allowed", "$other $path");
+        next unless grep { $_ eq "GET" } @allowed;
+        my $get = $c->get($at);
+        my $head = $c->head($at);
+        is($head->status, $get->status, "HEAD $path");
+        is($head->header("Content-Length"), $get->header("Content-Length"),
+            "with the same length");
+        is($head->body, "", "and no body");
+    }
+};
+$httpd->stop;
+
+subtest "4.3 429 on every operation" => sub {
+    my $tight = httpd(database => $database,
+        conf => "CrmApiReadLimit 1\nCrmApiWriteLimit 1\n");
+    for my $operation (@operations) {
+        my $client = $tight->client(key => $w->make_key("read,write"));
+        call($client, $operation, $none);
+        my $r = call($client, $operation, $none);
+        error_is($r, 429, "rate_limited", $operation->{operationId});
+        cmp_ok($r->header("Retry-After"), ">=", 1, "with Retry-After");
+    }
+    $tight->stop;
+};
+
+done_testing;

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# 81-specification.t: the published document has every table of the
+# specification: fields, types, parameters, bodies
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Spec;
+
+my $httpd = httpd(database => database());
+my $document = $httpd->client->get("/api/v1/openapi.json")->json;
+my $schemas = $document->{components}{schemas};
+
+# The JSON types that the specification's TYPE allows.
+sub types_of {
+    my ($type) = @_;
+    my @types;
+
+    push @types, "string" if $type =~ /^string(?!\[)/;
+    push @types, "array" if $type =~ /^(array|string\[\])/;
+    push @types, "boolean" if $type =~ /^boolean/;
+    push @types, "number" if $type =~ /^number/;
+    push @types, "integer" if $type =~ /^integer/;
+    push @types, "object" if $type =~ /^object/;
+    push @types, "null" if $type =~ /or null/;
+    return @types;
+}
+
+for my $name (sort keys %CrmTest::Spec::FIELDS) {
+    my @table = @{$CrmTest::Spec::FIELDS{$name}};
+    my $schema = $schemas->{$name};
+    my @fields;
+
+    while (my ($field, $type) = splice @table, 0, 2) {
+        push @fields, $field;
+        my $property = $schema->{properties}{$field};
+        ok($property, "$name.$field") or next;
+        next if $property->{'$ref'};
+        my $has = $property->{type};
+        is_deeply([sort ref $has ? @$has : $has], [sort { $a cmp $b }
+            types_of($type)], "$name.$field is $type");
+    }
+    is_deeply([sort keys %{$schema->{properties}}], [sort @fields],
+        "$name has these fields and no other");
+    is_deeply([sort @{$schema->{required}}], [sort @fields],
+        "$name always has all of them");
+}
+
+my %extension = (tags_match => "7.4");
+for my $operation (sort keys %CrmTest::Spec::PARAMETERS) {
+    my ($method, $path) = split / /, $operation;
+    my $described = $document->{paths}{"/api/v1$path"}{lc $method};
+    ok($described, $operation) or next;
+    my @names = grep { !/^(id|Prefer|X-Request-Id)$/ && !$extension{$_} }
+        map { $_->{name} // ($_->{'$ref'} =~ m{([^/]+)$})[0] }
+        @{$described->{parameters}};
+    is_deeply([sort @names],
+        [sort @{$CrmTest::Spec::PARAMETERS{$operation}}],
+        "$operation: its parameters");
+}
+my @paths = map { my $path = $_; map { uc($_) . " $path" }
+    keys %{$document->{paths}{$path}} } keys %{$document->{paths}};
+is_deeply([sort @paths], [sort "GET /api/v1/openapi.json",
+    map { s{ }{ /api/v1}r } keys %CrmTest::Spec::PARAMETERS],
+    "there is no other operation");
+
+for my $name (sort keys %CrmTest::Spec::BODIES) {
+    my ($required, $others) = @{$CrmTest::Spec::BODIES{$name}};
+    is_deeply([sort @{$schemas->{$name}{required} || []}], [sort @$required],
+        "$name: required");
+    is_deeply([sort keys %{$schemas->{$name}{properties}}],
+        [sort @$required, @$others], "$name: all members");
+}
+
+# Every schema that responses use refuses what it does not know, so that the
+# suite's check of every answer finds a field too many.
+for my $name (sort keys %$schemas) {
+    next if $name =~ /(Create|Update|Input)$/;
+    is($schemas->{$name}{additionalProperties}, false,
+        "$name allows no other member");
+}
+$httpd->stop;
+done_testing;

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Contract.pm: every answer that any test sees is held against the
+# OpenAPI document of the server that gave it
+package CrmTest::Contract;
+use strict;
+use warnings;
+use JSON::PP ();
+use Test::More ();
+use CrmTest::Client;
+use CrmTest::OpenAPI;
+
+my $checker;        # one build serves one document
+our $busy;
+
+# The checker, made from the document of CLIENT's server; undef where that
+# serves none (the module is off or lacks its database).
+sub checker {
+    my ($client) = @_;
+
+    return $checker if $checker || $busy;
+    local $busy = 1;
+    my $response = eval { ref($client)->new(port => $client->{port})
+        ->get("/api/v1/openapi.json") };
+    return undef unless $response && $response->status == 200;
+    return $checker = CrmTest::OpenAPI->new($response->json);
+}
+
+CrmTest::Client->hook(sub {
+    my ($request, $response, $client) = @_;
+
+    return if ($request->{path} // "") !~ m{^/api/v1(/|$)};
+    my $openapi = checker($client) or return;
+    # what a site's own ErrorDocument or access control says is not ours
+    my @problems = $openapi->check($request, $response);
+    return unless @problems;
+    Test::More::fail("the answer is as the OpenAPI document says");
+    Test::More::diag(join "\n", "$request->{method} $request->{path}",
+        @problems, $response->text);
+});
+
+1;
