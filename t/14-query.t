@@ -47,7 +47,7 @@ my $w = workspace($httpd);
 my $c = $w->client;
 my ($second) = $w->import_objects([{ object => "agent", name => "Bo",
     agent_type => "internal", slug => "bo", enabled => false,
-    is_agent => false, summary => "Second line", 
+    is_agent => false, summary => "Second line",
     created_at => "2024-01-01T00:00:00.000Z" },
 ]);
 my $agent = $w->agent;

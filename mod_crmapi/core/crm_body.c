@@ -95,16 +95,18 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
 }
 
 void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
-                     const crm_resource_t *resource, const char *prefix,
+                     const crm_resource_t *resource, crm_body_mode_t mode,
                      apr_pool_t *pool)
 {
+    unsigned stored = mode == CRM_BODY_UPDATE ? CRM_F_UPDATE : CRM_F_CREATE;
+
     for (int i = 0; resource->fields[i].name; i++) {
         const crm_field_t *field = &resource->fields[i];
 
         if (field->ref && values->sent[i] && values->binds[i]
-            && !(field->flags & CRM_F_FIXED)) {
-            crm_check_ref(checks, field->ref, values->binds[i],
-                          apr_pstrcat(pool, prefix, field->name, NULL), pool);
+            && (field->flags & stored)) {
+            crm_check_ref(checks, field->ref, values->binds[i], field->name,
+                          pool);
         }
     }
 }

@@ -161,8 +161,8 @@ static crm_error_t *serve_create(crm_call_t *call)
     crm_sql_t sql;
 
     if (values.binds) {
-        crm_body_checks(checks, &values, call->endpoint->resource, "",
-                        call->pool);
+        crm_body_checks(checks, &values, call->endpoint->resource,
+                        CRM_BODY_CREATE, call->pool);
     }
     if (error) {
         return crm_call_refuse(call, error, checks);
@@ -254,7 +254,7 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
         const crm_field_t *field = &resource->fields[i];
         crm_check_t *check;
 
-        if (!values->sent[i] || !(field->flags & CRM_F_FIXED)) {
+        if (!values->binds[i] || !(field->flags & CRM_F_FIXED)) {
             continue;
         }
         crm_sql_adds(sql, " AND t.", field->name, " = ", NULL);
@@ -319,7 +319,8 @@ static crm_error_t *serve_update(crm_call_t *call)
 
     crm_check_path(checks, call, resource);
     if (values.binds && call->path_id) {
-        crm_body_checks(checks, &values, resource, "", call->pool);
+        crm_body_checks(checks, &values, resource, CRM_BODY_UPDATE,
+                        call->pool);
         make_update(&sql, checks, call, &values);
     }
     if (error || !call->path_id) {

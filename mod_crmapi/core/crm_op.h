@@ -33,9 +33,10 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
                    const crm_resource_t *resource, json_object *body,
                    crm_body_mode_t mode, const char *prefix);
 
-/* Add to CHECKS those of the references in VALUES of RESOURCE that are set. */
+/* Add to CHECKS those of the references in VALUES of RESOURCE, read in MODE,
+ * that are to be stored. */
 void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
-                     const crm_resource_t *resource, const char *prefix,
+                     const crm_resource_t *resource, crm_body_mode_t mode,
                      apr_pool_t *pool);
 
 /* The conditions that filters use: see crm_filter_t.add. */

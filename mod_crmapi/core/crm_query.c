@@ -52,6 +52,21 @@ static const char *decode(apr_size_t *out_len_p, const char **bad_p,
     return decoded;
 }
 
+/* Return the LEN bytes of a name at TEXT as they were sent, in POOL, with '?'
+ * for what an error message cannot show. */
+static const char *raw_name(const char *text, apr_size_t len,
+                            apr_pool_t *pool)
+{
+    char *name = apr_pstrmemdup(pool, text, len);
+
+    for (char *c = name; *c; c++) {
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e) {
+            *c = '?';
+        }
+    }
+    return name;
+}
+
 void crm_query_parse(apr_array_header_t **params_p, const char *query,
                      apr_pool_t *result_pool)
 {
@@ -68,6 +83,9 @@ void crm_query_parse(apr_array_header_t **params_p, const char *query,
             param->bad = NULL;
             param->name = decode(&ignored, &param->bad, query, name_len,
                                  result_pool);
+            if (param->bad) {
+                param->name = raw_name(query, name_len, result_pool);
+            }
             param->value = decode(&param->value_len, &param->bad,
                                   equals ? equals + 1 : "",
                                   equals ? len - name_len - 1 : 0,

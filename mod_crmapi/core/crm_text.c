@@ -118,6 +118,29 @@ void crm_text_trim(const char **s_p, apr_size_t *len_p)
     }
 }
 
+/* Return whether C is a control character or a space, by Unicode (Cc, Zs, Zl,
+ * Zp). */
+static int is_blank(unsigned int c)
+{
+    return c <= 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0x1680
+           || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029
+           || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+/* Return whether the LEN bytes of valid UTF-8 at S have such a character. */
+static int has_blank(const char *s, apr_size_t len)
+{
+    const unsigned char *at = (const unsigned char *)s;
+    apr_size_t step;
+
+    for (; len; at += step, len -= step) {
+        if (is_blank(decode(&step, at, len)) || !step) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return whether one of the LEN bytes at S is a control character. */
 static int has_control(const char *s, apr_size_t len)
 {
@@ -138,7 +161,7 @@ const char *crm_text_email(const char *s, apr_size_t len)
     }
     if (!at || at == s || at == s + len - 1
         || memchr(at + 1, '@', len - (apr_size_t)(at + 1 - s))
-        || memchr(s, ' ', len) || has_control(s, len)) {
+        || has_blank(s, len)) {
         return "must be an e-mail address";
     }
     return NULL;

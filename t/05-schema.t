@@ -1,0 +1,985 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+# 05-schema.t: what the database itself guarantees, and the migrations
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use Digest::SHA qw(sha256_hex);
+use File::Temp qw(tempdir);
+
+my $db = database();
+my $api = $CrmTest::Postgres::API;
+
+# The first value, or all rows, of SQL run by ROLE (default: the superuser).
+sub as { my ($role, $sql) = @_; return postgres()->sql($db, $sql, $role) }
+
+# SQL fails, and what PostgreSQL says of it is LIKE.
+sub refused {
+    my ($sql, $like, $name, $role) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $done = eval { scalar postgres()->sql($db, $sql, $role); 1 };
+    return like($done ? "done" : $@, $like, $name);
+}
+
+# Run each of the SQLS in a process of its own, at the same time; return how
+# many failed.
+sub at_once {
+    my (@sqls) = @_;
+    my @pids = map {
+        my $sql = $_;
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) {
+            my $done = eval { scalar postgres()->sql($db, $sql); 1 };
+            warn $@ unless $done;
+            require POSIX;
+            POSIX::_exit($done ? 0 : 1);
+        }
+        $pid;
+    } @sqls;
+    return scalar grep { waitpid($_, 0); $? } @pids;
+}
+
+# An INSERT of a row of TABLE; values are quoted unless they are references to
+# SQL.
+sub row {
+    my ($table, %value) = @_;
+    my @names = sort keys %value;
+    utf8::upgrade($_) for grep { defined && !ref } values %value;
+    return "INSERT INTO crmapi.$table (" . join(", ", @names) . ") VALUES ("
+        . join(", ", map {
+            my $v = $value{$_};
+            !defined $v ? "NULL" : ref $v ? $$v
+                : "'" . ($v =~ s/'/''/gr) . "'"
+        } @names) . ");\n";
+}
+
+# Make a row and return its id.
+sub make {
+    my ($table, %value) = @_;
+    $value{id} //= uuid();
+    sql($db, row($table, %value));
+    return $value{id};
+}
+
+# A workspace with an agent, a pipeline and two stages.
+sub space {
+    my %s = (id => uuid());
+    sql($db, row("workspace", id => $s{id}, name => "W", plan => "pro",
+        slug => "w-" . substr($s{id}, -12)));
+    my %in = (workspace_id => $s{id});
+    $s{bot} = make("agent", %in, name => "Ada");
+    $s{pipeline} = make("pipeline", %in, bot_id => $s{bot}, name => "P");
+    $s{stages} = [map { make("pipeline_stage", %in, bot_id => $s{bot},
+        pipeline_id => $s{pipeline}, name => "S$_", order_index => $_) } 0, 1];
+    $s{owned} = { %in, bot_id => $s{bot} };
+    $s{in} = \%in;
+    return \%s;
+}
+
+sub value {
+    my ($table, $id, $column) = @_;
+    return scalar sql($db, "SELECT $column FROM crmapi.$table "
+        . "WHERE id = '$id'");
+}
+
+sub counters_right {
+    my ($name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @wrong = sql($db, "SELECT * FROM crmapi.counter_verify()");
+    is_deeply(\@wrong, [], $name);
+}
+
+sub total {
+    my ($s, $kind, $parent) = @_;
+    return scalar sql($db, "SELECT coalesce(sum(n), 0) FROM crmapi.counter "
+        . "WHERE workspace_id = '$s->{id}' AND kind = '$kind' AND parent = '"
+        . ($parent || "00000000-0000-0000-0000-000000000000") . "'");
+}
+
+# What every enrollment begins with.
+my %start = (status => "generating", contact_action => "created");
+
+# ---- what there is ------------------------------------------------------------
+
+my %fields = (
+    agent => "id workspace_id name slug summary is_agent enabled public
+        agent_role agent_type agent_status agent_color agent_email agent_phone
+        chat_greeting chat_avatar_intro chat_avatar_image_url phone_greeting
+        phone_voice_id text_greeting email_inbound email_outbound_autoreply
+        email_outbound_email email_outbound_name booking_provider
+        enabled_event_type_ids allow_human_takeover
+        escalation_detection_enabled sentiment_analysis_enabled
+        knowledge_count number_of_conversations popular_topics created_at",
+    contact => "id workspace_id bot_id first_name last_name emails
+        phone_numbers company company_id job_title lead_source tags deal_value
+        pipeline_stage_id contact_type address_line1 address_line2 city state
+        postal_code country linkedin_url notes custom_fields created_at
+        updated_at",
+    company => "id workspace_id bot_id name domain website industry
+        company_size company_type employee_count annual_revenue description
+        emails phone_numbers tags pipeline_stage_id address_line1
+        address_line2 city state postal_code country linkedin_url notes
+        custom_fields created_at updated_at",
+    pipeline => "id workspace_id bot_id name is_default is_private created_at
+        updated_at",
+    pipeline_stage => "id bot_id pipeline_id name color order_index created_at
+        updated_at",
+    pipeline_card => "id pipeline_stage_id contact_id title description tags
+        order_index archived_at created_at updated_at",
+    activity => "id contact_id company_id activity_type title description
+        due_date duration_minutes completed_at metadata created_at",
+    conversation => "id bot_id contact_id type email phone_number human
+        human_takeover assigned_to assigned_at active archived archived_at
+        deleted deleted_at internal internal_notes last_message
+        last_message_at last_active_at sentiment_positive sentiment_score
+        sentiment_summary audio_url minutes visitor_id created_at",
+    message => "id conversation_id role content content_type status tool_used
+        tool_arguments created_at",
+    form => "id workspace_id bot_id name description standard_fields
+        custom_fields survey_questions created_at updated_at",
+    submission => "id form_id contact_id custom_field_responses is_internal
+        submitted_at",
+    enrollment => "id sequence_id contact_id status generation_error
+        approved_at stop_reason created_at updated_at",
+    enrollment_step => "id sort_order channel status scheduled_for sent_at
+        to_identifier voice_objective voice_script email_subject",
+);
+
+subtest "every field of the specification that is stored has its column" => sub {
+    for my $table (sort keys %fields) {
+        my %there = map { $_->[0] => $_->[1] } sql($db, "SELECT attname,
+            attnum FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped
+            AND attrelid = 'crmapi.$table'::regclass");
+        my @missing = grep { !$there{$_} } split " ", $fields{$table};
+        is("@missing", "", $table);
+    }
+};
+
+subtest "nothing secret has a column (contract 9.3)" => sub {
+    my @secret = map { "@$_" } sql($db, "SELECT attrelid::regclass, attname
+        FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+        WHERE relnamespace = 'crmapi'::regnamespace AND attnum > 0
+          AND attname ~ 'personality|prompt|token|secret|password|match_'
+          AND attname <> 'goal_prompt'");
+    is("@secret", "", "no such column");
+};
+
+subtest "workspace_id leads every key (design 4)" => sub {
+    my @wrong = map { $_->[0] } sql($db, q{
+        SELECT c.conrelid::regclass || ': ' || pg_get_constraintdef(c.oid)
+        FROM pg_constraint c
+        WHERE c.connamespace = 'crmapi'::regnamespace
+          AND c.contype IN ('p', 'u', 'f')
+          AND c.conrelid::regclass::text NOT IN ('crmapi.workspace',
+              'crmapi.plan', 'crmapi.migration')
+          AND pg_get_constraintdef(c.oid) !~ '^[A-Z ]+\(workspace_id\y'
+          AND pg_get_constraintdef(c.oid) <> 'UNIQUE (key_hash)'
+        UNION ALL
+        SELECT c.conrelid::regclass || ' is not bound to workspace'
+        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid
+          AND a.attname = 'workspace_id'
+        WHERE c.connamespace = 'crmapi'::regnamespace AND c.contype = 'p'
+          AND NOT EXISTS (SELECT FROM pg_constraint f
+              WHERE f.conrelid = c.conrelid AND f.contype = 'f'
+                AND f.confrelid = 'crmapi.workspace'::regclass
+                AND f.confdeltype = 'c')});
+    is_deeply(\@wrong, [], "primary, unique and foreign keys");
+    @wrong = map { $_->[0] } sql($db, q{
+        SELECT indexrelid::regclass FROM pg_index i
+        JOIN pg_class c ON c.oid = i.indrelid
+        JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = 1
+        WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
+          AND NOT i.indisunique AND a.attname <> 'workspace_id'
+          AND c.relname <> 'job'});
+    is_deeply(\@wrong, [], "every other index but the claims of jobs");
+};
+
+subtest "every foreign key has an index to look it up by" => sub {
+    my @wrong = map { $_->[0] } sql($db, q{
+        SELECT f.conrelid::regclass || ' (' || a.attname || ')'
+        FROM pg_constraint f
+        JOIN pg_attribute a ON a.attrelid = f.conrelid
+          AND a.attnum = f.conkey[2]
+        JOIN pg_class r ON r.oid = f.confrelid
+        WHERE f.connamespace = 'crmapi'::regnamespace AND f.contype = 'f'
+          -- few rows in a workspace: its primary key will do
+          AND r.relname NOT IN ('agent', 'sequence_template')
+          AND NOT EXISTS (SELECT FROM pg_index i
+              WHERE i.indrelid = f.conrelid AND i.indkey[1] = a.attnum)});
+    is_deeply(\@wrong, [], "all have");
+};
+
+# ---- tenancy ------------------------------------------------------------------
+
+my ($w, $x) = (space(), space());
+
+subtest "a reference to another workspace's row cannot exist (design 4)" => sub {
+    my $company = make("company", %{$x->{owned}}, name => "X");
+    my $contact = make("contact", %{$x->{owned}});
+    my $talk = make("conversation", %{$x->{owned}}, type => 1);
+    my $form = make("form", %{$x->{owned}}, name => "F");
+    my $template = make("sequence_template", %{$x->{in}}, name => "T");
+    my $sequence = make("sequence", %{$x->{owned}}, name => "S",
+        template_id => $template);
+    my $enrollment = make("enrollment", %{$x->{in}}, contact_id => $contact,
+        sequence_id => $sequence, %start);
+    my %mine = (id => uuid(), %{$w->{in}});
+    my @rows = (
+        [pipeline => bot_id => $x->{bot}, name => "P"],
+        [pipeline_stage => bot_id => $w->{bot}, name => "S",
+            pipeline_id => $x->{pipeline}],
+        [company => bot_id => $x->{bot}, name => "C"],
+        [company => bot_id => $w->{bot}, name => "C",
+            pipeline_stage_id => $x->{stages}[0]],
+        [contact => bot_id => $x->{bot}],
+        [contact => bot_id => $w->{bot}, company_id => $company],
+        [contact => bot_id => $w->{bot},
+            pipeline_stage_id => $x->{stages}[0]],
+        [pipeline_card => pipeline_stage_id => $x->{stages}[0],
+            title => "T"],
+        [pipeline_card => pipeline_stage_id => $w->{stages}[0],
+            title => "T", contact_id => $contact],
+        [activity => activity_type => "note", contact_id => $contact],
+        [activity => activity_type => "note", company_id => $company],
+        [conversation => bot_id => $x->{bot}, type => 1],
+        [conversation => bot_id => $w->{bot}, type => 1,
+            contact_id => $contact],
+        [message => conversation_id => $talk, role => "user"],
+        [form => bot_id => $x->{bot}, name => "F"],
+        [submission => form_id => $form],
+        [sequence_template => bot_id => $x->{bot}, name => "T"],
+        [sequence => bot_id => $w->{bot}, name => "S",
+            template_id => $template],
+        [enrollment => sequence_id => $sequence, contact_id => $contact,
+            %start],
+        [enrollment_step => enrollment_id => $enrollment, sort_order => 1,
+            channel => "sms"],
+    );
+    for my $row (@rows) {
+        my ($table, %value) = @$row;
+        refused(row($table, %mine, %value), qr/foreign key/,
+            "$table: " . join ", ", sort keys %value);
+    }
+    refused("UPDATE crmapi.contact SET workspace_id = '$w->{id}' "
+        . "WHERE id = '$contact'", qr/never changes/, "no row moves");
+    refused("UPDATE crmapi.contact SET id = '$mine{id}' "
+        . "WHERE id = '$contact'", qr/never changes/, "no id changes");
+};
+
+# ---- values -------------------------------------------------------------------
+
+subtest "enumerations and states (specification)" => sub {
+    my @bad = (
+        [agent => $w->{in}, agent_type => "Internal"],
+        [activity => { %{$w->{in}}, contact_id =>
+            make("contact", %{$w->{owned}}) }, activity_type => "email"],
+        [conversation => $w->{owned}, type => 0],
+        [conversation => $w->{owned}, type => 6],
+        [conversation => { %{$w->{owned}}, type => 1 },
+            sentiment_score => "1.0001"],
+        [sequence_template => { %{$w->{in}}, name => "T" },
+            allowed_channels => "{email,fax}"],
+    );
+    for my $case (@bad) {
+        my ($table, $with, $column, $value) = @$case;
+        refused(row($table, id => uuid(), %$with, $column => $value),
+            qr/check constraint/, "$table.$column: $value");
+    }
+    for my $type (qw(note call meeting video_call task todo reminder)) {
+        ok(make("activity", %{$w->{in}}, activity_type => $type,
+            contact_id => make("contact", %{$w->{owned}})), $type);
+    }
+    refused(row("activity", id => uuid(), %{$w->{in}},
+        activity_type => "note"), qr/check constraint/,
+        "an activity of nobody");
+};
+
+subtest "limits (contract 6.3, 6.4)" => sub {
+    my @bad = (
+        [contact => $w->{owned}, first_name => "x" x 1001],
+        [contact => $w->{owned}, notes => "x" x 65537],
+        [contact => $w->{owned}, linkedin_url => "x" x 2049],
+        [contact => $w->{owned}, deal_value => "1e15"],
+        [contact => $w->{owned}, deal_value => "NaN"],
+        [contact => $w->{owned}, custom_fields => "[]"],
+        [contact => $w->{owned}, emails => "{}"],
+        [contact => $w->{owned}, tags =>
+            "{" . join(",", 1 .. 101) . "}"],
+        [contact => $w->{owned}, tags => "{NULL}"],
+        [company => $w->{owned}, name => ""],
+        [company => $w->{owned}, name => undef],
+        [conversation => { %{$w->{owned}}, type => 1 },
+            assigned_to => "x" x 256],
+        [pipeline_card => { %{$w->{in}}, title => "T",
+            pipeline_stage_id => $w->{stages}[0] }, order_index => -1],
+        [workspace => { name => "N" }, slug => "Upper"],
+        [workspace => { name => "N" }, slug => "x" x 64],
+        [workspace => { name => "N", slug => "zone" },
+            time_zone => "Mars/Olympus"],
+    );
+    for my $case (@bad) {
+        my ($table, $with, $column, $value) = @$case;
+        refused(row($table, id => uuid(), %$with, $column => $value),
+            qr/check constraint|overflow|null value|time zone/,
+            "$table.$column: " . substr $value // "null", 0, 20);
+    }
+    my $id = make("contact", %{$w->{owned}}, first_name => "\x{1F600}" x 1000,
+        deal_value => "999999999999999.9999");
+    is(value("contact", $id, "char_length(first_name)"), 1000,
+        "1,000 characters, not bytes");
+    is(value("contact", $id, "deal_value"), "999999999999999.9999",
+        "15 digits and 4 decimals are kept");
+};
+
+subtest "times are stored in milliseconds (contract 9.1)" => sub {
+    my $id = make("contact", %{$w->{owned}});
+    is(value("contact", $id, "created_at = date_trunc('milliseconds', "
+        . "created_at) AND created_at = updated_at"), "t",
+        "a new row's two times are one, in whole milliseconds");
+    my $before = scalar sql($db, "SELECT clock_timestamp()");
+    $id = make("contact", %{$w->{owned}});
+    is(value("contact", $id, "created_at BETWEEN '$before'::timestamptz "
+        . "- interval '1 ms' AND clock_timestamp()"), "t",
+        "of the present, never of the future");
+};
+
+# ---- matching -----------------------------------------------------------------
+
+subtest "what contacts are matched by (contract 9.2, 10.1)" => sub {
+    my $keys = sub {
+        my ($emails, $phones) = @_;
+        my $id = make("contact", %{$w->{owned}}, emails => $emails,
+            phone_numbers => $phones);
+        return (sql($db, "SELECT email_key, phone_key,
+            replace(phone_digits, chr(31), '|')
+            FROM crmapi.contact WHERE id = '$id'"))[0];
+    };
+    is_deeply($keys->("[]", "[]"), [undef, undef, undef], "nobody");
+    is_deeply($keys->('[{"email": "Ada@EXAMPLE.com", "is_primary": true}]',
+        '[{"phone_number": " +49 (30) 1-2/3", "is_primary": true}]'),
+        ['ada@example.com', '+4930123', '4930123'], "one of each");
+    is_deeply($keys->('[{"email": "a@b", "is_primary": false},
+        {"email": "C@D", "is_primary": true}]',
+        '[{"phone_number": "030 1", "is_primary": false},
+        {"phone_number": "+1 2", "is_primary": true}]'),
+        ['c@d', '+12', '0301|12'], "the primary ones, and all digits");
+    is_deeply($keys->('[{"email": "a@b"}, {"email": "C@D"}]', "[]"),
+        ['a@b', undef, undef], "the first where none is primary");
+    is_deeply($keys->("[{\"email\": \"\x{dc}BER\@\x{c9}T\x{c9}.fr\"}]", "[]"),
+        ["\x{fc}ber\@\x{e9}t\x{e9}.fr", undef, undef], "Unicode's lower case");
+};
+
+subtest "what a search looks at (contract 7.8)" => sub {
+    my $search = "replace(search, chr(31), '|')";
+    my $id = make("contact", %{$w->{owned}}, first_name => "Ada",
+        last_name => "L\x{d6}VELACE", company => "ACME",
+        emails => '[{"email": "a@b.c", "is_primary": true},
+            {"email": "Second@B.c", "is_primary": false}]',
+        phone_numbers => '[{"phone_number": "+49 30", "is_primary": true}]');
+    is(value("contact", $id, $search), join("|",
+        "ada l\x{f6}velace", "a\@b.c", "second\@b.c", "+49 30", "acme"),
+        "names, e-mails, phones, company, apart from each other");
+    $id = make("contact", %{$w->{owned}}, last_name => "Only");
+    like(value("contact", $id, $search), qr/^only\|/,
+        "one name has no blank before it");
+    is(scalar sql($db, "SELECT crmapi.fold('\x{39f}\x{394}\x{39f}\x{3a3}') "
+        . "= crmapi.fold('\x{3bf}\x{3b4}\x{3bf}\x{3c3}')"), "t",
+        "final sigma is a sigma");
+    $id = make("company", %{$w->{owned}}, name => "ACME", domain => "Acme.ORG",
+        industry => "Food");
+    is(value("company", $id, "domain_key || ' ' || $search"),
+        "acme.org acme|acme.org|food", "companies");
+    $id = make("conversation", %{$w->{owned}}, type => 1, human => "ADA",
+        last_message => "Hi", email => "A\@b", phone_number => "+1");
+    is(value("conversation", $id, $search),
+        "hi|a\@b|+1|ada", "conversations");
+};
+
+subtest "suppressed addresses (contract 11.6)" => sub {
+    my $s = space();
+    make("suppression", %{$s->{in}}, email => "Ada\@Example.com");
+    make("suppression", %{$s->{in}}, phone_number => "+49 30 1");
+    is_deeply([sql($db, "SELECT kind, address FROM crmapi.suppression "
+        . "WHERE workspace_id = '$s->{id}' ORDER BY 1")],
+        [["email", "ada\@example.com"], ["phone", "+49301"]],
+        "are kept by what contacts are matched by");
+    is(scalar sql($db, q{SELECT 'ada@example.com' = ANY (crmapi.email_keys(
+        '[{"email": "x@y"}, {"email": "ADA@example.com"}]'))
+        AND '+49301' = ANY (crmapi.phone_keys(
+        '[{"phone_number": "+49 (30) 1"}]'))}), "t", "every address of a contact");
+    refused(row("suppression", id => uuid(), %{$s->{in}},
+        email => "ADA\@example.COM"), qr/unique/, "once");
+    refused(row("suppression", id => uuid(), %{$s->{in}}),
+        qr/constraint/, "something");
+    refused(row("suppression", id => uuid(), %{$s->{in}}, email => "a\@b",
+        phone_number => "+1"), qr/check constraint/, "one thing");
+};
+
+# ---- keys ---------------------------------------------------------------------
+
+subtest "keys (contract 1.2, 3.2, 3.3)" => sub {
+    my $s = space();
+    my $hash = sha256_hex("a key");
+    my $id = make("api_key", %{$s->{in}}, name => "K", display => "svc_…",
+        can_read => "t", can_write => "f", key_hash => "\\x$hash");
+    my $live = sub {
+        my @row = sql($db, "SELECT read, write, plan_api, plan_sequences
+            FROM crmapi.live_key WHERE workspace_id = '$s->{id}'
+            AND key_hash = '\\x$hash'");
+        return @row ? join("", @{$row[0]}) : "dead";
+    };
+    is($live->(), "tftt", "a read-only key of plan pro");
+    my %plans = (free => "tfff", starter => "tfff", standard => "tftf",
+        pro => "tftt", enterprise => "tftt");
+    for my $plan (sort keys %plans) {
+        sql($db, "UPDATE crmapi.workspace SET plan = '$plan' "
+            . "WHERE id = '$s->{id}'");
+        is($live->(), $plans{$plan}, "plan $plan");
+    }
+    refused("UPDATE crmapi.api_key SET can_read = false, can_write = true
+        WHERE id = '$id'", qr/check constraint/, "write implies read");
+    refused("UPDATE crmapi.api_key SET workspace_id = '$w->{id}'
+        WHERE id = '$id'", qr/never changes/, "a key cannot be moved");
+    refused("UPDATE crmapi.api_key SET key_hash = sha256('other')
+        WHERE id = '$id'", qr/never changes/, "nor become another");
+    refused(row("api_key", id => uuid(), %{$w->{in}}, name => "K",
+        display => "x", can_read => "t", can_write => "t",
+        key_hash => "\\x$hash"), qr/unique/, "nor have two workspaces");
+    refused(row("api_key", id => uuid(), %{$w->{in}}, name => "K",
+        display => "x", can_read => "t", can_write => "t",
+        key_hash => "\\x00"), qr/check constraint/, "a hash is SHA-256");
+    sql($db, "UPDATE crmapi.api_key SET revoked_at = now() WHERE id = '$id'");
+    is($live->(), "dead", "a revoked key is not live");
+    refused("UPDATE crmapi.api_key SET revoked_at = NULL WHERE id = '$id'",
+        qr/never changes/, "and stays revoked");
+    refused("UPDATE crmapi.workspace SET slug = 'other' WHERE id = '$s->{id}'",
+        qr/never changes/, "a slug stays what it is");
+    my $plan = join "\n", map { $_->[0] } sql($db, "SET enable_seqscan = off;
+        EXPLAIN (COSTS OFF) SELECT 1 WHERE (SELECT k.read AND k.plan_api
+        FROM crmapi.live_key k WHERE k.workspace_id = '$s->{id}'
+        AND k.key_hash = '\\x$hash')");
+    is(() = $plan =~ /Index (?:Only )?Scan/g, 3,
+        "the check is three look-ups in unique indexes") or diag($plan);
+};
+
+# ---- cards --------------------------------------------------------------------
+
+subtest "a card's place (contract 9.8)" => sub {
+    my $s = space();
+    my ($first, $second) = @{$s->{stages}};
+    my %card = (%{$s->{in}}, pipeline_stage_id => $first, title => "T");
+    my @cards = map { make("pipeline_card", %card) } 1 .. 3;
+    is_deeply([map { value("pipeline_card", $_, "order_index") } @cards],
+        [0, 1, 2], "the end of the stage, 0 in an empty one");
+    make("pipeline_card", %card, order_index => 41);
+    is(value("pipeline_card", make("pipeline_card", %card), "order_index"),
+        42, "the highest + 1");
+    sql($db, "UPDATE crmapi.pipeline_card SET pipeline_stage_id = '$second',
+        order_index = NULL WHERE id = '$cards[1]'");
+    is(value("pipeline_card", $cards[1], "order_index"), 0, "moved: the end");
+    is(value("pipeline_card", $cards[2], "order_index"), 2,
+        "others are not renumbered");
+    sql($db, row("pipeline_card", %card, id => uuid(),
+        order_index => 2147483647)
+        . row("pipeline_card", %card, id => uuid()));
+    is(scalar sql($db, "SELECT count(*) FROM crmapi.pipeline_card WHERE
+        pipeline_stage_id = '$first' AND order_index = 2147483647"), 2,
+        "the highest number there is is no end");
+    sql($db, "INSERT INTO crmapi.pipeline_card (workspace_id, id,
+        pipeline_stage_id, title) SELECT '$s->{id}', gen_random_uuid(),
+        '$second', 'T' FROM generate_series(1, 5)");
+    is(scalar sql($db, "SELECT string_agg(order_index::text, ' '
+        ORDER BY order_index) FROM crmapi.pipeline_card
+        WHERE pipeline_stage_id = '$second'"), "0 1 2 3 4 5",
+        "many in one statement");
+    my $third = make("pipeline_stage", %{$s->{owned}}, name => "S",
+        pipeline_id => $s->{pipeline}, order_index => 2);
+    is(at_once(map { join "", map { row("pipeline_card", %card, id => uuid(),
+        pipeline_stage_id => $third) } 1 .. 5 } 1 .. 12), 0,
+        "sixty at once, by twelve");
+    is_deeply([map { $_->[0] } sql($db, "SELECT order_index
+        FROM crmapi.pipeline_card WHERE pipeline_stage_id = '$third'
+        ORDER BY 1")], [0 .. 59], "have sixty places");
+};
+
+# ---- deletes ------------------------------------------------------------------
+
+subtest "deleting a contact (contract 9.6)" => sub {
+    my $s = space();
+    my ($contact, $other) = map { make("contact", %{$s->{owned}}) } 1, 2;
+    my $company = make("company", %{$s->{owned}}, name => "C");
+    my %of = (%{$s->{in}}, contact_id => $contact);
+    my $card = make("pipeline_card", %of, title => "T",
+        pipeline_stage_id => $s->{stages}[0],
+        updated_at => "2026-01-01T00:00:00Z");
+    my $talk = make("conversation", %{$s->{owned}}, %of, type => 1);
+    my $form = make("form", %{$s->{owned}}, name => "F");
+    my $sent = make("submission", %of, form_id => $form);
+    my $alone = make("activity", %of, activity_type => "note");
+    my $shared = make("activity", %of, activity_type => "note",
+        company_id => $company);
+    my $theirs = make("activity", %{$s->{in}}, activity_type => "note",
+        contact_id => $other);
+    my $template = make("sequence_template", %{$s->{in}}, name => "T");
+    my @enrollments = map { make("enrollment", %of, %start,
+        sequence_id => make("sequence", %{$s->{owned}}, name => "S",
+            template_id => $template)) } 1 .. 2;
+    my @steps = map { make("enrollment_step", %{$s->{in}}, sort_order => $_,
+        enrollment_id => $enrollments[0], channel => "sms",
+        status => $_ == 1 ? "sent" : "scheduled") } 1 .. 2;
+    for my $n (0, 1) {
+        sql($db, row("job", %{$s->{in}}, kind => "sequence.generate",
+            payload => qq({"enrollment_id": "$enrollments[$n]"})));
+    }
+    sql($db, row("job", %{$s->{in}}, kind => "other"));
+    sql($db, "UPDATE crmapi.enrollment SET status = 'failed',
+        generation_error = 'x' WHERE id = '$enrollments[1]'");
+
+    as($api, "DELETE FROM crmapi.contact WHERE workspace_id = '$s->{id}'
+        AND id = '$contact'");
+    is(value("pipeline_card", $card, "contact_id IS NULL
+        AND updated_at > '2026-01-02'"), "t", "cards stay, changed");
+    is(value("conversation", $talk, "contact_id"), undef,
+        "conversations stay");
+    is(value("submission", $sent, "contact_id"), undef, "submissions stay");
+    is(value("activity", $alone, "1"), undef, "its own activities go");
+    is(value("activity", $shared, "contact_id"), undef,
+        "those of a company lose it");
+    is(value("activity", $theirs, "contact_id"), $other,
+        "those of others do not");
+    is(value("enrollment", $enrollments[0],
+        "status || ' ' || stop_reason || ' ' || contact_id"),
+        "stopped_user contact_deleted $contact",
+        "a live enrollment stops and keeps the id");
+    is(value("enrollment", $enrollments[1],
+        "status || ' ' || (stop_reason IS NULL) || ' ' || contact_id"),
+        "failed true $contact", "an ended one stays as it is");
+    is(join(" ", map { value("enrollment_step", $_, "status") } @steps),
+        "sent cancelled", "what was not sent never is");
+    is_deeply([sql($db, "SELECT kind, state, count(*) FROM crmapi.job
+        WHERE workspace_id = '$s->{id}' GROUP BY 1, 2 ORDER BY 1, 2")],
+        [["other", "ready", 1], ["sequence.generate", "cancelled", 1],
+            ["sequence.generate", "ready", 1]],
+        "the live enrollment's job is cancelled, no other");
+    counters_right("totals");
+};
+
+subtest "deleting a company (contract 9.6)" => sub {
+    my $s = space();
+    my $company = make("company", %{$s->{owned}}, name => "C");
+    my $contact = make("contact", %{$s->{owned}}, company_id => $company,
+        updated_at => "2026-01-01T00:00:00Z");
+    my $alone = make("activity", %{$s->{in}}, activity_type => "note",
+        company_id => $company);
+    my $shared = make("activity", %{$s->{in}}, activity_type => "note",
+        company_id => $company, contact_id => $contact);
+    as($api, "DELETE FROM crmapi.company WHERE workspace_id = '$s->{id}'
+        AND id = '$company'");
+    is(value("contact", $contact, "company_id IS NULL
+        AND updated_at > '2026-01-02'"), "t", "contacts stay, changed");
+    is(value("activity", $alone, "1"), undef, "its own activities go");
+    is(value("activity", $shared, "company_id IS NULL AND contact_id = "
+        . "'$contact'"), "t", "those of a contact lose it");
+};
+
+subtest "both ends of an activity go at once" => sub {
+    my $s = space();
+    my @pairs = map { [make("company", %{$s->{owned}}, name => "C"),
+        make("contact", %{$s->{owned}})] } 1 .. 15;
+    for my $pair (@pairs) {
+        make("activity", %{$s->{in}}, activity_type => "note",
+            company_id => $pair->[0], contact_id => $pair->[1]) for 1, 2;
+    }
+    is(at_once(
+        join("", map { "DELETE FROM crmapi.company WHERE id = '$_->[0]';" }
+            @pairs),
+        join("", map { "DELETE FROM crmapi.contact WHERE id = '$_->[1]';" }
+            @pairs)), 0, "neither fails");
+    is(scalar sql($db, "SELECT count(*) FROM crmapi.activity
+        WHERE workspace_id = '$s->{id}'"), 0, "nothing is left");
+};
+
+# ---- sequences ----------------------------------------------------------------
+
+my @live = qw(generating pending_approval approved running);
+my @ended = qw(stopped_reply stopped_user stopped_unsubscribed completed
+    failed);
+my @stops = qw(stopped_reply stopped_user stopped_unsubscribed failed);
+my %moves = (
+    generating => [qw(pending_approval approved), @stops],
+    pending_approval => ["approved", @stops],
+    approved => [qw(running completed), @stops],
+    running => ["completed", @stops],
+);
+
+subtest "transitions (contract 11.7, 11.9)" => sub {
+    my $s = space();
+    my $template = make("sequence_template", %{$s->{in}}, name => "T");
+    my $contact = make("contact", %{$s->{owned}});
+    my %way = (generating => [], pending_approval => ["pending_approval"],
+        approved => ["approved"], running => [qw(approved running)],
+        completed => [qw(approved completed)],
+        map { $_ => [$_] } @stops);
+    my $move = "UPDATE crmapi.enrollment SET generation_error = 'x', status = ";
+    for my $from (@live, @ended) {
+        my %may = map { $_ => 1 } @{$moves{$from} || []};
+        for my $to (@live, @ended) {
+            next if $to eq $from;
+            my $sequence = make("sequence", %{$s->{owned}}, name => "S",
+                template_id => $template);
+            my $id = make("enrollment", %{$s->{in}}, contact_id => $contact,
+                sequence_id => $sequence, %start,
+                updated_at => "2100-01-01T00:00:00Z");
+            sql($db, "$move'$_' WHERE id = '$id'") for @{$way{$from}};
+            my $before = value("enrollment", $id, "updated_at");
+            if (!$may{$to}) {
+                refused("$move'$to' WHERE id = '$id'",
+                    qr/does not go from $from to $to/, "not $from to $to");
+                next;
+            }
+            sql($db, "$move'$to' WHERE id = '$id'");
+            is(value("sequence", $sequence, "status"), $to eq "completed"
+                || $to eq "failed" ? $to : $to =~ /^stopped/ ? "stopped"
+                : "active", "$from to $to");
+            is(value("enrollment", $id, "updated_at > '$before'"), "t",
+                "$from to $to: updated_at moves forward (6.6)");
+        }
+    }
+    refused(row("enrollment", id => uuid(), %{$s->{in}}, status => "approved",
+        contact_id => $contact, contact_action => "created",
+        sequence_id => make("sequence", %{$s->{owned}}, name => "S",
+            template_id => $template)), qr/begins as generating/,
+        "none begins elsewhere");
+};
+
+subtest "one sequence for an idempotency key (contract 11.2)" => sub {
+    my $s = space();
+    my $template = make("sequence_template", %{$s->{in}}, name => "T");
+    my %row = (%{$s->{owned}}, name => "S", template_id => $template);
+    make("sequence", %row, idempotency_key => "K");
+    refused(row("sequence", id => uuid(), %row, idempotency_key => "K"),
+        qr/unique/, "not a second");
+    ok(make("sequence", %row, idempotency_key => "k"), "case counts");
+    ok(make("sequence", %row) && make("sequence", %row), "none: as many as you like");
+    make("sequence_template", %{$x->{in}}, id => $template, name => "T");
+    ok(make("sequence", %{$x->{owned}}, name => "S", template_id => $template,
+        idempotency_key => "K"), "another workspace has its own");
+    refused(row("sequence", id => uuid(), %row, idempotency_key => $_),
+        qr/check constraint/, length($_) . " characters") for "", "x" x 256;
+};
+
+subtest "a job wakes whoever listens" => sub {
+    my ($code, $out, $err) = run_program(command => ["psql", "-X", "-q", "-d",
+        postgres()->conninfo($db, "postgres")], stdin => "LISTEN crmapi_job;\n"
+        . row("job", %{$w->{in}}, kind => "k") . "SELECT 1;\n");
+    like($out, qr/notification "crmapi_job"/, "notified") or diag($err);
+};
+
+# ---- totals -------------------------------------------------------------------
+
+subtest "totals follow every change (contract 7.11)" => sub {
+    my $s = space();
+    my $bot = make("agent", %{$s->{in}}, name => "Bob");
+    my @contacts = map { make("contact", %{$s->{owned}}) } 1 .. 3;
+    make("contact", %{$s->{in}}, bot_id => $bot);
+    is(total($s, "contact"), 4, "of the workspace");
+    is(total($s, "contact", $bot), 1, "of an agent");
+    sql($db, "UPDATE crmapi.contact SET bot_id = '$bot' "
+        . "WHERE id = '$contacts[0]'");
+    is(total($s, "contact", $bot), 2, "of an agent that gets another's");
+    is(total($s, "contact", $s->{bot}), 2, "of the other");
+    sql($db, "DELETE FROM crmapi.contact WHERE id = '$contacts[0]'");
+    is(total($s, "contact"), 3, "after a delete");
+
+    my @talks = map { make("conversation", %{$s->{owned}}, type => 1,
+        deleted => (undef, "f", "t")[$_]) } 0 .. 2;
+    is(total($s, "conversation"), 2, "conversations that are not deleted");
+    for my $is (qw(t t f)) {
+        sql($db, "UPDATE crmapi.conversation SET deleted = '$is' "
+            . "WHERE id = '$talks[0]'");
+        is(total($s, "conversation"), $is eq "t" ? 1 : 2, "deleted = $is");
+    }
+    my $card = make("pipeline_card", %{$s->{in}}, title => "T",
+        pipeline_stage_id => $s->{stages}[0]);
+    make("pipeline_card", %{$s->{in}}, title => "T", archived_at => "now",
+        pipeline_stage_id => $s->{stages}[0]);
+    is(total($s, "pipeline_card"), 1, "cards that are not archived");
+    sql($db, "UPDATE crmapi.pipeline_card SET archived_at = now() "
+        . "WHERE id = '$card'");
+    is(total($s, "pipeline_card"), 0, "archived");
+    sql($db, "UPDATE crmapi.pipeline_card SET archived_at = NULL "
+        . "WHERE id = '$card'");
+    is(total($s, "pipeline_card"), 1, "and not any more");
+    make("company", %{$s->{owned}}, name => "C");
+    is(total($s, "company"), 1, "companies");
+    sql($db, "BEGIN; DELETE FROM crmapi.contact; ROLLBACK;");
+    counters_right("all of them, after a rollback as well");
+    refused("TRUNCATE crmapi.contact CASCADE", qr/counted/,
+        "a TRUNCATE would be missed, so it is refused");
+};
+
+subtest "totals with many writers" => sub {
+    my $s = space();
+    my $insert = "INSERT INTO crmapi.contact (workspace_id, id, bot_id)
+        SELECT '$s->{id}', gen_random_uuid(), '$s->{bot}'
+        FROM generate_series(1, 7);";
+    my $delete = "DELETE FROM crmapi.contact WHERE workspace_id = '$s->{id}'
+        AND id = (SELECT id FROM crmapi.contact
+            WHERE workspace_id = '$s->{id}' LIMIT 1 FOR UPDATE SKIP LOCKED);";
+    is(at_once(map { ($insert . $delete) x 10 } 1 .. 24), 0,
+        "none fails, none is deadlocked");
+    is(total($s, "contact"), scalar sql($db, "SELECT count(*)
+        FROM crmapi.contact WHERE workspace_id = '$s->{id}'"), "are exact");
+    counters_right("and so are all others");
+};
+
+subtest "a long import holds nobody up" => sub {
+    my $s = space();
+    is(at_once("BEGIN; SET LOCAL crmapi.counter_slot = '-1'; "
+        . row("contact", id => uuid(), %{$s->{owned}})
+        . "SELECT pg_sleep(2); COMMIT;",
+        map { "SET lock_timeout = '500ms'; SELECT pg_sleep(0.3); "
+            . row("contact", id => uuid(), %{$s->{owned}}) } 1 .. 16), 0,
+        "sixteen others write meanwhile");
+    is(total($s, "contact"), 17, "and all are counted");
+};
+
+subtest "what does not count costs no counter" => sub {
+    my $s = space();
+    my $id = make("contact", %{$s->{owned}});
+    my $before = scalar sql($db, "SELECT array_agg(xmin::text ORDER BY ctid)
+        FROM crmapi.counter WHERE workspace_id = '$s->{id}'");
+    sql($db, "UPDATE crmapi.contact SET notes = 'x', bot_id = bot_id "
+        . "WHERE id = '$id'");
+    is(scalar sql($db, "SELECT array_agg(xmin::text ORDER BY ctid)
+        FROM crmapi.counter WHERE workspace_id = '$s->{id}'"), $before,
+        "no row of it is written");
+};
+
+# ---- a workspace goes ---------------------------------------------------------
+
+subtest "deleting a workspace takes all of it" => sub {
+    my $s = space();
+    my $company = make("company", %{$s->{owned}}, name => "C",
+        pipeline_stage_id => $s->{stages}[0]);
+    my $contact = make("contact", %{$s->{owned}}, company_id => $company,
+        pipeline_stage_id => $s->{stages}[1]);
+    my %of = (%{$s->{in}}, contact_id => $contact);
+    make("pipeline_card", %of, title => "T",
+        pipeline_stage_id => $s->{stages}[0]);
+    make("activity", %of, activity_type => "note");
+    make("activity", %{$s->{in}}, activity_type => "note",
+        company_id => $company);
+    my $talk = make("conversation", %{$s->{owned}}, %of, type => 1);
+    make("message", %{$s->{in}}, conversation_id => $talk, role => "user");
+    make("submission", %of, form_id => make("form", %{$s->{owned}},
+        name => "F"));
+    my $enrollment = make("enrollment", %of, %start,
+        sequence_id => make("sequence", %{$s->{owned}}, name => "S",
+            template_id => make("sequence_template", %{$s->{owned}},
+                name => "T")));
+    make("enrollment_step", %{$s->{in}}, enrollment_id => $enrollment,
+        sort_order => 1, channel => "sms");
+    make("suppression", %{$s->{in}}, email => "a\@b");
+    sql($db, row("job", %{$s->{in}}, kind => "k"));
+    make("api_key", %{$s->{in}}, name => "K", display => "x",
+        can_read => "t", can_write => "t", key_hash => \"sha256('gone')");
+    my @tables = map { $_->[0] } sql($db, "SELECT attrelid::regclass
+        FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+        WHERE attname = 'workspace_id' AND relkind = 'r'
+          AND relnamespace = 'crmapi'::regnamespace ORDER BY 1");
+    cmp_ok(scalar @tables, ">", 18, "there are tables");
+    my $left = join " UNION ALL ", map { "SELECT '$_' FROM $_ WHERE "
+        . "workspace_id = '$s->{id}'" } @tables;
+    my %full = map { $_->[0] => 1 } sql($db, $left);
+    is(join(" ", grep { !$full{$_} } @tables), "", "all of them have rows");
+    sql($db, "DELETE FROM crmapi.workspace WHERE id = '$s->{id}'");
+    is_deeply([sql($db, $left)], [], "and now none has, nor a counter");
+    counters_right("of other workspaces");
+};
+
+subtest "a workspace goes while others write to it" => sub {
+    my $s = space();
+    my @writers = map { join "", map {
+        "DO \$\$ BEGIN INSERT INTO crmapi.contact (workspace_id, id, bot_id)
+         VALUES ('$s->{id}', gen_random_uuid(), '$s->{bot}');
+         EXCEPTION WHEN foreign_key_violation THEN NULL; END \$\$;"
+        } 1 .. 20 } 1 .. 8;
+    is(at_once(@writers, "SELECT pg_sleep(0.05);
+        DELETE FROM crmapi.workspace WHERE id = '$s->{id}'"), 0,
+        "they are told that it is gone, or were before");
+    is(scalar sql($db, "SELECT count(*) FROM crmapi.contact
+        WHERE workspace_id = '$s->{id}'"), 0, "nothing is left");
+    counters_right("and no counter comes back");
+};
+
+# ---- rights -------------------------------------------------------------------
+
+subtest "the API's role may do what the API does and no more" => sub {
+    my $s = space();
+    my $c = "'$s->{id}', gen_random_uuid()";
+    my $talk = make("conversation", %{$s->{owned}}, type => 1);
+    make("api_key", %{$s->{in}}, name => "K", display => "x",
+        can_read => "t", can_write => "t", key_hash => \"sha256('api')");
+    my @may = (
+        "INSERT INTO crmapi.contact (workspace_id, id, bot_id)
+            VALUES ($c, '$s->{bot}')",
+        "UPDATE crmapi.contact SET notes = 'x'",
+        "INSERT INTO crmapi.pipeline_card (workspace_id, id,
+            pipeline_stage_id, title) VALUES ($c, '$s->{stages}[0]', 'T')",
+        "DELETE FROM crmapi.contact WHERE workspace_id = '$s->{id}'",
+        "UPDATE crmapi.conversation SET deleted = true WHERE id = '$talk'
+            RETURNING *",
+        "UPDATE crmapi.api_key SET last_used_at = now()
+            WHERE workspace_id = '$s->{id}' AND id = '$talk'",
+        "SELECT read FROM crmapi.live_key",
+        "SELECT max(number) FROM crmapi.migration",
+        "SELECT sum(n) FROM crmapi.counter",
+        "INSERT INTO crmapi.job (workspace_id, kind) VALUES ('$s->{id}', 'k')",
+    );
+    for my $sql (@may) {
+        ok(eval { scalar as($api, $sql); 1 }, "may: " . substr $sql, 0, 50)
+            or diag($@);
+    }
+    my @may_not = (
+        "DELETE FROM crmapi.conversation", "TRUNCATE crmapi.contact",
+        "UPDATE crmapi.conversation SET email = 'x'",
+        "INSERT INTO crmapi.conversation (workspace_id, id, bot_id, type)
+            VALUES ($c, '$s->{bot}', 1)",
+        "SELECT key_hash FROM crmapi.api_key",
+        "SELECT display FROM crmapi.api_key", "SELECT * FROM crmapi.api_key",
+        "UPDATE crmapi.api_key SET revoked_at = NULL",
+        "UPDATE crmapi.api_key SET can_write = true",
+        "DELETE FROM crmapi.api_key",
+        "UPDATE crmapi.workspace SET plan = 'pro'",
+        "UPDATE crmapi.plan SET api = true", "UPDATE crmapi.counter SET n = 0",
+        "UPDATE crmapi.agent SET name = 'x'", "DELETE FROM crmapi.activity",
+        "UPDATE crmapi.activity SET title = 'x'",
+        "UPDATE crmapi.enrollment SET status = 'completed'",
+        "DELETE FROM crmapi.migration",
+        "INSERT INTO crmapi.migration (number, name, sha256)
+            VALUES (99, 'x', 'x')",
+        "SELECT * FROM crmapi.suppression", "SELECT * FROM crmapi.job",
+        "CREATE TABLE crmapi.mine ()", "DROP TABLE crmapi.contact",
+        "SELECT crmapi.counter_verify()",
+    );
+    for my $sql (@may_not) {
+        refused($sql, qr/permission denied|must be owner/,
+            "may not: " . substr($sql, 0, 60), $api);
+    }
+};
+
+# ---- migrations ---------------------------------------------------------------
+
+sub files { my ($dir) = @_; return sort map { s{.*/}{}r } glob "$dir/*.sql" }
+
+# A copy of schema/ and an empty database.
+sub fresh {
+    my $dir = tempdir("crm-schema-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    write_file("$dir/$_", read_file("$CrmTest::TOP/schema/$_"))
+        for files("$CrmTest::TOP/schema");
+    return ($dir, database(template => undef));
+}
+
+# Run "crmapictl migrate" with the files in DIR: (exit code, stderr).
+sub migrate {
+    my ($dir, $name) = @_;
+    my ($code, $out, $err) = crmapictl($name,
+        { env => { CRMAPI_SCHEMA_DIR => $dir } }, "migrate");
+    return ($code, $err);
+}
+
+my $expected = (read_file("$CrmTest::TOP/mod_crmapi/core/crm_migrate.h")
+    =~ /CRM_SCHEMA_VERSION (\d+)/)[0];
+
+subtest "migrations are recorded, each with its checksum" => sub {
+    my @files = files("$CrmTest::TOP/schema");
+    is($expected, scalar @files, "CRM_SCHEMA_VERSION is the last file's");
+    is_deeply([sql($db, "SELECT number, name, sha256 FROM crmapi.migration
+        ORDER BY number")],
+        [map { [0 + substr($_, 0, 4), $_, sha256_hex(do {
+            open(my $in, "<:raw", "$CrmTest::TOP/schema/$_") or die; local $/;
+            <$in> })] } @files], "all of them");
+};
+
+subtest "migrating" => sub {
+    my ($dir, $name) = fresh();
+    my ($code, $err) = migrate($dir, $name);
+    is($code, 0, "an empty database") or diag($err);
+    is((migrate($dir, $name))[0], 0, "a second time");
+    is(scalar sql($name, "SELECT count(*) FROM crmapi.migration"), $expected,
+        "does nothing");
+
+    my $next = sprintf "%04d-more.sql", $expected + 1;
+    write_file("$dir/$next", "CREATE TABLE crmapi.more ();\n"
+        . "INSERT INTO crmapi.nowhere VALUES (1);\n");
+    ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "a statement that fails");
+    like($err, qr/\Q$next\E.*nowhere/, "is told with its file");
+    is(scalar sql($name, "SELECT to_regclass('crmapi.more')"), undef,
+        "and leaves nothing");
+
+    write_file("$dir/$next", "CREATE TABLE crmapi.more ();\n");
+    is((migrate($dir, $name))[0], 0, "mended");
+    unlink "$dir/$next";
+    ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "a database newer than the files");
+    like($err, qr/newer/, "is told");
+
+    write_file("$dir/$next", "CREATE TABLE crmapi.other ();\n");
+    ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "a file that was changed after it had been applied");
+    like($err, qr/\Q$next\E.*changed/, "is told");
+
+    write_file("$dir/$next", "CREATE TABLE crmapi.more ();\n");
+    write_file(sprintf("$dir/%04d-gap.sql", $expected + 3), "SELECT 1;\n");
+    ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "a gap");
+    like($err, qr/\b@{[sprintf "%04d", $expected + 2]}\b/, "is told");
+    write_file(sprintf("$dir/%04d-twin.sql", $expected + 1), "SELECT 1;\n");
+    ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "a number twice");
+};
+
+subtest "two that migrate at once" => sub {
+    my ($dir, $name) = fresh();
+    my (undef, $second) = fresh();
+    my @pids = map {
+        my $to = $_;
+        my $pid = fork // die;
+        if (!$pid) {
+            my ($code, $err) = migrate($dir, $to);
+            warn $err if $code;
+            require POSIX;
+            POSIX::_exit($code);
+        }
+        $pid;
+    } $name, $name, $name, $second, $second;
+    is(scalar(grep { waitpid($_, 0); $? } @pids), 0, "nobody fails");
+    is(scalar sql($_, "SELECT count(*) FROM crmapi.migration"), $expected,
+        "each is applied once") for $name, $second;
+};
+
+subtest "extensions may be elsewhere" => sub {
+    my ($dir, $name) = fresh();
+    sql($name, "CREATE SCHEMA ext; GRANT USAGE ON SCHEMA ext TO PUBLIC;
+        CREATE EXTENSION pg_trgm SCHEMA ext;
+        CREATE EXTENSION btree_gin SCHEMA ext");
+    my ($code, $err) = migrate($dir, $name);
+    is($code, 0, "found") or diag($err);
+};
+
+subtest "a database of another encoding is refused" => sub {
+    my ($dir) = fresh();
+    my $name = "latin1_$$";
+    sql("postgres", "CREATE DATABASE $name OWNER $CrmTest::Postgres::OWNER
+        ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    my ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "refused");
+    like($err, qr/UTF8/, "with the reason");
+    sql("postgres", "DROP DATABASE $name WITH (FORCE)");
+};
+
+done_testing;

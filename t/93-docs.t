@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+# 93-docs.t: the manual says what there is, all of it, and its examples work
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my %text = map { m{docs/(\S+)$}; ($1 => read_file($_)) }
+    glob "$CrmTest::TOP/docs/*.md";
+my $sources = join "\n", map { read_file($_) }
+    glob "$CrmTest::TOP/mod_crmapi/*/*.[ch]";
+
+# The rows of the table in TEXT whose first heading is HEADING, as arrays of
+# their cells.
+sub table {
+    my ($text, $heading) = @_;
+    my ($rows) = $text =~ /^\| \Q$heading\E \|[^\n]*\n\|-[^\n]*\n((?:\|[^\n]*\n)+)/m
+        or return;
+    return map { s/^\| //; s/ ?\|$//; [split / \| ?/, $_, -1] }
+        split /\n/, $rows;
+}
+
+# The fenced blocks of LANGUAGE in TEXT.
+sub blocks {
+    my ($text, $language) = @_;
+    return map { s/^ *(?=\S)//r }
+        $text =~ /^ *```\Q$language\E\n(.*?)^ *```$/msg;
+}
+
+sub sorted { [sort @_] }
+
+subtest "links lead somewhere" => sub {
+    for my $file (sort keys %text) {
+        for my $link ($text{$file} =~ /\]\(([^)\s]+)\)/g) {
+            my ($target, $anchor) = $link =~ /^([^#]*)(?:#(.*))?$/;
+            my $there = $text{$target eq "" ? $file : $target};
+            ok(defined $there, "$file: $link: the file") or next;
+            next unless defined $anchor;
+            my %anchor = map { lc(s/[^\w -]//gr =~ s/ /-/gr) => 1 }
+                $there =~ /^#+ (.*)$/mg;
+            ok($anchor{$anchor}, "$file: $link: the heading");
+        }
+    }
+};
+
+# --- directives.md ------------------------------------------------------------
+my %help;       # directive => its help text in the module
+while ($sources =~ /(?:AP_INIT_\w+|\bDIRECTIVE)\("(CrmApi\w*)",([^;{}]*?)\)(?:,|\s*\})/sg) {
+    my ($name, $rest) = ($1, $2);
+    $help{$name} = join "", $rest =~ /"([^"]*)"/g;
+}
+my %section = $text{"directives.md"} =~ /^## (CrmApi\w*)\n(.*?)(?=^## |\z)/msg;
+
+subtest "directives.md has every directive, and no other" => sub {
+    cmp_ok(scalar keys %help, ">=", 10, "the module's table was found");
+    is_deeply(sorted(keys %section), sorted(keys %help), "each has a section");
+    my ($contents) = $text{"directives.md"} =~ /^Directives here:\n(.*?)^## /ms;
+    is_deeply([$contents =~ /\[(\w+)\]/g], sorted(keys %help),
+        "the table of contents");
+    for my $name (sort keys %section) {
+        for my $part ("Description", "Syntax", "Default", "Context") {
+            like($section{$name}, qr/^\*\*$part:\*\* \S/m, "$name: $part");
+        }
+        my ($syntax) = $section{$name} =~ /^\*\*Syntax:\*\* `(\w+) /m;
+        is($syntax, $name, "$name: its syntax begins with it");
+        my ($default) = $section{$name} =~ /^\*\*Default:\*\* `\w+ (.*)`/m;
+        my ($told) = $help{$name} =~ /[Dd]efault:? (\S+)$/;
+        $default //= $told;     # CrmApiWorkspace has no value for "any"
+        is($default, $told, "$name: the default that httpd -L tells");
+    }
+};
+
+subtest "directives.md tells what configtest takes" => sub {
+    my $httpd = httpd(no_start => 1);
+    my $takes = sub {
+        my ($lines, $yes, $name) = @_;
+        $httpd->write_conf("$lines\n");
+        my ($code, $words) = $httpd->run("-t");
+        ok(!$code == $yes, "$name " . ($yes ? "is taken" : "is refused"))
+            or diag($words);
+        like($words, qr/CrmApi/, "$name: the line names it") unless $yes;
+    };
+    for my $name (sort keys %section) {
+        my $text = $section{$name};
+        my ($default) = $text =~ /^\*\*Default:\*\* `(.*)`/m;
+        $takes->($default, 1, $default) if $default;
+        for my $block (blocks($text, "apache")) {
+            $takes->($block, 1, "$name: the example");
+        }
+        my ($min, $max) = $text =~ /\b(\d+) to (\d+)\b/;
+        if ($text =~ /^\*\*Syntax:\*\* `\w+ (?:number|bytes|time\S*)`/m) {
+            ok(defined $max, "$name: its range is told") or next;
+            $takes->("$name $max", 1, "$name $max");
+            $takes->("$name " . ($max + 1), 0, "$name " . ($max + 1));
+            $takes->("$name $min", 1, "$name $min");
+            $takes->("$name " . ($min - 1), 0, "$name " . ($min - 1));
+        }
+        elsif ($text =~ /`\w+ On\|Off`/) {
+            $takes->("$name Perhaps", 0, "$name Perhaps");
+        }
+        elsif (defined $max) {
+            $takes->("$name " . "a" x $max, 1, "$name of $max characters");
+            $takes->("$name " . "a" x ($max + 1), 0,
+                "$name of one character more");
+        }
+        my $in_vhost = $text =~ /^\*\*Context:\*\*.*virtual host/m;
+        my $value = $default || "$name slug";
+        $takes->("<VirtualHost *:1>\n$value\n</VirtualHost>",
+            !!$in_vhost, "$value in a virtual host");
+        $takes->("<Location /x>\n$value\n</Location>", !!0,
+            "$value in a section");
+    }
+};
+
+# --- operations.md ------------------------------------------------------------
+my $operations = $text{"operations.md"};
+
+subtest "operations.md has every message code, and no other" => sub {
+    my %there = map { $_ => 1 } $sources =~ /"[^"\n]*\b(CRM\d{4}): /g;
+    my @told = map { $_->[0] } table($operations, "Code");
+    cmp_ok(scalar keys %there, ">", 10, "codes were found in the sources");
+    is_deeply(\@told, sorted(@told), "the table is sorted");
+    is_deeply(sorted(@told), sorted(keys %there), "table and sources");
+    my %told = map { $_ => 1 } @told;
+    for my $file (sort keys %text) {
+        my @unknown = grep { !$told{$_} } $text{$file} =~ /\b(CRM\d{4})\b/g;
+        is_deeply(\@unknown, [], "$file speaks of no other");
+    }
+};
+
+# The status of each CRM_E_* code, and its name.
+my $errors = read_file("$CrmTest::TOP/mod_crmapi/core/crm_error.c");
+my %status = $errors =~ /\[CRM_(E_\w+)\] = \{(\d+),/g;
+my %code = $errors =~ /= \{(\d+), "(\w+)"/g;
+
+subtest "operations.md has the SQLSTATEs of crm_db_error.c" => sub {
+    my $file = read_file("$CrmTest::TOP/mod_crmapi/core/crm_db_error.c");
+    my @there = map { [$_->[0], $status{$_->[1]}] } pairs(
+        $file =~ /\{"(\w+)", CRM_(E_\w+)\}/g);
+    my @told = map { [@$_[0, 2]] } table($operations, "SQLSTATE");
+    cmp_ok(scalar @there, ">", 10, "the table was found");
+    is_deeply(shift @told, ["none", $status{E_UNAVAILABLE}], "no SQLSTATE");
+    is_deeply(pop @told, ["any other", $status{E_INTERNAL}], "any other");
+    is_deeply(\@told, \@there, "those between");
+};
+
+sub pairs {
+    my @pairs;
+    push @pairs, [splice @_, 0, 2] while @_;
+    return @pairs;
+}
+
+my ($log_format) = grep { /LogFormat/ } blocks($operations, "apache");
+$log_format =~ s{^CustomLog \S+}{CustomLog \@DIR\@/crmapi_log}m;
+my $httpd = httpd(database => database(), conf => <<"END");
+<Location /server-status>
+    SetHandler server-status
+</Location>
+$log_format
+END
+my $w = workspace($httpd);
+
+subtest "operations.md has the figures of mod_status" => sub {
+    my $body = $httpd->client->get("/server-status?auto")->body;
+    my @there = $body =~ /^(CrmApi\w+): \d+$/mg;
+    my @told = map { $_->[0] =~ /`(\w+)`/g } table($operations, "`?auto`");
+    cmp_ok(scalar @there, ">", 5, "mod_status shows figures");
+    is_deeply(sorted(@told), sorted(@there), "table and page");
+};
+
+subtest "operations.md: the access log's format works" => sub {
+    my $r = $w->client->get("/api/v1/agents");
+    my $id = $r->header("X-Request-Id");
+    my ($key) = $w->key_ids;
+    my $line = wait_for(sub {
+        (grep { /\Q$id\E/ } split /\n/,
+            read_file($httpd->dir . "/crmapi_log"))[0];
+    });
+    like($line, qr{" 200 \d+ \d+ \Q$id\E \Q$w->{id}\E \Q$key\E "GET /agents" \d+$},
+        "the notes and %L");
+    my @notes = map { $_->[0] =~ /`(.*)`/ } table($operations, "Note");
+    is_deeply(sorted($log_format =~ /\{(crmapi-[\w-]+)\}n/g), sorted(@notes),
+        "it shows every note of the table");
+};
+
+# --- crmapictl ------------------------------------------------------------------
+subtest "the manual page has every command and option" => sub {
+    my $page = read_file("$CrmTest::TOP/docs/man/crmapictl.1");
+    $page =~ s/\\f[BIRP]//g;
+    $page =~ s/\\-/-/g;
+    my $help = crmapictl_ok(undef, "--help");
+    my @commands = $help =~ /^  ([a-z]+(?: [a-z]+)?)(?= |$)/mg;
+    cmp_ok(scalar @commands, ">", 10, "commands were found in --help");
+    for my $command (@commands) {
+        like($page, qr/^\.B \Q$command\E\b/m, "$command has an entry");
+        my $own = crmapictl_ok(undef, split(/ /, $command), "--help");
+        for my $option ($own =~ /^  (--[a-z-]+)/mg) {
+            like($page, qr/^\.B \Q$option\E\b/m, "$command: $option");
+        }
+    }
+};
+
+subtest "commands that the manual shows are there" => sub {
+    my $count = 0;
+    for my $file (sort keys %text) {
+        for my $line (map { split /\n/ } blocks($text{$file}, "console")) {
+            my ($command) = $line =~ /^\s*[\$#] (crmapictl [^<>]*)/ or next;
+            my @words = split / /, $command;
+            my @options = grep { /^--/ } @words;
+            my @names = splice @words, 1, 2;
+            @names = grep { defined && /^[a-z]+$/ } @names;
+            my ($code, $help) = crmapictl(undef, @names, "--help");
+            is($code, 0, "$file: crmapictl @names");
+            like($help, qr/^  \Q$_\E\b/m, "$file: crmapictl @names $_")
+                for @options;
+            $count++;
+        }
+    }
+    cmp_ok($count, ">", 4, "commands were found");
+};
+
+# --- api.md ---------------------------------------------------------------------
+my $guide = $text{"api.md"};
+
+subtest "api.md has every endpoint and error" => sub {
+    my $paths = $httpd->client->get("/api/v1/openapi.json")->json->{paths};
+    delete $paths->{"/api/v1/openapi.json"};
+    my @there = map { my $path = $_; map { uc($_) . " $path" }
+        grep { /^(?:get|post|patch|put|delete)$/ } keys %{$paths->{$path}} }
+        keys %$paths;
+    my @told = map { my ($names, $methods) = @$_;
+        map { my $path = $_; map { "$_ /api/v1$path" }
+            split /, /, $methods } $names =~ m{`([^`?]+)}g }
+        table($guide, "Path, after `/api/v1`");
+    # a query behind a path ends in a backquote of its own
+    @told = grep { m{ /api/v1/} } @told;
+    is_deeply(sorted(@told), sorted(@there), "endpoints");
+
+    # One status each; 408 and 431 share the code of 400.
+    my @errors = table($guide, "Status");
+    my %told = map { $_->[0] => $_->[1] =~ s/`//gr } @errors;
+    is_deeply(\%told, \%code, "status and code");
+};
+
+my @json = blocks($guide, "json");
+for my $number (1 .. @json) {
+    ok(eval { JSON::PP->new->decode($json[$number - 1]) },
+        "api.md: JSON example $number is JSON") or diag($@);
+}
+
+subtest "api.md: every example runs when pasted" => sub {
+    my ($code, $version) = eval { run_program(command => ["curl", "-V"]) };
+    if ($@ || $code) {
+        plan(skip_all => "there is no curl");
+    }
+    my @blocks = blocks($guide, "sh");
+    my $script = "";
+    for my $number (1 .. @blocks) {
+        $script .= "$blocks[$number - 1]\necho; echo '\@\@ done $number'\n";
+    }
+    $w->import_objects([{ object => "sequence_template", bot_id => $w->agent,
+        name => "Welcome", allowed_channels => ["email"],
+        steps => [{ channel => "email", email_subject => "Welcome",
+            email_body => "Hello" }] }]);
+    my $file = $httpd->dir . "/examples.sh";
+    write_file($file, $script);
+    my ($exit, $out, $err) = run_program(command => ["sh", "-eu", $file],
+        env => { CRMAPI_URL => "http://127.0.0.1:" . $httpd->port,
+            CRMAPI_KEY => $w->key, CRMAPI_WORKSPACE => $w->id,
+            CRMAPI_DATABASE => postgres()->conninfo($w->{database}),
+            PATH => "$CrmTest::BUILD{DIR}:$ENV{PATH}", no_proxy => "*" });
+    cmp_ok(scalar @blocks, ">", 5, "examples were found");
+    for my $number (1 .. @blocks) {
+        last unless ok($out =~ /^\@\@ done $number$/m,
+            "example $number ran to its end");
+    }
+    is($exit, 0, "all of them ran") or diag("$err\n$out");
+    my %shown = map { $_ => 1 } $out =~ /"(code|created|updated|enrollment_id)":/g;
+    ok($shown{$_}, "they showed $_") for qw(created updated enrollment_id);
+    is($shown{code}, undef, "none was answered by an error");
+};
+
+done_testing;
