@@ -231,6 +231,10 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
             "/contacts/$id/activities") {
         is($c->get("/api/v1$path/")->body, $c->get("/api/v1$path")->body,
             "5.2 $path/ is $path");
+        error_is($c->get("/api/v1$path//"), 404, "not_found",
+            "5.2 $path// is not");
+        error_is($c->get("/api/v1/$path"), 404, "not_found",
+            "5.2 nor is /$path");
     }
     is($c->get("/api/v1/contacts/by-email/", query => "email=a\@example.com")
         ->data->{id}, $id, "5.2 by-email/");

@@ -17,7 +17,7 @@ sub table {
     my ($text, $heading) = @_;
     my ($rows) = $text =~ /^\| \Q$heading\E \|[^\n]*\n\|-[^\n]*\n((?:\|[^\n]*\n)+)/m
         or return;
-    return map { s/^\| //; s/ ?\|$//; [split / \| ?/, $_, -1] }
+    return map { s/^\| //; s/ ?\|$//; [split /\s*\|\s*/, $_, -1] }
         split /\n/, $rows;
 }
 
@@ -46,9 +46,10 @@ subtest "links lead somewhere" => sub {
 
 # --- directives.md ------------------------------------------------------------
 my %help;       # directive => its help text in the module
-while ($sources =~ /(?:AP_INIT_\w+|\bDIRECTIVE)\("(CrmApi\w*)",([^;{}]*?)\)(?:,|\s*\})/sg) {
-    my ($name, $rest) = ($1, $2);
-    $help{$name} = join "", $rest =~ /"([^"]*)"/g;
+my $entry = qr/(?:AP_INIT_\w+|\bDIRECTIVE)\("(?=CrmApi)/;
+for my $rest (split /$entry|^\s*\{NULL/m, $sources) {
+    my ($name, $strings) = $rest =~ /\A(CrmApi\w*)",(.*)/s or next;
+    $help{$name} = join "", $strings =~ /"([^"]*)"/g;
 }
 my %section = $text{"directives.md"} =~ /^## (CrmApi\w*)\n(.*?)(?=^## |\z)/msg;
 

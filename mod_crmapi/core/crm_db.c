@@ -366,8 +366,9 @@ static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
     }
     for (int i = 0; i < attempt->count; i++) {
         if (rolled_back(attempt->results[i], attempt->stmts[i].sql)) {
-            return crm_error_logf(CRM_E_INTERNAL, pool, "database: COMMIT of"
-                                  " a transaction that had failed");
+            return crm_error_logf(CRM_E_INTERNAL, pool,
+                                  "CRM2003: database: COMMIT of a"
+                                  " transaction that had failed");
         }
     }
     return NULL;
@@ -386,7 +387,7 @@ static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 {
     if (conn->lost) {
         return crm_error_logf(CRM_E_UNAVAILABLE, pool,
-                              "database: the connection was lost in the"
+                              "CRM2004: database: the connection was lost in the"
                               " middle of a transaction");
     }
     *open_p = !conn->broken

@@ -265,7 +265,7 @@ static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
     if (!strncmp(text, "connection to server", 20)) {
         return crm_db_error(NULL, pg, pool);
     }
-    return crm_error_logf(CRM_E_UNAVAILABLE, pool, "database: %s",
+    return crm_error_logf(CRM_E_UNAVAILABLE, pool, "CRM2002: database: %s",
                           crm_db_line(without_quotes(text, pool), pool));
 }
 

@@ -92,8 +92,9 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
     if (!*message) {
         message = "the connection failed";
     }
-    error = crm_error_logf(code_of(state), result_pool, "database: %s%s%s",
-                           state ? state : "", state ? " " : "", message);
+    error = crm_error_logf(code_of(state), result_pool,
+                           "CRM2001: database: %s%s%s", state ? state : "",
+                           state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
     return error;
 }

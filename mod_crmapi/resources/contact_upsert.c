@@ -17,7 +17,7 @@ typedef struct item_t {
     crm_values_t values;
     crm_input_t bot_input;      /* errors of its bot_id: a create's only */
     const char *bot_id;         /* its own, or NULL */
-    int wanted;                 /* index of its crm_wanted_t; -1: refused */
+    int wanted;                 /* index of its crm_wanted_t; -1: no object */
 } item_t;
 
 /* The request as it has been read. */
@@ -118,9 +118,6 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
     read_owner(upsert, item, value);
     crm_body_read(&item->values, &item->input, &crm_resource_contact, value,
                   CRM_BODY_MERGE, item->prefix);
-    if (item->input.error) {
-        return;
-    }
     for (int i = 0; crm_resource_contact.fields[i].name; i++) {
         const crm_field_t *field = &crm_resource_contact.fields[i];
 
@@ -164,23 +161,25 @@ static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
 }
 
 /* Set *OWNER_P to the agent of ITEM's new contact; what is wrong with it is
- * the item's error. Return 0 then. */
-static int owner_of(const char **owner_p, upsert_t *upsert,
-                    crm_contact_batch_t *batch, item_t *item)
+ * added to the item's errors. */
+static void find_owner(const char **owner_p, upsert_t *upsert,
+                       crm_contact_batch_t *batch, item_t *item)
 {
-    if (item->bot_input.error) {
-        item->input.error = item->bot_input.error;
-        return 0;
-    }
+    const char *wrong = NULL;
+
     *owner_p = item->bot_id ? item->bot_id : upsert->bot_id;
-    if (!crm_contact_batch_has(batch, bot_field.ref, *owner_p)) {
+    if (item->bot_input.error) {
+        wrong = APR_ARRAY_IDX(item->bot_input.error->details, 0,
+                              crm_detail_t).message;
+    }
+    else if (!crm_contact_batch_has(batch, bot_field.ref, *owner_p)) {
+        wrong = crm_ref_rule(bot_field.ref, batch->pool);
+    }
+    if (wrong) {
         crm_input_wrong(&item->input,
                         apr_pstrcat(batch->pool, item->prefix,
-                                    bot_field.name, NULL),
-                        crm_ref_rule(bot_field.ref, batch->pool));
-        return 0;
+                                    bot_field.name, NULL), wrong);
     }
-    return 1;
 }
 
 static void write_item_error(upsert_t *upsert, int index)
@@ -208,11 +207,13 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
     const crm_wanted_t *wanted = &upsert->wanted[item->wanted];
     crm_contact_t *contact = crm_contact_batch_match(batch, wanted);
     crm_buf_t *buf = contact ? &upsert->updated : &upsert->created;
-    const char *owner;
+    const char *owner = NULL;
 
-    if (crm_contact_batch_miss(batch, &item->input, &item->values,
-                               item->prefix)
-        || (!contact && !owner_of(&owner, upsert, batch, item))) {
+    crm_contact_batch_miss(batch, &item->input, &item->values, item->prefix);
+    if (!contact) {
+        find_owner(&owner, upsert, batch, item);
+    }
+    if (item->input.error) {
         return;
     }
     if (contact) {
@@ -233,7 +234,7 @@ static void do_items(upsert_t *upsert, crm_contact_batch_t *batch,
                      json_object *contacts)
 {
     for (int i = 0; i < upsert->count; i++) {
-        if (!upsert->items[i].input.error) {
+        if (upsert->items[i].wanted >= 0) {
             do_item(upsert, batch, i,
                     json_object_array_get_idx(contacts, (size_t)i));
         }

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Data.pm: whole records as the specification's tables have them, to
+# compare answers with, and what several tests of resources share
+#
+#     record_is($r, contact_of($w, first_name => "Ann"), "a contact is made");
+#
+# Every field is compared, with its JSON type; a pattern (qr//) or a function
+# stands where a value cannot be known.
+package CrmTest::Data;
+use strict;
+use warnings;
+use Exporter qw(import);
+use JSON::PP ();
+use POSIX ();
+use Test::More ();
+use CrmTest;
+
+our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
+    agent_of contact_of company_of pipeline_of stage_of card_of activity_of
+    conversation_of message_of form_of submission_of enrollment_of step_of
+    email phone in_processes insert enroll add_step total_of api_sql
+    count_rows same_answer);
+
+# A time as contract 9.1 has it, and an id that the API made.
+our $TIME = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+our $ID = qr/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+my $json = JSON::PP->new->canonical->allow_nonref;
+
+# --- comparing ----------------------------------------------------------------
+
+# Add to OUT what GOT has otherwise than WANTED, by its PATH.
+sub differences {
+    my ($out, $path, $got, $wanted) = @_;
+
+    if (ref $wanted eq "Regexp" || ref $wanted eq "CODE") {
+        my $fits = ref $wanted eq "CODE" ? $wanted->($got)
+            : defined $got && !ref $got && "$got" =~ $wanted;
+        push @$out, "$path: got " . text_of($got) . ", not as " . (ref $wanted
+            eq "CODE" ? "the test asks for" : "$wanted") unless $fits;
+    }
+    elsif (ref $wanted eq "HASH" && ref $got eq "HASH") {
+        for my $name (sort keys %{{ %$wanted, %$got }}) {
+            my $at = $path eq "" ? $name : "$path.$name";
+            push(@$out, "$at: is missing"), next if !exists $got->{$name};
+            push(@$out, "$at: got " . text_of($got->{$name})
+                . ", not to be there"), next if !exists $wanted->{$name};
+            differences($out, $at, $got->{$name}, $wanted->{$name});
+        }
+    }
+    elsif (ref $wanted eq "ARRAY" && ref $got eq "ARRAY") {
+        push @$out, "$path: got " . @$got . " items, expected " . @$wanted
+            . ": " . text_of($got) if @$got != @$wanted;
+        for my $i (0 .. (@$got < @$wanted ? $#$got : $#$wanted)) {
+            differences($out, "${path}[$i]", $got->[$i], $wanted->[$i]);
+        }
+    }
+    elsif (text_of($got) ne text_of($wanted)) {
+        push @$out, "$path: got " . text_of($got) . ", expected "
+            . text_of($wanted);
+    }
+}
+
+sub text_of {
+    my ($value) = @_;
+    return eval { $json->encode($value) } // "$value";
+}
+
+# VALUE is WANTED, member by member, type by type.
+sub value_is {
+    my ($got, $wanted, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @out;
+
+    differences(\@out, "", $got, $wanted);
+    my $ok = Test::More::ok(!@out, $name);
+    Test::More::diag("  $_") for @out;
+    return $ok;
+}
+
+# RESPONSE is STATUS (default 200) and {"data": WANTED}, and nothing else.
+sub record_is {
+    my ($response, $wanted, $name, $status) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+    return unless status_is($response, $status || 200, "$name: status");
+    return value_is($response->json, { data => $wanted }, $name);
+}
+
+# RESPONSE is 200 and {"data": [WANTED ...]} without pagination.
+sub records_are {
+    my ($response, $wanted, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return record_is($response, $wanted, $name);
+}
+
+# The pagination of a list whose TOTAL rows are PAGE_SIZE (25) on a page.
+sub page_of {
+    my ($total, $page, $page_size) = @_;
+    $page_size ||= 25;
+    return { page => $page || 1, page_size => $page_size, total => $total,
+        total_pages => POSIX::ceil($total / $page_size) };
+}
+
+# RESPONSE is 200 and the whole list WANTED, in this order, on one page.
+sub list_is {
+    my ($response, $wanted, $name, %pagination) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+    return unless status_is($response, 200, "$name: status");
+    return value_is($response->json, { data => $wanted,
+        pagination => { %{page_of(scalar @$wanted)}, %pagination } }, $name);
+}
+
+# The total that a list of PATH reports.
+sub total_of {
+    my ($client, $path, %query) = @_;
+    return $client->get("/api/v1$path", query => { %query, page_size => 1 })
+        ->json->{pagination}{total};
+}
+
+# Two RESPONSES are the same to the byte, but for their date, their request id
+# and what the budget has left (contract 2.1).
+sub same_answer {
+    my ($response, $other, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @texts = map { my $r = $_; join "\n", $r->status, $r->{reason},
+        (map { "$_->[0]: $_->[1]" } grep { $_->[0] !~
+            /^(Date|X-Request-Id|X-RateLimit-(Remaining|Reset))$/i }
+            @{$r->{headers}}), "", $r->body } $response, $other;
+    return Test::More::is($texts[0], $texts[1], $name);
+}
+
+# --- records ------------------------------------------------------------------
+
+sub email { { email => $_[0], is_primary => $_[1] ? true : false } }
+sub phone { { phone_number => $_[0], is_primary => $_[1] ? true : false } }
+
+my @ADDRESS = map { $_ => undef } qw(address_line1 address_line2 city state
+    postal_code country);
+
+# A record of workspace W with every field that the specification's table has:
+# those not in MEMBERS as they are when nobody said anything.
+sub contact_of {
+    my ($w, %members) = @_;
+    return { id => $ID, workspace_id => $w->id, bot_id => $w->agent,
+        (map { $_ => undef } qw(first_name last_name company company_id
+            job_title lead_source deal_value pipeline_stage_id contact_type
+            linkedin_url notes last_contacted_at)), @ADDRESS,
+        emails => [], phone_numbers => [], tags => [], custom_fields => {},
+        created_at => $TIME, updated_at => $TIME, %members };
+}
+
+sub company_of {
+    my ($w, %members) = @_;
+    return { id => $ID, workspace_id => $w->id, bot_id => $w->agent,
+        (map { $_ => undef } qw(domain website industry company_size
+            company_type employee_count annual_revenue description
+            total_deal_value pipeline_stage_id linkedin_url notes
+            last_activity_at)), @ADDRESS,
+        emails => [], phone_numbers => [], tags => [], custom_fields => {},
+        created_at => $TIME, updated_at => $TIME, %members };
+}
+
+sub agent_of {
+    my ($w, %members) = @_;
+    return { id => $w->agent, workspace_id => $w->id,
+        (map { $_ => undef } qw(name slug summary agent_role agent_type
+            agent_status agent_color agent_email agent_phone chat_greeting
+            chat_avatar_intro chat_avatar_image_url phone_greeting
+            phone_voice_id text_greeting email_inbound
+            email_outbound_autoreply email_outbound_email
+            email_outbound_name booking_provider enabled_event_type_ids
+            popular_topics)),
+        is_agent => true, enabled => true, public => false,
+        allow_human_takeover => false, escalation_detection_enabled => false,
+        sentiment_analysis_enabled => false, knowledge_count => 0,
+        number_of_conversations => 0, created_at => $TIME, %members };
+}
+
+sub pipeline_of {
+    my ($w, %members) = @_;
+    return { id => $w->pipeline, workspace_id => $w->id,
+        bot_id => $w->agent, is_default => false, is_private => false,
+        created_at => $TIME, updated_at => $TIME, %members };
+}
+
+sub stage_of {
+    my ($w, %members) = @_;
+    return { bot_id => $w->agent, pipeline_id => $w->pipeline,
+        created_at => $TIME, updated_at => $TIME, %members };
+}
+
+sub card_of {
+    my (%members) = @_;
+    return { id => $ID, contact_id => undef, description => undef,
+        tags => [], order_index => 0, archived_at => undef,
+        created_at => $TIME, updated_at => $TIME, %members };
+}
+
+sub activity_of {
+    my (%members) = @_;
+    return { id => $ID, (map { $_ => undef } qw(contact_id company_id title
+            description due_date duration_minutes completed_at)),
+        metadata => {}, created_at => $TIME, %members };
+}
+
+sub conversation_of {
+    my ($w, %members) = @_;
+    return { bot_id => $w->agent, (map { $_ => undef } qw(contact_id email
+            phone_number human assigned_to assigned_at archived archived_at
+            deleted deleted_at internal_notes last_message last_message_at
+            last_active_at sentiment_positive sentiment_score
+            sentiment_summary audio_url minutes visitor_id)),
+        human_takeover => false, active => true, internal => false,
+        created_at => $TIME, %members };
+}
+
+sub message_of {
+    my (%members) = @_;
+    return { content => "", (map { $_ => undef } qw(content_type status
+            tool_used tool_arguments)), created_at => $TIME, %members };
+}
+
+sub form_of {
+    my ($w, %members) = @_;
+    return { workspace_id => $w->id, bot_id => $w->agent,
+        description => undef, standard_fields => {}, custom_fields => {},
+        survey_questions => {}, created_at => $TIME, updated_at => $TIME,
+        %members };
+}
+
+sub submission_of {
+    my (%members) = @_;
+    return { contact_id => undef, custom_field_responses => {},
+        is_internal => false, submitted_at => $TIME, %members };
+}
+
+sub enrollment_of {
+    my (%members) = @_;
+    return { id => $ID, sequence_id => $ID, contact_id => $ID,
+        status => "generating", generation_error => undef,
+        approved_at => undef, stop_reason => undef, created_at => $TIME,
+        updated_at => $TIME, steps => [], %members };
+}
+
+sub step_of {
+    my ($channel, %members) = @_;
+    my %own = (voice => ["voice_objective", "voice_script"],
+        email => ["email_subject", "email_body"], sms => ["sms_body"]);
+    return { channel => $channel, status => "scheduled",
+        (map { $_ => undef } qw(scheduled_for sent_at to_identifier),
+            @{$own{$channel}}), %members };
+}
+
+# --- what the API cannot make ---------------------------------------------------
+
+# The SQL literal of VALUE.
+sub quoted {
+    my ($value) = @_;
+    return "NULL" unless defined $value;
+    return $value ? "true" : "false" if JSON::PP::is_bool($value);
+    $value = $json->encode($value) if ref $value;
+    return "'" . $value =~ s/'/''/gr . "'";
+}
+
+# Insert a row of MEMBERS, which no import line can have, into crmapi.TABLE.
+sub insert {
+    my ($w, $table, %members) = @_;
+    my %row = (workspace_id => $w->id, id => uuid(), %members);
+    my @names = sort keys %row;
+
+    sql($w->{database}, "INSERT INTO crmapi.$table (" . join(", ", @names)
+        . ") VALUES (" . join(", ", map { quoted($row{$_}) } @names) . ")");
+    return $row{id};
+}
+
+# An enrollment of STATUS for CONTACT, of a sequence of TEMPLATE: a worker's
+# work, put in as if it had been done. Returns (enrollment, sequence).
+sub enroll {
+    my ($w, $template, $contact, %members) = @_;
+    my $sequence = insert($w, "sequence", name => "Sequence",
+        bot_id => $w->agent, template_id => $template,
+        status => delete $members{sequence_status} || "active");
+    return (insert($w, "enrollment", sequence_id => $sequence,
+        contact_id => $contact, contact_action => "created",
+        status => "generating", %members), $sequence);
+}
+
+sub add_step {
+    my ($w, $enrollment, $order, $channel, %members) = @_;
+    return insert($w, "enrollment_step", enrollment_id => $enrollment,
+        sort_order => $order, channel => $channel, %members);
+}
+
+# How many rows of crmapi.TABLE workspace W has, where CONDITION.
+sub count_rows {
+    my ($w, $table, $condition) = @_;
+    return sql($w->{database}, "SELECT count(*) FROM crmapi.$table"
+        . " WHERE workspace_id = '" . $w->id . "'"
+        . ($condition ? " AND ($condition)" : "")) + 0;
+}
+
+# Run SQL as the role that the API has. Returns (exit code, output, words).
+sub api_sql {
+    my ($database, $sql) = @_;
+    return run_program(command => ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1",
+        "-v", "VERBOSITY=verbose", "-c", $sql,
+        postgres()->conninfo($database, $CrmTest::Postgres::API)]);
+}
+
+# --- several clients at once ------------------------------------------------------
+
+# Run CODE->(n) for n of 1 to COUNT, each in a process of its own, all let go
+# at the same moment. Returns what they returned (JSON), in order.
+sub in_processes {
+    my ($count, $code) = @_;
+    my (@pids, @outs, @values);
+
+    pipe(my $gate, my $release) or die "CrmTest: pipe: $!\n";
+    for my $n (1 .. $count) {
+        pipe(my $out, my $in) or die "CrmTest: pipe: $!\n";
+        my $pid = fork // die "CrmTest: fork: $!\n";
+        if (!$pid) {
+            close $release;
+            sysread $gate, my $byte, 1;
+            my $value = eval { [$code->($n)] } // ["died: $@"];
+            print $in JSON::PP->new->utf8->encode($value);
+            close $in;
+            POSIX::_exit(0);
+        }
+        push @pids, $pid;
+        push @outs, $out;
+    }
+    close $gate;
+    close $release;
+    for my $out (@outs) {
+        local $/;
+        my $text = <$out> // "";
+        push @values, $text eq "" ? "died" : @{JSON::PP->new->utf8
+            ->decode($text)};
+    }
+    waitpid $_, 0 for @pids;
+    return @values;
+}
+
+1;
