@@ -221,7 +221,7 @@ subtest "2.2 what costs a unit, and what does not" => sub {
         for my $n (1, 2) {
             my $r = timed(sub { $code->($c) });
             $first //= $r;
-            status_is($r, $status, "$name");
+            status_is($r, $status, "2.2 $name: the answer");
             headers_are($r, $limit, $limit - $n, $first, "2.2, 4.2 $name");
         }
     }

@@ -46,23 +46,23 @@ subtest "5.5 every code in its envelope" => sub {
     my $c = $w->client;
     my $ro = $w->client(key => $w->make_key("read"));
     envelope_is($c->request("POST", "/api/v1/contacts", body => "{"), 400,
-        "bad_request", "400");
-    envelope_is($anyone->get("/api/v1/contacts"), 401, "unauthorized", "401");
-    envelope_is($ro->post("/api/v1/contacts", {}), 403, "forbidden", "403");
+        "bad_request", "status 400");
+    envelope_is($anyone->get("/api/v1/contacts"), 401, "unauthorized", "status 401");
+    envelope_is($ro->post("/api/v1/contacts", {}), 403, "forbidden", "status 403");
     envelope_is($c->get("/api/v1/none"), 404, "not_found", "404 of a route");
     envelope_is($c->get("/api/v1/contacts/" . uuid()), 404, "not_found",
         "404 of a row");
     envelope_is($c->post("/api/v1/agents", {}), 405, "method_not_allowed",
-        "405");
+        "status 405");
     envelope_is($c->request("POST", "/api/v1/contacts", body => " " x 200001),
-        413, "payload_too_large", "413");
+        413, "payload_too_large", "status 413");
     envelope_is($anyone->get("/api/v1/contacts?x=" . "a" x 9000), 414,
-        "uri_too_long", "414");
+        "uri_too_long", "status 414");
     envelope_is($c->request("POST", "/api/v1/contacts", body => "{}",
         headers => { "Content-Type" => "text/xml" }), 415,
-        "unsupported_media_type", "415");
+        "unsupported_media_type", "status 415");
     envelope_is($c->post("/api/v1/contacts", {}), 422, "validation_error",
-        "422");
+        "status 422");
     envelope_is($c->get("/api/v1/contacts", query => "page=0"), 422,
         "validation_error", "422 of a query");
 };

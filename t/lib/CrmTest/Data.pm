@@ -18,7 +18,7 @@ use CrmTest;
 our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
     conversation_of message_of form_of submission_of enrollment_of step_of
-    email phone in_processes insert enroll add_step total_of api_sql
+    email phone in_processes insert change enroll add_step total_of api_sql
     count_rows same_answer);
 
 # A time as contract 9.1 has it, and an id that the API made.
@@ -275,16 +275,24 @@ sub insert {
     return $row{id};
 }
 
-# An enrollment of STATUS for CONTACT, of a sequence of TEMPLATE: a worker's
-# work, put in as if it had been done. Returns (enrollment, sequence).
+# An enrollment of CONTACT in a sequence of TEMPLATE, at "generating". Returns
+# its id and the sequence's.
 sub enroll {
     my ($w, $template, $contact, %members) = @_;
     my $sequence = insert($w, "sequence", name => "Sequence",
-        bot_id => $w->agent, template_id => $template,
-        status => delete $members{sequence_status} || "active");
+        bot_id => $w->agent, template_id => $template);
     return (insert($w, "enrollment", sequence_id => $sequence,
-        contact_id => $contact, contact_action => "created",
-        status => "generating", %members), $sequence);
+        contact_id => $contact, contact_action => "created", %members),
+        $sequence);
+}
+
+# Set COLUMNS of the row ID of crmapi.TABLE: a worker's work, as if it had
+# been done.
+sub change {
+    my ($w, $table, $id, %columns) = @_;
+    sql($w->{database}, "UPDATE crmapi.$table SET " . join(", ",
+        map { "$_ = " . quoted($columns{$_}) } sort keys %columns)
+        . " WHERE workspace_id = '" . $w->id . "' AND id = '$id'");
 }
 
 sub add_step {

@@ -36,6 +36,8 @@ sub spawn {
     my $pid = fork // die "CrmTest: fork: $!\n";
 
     return $pid if $pid;
+    # httpd's prefork ends its children by ending its process group
+    POSIX::setpgid(0, 0);
     chdir $arg{chdir} if $arg{chdir};
     open(STDIN, "<", "/dev/null");
     open(STDOUT, ">>", $arg{log}) or POSIX::_exit(126);
