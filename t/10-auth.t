@@ -11,6 +11,7 @@ use Digest::SHA qw(sha256_hex);
 my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
 my $httpd = httpd(database => $database, conf => $UNLIMITED,
+    children => ($ENV{CRM_MPM} || "") eq "prefork" ? 14 : 2,
     level => "info crmapi:debug");
 my $anyone = $httpd->client;
 my @keys;       # every key this file makes: none may be in a log at the end
@@ -145,7 +146,8 @@ subtest "3.1 every malformed header is a 401" => sub {
             "Bearer svc_live_" . substr($random, 0, 28) . "\xc3\xa4"],
         ["U+FF21 for A",
             "Bearer svc_live_" . substr($random, 0, 27) . "\xef\xbc\xa1"],
-        ["a byte of 0xff", "Bearer svc_live_" . substr($random, 0, 29) . "\xff"],
+        ["a byte of 0xff",
+            "Bearer svc_live_" . substr($random, 0, 29) . "\xff"],
         ["case changed", "Bearer svc_live_" . ($random =~ tr/A-Za-z/a-zA-Z/r)],
         ["a quote, as for SQL", "Bearer svc_live_" . "a" x 28 . "'"],
         ["29 unknown characters", "Bearer " . made_up(29)],

@@ -290,7 +290,8 @@ subtest "5.3 media types" => sub {
     my $body = qq({"bot_id":"@{[$w->agent]}"});
     for my $type ("application/json", "Application/JSON",
             "application/json; charset=utf-8", "application/json;charset=UTF-8",
-            "application/json; charset=\"utf-8\"", "application/json ;charset=utf-8",
+            "application/json; charset=\"utf-8\"",
+            "application/json ;charset=utf-8",
             "application/json; boundary=x", undef) {
         status_is($c->request("POST", "/api/v1/contacts", body => $body,
             headers => { "Content-Type" => $type }), 201,

@@ -47,8 +47,10 @@ subtest "5.5 every code in its envelope" => sub {
     my $ro = $w->client(key => $w->make_key("read"));
     envelope_is($c->request("POST", "/api/v1/contacts", body => "{"), 400,
         "bad_request", "status 400");
-    envelope_is($anyone->get("/api/v1/contacts"), 401, "unauthorized", "status 401");
-    envelope_is($ro->post("/api/v1/contacts", {}), 403, "forbidden", "status 403");
+    envelope_is($anyone->get("/api/v1/contacts"), 401, "unauthorized",
+        "status 401");
+    envelope_is($ro->post("/api/v1/contacts", {}), 403, "forbidden",
+        "status 403");
     envelope_is($c->get("/api/v1/none"), 404, "not_found", "404 of a route");
     envelope_is($c->get("/api/v1/contacts/" . uuid()), 404, "not_found",
         "404 of a row");

@@ -429,8 +429,8 @@ subtest "totals follow inserts and deletes, whole and per agent" => sub {
 subtest "spec GET /contacts/{id}/activities and /conversations" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my ($contact, $other) = map { $c->post("/api/v1/contacts",
-        { bot_id => $w->agent })->data->{id} } 1, 2;
+    my ($contact, $other) = $w->import_objects([map { { object => "contact",
+        bot_id => $w->agent } } 1, 2]);
     my $path = "/api/v1/contacts/$contact";
     list_is($c->get("$path/activities"), [], "no activity");
     list_is($c->get("$path/conversations"), [], "no conversation");

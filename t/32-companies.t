@@ -205,7 +205,7 @@ subtest "spec DELETE: contacts get company_id cleared, 9.6" => sub {
     my $alone = $c->post("/api/v1/activities", { activity_type => "note",
         company_id => $company })->data->{id};
     my $r = $c->delete("/api/v1/companies/$company");
-    is($r->status, 204, "204");
+    is($r->status, 204, "8: deleted");
     is($r->body, "", "without a body");
     for my $n (0 .. 2) {
         my $was = $contacts[$n];

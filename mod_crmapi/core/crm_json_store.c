@@ -9,107 +9,108 @@
 
 #include "apr_strings.h"
 
+/* No double has a larger exponent; one of 400 digits less is zero. */
+#define EXPONENT_MAX 400
+
 /* What is gathered on the way down. */
 typedef struct walk_t {
-    const char *path;           /* of the bad place */
     const char *wrong;
+    const char *path;           /* of the bad place: made on the way back up,
+                                   as names may be long and values many */
     apr_size_t extra;           /* bytes that numbers gain when written out */
-    apr_size_t max_bytes;
     int max_depth;
     apr_pool_t *pool;
 } walk_t;
 
-static void walk_value(walk_t *walk, json_object *value, const char *path,
-                       int depth);
+static void walk_value(walk_t *walk, json_object *value, int depth);
 
-static void fail(walk_t *walk, const char *path, const char *wrong)
+static void fail(walk_t *walk, const char *wrong)
 {
-    if (!walk->wrong) {
-        walk->wrong = wrong;
-        walk->path = path;
-    }
+    walk->wrong = wrong;
+    walk->path = "";
 }
 
-static void walk_integer(walk_t *walk, json_object *value, const char *path)
+static void walk_integer(walk_t *walk, json_object *value)
 {
     int64_t number = json_object_get_int64(value);
 
     /* json-c clamps what does not fit */
     if (number == INT64_MAX || number == INT64_MIN) {
-        fail(walk, path, "must be a number of at most 18 digits");
+        fail(walk, "must be a number of at most 18 digits");
     }
 }
 
 /* jsonb writes 1e300 with 300 zeros. */
-static void walk_double(walk_t *walk, json_object *value, const char *path)
+static void walk_double(walk_t *walk, json_object *value)
 {
     const char *text = json_object_to_json_string(value);
     const char *e = strpbrk(text, "eE");
-    long exponent = e ? labs(strtol(e + 1, NULL, 10)) : 0;
+    long exponent = e ? strtol(e + 1, NULL, 10) : 0;
 
-    if (!isfinite(json_object_get_double(value)) || exponent > 400) {
-        fail(walk, path, "must be a number that a double can hold");
+    if (!isfinite(json_object_get_double(value)) || exponent > EXPONENT_MAX
+        || exponent < -EXPONENT_MAX) {
+        fail(walk, "must be a number that a double can hold");
         return;
     }
-    walk->extra += (apr_size_t)exponent;
+    walk->extra += (apr_size_t)labs(exponent);
 }
 
-static void walk_string(walk_t *walk, json_object *value, const char *path)
+static void walk_string(walk_t *walk, json_object *value)
 {
     if (strlen(json_object_get_string(value))
         != (apr_size_t)json_object_get_string_len(value)) {
-        fail(walk, path, "must not contain U+0000");
+        fail(walk, "must not contain U+0000");
     }
 }
 
-static void walk_object(walk_t *walk, json_object *value, const char *path,
-                        int depth)
+static void walk_object(walk_t *walk, json_object *value, int depth)
 {
     json_object_object_foreach(value, name, member) {
+        walk_value(walk, member, depth);
         if (walk->wrong) {
+            walk->path = apr_pstrcat(walk->pool, ".", name, walk->path, NULL);
             return;
         }
-        walk_value(walk, member, apr_pstrcat(walk->pool, path, ".", name,
-                                             NULL), depth);
     }
 }
 
-static void walk_array(walk_t *walk, json_object *value, const char *path,
-                       int depth)
+static void walk_array(walk_t *walk, json_object *value, int depth)
 {
     size_t count = json_object_array_length(value);
 
-    for (size_t i = 0; i < count && !walk->wrong; i++) {
-        walk_value(walk, json_object_array_get_idx(value, i),
-                   apr_psprintf(walk->pool, "%s[%" APR_SIZE_T_FMT "]", path,
-                                i), depth);
+    for (size_t i = 0; i < count; i++) {
+        walk_value(walk, json_object_array_get_idx(value, i), depth);
+        if (walk->wrong) {
+            walk->path = apr_psprintf(walk->pool, "[%" APR_SIZE_T_FMT "]%s",
+                                      i, walk->path);
+            return;
+        }
     }
 }
 
 /* The depth is bounded by that of the check before, so this may recurse. */
-static void walk_value(walk_t *walk, json_object *value, const char *path,
-                       int depth)
+static void walk_value(walk_t *walk, json_object *value, int depth)
 {
     switch (json_object_get_type(value)) {
     case json_type_int:
-        walk_integer(walk, value, path);
+        walk_integer(walk, value);
         break;
     case json_type_double:
-        walk_double(walk, value, path);
+        walk_double(walk, value);
         break;
     case json_type_string:
-        walk_string(walk, value, path);
+        walk_string(walk, value);
         break;
     case json_type_object:
     case json_type_array:
         if (depth >= walk->max_depth) {
-            fail(walk, path, "is nested too deeply");
+            fail(walk, "is nested too deeply");
         }
         else if (json_object_is_type(value, json_type_object)) {
-            walk_object(walk, value, path, depth + 1);
+            walk_object(walk, value, depth + 1);
         }
         else {
-            walk_array(walk, value, path, depth + 1);
+            walk_array(walk, value, depth + 1);
         }
         break;
     default:
@@ -117,31 +118,33 @@ static void walk_value(walk_t *walk, json_object *value, const char *path,
     }
 }
 
+static const char *too_large(apr_size_t max_bytes, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "must have at most %" APR_SIZE_T_FMT
+                        " bytes as JSON", max_bytes);
+}
+
 const char *crm_json_storable(const char **text_p, const char **path_p,
                               json_object *value, apr_size_t max_bytes,
                               int max_depth, apr_pool_t *result_pool)
 {
-    walk_t walk = {"", NULL, 0, max_bytes, max_depth, NULL};
+    walk_t walk = {NULL, "", 0, max_depth, result_pool};
     const char *text = json_object_to_json_string_ext(
         value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+    apr_size_t len = strlen(text);
 
     *path_p = "";
-    if (strlen(text) > max_bytes) {
-        return apr_psprintf(result_pool, "must have at most %" APR_SIZE_T_FMT
-                            " bytes as JSON", max_bytes);
+    if (len > max_bytes) {
+        return too_large(max_bytes, result_pool);
     }
-    apr_pool_create(&walk.pool, result_pool);
-    walk_value(&walk, value, "", 0);
+    walk_value(&walk, value, 0);
     if (walk.wrong) {
-        *path_p = apr_pstrdup(result_pool, walk.path);
+        *path_p = walk.path;
+        return walk.wrong;
     }
-    else if (strlen(text) + walk.extra > max_bytes) {
-        walk.wrong = apr_psprintf(result_pool, "must have at most %"
-                                  APR_SIZE_T_FMT " bytes as JSON", max_bytes);
+    if (walk.extra > max_bytes - len) {
+        return too_large(max_bytes, result_pool);
     }
-    else {
-        *text_p = apr_pstrdup(result_pool, text);
-    }
-    apr_pool_destroy(walk.pool);
-    return walk.wrong;
+    *text_p = apr_pstrdup(result_pool, text);
+    return NULL;
 }

@@ -124,7 +124,7 @@ static int read_clock(apr_int64_t *micros_p, reader_t *reader)
         return 0;
     }
     if (hour > 23 || minute > 59 || second > 60
-        || (skip(reader, ".,") && !read_fraction(&fraction, reader))) {
+        || (skip(reader, ".") && !read_fraction(&fraction, reader))) {
         return 0;
     }
     *micros_p = ((hour * 60 + minute) * 60 + second) * APR_USEC_PER_SEC
@@ -230,21 +230,39 @@ void crm_time_format_us(char *out, apr_time_t time)
     format(out, time, 1, 6);
 }
 
+/* Return whether TEXT begins as SHAPE has it, where a 0 is any digit. */
+static int has_shape(const char *text, const char *shape)
+{
+    for (; *shape; shape++, text++) {
+        if (*shape == '0' ? *text < '0' || *text > '9' : *text != *shape) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 int crm_time_from_pg(char *out, const char *pg_text)
 {
-    apr_size_t len = strlen(pg_text);
-    apr_size_t digits;
+    apr_size_t len, digits = 0;
 
     /* "2026-11-21 01:59:27" [ "." 1 to 6 digits ] "+00" */
-    if (len < 22 || len > 29 || pg_text[10] != ' '
-        || strcmp(pg_text + len - 3, "+00")
-        || (len > 22 && (pg_text[19] != '.' || len < 24))) {
+    if (!has_shape(pg_text, "0000-00-00 00:00:00")) {
+        return 0;
+    }
+    len = 19;
+    if (pg_text[len] == '.') {
+        digits = strspn(pg_text + ++len, "0123456789");
+        len += digits;
+        if (digits < 1 || digits > 6) {
+            return 0;
+        }
+    }
+    if (strcmp(pg_text + len, "+00")) {
         return 0;
     }
     memcpy(out, pg_text, 19);
     out[10] = 'T';
     memcpy(out + 19, ".000Z", 6);
-    digits = len > 22 ? len - 23 : 0;
     memcpy(out + 20, pg_text + 20, digits > 3 ? 3 : digits);
     return 1;
 }

@@ -15,16 +15,10 @@
 
 extern module AP_MODULE_DECLARE_DATA crmapi_module;
 
-/* Connections of this process to one database: how many may be in use, and
- * who waits (mod_dbd would wait for ever). */
+/* A database as mod_dbd has been told of it, and the connections of this
+ * process to it: how many may be in use, and who waits (mod_dbd would wait for
+ * ever). One for all servers that share mod_dbd's connections. */
 typedef struct crmapi_gate_t crmapi_gate_t;
-
-/* What mod_dbd has been told, read from the configuration's tree. */
-typedef struct crmapi_database_t {
-    const char *driver;         /* DBDriver, or NULL */
-    apr_uint32_t realm;         /* of DBDriver and DBDParams */
-    int max;                    /* DBDMax */
-} crmapi_database_t;
 
 /* A server's configuration. Numbers are -1 where nothing was set. */
 typedef struct crmapi_config_t {
@@ -39,22 +33,22 @@ typedef struct crmapi_config_t {
     const char *key_prefix;
     const char *workspace;
     /* Made after the configuration has been read: */
-    crmapi_database_t database;
-    const char *missing;        /* why nothing can be served, or NULL */
-    crm_service_t service;
-    /* Made in each child: */
     crmapi_gate_t *gate;
-    int ready;                  /* the schema is the one expected */
-    apr_time_t complained;      /* when it was said that it is not */
+    crm_service_t service;
 } crmapi_config_t;
 
-/* A request under way. */
+/* A request of the API, from when it is known to be one. */
 typedef struct crmapi_request_t {
     request_rec *r;
     crmapi_config_t *config;
+    const char *id;             /* X-Request-Id */
+    int reached;                /* no rewriting led it elsewhere */
+    int claimed;                /* it is ours to serve */
     ap_dbd_t *dbd;              /* held at the moment, or NULL */
     int no_wait;                /* do without rather than wait */
     int body_read;              /* to its end */
+    int caught;                 /* status httpd wanted to send while the body
+                                   was read, or 0 */
     crm_response_t response;
 } crmapi_request_t;
 
@@ -64,9 +58,6 @@ static inline crmapi_config_t *crmapi_config(const server_rec *s)
     return ap_get_module_config(s->module_config, &crmapi_module);
 }
 
-/* Return whether PATH, decoded or not, is CRM_API_BASE or below it. */
-int crmapi_is_ours(const char *path);
-
 /* mod_crmapi_config.c */
 extern const command_rec crmapi_commands[];
 void *crmapi_config_create(apr_pool_t *p, server_rec *s);
@@ -74,26 +65,44 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
 /* Give what was not set its default. */
 void crmapi_config_complete(crmapi_config_t *config);
 
+/* mod_crmapi_request.c: which requests are the API's */
+void crmapi_request_register(void);
+/* Return whether R is for the API, by what is known of it at this time: where
+ * the request line could not be parsed, by its text. */
+int crmapi_is_ours(const request_rec *r);
+/* Return what is known of R, NULL if it was not known to be ours so far. */
+crmapi_request_t *crmapi_request_find(const request_rec *r);
+/* Return what is known of R; begin to know it. */
+crmapi_request_t *crmapi_request_begin(request_rec *r);
+
 /* mod_crmapi_handler.c */
 int crmapi_handler(request_rec *r);
 int crmapi_log_transaction(request_rec *r);
-/* Set *HEADERS that every answer under CRM_API_BASE has (contract 5.4). */
-void crmapi_set_headers(request_rec *r, apr_table_t *headers);
-/* Return the request's id, made and noted at the first call. */
-const char *crmapi_request_id(request_rec *r);
+/* Set the headers that every answer has (contract 5.4) and those of REQUEST's
+ * response, for a body of LEN bytes. */
+void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
+/* Answer 503 to all requests of this process. */
+void crmapi_refuse_all(void);
 
 /* mod_crmapi_body.c */
+void crmapi_body_register(void);
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               void *baton, apr_pool_t *pool);
-/* Do not read the rest of a large body that was not wanted: close instead. */
-void crmapi_spare_body(const crmapi_request_t *request);
+/* Do not read the rest of a large body that was not wanted: close instead.
+ * Return whether a short one is still to be read. */
+int crmapi_spare_body(const crmapi_request_t *request);
 
 /* mod_crmapi_dbd.c */
-/* Set what mod_dbd has been told for server S. */
-void crmapi_database_find(crmapi_database_t *database, const server_rec *s,
-                          apr_pool_t *pool);
-/* Make the gates of all servers in this process. */
-void crmapi_gates_create(apr_pool_t *pchild, server_rec *main_server);
+/* Forget the gates of the configuration before. */
+void crmapi_gates_clear(apr_pool_t *pconf);
+/* Set the gate of S and, in SETTINGS, the realm that go with what mod_dbd has
+ * been told for S. */
+void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
+                      const server_rec *s, apr_pool_t *pconf);
+/* Say what is missing in the configuration, once for each gate. */
+void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp);
+/* Make what the threads of this process need. */
+apr_status_t crmapi_gates_create(apr_pool_t *pchild);
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
                             apr_pool_t *pool);
 void crmapi_release(crm_conn_t *conn, void *baton);
@@ -109,14 +118,23 @@ const char *crmapi_shm_create(crm_limit_t **limit_p, server_rec *main_server,
 
 /* mod_crmapi_error.c */
 void crmapi_error_register(void);
-void crmapi_insert_error_filter(request_rec *r);
-void crmapi_insert_filter(request_rec *r);
+/* Keep the site's ErrorDocuments from R's errors, which are JSON; ON 0: let
+ * them work again. */
+void crmapi_error_shield(request_rec *r, int on);
 
-/* mod_crmapi_status.c */
+/* mod_crmapi_status.c: what all processes share beside the limits */
 /* Count an answer with STATUS in this host's metrics. */
 void crmapi_status_count(int status, apr_int64_t db_us);
+/* Count a request that found no connection in time. */
+void crmapi_status_busy(void);
+/* May it be logged that the thing INDEX is in STATE? Once over all processes
+ * when it was in another one before (0 at the start), and again where AGAIN
+ * (microseconds, 0: never) have passed since. */
+int crmapi_status_news(int index, apr_uint32_t state,
+                       apr_interval_time_t again);
 void crmapi_status_register(apr_pool_t *p);
-/* Share metrics with all processes. */
-void crmapi_status_init(server_rec *main_server, crm_limit_t *limit);
+/* Share metrics with all processes. Return NULL or what is wrong. */
+const char *crmapi_status_init(server_rec *main_server, crm_limit_t *limit,
+                               apr_pool_t *ptemp);
 
 #endif /* MOD_CRMAPI_H */

@@ -2,135 +2,183 @@
 /* mod_crmapi_body.c: reading a request's body within bounds (contract 5.3) */
 #include "mod_crmapi.h"
 
-#include "apr_strings.h"
-
+#include "http_core.h"
 #include "http_protocol.h"
 #include "util_filter.h"
 
-/* A body that was not wanted and is larger is not read to keep the
- * connection. */
-#define SPARED 65536
+#include "crm_buf.h"
 
-static crm_error_t *too_large(apr_pool_t *pool)
+/* How much is asked of the input filters at a time. */
+#define READ_SIZE 65536
+
+/* A body nobody wants is read to its end, for the sake of the connection, if
+ * it is known to be no longer than this. */
+#define DRAIN_MAX 65536
+
+static ap_filter_rec_t *catcher_handle;
+
+/* An output filter that is there while a body is read. httpd's input filter
+ * reports a bad or too large body by sending an error response itself; caught
+ * here it becomes an answer like all others, with the API's headers. */
+static apr_status_t catch_error(ap_filter_t *f, apr_bucket_brigade *bb)
 {
-    return crm_error_create(CRM_E_PAYLOAD_TOO_LARGE, NULL, pool);
+    crmapi_request_t *request = f->ctx;
+
+    for (apr_bucket *b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb);
+         b = APR_BUCKET_NEXT(b)) {
+        if (AP_BUCKET_IS_ERROR(b)) {
+            request->caught = ((ap_bucket_error *)b->data)->status;
+            apr_brigade_cleanup(bb);
+            return AP_FILTER_ERROR;
+        }
+    }
+    return ap_pass_brigade(f->next, bb);
 }
 
-/* Return what httpd's input filters say as an error. */
-static crm_error_t *read_error(apr_status_t status, apr_pool_t *pool)
+void crmapi_body_register(void)
 {
-    if (APR_STATUS_IS_TIMEUP(status)) {
+    catcher_handle = ap_register_output_filter("CRMAPI_CATCH", catch_error,
+                                               NULL, AP_FTYPE_RESOURCE);
+}
+
+/* Return the error for STATUS, httpd's, of a body that could not be read. */
+static crm_error_t *body_error(const crmapi_request_t *request, int status)
+{
+    apr_pool_t *pool = request->r->pool;
+
+    /* Where the next request would begin is not known any more. */
+    request->r->connection->keepalive = AP_CONN_CLOSE;
+    switch (status) {
+    case HTTP_REQUEST_ENTITY_TOO_LARGE:
+        return crm_error_create(CRM_E_PAYLOAD_TOO_LARGE, NULL, pool);
+    case HTTP_REQUEST_TIME_OUT:
         return crm_error_create(CRM_E_REQUEST_TIMEOUT, NULL, pool);
+    default:
+        return crm_error_create(CRM_E_BAD_REQUEST, "The request body is "
+                                "malformed or incomplete", pool);
     }
-    if (status == AP_FILTER_ERROR) {
-        return too_large(pool);
-    }
-    if (APR_STATUS_IS_ENOSPC(status)) {
-        return too_large(pool);
-    }
-    return crm_error_create(CRM_E_BAD_REQUEST,
-                            "The request's body is malformed or incomplete",
-                            pool);
 }
 
-/* Add the data of BB to BODY; *END_P = the end of the body is there. */
-static crm_error_t *add_brigade(crm_buf_t *body, int *end_p,
-                                apr_bucket_brigade *bb, apr_size_t max,
-                                apr_pool_t *pool)
+/* Add what BB holds to BODY, at most MAX bytes in all. */
+static crm_error_t *take(crm_buf_t *body, crmapi_request_t *request,
+                         apr_bucket_brigade *bb, apr_size_t max)
 {
-    for (apr_bucket *bucket = APR_BRIGADE_FIRST(bb);
-         bucket != APR_BRIGADE_SENTINEL(bb);
-         bucket = APR_BUCKET_NEXT(bucket)) {
+    for (apr_bucket *b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb);
+         b = APR_BUCKET_NEXT(b)) {
         const char *data;
         apr_size_t len;
-        apr_status_t status;
 
-        if (APR_BUCKET_IS_EOS(bucket)) {
-            *end_p = 1;
-            return NULL;
+        if (APR_BUCKET_IS_EOS(b)) {
+            request->body_read = 1;
+            break;
         }
-        if (APR_BUCKET_IS_METADATA(bucket)) {
+        if (AP_BUCKET_IS_ERROR(b)) {
+            return body_error(request, ((ap_bucket_error *)b->data)->status);
+        }
+        if (APR_BUCKET_IS_METADATA(b)) {
             continue;
         }
-        status = apr_bucket_read(bucket, &data, &len, APR_BLOCK_READ);
-        if (status) {
-            return read_error(status, pool);
+        if (apr_bucket_read(b, &data, &len, APR_BLOCK_READ)) {
+            return body_error(request, HTTP_BAD_REQUEST);
         }
         if (len > max - body->len) {
-            return too_large(pool);
+            return body_error(request, HTTP_REQUEST_ENTITY_TOO_LARGE);
         }
         crm_buf_add(body, data, len);
     }
     return NULL;
 }
 
+/* Read REQUEST's body into BODY, at most MAX bytes. */
 static crm_error_t *read_all(crm_buf_t *body, crmapi_request_t *request,
-                             apr_size_t max, apr_pool_t *pool)
+                             apr_size_t max)
 {
     request_rec *r = request->r;
-    apr_bucket_brigade *bb = apr_brigade_create(pool,
+    apr_bucket_brigade *bb = apr_brigade_create(r->pool,
                                                 r->connection->bucket_alloc);
-    crm_error_t *error = NULL;
 
-    while (!error && !request->body_read) {
+    while (!request->body_read) {
         apr_status_t status = ap_get_brigade(r->input_filters, bb,
                                              AP_MODE_READBYTES,
-                                             APR_BLOCK_READ, HUGE_STRING_LEN);
+                                             APR_BLOCK_READ, READ_SIZE);
 
-        error = status ? read_error(status, pool)
-                : add_brigade(body, &request->body_read, bb, max, pool);
+        if (request->caught) {
+            return body_error(request, request->caught);
+        }
+        if (status) {
+            return body_error(request,
+                              ap_map_http_request_error(status,
+                                                        HTTP_BAD_REQUEST));
+        }
+        CRM_ERR(take(body, request, bb, max));
         apr_brigade_cleanup(bb);
     }
-    return error;
+    return NULL;
 }
 
-/* Set *LENGTH_P to the Content-Length that R has, -1 for none. */
-static void content_length(apr_off_t *length_p, const request_rec *r)
+/* Set *LENGTH to R's Content-Length, 0 without one. Return 0 if the length is
+ * not known before the body has been read. */
+static int known_length(apr_off_t *length, const request_rec *r)
 {
-    const char *value = apr_table_get(r->headers_in, "Content-Length");
-    char *end;
+    const char *text = apr_table_get(r->headers_in, "Content-Length");
 
-    if (!value || apr_strtoff(length_p, value, &end, 10) || *end) {
-        *length_p = -1;
+    *length = 0;
+    if (apr_table_get(r->headers_in, "Transfer-Encoding")) {
+        return 0;
     }
+    return !text || ap_parse_strict_length(length, text);
+}
+
+/* Return how long R's body may be: the directive's limit, or the lower one
+ * that the site has set by LimitRequestBody. */
+static apr_off_t body_limit(const crmapi_request_t *request)
+{
+    apr_off_t own = request->config->max_body;
+    apr_off_t site = ap_get_limit_req_body(request->r);
+
+    return site > 0 && site < own ? site : own;
 }
 
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               void *baton, apr_pool_t *pool)
 {
     crmapi_request_t *request = baton;
-    apr_size_t max = (apr_size_t)request->config->max_body;
+    request_rec *r = request->r;
+    apr_off_t limit = body_limit(request), length;
+    ap_filter_t *catcher;
     crm_error_t *error;
-    apr_off_t length;
     crm_buf_t body;
 
-    content_length(&length, request->r);
-    if (length > (apr_off_t)max) {
-        return too_large(pool);
+    if (known_length(&length, r) && length > limit) {
+        return crm_error_create(CRM_E_PAYLOAD_TOO_LARGE, NULL, pool);
     }
-    crm_buf_init(&body, length > 0 ? (apr_size_t)length + 1 : 1024, pool);
-    error = read_all(&body, request, max, pool);
-    if (error) {
-        request->r->connection->keepalive = AP_CONN_CLOSE;
-        return error;
-    }
-    crm_buf_putc(&body, '\0');
+    crm_buf_init(&body, (apr_size_t)(length && length < READ_SIZE ? length + 1
+                                     : 4096), pool);
+    catcher = ap_add_output_filter_handle(catcher_handle, request, r,
+                                          r->connection);
+    error = read_all(&body, request, (apr_size_t)limit);
+    ap_remove_output_filter(catcher);
+    CRM_ERR(error);
     *data_p = body.data;
-    *len_p = body.len - 1;
+    *len_p = body.len;
     return NULL;
 }
 
-void crmapi_spare_body(const crmapi_request_t *request)
+int crmapi_spare_body(const crmapi_request_t *request)
 {
-    const request_rec *r = request->r;
+    request_rec *r = request->r;
     apr_off_t length;
+    int known = known_length(&length, r);
 
-    if (request->body_read) {
-        return;
+    if (request->body_read || r->main || (known && !length)) {
+        return 0;
     }
-    content_length(&length, r);
-    if (length > SPARED || r->expecting_100
-        || apr_table_get(r->headers_in, "Transfer-Encoding")) {
+    /* A client that waits for "100 Continue" may or may not send its body
+     * now; a long or endless one is not waited for. */
+    if (!known || length > DRAIN_MAX || r->expecting_100
+        || r->connection->keepalive == AP_CONN_CLOSE) {
         r->connection->keepalive = AP_CONN_CLOSE;
+        return 0;
     }
+    return 1;
 }

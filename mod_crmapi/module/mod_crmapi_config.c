@@ -12,6 +12,7 @@
 
 #define LIMIT_MAX 1000000
 #define KEYS_MAX 16777216
+#define SLUG_MAX 63             /* as in the schema */
 #define BODY_MAX 1073741824
 
 /* Directives with a whole number: where it goes, its range and default. */
@@ -43,7 +44,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define WAIT_DEFAULT apr_time_from_sec(2)
-#define WAIT_MAX apr_time_from_sec(600)
+#define WAIT_MAX apr_time_from_sec(3600)
 
 /* Return CONFIG's number at OFFSET. */
 static int *number_at(crmapi_config_t *config, size_t offset)
@@ -157,7 +158,7 @@ static const char *set_wait(cmd_parms *cmd, void *dir, const char *value)
         || ap_timeout_parameter_parse(value, &wait, "s") || wait < 0
         || wait > WAIT_MAX) {
         return apr_psprintf(cmd->pool, "CrmApiDatabaseWait must be a time "
-                            "from 0 to 600 s, such as 2, 2s or 500ms, not "
+                            "from 0 to 3600 s, such as 2, 2s or 500ms, not "
                             "\"%s\"", value);
     }
     crmapi_config(cmd->server)->database_wait = wait;
@@ -186,9 +187,11 @@ static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
 
     (void)dir;
     if (!crm_uuid_parse(id, value, strlen(value))
-        && (!len || value[len] || len > 63)) {
-        return apr_psprintf(cmd->pool, "CrmApiWorkspace must be the id or "
-                            "the slug of a workspace, not \"%s\"", value);
+        && (!len || value[len] || len > SLUG_MAX || *value == '-'
+            || value[len - 1] == '-')) {
+        return apr_psprintf(cmd->pool, "CrmApiWorkspace must be a workspace's "
+                            "id or slug (1 to %d of a-z, 0-9 and -, not at "
+                            "its ends), not \"%s\"", SLUG_MAX, value);
     }
     crmapi_config(cmd->server)->workspace = value;
     return NULL;

@@ -2,284 +2,383 @@
 /* mod_crmapi_dbd.c: connections from mod_dbd, for as long as they are needed */
 #include "mod_crmapi.h"
 
-#include "apr_hash.h"
+#include <string.h>
+
 #include "apr_optional.h"
 #include "apr_strings.h"
 #include "apr_thread_cond.h"
 #include "apr_thread_mutex.h"
 
-#include "ap_mpm.h"
-#include "util_md5.h"
+#include "http_main.h"
+#include "mod_dbd.h"
 
 #include "crm_migrate.h"
 
-#define DBD_MAX_DEFAULT 10      /* mod_dbd's DBDMax */
-#define COMPLAIN_EVERY apr_time_from_sec(60)
+APLOG_USE_MODULE(crmapi);
+
+/* How long a database that had the right schema is believed to have it. */
+#define SCHEMA_TRUST apr_time_from_sec(5)
+
+/* After how long what has not changed is logged again. */
+#define LOG_AGAIN apr_time_from_sec(60)
+
+/* States of a database for the log: these, or another one for each version of
+ * the schema. */
+enum { READY, MISCONFIGURED, UNREACHABLE, SCHEMA_OF };
 
 struct crmapi_gate_t {
-    crmapi_gate_t *next;
+    int state_news;             /* whether its state is news; waits are told */
+    int busy_news;              /* apart: they come and go */
+    const dbd_cfg_t *config;    /* mod_dbd's; NULL: not loaded */
+    const char *missing;        /* why it cannot be used at all, or NULL */
     apr_uint32_t realm;
-    apr_thread_mutex_t *mutex;
+    int max;                    /* connections in a process; 0: any number */
+    apr_thread_mutex_t *mutex;  /* over what follows */
     apr_thread_cond_t *freed;
     int used;
-    int max;
+    int waiting;
+    apr_time_t schema_seen;     /* when the right schema was seen last */
 };
 
-/* Of this process. */
-static crmapi_gate_t *gates;
+static apr_array_header_t *gates;       /* of crmapi_gate_t * */
 static APR_OPTIONAL_FN_TYPE(ap_dbd_open) *dbd_open;
 static APR_OPTIONAL_FN_TYPE(ap_dbd_close) *dbd_close;
 
-/* ---- what mod_dbd has been told ---- */
-
-/* Return the arguments of the last directive NAME among LIST and what
- * <IfModule> and the like hold of it, or VALUE if there is none. */
-static const char *directive_in(const ap_directive_t *list, const char *name,
-                                const char *value)
+void crmapi_gates_clear(apr_pool_t *pconf)
 {
-    for (; list; list = list->next) {
-        if (!strcasecmp(list->directive, name)) {
-            value = list->args;
-        }
-        else if (!strncasecmp(list->directive, "<If", 3)) {
-            value = directive_in(list->first_child, name, value);
-        }
-    }
-    return value;
+    gates = apr_array_make(pconf, 4, sizeof(crmapi_gate_t *));
+    dbd_open = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_open);
+    dbd_close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
 }
 
-/* Return the <VirtualHost> among LIST that made S, or NULL. */
-static const ap_directive_t *find_vhost(const ap_directive_t *list,
-                                        const server_rec *s)
+/* Return mod_dbd's configuration of S, NULL if there is none. What mod_dbd
+ * keeps for a server is a struct of its own that begins with a pointer to the
+ * dbd_cfg_t of its header. That names the server (the main one, where a vhost
+ * says nothing of its own), which tells whether all this is still so. */
+static const dbd_cfg_t *dbd_config(const server_rec *s)
 {
-    for (; list; list = list->next) {
-        const ap_directive_t *found = NULL;
+    module *dbd = ap_find_linked_module("mod_dbd.c");
+    dbd_cfg_t *const *config = dbd && dbd_open && dbd_close
+                               ? ap_get_module_config(s->module_config, dbd)
+                               : NULL;
 
-        if (!strcasecmp(list->directive, "<VirtualHost")) {
-            found = s->defn_name && list->filename
-                    && list->line_num == (int)s->defn_line_number
-                    && !strcmp(list->filename, s->defn_name) ? list : NULL;
-        }
-        else if (!strncasecmp(list->directive, "<If", 3)) {
-            found = find_vhost(list->first_child, s);
-        }
-        if (found) {
-            return found;
-        }
+    return config && *config
+           && ((*config)->server == s || (*config)->server == ap_server_conf)
+           ? *config : NULL;
+}
+
+/* Return why CONFIG cannot serve the API, in POOL, or NULL. */
+static const char *find_missing(const dbd_cfg_t *config, apr_pool_t *pool)
+{
+    if (!config) {
+        return "CRM1101: mod_dbd is not loaded: add LoadModule dbd_module, "
+               "DBDriver pgsql and DBDParams";
+    }
+    if (*config->name == '[') {         /* mod_dbd's "[DBDriver unset]" */
+        return "CRM1102: there is no DBDriver: add DBDriver pgsql and "
+               "DBDParams";
+    }
+    if (strcmp(config->name, "pgsql")) {
+        return apr_psprintf(pool, "CRM1103: DBDriver is %s, but must be "
+                            "pgsql",
+                            config->name);
     }
     return NULL;
 }
 
-/* Return the arguments of the directive NAME that holds for S, or NULL. */
-static const char *directive_of(const server_rec *s, const char *name)
+/* Return a hash (FNV-1a) of driver and parameters of CONFIG: the same for the
+ * same database over restarts. The parameters may hold a password. */
+static apr_uint32_t realm_of(const dbd_cfg_t *config)
 {
-    const char *value = directive_in(ap_conftree, name, NULL);
-    const ap_directive_t *vhost = s->is_virtual
-                                  ? find_vhost(ap_conftree, s) : NULL;
+    apr_uint32_t hash = 2166136261U;
 
-    return vhost ? directive_in(vhost->first_child, name, value) : value;
-}
-
-void crmapi_database_find(crmapi_database_t *database, const server_rec *s,
-                          apr_pool_t *pool)
-{
-    const char *params = directive_of(s, "DBDParams");
-    const char *max = directive_of(s, "DBDMax");
-    const char *text;
-    apr_ssize_t len = APR_HASH_KEY_STRING;
-
-    database->driver = directive_of(s, "DBDriver");
-    database->max = max ? atoi(max) : DBD_MAX_DEFAULT;
-    if (database->max < 1) {
-        database->max = DBD_MAX_DEFAULT;
+    for (const char *c = config->name; *c; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619U;
     }
-    text = apr_pstrcat(pool, database->driver ? database->driver : "", " ",
-                       params ? params : "", NULL);
-    database->realm = apr_hashfunc_default(text, &len);
+    for (const char *c = config->params; *c; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619U;
+    }
+    return hash;
 }
 
-/* ---- gates ---- */
+/* Do A and B share mod_dbd's pool of connections? */
+static int same_pool(const dbd_cfg_t *a, const dbd_cfg_t *b)
+{
+    if (!a || !b) {
+        return a == b;
+    }
+    return !strcmp(a->name, b->name) && !strcmp(a->params, b->params)
+           && !a->persist == !b->persist && a->nmin == b->nmin
+           && a->nkeep == b->nkeep && a->nmax == b->nmax
+           && a->exptime == b->exptime;
+}
 
-static crmapi_gate_t *gate_of(const crmapi_database_t *database,
-                              apr_pool_t *pchild)
+/* Return the database of CONFIG, made in POOL if it is the first of it. */
+static crmapi_gate_t *gate_of(const dbd_cfg_t *config, apr_pool_t *pool)
 {
     crmapi_gate_t *gate;
-    int threaded = 0;
 
-    for (gate = gates; gate; gate = gate->next) {
-        if (gate->realm == database->realm && gate->max == database->max) {
+    for (int i = 0; i < gates->nelts; i++) {
+        gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+        if (same_pool(gate->config, config)) {
             return gate;
         }
     }
-    gate = apr_pcalloc(pchild, sizeof(*gate));
-    gate->realm = database->realm;
-    gate->max = database->max;
-    ap_mpm_query(AP_MPMQ_IS_THREADED, &threaded);
-    if (threaded) {
-        apr_thread_mutex_create(&gate->mutex, APR_THREAD_MUTEX_DEFAULT,
-                                pchild);
-        apr_thread_cond_create(&gate->freed, pchild);
+    gate = apr_pcalloc(pool, sizeof(*gate));
+    gate->state_news = 2 * gates->nelts;
+    gate->busy_news = gate->state_news + 1;
+    gate->config = config;
+    gate->missing = find_missing(config, pool);
+    if (!gate->missing) {
+        gate->realm = realm_of(config);
+        gate->max = config->persist ? config->nmax : 0;
     }
-    gate->next = gates;
-    gates = gate;
+    APR_ARRAY_PUSH(gates, crmapi_gate_t *) = gate;
     return gate;
 }
 
-void crmapi_gates_create(apr_pool_t *pchild, server_rec *main_server)
+void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
+                      const server_rec *s, apr_pool_t *pconf)
 {
-    gates = NULL;
-    dbd_open = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_open);
-    dbd_close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
-    for (server_rec *s = main_server; s; s = s->next) {
-        crmapi_config_t *config = crmapi_config(s);
+    *gate_p = gate_of(dbd_config(s), pconf);
+    settings->realm = (*gate_p)->realm;
+}
 
-        if (config->enabled == 1) {
-            config->gate = gate_of(&config->database, pchild);
+/* Log TEXT about GATE, which is in STATE, if that is news. */
+static void report(const crmapi_gate_t *gate, apr_uint32_t state,
+                   int level, const server_rec *s, const char *text)
+{
+    if (crmapi_status_news(gate->state_news, state,
+                           state == READY ? 0 : LOG_AGAIN)) {
+        ap_log_error(APLOG_MARK, level, 0, s, "%s", text);
+    }
+}
+
+/* Report that GATE cannot be used as it is configured. */
+static void report_missing(const crmapi_gate_t *gate,
+                           const server_rec *s, apr_pool_t *pool)
+{
+    report(gate, MISCONFIGURED, APLOG_ERR, s,
+           apr_pstrcat(pool, gate->missing, "; the API answers 503 until "
+                       "then", NULL));
+}
+
+void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp)
+{
+    for (int i = 0; i < gates->nelts; i++) {
+        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+
+        if (gate->missing) {
+            report_missing(gate, main_server, ptemp);
         }
     }
 }
 
-/* Count one more connection in use, waiting until TIMEOUT for one to be given
- * back; return 0 if none is. */
-static int enter(crmapi_gate_t *gate, apr_interval_time_t timeout)
+apr_status_t crmapi_gates_create(apr_pool_t *pchild)
 {
-    apr_time_t end = apr_time_now() + timeout;
-    int entered;
+    for (int i = 0; i < gates->nelts; i++) {
+        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+        apr_status_t status;
 
-    if (!gate->mutex) {
-        gate->used++;
-        return 1;
+        status = apr_thread_mutex_create(&gate->mutex,
+                                         APR_THREAD_MUTEX_DEFAULT, pchild);
+        if (!status) {
+            status = apr_thread_cond_create(&gate->freed, pchild);
+        }
+        if (status) {
+            return status;
+        }
     }
-    apr_thread_mutex_lock(gate->mutex);
-    while (gate->used >= gate->max) {
-        apr_interval_time_t left = end - apr_time_now();
+    return APR_SUCCESS;
+}
 
-        if (left <= 0) {
+static int is_full(const crmapi_gate_t *gate)
+{
+    return gate->max && gate->used >= gate->max;
+}
+
+/* Wait at most WAIT for GATE to have a free connection. Whoever comes
+ * while others wait, waits behind them. Its mutex is held. */
+static void wait_free(crmapi_gate_t *gate, apr_interval_time_t wait)
+{
+    apr_time_t end = apr_time_now() + wait;
+
+    if (!is_full(gate) && !gate->waiting) {
+        return;
+    }
+    gate->waiting++;
+    do {
+        wait = end - apr_time_now();
+        if (wait <= 0) {
             break;
         }
-        apr_thread_cond_timedwait(gate->freed, gate->mutex, left);
-    }
-    entered = gate->used < gate->max;
+        apr_thread_cond_timedwait(gate->freed, gate->mutex, wait);
+    } while (is_full(gate));
+    gate->waiting--;
+}
+
+/* Count a connection of GATE as taken, waiting at most WAIT for one.
+ * mod_dbd itself would let threads queue for ever. Return 0 if none became
+ * free. */
+static int enter(crmapi_gate_t *gate, apr_interval_time_t wait)
+{
+    int entered;
+
+    apr_thread_mutex_lock(gate->mutex);
+    wait_free(gate, wait);
+    entered = !is_full(gate);
     gate->used += entered;
+    if (!is_full(gate) && gate->waiting) {
+        apr_thread_cond_signal(gate->freed);
+    }
     apr_thread_mutex_unlock(gate->mutex);
     return entered;
 }
 
+/* Count a connection of GATE as given back. */
 static void leave(crmapi_gate_t *gate)
 {
-    if (!gate->mutex) {
-        gate->used--;
-        return;
-    }
     apr_thread_mutex_lock(gate->mutex);
     gate->used--;
     apr_thread_cond_signal(gate->freed);
     apr_thread_mutex_unlock(gate->mutex);
 }
 
-void crmapi_gates_stats(int *used_p, int *max_p)
+static crm_error_t *unavailable(apr_pool_t *pool)
 {
-    *used_p = *max_p = 0;
-    for (const crmapi_gate_t *gate = gates; gate; gate = gate->next) {
-        *used_p += gate->used;
-        *max_p += gate->max;
-    }
+    return crm_error_create(CRM_E_UNAVAILABLE, NULL, pool);
 }
 
-/* ---- taking and giving back ---- */
-
-/* Say WHAT about the database, unless that was said lately. */
-static crm_error_t *not_ready(crmapi_request_t *request, const char *what,
-                              apr_pool_t *pool)
+/* Return the error of a wait for GATE that was in vain. */
+static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *pool)
 {
-    crmapi_config_t *config = request->config;
-    crm_error_t *error = crm_error_create(CRM_E_UNAVAILABLE, NULL, pool);
-    apr_time_t now = apr_time_now();
+    const crmapi_gate_t *gate = request->config->gate;
 
-    if (now - config->complained > COMPLAIN_EVERY) {
-        config->complained = now;
-        error->log = what;
+    if (!request->no_wait) {
+        crmapi_status_busy();
+        if (crmapi_status_news(gate->busy_news, 1, LOG_AGAIN)) {
+            ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
+                          "CRM1303: all %d connections of the process were "
+                          "busy for all of CrmApiDatabaseWait, so requests "
+                          "are answered 503: raise DBDMax (%s)",
+                          gate->max, request->id);
+        }
     }
-    return error;
+    return unavailable(pool);
 }
 
-/* Check that CONN's database has the schema that this module was made for. */
+/* Return what is to be logged of a database whose schema is VERSION. */
+static const char *schema_text(int version, apr_pool_t *pool)
+{
+    if (!version) {
+        return "CRM1301: the database has no schema, so requests are "
+               "answered 503: run crmapictl migrate";
+    }
+    return apr_psprintf(pool, "CRM1302: the database's schema is version %d, "
+                        "this module's is %d, so requests are answered 503: "
+                        "%s", version, CRM_SCHEMA_VERSION,
+                        version < CRM_SCHEMA_VERSION
+                        ? "run crmapictl migrate" : "upgrade mod_crmapi");
+}
+
+/* See to it that the database of CONN, REQUEST's, has the schema of this
+ * version. As long as it has not, every request looks again, so that a
+ * migration is noticed at once. */
 static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
                                  apr_pool_t *pool)
 {
-    crmapi_config_t *config = request->config;
+    crmapi_gate_t *gate = request->config->gate;
+    apr_time_t now = apr_time_now();
     int version;
 
-    if (config->ready) {
+    if (now - __atomic_load_n(&gate->schema_seen, __ATOMIC_RELAXED)
+        < SCHEMA_TRUST) {
         return NULL;
     }
     CRM_ERR(crm_migrate_version(&version, conn, pool));
     if (version != CRM_SCHEMA_VERSION) {
-        return not_ready(request, apr_psprintf(pool, version
-            ? "CRM1302: the database has schema version %d, this module "
-              "expects %d: run crmapictl migrate with the same release, or "
-              "install the module that goes with it"
-            : "CRM1301: the database is not migrated: run crmapictl migrate",
-            version, CRM_SCHEMA_VERSION), pool);
+        __atomic_store_n(&gate->schema_seen, 0, __ATOMIC_RELAXED);
+        report(gate, SCHEMA_OF + (apr_uint32_t)version, APLOG_ERR,
+               request->r->server, schema_text(version, pool));
+        return unavailable(pool);
     }
-    config->ready = 1;
-    config->complained = 0;
+    __atomic_store_n(&gate->schema_seen, now, __ATOMIC_RELAXED);
+    report(gate, READY, APLOG_NOTICE, request->r->server,
+           "CRM1304: the database is ready now");
     return NULL;
 }
 
-/* Take a connection out of mod_dbd's pool and make it ours. */
-static crm_error_t *take(crm_conn_t **conn_p, crmapi_request_t *request,
-                         apr_pool_t *pool)
+/* Set *CONN_P to the connection DBD, ready for statements. */
+static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
+                          ap_dbd_t *dbd, apr_pool_t *pool)
 {
-    const crm_conn_options_t options = {request->config->named_statements};
-    request_rec *r = request->r;
-    ap_dbd_t *dbd = dbd_open(r->pool, r->server);
+    crm_conn_options_t options;
+    PGconn *pg = apr_dbd_native_handle(dbd->driver, dbd->handle);
+    crm_error_t *error;
 
-    if (!dbd) {
-        /* mod_dbd has said why */
-        return crm_error_create(CRM_E_UNAVAILABLE, NULL, pool);
+    options.named_statements = request->config->named_statements;
+    error = crm_conn_adopt(conn_p, pg, &options, dbd->pool, pool);
+    if (!error) {
+        error = check_schema(request, *conn_p, pool);
     }
-    request->dbd = dbd;
-    CRM_ERR(crm_conn_adopt(conn_p,
-                           apr_dbd_native_handle(dbd->driver, dbd->handle),
-                           &options, dbd->pool, pool));
-    return check_schema(request, *conn_p, pool);
-}
-
-static void give_back(crmapi_request_t *request)
-{
-    if (request->dbd) {
-        dbd_close(request->r->server, request->dbd);
-        request->dbd = NULL;
+    if (error && error->log) {
+        report(request->config->gate, UNREACHABLE, APLOG_ERR,
+               request->r->server,
+               apr_pstrcat(pool, error->log, " (", request->id, ")",
+                           NULL));
+        error->log = NULL;
     }
-    leave(request->config->gate);
+    return error;
 }
 
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
                             apr_pool_t *pool)
 {
     crmapi_request_t *request = baton;
-    crmapi_config_t *config = request->config;
+    crmapi_gate_t *gate = request->config->gate;
+    server_rec *s = request->r->server;
     crm_error_t *error;
+    ap_dbd_t *dbd;
 
-    if (!dbd_open || !dbd_close || !config->gate) {
-        return crm_error_create(CRM_E_UNAVAILABLE, NULL, pool);
+    if (gate->missing) {
+        report_missing(gate, s, pool);
+        return unavailable(pool);
     }
-    if (!enter(config->gate, request->no_wait ? 0 : config->database_wait)) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, pool, "CRM1303: all %d "
-                              "database connections of this process stayed "
-                              "busy: raise DBDMax", config->gate->max);
+    if (!enter(gate, request->no_wait ? 0 : request->config->database_wait)) {
+        return give_up(request, pool);
     }
-    error = take(conn_p, request, pool);
+    dbd = dbd_open(pool, s);
+    if (!dbd) {                 /* mod_dbd has logged why */
+        leave(gate);
+        return unavailable(pool);
+    }
+    request->dbd = dbd;
+    *conn_p = NULL;
+    error = adopt(conn_p, request, dbd, pool);
     if (error) {
+        crmapi_release(*conn_p, request);
         *conn_p = NULL;
-        give_back(request);
     }
     return error;
 }
 
 void crmapi_release(crm_conn_t *conn, void *baton)
 {
+    crmapi_request_t *request = baton;
+
     (void)conn;
-    give_back(baton);
+    dbd_close(request->r->server, request->dbd);
+    request->dbd = NULL;
+    leave(request->config->gate);
+}
+
+void crmapi_gates_stats(int *used_p, int *max_p)
+{
+    *used_p = *max_p = 0;
+    for (int i = 0; gates && i < gates->nelts; i++) {
+        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+
+        *used_p += __atomic_load_n(&gate->used, __ATOMIC_RELAXED);
+        *max_p += gate->max;
+    }
 }

@@ -2,149 +2,156 @@
 /* mod_crmapi_error.c: httpd's own errors under /api/v1 as JSON (contract 5.5) */
 #include "mod_crmapi.h"
 
+#include <string.h>
+
 #include "apr_strings.h"
 
+#include "http_core.h"
 #include "http_protocol.h"
+#include "http_request.h"
 #include "mod_core.h"
 #include "util_filter.h"
 
-static const char filter_name[] = "CRMAPI_ERROR";
+static ap_filter_rec_t *error_handle;
 
-/* Return the request that R answers: R itself, or the one whose ErrorDocument
- * it is. */
-static const request_rec *first_request(const request_rec *r)
+/* For core's table of ap_custom_response(): an empty text for every status,
+ * so that no ErrorDocument is looked for. */
+static const char *no_documents[RESPONSE_CODES];
+
+void crmapi_error_shield(request_rec *r, int on)
 {
-    while (r->prev) {
-        r = r->prev;
-    }
-    return r;
+    core_request_config *core = ap_get_core_module_config(r->request_config);
+
+    /* What ap_custom_response() would do for each of some fifty statuses. */
+    core->response_code_strings =
+        on ? apr_pmemdup(r->pool, no_documents, sizeof(no_documents)) : NULL;
 }
 
-/* Return whether R asks for something under /api/v1, by what is known: where
- * the request line could not be parsed, by its text. */
-static int asks_for_api(const request_rec *r)
+/* Return what the client is told about STATUS. */
+static crm_error_t *describe(int status, apr_pool_t *pool)
 {
-    const char *path = r->uri ? r->uri : r->unparsed_uri;
+    crm_code_t code = crm_code_from_status(status);
 
-    if (crmapi_is_ours(path)) {
-        return 1;
+    if (crm_code_info(code)->status == status) {
+        return crm_error_create(code, NULL, pool);
     }
-    path = r->the_request ? strchr(r->the_request, ' ') : NULL;
-    return path && crmapi_is_ours(path + strspn(path, " "));
+    return crm_error_create(code, ap_get_status_line(status) + 4, pool);
 }
 
-/* What the filter knows. */
-typedef struct shown_t {
-    int status;                 /* that the client is to see */
-    int done;                   /* the answer has been sent */
-} shown_t;
+/* Take away what httpd's page, or whatever was to be sent, had. */
+static void clear_headers(request_rec *r)
+{
+    static const char *const names[] = {
+        "Accept-Ranges", "Content-Encoding", "Content-Language",
+        "Content-Range", "ETag", "Last-Modified", "Location"
+    };
 
-/* Return the error behind R's redirection to an ErrorDocument that is a URL,
- * for which httpd has overwritten the status; 0 if it is none. */
-static int redirected_status(request_rec *r)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        apr_table_unset(r->headers_out, names[i]);
+        apr_table_unset(r->err_headers_out, names[i]);
+    }
+    r->content_encoding = NULL;
+    r->content_languages = NULL;
+    r->status_line = NULL;
+}
+
+/* The output filter of an error's response: instead of what httpd writes
+ * goes the JSON envelope (contract 5.5). */
+static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
+{
+    request_rec *r = f->r;
+    crm_error_t *error;
+    crm_buf_t *body;
+
+    apr_brigade_cleanup(bb);
+    if (f->ctx) {               /* it has been sent */
+        return APR_SUCCESS;
+    }
+    body = f->ctx = apr_palloc(r->pool, sizeof(*body));
+    error = describe(r->status, r->pool);
+    crm_buf_init(body, 256, r->pool);
+    crm_api_write_error(body, error);
+    crmapi_set_headers(crmapi_request_find(r), body->len);
+    clear_headers(r);
+    if (error->retry_after && !apr_table_get(r->headers_out, "Retry-After")) {
+        apr_table_setn(r->headers_out, "Retry-After",
+                       apr_itoa(r->pool, error->retry_after));
+    }
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_pool_create(body->data, body->len,
+                                                       r->pool,
+                                                       bb->bucket_alloc));
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(bb->bucket_alloc));
+    return ap_pass_brigade(f->next, bb);
+}
+
+/* An ErrorDocument that is a URL has made a redirect of the error of R before
+ * anything was known of the request. Return which error it was: the one whose
+ * ErrorDocument has this Location; 0 for a redirect that is one. */
+static int status_behind(request_rec *r)
 {
     const char *location = apr_table_get(r->headers_out, "Location");
 
     for (int status = HTTP_BAD_REQUEST; location && status < 600; status++) {
         int index = ap_index_of_response(status);
-        const char *document = ap_response_code_string(r, index);
+        const char *document;
 
+        if (index == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR)
+            && status != HTTP_INTERNAL_SERVER_ERROR) {
+            continue;           /* there is no such status */
+        }
+        document = ap_response_code_string(r, index);
         if (document && !strcmp(document, location)) {
-            return index == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR)
-                   ? HTTP_INTERNAL_SERVER_ERROR : status;
+            return status;
         }
     }
     return 0;
 }
 
-/* Return the status that the client is to see: that of the error, not of the
- * document that a site shows for it. 0: this is no error. */
-static int error_status(request_rec *r)
+/* A hook: httpd is about to send the response to an error or a redirect. */
+static void insert_error_filter(request_rec *r)
 {
-    const request_rec *first = first_request(r);
+    crmapi_request_t *request;
 
-    if (first->status >= 400) {
-        return first->status;
+    if (r->main || !crmapi_is_ours(r)) {
+        return;
     }
-    return r->status >= 400 ? r->status
-           : r->status == HTTP_MOVED_TEMPORARILY ? redirected_status(r) : 0;
-}
+    if (ap_is_HTTP_REDIRECT(r->status) && !crmapi_request_find(r)) {
+        int status = status_behind(r);
 
-static void add_filter(request_rec *r)
-{
-    int status = error_status(r);
-
-    if (status && crmapi_config(r->server)->enabled == 1
-        && asks_for_api(first_request(r))) {
-        shown_t *shown = apr_pcalloc(r->pool, sizeof(*shown));
-
-        shown->status = status;
-        ap_add_output_filter(filter_name, shown, r, r->connection);
+        r->status = status ? status : r->status;
+    }
+    request = crmapi_request_begin(r);
+    if (ap_is_HTTP_ERROR(r->status)) {
+        ap_add_output_filter_handle(error_handle, NULL, r, r->connection);
+    }
+    else {
+        apr_table_setn(r->err_headers_out, "X-Request-Id", request->id);
     }
 }
 
-void crmapi_insert_error_filter(request_rec *r)
+/* A hook: an ErrorDocument that is a local path is about to be served for an
+ * error from before anything was known of the request. Give it up; httpd then
+ * returns to the first error. */
+static int refuse_document(request_rec *r, int lookup)
 {
-    add_filter(r);
-}
+    const request_rec *failed = r->prev;
 
-/* An ErrorDocument of the site is no answer to an API's client. */
-void crmapi_insert_filter(request_rec *r)
-{
-    if (r->prev) {
-        add_filter(r);
+    if (lookup || !failed || !ap_is_HTTP_ERROR(failed->status)
+        || !crmapi_is_ours(failed)) {
+        return DECLINED;
     }
-}
-
-/* Set the headers of the answer in place of those of httpd's own page. */
-static void set_headers(request_rec *r, int status, apr_size_t len)
-{
-    static const char *const others[] = {
-        "Content-Language", "Content-Encoding", "Location", "Vary", "ETag",
-        "Last-Modified", "Accept-Ranges", "Content-Range", NULL
-    };
-
-    for (int i = 0; others[i]; i++) {
-        apr_table_unset(r->headers_out, others[i]);
-    }
-    r->status = status;
-    r->status_line = NULL;
-    ap_set_content_type(r, "application/json");
-    ap_set_content_length(r, (apr_off_t)len);
-    crmapi_set_headers(r, r->err_headers_out);
-    if (status == HTTP_SERVICE_UNAVAILABLE
-        && !apr_table_get(r->err_headers_out, "Retry-After")) {
-        apr_table_setn(r->err_headers_out, "Retry-After", "1");
-    }
-}
-
-/* Put the envelope in the place of all that comes. */
-static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
-{
-    apr_bucket_alloc_t *alloc = f->c->bucket_alloc;
-    request_rec *r = f->r;
-    shown_t *shown = f->ctx;
-    crm_buf_t body;
-
-    apr_brigade_cleanup(bb);
-    if (shown->done) {
-        return APR_SUCCESS;
-    }
-    shown->done = 1;
-    crm_buf_init(&body, 256, r->pool);
-    crm_api_write_error(&body, crm_error_create(
-                            crm_code_from_status(shown->status), NULL,
-                            r->pool));
-    set_headers(r, shown->status, body.len);
-    crmapi_status_count(shown->status, 0);
-    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_pool_create(body.data, body.len,
-                                                       r->pool, alloc));
-    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(alloc));
-    return ap_pass_brigade(f->next, bb);
+    return failed->status;
 }
 
 void crmapi_error_register(void)
 {
-    ap_register_output_filter(filter_name, error_filter, NULL,
-                              AP_FTYPE_CONTENT_SET);
+    for (int i = 0; i < RESPONSE_CODES; i++) {
+        no_documents[i] = "\"";
+    }
+    error_handle = ap_register_output_filter("CRMAPI_ERROR", error_filter,
+                                             NULL, AP_FTYPE_RESOURCE);
+    ap_hook_insert_error_filter(insert_error_filter, NULL, NULL,
+                                APR_HOOK_LAST);
+    ap_hook_quick_handler(refuse_document, NULL, NULL,
+                          APR_HOOK_REALLY_FIRST);
 }

@@ -12,8 +12,7 @@ APLOG_USE_MODULE(crmapi);
 typedef struct retained_t {
     apr_pool_t *pool;           /* of the memory in use */
     apr_shm_t *shm;
-    apr_pool_t *old_pool;       /* of the memory before: children of the
-                                   generation before may use it still */
+    crm_limit_config_t config;  /* that it was made for */
 } retained_t;
 
 /* Set *CONFIG to what the servers from MAIN_SERVER on ask for. */
@@ -24,6 +23,9 @@ static void wanted_config(crm_limit_config_t *config, server_rec *main_server)
     for (server_rec *s = main_server; s; s = s->next) {
         const crmapi_config_t *server = crmapi_config(s);
 
+        if (server->enabled != 1) {
+            continue;
+        }
         if (server->read_limit > (int)config->ring[CRM_LIMIT_READ]) {
             config->ring[CRM_LIMIT_READ] = (apr_uint32_t)server->read_limit;
         }
@@ -33,14 +35,25 @@ static void wanted_config(crm_limit_config_t *config, server_rec *main_server)
     }
 }
 
-/* Make new memory for CONFIG that knows what RETAINED's knew. */
-static const char *make_block(retained_t *retained,
+static crm_limit_t *block_of(const retained_t *retained)
+{
+    return apr_shm_baseaddr_get(retained->shm);
+}
+
+/* Return why RETAINED's memory cannot serve CONFIG, NULL if it can. */
+static const char *unfit(const retained_t *retained,
+                         const crm_limit_config_t *config)
+{
+    return crm_limit_check(block_of(retained),
+                           apr_shm_size_get(retained->shm), config);
+}
+
+/* Make new memory for CONFIG, *MADE. */
+static const char *make_block(retained_t *made,
                               const crm_limit_config_t *config,
                               server_rec *main_server, apr_pool_t *ptemp)
 {
     apr_size_t size = crm_limit_size(config);
-    apr_pool_t *pool;
-    apr_shm_t *shm;
     apr_status_t status;
     const char *wrong;
 
@@ -48,33 +61,39 @@ static const char *make_block(retained_t *retained,
         return "CRM1401: CrmApiRateLimitKeys and the limits need more memory "
                "than there can be";
     }
-    apr_pool_create(&pool, main_server->process->pool);
-    status = apr_shm_create(&shm, size, NULL, pool);
+    made->config = *config;
+    apr_pool_create(&made->pool, main_server->process->pool);
+    status = apr_shm_create(&made->shm, size, NULL, made->pool);
     if (status) {
-        apr_pool_destroy(pool);
+        apr_pool_destroy(made->pool);
         return apr_psprintf(ptemp, "CRM1402: no shared memory of %"
-                            APR_SIZE_T_FMT " bytes for the rate limits: %pm",
+                            APR_SIZE_T_FMT " bytes for the rate limits: %pm: "
+                            "lower CrmApiRateLimitKeys or the limits",
                             size, &status);
     }
-    wrong = crm_limit_init(apr_shm_baseaddr_get(shm), size, config);
+    wrong = crm_limit_init(block_of(made), size, config);
     if (wrong) {
-        apr_pool_destroy(pool);
+        apr_pool_destroy(made->pool);
         return apr_pstrcat(ptemp, "CRM1403: rate limits: ", wrong, NULL);
     }
-    if (retained->shm) {
-        crm_limit_inherit(apr_shm_baseaddr_get(shm),
-                          apr_shm_baseaddr_get(retained->shm));
-        if (retained->old_pool) {
-            apr_pool_destroy(retained->old_pool);
-        }
-        retained->old_pool = retained->pool;
-        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, main_server,
-                     "CRM1404: the rate limits' memory was made anew, as the "
-                     "configuration asks; counters were taken over");
-    }
-    retained->pool = pool;
-    retained->shm = shm;
     return NULL;
+}
+
+/* Let MADE know what RETAINED knew, which is given up here because of WHY:
+ * children of the configuration before have it mapped until they end. */
+static void replace_block(const retained_t *made, const retained_t *retained,
+                          const server_rec *main_server, const char *why)
+{
+    apr_uint32_t lost = 0;
+
+    if (!unfit(retained, &retained->config)) {
+        lost = crm_limit_inherit(block_of(made), block_of(retained));
+    }
+    ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, main_server,
+                 "CRM1404: the rate limits' memory was made anew: %s; counted "
+                 "requests were taken over, keys that found no room: %u",
+                 why, lost);
+    apr_pool_destroy(retained->pool);
 }
 
 const char *crmapi_shm_create(crm_limit_t **limit_p, server_rec *main_server,
@@ -83,20 +102,25 @@ const char *crmapi_shm_create(crm_limit_t **limit_p, server_rec *main_server,
     static const char key[] = "mod_crmapi_shm";
     retained_t *retained = ap_retained_data_get(key);
     crm_limit_config_t config;
+    const char *why;
 
     if (!retained) {
         retained = ap_retained_data_create(key, sizeof(*retained));
     }
     wanted_config(&config, main_server);
-    if (!retained->shm
-        || crm_limit_check(apr_shm_baseaddr_get(retained->shm),
-                           apr_shm_size_get(retained->shm), &config)) {
-        const char *wrong = make_block(retained, &config, main_server, ptemp);
+    why = retained->shm ? unfit(retained, &config) : NULL;
+    if (!retained->shm || why) {
+        retained_t made = {NULL, NULL, {0, {0, 0}}};
+        const char *wrong = make_block(&made, &config, main_server, ptemp);
 
         if (wrong) {
             return wrong;
         }
+        if (why) {
+            replace_block(&made, retained, main_server, why);
+        }
+        *retained = made;
     }
-    *limit_p = apr_shm_baseaddr_get(retained->shm);
+    *limit_p = block_of(retained);
     return NULL;
 }

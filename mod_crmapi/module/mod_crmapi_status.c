@@ -2,17 +2,32 @@
 /* mod_crmapi_status.c: what mod_status shows of the API */
 #include "mod_crmapi.h"
 
+#include <string.h>
+
 #include "apr_optional_hooks.h"
 #include "apr_shm.h"
+#include "apr_strings.h"
 
 #include "http_protocol.h"
 #include "mod_status.h"
+
+/* How many things may have a state that is logged when it changes. */
+#define NEWS 64
+
+/* What was logged last of a thing. */
+typedef struct news_t {
+    apr_uint32_t state;
+    apr_int64_t at;             /* when; 0: never */
+} news_t;
 
 /* Counts of all processes since the parent started. */
 typedef struct metrics_t {
     apr_uint64_t classes[6];    /* answers 1xx to 5xx, by their hundreds */
     apr_uint64_t requests;
+    apr_uint64_t db_requests;   /* of these, at the database */
     apr_uint64_t db_us;
+    apr_uint64_t busy;          /* that found no connection in time */
+    news_t news[NEWS];
 } metrics_t;
 
 static metrics_t *metrics;
@@ -30,15 +45,43 @@ static apr_uint64_t read_count(const apr_uint64_t *count)
     return __atomic_load_n(count, __ATOMIC_RELAXED);
 }
 
+/* Add N to COUNT. */
+static void add(apr_uint64_t *count, apr_uint64_t n)
+{
+    __atomic_add_fetch(count, n, __ATOMIC_RELAXED);
+}
+
 void crmapi_status_count(int status, apr_int64_t db_us)
 {
-    if (metrics && status >= 100 && status < 600) {
-        __atomic_add_fetch(&metrics->classes[status / 100], 1,
-                           __ATOMIC_RELAXED);
-        __atomic_add_fetch(&metrics->requests, 1, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&metrics->db_us, (apr_uint64_t)db_us,
-                           __ATOMIC_RELAXED);
+    if (status < 100 || status >= 600) {
+        return;
     }
+    add(&metrics->classes[status / 100], 1);
+    add(&metrics->requests, 1);
+    add(&metrics->db_requests, db_us > 0);
+    add(&metrics->db_us, (apr_uint64_t)db_us);
+}
+
+void crmapi_status_busy(void)
+{
+    add(&metrics->busy, 1);
+}
+
+int crmapi_status_news(int index, apr_uint32_t state,
+                       apr_interval_time_t again)
+{
+    news_t *news = &metrics->news[index % NEWS];
+    apr_uint32_t before = __atomic_exchange_n(&news->state, state,
+                                              __ATOMIC_ACQ_REL);
+    apr_int64_t at = __atomic_load_n(&news->at, __ATOMIC_ACQUIRE);
+    apr_int64_t now = apr_time_now();
+
+    if (before == state && (!again || (at && now - at < again))) {
+        return 0;
+    }
+    /* Of all that find it due at once, one logs it. */
+    return __atomic_compare_exchange_n(&news->at, &at, now, 0,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 static void print_line(request_rec *r, int flags, const line_t *line)
@@ -66,10 +109,15 @@ static int status_hook(request_rec *r, int flags)
     const line_t lines[] = {
         {"Requests", "Requests", read_count(&metrics->requests)},
         {"Answers2xx", "Answers 2xx", read_count(&metrics->classes[2])},
+        {"Answers3xx", "Answers 3xx", read_count(&metrics->classes[3])},
         {"Answers4xx", "Answers 4xx", read_count(&metrics->classes[4])},
         {"Answers5xx", "Answers 5xx", read_count(&metrics->classes[5])},
+        {"DatabaseRequests", "Requests that used the database",
+         read_count(&metrics->db_requests)},
         {"DatabaseMicroseconds", "Time at the database, in microseconds",
          read_count(&metrics->db_us)},
+        {"DatabaseBusy", "Requests that found no connection in time",
+         read_count(&metrics->busy)},
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
          stats.admitted[CRM_LIMIT_WRITE]},
@@ -99,22 +147,32 @@ static int status_hook(request_rec *r, int flags)
     return OK;
 }
 
-void crmapi_status_init(server_rec *main_server, crm_limit_t *shared)
+const char *crmapi_status_init(server_rec *main_server, crm_limit_t *shared,
+                               apr_pool_t *ptemp)
 {
     static const char key[] = "mod_crmapi_metrics";
     metrics_t **retained = ap_retained_data_get(key);
+    apr_status_t status;
     apr_shm_t *shm;
 
-    limit = shared;
     if (!retained) {
         retained = ap_retained_data_create(key, sizeof(*retained));
-        if (!apr_shm_create(&shm, sizeof(metrics_t), NULL,
-                            main_server->process->pool)) {
-            *retained = apr_shm_baseaddr_get(shm);
-            memset(*retained, 0, sizeof(metrics_t));
-        }
     }
+    if (!*retained) {
+        status = apr_shm_create(&shm, sizeof(metrics_t), NULL,
+                                main_server->process->pool);
+        if (status) {
+            return apr_psprintf(ptemp, "CRM1405: no shared memory for the "
+                                "metrics: %pm", &status);
+        }
+        *retained = apr_shm_baseaddr_get(shm);
+        memset(*retained, 0, sizeof(metrics_t));
+    }
+    limit = shared;
     metrics = *retained;
+    /* After a restart what is wrong is said again. */
+    memset(metrics->news, 0, sizeof(metrics->news));
+    return NULL;
 }
 
 void crmapi_status_register(apr_pool_t *p)

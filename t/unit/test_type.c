@@ -228,7 +228,7 @@ START_TEST(contract_6_5_null_clears_or_is_refused)
 }
 END_TEST
 
-START_TEST(contract_6_5_an_empty_text_is_refused_only_where_required)
+START_TEST(contract_6_5_a_required_text_is_not_empty)
 {
     crm_field_t field = field_of(&crm_type_text, CRM_F_REQUIRED);
     const char *wrong;
@@ -479,7 +479,8 @@ START_TEST(contract_6_6_equal_means_equal)
 }
 END_TEST
 
-#define E(email, primary) "{\"email\":\"" email "\",\"is_primary\":" #primary "}"
+#define E(email, primary) \
+    "{\"email\":\"" email "\",\"is_primary\":" #primary "}"
 
 START_TEST(contract_10_3_lists_are_united)
 {
@@ -539,7 +540,7 @@ int main(void)
     tcase_add_loop_test(in, contract_6_what_each_type_takes, 0, CASES);
     tcase_add_loop_test(in, contract_6_5_null_clears_or_is_refused, 0,
                         COUNT(nulls));
-    tcase_add_test(in, contract_6_5_an_empty_text_is_refused_only_where_required);
+    tcase_add_test(in, contract_6_5_a_required_text_is_not_empty);
     tcase_add_test(in, contract_6_3_text_is_counted_in_characters);
     tcase_add_test(in, contract_6_3_lists_have_a_most);
     tcase_add_test(in, contract_6_3_a_tag_has_100_characters);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_request.c: which requests are the API's, and since when */
+#include "mod_crmapi.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "http_protocol.h"
+#include "http_request.h"
+
+#include "crm_uuid.h"
+
+#define HANDLER "crmapi"
+
+/* The longest X-Request-Id that is kept (contract 5.4). */
+#define REQUEST_ID_MAX 128
+
+/* Return whether TEXT begins with the API's base, as a whole. */
+static int begins_with_base(const char *text)
+{
+    static const size_t len = sizeof(CRM_API_BASE) - 1;
+
+    return text && !strncmp(text, CRM_API_BASE, len)
+           && strchr("/? ", text[len]);
+}
+
+int crmapi_is_ours(const request_rec *r)
+{
+    const char *target;
+
+    if (r->proxyreq || crmapi_config(r->server)->enabled != 1) {
+        return 0;
+    }
+    if (r->uri) {
+        return begins_with_base(r->uri);
+    }
+    target = r->the_request ? strchr(r->the_request, ' ') : NULL;
+    return target && begins_with_base(target + strspn(target, " "));
+}
+
+crmapi_request_t *crmapi_request_find(const request_rec *r)
+{
+    return ap_get_module_config(r->request_config, &crmapi_module);
+}
+
+/* Return whether ID is one that is kept (contract 5.4). */
+static int is_sane_id(const char *id)
+{
+    size_t len = id ? strspn(id, "abcdefghijklmnopqrstuvwxyz"
+                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") : 0;
+
+    return len && !id[len] && len <= REQUEST_ID_MAX;
+}
+
+/* Return R's id: that of the request it comes from, the client's if it is
+ * sane, else a new one. */
+static const char *find_id(request_rec *r)
+{
+    const request_rec *origin = r->main ? r->main : r->prev;
+    const char *sent = apr_table_get(r->headers_in, "X-Request-Id");
+    char *made;
+
+    if (origin && crmapi_request_find(origin)) {
+        return crmapi_request_find(origin)->id;
+    }
+    if (is_sane_id(sent)) {
+        return sent;
+    }
+    made = apr_palloc(r->pool, CRM_UUID_LEN + 1);
+    crm_uuid_v7(made);
+    return made;
+}
+
+crmapi_request_t *crmapi_request_begin(request_rec *r)
+{
+    crmapi_request_t *request = crmapi_request_find(r);
+
+    if (!request) {
+        request = apr_pcalloc(r->pool, sizeof(*request));
+        request->r = r;
+        request->config = crmapi_config(r->server);
+        request->id = find_id(r);
+        r->log_id = request->id;
+        ap_set_module_config(r->request_config, &crmapi_module, request);
+        crmapi_error_shield(r, 1);
+    }
+    return request;
+}
+
+/* A hook: R's headers and server are known. */
+static int post_read_request(request_rec *r)
+{
+    if (crmapi_is_ours(r)) {
+        crmapi_request_begin(r);
+    }
+    return DECLINED;
+}
+
+/* A hook: R's path is decoded, mod_rewrite has had its say, mod_proxy not yet.
+ * What mod_alias redirects comes after. */
+static int translate_name(request_rec *r)
+{
+    if (crmapi_is_ours(r)) {
+        crmapi_request_begin(r)->reached = 1;
+    }
+    return DECLINED;
+}
+
+/* A hook: what is below /api/v1 is no file: no module is to look for one. */
+static int map_to_storage(request_rec *r)
+{
+    crmapi_request_t *request = crmapi_request_find(r);
+
+    if (!request) {
+        return DECLINED;
+    }
+    if (!request->reached) {
+        /* A rule led it elsewhere, where the site's own pages hold. */
+        ap_set_module_config(r->request_config, &crmapi_module, NULL);
+        crmapi_error_shield(r, 0);
+        return DECLINED;
+    }
+    /* A ProxyPass of all that a site has does not take the API along. */
+    r->proxyreq = PROXYREQ_NONE;
+    r->handler = HANDLER;
+    /* Nothing that mod_mime would see a file's extension in. */
+    r->filename = apr_pstrdup(r->pool, HANDLER ":");
+    r->path_info = NULL;
+    request->claimed = 1;
+    return OK;
+}
+
+void crmapi_request_register(void)
+{
+    static const char *const rewrite[] = {"mod_rewrite.c", NULL};
+    static const char *const proxy[] = {"mod_proxy.c", NULL};
+
+    ap_hook_post_read_request(post_read_request, NULL, NULL,
+                              APR_HOOK_REALLY_FIRST);
+    ap_hook_translate_name(translate_name, rewrite, proxy, APR_HOOK_FIRST);
+    ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
+}

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+# 20-module.t: directives, their merging, what is missing, restarts, status
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my $KEY = "svc_live_" . "k" x 30;
+my $database = database();
+
+# The status of GET /api/v1/agents of HOST where the API is off: what answers
+# there is not held against the API's description.
+sub status_when_off {
+    my ($httpd, $host) = @_;
+    my $c = $httpd->client;
+    $c->send_raw("GET /api/v1/agents HTTP/1.0\r\nHost: $host\r\n\r\n");
+    return $c->read_response("GET")->status;
+}
+
+# What "httpd -t" says of CONF inside the server: (exit code, words).
+sub configtest {
+    my ($conf, %arg) = @_;
+    my $httpd = httpd(conf => $conf, no_start => 1, on => 0, %arg);
+    return $httpd->run("-t");
+}
+
+subtest "a good configuration passes configtest without a database" => sub {
+    my ($code, $words) = configtest(<<'END');
+CrmApi On
+CrmApiWorkspace acme-1
+CrmApiReadLimit 0
+CrmApiWriteLimit 1000
+CrmApiRateLimitKeys 100
+CrmApiMaxBody 65536
+CrmApiKeyPrefix my_key_
+CrmApiDatabaseWait 500ms
+CrmApiNamedStatements Off
+CrmApiRequestIdInDatabase On
+<VirtualHost *:@PORT@>
+    CrmApi Off
+    CrmApiWorkspace 0198c1d2-0000-7000-8000-0123456789AB
+    CrmApiDatabaseWait 3
+</VirtualHost>
+END
+    is($code, 0, "configtest") or diag($words);
+    like($words, qr/Syntax OK/, "and nothing else");
+};
+
+my @BAD = (
+    ["CrmApi Maybe", qr/On or Off/],
+    ["CrmApi", qr/On or Off/],
+    ["CrmApiReadLimit -1", qr/whole number from 0 to \d+/],
+    ["CrmApiReadLimit 12x", qr/whole number from 0/],
+    ["CrmApiReadLimit 99999999999999999999", qr/whole number from 0/],
+    ["CrmApiWriteLimit +5", qr/whole number/],
+    ["CrmApiWriteLimit 1.5", qr/whole number/],
+    ["CrmApiRateLimitKeys 0", qr/whole number from 1 to/],
+    ["CrmApiRateLimitKeys 16777217", qr/whole number from 1 to 16777216/],
+    ["CrmApiMaxBody 0", qr/whole number from 1 to 1073741824/],
+    ["CrmApiMaxBody 2M", qr/whole number/],
+    ["CrmApiMaxBody 1073741825", qr/whole number/],
+    ["CrmApiKeyPrefix sk-live", qr/A-Z, a-z, 0-9 and _/],
+    ["CrmApiKeyPrefix " . "a" x 33, qr/1 to 32/],
+    ["CrmApiDatabaseWait soon", qr/time from 0 to 3600 s/],
+    ["CrmApiDatabaseWait -1", qr/time from/],
+    ["CrmApiDatabaseWait 2x", qr/time from/],
+    ["CrmApiDatabaseWait 3601", qr/time from/],
+    ["CrmApiWorkspace Acme", qr/id or slug/],
+    ["CrmApiWorkspace -acme", qr/id or slug/],
+    ["CrmApiWorkspace " . "a" x 64, qr/id or slug/],
+    ["CrmApiNamedStatements 1", qr/On or Off/],
+    ["CrmApiRequestIdInDatabase yes", qr/On or Off/],
+);
+
+subtest "a bad value: configtest names directive, value and range" => sub {
+    for my $case (@BAD) {
+        my ($line, $pattern) = @$case;
+        my ($code, $words) = configtest("$line\n");
+        my ($name, $value) = $line =~ /^(\w+) ?"?([^"]*)/;
+        isnt($code, 0, "refused: $line");
+        like($words, $pattern, "$name says what it must be");
+        like($words, qr/^\Q$name\E must .*\Q$value\E|^$name (?:must be On or|takes)/m,
+            "and names itself, and what stood there");
+    }
+};
+
+subtest "directives stand where they may" => sub {
+    my ($code, $words) = configtest("<VirtualHost *:\@PORT\@>\n"
+        . "CrmApiRateLimitKeys 5\n</VirtualHost>\n");
+    isnt($code, 0, "CrmApiRateLimitKeys is refused in a vhost");
+    like($words, qr/CrmApiRateLimitKeys cannot occur within <VirtualHost/,
+        "and it is said why");
+    for my $section ("<Location />", "<Directory />") {
+        my ($end) = $section =~ /<(\w+)/;
+        ($code, $words) = configtest("$section\nCrmApi On\n</$end>\n");
+        isnt($code, 0, "CrmApi is refused in $section");
+        like($words, qr/CrmApi not allowed (?:here|in)/, "with a reason");
+    }
+};
+
+subtest "a vhost inherits what it does not set" => sub {
+    my $other = database();
+    my $params = postgres()->conninfo($other, $CrmTest::Postgres::API);
+    my $httpd = httpd(database => $database, on => 0, conf => <<"END");
+CrmApi On
+CrmApiMaxBody 300
+CrmApiReadLimit 7
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName plain.example
+</VirtualHost>
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName off.example
+    CrmApi Off
+</VirtualHost>
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName own.example
+    CrmApiReadLimit 9
+</VirtualHost>
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName other.example
+    DBDParams "$params"
+</VirtualHost>
+END
+    my $w = workspace($httpd);
+    my $o = workspace($other);
+    my $limit = sub {
+        my ($host, $key) = @_;
+        my $r = $httpd->client(host => $host, key => $key)
+            ->get("/api/v1/agents");
+        return join " ", $r->status, $r->header("X-RateLimit-Limit") // "-";
+    };
+    is($limit->("plain.example", $w->key), "200 7",
+        "CrmApi and CrmApiReadLimit of the main server");
+    is($limit->("own.example", $w->key), "200 9", "its own CrmApiReadLimit");
+    is(status_when_off($httpd, "off.example"), 404, "CrmApi Off");
+    is($limit->("other.example", $o->key), "200 7",
+        "a database of its own, nothing else");
+    is($limit->("other.example", $w->key), "401 -",
+        "keys of the main server's database are none there");
+    is($limit->("plain.example", $o->key), "401 -", "nor the other way round");
+    my $c = $httpd->client(host => "own.example", key => $w->key);
+    error_is($c->request("POST", "/api/v1/contacts", body => " " x 301), 413,
+        "payload_too_large", "CrmApiMaxBody of the main server");
+    $httpd->stop;
+};
+
+subtest "CrmApiKeyPrefix and CrmApiWorkspace" => sub {
+    my $httpd = httpd(database => $database, on => 0, conf => <<'END');
+<VirtualHost 127.0.0.1:@PORT@>
+    ServerName bound.example
+    CrmApi On
+    CrmApiWorkspace bound-one
+</VirtualHost>
+<VirtualHost 127.0.0.1:@PORT@>
+    ServerName prefix.example
+    CrmApi On
+    CrmApiKeyPrefix other_
+</VirtualHost>
+END
+    my $w = workspace($httpd, slug => "bound-one");
+    my $v = workspace($httpd);
+    my $ask = sub { $httpd->client(host => $_[0], key => $_[1])
+        ->get("/api/v1/agents") };
+    status_is($ask->("bound.example", $w->key), 200, "its workspace");
+    error_is($ask->("bound.example", $v->key), 401, "unauthorized",
+        "3.1 a key of another workspace");
+    error_is($ask->("prefix.example", $w->key), 401, "unauthorized",
+        "3.1 a key with another prefix");
+    $httpd->stop;
+};
+
+# The lines of LEVEL and above that a server with CONF logs while three
+# requests are answered 503.
+sub missing_is {
+    my ($name, $pattern, %arg) = @_;
+    subtest $name => sub {
+        my $httpd = httpd(%arg);
+        $httpd->expect_log(qr/CRM110\d/);
+        my $c = $httpd->client(key => $KEY);
+        for my $n (1 .. 3) {
+            my $r = $c->get("/api/v1/contacts");
+            error_is($r, 503, "service_unavailable", "503, not 500: $n");
+            like($r->header("Retry-After"), qr/^[1-9]\d*$/,
+                "5.5 with Retry-After");
+        }
+        error_is($httpd->client->get("/api/v1/contacts"), 401,
+            "unauthorized", "2 without a key it is a 401 all the same");
+        status_is($httpd->client->options("/api/v1/contacts"), 204,
+            "OPTIONS needs no database");
+        my @lines = $httpd->log_lines(qr/CRM\d{4}/);
+        is(scalar @lines, 1, "one line of error_log") or diag(@lines);
+        like($lines[0], $pattern, "that says what is missing");
+        $httpd->stop;
+    };
+}
+
+missing_is("mod_dbd is not loaded", qr/CRM1101: mod_dbd is not loaded: add/,
+    modules => ["-dbd"]);
+missing_is("there is no DBDriver", qr/CRM1102: there is no DBDriver: add/);
+
+subtest "a schema that is newer: 503 until the versions agree" => sub {
+    my $newer = database();
+    my $httpd = httpd(database => $newer);
+    my $w = workspace($httpd, twin => 0);
+    my $c = $w->client;
+    status_is($c->get("/api/v1/agents"), 200, "before");
+    sql($newer, "INSERT INTO crmapi.migration"
+        . " SELECT (r).* FROM (SELECT jsonb_populate_record(m, jsonb_build_object("
+        . "'number', 999, 'name', '0999-later.sql')) r"
+        . " FROM crmapi.migration m LIMIT 1) x");
+    $httpd->expect_log(qr/CRM1302/);
+    ok(wait_for(sub { $c->get("/api/v1/agents")->status == 503 }, 20),
+        "503 within seconds");
+    error_is($c->get("/api/v1/agents"), 503, "service_unavailable", "as JSON")
+        for 1 .. 5;
+    my @lines = $httpd->log_lines(qr/CRM1302/);
+    is(scalar @lines, 1, "one line, whatever the number of processes")
+        or diag(@lines);
+    like($lines[0], qr/version 999, .*: upgrade mod_crmapi/,
+        "that says how to mend it");
+    sql($newer, "DELETE FROM crmapi.migration WHERE number = 999");
+    status_is($c->get("/api/v1/agents"), 200, "then at once again");
+    $httpd->stop;
+};
+
+# Restart HTTPD by SIGNAL and wait until no process of before is left.
+sub restart_all {
+    my ($httpd, $signal) = @_;
+    my %old = map { $_ => 1 } $httpd->children;
+    $httpd->restart($signal);
+    wait_for(sub { !grep { $old{$_} } $httpd->children }, 30)
+        or die "CrmTest: old processes stay\n";
+}
+
+subtest "4.4 counters survive restarts, the memory is made anew at need" => sub {
+    my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 50\n");
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $left = sub {
+        $c->close;
+        $c->get("/api/v1/agents")->header("X-RateLimit-Remaining");
+    };
+    is($left->(), 49, "the first");
+    restart_all($httpd, "USR1");
+    is($left->(), 48, "4.4 after a graceful restart");
+    restart_all($httpd, "HUP");
+    is($left->(), 47, "4.4 after a restart of the same parent");
+    is(scalar($httpd->log_lines(qr/CRM1404/)), 0, "in the same memory");
+    $httpd->write_conf("CrmApiReadLimit 60\n");
+    restart_all($httpd);
+    is($left->(), 56, "4.4 a raised limit forgives nothing");
+    is(scalar($httpd->log_lines(qr/CRM1404:.*a limit was raised/)), 1,
+        "and it is said that the memory is new");
+    $httpd->write_conf("CrmApiReadLimit 50\n");
+    restart_all($httpd);
+    is($left->(), 45, "4.4 a lowered one neither");
+    $httpd->write_conf("CrmApiReadLimit 50\nCrmApiRateLimitKeys 1000\n");
+    restart_all($httpd);
+    is($left->(), 44, "4.4 nor another number of keys");
+    $httpd->stop;
+};
+
+subtest "memory is bounded over reloads that alternate" => sub {
+    my $httpd = httpd(database => $database);
+    my $mapped = sub {
+        my $maps = read_file("/proc/" . $httpd->pid . "/maps");
+        my $sum = 0;
+        while ($maps =~ /^([0-9a-f]+)-([0-9a-f]+) rw-s .*(?:zero|SYSV)/mg) {
+            no warnings "portable";
+            $sum += hex($2) - hex($1);
+        }
+        return $sum;
+    };
+    my @sizes;
+    for my $n (1 .. 6) {
+        $httpd->write_conf("CrmApiRateLimitKeys " . ($n % 2 ? 5000 : 6000)
+            . "\n");
+        restart_all($httpd);
+        push @sizes, $mapped->();
+    }
+    cmp_ok($sizes[0], ">", 0, "there is shared memory");
+    is($sizes[4], $sizes[0], "as much as in the beginning")
+        or diag("@sizes");
+    is($sizes[5], $sizes[1], "with the other number, too");
+    $httpd->stop;
+};
+
+subtest "the module first comes with a graceful restart" => sub {
+    my $httpd = httpd(database => $database, crmapi => 0);
+    is(status_when_off($httpd, "x"), 404, "before: a file");
+    $httpd->{crmapi} = 1;
+    $httpd->write_conf("");
+    restart_all($httpd);
+    my $w = workspace($httpd);
+    status_is($w->client->get("/api/v1/agents"), 200, "then: the API");
+    $httpd->{on} = 0;
+    $httpd->write_conf("");
+    restart_all($httpd);
+    is(status_when_off($httpd, "x"), 404, "CrmApi Off: a file");
+    $httpd->stop;
+};
+
+subtest "mod_status shows the API, on the page and for machines" => sub {
+    my $httpd = httpd(database => $database, children => 1,
+        conf => "<Location /status>\nSetHandler server-status\n</Location>\n");
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    status_is($c->get("/api/v1/agents"), 200) for 1 .. 3;
+    status_is($c->post("/api/v1/contacts", { bot_id => $w->agent }), 201);
+    status_is($c->get("/api/v1/none"), 404);
+    my %value;
+    ok(wait_for(sub {
+        %value = $c->get("/status?auto")->body =~ /^CrmApi(\w+): (\d+)$/mg;
+        $value{Answers4xx};
+    }), "CrmApi lines in ?auto");
+    is($value{ReadsAdmitted}, 4, "CrmApiReadsAdmitted");
+    is($value{WritesAdmitted}, 1, "CrmApiWritesAdmitted");
+    is($value{Answers2xx}, 4, "CrmApiAnswers2xx");
+    is($value{Answers4xx}, 1, "CrmApiAnswers4xx");
+    is($value{ConnectionsUsed}, 0, "CrmApiConnectionsUsed");
+    is($value{ConnectionsMax}, 10, "CrmApiConnectionsMax is DBDMax");
+    cmp_ok($value{DatabaseMicroseconds}, ">", 0, "time at the database");
+    my $page = $c->get("/status")->body;
+    like($page, qr/<dt>Reads admitted: 4/, "the page has them, too");
+    unlike($page, qr/\Q@{[substr $w->key, 9]}\E/, "3.4 and no key");
+    $httpd->stop;
+};
+
+subtest "notes for the access log, one line for LogLevel debug" => sub {
+    my $httpd = httpd(database => $database, level => "info crmapi:debug",
+        conf => "ErrorLogFormat \"[%t] [%m:%l] %L %M\"\n");
+    my $w = workspace($httpd);
+    my $r = $w->client->get("/api/v1/agents/" . $w->agent,
+        headers => { "X-Request-Id" => "look-here.1" });
+    status_is($r, 200);
+    is($r->header("X-Request-Id"), "look-here.1", "5.4 the id is kept");
+    my ($key_id) = $w->key_ids;
+    ok(wait_for(sub { $httpd->access_log =~ /\Q$key_id\E/ }),
+        "crmapi-key in the access log");
+    like($httpd->access_log, qr/200 \d+ \Q@{[$w->id]} $key_id\E GET \S+ \d+$/m,
+        "crmapi-workspace, crmapi-key, crmapi-route, crmapi-db-us");
+    my @lines = $httpd->log_lines(qr/CRM1201: GET \S*agents\S*: 200, /);
+    is(scalar @lines, 1, "one line for the request") or diag(@lines);
+    like($lines[0] // "", qr/look-here\.1/, "with its id");
+    like($lines[0] // "", qr/database \d+ us, all \d+ us/, "and times");
+    $httpd->stop;
+};
+
+done_testing;

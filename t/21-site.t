@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+# 21-site.t: the API beside what else a site has: ErrorDocuments, limits,
+# filters, rewriting, proxies, access control (contract 5)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use Compress::Zlib ();
+
+my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
+my $database = database();
+
+# R has all that every answer under /api/v1 has (contract 5.4).
+sub headers_are {
+    my ($r, $name) = @_;
+    is_deeply([map { join "|", $r->header($_) } qw(Content-Type Cache-Control
+        X-Content-Type-Options Location ETag Last-Modified)],
+        ["application/json", "private, no-store", "nosniff", "", "", ""],
+        "5.4 $name: headers, each once");
+    like($r->header("X-Request-Id"), qr/^[A-Za-z0-9._-]{1,128}$/,
+        "5.4 $name: an id");
+    is($r->header("Content-Length"), length $r->body, "$name: its length");
+}
+
+my @KINDS = (
+    ["a local path", "/error.txt"],
+    ["a local path that is not there", "/nowhere.txt"],
+    ["a text", "\"the site's own\""],
+    ["a URL", "http://elsewhere.example/error-%{STATUS}"],
+);
+for my $kind (@KINDS) {
+    my ($what, $document) = @$kind;
+    subtest "5.5 an ErrorDocument that is $what replaces nothing" => sub {
+        my $documents = join "", map { my $status = $_; "ErrorDocument $_ "
+            . ($document =~ s/%\{STATUS\}/$status/r) . "\n" }
+            400 .. 417, 421 .. 424, 426, 428, 429, 431, 500 .. 508, 510, 511;
+        my $httpd = httpd(database => $database, modules => ["allowmethods"],
+            conf => "$UNLIMITED$documents" . <<'END');
+LimitRequestLine 1000
+LimitRequestFieldSize 1000
+LimitRequestBody 2000
+<Location /api/v1/companies>
+    Require all denied
+</Location>
+<Location /api/v1/forms>
+    AllowMethods POST
+</Location>
+END
+        $httpd->expect_log(qr/AH0\d{4}|AH10244/);
+        write_file($httpd->dir . "/htdocs/error.txt", "the site's own\n");
+        my $w = workspace($httpd);
+        my $auth = "Authorization: Bearer " . $w->key . "\r\n";
+        my $get = "GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n$auth";
+        my $post = "POST /api/v1/contacts HTTP/1.1\r\nHost: x\r\n$auth"
+            . "Content-Type: application/json\r\n";
+        my $to = sub { my ($path) = @_; "GET /api/v1$path HTTP/1.1\r\nHost: x"
+            . "\r\n$auth\r\n" };
+        for my $case (
+            ["no key", "GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n\r\n", 401,
+                "unauthorized"],
+            ["no such route", $to->("/none"), 404, "not_found"],
+            ["a parameter", $to->("/agents?page=0"), 422, "validation_error"],
+            ["a bad header", "${get}nonsense\r\n\r\n", 400, "bad_request"],
+            ["a header too large", "${get}X: " . "a" x 1100 . "\r\n\r\n", 400,
+                "bad_request"],
+            ["no Host", "GET /api/v1/agents HTTP/1.1\r\n\r\n", 400,
+                "bad_request"],
+            ["a line too long", $to->("/agents?x=" . "a" x 1100), 414,
+                "uri_too_long"],
+            ["an expectation", "${post}Expect: more\r\nContent-Length: 2\r\n"
+                . "\r\n{}", 417, "bad_request"],
+            ["a bad escape", $to->("/%zz"), 400, "bad_request"],
+            ["an encoded slash", $to->("/contacts%2fx"), 404, "not_found"],
+            ["Require all denied", $to->("/companies"), 403, "forbidden"],
+            ["AllowMethods", $to->("/forms"), 405, "method_not_allowed"],
+            ["TRACE", "TRACE /api/v1/agents HTTP/1.1\r\nHost: x\r\n$auth\r\n",
+                405, "method_not_allowed"],
+            ["a body over LimitRequestBody",
+                "${post}Content-Length: 2001\r\n\r\n", 413,
+                "payload_too_large"],
+            ["the same in chunks", "${post}Transfer-Encoding: chunked\r\n\r\n"
+                . sprintf("%x\r\n%s\r\n", 1500, " " x 1500) x 2
+                . "0\r\n\r\n", 413, "payload_too_large"],
+            ["a bad chunk", "${post}Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+                400, "bad_request"],
+        ) {
+            my ($name, $bytes, $status, $code) = @$case;
+            my $r = $httpd->client(timeout => 20)->raw($bytes);
+            error_is($r, $status, $code, "5.5 $name");
+            headers_are($r, $name);
+            unlike($r->body, qr/site's own|</, "5.5 $name: nothing else");
+            ok($r->header("Allow"), "5.1 $name: with Allow")
+                if $status == 405;
+            like($r->{reason}, qr/^\w/, "$name: a phrase");
+        }
+        my $head = $httpd->client->raw("HEAD /api/v1/companies HTTP/1.1\r\n"
+            . "Host: x\r\nConnection: close\r\n\r\n");
+        is(join(" ", $head->status, $head->header("Content-Type"),
+            $head->header("Content-Length") > 50, length $head->body),
+            "403 application/json 1 0", "5.1 HEAD of httpd's own error");
+        my $other = $httpd->client->raw("GET /none HTTP/1.1\r\nHost: x\r\n"
+            . "Connection: close\r\n\r\n");
+        isnt($other->header("Content-Type") // "", "application/json",
+            "elsewhere the site's ErrorDocument is used: " . $other->status);
+        $httpd->stop;
+    };
+}
+
+subtest "bodies that break off or lie" => sub {
+    my $httpd = httpd(database => $database, conf => $UNLIMITED);
+    my $w = workspace($httpd);
+    my $post = "POST /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\n"
+        . "Content-Type: application/json\r\n";
+    for my $case (
+        ["Content-Length", "${post}Content-Length: 50\r\n\r\n{\"bot_id\":"],
+        ["chunks", "${post}Transfer-Encoding: chunked\r\n\r\n5\r\n{\"bo"],
+        ["chunks without an end",
+            "${post}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"],
+    ) {
+        my ($name, $bytes) = @$case;
+        my $r = $httpd->client(timeout => 20)->raw($bytes, shutdown => 1);
+        error_is($r, 400, "bad_request", "a body cut short: $name");
+        headers_are($r, $name);
+        ok($r->{closes}, "the connection is closed");
+        is($r->header("X-RateLimit-Limit"), undef,
+            "4.2 no limit, no headers");
+    }
+    is(sql($database, "SELECT count(*) FROM crmapi.contact WHERE"
+        . " workspace_id = '" . $w->id . "'"), 0, "nothing was made");
+    $httpd->stop;
+};
+
+subtest "4.2 limits are told with errors of the body, too" => sub {
+    my $httpd = httpd(database => $database, conf => "LimitRequestBody 500\n");
+    my $w = workspace($httpd);
+    my $post = "POST /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\n"
+        . "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    my $left = 60;
+    for my $case (["too large", sprintf("%x\r\n%s\r\n", 600, " " x 600)
+            . "0\r\n\r\n", 413], ["malformed", "zz\r\n", 400]) {
+        my ($name, $chunks, $status) = @$case;
+        my $r = $httpd->client(timeout => 20)->raw("$post$chunks");
+        status_is($r, $status, $name);
+        is($r->header("X-RateLimit-Remaining"), --$left, "4.2 $name");
+    }
+    $httpd->stop;
+};
+
+subtest "bodies nobody wants: short ones are drained, others end it" => sub {
+    my $httpd = httpd(database => $database, conf => $UNLIMITED);
+    my $c = $httpd->client;
+    my $r = $c->request("POST", "/api/v1/contacts", body => "x" x 60000);
+    status_is($r, 401);
+    ok(!$r->{closes}, "60,000 bytes: the connection is kept");
+    error_is($c->get("/api/v1/none"), 401, "unauthorized",
+        "and the next request is answered");
+    for my $header ("Content-Length: 1000000000000",
+            "Transfer-Encoding: chunked") {
+        $r = $httpd->client(timeout => 10)->raw("POST /api/v1/contacts "
+            . "HTTP/1.1\r\nHost: x\r\n$header\r\n\r\n");
+        error_is($r, 401, "unauthorized", "$header: answered at once");
+        ok($r->{closes}, "and closed");
+    }
+    # the answer does not wait for what is drained
+    $r = $httpd->client(timeout => 10)->raw("POST /api/v1/contacts HTTP/1.1"
+        . "\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf of");
+    error_is($r, 401, "unauthorized", "a short one that does not come");
+    $httpd->stop;
+};
+
+subtest "5.3 a compressed body is measured by what comes out" => sub {
+    my $httpd = httpd(database => $database, conf => $UNLIMITED
+        . "CrmApiMaxBody 100000\n<Location /api>\nSetInputFilter DEFLATE\n"
+        . "</Location>\n");
+    $httpd->expect_log(qr/AH0\d{4}.*nflat/);
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my %gzip = (headers => { "Content-Encoding" => "gzip" });
+    my $json = qq({"bot_id":"@{[$w->agent]}"});
+    my $r = $c->request("POST", "/api/v1/contacts", %gzip,
+        body => Compress::Zlib::memGzip($json . " " x 5000));
+    status_is($r, 201, "a compressed body");
+    $r = $c->request("POST", "/api/v1/contacts", %gzip,
+        body => Compress::Zlib::memGzip(join " ", $json, 1 .. 30000));
+    error_is($r, 413, "payload_too_large", "5.3 inflated it is too large");
+    $r = $c->request("POST", "/api/v1/contacts", %gzip, body => "not gzip");
+    error_is($r, 400, "bad_request", "what is no gzip");
+    headers_are($r, "no gzip");
+    $httpd->stop;
+};
+
+subtest "responses are compressed where the site wants it" => sub {
+    my $httpd = httpd(database => $database, modules => ["filter"],
+        conf => $UNLIMITED
+        . "AddOutputFilterByType DEFLATE application/json\n");
+    my $w = workspace($httpd);
+    my $c = $httpd->client;
+    $c->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\nAccept-Encoding: gzip\r\n"
+        . "Connection: close\r\n\r\n");
+    my $r = $c->read_response("GET");
+    is($r->header("Content-Encoding"), "gzip", "gzip");
+    is(Compress::Zlib::memGunzip($r->body), $w->client->get("/api/v1/agents")
+        ->body, "and the same inside");
+    $httpd->stop;
+};
+
+# GET /api/v1/PATH of HTTPD is redirected elsewhere by the site.
+sub redirect_is {
+    my ($httpd, $path, $name) = @_;
+    my $c = $httpd->client;
+    $c->send_raw("GET /api/v1/$path HTTP/1.0\r\n\r\n");
+    my $r = $c->read_response("GET");
+    like($r->status, qr/^30[12]$/, $name) or diag($r->text);
+    is($r->header("Location"), "http://elsewhere.example/", "to there");
+    like($r->header("X-Request-Id"), qr/^[\w.-]+$/, "5.4 with an id");
+}
+
+subtest "rewriting, redirects, proxies, handlers of the site" => sub {
+    my $httpd = httpd(database => $database,
+        modules => [qw(alias rewrite proxy proxy_http negotiation dir)],
+        conf => $UNLIMITED . <<'END');
+RewriteEngine On
+RewriteRule ^/old/(.*) /api/v1/$1 [PT]
+RewriteRule ^/api/v1/moved$ http://elsewhere.example/ [R=302,L]
+RewriteRule ^/api/v1/page$ /page.txt [PT]
+RewriteRule ^/api/v1/gone$ - [G]
+ProxyPass / http://127.0.0.1:9/
+Alias /api/v1/aliased @DIR@/htdocs
+ErrorDocument 404 "the site's own"
+<Location />
+    SetHandler server-status
+</Location>
+<Directory @DIR@>
+    AllowOverride None
+    Options MultiViews
+    FallbackResource /page.txt
+</Directory>
+END
+    $httpd->expect_log(qr/AH0\d{4}/);
+    write_file($httpd->dir . "/htdocs/page.txt", "a page\n");
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    status_is($c->get("/api/v1/agents"), 200,
+        "ProxyPass / and SetHandler do not take the API away");
+    is($c->get("/old/agents")->body, $c->get("/api/v1/agents")->body,
+        "a RewriteRule leads to it");
+    error_is($c->get("/api/v1/aliased"), 404, "not_found",
+        "an Alias below it is none");
+    error_is($c->get("/api/v1/gone"), 410, "bad_request",
+        "a RewriteRule's [G] is JSON");
+    redirect_is($httpd, "moved", "a RewriteRule's [R] stays one");
+    my $p = $httpd->client;
+    $p->send_raw("GET /api/v1/page HTTP/1.0\r\n\r\n");
+    my $r = $p->read_response("GET");
+    isnt($r->header("Content-Type"), "application/json",
+        "what a rule leads elsewhere is not the API's: " . $r->status);
+    is($r->header("Cache-Control"), undef, "nor has it its headers");
+    $httpd->stop;
+};
+
+subtest "a site that redirects everything, the API too" => sub {
+    my $httpd = httpd(database => $database, modules => ["alias"],
+        conf => "RedirectMatch 301 ^ http://elsewhere.example/\n");
+    redirect_is($httpd, "agents", "Redirect stays one");
+    $httpd->stop;
+};
+
+subtest "a forward proxy's requests are none of the API's" => sub {
+    my $httpd = httpd(database => $database, modules => [qw(proxy proxy_http)],
+        conf => "${UNLIMITED}ProxyRequests On\n");
+    $httpd->expect_log(qr/AH0\d{4}/);
+    my $c = $httpd->client;
+    $c->send_raw("GET http://127.0.0.1:9/api/v1/agents HTTP/1.0\r\n\r\n");
+    my $r = $c->read_response("GET");
+    is($r->status, 503, "they go where they are sent");
+    $httpd->stop;
+};
+
+subtest "access control of the site" => sub {
+    my $httpd = httpd(database => $database,
+        modules => [qw(auth_basic authn_file authz_user)],
+        conf => $UNLIMITED . <<'END');
+<Location /api/v1/forms>
+    AuthType Basic
+    AuthName inner
+    AuthUserFile @DIR@/users
+    Require valid-user
+</Location>
+END
+    $httpd->expect_log(qr/AH0\d{4}/);
+    write_file($httpd->dir . "/users", "u:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n");
+    my $w = workspace($httpd);
+    my $r = $httpd->client->get("/api/v1/forms");
+    is($r->status, 401, "httpd's own 401");
+    is($r->code, "unauthorized", "is JSON");
+    is($r->header("WWW-Authenticate"), 'Basic realm="inner"',
+        "with httpd's challenge");
+    status_is($w->client->get("/api/v1/agents"), 200, "elsewhere: the API's");
+    $httpd->stop;
+};
+
+subtest "5.4 request ids" => sub {
+    my $httpd = httpd(database => $database, conf => $UNLIMITED);
+    my $c = $httpd->client;
+    for my $id ("a", "A.b_c-9", "x" x 128) {
+        is($c->get("/api/v1/none", headers => { "X-Request-Id" => $id })
+            ->header("X-Request-Id"), $id, "5.4 kept: " . substr $id, 0, 20);
+    }
+    for my $id ("", "x" x 129, "a b", "a;b", "<script>", "a\"", "\xc3\xa4",
+            ["a", "b"]) {
+        like($c->get("/api/v1/none", headers => { "X-Request-Id" => $id })
+            ->header("X-Request-Id"),
+            qr/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+            "5.4 replaced by a UUIDv7: " . (ref $id ? "two" : substr $id, 0, 20));
+    }
+    $httpd->stop;
+};
+
+done_testing;

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+# 34-activities.t: activities (specification: Activity, Activities; contract
+# 6, 8, 9)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+
+my $httpd = httpd(database => database(),
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my @TYPES = qw(note call meeting video_call task todo reminder);
+
+# A contact and a company of W.
+sub both {
+    my ($w) = @_;
+    my $c = $w->client;
+    return ($c->post("/api/v1/contacts", { bot_id => $w->agent })
+        ->data->{id}, $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "C" })->data->{id});
+}
+
+subtest "spec Activity: every field of a create comes back" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my ($contact, $company) = both($w);
+    my %full = (activity_type => "task", contact_id => $contact,
+        company_id => $company, title => "Ö\"", description => "one\ntwo",
+        due_date => "2026-12-24T18:00:00.123Z", duration_minutes => 12.5,
+        completed_at => "2026-12-25T00:00:00.000Z",
+        metadata => { a => { b => [1, undef, true] } });
+    my $r = $c->post("/api/v1/activities", \%full);
+    record_is($r, activity_of(%full), "8: 201 with all of it", 201);
+    is($r->header("Location"), undef, "5.4 no Location: it has no GET");
+    list_is($c->get("/api/v1/contacts/$contact/activities"), [$r->data],
+        "the list shows the same");
+    error_is($c->get("/api/v1/activities/" . $r->data->{id}), 404,
+        "not_found", "there is no GET of one");
+    error_is($c->get("/api/v1/activities"), 405, "method_not_allowed",
+        "nor of all");
+};
+
+subtest "spec: at least one of contact_id and company_id" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my ($contact, $company) = both($w);
+    record_is($c->post("/api/v1/activities", { activity_type => "note",
+        contact_id => $contact }), activity_of(activity_type => "note",
+        contact_id => $contact), "a contact alone", 201);
+    record_is($c->post("/api/v1/activities", { activity_type => "note",
+        company_id => $company, contact_id => undef }),
+        activity_of(activity_type => "note", company_id => $company),
+        "a company alone", 201);
+    record_is($c->post("/api/v1/activities", { activity_type => "note",
+        contact_id => $contact, map { $_ => undef } qw(company_id title
+            description due_date duration_minutes completed_at metadata) }),
+        activity_of(activity_type => "note", contact_id => $contact),
+        "6.5 null is absent", 201);
+    for my $body ({ activity_type => "note" }, { activity_type => "note",
+            contact_id => undef, company_id => undef }) {
+        error_is($c->post("/api/v1/activities", $body), 422,
+            "validation_error", "neither", ["contact_id"]);
+    }
+    for my $case (["contact_id", $company, "a company's id"],
+            ["contact_id", uuid(), "unknown"], ["contact_id", "", "empty"],
+            ["contact_id", "x", "malformed"], ["contact_id", 1, "a number"],
+            ["company_id", $contact, "a contact's id"],
+            ["company_id", uuid(), "unknown"]) {
+        my ($field, $id, $name) = @$case;
+        error_is($c->post("/api/v1/activities", { activity_type => "note",
+            contact_id => $contact, company_id => $company,
+            $field => $id }), 422, "validation_error", "6.8 $field $name",
+            [$field]);
+    }
+    is(count_rows($w, "activity"), 3, "refused ones are not there");
+};
+
+subtest "spec: activity_type" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my ($contact) = both($w);
+    my %made;
+    for my $type (@TYPES) {
+        my $r = $c->post("/api/v1/activities", { activity_type => $type,
+            contact_id => $contact });
+        record_is($r, activity_of(activity_type => $type,
+            contact_id => $contact), $type, 201);
+        $made{$type} = $r->data;
+    }
+    for my $type ("", "Note", "email", "note ", undef, 1, true, ["note"]) {
+        error_is($c->post("/api/v1/activities", { activity_type => $type,
+            contact_id => $contact }), 422, "validation_error",
+            "not " . (defined $type ? "\"$type\"" : "null"),
+            ["activity_type"]);
+    }
+    error_is($c->post("/api/v1/activities", { contact_id => $contact }), 422,
+        "validation_error", "it is required", ["activity_type"]);
+    for my $type (@TYPES) {
+        list_is($c->get("/api/v1/contacts/$contact/activities",
+            query => { activity_type => $type }), [$made{$type}],
+            "listed by activity_type=$type");
+    }
+    list_is($c->get("/api/v1/contacts/$contact/activities"),
+        [@made{reverse @TYPES}], "all, the latest first");
+    is_deeply($c->get("/api/v1/contacts/$contact/activities",
+        query => "page=3&page_size=3")->json->{pagination},
+        page_of(7, 3, 3), "page 3");
+};
+
+subtest "what is refused, all of it at once" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my ($contact) = both($w);
+    error_is($c->post("/api/v1/activities", { activity_type => "x",
+        contact_id => "x", title => 1, description => false,
+        due_date => "soon", completed_at => 0, duration_minutes => "5",
+        metadata => [], bot_id => $w->agent }), 422, "validation_error",
+        "5.6", ["activity_type", "bot_id", "completed_at", "contact_id",
+            "description", "due_date", "duration_minutes", "metadata",
+            "title"]);
+    record_is($c->post("/api/v1/activities", { activity_type => "note",
+        contact_id => $contact, id => uuid(), created_at => "x" }),
+        activity_of(activity_type => "note", contact_id => $contact),
+        "6.2 read-only members are ignored", 201);
+    for my $case (["2026-06-01", "2026-06-01T00:00:00.000Z"],
+            ["2026-06-01T12:00:00", "2026-06-01T12:00:00.000Z"],
+            ["2026-06-01T12:00:00.9999Z", qr/^2026-06-01T12:00:0[01]/],
+            ["2026-06-01T01:30:00+05:30", "2026-05-31T20:00:00.000Z"]) {
+        record_is($c->post("/api/v1/activities", { activity_type => "todo",
+            contact_id => $contact, due_date => $case->[0] }),
+            activity_of(activity_type => "todo", contact_id => $contact,
+                due_date => $case->[1]), "7.5, 9.1 $case->[0]", 201);
+    }
+    for my $bad ("2026-02-30", "2026-13-01", "12:00", "",
+            "2026-06-01T25:00:00Z", "2026-06-01T00:00:00+99:00") {
+        error_is($c->post("/api/v1/activities", { activity_type => "todo",
+            contact_id => $contact, due_date => $bad }), 422,
+            "validation_error", "no time: $bad", ["due_date"]);
+    }
+};
+
+subtest "an activity beside a contact that goes at the same time" => sub {
+    # whoever is first: either the activity goes along, or it is refused
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my @contacts = map { $c->post("/api/v1/contacts",
+        { bot_id => $w->agent })->data->{id} } 1 .. 12;
+    my @got = in_processes(4, sub {
+        my ($n) = @_;
+        my $own = $w->client;
+        return [map { $n % 2
+            ? $own->delete("/api/v1/contacts/$_")->status
+            : $own->post("/api/v1/activities", { activity_type => "note",
+                contact_id => $_ })->status } @contacts];
+    });
+    my %count;
+    $count{$_}++ for map { @$_ } @got[1, 3];
+    is_deeply([grep { !/^(201|422)$/ } keys %count], [],
+        "201 or 422: " . join ", ", %count);
+    my %gone;
+    $gone{$_}++ for map { @$_ } @got[0, 2];
+    is_deeply(\%gone, { 204 => 12, 404 => 12 }, "each is deleted once");
+    is(count_rows($w, "activity"), 0, "no activity is left over");
+};
+
+$httpd->stop;
+done_testing;

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_json.c: what is JSON (contract 6.1), what can be stored (6.3) */
+#include "crm_check.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "apr_strings.h"
+#include "apr_tables.h"
+
+#include "crm_buf.h"
+#include "crm_json.h"
+
+/* A file of t/unit/json. */
+typedef struct sample_t {
+    const char *name;
+    char *text;                 /* malloc'd, exactly LEN bytes */
+    apr_size_t len;
+} sample_t;
+
+static apr_array_header_t *accepted, *rejected;
+
+/* Return the text of the file at PATH, in a block of exactly its size, so
+ * that valgrind and the sanitizers see any byte read beyond. */
+static char *read_file(apr_size_t *len_p, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text;
+    long size;
+
+    if (!file || fseek(file, 0, SEEK_END) || (size = ftell(file)) < 0) {
+        printf("Bail out! cannot read %s\n", path);
+        exit(EXIT_FAILURE);
+    }
+    rewind(file);
+    text = malloc(size ? (size_t)size : 1);
+    *len_p = fread(text, 1, (size_t)size, file);
+    fclose(file);
+    return text;
+}
+
+/* Return the samples (sample_t) of the folder t/unit/json/NAME. */
+static apr_array_header_t *read_samples(const char *name)
+{
+    apr_pool_t *pool = crm_check_pool();
+    apr_array_header_t *samples = apr_array_make(pool, 200, sizeof(sample_t));
+    const char *top = getenv("CRM_SRCDIR");
+    const char *path;
+    struct dirent *entry;
+    DIR *dir;
+
+    top = top ? top : getenv("srcdir");
+    path = apr_pstrcat(pool, top ? top : ".", "/t/unit/json/", name, NULL);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir))) {
+        if (entry->d_name[0] != '.') {
+            sample_t *sample = apr_array_push(samples);
+
+            sample->name = apr_pstrdup(pool, entry->d_name);
+            sample->text = read_file(&sample->len,
+                                     apr_pstrcat(pool, path, "/",
+                                                 entry->d_name, NULL));
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return samples;
+}
+
+START_TEST(the_samples_are_found)
+{
+    ck_assert_int_ge(accepted->nelts, 40);
+    ck_assert_int_ge(rejected->nelts, 100);
+}
+END_TEST
+
+START_TEST(contract_6_1_accepts)
+{
+    const sample_t *sample = &APR_ARRAY_IDX(accepted, _i, sample_t);
+    apr_size_t offset = 99;
+    const char *wrong = crm_json_check(&offset, sample->text, sample->len,
+                                       crm_check_pool());
+
+    ck_assert_msg(!wrong, "%s: %s at %d", sample->name, wrong, (int)offset);
+    ck_assert_uint_eq(offset, 0);
+}
+END_TEST
+
+START_TEST(what_is_accepted_json_c_can_read)
+{
+    const sample_t *sample = &APR_ARRAY_IDX(accepted, _i, sample_t);
+    json_object *value = NULL;
+    apr_size_t offset;
+    const char *wrong = crm_json_parse(&value, &offset, sample->text,
+                                       sample->len, crm_check_pool());
+
+    ck_assert_msg(!wrong, "%s: %s", sample->name, wrong);
+    ck_assert_msg(value || strstr(sample->name, "null"), "%s: no value",
+                  sample->name);
+}
+END_TEST
+
+START_TEST(contract_6_1_rejects)
+{
+    const sample_t *sample = &APR_ARRAY_IDX(rejected, _i, sample_t);
+    apr_size_t offset = 0;
+    json_object *value = NULL;
+
+    ck_assert_msg(crm_json_check(&offset, sample->text, sample->len,
+                                 crm_check_pool()) != NULL,
+                  "%s is accepted", sample->name);
+    ck_assert_msg(offset <= sample->len, "%s: offset %d of %d", sample->name,
+                  (int)offset, (int)sample->len);
+    ck_assert_msg(crm_json_parse(&value, &offset, sample->text, sample->len,
+                                 crm_check_pool()) != NULL,
+                  "%s is parsed", sample->name);
+}
+END_TEST
+
+/* Every text that ends early is refused, and read no further than it goes. */
+START_TEST(every_beginning_of_an_object_is_rejected)
+{
+    static const char text[] =
+        "{\"a\\u00e4\":[1.5e+3,true,\"\\ud83d\\ude00\xc3\xa4\",{}],\"b\":null}";
+    apr_size_t offset;
+
+    for (apr_size_t len = 0; len < sizeof(text) - 1; len++) {
+        char *copy = malloc(len ? len : 1);
+
+        memcpy(copy, text, len);
+        ck_assert_msg(crm_json_check(&offset, copy, len, crm_check_pool())
+                      != NULL, "accepted: %.*s", (int)len, text);
+        ck_assert_uint_le(offset, len);
+        free(copy);
+    }
+    ck_assert_ptr_null(crm_json_check(&offset, text, sizeof(text) - 1,
+                                      crm_check_pool()));
+}
+END_TEST
+
+/* Where the fault is. */
+static const struct {
+    const char *text;
+    const char *wrong;
+    apr_size_t offset;
+} faults[] = {
+    {"{\"a\":1,\"a\":2}", "the same member twice", 7},
+    {"{\"a\":x}", "unexpected character", 5},
+    {"[1,2", "unexpected end", 4},
+    {"[1 2]", "a comma or the end is missing", 3},
+    {"{} x", "text behind the end", 3},
+    {"", "nothing there", 0},
+    {"{\"a\\u0000\":1}", "U+0000 in a member's name", 1},
+    {"[\"abc", "unterminated string", 2},
+    {"\xef\xbb\xbf{}", "byte order mark", 0},
+    {"{\"a\" 1}", "a colon is missing", 5},
+    {"{1:1}", "a member's name is missing", 1},
+    {"[\"a\tb\"]", "control character in a string", 3},
+    {"[01]", "a comma or the end is missing", 2},
+    {"[-]", "malformed number", 2},
+    {"[nul]", "unknown word", 1},
+};
+
+START_TEST(a_fault_is_named_with_its_place)
+{
+    apr_size_t offset = 0;
+    const char *wrong = crm_json_check(&offset, faults[_i].text,
+                                       strlen(faults[_i].text),
+                                       crm_check_pool());
+
+    ck_assert_ptr_nonnull(wrong);
+    ck_assert_str_eq(wrong, faults[_i].wrong);
+    ck_assert_msg(offset == faults[_i].offset, "%s: at %d, not %d",
+                  faults[_i].text, (int)offset, (int)faults[_i].offset);
+}
+END_TEST
+
+START_TEST(parsing_keeps_what_was_said)
+{
+    static const char text[] =
+        "{\"s\":\"a\\u0000\\ud83d\\ude00\",\"n\":123456789012345,\"d\":0.10,"
+        "\"t\":true,\"z\":null,\"a\":[1,[2]]}";
+    apr_pool_t *pool;
+    json_object *value, *member;
+    apr_size_t offset;
+
+    apr_pool_create(&pool, crm_check_pool());
+    ck_assert_ptr_null(crm_json_parse(&value, &offset, text,
+                                      sizeof(text) - 1, pool));
+    ck_assert(json_object_object_get_ex(value, "s", &member));
+    ck_assert_int_eq(json_object_get_string_len(member), 6);
+    ck_assert(!memcmp(json_object_get_string(member), "a\0\xf0\x9f\x98\x80",
+                      6));
+    ck_assert(json_object_object_get_ex(value, "n", &member));
+    ck_assert(json_object_get_int64(member) == 123456789012345);
+    ck_assert(json_object_object_get_ex(value, "d", &member));
+    ck_assert_str_eq(json_object_to_json_string(member), "0.10");
+    ck_assert(json_object_object_get_ex(value, "z", &member));
+    ck_assert_ptr_null(member);
+    ck_assert(json_object_object_get_ex(value, "a", &member));
+    ck_assert_uint_eq(json_object_array_length(member), 2);
+    apr_pool_destroy(pool);
+}
+END_TEST
+
+/* --- hostile size ----------------------------------------------------------- */
+
+#define HOSTILE_SIZE (2 * 1024 * 1024)  /* the usual CrmApiMaxBody */
+
+static void close_with(crm_buf_t *buf, const char *end)
+{
+    buf->len -= buf->data[buf->len - 1] == ',';
+    crm_buf_puts(buf, end);
+}
+
+/* What all others are compared with: nothing to remember. */
+static void one_string(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '"');
+    while (buf->len < HOSTILE_SIZE) {
+        crm_buf_puts(buf, "abcdefgh");
+    }
+    crm_buf_putc(buf, '"');
+}
+
+static void keys_of_one_object(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '{');
+    for (int i = 0; buf->len < HOSTILE_SIZE; i++) {
+        crm_buf_printf(buf, "\"%x\":1,", (unsigned int)i);
+    }
+    close_with(buf, "}");
+}
+
+/* "Ez" and "FY" are one to a hash that multiplies by 33 and adds, whatever
+ * it starts with; so are all strings made of them. */
+static void keys_that_collide(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '{');
+    for (int i = 0; buf->len < HOSTILE_SIZE; i++) {
+        crm_buf_putc(buf, '"');
+        for (int bit = 0; bit < 16; bit++) {
+            crm_buf_puts(buf, i >> bit & 1 ? "Ez" : "FY");
+        }
+        crm_buf_puts(buf, "\":1,");
+        ck_assert_int_lt(i, 1 << 16);
+    }
+    close_with(buf, "}");
+}
+
+static void escaped_keys(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '{');
+    for (int i = 0; buf->len < HOSTILE_SIZE; i++) {
+        crm_buf_printf(buf, "\"\\u%04x\\u%04x\":1,",
+                       0x1000U + ((unsigned int)i & 0xfff),
+                       0x1000U + ((unsigned int)i >> 12));
+    }
+    close_with(buf, "}");
+}
+
+static void nested_arrays(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '[');
+    while (buf->len < HOSTILE_SIZE) {
+        for (int i = 1; i < CRM_JSON_DEPTH; i++) {
+            crm_buf_putc(buf, '[');
+        }
+        for (int i = 1; i < CRM_JSON_DEPTH; i++) {
+            crm_buf_putc(buf, ']');
+        }
+        crm_buf_putc(buf, ',');
+    }
+    close_with(buf, "]");
+}
+
+static void nested_objects(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '[');
+    while (buf->len < HOSTILE_SIZE) {
+        for (int i = 2; i < CRM_JSON_DEPTH; i++) {
+            crm_buf_puts(buf, "{\"a\":");
+        }
+        crm_buf_puts(buf, "{}");
+        for (int i = 2; i < CRM_JSON_DEPTH; i++) {
+            crm_buf_putc(buf, '}');
+        }
+        crm_buf_putc(buf, ',');
+    }
+    close_with(buf, "]");
+}
+
+static void small_objects(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '[');
+    while (buf->len < HOSTILE_SIZE) {
+        crm_buf_puts(buf, "{\"a\":1},");
+    }
+    close_with(buf, "]");
+}
+
+/* Sets of names that grew must not cost every small object after them. */
+static void small_objects_after_a_large(crm_buf_t *buf)
+{
+    crm_buf_puts(buf, "[{");
+    for (int i = 0; buf->len < HOSTILE_SIZE / 2; i++) {
+        crm_buf_printf(buf, "\"%x\":1,", (unsigned int)i);
+    }
+    close_with(buf, "},");
+    while (buf->len < HOSTILE_SIZE) {
+        crm_buf_puts(buf, "{\"a\":1},");
+    }
+    close_with(buf, "]");
+}
+
+static void objects_of_65_keys(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '[');
+    while (buf->len < HOSTILE_SIZE) {
+        crm_buf_putc(buf, '{');
+        for (unsigned int i = 0; i < 65; i++) {
+            crm_buf_printf(buf, "\"%x\":1,", i);
+        }
+        close_with(buf, "},");
+    }
+    close_with(buf, "]");
+}
+
+static void spaces(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '[');
+    while (buf->len < HOSTILE_SIZE) {
+        crm_buf_puts(buf, " \t\r\n");
+    }
+    crm_buf_putc(buf, ']');
+}
+
+static void one_number(crm_buf_t *buf)
+{
+    while (buf->len < HOSTILE_SIZE) {
+        crm_buf_puts(buf, "12345678");
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*make)(crm_buf_t *buf);
+} hostile[] = {
+    {"one string", one_string},
+    {"keys of one object", keys_of_one_object},
+    {"keys that collide in a weak hash", keys_that_collide},
+    {"escaped keys", escaped_keys},
+    {"nested arrays", nested_arrays},
+    {"nested objects", nested_objects},
+    {"small objects", small_objects},
+    {"small objects after a large one", small_objects_after_a_large},
+    {"objects of 65 keys", objects_of_65_keys},
+    {"spaces", spaces},
+    {"one number", one_number},
+};
+
+/* Return the milliseconds of processor time that the check of BUF takes. */
+static double check_ms(const crm_buf_t *buf, const char *name)
+{
+    apr_size_t offset;
+    apr_pool_t *pool;
+    const char *wrong;
+    clock_t start;
+    double ms;
+
+    apr_pool_create(&pool, crm_check_pool());
+    start = clock();
+    wrong = crm_json_check(&offset, buf->data, buf->len, pool);
+    ms = (double)(clock() - start) * 1000 / CLOCKS_PER_SEC;
+    apr_pool_destroy(pool);
+    ck_assert_msg(!wrong, "%s: %s at %d", name, wrong, (int)offset);
+    return ms;
+}
+
+/* 2 MiB should take 100 ms. What is asserted is a multiple of what plain text
+ * takes, so that it holds on slow machines and under valgrind as well. */
+START_TEST(hostile_texts_take_no_more_than_their_size)
+{
+    crm_buf_t plain, buf;
+    double ms, plain_ms;
+
+    crm_buf_init(&plain, HOSTILE_SIZE + 64, crm_check_pool());
+    crm_buf_init(&buf, HOSTILE_SIZE + 64, crm_check_pool());
+    one_string(&plain);
+    hostile[_i].make(&buf);
+    plain_ms = check_ms(&plain, "one string");
+    ms = check_ms(&buf, hostile[_i].name);
+    printf("# 2 MiB, %s: %.1f ms (plain text %.1f ms)\n", hostile[_i].name,
+           ms, plain_ms);
+    fflush(stdout);
+    ck_assert_msg(ms < 100 * (plain_ms + 1), "%s: %.0f ms",
+                  hostile[_i].name, ms);
+}
+END_TEST
+
+/* --- what can be stored ----------------------------------------------------- */
+
+static json_object *parsed(const char *text)
+{
+    json_object *value = NULL;
+    apr_size_t offset;
+    const char *wrong = crm_json_parse(&value, &offset, text, strlen(text),
+                                       crm_check_pool());
+
+    ck_assert_msg(!wrong, "%s: %s", text, wrong);
+    return value;
+}
+
+static const char too_large[] = "must have at most 100 bytes as JSON";
+static const char no_nul[] = "must not contain U+0000";
+static const char no_integer[] = "must be a number of at most 18 digits";
+static const char no_double[] = "must be a number that a double can hold";
+static const char too_deep[] = "is nested too deeply";
+
+/* With at most 100 bytes and 3 levels: NULL or the rule, and its place. */
+static const struct {
+    const char *text, *wrong, *path;
+} stored[] = {
+    {"{}", NULL, ""},
+    {"[]", NULL, ""},
+    {"{\"a\":{\"b\":{\"c\":1}}}", NULL, ""},
+    {"{\"a\":{\"b\":{\"c\":{}}}}", too_deep, ".a.b.c"},
+    {"[[[]]]", NULL, ""},
+    {"[0,[[1,[]]]]", too_deep, "[1][0][1]"},
+    {"{\"a\":[1,{\"b\":\"x\\u0000\"}]}", no_nul, ".a[1].b"},
+    {"[1,\"\\u0000\"]", no_nul, "[1]"},
+    {"{\"a\":\"\\u0001\\u001f\"}", NULL, ""},
+    {"[9223372036854775806]", NULL, ""},
+    {"[9223372036854775808]", no_integer, "[0]"},
+    {"[-9223372036854775809]", no_integer, "[0]"},
+    {"{\"n\":123456789012345678901234567890}", no_integer, ".n"},
+    {"[1e400]", no_double, "[0]"},
+    {"[-1e400]", no_double, "[0]"},
+    {"[0,{\"x\":1e99999999999999999999}]", no_double, "[1].x"},
+    {"[1e-99999999999999999999]", no_double, "[0]"},
+    {"[1e-99999999999999999999,1e-99999999999999999999]", no_double, "[0]"},
+    {"[1e-401]", no_double, "[0]"},
+    {"[1e90]", NULL, ""},
+    {"[1e-90]", NULL, ""},
+    {"[1e99]", too_large, ""},
+    {"[1e50,1e50]", too_large, ""},
+    {"[1e40,1e40]", NULL, ""},
+    {"[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]", NULL, ""},         /* 100 bytes */
+    {"[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]", too_large, ""},   /* 101 bytes */
+};
+
+START_TEST(contract_6_3_what_can_be_stored)
+{
+    const char *text = NULL, *path = NULL;
+    const char *wrong = crm_json_storable(&text, &path,
+                                          parsed(stored[_i].text), 100, 3,
+                                          crm_check_pool());
+
+    ck_assert_msg(!strcmp(wrong ? wrong : "fine",
+                          stored[_i].wrong ? stored[_i].wrong : "fine"),
+                  "%s: %s", stored[_i].text, wrong ? wrong : "fine");
+    ck_assert_str_eq(path, stored[_i].path);
+    if (!wrong) {
+        ck_assert_str_eq(text, stored[_i].text);
+    }
+}
+END_TEST
+
+START_TEST(what_is_stored_is_compact)
+{
+    const char *text, *path;
+
+    ck_assert_ptr_null(crm_json_storable(&text, &path, parsed(
+        " { \"a\" : [ 1 , 2.50 , \"\\u00e4\\/\" ] , \"b\" : null } "), 100, 3,
+        crm_check_pool()));
+    ck_assert_str_eq(text, "{\"a\":[1,2.50,\"\xc3\xa4/\"],\"b\":null}");
+}
+END_TEST
+
+/* A long name above many values must not be copied for each of them. */
+START_TEST(storing_takes_no_more_than_its_size)
+{
+    apr_pool_t *pool;
+    const char *text, *path;
+    clock_t start;
+    crm_buf_t buf;
+    double ms;
+
+    apr_pool_create(&pool, crm_check_pool());
+    crm_buf_init(&buf, 65536, pool);
+    crm_buf_puts(&buf, "{\"");
+    while (buf.len < 32768) {
+        crm_buf_putc(&buf, 'k');
+    }
+    crm_buf_puts(&buf, "\":[");
+    while (buf.len < 65500) {
+        crm_buf_puts(&buf, "1,");
+    }
+    close_with(&buf, "]}");
+    crm_buf_putc(&buf, '\0');
+    start = clock();
+    ck_assert_ptr_null(crm_json_storable(&text, &path, parsed(buf.data),
+                                         65536, 16, pool));
+    ms = (double)(clock() - start) * 1000 / CLOCKS_PER_SEC;
+    printf("# 64 KiB, 16,000 values below a name of 32 KiB: %.1f ms\n", ms);
+    fflush(stdout);
+    ck_assert_msg(ms < 500, "%.0f ms", ms);
+    apr_pool_destroy(pool);
+}
+END_TEST
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
+
+int main(void)
+{
+    Suite *suite = suite_create("json");
+    TCase *check = tcase_create("check"), *cost = tcase_create("cost");
+    TCase *store = tcase_create("store");
+    int failed;
+
+    accepted = read_samples("accept");
+    rejected = read_samples("reject");
+    tcase_add_test(check, the_samples_are_found);
+    tcase_add_loop_test(check, contract_6_1_accepts, 0, accepted->nelts);
+    tcase_add_loop_test(check, what_is_accepted_json_c_can_read, 0,
+                        accepted->nelts);
+    tcase_add_loop_test(check, contract_6_1_rejects, 0, rejected->nelts);
+    tcase_add_test(check, every_beginning_of_an_object_is_rejected);
+    tcase_add_loop_test(check, a_fault_is_named_with_its_place, 0,
+                        COUNT(faults));
+    tcase_add_test(check, parsing_keeps_what_was_said);
+    tcase_set_timeout(cost, 120);
+    tcase_add_loop_test(cost, hostile_texts_take_no_more_than_their_size, 0,
+                        COUNT(hostile));
+    tcase_add_test(cost, storing_takes_no_more_than_its_size);
+    tcase_add_loop_test(store, contract_6_3_what_can_be_stored, 0,
+                        COUNT(stored));
+    tcase_add_test(store, what_is_stored_is_compact);
+    suite_add_tcase(suite, check);
+    suite_add_tcase(suite, cost);
+    suite_add_tcase(suite, store);
+    failed = crm_check_main(suite);
+    for (int i = 0; i < accepted->nelts; i++) {
+        free(APR_ARRAY_IDX(accepted, i, sample_t).text);
+    }
+    for (int i = 0; i < rejected->nelts; i++) {
+        free(APR_ARRAY_IDX(rejected, i, sample_t).text);
+    }
+    return failed;
+}
