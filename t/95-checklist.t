@@ -14,5 +14,6 @@ $httpd->stop;
 if (!$untouched || !$ENV{CRM_TEST_WHOLE}) {
     plan(skip_all => "only a run of the whole suite touches everything");
 }
-is_deeply($untouched, [], "every operation, parameter and status was seen");
+is_deeply($untouched, [], "every operation, parameter and status was seen")
+    or diag(join "\n", @$untouched);
 done_testing;

@@ -9,6 +9,7 @@
 
 #define DIGITS_MAX 15           /* before the point: |x| < 1e15 */
 #define SCALE_MAX 4             /* behind it */
+#define EXPONENT_MAX 1000000000L
 
 static const char range_rule[] = "must be less than 1e15 in magnitude";
 static const char scale_rule[] = "must have at most 4 decimals";
@@ -22,14 +23,15 @@ typedef struct decimal_t {
     char digits[DIGITS_MAX + SCALE_MAX];
 } decimal_t;
 
-/* Return TEXT's exponent, kept small enough to add to. */
+/* Return TEXT's exponent, kept small enough to add to, and larger than any
+ * number of digits. */
 static long exponent_of(const char *text)
 {
     const char *e = strpbrk(text, "eE");
     long exponent = e ? strtol(e + 1, NULL, 10) : 0;
 
-    return exponent > 1000000 ? 1000000
-           : exponent < -1000000 ? -1000000 : exponent;
+    return exponent > EXPONENT_MAX ? EXPONENT_MAX
+           : exponent < -EXPONENT_MAX ? -EXPONENT_MAX : exponent;
 }
 
 /* Read TEXT into *DECIMAL. Digits that do not fit are significant ones: the

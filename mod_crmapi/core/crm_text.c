@@ -11,7 +11,7 @@
 
 #define EMAIL_MAX 254
 #define PHONE_MAX 64
-#define E164_MIN 8
+#define E164_MIN 2
 #define E164_MAX 15
 
 apr_size_t crm_text_length(const char *s, apr_size_t len)
@@ -182,7 +182,7 @@ const char *crm_text_phone(const char *s, apr_size_t len)
 
 const char *crm_text_e164(const char *s, apr_size_t len)
 {
-    int good = len > E164_MIN && len <= E164_MAX + 1 && s[0] == '+'
+    int good = len >= E164_MIN + 1 && len <= E164_MAX + 1 && s[0] == '+'
                && s[1] != '0';
 
     for (apr_size_t i = 1; i < len; i++) {

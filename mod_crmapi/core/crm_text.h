@@ -28,7 +28,7 @@ const char *crm_text_email(const char *s, apr_size_t len);
  * one digit, no control characters. */
 const char *crm_text_phone(const char *s, apr_size_t len);
 
-/* The same for an E.164 number (contract 11.5): '+' and 8 to 15 digits, the
+/* The same for an E.164 number (contract 11.5): '+' and 2 to 15 digits, the
  * first not 0. */
 const char *crm_text_e164(const char *s, apr_size_t len);
 

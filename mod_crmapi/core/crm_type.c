@@ -20,6 +20,12 @@ void crm_input_wrong(crm_input_t *input, const char *path,
     crm_error_detail(&input->error, path, message, input->pool);
 }
 
+int crm_input_faults(const crm_input_t *input)
+{
+    return input->error && input->error->details
+           ? input->error->details->nelts : 0;
+}
+
 const char *crm_ref_rule(const char *ref, apr_pool_t *pool)
 {
     return apr_psprintf(pool, "is not the id of an existing %s of this "

@@ -102,6 +102,9 @@ extern const crm_type_t crm_type_phones;    /* contract 9.2 */
 void crm_input_wrong(crm_input_t *input, const char *path,
                      const char *message);
 
+/* Return how many things were found wrong in INPUT so far. */
+int crm_input_faults(const crm_input_t *input);
+
 /* Return, in POOL, the rule that an id breaks which names no row of the
  * resource called REF: unknown, malformed or another workspace's, it is the
  * same (contract 6.8). */

@@ -176,7 +176,7 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
                             json_object *value)
 {
     const kind_t *kind = kind_of(field);
-    crm_error_t *before = input->error;
+    int before = crm_input_faults(input);
     apr_array_header_t *list;
     int count, primaries = 0;
 
@@ -199,7 +199,7 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
         crm_input_wrong(input, path,
                         "must not have more than one is_primary");
     }
-    if (input->error == before) {
+    if (crm_input_faults(input) == before) {
         *bind_p = list_json(list, kind, input->pool);
     }
 }
@@ -391,7 +391,7 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
                           json_object *value)
 {
     int is_tag = field->type == &crm_type_tags;
-    crm_error_t *before = input->error;
+    int before = crm_input_faults(input);
     apr_array_header_t *strings;
     int count;
 
@@ -422,7 +422,7 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
                 json_object_get_string(tag);
         }
     }
-    if (input->error == before) {
+    if (crm_input_faults(input) == before) {
         *bind_p = crm_type_array_text(strings, input->pool);
     }
 }

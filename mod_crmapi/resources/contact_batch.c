@@ -14,9 +14,8 @@
 
 /* Columns of the look-up's rows before the contact's own. */
 enum {
-    COLUMN_INDEX, COLUMN_NOW, COLUMN_EMAIL_KEY, COLUMN_BY_EMAIL,
-    COLUMN_BY_PHONE, COLUMN_CONTACT_EMAIL_KEY, COLUMN_CONTACT_PHONE_KEY,
-    COLUMN_FIRST
+    COLUMN_INDEX, COLUMN_NOW, COLUMN_EMAIL_KEY, COLUMN_CONTACT_EMAIL_KEY,
+    COLUMN_CONTACT_PHONE_KEY, COLUMN_FIRST
 };
 
 #define MAX_STATEMENTS 6
@@ -83,6 +82,7 @@ void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
     if (wanted->phone) {
         wanted->phone_key = phone_key(wanted->phone, pool);
     }
+    wanted->found = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
 
 /* Return the COUNT WANTED's e-mails or phone keys as a text[], with nulls. */
@@ -130,8 +130,10 @@ static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
 /* One row for each wanted and the contacts found for it, locked against
  * changes in the order of their ids; no row if the key may not do this. */
 static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
-                         const char *phones)
+                         const char *phones, int depth)
 {
+    const char *limit = apr_itoa(call->pool, depth);
+
     crm_call_sql(sql, call);
     crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i, crmapi.fold(u.e)"
                 " AS e, u.p FROM unnest(");
@@ -139,25 +141,23 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
     crm_sql_add(sql, ", ");
     crm_sql_bind(sql, phones, "text[]");
     crm_sql_add(sql, ") WITH ORDINALITY u(e, p, i)),"
-                " m AS MATERIALIZED (SELECT w.i, w.e, be.id AS by_email,"
-                " bp.id AS by_phone FROM w"
-                " LEFT JOIN LATERAL (SELECT c.id FROM crmapi.contact c"
-                " WHERE c.workspace_id = $1::uuid AND c.email_key = w.e"
-                " ORDER BY c.created_at, c.id LIMIT 1) be ON true"
-                " LEFT JOIN LATERAL (SELECT c.id FROM crmapi.contact c"
-                " WHERE c.workspace_id = $1::uuid AND c.phone_key = w.p"
-                " ORDER BY c.created_at, c.id LIMIT 1) bp ON true),"
-                " t AS MATERIALIZED (SELECT c.* FROM crmapi.contact c"
+                " m AS MATERIALIZED (SELECT w.i, w.e, ARRAY(SELECT c.id"
+                " FROM crmapi.contact c WHERE c.workspace_id = $1::uuid"
+                " AND c.email_key = w.e ORDER BY c.created_at, c.id");
+    crm_sql_template(sql, " LIMIT ?) || ARRAY(SELECT c.id FROM crmapi.contact"
+                     " c WHERE c.workspace_id = $1::uuid AND c.phone_key ="
+                     " w.p ORDER BY c.created_at, c.id", limit, "integer");
+    crm_sql_template(sql, " LIMIT ?) AS ids FROM w),", limit, "integer");
+    crm_sql_add(sql, " t AS MATERIALIZED (SELECT c.* FROM crmapi.contact c"
                 " WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
-                "SELECT m.by_email FROM m UNION SELECT m.by_phone FROM m))"
-                " ORDER BY c.id FOR NO KEY UPDATE)"
+                "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
+                " FOR NO KEY UPDATE)"
                 " SELECT m.i, date_trunc('milliseconds', clock_timestamp()),"
-                " m.e, m.by_email, m.by_phone, t.email_key, t.phone_key, ");
+                " m.e, t.email_key, t.phone_key, ");
     crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
-                 " FROM m LEFT JOIN t ON t.id IN (m.by_email, m.by_phone)"
-                 " WHERE ", NULL);
+                 " FROM m LEFT JOIN t ON t.id = ANY (m.ids) WHERE ", NULL);
     crm_call_permit(sql, call);
-    crm_sql_add(sql, " ORDER BY m.i");
+    crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
 /* The names "ref:id" of those of REFS that exist. */
@@ -193,6 +193,7 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
 {
     const crm_shape_t *shape = crm_shape_of(&crm_resource_contact);
     crm_contact_t *contact = apr_pcalloc(pool, sizeof(*contact));
+    char *created_at = apr_palloc(pool, CRM_TIME_SIZE);
     char *updated_at = apr_palloc(pool, CRM_TIME_SIZE);
 
     contact->binds = apr_pcalloc(pool, (size_t)shape->count
@@ -201,8 +202,11 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
         contact->binds[i] = crm_db_value(result, row, COLUMN_FIRST + i);
     }
     contact->id = contact->binds[crm_contact_index("id")];
+    crm_time_from_pg(created_at,
+                     contact->binds[crm_contact_index("created_at")]);
     crm_time_from_pg(updated_at,
                      contact->binds[crm_contact_index("updated_at")]);
+    contact->created_at = created_at;
     contact->updated_at = updated_at;
     contact->email_key = crm_db_value(result, row, COLUMN_CONTACT_EMAIL_KEY);
     contact->phone_key = crm_db_value(result, row, COLUMN_CONTACT_PHONE_KEY);
@@ -241,15 +245,10 @@ static void read_look_up(crm_contact_batch_t *batch, crm_wanted_t *wanted,
                             + apr_atoi64(PQgetvalue(result, row,
                                                     COLUMN_INDEX)) - 1;
         crm_contact_t *contact = row_contact(batch, result, row);
-        const char *by_email = crm_db_value(result, row, COLUMN_BY_EMAIL);
-        const char *by_phone = crm_db_value(result, row, COLUMN_BY_PHONE);
 
         one->email_key = crm_db_value(result, row, COLUMN_EMAIL_KEY);
-        if (contact && by_email && !strcmp(by_email, contact->id)) {
-            one->by_email = contact;
-        }
-        if (contact && by_phone && !strcmp(by_phone, contact->id)) {
-            one->by_phone = contact;
+        if (contact) {
+            APR_ARRAY_PUSH(one->found, crm_contact_t *) = contact;
         }
     }
 }
@@ -287,8 +286,7 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
     batch->call = call;
     batch->pool = call->pool;
     batch->by_id = apr_hash_make(call->pool);
-    batch->by_email = apr_hash_make(call->pool);
-    batch->by_phone = apr_hash_make(call->pool);
+    batch->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     batch->refs = apr_hash_make(call->pool);
     batch->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     return batch;
@@ -296,7 +294,7 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
 
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call, crm_wanted_t *wanted,
-                                    int count,
+                                    int count, int depth,
                                     const apr_array_header_t *refs,
                                     crm_contact_more_t *more)
 {
@@ -312,7 +310,7 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     make_command(&begin, "BEGIN", call->pool);
     make_locks(&locks, call, emails, phones, more ? more->lock : NULL);
     make_refs(&found, call, refs);
-    make_look_up(&looked, call, emails, phones);
+    make_look_up(&looked, call, emails, phones, depth);
     if (more) {
         sqls[++last] = &more->sql;
     }
@@ -369,38 +367,54 @@ static int same(const char *a, const char *b)
     return a && b && !strcmp(a, b);
 }
 
+/* Return the older of A and B; one of them may be NULL. */
+static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
+{
+    int order;
+
+    if (!a || !b) {
+        return a ? a : b;
+    }
+    order = strcmp(a->created_at, b->created_at);
+    return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
+}
+
+/* Return the oldest contact that has WANTED's e-mail (PHONES: phone) now: of
+ * those in the database, and of those that got it in BATCH. */
+static crm_contact_t *oldest(crm_contact_batch_t *batch,
+                             const crm_wanted_t *wanted, int phones)
+{
+    const char *key = phones ? wanted->phone_key : wanted->email_key;
+    crm_contact_t *found = NULL;
+
+    if (!key) {
+        return NULL;
+    }
+    for (int i = 0; i < wanted->found->nelts && !found; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(wanted->found, i,
+                                               crm_contact_t *);
+
+        if (same(phones ? contact->phone_key : contact->email_key, key)) {
+            found = contact;
+        }
+    }
+    for (int i = 0; i < batch->touched->nelts; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(batch->touched, i,
+                                               crm_contact_t *);
+
+        if (same(phones ? contact->phone_key : contact->email_key, key)) {
+            found = older(found, contact);
+        }
+    }
+    return found;
+}
+
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
                                        const crm_wanted_t *wanted)
 {
-    crm_contact_t *contact = wanted->by_email;
+    crm_contact_t *contact = oldest(batch, wanted, 0);
 
-    if (contact && same(contact->email_key, wanted->email_key)) {
-        return contact;
-    }
-    contact = wanted->email_key
-              ? apr_hash_get(batch->by_email, wanted->email_key,
-                             APR_HASH_KEY_STRING) : NULL;
-    if (contact && same(contact->email_key, wanted->email_key)) {
-        return contact;
-    }
-    contact = wanted->by_phone;
-    if (contact && same(contact->phone_key, wanted->phone_key)) {
-        return contact;
-    }
-    contact = wanted->phone_key
-              ? apr_hash_get(batch->by_phone, wanted->phone_key,
-                             APR_HASH_KEY_STRING) : NULL;
-    return contact && same(contact->phone_key, wanted->phone_key)
-           ? contact : NULL;
-}
-
-/* Make CONTACT findable by KEY in TABLE, unless an older one is. */
-static void remember(apr_hash_t *table, const char *key,
-                     crm_contact_t *contact)
-{
-    if (key && !apr_hash_get(table, key, APR_HASH_KEY_STRING)) {
-        apr_hash_set(table, key, APR_HASH_KEY_STRING, contact);
-    }
+    return contact ? contact : oldest(batch, wanted, 1);
 }
 
 /* Find out CONTACT's keys anew after WANTED's lists went into it. A primary
@@ -418,8 +432,7 @@ static void identify(crm_contact_batch_t *batch, const crm_wanted_t *wanted,
         contact->email_key = email ? wanted->email_key : NULL;
     }
     contact->phone_key = phone ? phone_key(phone, batch->pool) : NULL;
-    remember(batch->by_email, contact->email_key, contact);
-    remember(batch->by_phone, contact->phone_key, contact);
+    APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
 }
 
 crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
@@ -435,7 +448,7 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
     crm_uuid_v7(id);
     contact->id = id;
     contact->is_new = 1;
-    contact->updated_at = batch->now;
+    contact->created_at = contact->updated_at = batch->now;
     contact->binds = apr_pcalloc(batch->pool,
                                  count * sizeof(*contact->binds));
     for (size_t i = 0; i < count; i++) {
@@ -453,6 +466,35 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
     APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
     identify(batch, wanted, contact);
     return contact;
+}
+
+int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
+                     const char *prefix)
+{
+    static const char *const grown[] = {"notes", "custom_fields", "tags",
+                                        "emails", "phone_numbers"};
+    int before = crm_input_faults(input);
+
+    for (size_t i = 0; i < sizeof(grown) / sizeof(*grown); i++) {
+        int index = crm_contact_index(grown[i]);
+        const crm_field_t *field = &crm_resource_contact.fields[index];
+        const char *bind = values->binds[index];
+        json_object *value;
+        crm_buf_t json;
+
+        if (!values->sent[index] || !bind) {
+            continue;
+        }
+        crm_buf_init(&json, 256, input->pool);
+        crm_type_write(&json, field, bind, strlen(bind));
+        crm_buf_putc(&json, '\0');
+        value = json_tokener_parse(json.data);
+        crm_type_parse(&bind, input, field,
+                       apr_pstrcat(input->pool, prefix, grown[i], NULL),
+                       value);
+        json_object_put(value);
+    }
+    return crm_input_faults(input) == before;
 }
 
 /* Return the later of NOW and a millisecond after BEFORE (contract 6.6). */

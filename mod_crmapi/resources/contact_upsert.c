@@ -218,6 +218,9 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
     }
     if (contact) {
         unite_lists(&item->values, contact, value, upsert->call->pool);
+        if (!crm_contact_fits(&item->input, &item->values, item->prefix)) {
+            return;
+        }
         crm_contact_batch_update(batch, wanted, contact, &item->values);
     }
     else {
@@ -258,6 +261,27 @@ static void answer(upsert_t *upsert)
     upsert->call->response->status = 200;
 }
 
+/* Return whether an item may take an identity away from its contact, so that
+ * the next oldest one has it. */
+static int clears_identity(const upsert_t *upsert)
+{
+    int emails = crm_contact_index("emails");
+    int phones = crm_contact_index("phone_numbers");
+
+    for (int i = 0; i < upsert->count; i++) {
+        const crm_values_t *values = &upsert->items[i].values;
+
+        if (upsert->items[i].wanted >= 0
+            && ((values->sent[emails] && !upsert->wanted[
+                     upsert->items[i].wanted].email)
+                || (values->sent[phones] && !upsert->wanted[
+                        upsert->items[i].wanted].phone))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Do what has been read, in one transaction. */
 static crm_error_t *run(upsert_t *upsert, json_object *contacts)
 {
@@ -266,7 +290,9 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
     crm_contact_batch_t *batch;
 
     CRM_ERR(crm_contact_batch_open(&batch, call, upsert->wanted,
-                                   upsert->wanted_count, upsert->refs, NULL));
+                                   upsert->wanted_count,
+                                   clears_identity(upsert) ? ITEMS_MAX : 1,
+                                   upsert->refs, NULL));
     if (!crm_contact_batch_has(batch, "agent", upsert->bot_id)) {
         crm_input_wrong(&input, "bot_id", crm_ref_rule("agent", call->pool));
         crm_contact_batch_abandon(batch);

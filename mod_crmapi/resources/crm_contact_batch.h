@@ -12,7 +12,8 @@
 typedef struct crm_contact_t {
     const char **binds;         /* of each field, by its index */
     const char *id;
-    const char *updated_at;     /* 24 characters */
+    const char *created_at;     /* 24 characters */
+    const char *updated_at;
     const char *email_key;      /* who it is at present, or NULL */
     const char *phone_key;
     int is_new;                 /* not in the database yet */
@@ -25,8 +26,8 @@ typedef struct crm_wanted_t {
     const char *phone;          /* there is none */
     const char *email_key;      /* found: the keys that they are matched by */
     const char *phone_key;
-    crm_contact_t *by_email;    /* found in the database: the oldest that has */
-    crm_contact_t *by_phone;    /* the same key, or NULL */
+    apr_array_header_t *found;  /* of crm_contact_t *: those in the database
+                                   that have one of the keys, oldest first */
 } crm_wanted_t;
 
 /* A reference that must name a row of the workspace. */
@@ -41,8 +42,8 @@ typedef struct crm_contact_batch_t {
     apr_pool_t *pool;
     const char *now;            /* the database's, 24 characters */
     apr_hash_t *by_id;          /* id -> crm_contact_t */
-    apr_hash_t *by_email;       /* key -> crm_contact_t, seen in this batch */
-    apr_hash_t *by_phone;
+    apr_array_header_t *touched; /* of crm_contact_t *: whose identity is of
+                                   this batch's making */
     apr_hash_t *refs;           /* "company:<id>" -> itself: those that exist */
     apr_array_header_t *contacts; /* of crm_contact_t * */
 } crm_contact_batch_t;
@@ -61,12 +62,13 @@ void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
 /* Begin a transaction on CALL's connection; lock the identities of the COUNT
  * WANTED in sorted order (contract 10.5), run MORE (may be NULL), look up
  * REFS (of crm_ref_t), find and lock the contacts that have the identities:
- * all in one round trip. Set *BATCH_P, in CALL's pool. If the key is dead or
- * may not do this, the error is as crm_call_refuse() gives it. With an error
- * nothing is left open. */
+ * all in one round trip. The DEPTH oldest of each identity are loaded: 1, or
+ * more where those may lose it on the way. Set *BATCH_P, in CALL's pool. If
+ * the key is dead or may not do this, the error is as crm_call_refuse() gives
+ * it. With an error nothing is left open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call, crm_wanted_t *wanted,
-                                    int count,
+                                    int count, int depth,
                                     const apr_array_header_t *refs,
                                     crm_contact_more_t *more);
 
@@ -78,6 +80,12 @@ int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
 /* Return whether BATCH has found the row ID of REF. */
 int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
                           const char *id);
+
+/* Add to INPUT, with PREFIX before the names, those fields of VALUES that have
+ * become too large by being united with what was there. Return whether all
+ * fit. */
+int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
+                     const char *prefix);
 
 /* Return the contact that WANTED names at this point of BATCH: by e-mail, else
  * by phone, the oldest (contract 10.1); NULL if there is none. */

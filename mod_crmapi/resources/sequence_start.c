@@ -77,8 +77,11 @@ static void check_phones(start_t *start, json_object *phones)
             entry = json_object_object_get(entry, "phone_number");
         }
         if (json_object_is_type(entry, json_type_string)) {
-            rule = crm_text_e164(json_object_get_string(entry),
-                                 strlen(json_object_get_string(entry)));
+            const char *text = json_object_get_string(entry);
+
+            /* what is no phone number at all is complained of elsewhere */
+            rule = crm_text_phone(text, strlen(text)) ? NULL
+                   : crm_text_e164(text, strlen(text));
         }
         if (rule) {
             crm_input_wrong(&start->input,
@@ -314,36 +317,6 @@ static void unite(start_t *start, const crm_contact_t *contact,
     }
 }
 
-/* Add to START's input that what has been united is too long for its field.
- * Return 0 then. */
-static int fits(start_t *start)
-{
-    static const char *const grown[] = {"notes", "custom_fields", "tags",
-                                        "emails", "phone_numbers"};
-
-    for (size_t i = 0; i < sizeof(grown) / sizeof(*grown); i++) {
-        int index = crm_contact_index(grown[i]);
-        const crm_field_t *field = &crm_resource_contact.fields[index];
-        crm_buf_t json;
-        json_object *value;
-        const char *bind;
-
-        if (!start->values.sent[index]) {
-            continue;
-        }
-        crm_buf_init(&json, 256, start->pool);
-        crm_type_write(&json, field, start->values.binds[index],
-                       strlen(start->values.binds[index]));
-        crm_buf_putc(&json, '\0');
-        value = json_tokener_parse(json.data);
-        crm_type_parse(&bind, &start->input, field,
-                       apr_pstrcat(start->pool, "contact.", grown[i], NULL),
-                       value);
-        json_object_put(value);
-    }
-    return start->input.error == NULL;
-}
-
 /* ---- writing ---- */
 
 /* The sequence, its enrollment and the work, which begins at "generating"
@@ -466,7 +439,7 @@ static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
                                         : start->template_bot);
     }
     unite(start, contact, today);
-    if (!fits(start)) {
+    if (!crm_contact_fits(&start->input, &start->values, "contact.")) {
         return NULL;
     }
     crm_contact_batch_update(batch, &start->wanted, contact, &start->values);
@@ -515,7 +488,7 @@ static crm_error_t *run(start_t *start)
         ref->id = start->binds[BOT_ID];
     }
     make_question(&more.sql, start);
-    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->wanted, 1,
+    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->wanted, 1, 1,
                                    refs, &more));
     error = check(start, batch, more.result);
     if (error) {

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_buf.c: the growing buffer, and strings as JSON (RFC 8259, 7) */
+#include "crm_check.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_json.h"
+
+/* Fail unless BUF holds the LEN bytes at TEXT. */
+static void holds_bytes(const crm_buf_t *buf, const char *text,
+                        apr_size_t len)
+{
+    ck_assert_msg(buf->len == len && !memcmp(buf->data, text, len),
+                  "it holds \"%.*s\"", (int)buf->len, buf->data);
+    ck_assert_uint_le(buf->len, buf->size);
+}
+
+static void holds(const crm_buf_t *buf, const char *text)
+{
+    holds_bytes(buf, text, strlen(text));
+}
+
+START_TEST(what_is_added_is_there)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 0, crm_check_pool());
+    ck_assert_uint_eq(buf.len, 0);
+    crm_buf_add(&buf, "", 0);
+    ck_assert_uint_eq(buf.len, 0);
+    crm_buf_puts(&buf, "a");
+    crm_buf_putc(&buf, 'b');
+    crm_buf_add(&buf, "c\0d", 3);
+    crm_buf_puts(&buf, "");
+    crm_buf_printf(&buf, "%d-%s", 42, "x");
+    crm_buf_printf(&buf, "%s", "");
+    holds_bytes(&buf, "abc\0d42-x", 9);
+}
+END_TEST
+
+START_TEST(it_grows_and_keeps_what_it_has)
+{
+    enum { COUNT = 200000 };
+    crm_buf_t buf;
+    int growths = 0;
+
+    crm_buf_init(&buf, 1, crm_check_pool());
+    for (int i = 0; i < COUNT; i++) {
+        apr_size_t size = buf.size;
+
+        crm_buf_putc(&buf, (char)i);
+        growths += buf.size != size;
+    }
+    ck_assert_uint_eq(buf.len, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_int_eq(buf.data[i], (char)i);
+    }
+    ck_assert_msg(growths < 40, "it was moved %d times", growths);
+}
+END_TEST
+
+START_TEST(room_is_all_that_was_asked_for)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 3, crm_check_pool());
+    for (apr_size_t n = 0; n < 5000; n += 7) {
+        memset(crm_buf_reserve(&buf, n), 'x', n);
+        ck_assert_uint_ge(buf.size - buf.len, n);
+        buf.len += n / 3;
+    }
+}
+END_TEST
+
+START_TEST(a_long_text_is_formatted_whole)
+{
+    crm_buf_t buf;
+    char *text = malloc(100001);
+
+    memset(text, 'y', 100000);
+    text[100000] = '\0';
+    crm_buf_init(&buf, 2, crm_check_pool());
+    crm_buf_printf(&buf, "<%s>", text);
+    ck_assert_uint_eq(buf.len, 100002);
+    ck_assert_int_eq(buf.data[0], '<');
+    ck_assert_int_eq(buf.data[100001], '>');
+    free(text);
+}
+END_TEST
+
+/* Room that only just fits what printf makes, without its NUL. */
+START_TEST(formatting_fits_whatever_is_left)
+{
+    for (int left = 0; left < 12; left++) {
+        crm_buf_t buf;
+
+        crm_buf_init(&buf, 16, crm_check_pool());
+        for (int i = 0; i < 16 - left; i++) {
+            crm_buf_putc(&buf, '.');
+        }
+        crm_buf_printf(&buf, "%06d", 123456);
+        ck_assert_uint_eq(buf.len, 22 - (apr_size_t)left);
+        ck_assert(!memcmp(buf.data + 16 - left, "123456", 6));
+    }
+}
+END_TEST
+
+/* Its memory goes with the pool: valgrind and the sanitizers would see it. */
+START_TEST(its_memory_is_the_pools)
+{
+    apr_pool_t *pool;
+    crm_buf_t buf;
+
+    for (int i = 0; i < 100; i++) {
+        apr_pool_create(&pool, crm_check_pool());
+        crm_buf_init(&buf, 10, pool);
+        for (int j = 0; j < 1000; j++) {
+            crm_buf_puts(&buf, "0123456789");
+        }
+        apr_pool_destroy(pool);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    apr_size_t len;
+    const char *json;
+} strings[] = {
+    {"", 0, "\"\""},
+    {"abc", 3, "\"abc\""},
+    {"\"", 1, "\"\\\"\""},
+    {"\\", 1, "\"\\\\\""},
+    {"a\"b\\c", 5, "\"a\\\"b\\\\c\""},
+    {"/", 1, "\"/\""},
+    {"\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\""},
+    {"\0", 1, "\"\\u0000\""},
+    {"\x01\x1f", 2, "\"\\u0001\\u001f\""},
+    {"\x0b", 1, "\"\\u000b\""},
+    {"\x0e", 1, "\"\\u000e\""},
+    {"\x7f", 1, "\"\x7f\""},
+    {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+     "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\""},
+    {"</script>", 9, "\"</script>\""},
+    {"a\0b", 3, "\"a\\u0000b\""},
+    {"\"\"\"\"\"\"\"\"", 8, "\"\\\"\\\"\\\"\\\"\\\"\\\"\\\"\\\"\""},
+};
+
+START_TEST(rfc_8259_strings)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1, crm_check_pool());
+    crm_buf_json_string(&buf, strings[_i].text, strings[_i].len);
+    holds(&buf, strings[_i].json);
+}
+END_TEST
+
+/* Every byte below 0x80 comes back, alone and in a row. */
+START_TEST(every_character_comes_back)
+{
+    char all[0x80];
+    json_object *value;
+    apr_size_t offset;
+    crm_buf_t buf;
+
+    for (int i = 0; i < 0x80; i++) {
+        all[i] = (char)i;
+        crm_buf_init(&buf, 1, crm_check_pool());
+        crm_buf_json_string(&buf, all + i, 1);
+        ck_assert_ptr_null(crm_json_parse(&value, &offset, buf.data, buf.len,
+                                          crm_check_pool()));
+        ck_assert_int_eq(json_object_get_string_len(value), 1);
+        ck_assert_int_eq(*json_object_get_string(value), i);
+    }
+    crm_buf_init(&buf, 1, crm_check_pool());
+    crm_buf_json_string(&buf, all, sizeof(all));
+    ck_assert_ptr_null(crm_json_parse(&value, &offset, buf.data, buf.len,
+                                      crm_check_pool()));
+    ck_assert_int_eq(json_object_get_string_len(value), sizeof(all));
+    ck_assert(!memcmp(json_object_get_string(value), all, sizeof(all)));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("buf");
+    TCase *grow = tcase_create("grow"), *json = tcase_create("json");
+
+    tcase_set_timeout(grow, 60);
+    tcase_add_test(grow, what_is_added_is_there);
+    tcase_add_test(grow, it_grows_and_keeps_what_it_has);
+    tcase_add_test(grow, room_is_all_that_was_asked_for);
+    tcase_add_test(grow, a_long_text_is_formatted_whole);
+    tcase_add_test(grow, formatting_fits_whatever_is_left);
+    tcase_add_test(grow, its_memory_is_the_pools);
+    tcase_add_loop_test(json, rfc_8259_strings, 0,
+                        (int)(sizeof(strings) / sizeof(*strings)));
+    tcase_add_test(json, every_character_comes_back);
+    suite_add_tcase(suite, grow);
+    suite_add_tcase(suite, json);
+    return crm_check_main(suite);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_text.c: UTF-8, addresses, comparing without case (6.1, 6.3, 7.8, 11.5) */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_text.h"
+
+/* Write the code point C as UTF-8 to OUT, valid or not; return its bytes. */
+static apr_size_t encode(char *out, unsigned int c)
+{
+    apr_size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+    for (apr_size_t i = len - 1; i > 0; i--, c >>= 6) {
+        out[i] = (char)(0x80 | (c & 0x3f));
+    }
+    out[0] = (char)(lead[len] | c);
+    return len;
+}
+
+/* Ask about the LEN bytes at TEXT with nothing readable behind them. */
+static int valid(const char *text, apr_size_t len)
+{
+    char *copy = malloc(len ? len : 1);
+    int is;
+
+    memcpy(copy, text, len);
+    is = crm_text_valid_utf8(copy, len);
+    free(copy);
+    return is;
+}
+
+START_TEST(rfc_3629_every_code_point)
+{
+    char text[4];
+
+    for (unsigned int c = 0; c < 0x1fffff; c++) {
+        apr_size_t len = encode(text, c);
+        int good = c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
+
+        ck_assert_msg(!crm_text_valid_utf8(text, len) == !good, "U+%04X", c);
+    }
+}
+END_TEST
+
+/* Of all pairs of bytes only ASCII's and 30 * 64 of two are valid. */
+START_TEST(rfc_3629_every_pair_of_bytes)
+{
+    for (int i = 0; i < 65536; i++) {
+        unsigned char pair[2] = {(unsigned char)(i >> 8), (unsigned char)i};
+        int good = (pair[0] < 0x80 && pair[1] < 0x80)
+                   || (pair[0] >= 0xc2 && pair[0] <= 0xdf
+                       && (pair[1] & 0xc0) == 0x80);
+
+        ck_assert_msg(!crm_text_valid_utf8((char *)pair, 2) == !good,
+                      "%02x %02x", pair[0], pair[1]);
+    }
+}
+END_TEST
+
+START_TEST(rfc_3629_cut_short)
+{
+    static const char text[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
+    static const int good[] = {1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 1};
+
+    for (apr_size_t len = 0; len < sizeof(text); len++) {
+        ck_assert_msg(!valid(text, len) == !good[len], "%d bytes", (int)len);
+    }
+    ck_assert(valid("a\0b", 3));        /* U+0000 is a code point */
+}
+END_TEST
+
+START_TEST(contract_6_3_characters_not_bytes)
+{
+    ck_assert_uint_eq(crm_text_length("", 0), 0);
+    ck_assert_uint_eq(crm_text_length("abc", 3), 3);
+    ck_assert_uint_eq(crm_text_length("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
+                                      9), 3);
+    ck_assert_uint_eq(crm_text_length("a\0b", 3), 3);
+    ck_assert_uint_eq(crm_text_length("a\xcc\x88", 3), 2);
+}
+END_TEST
+
+static const struct {
+    const char *a, *b;
+    int equal;
+} folded[] = {
+    {"", "", 1}, {"a", "", 0}, {"", "a", 0}, {"a", "a", 1}, {"a", "A", 1},
+    {"Ada@Example.COM", "ada@example.com", 1}, {"a", "b", 0},
+    {"a", "ab", 0}, {"ab", "a", 0}, {"[", "{", 0}, {"@", "`", 0},
+    {"\xc3\x84", "\xc3\xa4", 1},                    /* A, a with diaeresis */
+    {"\xc3\x9f", "\xe1\xba\x9e", 1},                /* sharp s, its capital */
+    {"\xc3\x9f", "ss", 0},
+    {"\xce\xa3", "\xcf\x83", 1}, {"\xce\xa3", "\xcf\x82", 1}, /* sigma */
+    {"\xcf\x83", "\xcf\x82", 1},
+    {"\xd0\x96", "\xd0\xb6", 1},                    /* Cyrillic zhe */
+    {"\xd0\xb6", "\xd0\xb7", 0},
+    {"\xd5\xa1", "\xd4\xb1", 1},                    /* Armenian */
+    {"\xe2\x84\xaa", "k", 1},                       /* Kelvin */
+    {"\xf0\x90\x90\x80", "\xf0\x90\x90\xa8", 1},    /* Deseret, 4 bytes */
+    {"\xc3\xa4", "a\xcc\x88", 0},                   /* not normalised */
+    {"\xc3\xa4", "a", 0},
+    {"x\xc3\x96y", "X\xc3\xb6Y", 1},
+    {"\xc3\x97", "\xc3\xb7", 0},                    /* times is no letter */
+};
+
+START_TEST(contract_7_8_without_case_is_unicodes)
+{
+    ck_assert_msg(!crm_text_equal_fold(folded[_i].a, folded[_i].b)
+                  == !folded[_i].equal, "%s and %s", folded[_i].a,
+                  folded[_i].b);
+    ck_assert_msg(!crm_text_equal_fold(folded[_i].b, folded[_i].a)
+                  == !folded[_i].equal, "%s and %s", folded[_i].b,
+                  folded[_i].a);
+}
+END_TEST
+
+START_TEST(ascii_white_space_is_trimmed)
+{
+    static const struct {
+        const char *text, *trimmed;
+    } texts[] = {
+        {"", ""}, {" ", ""}, {" \t\r\n\v\f", ""}, {"a", "a"}, {" a", "a"},
+        {"a ", "a"}, {"\t a b \n", "a b"},
+        {"\xc2\xa0" "a\xc2\xa0", "\xc2\xa0" "a\xc2\xa0"},
+        {" \xe3\x80\x80 ", "\xe3\x80\x80"},
+    };
+
+    for (int i = 0; i < (int)(sizeof(texts) / sizeof(*texts)); i++) {
+        const char *text = texts[i].text;
+        apr_size_t len = strlen(text);
+
+        crm_text_trim(&text, &len);
+        ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), text, len),
+                         texts[i].trimmed);
+    }
+}
+END_TEST
+
+/* Return N times C, then TAIL. */
+static const char *repeat(char c, int n, const char *tail)
+{
+    char *text = apr_palloc(crm_check_pool(), (apr_size_t)n + 1);
+
+    memset(text, c, (apr_size_t)n);
+    text[n] = '\0';
+    return apr_pstrcat(crm_check_pool(), text, tail, NULL);
+}
+
+/* Ask RULE about TEXT with nothing readable behind it. */
+static const char *ask(const char *(*rule)(const char *, apr_size_t),
+                       const char *text)
+{
+    apr_size_t len = strlen(text);
+    char *copy = malloc(len ? len : 1);
+    const char *wrong;
+
+    memcpy(copy, text, len);
+    wrong = rule(copy, len);
+    free(copy);
+    return wrong;
+}
+
+static const char *const emails[] = {
+    "a@b", "ada@example.com", "ada.lovelace+tag@example.co.uk",
+    "o'brien@example.com", "\"quoted\"@example.com", "a@[192.0.2.1]",
+    "\xc3\xa4@\xc3\xb6.example", "A@B", "!#$%&'*+-/=?^_`{|}~@example.com",
+    "e@\xe2\x82\xac", "x@-", ".@.",
+};
+
+static const char *const no_emails[] = {
+    "", "@", "a@", "@b", "a", "a@@b", "a@b@c", "@a@b", "a@b@", "a b@c",
+    " a@b", "a@b ", "a@ b", "a@b\n", "\ta@b", "a\x01@b", "a@b\x7f",
+    "a@b\r\nBcc: x@y", "a@b\xc2\x85", "a@b\xc2\x80", "a@b\xc2\x9f",
+    "a\xc2\xa0@b", "a\xe2\x80\x83@b", "a@b\xe2\x80\xa8", "a\xe3\x80\x80@b",
+    "a@\xe1\x9a\x80" "b", "a@b\xe2\x81\x9f", "a\xe2\x80\xaf@b",
+};
+
+START_TEST(contract_6_3_what_is_an_email)
+{
+    const char *wrong = ask(crm_text_email, emails[_i]);
+
+    ck_assert_msg(!wrong, "%s: %s", emails[_i], wrong);
+}
+END_TEST
+
+START_TEST(contract_6_3_what_is_no_email)
+{
+    ck_assert_msg(ask(crm_text_email, no_emails[_i]) != NULL,
+                  "\"%s\" is accepted", no_emails[_i]);
+}
+END_TEST
+
+START_TEST(contract_6_3_an_email_has_254_at_most)
+{
+    ck_assert_ptr_null(ask(crm_text_email, repeat('a', 252, "@b")));
+    ck_assert_ptr_nonnull(ask(crm_text_email, repeat('a', 253, "@b")));
+    ck_assert_str_eq(ask(crm_text_email, repeat('a', 2000, "@b")),
+                     "must have at most 254 characters");
+    ck_assert_ptr_nonnull(crm_text_email("a\0@b", 4));
+    ck_assert_ptr_nonnull(crm_text_email("a@b\0", 4));
+}
+END_TEST
+
+START_TEST(what_is_a_phone_number)
+{
+    static const char *const good[] = {
+        "1", "+14155550123", "(415) 555-0123", "415.555.0123 ext. 4",
+        "tel: 0800 FLOWERS 1", "+49\xc2\xa0" "30\xc2\xa0" "1", "#31#",
+    };
+    static const char *const bad_phones[] = {
+        "", " ", "+", "none", "n/a", "1\n", "\t1", "1\x7f", "1\x01" "2",
+        "\xd9\xa1\xd9\xa2\xd9\xa3",     /* Arabic digits alone */
+    };
+
+    for (int i = 0; i < (int)(sizeof(good) / sizeof(*good)); i++) {
+        ck_assert_msg(!ask(crm_text_phone, good[i]), "%s", good[i]);
+    }
+    for (int i = 0; i < (int)(sizeof(bad_phones) / sizeof(*bad_phones));
+         i++) {
+        ck_assert_msg(ask(crm_text_phone, bad_phones[i]) != NULL,
+                      "\"%s\" is accepted", bad_phones[i]);
+    }
+    ck_assert_ptr_null(ask(crm_text_phone, repeat('1', 64, "")));
+    ck_assert_ptr_nonnull(ask(crm_text_phone, repeat('1', 65, "")));
+    ck_assert_ptr_nonnull(crm_text_phone("1\0" "2", 3));
+}
+END_TEST
+
+START_TEST(contract_11_5_what_is_e164)
+{
+    static const char *const good[] = {
+        "+14155550123", "+12345678", "+123456789012345", "+442079460000",
+    };
+    static const char *const bad_numbers[] = {
+        "", "+", "+1", "+1234567", "+1234567890123456", "+01234567890",
+        "14155550123", "0014155550123", "+1 415 555 0123", "+1-415-5550123",
+        "+(415)5550123", "+1415555012a", "++14155550123", "+14155550123 ",
+        " +14155550123", "+14155550123\n", "\xef\xbc\x8b" "14155550123",
+        "+1415555\xd9\xa1\xd9\xa2", "tel:+14155550123",
+    };
+
+    for (int i = 0; i < (int)(sizeof(good) / sizeof(*good)); i++) {
+        ck_assert_msg(!ask(crm_text_e164, good[i]), "%s", good[i]);
+    }
+    for (int i = 0; i < (int)(sizeof(bad_numbers) / sizeof(*bad_numbers));
+         i++) {
+        ck_assert_msg(ask(crm_text_e164, bad_numbers[i]) != NULL,
+                      "\"%s\" is accepted", bad_numbers[i]);
+    }
+    ck_assert_ptr_nonnull(crm_text_e164("+1415555\0" "12", 11));
+}
+END_TEST
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
+
+int main(void)
+{
+    Suite *suite = suite_create("text");
+    TCase *utf8 = tcase_create("utf8"), *fold = tcase_create("fold");
+    TCase *address = tcase_create("address");
+
+    tcase_set_timeout(utf8, 60);
+    tcase_add_test(utf8, rfc_3629_every_code_point);
+    tcase_add_test(utf8, rfc_3629_every_pair_of_bytes);
+    tcase_add_test(utf8, rfc_3629_cut_short);
+    tcase_add_test(utf8, contract_6_3_characters_not_bytes);
+    tcase_add_loop_test(fold, contract_7_8_without_case_is_unicodes, 0,
+                        COUNT(folded));
+    tcase_add_test(fold, ascii_white_space_is_trimmed);
+    tcase_add_loop_test(address, contract_6_3_what_is_an_email, 0,
+                        COUNT(emails));
+    tcase_add_loop_test(address, contract_6_3_what_is_no_email, 0,
+                        COUNT(no_emails));
+    tcase_add_test(address, contract_6_3_an_email_has_254_at_most);
+    tcase_add_test(address, what_is_a_phone_number);
+    tcase_add_test(address, contract_11_5_what_is_e164);
+    suite_add_tcase(suite, utf8);
+    suite_add_tcase(suite, fold);
+    suite_add_tcase(suite, address);
+    return crm_check_main(suite);
+}
