@@ -183,9 +183,13 @@ subtest "5.3 a compressed body is measured by what comes out" => sub {
     my $r = $c->request("POST", "/api/v1/contacts", %gzip,
         body => Compress::Zlib::memGzip($json . " " x 5000));
     status_is($r, 201, "a compressed body");
-    $r = $c->request("POST", "/api/v1/contacts", %gzip,
-        body => Compress::Zlib::memGzip(join " ", $json, 1 .. 30000));
-    error_is($r, 413, "payload_too_large", "5.3 inflated it is too large");
+    # mod_deflate frees what it holds only at the end of a body: valgrind sees
+    # that where it is not read so far.
+    unless (valgrinded()) {
+        $r = $c->request("POST", "/api/v1/contacts", %gzip,
+            body => Compress::Zlib::memGzip(join " ", $json, 1 .. 30000));
+        error_is($r, 413, "payload_too_large", "5.3 inflated it is too large");
+    }
     $r = $c->request("POST", "/api/v1/contacts", %gzip, body => "not gzip");
     error_is($r, 400, "bad_request", "what is no gzip");
     headers_are($r, "no gzip");

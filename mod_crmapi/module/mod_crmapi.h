@@ -3,6 +3,8 @@
 #ifndef MOD_CRMAPI_H
 #define MOD_CRMAPI_H
 
+#include <stddef.h>
+
 /* apr_dbd.h first: mod_dbd.h does not include it. */
 #include "apr_dbd.h"
 
@@ -12,6 +14,11 @@
 #include "mod_dbd.h"
 
 #include "crm_api.h"
+
+/* APR's rings of buckets use its own offsetof(), which goes by way of a null
+ * pointer; compilers and sanitizers complain of that. */
+#undef APR_OFFSETOF
+#define APR_OFFSETOF(type, field) ((long)offsetof(type, field))
 
 extern module AP_MODULE_DECLARE_DATA crmapi_module;
 

@@ -44,7 +44,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define WAIT_DEFAULT apr_time_from_sec(2)
-#define WAIT_MAX apr_time_from_sec(3600)
+#define WAIT_MAX apr_time_from_sec(600)
 
 /* Return CONFIG's number at OFFSET. */
 static int *number_at(crmapi_config_t *config, size_t offset)
@@ -158,7 +158,7 @@ static const char *set_wait(cmd_parms *cmd, void *dir, const char *value)
         || ap_timeout_parameter_parse(value, &wait, "s") || wait < 0
         || wait > WAIT_MAX) {
         return apr_psprintf(cmd->pool, "CrmApiDatabaseWait must be a time "
-                            "from 0 to 3600 s, such as 2, 2s or 500ms, not "
+                            "from 0 to 600 s, such as 2, 2s or 500ms, not "
                             "\"%s\"", value);
     }
     crmapi_config(cmd->server)->database_wait = wait;

@@ -1,21 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_json.c: what the check accepts json-c reads, and can be stored or not */
+/* fuzz_json.c: the strict check, json-c behind it, and what can be stored */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apr_general.h"
-#include "apr_pools.h"
-#include "apr_strings.h"
 
+#include "crm_buf.h"
 #include "crm_json.h"
+#include "crm_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Return an empty pool for one input. */
-static apr_pool_t *fresh_pool(void)
+static void must(int is)
+{
+    if (!is) {
+        abort();
+    }
+}
+
+/* What can be stored is JSON itself, small enough, and says the same. */
+static void store(json_object *value, apr_pool_t *pool)
+{
+    const char *text = NULL, *path = NULL, *wrong;
+    json_object *again = NULL;
+    apr_size_t offset;
+
+    wrong = crm_json_storable(&text, &path, value, 4096, 16, pool);
+    must(path != NULL);
+    if (!wrong) {
+        must(strlen(text) <= 4096 && !*path);
+        must(!crm_json_parse(&again, &offset, text, strlen(text), pool));
+        must(json_object_equal(value, again));
+    }
+}
+
+/* A string from a text is written as it can be read again. */
+static void write_string(json_object *value, apr_pool_t *pool)
+{
+    apr_size_t len = (apr_size_t)json_object_get_string_len(value), offset;
+    const char *text = json_object_get_string(value);
+    json_object *again = NULL;
+    crm_buf_t buf;
+
+    must(crm_text_valid_utf8(text, len));
+    crm_buf_init(&buf, 0, pool);
+    crm_buf_json_string(&buf, text, len);
+    must(!crm_json_parse(&again, &offset, buf.data, buf.len, pool));
+    must((apr_size_t)json_object_get_string_len(again) == len);
+    must(!memcmp(json_object_get_string(again), text, len));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static apr_pool_t *root;
+    json_object *value = NULL;
+    apr_size_t offset = 0;
+    const char *wrong;
     apr_pool_t *pool;
 
     if (!root) {
@@ -23,25 +64,17 @@ static apr_pool_t *fresh_pool(void)
         apr_pool_create(&root, NULL);
     }
     apr_pool_create(&pool, root);
-    return pool;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    apr_pool_t *pool = fresh_pool();
-    const char *text, *path;
-    json_object *value;
-    apr_size_t offset;
-
-    if (crm_json_parse(&value, &offset, (const char *)data, size, pool)) {
-        if (offset > size) {
-            abort();
-        }
-    }
-    else if (!crm_json_storable(&text, &path, value, 65536, 16, pool)) {
-        /* what is stored is JSON again */
-        if (crm_json_check(&offset, text, strlen(text), pool)) {
-            abort();
+    wrong = crm_json_check(&offset, (const char *)data, size, pool);
+    must(offset <= size);
+    must(!wrong || *wrong);
+    if (!wrong) {
+        must(crm_text_valid_utf8((const char *)data, size));
+        /* nothing that passes the check surprises json-c */
+        must(!crm_json_parse(&value, &offset, (const char *)data, size,
+                             pool));
+        store(value, pool);
+        if (json_object_is_type(value, json_type_string)) {
+            write_string(value, pool);
         }
     }
     apr_pool_destroy(pool);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_path.c: a path finds a route or none; ids are read */
+/* fuzz_path.c: the path and query of a request, down to its operation */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apr_general.h"
-#include "apr_pools.h"
 #include "apr_strings.h"
 
 #include "crm_query.h"
@@ -14,11 +13,57 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Return an empty pool for one input. */
-static apr_pool_t *fresh_pool(void)
+static void must(int is)
+{
+    if (!is) {
+        abort();
+    }
+}
+
+/* Return how many segments PATH has, without one trailing slash. */
+static int count_segments(const char *path)
+{
+    int count = 0;
+
+    for (; *path; path++) {
+        count += path[0] == '/' && path[1];
+    }
+    return count;
+}
+
+/* Look at ROUTE, which PATH is said to fit, with its parameter. */
+static void found(const crm_route_t *route, const char *path,
+                  const char *parameter, apr_size_t len)
+{
+    char id[CRM_UUID_LEN + 1];
+
+    must(path[0] == '/' && !strstr(path, "//"));
+    must(route->count == count_segments(path));
+    must(route->allow && crm_route_endpoint(route, "OPTIONS") == NULL);
+    must((parameter != NULL) == (route->literals < route->count));
+    if (!parameter) {
+        /* a template without parameters is the path */
+        must(!strncmp(path, route->path, strlen(route->path)));
+        return;
+    }
+    must(parameter > path && parameter[-1] == '/' && len > 0);
+    must(parameter + len <= path + strlen(path));
+    must(!parameter[len] || parameter[len] == '/');
+    must(!memchr(parameter, '/', len));
+    if (crm_uuid_parse(id, parameter, len)) {
+        must(strlen(id) == CRM_UUID_LEN);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static apr_pool_t *root;
+    const char *parameter = NULL;
+    apr_array_header_t *params;
+    const crm_route_t *route;
+    apr_size_t len = 0;
     apr_pool_t *pool;
+    char *path, *query;
 
     if (!root) {
         apr_initialize();
@@ -26,29 +71,20 @@ static apr_pool_t *fresh_pool(void)
         crm_route_init(root);
     }
     apr_pool_create(&pool, root);
-    return pool;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    apr_pool_t *pool = fresh_pool();
-    char *path = apr_pstrmemdup(pool, (const char *)data, size);
-    char *query = strchr(path, '?');
-    apr_array_header_t *params;
-    char id[CRM_UUID_LEN + 1];
-    const char *parameter;
-    apr_size_t len;
-
+    path = malloc(size + 1);
+    memcpy(path, data, size);
+    path[size] = '\0';
+    query = strchr(path, '?');
     if (query) {
         *query++ = '\0';
     }
-    crm_query_parse(&params, query, pool);
-    if (crm_route_find(&parameter, &len, path) && parameter) {
-        if (parameter < path || parameter + len > path + strlen(path)) {
-            abort();
-        }
-        crm_uuid_parse(id, parameter, len);
+    route = crm_route_find(&parameter, &len, path);
+    if (route) {
+        found(route, path, parameter, len);
     }
+    crm_query_parse(&params, query, pool);
+    must(params->nelts >= 0 && (query || !params->nelts));
+    free(path);
     apr_pool_destroy(pool);
     return 0;
 }
