@@ -49,7 +49,8 @@ static const crm_sort_t by_created_at[] = {
 };
 
 static const crm_operation_t operations[] = {
-    {.id = "listContactActivities", .method = "GET", .path = "/contacts/{id}/activities",
+    {.id = "listContactActivities", .method = "GET",
+     .path = "/contacts/{id}/activities",
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_created_at,

@@ -78,7 +78,8 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "tags", .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
      .add = crm_filter_tags},
-    {.field = {.name = "tags_match", .type = &crm_type_enum, .values = tags_matches,
+    {.field = {.name = "tags_match", .type = &crm_type_enum,
+     .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
     {.field = {.name = "lead_source", .type = &crm_type_text},
      .add = crm_filter_bind,
@@ -107,7 +108,8 @@ static const crm_filter_t list_filters[] = {
 };
 
 static const crm_filter_t by_email_filters[] = {
-    {.field = {.name = "email", .type = &crm_type_email, .flags = CRM_F_REQUIRED,
+    {.field = {.name = "email", .type = &crm_type_email,
+     .flags = CRM_F_REQUIRED,
                .doc = "matched to the primary e-mail without case; the oldest "
                       "contact that has it"},
      .add = crm_filter_bind,

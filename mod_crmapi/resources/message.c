@@ -44,7 +44,8 @@ static const crm_sort_t by_created_at[] = {
 };
 
 static const crm_operation_t operations[] = {
-    {.id = "listMessages", .method = "GET", .path = "/conversations/{id}/messages",
+    {.id = "listMessages", .method = "GET",
+     .path = "/conversations/{id}/messages",
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_created_at,

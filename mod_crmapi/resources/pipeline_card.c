@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_card.c: cards of pipelines (specification: Pipeline card; contract 9.8) */
+/* pipeline_card.c: cards of pipelines (specification; contract 9.8) */
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -57,7 +57,9 @@ static const crm_filter_t list_filters[] = {
 
 /* Contract 7.10: by pipeline, stage and position. */
 static const crm_sort_t by_position[] = {
-    {.name = NULL, .keys = {"p.created_at", "s.order_index", "t.order_index", "t.created_at"}},
+    {.name = NULL,
+     .keys = {"p.created_at", "s.order_index", "t.order_index",
+              "t.created_at"}},
     {.name = NULL}
 };
 
@@ -79,10 +81,12 @@ static const crm_operation_t operations[] = {
     {.id = "getPipelineCard", .method = "GET", .path = "/pipeline-cards/{id}",
      .kind = &crm_op_get,
      .summary = "Get a card"},
-    {.id = "updatePipelineCard", .method = "PATCH", .path = "/pipeline-cards/{id}",
+    {.id = "updatePipelineCard", .method = "PATCH",
+     .path = "/pipeline-cards/{id}",
      .kind = &crm_op_update,
      .summary = "Change, move or archive a card"},
-    {.id = "deletePipelineCard", .method = "DELETE", .path = "/pipeline-cards/{id}",
+    {.id = "deletePipelineCard", .method = "DELETE",
+     .path = "/pipeline-cards/{id}",
      .kind = &crm_op_delete,
      .summary = "Delete a card for good"},
     {.id = NULL}

@@ -26,7 +26,8 @@ static const crm_sort_t by_order_index[] = {
 };
 
 static const crm_operation_t operations[] = {
-    {.id = "listPipelineStages", .method = "GET", .path = "/pipelines/{id}/stages",
+    {.id = "listPipelineStages", .method = "GET",
+     .path = "/pipelines/{id}/stages",
      .kind = &crm_op_list,
      .sorts = by_order_index,
      .ascending = 1,

@@ -24,7 +24,8 @@ static const crm_field_t fields[] = {
 };
 
 const crm_resource_t crm_resource_sequence_template = {
-    .name = "sequence_template", .title = "SequenceTemplate", .tag = "Sequences",
+    .name = "sequence_template", .title = "SequenceTemplate",
+    .tag = "Sequences",
     .doc = "What sequences are generated from.",
     .fields = fields,
 };

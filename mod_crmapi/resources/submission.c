@@ -33,7 +33,8 @@ static const crm_sort_t by_submitted_at[] = {
 };
 
 static const crm_operation_t operations[] = {
-    {.id = "listSubmissions", .method = "GET", .path = "/forms/{id}/submissions",
+    {.id = "listSubmissions", .method = "GET",
+     .path = "/forms/{id}/submissions",
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_submitted_at,
