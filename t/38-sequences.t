@@ -13,6 +13,8 @@ use POSIX qw(strftime);
 my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+# more clients than a small server has threads, on purpose
+$httpd->expect_log(qr/AH00484: server reached MaxRequestWorkers/);
 my $START = "/api/v1/sequences/start";
 
 # A workspace with two templates: one with an agent, one without.
@@ -599,27 +601,39 @@ subtest "11.7, 11.9 every transition, and the sequence's status" => sub {
         pending_approval => ["approved", @stops],
         approved => ["running", "completed", @stops],
         running => ["completed", @stops]);
-    my %way = (pending_approval => [], approved => [],
-        running => ["approved"], completed => ["approved"]);
+    my %way = (running => ["approved"], completed => ["approved"]);
+    # all in one go: each enrollment walks to FROM, then tries to go to TO
+    my ($statements, @tries) = ("");
     for my $from (@states) {
-        for my $to (@states) {
-            next if $from eq $to;
-            my ($id) = enroll($w, $w->{template}, uuid());
-            for my $state (@{$way{$from} || []}, $from) {
-                change($w, "enrollment", $id, status => $state,
-                    $state eq "failed" ? (generation_error => "e") : ())
-                    if $state ne "generating";
-            }
-            my $ok = grep { $_ eq $to } @{$allowed{$from} || []};
-            my $done = eval { change($w, "enrollment", $id, status => $to,
-                $to eq "failed" ? (generation_error => "e") : ()); 1 };
-            my $r = $c->get("/api/v1/sequences/enrollments/$id")->data;
-            my $state = $ok ? $to : $from;
-            is_deeply([$done || 0, $r->{status}, $r->{sequence}{status}],
-                [$ok ? 1 : 0, $state, $state =~ /^(completed|failed)$/ ? $1
-                    : $state =~ /^stopped/ ? "stopped" : "active"],
-                "11.7 $from to $to: " . ($ok ? "allowed" : "refused"));
+        for my $to (grep { $_ ne $from } @states) {
+            my ($sequence, $id) = (uuid(), uuid());
+            my $set = sub { "UPDATE crmapi.enrollment SET status = '$_[0]'"
+                . ($_[0] eq "failed" ? ", generation_error = 'e'" : "")
+                . " WHERE workspace_id = '" . $w->id . "' AND id = '$id';\n" };
+            $statements .= "INSERT INTO crmapi.sequence (workspace_id, id,"
+                . " name, bot_id, template_id) VALUES ('" . $w->id
+                . "', '$sequence', 'S', '" . $w->agent
+                . "', '$w->{template}');\nINSERT INTO crmapi.enrollment"
+                . " (workspace_id, id, sequence_id, contact_id,"
+                . " contact_action) VALUES ('" . $w->id . "', '$id',"
+                . " '$sequence', '" . uuid() . "', 'created');\n"
+                . join("", map { $set->($_) } grep { $_ ne "generating" }
+                    @{$way{$from} || []}, $from)
+                . "DO \$\$ BEGIN " . $set->($to) . "EXCEPTION WHEN"
+                . " check_violation THEN NULL; END \$\$;\n";
+            push @tries, [$from, $to, $id];
         }
+    }
+    sql($database, $statements);
+    for my $try (@tries) {
+        my ($from, $to, $id) = @$try;
+        my $ok = grep { $_ eq $to } @{$allowed{$from} || []};
+        my $r = $c->get("/api/v1/sequences/enrollments/$id")->data;
+        my $state = $ok ? $to : $from;
+        is_deeply([$r->{status}, $r->{sequence}{status}], [$state,
+            $state =~ /^(completed|failed)$/ ? $1
+                : $state =~ /^stopped/ ? "stopped" : "active"],
+            "11.7 $from to $to: " . ($ok ? "allowed" : "refused"));
     }
     ok(!eval { insert($w, "enrollment", sequence_id => uuid(),
         contact_id => uuid(), contact_action => "created"); 1 },

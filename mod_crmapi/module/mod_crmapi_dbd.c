@@ -331,6 +331,19 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
     return error;
 }
 
+/* Give the connection of the request at DATA back. This is also a cleanup of
+ * the request's pool: where a prefork child is told to end, its pools go at
+ * once, and mod_dbd's must find its connections in their places. */
+static apr_status_t give_back(void *data)
+{
+    crmapi_request_t *request = data;
+
+    dbd_close(request->r->server, request->dbd);
+    request->dbd = NULL;
+    leave(request->config->gate);
+    return APR_SUCCESS;
+}
+
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
                             apr_pool_t *pool)
 {
@@ -353,6 +366,8 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
         return unavailable(pool);
     }
     request->dbd = dbd;
+    apr_pool_cleanup_register(request->r->pool, request, give_back,
+                              apr_pool_cleanup_null);
     *conn_p = NULL;
     error = adopt(conn_p, request, dbd, pool);
     if (error) {
@@ -367,9 +382,7 @@ void crmapi_release(crm_conn_t *conn, void *baton)
     crmapi_request_t *request = baton;
 
     (void)conn;
-    dbd_close(request->r->server, request->dbd);
-    request->dbd = NULL;
-    leave(request->config->gate);
+    apr_pool_cleanup_run(request->r->pool, request, give_back);
 }
 
 void crmapi_gates_stats(int *used_p, int *max_p)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_bearer.c: the Authorization header */
+/* fuzz_bearer.c: the headers that are taken apart: Authorization, Prefer */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "crm_key.h"
+#include "crm_prefer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,6 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         /* and with nothing behind the bytes */
         crm_key_valid((const char *)data, size, prefixes[i]);
     }
+    crm_prefer_has(header, "handling", "strict");
+    crm_prefer_has(header, "handling", "lenient");
     free(header);
     return 0;
 }

@@ -16,15 +16,22 @@
 /* A file of t/unit/json. */
 typedef struct sample_t {
     const char *name;
-    char *text;                 /* malloc'd, exactly LEN bytes */
+    const char *text;           /* a block of exactly LEN bytes */
     apr_size_t len;
 } sample_t;
 
 static apr_array_header_t *accepted, *rejected;
 
+static apr_status_t free_text(void *text)
+{
+    free(text);
+    return APR_SUCCESS;
+}
+
 /* Return the text of the file at PATH, in a block of exactly its size, so
- * that valgrind and the sanitizers see any byte read beyond. */
-static char *read_file(apr_size_t *len_p, const char *path)
+ * that valgrind and the sanitizers see any byte read beyond. It is freed with
+ * the pool, in the parent and in every test's process. */
+static const char *read_file(apr_size_t *len_p, const char *path)
 {
     FILE *file = fopen(path, "rb");
     char *text;
@@ -38,6 +45,8 @@ static char *read_file(apr_size_t *len_p, const char *path)
     text = malloc(size ? (size_t)size : 1);
     *len_p = fread(text, 1, (size_t)size, file);
     fclose(file);
+    apr_pool_cleanup_register(crm_check_pool(), text, free_text,
+                              apr_pool_cleanup_null);
     return text;
 }
 
@@ -521,7 +530,6 @@ int main(void)
     Suite *suite = suite_create("json");
     TCase *check = tcase_create("check"), *cost = tcase_create("cost");
     TCase *store = tcase_create("store");
-    int failed;
 
     accepted = read_samples("accept");
     rejected = read_samples("reject");
@@ -544,12 +552,5 @@ int main(void)
     suite_add_tcase(suite, check);
     suite_add_tcase(suite, cost);
     suite_add_tcase(suite, store);
-    failed = crm_check_main(suite);
-    for (int i = 0; i < accepted->nelts; i++) {
-        free(APR_ARRAY_IDX(accepted, i, sample_t).text);
-    }
-    for (int i = 0; i < rejected->nelts; i++) {
-        free(APR_ARRAY_IDX(rejected, i, sample_t).text);
-    }
-    return failed;
+    return crm_check_main(suite);
 }
