@@ -394,6 +394,21 @@ subtest "6.3 what is appended and united must fit" => sub {
         contact_action => "updated");
 };
 
+subtest "11.6 a suppressed contact, no channel in common: accepted" => sub {
+    my $w = with_templates();
+    my ($silent) = $w->import_objects([
+        { object => "sequence_template", name => "Voice", bot_id => $w->agent,
+            allowed_channels => ["voice"] },
+        { object => "suppression", email => "Stop\@x.org" },
+        { object => "suppression", phone_number => "+493012345" }]);
+    started(start($w, contact => { emails => ["stop\@x.org"],
+        phone_numbers => ["+493012345"] }),
+        "11.6 202 for a suppressed one: the worker says failed");
+    started(start($w, template_id => $silent, contact => {
+        emails => ["mail\@x.org"] }), "11.6 for no channel in common as well");
+    is_deeply(rows($w), { map { $_ => 2 } keys %ONE }, "both are begun");
+};
+
 subtest "11.2 idempotency" => sub {
     my $w = with_templates();
     my ($agent) = $w->import_objects([{ object => "agent", name => "B" }]);

@@ -283,6 +283,51 @@ subtest "9.4 derived values in the very next read, from any process" => sub {
         "the sum of all");
 };
 
+subtest "10.3, 11.5 what is united loses nothing, whoever writes beside"
+        => sub {
+    my $w = workspace($httpd);
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email"] }]);
+    my $c = $w->client;
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        phone_numbers => ["+493012345"], emails => ["p\@x.org"] })
+        ->data->{id};
+    my @got = in_processes(5, sub {
+        my ($n) = @_;
+        my $own = $w->client;
+        my @odd;
+        for my $i (1 .. 12) {
+            my $r = $n <= 2 ? $own->post("/api/v1/contacts/upsert", {
+                bot_id => $w->agent, contacts => [
+                    { phone_numbers => ["+493012345"],
+                        emails => ["n$n-$i\@x.org"], city => "$i" }] })
+                : $n == 3 ? $own->post("/api/v1/sequences/start", {
+                    template_id => $template, contact => {
+                        phone_numbers => ["+493012345"], notes => "$i",
+                        custom_fields => { "k$i" => $i } } })
+                : $own->patch("/api/v1/contacts/$id", { $n == 4
+                    ? (first_name => "F$i") : (tags => ["t$i"]) });
+            push @odd, $r->text if $r->status >= 300;
+            push @odd, "another contact" if $n <= 2
+                && $r->data->{updated}[0]{id} ne $id;
+        }
+        return \@odd;
+    });
+    is_deeply(\@got, [([]) x 5], "all succeed, of one contact");
+    my $whole = $c->get("/api/v1/contacts/$id")->data;
+    is_deeply([sort map { $_->{email} } @{$whole->{emails}}],
+        [sort "p\@x.org", map { ("n1-$_\@x.org", "n2-$_\@x.org") } 1 .. 12],
+        "every e-mail is there");
+    is_deeply([grep { $_->{is_primary} } @{$whole->{emails}}],
+        [email("p\@x.org", 1)], "and the primary one stayed");
+    is(scalar(split /\n\n/, $whole->{notes}), 12, "every note");
+    is_deeply($whole->{custom_fields}, { map { ("k$_" => $_) } 1 .. 12 },
+        "every custom field");
+    is_deeply([@$whole{qw(first_name tags city)}], ["F12", ["t12"], "12"],
+        "and the last of what was only written by one");
+    is(total_of($c, "/contacts"), 1, "one contact");
+};
+
 subtest "an import beside writers" => sub {
     my $w = workspace($httpd);
     my @got = in_processes(3, sub {

@@ -125,7 +125,7 @@ START_TEST(ascii_white_space_is_trimmed)
     } texts[] = {
         {"", ""}, {" ", ""}, {" \t\r\n\v\f", ""}, {"a", "a"}, {" a", "a"},
         {"a ", "a"}, {"\t a b \n", "a b"},
-        {"\xc2\xa0" "a\xc2\xa0", "\xc2\xa0" "a\xc2\xa0"},
+        {"\302\240a\302\240", "\302\240a\302\240"},
         {" \xe3\x80\x80 ", "\xe3\x80\x80"},
     };
 
@@ -176,7 +176,7 @@ static const char *const no_emails[] = {
     " a@b", "a@b ", "a@ b", "a@b\n", "\ta@b", "a\x01@b", "a@b\x7f",
     "a@b\r\nBcc: x@y", "a@b\xc2\x85", "a@b\xc2\x80", "a@b\xc2\x9f",
     "a\xc2\xa0@b", "a\xe2\x80\x83@b", "a@b\xe2\x80\xa8", "a\xe3\x80\x80@b",
-    "a@\xe1\x9a\x80" "b", "a@b\xe2\x81\x9f", "a\xe2\x80\xaf@b",
+    "a@\xe1\x9a\x80.b", "a@b\xe2\x81\x9f", "a\xe2\x80\xaf@b",
 };
 
 START_TEST(contract_6_3_what_is_an_email)
@@ -209,10 +209,10 @@ START_TEST(what_is_a_phone_number)
 {
     static const char *const good[] = {
         "1", "+14155550123", "(415) 555-0123", "415.555.0123 ext. 4",
-        "tel: 0800 FLOWERS 1", "+49\xc2\xa0" "30\xc2\xa0" "1", "#31#",
+        "tel: 0800 FLOWERS 1", "+49\xc2\xa0(30)\xc2\xa0#1", "#31#",
     };
     static const char *const bad_phones[] = {
-        "", " ", "+", "none", "n/a", "1\n", "\t1", "1\x7f", "1\x01" "2",
+        "", " ", "+", "none", "n/a", "1\n", "\t1", "1\x7f", "1\001/2",
         "\xd9\xa1\xd9\xa2\xd9\xa3",     /* Arabic digits alone */
     };
 
@@ -239,7 +239,7 @@ START_TEST(contract_11_5_what_is_e164)
         "", "+", "+1", "+1234567890123456", "+01234567890",
         "14155550123", "0014155550123", "+1 415 555 0123", "+1-415-5550123",
         "+(415)5550123", "+1415555012a", "++14155550123", "+14155550123 ",
-        " +14155550123", "+14155550123\n", "\xef\xbc\x8b" "14155550123",
+        " +14155550123", "+14155550123\n", "\357\274\21314155550123",
         "+1415555\xd9\xa1\xd9\xa2", "tel:+14155550123",
     };
 

@@ -239,6 +239,7 @@ sub restart {
     my ($self, $signal) = @_;
     my $before = $self->generation;
 
+    $self->settle if ($signal || "USR1") =~ /^(?:HUP|TERM)$/;
     kill $signal || "USR1", $self->{pid};
     wait_for(sub { $self->generation > $before }, 30)
         or die "CrmTest: httpd did not restart: "
@@ -308,6 +309,19 @@ sub unexpected_log {
     return @bad;
 }
 
+# Wait, not for long, until connections that clients have closed are closed
+# here, too: mpm_event, told to end at once, closes what its workers have, and
+# crashes (close_worker_sockets) over what one of them is just freeing.
+sub settle {
+    my ($self) = @_;
+    my $local = sprintf ":%04X", $self->{port};
+
+    wait_for(sub {
+        !grep { my @column = split; @column > 3 && $column[1] =~ /$local$/
+            && $column[3] =~ /^0[18]$/ } split /\n/, read_file("/proc/net/tcp");
+    }, 1);
+}
+
 # Stop it by SIGNAL (default WINCH, graceful: on TERM mpm_event may crash over
 # a connection that is just being closed), then look at what it logged: lines that
 # were not announced fail the test.
@@ -317,6 +331,7 @@ sub stop {
     return if $self->{stopped}++ || $self->{maker} != $$;
     delete $running{$self + 0};
     if ($self->{pid}) {
+        $self->settle if ($signal || "") eq "TERM";
         my ($status, $killed) = end_process($self->{pid},
             $signal || ($ENV{CRM_VALGRIND} ? "TERM" : "WINCH"),
             $ENV{CRM_VALGRIND} ? 120 : 30);
