@@ -40,7 +40,7 @@ subtest "every source begins with its licence, its name and its purpose" => sub 
 };
 
 subtest "the core is free of httpd" => sub {
-    for my $file (grep { m{^mod_crmapi/(?:core|resources|ctl|worker)/} }
+    for my $file (grep { m{^mod_crmapi/(?:core|resources|pages|ctl|worker)/} }
             @files) {
         my $text = read_file($file);
         unlike($text,

@@ -87,6 +87,16 @@ subtest "options" => sub {
 };
 
 my $port = CrmTest::Httpd::free_port();
+# The id of the demo's template.
+sub template {
+    my (%env) = @_;
+    my $lines = CrmTest::crmapictl_ok(undef, { env => {
+        CRMAPI_DATABASE => $env{database} } }, "export", "--workspace",
+        $env{workspace});
+    my ($line) = grep { /"object":\s*"sequence_template"/ } split /\n/, $lines;
+    return JSON::PP::decode_json($line)->{id};
+}
+
 subtest "a first start with data" => sub {
     my $pid = begin("first", "--port", $port);
     ok($pid, "it starts") or diag(read_file("$scratch/first.log")), return;
@@ -108,6 +118,23 @@ subtest "a first start with data" => sub {
         status_is($r, 200, "/$path");
         cmp_ok($r->json->{pagination}{total}, ">", 0, "has data");
     }
+    ok(wait_for(sub { CrmTest::crmapictl_ok(undef, { env => {
+        CRMAPI_DATABASE => $env{database} } }, "status")
+        =~ /^workers\t1$/m }), "the worker is there");
+    my $r = $client->post("/api/v1/sequences/start", {
+        template_id => template(%env), auto_approve => true,
+        contact => { emails => ["first\@x.example"], first_name => "F" } });
+    status_is($r, 202, "a sequence is started");
+    my $url = $r->data->{status_url};
+    ok(wait_for(sub { (($client->get($url)->data->{steps}[0] || {})->{status}
+        // "") eq "sent" }, 20), "and its first step sent");
+    my ($mail) = grep { /first\@x\.example/ } map { read_file($_) }
+        glob "$dir/outbox/new/*";
+    ok($mail, "which lies in the outbox");
+    my ($path) = ($mail // "") =~ s/\n[ \t]+/ /gr
+        =~ m{List-Unsubscribe: <http://[^/]+(/\S+)>};
+    is($client->get($path // "/none")->status, 200,
+        "and its link leads to a page");
     my @curls = grep { /^\s*curl / }
         split /\n/, read_file("$scratch/first.log");
     cmp_ok(scalar @curls, ">=", 2, "it prints commands to try");

@@ -362,6 +362,8 @@ sub writes {
         [DELETE => "/conversations/$id"],
         [POST => "/sequences/start", { template_id => $id,
             contact => { emails => ["a\@example.com"] } }],
+        [POST => "/sequences/enrollments/$id/approve"],
+        [POST => "/sequences/enrollments/$id/stop"],
     );
 }
 

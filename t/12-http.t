@@ -182,6 +182,8 @@ my %METHODS = (
     "/forms/ID" => "GET", "/forms/ID/submissions" => "GET",
     "/submissions/ID" => "GET", "/sequences/start" => "POST",
     "/sequences/enrollments/ID" => "GET",
+    "/sequences/enrollments/ID/approve" => "POST",
+    "/sequences/enrollments/ID/stop" => "POST",
 );
 
 subtest "5.1 OPTIONS and 405 with Allow" => sub {

@@ -22,7 +22,7 @@ for my $path (sort keys %{$document->{paths}}) {
             method => uc $method, path => $path };
     }
 }
-cmp_ok(scalar @operations, "==", 35, "there are operations");
+cmp_ok(scalar @operations, "==", 37, "there are operations");
 
 # The path of OPERATION with ID in the place of its parameter.
 sub path_of {

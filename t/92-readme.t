@@ -39,6 +39,7 @@ my $pg = postgres();
 my $bin = tempdir("crm-readme-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $bin;
 symlink $CrmTest::BUILD{CTL}, "$bin/crmapictl" or die $!;
+symlink $CrmTest::BUILD{WORKER}, "$bin/crmapid" or die $!;
 my %env = (PATH => "$bin:$ENV{PATH}:" . CrmTest::Postgres::bindir(),
     PGHOST => $pg->host, PGUSER => $pg->superuser,
     CRMAPI_SCHEMA_DIR => "$CrmTest::TOP/schema");
@@ -84,7 +85,7 @@ subtest "Adding it to a site" => sub {
         "the login of README serves it");
     $httpd->stop;
     sql("postgres", "DROP DATABASE crm");
-    sql("postgres", "DROP ROLE site");
+    sql("postgres", "DROP ROLE $_") for qw(site worker);
 };
 
 subtest "the directives and endpoints are all there" => sub {

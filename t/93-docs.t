@@ -202,6 +202,32 @@ subtest "the manual page has every command and option" => sub {
     }
 };
 
+subtest "crmapid(8) has every setting and option" => sub {
+    my $page = read_file("$CrmTest::TOP/docs/man/crmapid.8");
+    my ($code, $settings) = run_program(
+        command => [$CrmTest::BUILD{WORKER}, "--print-manual"]);
+    is($code, 0, "--print-manual");
+    cmp_ok(length $settings, ">", 2000, "there are settings");
+    ok(index($page, $settings) > 0, "the page has them as the program says");
+    my ($none, $help) = run_program(
+        command => [$CrmTest::BUILD{WORKER}, "--help"]);
+    for my $option ($help =~ /--([a-z-]+)/g) {
+        my $escaped = $option =~ s/-/\\-/gr;
+        like($page, qr/\Q\-\-$escaped\E/, "--$option");
+    }
+    my ($ok, $sample) = run_program(
+        command => [$CrmTest::BUILD{WORKER}, "--print-config"]);
+    my $worker = worker(database => "none", no_start => 1);
+    write_file($worker->conf_file, $sample =~ s/^#(?=\w+ =)//gmr
+        =~ s/^database =.*/database = dbname=x/mr);
+    is(($worker->run("-t"))[0], 0, "and --print-config's defaults are good");
+    for my $file (sort keys %text) {
+        for my $setting ($text{$file} =~ /^([a-z_]+) = /mg) {
+            like($sample, qr/^#$setting =/m, "$file: $setting is a setting");
+        }
+    }
+};
+
 subtest "commands that the manual shows are there" => sub {
     my $count = 0;
     for my $file (sort keys %text) {

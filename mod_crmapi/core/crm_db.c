@@ -2,6 +2,8 @@
 /* crm_db.c: statements: prepared once, sent in one round trip, sent again */
 #include "crm_db_private.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,7 @@ typedef struct attempt_t {
     int answered;               /* a statement succeeded before it */
     int committed;              /* a COMMIT succeeded before it */
     int down;                   /* the connection failed */
+    int silent;                 /* because no answer came in time */
 } attempt_t;
 
 /* --- prepared statements -------------------------------------------------- */
@@ -213,6 +216,30 @@ static void take(attempt_t *attempt, int i, int step, PGresult *result)
     }
 }
 
+/* Wait until an answer is there, or the connection is known to be dead. Return
+ * 0 if neither has come in time. */
+static int await(attempt_t *attempt)
+{
+    PGconn *pg = attempt->conn->pg;
+    apr_interval_time_t left = attempt->conn->timeout;
+    apr_time_t until = left ? apr_time_now() + left : 0;
+
+    while (left && PQisBusy(pg)) {
+        struct pollfd poller = {PQsocket(pg), POLLIN, 0};
+        int count = poll(&poller, 1, (int)(left / 1000) + 1);
+
+        if (count > 0 && !PQconsumeInput(pg)) {
+            return 1;
+        }
+        left = until - apr_time_now();
+        if (left <= 0 || (count < 0 && errno != EINTR)) {
+            attempt->silent = 1;
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Receive what answers STEP of statement I. Return 0 if the connection has
  * failed. */
 static int receive_step(attempt_t *attempt, int i, int step)
@@ -221,7 +248,7 @@ static int receive_step(attempt_t *attempt, int i, int step)
     PGresult *result;
     int taken = 0;
 
-    while ((result = PQgetResult(pg))) {
+    while (await(attempt) && (result = PQgetResult(pg))) {
         if (taken) {
             PQclear(result);
         }
@@ -233,7 +260,7 @@ static int receive_step(attempt_t *attempt, int i, int step)
             return 0;
         }
     }
-    return taken;
+    return taken && !attempt->silent;
 }
 
 /* Receive the answers to all that was sent. Return 0 if the connection has
@@ -252,6 +279,9 @@ static int receive_all(attempt_t *attempt)
             }
         }
     }
+    if (!await(attempt)) {
+        return 0;
+    }
     result = PQgetResult(pg);
     status = PQresultStatus(result);
     PQclear(result);
@@ -269,6 +299,7 @@ static void attempt_run(attempt_t *attempt)
     attempt->failed = 0;
     attempt->answered = 0;
     attempt->committed = 0;
+    attempt->silent = 0;
     for (int i = 0; i < attempt->count; i++) {
         attempt->results[i] = NULL;
         attempt->prepared[i] = NULL;
@@ -353,6 +384,11 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
 /* Return the error of ATTEMPT, NULL if every statement succeeded. */
 static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
 {
+    if (attempt->silent) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, pool, "CRM2005: database: no"
+                              " answer within %d ms",
+                              (int)(attempt->conn->timeout / 1000));
+    }
     if (attempt->failure || attempt->down) {
         crm_error_t *error = crm_db_error(attempt->failure, attempt->conn->pg,
                                           pool);

@@ -46,6 +46,12 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool);
 
+/* Give up a statement of CONN whose answer does not come within TIMEOUT
+ * (microseconds; 0, the default: wait for ever): CRM_E_UNAVAILABLE, and the
+ * connection is opened anew before its next use. For peers that are there and
+ * say nothing: a proxy whose other side is gone, a stopped server. */
+void crm_conn_set_timeout(crm_conn_t *conn, apr_interval_time_t timeout);
+
 /* Return the libpq connection of CONN, for COPY, LISTEN and the like. */
 PGconn *crm_conn_pg(crm_conn_t *conn);
 

@@ -279,9 +279,12 @@ static apr_status_t finish_cleanup(void *data)
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool)
 {
-    const char *const keywords[] = {"dbname", "fallback_application_name",
-                                    NULL};
-    const char *const values[] = {conninfo, "crmapi", NULL};
+    /* What CONNINFO says goes before what stands before it. */
+    const char *const keywords[] = {"connect_timeout", "keepalives_idle",
+        "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+        "dbname", "fallback_application_name", NULL};
+    const char *const values[] = {"10", "30", "10", "3", "60000", conninfo,
+        "crmapi", NULL};
     crm_conn_t *conn;
     PGconn *pg;
 
@@ -300,6 +303,11 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
     *conn_p = conn;
     return NULL;
+}
+
+void crm_conn_set_timeout(crm_conn_t *conn, apr_interval_time_t timeout)
+{
+    conn->timeout = timeout;
 }
 
 PGconn *crm_conn_pg(crm_conn_t *conn)

@@ -24,6 +24,13 @@
 #define SCOPES CTL_BIT(CTL_SCOPES)
 #define KEY_PREFIX CTL_BIT(CTL_KEY_PREFIX)
 #define SCHEMA CTL_BIT(CTL_SCHEMA)
+#define EMAIL CTL_BIT(CTL_EMAIL)
+#define PHONE CTL_BIT(CTL_PHONE)
+#define REASON CTL_BIT(CTL_REASON)
+#define CONTACT CTL_BIT(CTL_CONTACT)
+#define URL CTL_BIT(CTL_URL)
+#define EVENTS CTL_BIT(CTL_EVENTS)
+#define STATUS CTL_BIT(CTL_STATUS)
 #define YES CTL_BIT(CTL_YES)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
@@ -45,6 +52,14 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "what the key begins with; default svc_live_"},
     [CTL_SCHEMA] = {"schema", "DIR",
         "the migrations; default $CRMAPI_SCHEMA_DIR or as installed"},
+    [CTL_EMAIL] = {"email", "E", "an e-mail address"},
+    [CTL_PHONE] = {"phone", "P", "a phone number, such as +4930123456"},
+    [CTL_REASON] = {"reason", "R", "why; default \"suppressed\""},
+    [CTL_CONTACT] = {"contact", "ID", "the contact's id"},
+    [CTL_URL] = {"url", "U", "where events are posted: http:// or https://"},
+    [CTL_EVENTS] = {"events", "EVENTS",
+        "contact.created, form.submitted, or both with a comma"},
+    [CTL_STATUS] = {"status", "STATUS", "only those that are so"},
     [CTL_YES] = {"yes", NULL, "really do it"},
 };
 
@@ -52,7 +67,11 @@ const ctl_command_t ctl_commands[] = {
     {"migrate", NULL, NULL, 0, 0, SCHEMA,
      "bring the database to this version's schema", ctl_migrate},
     {"status", NULL, NULL, 0, 0, 0,
-     "tell the schema's version, numbers and sizes", ctl_status},
+     "tell the schema's version, whether workers live, queues and sizes",
+     ctl_status},
+    {"worker", "list", NULL, 0, 0, 0,
+     "print the worker daemons and when each was last heard of",
+     ctl_worker_list},
     {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID,
      "make a workspace and print its id", ctl_workspace_create},
     {"workspace", "list", NULL, 0, 0, 0,
@@ -72,6 +91,55 @@ const ctl_command_t ctl_commands[] = {
      "print a workspace's API keys", ctl_key_list},
     {"key", "revoke", "KEY_ID", 1, 0, 0,
      "end an API key, at once and for good", ctl_key_revoke},
+    {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,
+     "have somebody asked to review sequences", ctl_admin_add},
+    {"admin", "list", NULL, 0, WORKSPACE, 0,
+     "print who is asked", ctl_admin_list},
+    {"admin", "remove", NULL, 0, WORKSPACE | EMAIL, 0,
+     "have somebody no longer asked", ctl_admin_remove},
+    {"enrollment", "list", NULL, 0, WORKSPACE, STATUS,
+     "print a workspace's enrollments, newest first, at most 100",
+     ctl_enrollment_list},
+    {"enrollment", "approve", "ID", 1, 0, 0,
+     "approve one that waits for it", ctl_enrollment_approve},
+    {"enrollment", "reject", "ID", 1, 0, 0,
+     "reject one that waits for approval", ctl_enrollment_reject},
+    {"enrollment", "stop", "ID", 1, 0, 0,
+     "stop one: nothing more is sent", ctl_enrollment_stop},
+    {"suppress", "add", NULL, 0, WORKSPACE, EMAIL | PHONE | REASON,
+     "never write to an address again; what runs for it stops",
+     ctl_suppress_add},
+    {"suppress", "remove", NULL, 0, WORKSPACE, EMAIL | PHONE,
+     "let an address be written to again", ctl_suppress_remove},
+    {"suppress", "list", NULL, 0, WORKSPACE, 0,
+     "print the addresses that are never written to", ctl_suppress_list},
+    {"reply", NULL, NULL, 0, WORKSPACE | CONTACT, 0,
+     "tell that a contact has replied; what stops on replies stops",
+     ctl_reply},
+    {"webhook", "add", NULL, 0, WORKSPACE | URL | EVENTS, 0,
+     "have events posted to a URL; prints its id and its secret, this once",
+     ctl_webhook_add},
+    {"webhook", "list", NULL, 0, WORKSPACE, 0,
+     "print a workspace's webhook endpoints", ctl_webhook_list},
+    {"webhook", "remove", "ID", 1, 0, 0,
+     "remove an endpoint with all its deliveries", ctl_webhook_remove},
+    {"webhook", "rotate", "ID", 1, 0, 0,
+     "give an endpoint a new secret; the old one signs too for 24 hours",
+     ctl_webhook_rotate},
+    {"webhook", "enable", "ID", 1, 0, 0,
+     "let an endpoint that was disabled get events again",
+     ctl_webhook_enable},
+    {"webhook", "deliveries", NULL, 0, WORKSPACE, STATUS,
+     "print deliveries, the newest first, with their last attempt",
+     ctl_webhook_deliveries},
+    {"webhook", "redrive", "ID", 1, 0, 0,
+     "send a delivery again, or all failed ones of an endpoint",
+     ctl_webhook_redrive},
+    {"job", "list", NULL, 0, 0, STATUS,
+     "print jobs of the worker (dead ones, unless --status), at most 100",
+     ctl_job_list},
+    {"job", "retry", "ID", 1, 0, 0,
+     "have a dead job done once more", ctl_job_retry},
     {"import", NULL, "FILE", 0, WORKSPACE, 0,
      "read JSON Lines from FILE or stdin, all or nothing", ctl_import},
     {"export", NULL, NULL, 0, WORKSPACE, 0,

@@ -20,6 +20,13 @@ typedef enum ctl_option_t {
     CTL_SCOPES,
     CTL_KEY_PREFIX,
     CTL_SCHEMA,
+    CTL_EMAIL,
+    CTL_PHONE,
+    CTL_REASON,
+    CTL_CONTACT,
+    CTL_URL,
+    CTL_EVENTS,
+    CTL_STATUS,
     CTL_YES,
     CTL_OPTIONS
 } ctl_option_t;
@@ -108,12 +115,18 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                               const char *what);
 
+/* Set ID to GIVEN, the operand called WHAT, in lower case. Errors: it is no
+ * UUID. */
+crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
+                      const char *given);
+
 /* Check a name: 1 to 1,000 characters (contract 6.3). */
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name);
 
 /* The commands: what they print is said in the manual page. */
 crm_error_t *ctl_migrate(ctl_t *ctl);
 crm_error_t *ctl_status(ctl_t *ctl);
+crm_error_t *ctl_worker_list(ctl_t *ctl);
 crm_error_t *ctl_workspace_create(ctl_t *ctl);
 crm_error_t *ctl_workspace_list(ctl_t *ctl);
 crm_error_t *ctl_workspace_show(ctl_t *ctl);
@@ -123,6 +136,26 @@ crm_error_t *ctl_key_create(ctl_t *ctl);
 crm_error_t *ctl_key_import(ctl_t *ctl);
 crm_error_t *ctl_key_list(ctl_t *ctl);
 crm_error_t *ctl_key_revoke(ctl_t *ctl);
+crm_error_t *ctl_admin_add(ctl_t *ctl);
+crm_error_t *ctl_admin_list(ctl_t *ctl);
+crm_error_t *ctl_admin_remove(ctl_t *ctl);
+crm_error_t *ctl_enrollment_approve(ctl_t *ctl);
+crm_error_t *ctl_enrollment_reject(ctl_t *ctl);
+crm_error_t *ctl_enrollment_stop(ctl_t *ctl);
+crm_error_t *ctl_enrollment_list(ctl_t *ctl);
+crm_error_t *ctl_suppress_add(ctl_t *ctl);
+crm_error_t *ctl_suppress_remove(ctl_t *ctl);
+crm_error_t *ctl_suppress_list(ctl_t *ctl);
+crm_error_t *ctl_reply(ctl_t *ctl);
+crm_error_t *ctl_job_list(ctl_t *ctl);
+crm_error_t *ctl_job_retry(ctl_t *ctl);
+crm_error_t *ctl_webhook_add(ctl_t *ctl);
+crm_error_t *ctl_webhook_list(ctl_t *ctl);
+crm_error_t *ctl_webhook_remove(ctl_t *ctl);
+crm_error_t *ctl_webhook_rotate(ctl_t *ctl);
+crm_error_t *ctl_webhook_enable(ctl_t *ctl);
+crm_error_t *ctl_webhook_deliveries(ctl_t *ctl);
+crm_error_t *ctl_webhook_redrive(ctl_t *ctl);
 crm_error_t *ctl_import(ctl_t *ctl);
 crm_error_t *ctl_export(ctl_t *ctl);
 

@@ -47,13 +47,16 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     return NULL;
 }
 
+/* What is looked at most: is anybody working, and does it pile up. */
 crm_error_t *ctl_status(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {
         {"schema_version", 'n'}, {"schema_expected", 'n'},
-        {"workspaces", 'n'}, {"live_keys", 'n'}, {"jobs_ready", 'n'},
-        {"oldest_job_seconds", 'n'}, {"jobs_dead", 'n'},
-        {"connections", 'n'}, {"database_bytes", 'n'},
+        {"workspaces", 'n'}, {"live_keys", 'n'}, {"workers", 'n'},
+        {"heartbeat_seconds", 'n'}, {"jobs_ready", 'n'}, {"jobs_due", 'n'},
+        {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
+        {"sequence_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
+        {"jobs_dead", 'n'}, {"connections", 'n'}, {"database_bytes", 'n'},
         {"server_version", 's'}, {NULL, 0}
     };
     const char *values[2];
@@ -65,22 +68,61 @@ crm_error_t *ctl_status(ctl_t *ctl)
         return ctl_fault(ctl, "the database is not migrated: run crmapictl "
                          "migrate");
     }
+    if (version < CRM_SCHEMA_VERSION) {
+        return ctl_fault(ctl, "the database has schema version %d, this is"
+                         " for %d: run crmapictl migrate", version,
+                         CRM_SCHEMA_VERSION);
+    }
     values[0] = apr_itoa(ctl->pool, version);
     values[1] = apr_itoa(ctl->pool, CRM_SCHEMA_VERSION);
     CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer, $2::integer,"
                       " (SELECT count(*) FROM crmapi.workspace),"
                       " (SELECT count(*) FROM crmapi.live_key),"
+                      " w.alive, w.silence, j.ready, j.due,"
                       " (SELECT count(*) FROM crmapi.job"
-                      "  WHERE state = 'ready'),"
-                      " (SELECT round(extract(epoch FROM now() -"
-                      "  min(run_at))) FROM crmapi.job"
-                      "  WHERE state = 'ready'),"
-                      " (SELECT count(*) FROM crmapi.job"
+                      "  WHERE state = 'leased'), j.oldest, j.sequence,"
+                      " j.webhook, (SELECT count(*) FROM crmapi.job"
                       "  WHERE state = 'dead'),"
                       " (SELECT count(*) FROM pg_stat_activity"
                       "  WHERE datname = current_database()),"
                       " pg_database_size(current_database()),"
-                      " current_setting('server_version')", 2, values));
+                      " current_setting('server_version')"
+                      " FROM (SELECT count(*) FILTER (WHERE heartbeat_at"
+                      "   > now() - interval '1 minute') AS alive,"
+                      "  round(extract(epoch FROM now() -"
+                      "   max(heartbeat_at))) AS silence"
+                      "  FROM crmapi.worker) w,"
+                      " (SELECT count(*) AS ready,"
+                      "  count(*) FILTER (WHERE run_at <= now()) AS due,"
+                      "  greatest(round(extract(epoch FROM now() -"
+                      "   min(run_at))), 0) AS oldest,"
+                      "  count(*) FILTER (WHERE run_at <= now()"
+                      "   AND lane = 'sequence') AS sequence,"
+                      "  count(*) FILTER (WHERE run_at <= now()"
+                      "   AND lane = 'webhook') AS webhook"
+                      "  FROM crmapi.job WHERE state = 'ready') j", 2,
+                      values));
     ctl_print(ctl, result, columns, 1);
+    return NULL;
+}
+
+crm_error_t *ctl_worker_list(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"id", 's'}, {"name", 's'}, {"host", 's'}, {"pid", 'n'},
+        {"version", 's'}, {"threads", 'n'}, {"busy", 'n'},
+        {"stopping", 's'}, {"leases", 'n'}, {"started_at", 't'},
+        {"heartbeat_at", 't'}, {NULL, 0}
+    };
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT w.id, w.name, w.host, w.pid,"
+                      " w.version, w.threads, w.busy,"
+                      " CASE WHEN w.stopping THEN 'yes' ELSE 'no' END,"
+                      " (SELECT count(*) FROM crmapi.job j"
+                      "  WHERE j.state = 'leased' AND j.leased_by = w.id),"
+                      " w.started_at, w.heartbeat_at FROM crmapi.worker w"
+                      " ORDER BY w.started_at, w.id", 0, NULL));
+    ctl_print(ctl, result, columns, 0);
     return NULL;
 }

@@ -40,11 +40,11 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     config->service.read_body = crmapi_read_body;
 }
 
-/* Return whether any server from MAIN_SERVER on serves the API. */
+/* Return whether any server from MAIN_SERVER on serves anything of ours. */
 static int any_enabled(const server_rec *main_server)
 {
     for (const server_rec *s = main_server; s; s = s->next) {
-        if (crmapi_config(s)->enabled == 1) {
+        if (crmapi_serves(crmapi_config(s))) {
             return 1;
         }
     }
@@ -77,7 +77,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     }
     crmapi_gates_clear(pconf);
     for (server_rec *s = main_server; s; s = s->next) {
-        if (crmapi_config(s)->enabled == 1) {
+        if (crmapi_serves(crmapi_config(s))) {
             complete_server(crmapi_config(s), s, limit, pconf);
         }
     }
@@ -101,6 +101,7 @@ static void child_init(apr_pool_t *pchild, server_rec *main_server)
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; the API "
                      "answers 503", wrong);
         crmapi_refuse_all();
+        crmapi_pages_refuse_all();
     }
 }
 
@@ -116,6 +117,7 @@ static void register_hooks(apr_pool_t *p)
     crmapi_request_register();
     crmapi_error_register();
     crmapi_body_register();
+    crmapi_pages_register();
     crmapi_status_register(p);
 }
 

@@ -39,6 +39,8 @@ typedef struct crmapi_config_t {
     apr_interval_time_t database_wait;
     const char *key_prefix;
     const char *workspace;
+    const char *review_path;    /* "": no such page; NULL: not set */
+    const char *unsubscribe_path;
     /* Made after the configuration has been read: */
     crmapi_gate_t *gate;
     crm_service_t service;
@@ -71,6 +73,13 @@ void *crmapi_config_create(apr_pool_t *p, server_rec *s);
 void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
 /* Give what was not set its default. */
 void crmapi_config_complete(crmapi_config_t *config);
+
+/* Return whether CONFIG, a complete one, has anything to serve. */
+static inline int crmapi_serves(const crmapi_config_t *config)
+{
+    return config->enabled == 1 || *config->review_path
+           || *config->unsubscribe_path;
+}
 
 /* mod_crmapi_request.c: which requests are the API's */
 void crmapi_request_register(void);
@@ -128,6 +137,11 @@ void crmapi_error_register(void);
 /* Keep the site's ErrorDocuments from R's errors, which are JSON; ON 0: let
  * them work again. */
 void crmapi_error_shield(request_rec *r, int on);
+
+/* mod_crmapi_pages.c: the pages that people open from mails */
+void crmapi_pages_register(void);
+/* Answer 503 to all requests of this process for pages. */
+void crmapi_pages_refuse_all(void);
 
 /* mod_crmapi_status.c: what all processes share beside the limits */
 /* Count an answer with STATUS in this host's metrics. */

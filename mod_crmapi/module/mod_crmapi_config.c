@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_key.h"
+#include "crm_pages.h"
 #include "crm_uuid.h"
 
 #define LIMIT_MAX 1000000
@@ -96,6 +97,12 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
     if (more->workspace) {
         merged->workspace = more->workspace;
     }
+    if (more->review_path) {
+        merged->review_path = more->review_path;
+    }
+    if (more->unsubscribe_path) {
+        merged->unsubscribe_path = more->unsubscribe_path;
+    }
     return merged;
 }
 
@@ -116,6 +123,12 @@ void crmapi_config_complete(crmapi_config_t *config)
     }
     if (!config->key_prefix) {
         config->key_prefix = CRM_KEY_PREFIX;
+    }
+    if (!config->review_path) {
+        config->review_path = "";
+    }
+    if (!config->unsubscribe_path) {
+        config->unsubscribe_path = "";
     }
 }
 
@@ -197,6 +210,52 @@ static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
     return NULL;
 }
 
+/* Pages, and where their paths go. */
+static const struct page_t {
+    const char *name;
+    size_t offset;
+    const char *usual;
+} pages[] = {
+    {"CrmApiReview", OFFSET(review_path), CRM_PAGE_REVIEW_PATH},
+    {"CrmApiUnsubscribe", OFFSET(unsubscribe_path),
+     CRM_PAGE_UNSUBSCRIBE_PATH},
+};
+
+/* Return whether PATH may be where pages live. */
+static int is_page_path(const char *path)
+{
+    size_t len = strspn(path, "abcdefghijklmnopqrstuvwxyz"
+                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./");
+
+    return len > 2 && !path[len] && *path == '/' && path[len - 1] == '/'
+           && !strstr(path, "//") && !strstr(path, "/.")
+           && strncmp(path, CRM_API_BASE "/", sizeof(CRM_API_BASE));
+}
+
+static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
+{
+    const struct page_t *page = cmd->info;
+    const char **path = (const char **)(void *)((char *)crmapi_config(
+        cmd->server) + page->offset);
+
+    (void)dir;
+    if (!strcasecmp(value, "on")) {
+        *path = page->usual;
+    }
+    else if (!strcasecmp(value, "off")) {
+        *path = "";
+    }
+    else if (is_page_path(value)) {
+        *path = value;
+    }
+    else {
+        return apr_psprintf(cmd->pool, "%s must be On, Off or a path that "
+                            "begins and ends with a slash, such as %s, not "
+                            "\"%s\"", page->name, page->usual, value);
+    }
+    return NULL;
+}
+
 /* The table's last member but one is not const. */
 #define INFO(pointer) ((void *)(apr_uintptr_t)(pointer))
 
@@ -229,5 +288,11 @@ const command_rec crmapi_commands[] = {
                  INFO(&flags[2].offset), RSRC_CONF,
                  "On: show the request's id as the session's "
                  "application_name; default Off"),
+    AP_INIT_TAKE1("CrmApiReview", set_page, INFO(&pages[0]), RSRC_CONF,
+                  "On, or the path: serve the pages on which sequences are "
+                  "reviewed; default Off"),
+    AP_INIT_TAKE1("CrmApiUnsubscribe", set_page, INFO(&pages[1]), RSRC_CONF,
+                  "On, or the path: serve the pages on which people "
+                  "unsubscribe; default Off"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
 };

@@ -97,6 +97,16 @@ static const crm_operation_t operations[] = {
      .path = "/sequences/enrollments/{id}", .kind = &crm_op_get,
      .sequences = 1,
      .summary = "Get an enrollment with its sequence and steps"},
+    {.id = "approveEnrollment", .method = "POST",
+     .path = "/sequences/enrollments/{id}/approve",
+     .kind = &crm_enrollment_approve, .sequences = 1,
+     .statuses = {404, 409},
+     .summary = "Approve an enrollment that waits for it"},
+    {.id = "stopEnrollment", .method = "POST",
+     .path = "/sequences/enrollments/{id}/stop",
+     .kind = &crm_enrollment_stop, .sequences = 1,
+     .statuses = {404, 409},
+     .summary = "Stop an enrollment, or reject one that waits for approval"},
     {.id = NULL}
 };
 

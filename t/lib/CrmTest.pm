@@ -43,6 +43,7 @@ BEGIN {
     $BUILD{DIR} = $dir;
     $BUILD{MODULE} = "$dir/.libs/mod_crmapi.so";
     $BUILD{CTL} = "$dir/crmapictl";
+    $BUILD{WORKER} = "$dir/crmapid";
     $ENV{CRM_BUILDDIR} = $dir;
     $SIG{$_} = sub { exit 130 } for qw(INT TERM HUP);
     $ENV{LC_ALL} = "C.UTF-8";
@@ -53,9 +54,10 @@ use CrmTest::Contract;
 use CrmTest::Httpd;
 use CrmTest::Postgres;
 use CrmTest::Process qw(run_program wait_for read_file write_file);
+use CrmTest::Worker;
 use CrmTest::Workspace;
 
-our @EXPORT = (qw(httpd database sql workspace crmapictl crmapictl_ok postgres
+our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok postgres
     status_is json_is error_is wait_for run_program read_file write_file
     uuid sanitized valgrinded true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
@@ -98,6 +100,9 @@ sub sql {
 
 # Start an httpd; see CrmTest::Httpd.
 sub httpd { CrmTest::Httpd->new(@_) }
+
+# Start a crmapid; see CrmTest::Worker.
+sub worker { CrmTest::Worker->new(@_) }
 
 # Run crmapictl on DATABASE (undef: none given) with ARGUMENTS. Options come
 # first in a hash: {stdin => text, env => {...}}. Returns (exit code, stdout,
@@ -181,6 +186,7 @@ sub json_is {
 
 # Stop the servers, whose logs are looked at, then end the test.
 sub done_testing {
+    CrmTest::Worker::stop_all();
     CrmTest::Httpd::stop_all();
     for my $database (splice @databases) {
         postgres()->drop_database($database->[1]) if $database->[0] == $$;

@@ -341,6 +341,8 @@ static const struct {
     {"POST /contacts/upsert", 200, 0, 0},
     {"POST /sequences/start", 202, 0, 1},
     {"GET /sequences/enrollments/{id}", 200, 0, 1},
+    {"POST /sequences/enrollments/{id}/approve", 200, 0, 1},
+    {"POST /sequences/enrollments/{id}/stop", 200, 0, 1},
     {"GET /contacts", 200, 0, 0}, {"GET /contacts/{id}", 200, 0, 0},
     {"PATCH /contacts/{id}", 200, 0, 0}, {"PATCH /companies/{id}", 200, 0, 0},
     {"PATCH /pipeline-cards/{id}", 200, 0, 0},

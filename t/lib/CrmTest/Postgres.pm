@@ -13,6 +13,7 @@ use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
 our $SUPERUSER = "postgres";
 our $OWNER = "crmapi_owner";
 our $API = "crmapi_site";
+our $WORKER = "crmapi_daemon";
 our $TEMPLATE = "crm_template";
 
 sub superuser { $SUPERUSER }
@@ -131,7 +132,7 @@ sub sql {
 }
 
 # Make the template database once in a run, with the schema applied by
-# CTL (the path of crmapictl) and a login for the API.
+# CTL (the path of crmapictl) and logins for the API and the worker.
 sub make_template {
     my ($self, $ctl) = @_;
 
@@ -149,6 +150,10 @@ sub make_template {
         $self->sql("postgres", "CREATE ROLE $API LOGIN IN ROLE crmapi_api")
             unless $self->sql("postgres",
                 "SELECT 1 FROM pg_roles WHERE rolname = '$API'");
+        $self->sql("postgres",
+            "CREATE ROLE $WORKER LOGIN IN ROLE crmapi_worker")
+            unless $self->sql("postgres",
+                "SELECT 1 FROM pg_roles WHERE rolname = '$WORKER'");
         $self->sql("postgres",
             "ALTER DATABASE ${TEMPLATE}_new RENAME TO $TEMPLATE");
     }

@@ -276,6 +276,9 @@ our %PARAMETERS = (
     "GET /submissions/{id}" => [],
     "POST /sequences/start" => [],
     "GET /sequences/enrollments/{id}" => [],
+    # contract 11.12
+    "POST /sequences/enrollments/{id}/approve" => [],
+    "POST /sequences/enrollments/{id}/stop" => [],
 );
 
 # Schema of a body => [required], [the others].

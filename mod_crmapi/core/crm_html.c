@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_html.c: writing HTML */
+#include "crm_html.h"
+
+#include <stdarg.h>
+
+/* Return what stands for C in HTML, NULL if that is C itself. */
+static const char *entity_of(char c)
+{
+    switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    case '\r': return "&#13;";  /* it would be read as an end of line */
+    default: return NULL;
+    }
+}
+
+void crm_html_text(crm_buf_t *buf, const char *text)
+{
+    while (text && *text) {
+        size_t len = strcspn(text, "&<>\"'\r");
+
+        crm_buf_add(buf, text, len);
+        text += len;
+        if (*text) {
+            crm_buf_puts(buf, entity_of(*text++));
+        }
+    }
+}
+
+void crm_html_put(crm_buf_t *buf, const char *markup, ...)
+{
+    const char *next = markup;
+    int is_text = 0;
+    va_list args;
+
+    va_start(args, markup);
+    while (next) {
+        if (is_text) {
+            crm_html_text(buf, next);
+        }
+        else {
+            crm_buf_puts(buf, next);
+        }
+        is_text = !is_text;
+        next = va_arg(args, const char *);
+    }
+    va_end(args);
+}

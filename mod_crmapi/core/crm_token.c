@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_token.c: signed tokens, which are what links in mails consist of */
+#include "crm_token.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#define VERSION 1
+#define ID_LEN 16
+#define MAC_LEN 32
+
+/* Where the parts of a token lie. */
+enum {
+    AT_VERSION, AT_PURPOSE, AT_WORKSPACE,
+    AT_SUBJECT = AT_WORKSPACE + ID_LEN,
+    AT_OTHER = AT_SUBJECT + ID_LEN,
+    AT_EXPIRES = AT_OTHER + ID_LEN,
+    AT_MAC = AT_EXPIRES + 8,
+    SIZE = AT_MAC + MAC_LEN
+};
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "abcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* Write the SIZE bytes at DATA in base64url and a NUL to OUT. */
+static void encode(char *out, const unsigned char *data)
+{
+    for (int i = 0; i < SIZE; i += 3) {
+        unsigned bits = (unsigned)data[i] << 16 | (unsigned)data[i + 1] << 8
+                        | data[i + 2];
+
+        for (int shift = 18; shift >= 0; shift -= 6) {
+            *out++ = alphabet[bits >> shift & 63];
+        }
+    }
+    *out = '\0';
+}
+
+/* Return the six bits that C stands for, -1 if none. */
+static int bits_of(char c)
+{
+    const char *place = c ? strchr(alphabet, c) : NULL;
+
+    return place ? (int)(place - alphabet) : -1;
+}
+
+/* Write to DATA the SIZE bytes that TEXT, CRM_TOKEN_LEN long, stands for.
+ * Return 0 if it is no base64url. */
+static int decode(unsigned char *data, const char *text)
+{
+    for (int i = 0; i < CRM_TOKEN_LEN; i += 4) {
+        unsigned bits = 0;
+
+        for (int j = 0; j < 4; j++) {
+            int six = bits_of(text[i + j]);
+
+            if (six < 0) {
+                return 0;
+            }
+            bits = bits << 6 | (unsigned)six;
+        }
+        *data++ = (unsigned char)(bits >> 16);
+        *data++ = (unsigned char)(bits >> 8);
+        *data++ = (unsigned char)bits;
+    }
+    return 1;
+}
+
+static int hex_value(char c)
+{
+    return apr_isdigit(c) ? c - '0'
+           : apr_isxdigit(c) ? apr_tolower(c) - 'a' + 10 : -1;
+}
+
+/* Write to OUT the ID_LEN bytes of the UUID TEXT. Return 0 if it is none. */
+static int pack_id(unsigned char *out, const char *text)
+{
+    char id[CRM_UUID_LEN + 1];
+    const char *c = id;
+
+    if (!crm_uuid_parse(id, text, strlen(text))) {
+        return 0;
+    }
+    for (int i = 0; i < ID_LEN; i++, c += 2) {
+        c += *c == '-';
+        out[i] = (unsigned char)(hex_value(c[0]) << 4 | hex_value(c[1]));
+    }
+    return 1;
+}
+
+/* Write the UUID of the ID_LEN bytes at DATA and a NUL to OUT. */
+static void unpack_id(char *out, const unsigned char *data)
+{
+    static const char hex[] = "0123456789abcdef";
+
+    for (int i = 0; i < ID_LEN; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            *out++ = '-';
+        }
+        *out++ = hex[data[i] >> 4];
+        *out++ = hex[data[i] & 15];
+    }
+    *out = '\0';
+}
+
+/* Write the signature of the token DATA by KEY to MAC. */
+static void sign(unsigned char *mac, const unsigned char *data,
+                 const unsigned char *key)
+{
+    unsigned len = MAC_LEN;
+
+    if (!HMAC(EVP_sha256(), key, CRM_TOKEN_KEY_LEN, data, AT_MAC, mac, &len)) {
+        abort();
+    }
+}
+
+int crm_token_write(char out[CRM_TOKEN_LEN + 1], const crm_token_t *token,
+                    const unsigned char *key)
+{
+    unsigned char data[SIZE];
+
+    memset(data, 0, sizeof(data));
+    data[AT_VERSION] = VERSION;
+    data[AT_PURPOSE] = (unsigned char)token->purpose;
+    if (!pack_id(data + AT_WORKSPACE, token->workspace_id)
+        || !pack_id(data + AT_SUBJECT, token->subject_id)
+        || (*token->other_id && !pack_id(data + AT_OTHER, token->other_id))
+        || token->expires < 0) {
+        return 0;
+    }
+    for (int i = 0; i < 8; i++) {
+        data[AT_EXPIRES + i] = (unsigned char)(token->expires >> (56 - 8 * i));
+    }
+    sign(data + AT_MAC, data, key);
+    encode(out, data);
+    return 1;
+}
+
+int crm_token_read(crm_token_t *token, const char *text, apr_size_t len)
+{
+    static const unsigned char none[ID_LEN];
+    unsigned char data[SIZE];
+    apr_uint64_t expires = 0;
+
+    if (len != CRM_TOKEN_LEN || !decode(data, text)
+        || data[AT_VERSION] != VERSION
+        || data[AT_PURPOSE] < CRM_TOKEN_REVIEW
+        || data[AT_PURPOSE] > CRM_TOKEN_FORM) {
+        return 0;
+    }
+    for (int i = 0; i < 8; i++) {
+        expires = expires << 8 | data[AT_EXPIRES + i];
+    }
+    if (expires > APR_INT64_MAX) {
+        return 0;
+    }
+    token->purpose = (crm_token_purpose_t)data[AT_PURPOSE];
+    token->expires = (apr_int64_t)expires;
+    unpack_id(token->workspace_id, data + AT_WORKSPACE);
+    unpack_id(token->subject_id, data + AT_SUBJECT);
+    unpack_id(token->other_id, data + AT_OTHER);
+    if (!memcmp(data + AT_OTHER, none, ID_LEN)) {
+        *token->other_id = '\0';
+    }
+    return 1;
+}
+
+int crm_token_verify(const char *text, const unsigned char *key)
+{
+    unsigned char data[SIZE], mac[MAC_LEN];
+
+    if (!decode(data, text)) {
+        return 0;
+    }
+    sign(mac, data, key);
+    return CRYPTO_memcmp(mac, data + AT_MAC, MAC_LEN) == 0;
+}
+
+int crm_token_expired(const crm_token_t *token, apr_time_t now)
+{
+    return token->expires && apr_time_sec(now) >= token->expires;
+}
+
+void crm_token_bind(char out[CRM_UUID_LEN + 1], const char *text)
+{
+    unsigned char hash[EVP_MAX_MD_SIZE];
+
+    if (!EVP_Digest(text, strlen(text), hash, NULL, EVP_sha256(), NULL)) {
+        abort();
+    }
+    unpack_id(out, hash);
+}
+
+int crm_token_key(unsigned char *key, const char *hex)
+{
+    if (hex && hex[0] == '\\' && hex[1] == 'x') {
+        hex += 2;
+    }
+    if (!hex || strlen(hex) != 2 * CRM_TOKEN_KEY_LEN) {
+        return 0;
+    }
+    for (int i = 0; i < CRM_TOKEN_KEY_LEN; i++) {
+        int high = hex_value(hex[2 * i]), low = hex_value(hex[2 * i + 1]);
+
+        if (high < 0 || low < 0) {
+            return 0;
+        }
+        key[i] = (unsigned char)(high << 4 | low);
+    }
+    return 1;
+}
+
+/* Return the token of PURPOSE for these ids (OTHER may be NULL). */
+static const char *make(crm_token_purpose_t purpose, const char *workspace,
+                        const char *subject, const char *other,
+                        apr_int64_t expires, const unsigned char *key,
+                        apr_pool_t *result_pool)
+{
+    char *out = apr_palloc(result_pool, CRM_TOKEN_LEN + 1);
+    crm_token_t token;
+
+    memset(&token, 0, sizeof(token));
+    token.purpose = purpose;
+    token.expires = expires;
+    if (!crm_uuid_parse(token.workspace_id, workspace, strlen(workspace))
+        || !crm_uuid_parse(token.subject_id, subject, strlen(subject))
+        || (other && !crm_uuid_parse(token.other_id, other, strlen(other)))) {
+        return NULL;
+    }
+    return crm_token_write(out, &token, key) ? out : NULL;
+}
+
+const char *crm_token_review(const char *workspace_id,
+                             const char *enrollment_id, const char *admin_id,
+                             apr_int64_t expires, const unsigned char *key,
+                             apr_pool_t *result_pool)
+{
+    return make(CRM_TOKEN_REVIEW, workspace_id, enrollment_id, admin_id,
+                expires, key, result_pool);
+}
+
+const char *crm_token_unsubscribe(const char *workspace_id,
+                                  const char *step_id,
+                                  const unsigned char *key,
+                                  apr_pool_t *result_pool)
+{
+    return make(CRM_TOKEN_UNSUBSCRIBE, workspace_id, step_id, NULL, 0, key,
+                result_pool);
+}

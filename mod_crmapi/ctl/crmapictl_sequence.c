@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_sequence.c: admins, enrollments, suppression, replies */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_sequence.h"
+#include "crm_text.h"
+#include "crm_uuid.h"
+#include "crmapictl.h"
+
+crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
+                      const char *given)
+{
+    if (!crm_uuid_parse(id, given, strlen(given))) {
+        return ctl_fault(ctl, "%s must be an id: 8-4-4-4-12 hexadecimal"
+                         " digits", what);
+    }
+    return NULL;
+}
+
+/* ---- admins -------------------------------------------------------------- */
+
+#define ADMIN "id, email, name, created_at"
+static const ctl_column_t admin_columns[] = {
+    {"id", 's'}, {"email", 's'}, {"name", 's'}, {"created_at", 't'},
+    {NULL, 0}
+};
+
+/* Check TEXT, an e-mail address that was given. */
+static crm_error_t *check_email(ctl_t *ctl, const char *text)
+{
+    const char *rule = crm_text_email(text, strlen(text));
+
+    return rule ? ctl_fault(ctl, "--email %s", rule) : NULL;
+}
+
+crm_error_t *ctl_admin_add(ctl_t *ctl)
+{
+    const char *email = ctl->options[CTL_EMAIL];
+    const char *name = ctl->options[CTL_NAME];
+    char id[CRM_UUID_LEN + 1];
+    const char *values[4];
+    PGresult *result;
+
+    CRM_ERR(check_email(ctl, email));
+    if (name) {
+        CRM_ERR(ctl_check_name(ctl, name));
+    }
+    crm_uuid_v7(id);
+    values[0] = id;
+    CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
+    values[2] = email;
+    values[3] = name;
+    CRM_ERR(ctl_query(&result, ctl, "INSERT INTO crmapi.admin AS a (id,"
+                      " workspace_id, email, name) VALUES ($1::uuid,"
+                      " $2::uuid, $3::text, $4::text)"
+                      " ON CONFLICT (workspace_id, email_key) DO UPDATE"
+                      " SET email = excluded.email,"
+                      " name = coalesce(excluded.name, a.name)"
+                      " RETURNING " ADMIN, 4, values));
+    ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, admin_columns);
+    return NULL;
+}
+
+crm_error_t *ctl_admin_list(ctl_t *ctl)
+{
+    const char *workspace;
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " ADMIN " FROM crmapi.admin"
+                      " WHERE workspace_id = $1::uuid"
+                      " ORDER BY created_at, id", 1, &workspace));
+    ctl_print(ctl, result, admin_columns, 0);
+    return NULL;
+}
+
+crm_error_t *ctl_admin_remove(ctl_t *ctl)
+{
+    const char *values[2];
+    PGresult *result;
+
+    CRM_ERR(check_email(ctl, ctl->options[CTL_EMAIL]));
+    CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
+    values[1] = ctl->options[CTL_EMAIL];
+    CRM_ERR(ctl_query(&result, ctl, "DELETE FROM crmapi.admin"
+                      " WHERE workspace_id = $1::uuid"
+                      " AND email_key = crmapi.fold($2::text)"
+                      " RETURNING " ADMIN, 2, values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "%s is no admin there", values[1]);
+    }
+    ctl_print_one(ctl, NULL, result, admin_columns);
+    return NULL;
+}
+
+/* ---- enrollments --------------------------------------------------------- */
+
+static const ctl_column_t enrollment_columns[] = {
+    {"id", 's'}, {"status", 's'}, {"sequence", 's'}, {"contact_id", 's'},
+    {"generation_error", 's'}, {"stop_reason", 's'}, {"steps", 'n'},
+    {"sent", 'n'}, {"created_at", 't'}, {NULL, 0}
+};
+
+#define ENROLLMENT \
+    "SELECT e.id, e.status, q.name, e.contact_id, e.generation_error," \
+    " e.stop_reason, (SELECT count(*) FROM crmapi.enrollment_step s" \
+    " WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id)," \
+    " (SELECT count(*) FROM crmapi.enrollment_step s" \
+    " WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id" \
+    " AND s.status = 'sent'), e.created_at FROM crmapi.enrollment e" \
+    " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id" \
+    " AND q.id = e.sequence_id"
+
+crm_error_t *ctl_enrollment_list(ctl_t *ctl)
+{
+    const char *values[2];
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
+    values[1] = ctl->options[CTL_STATUS];
+    CRM_ERR(ctl_query(&result, ctl, ENROLLMENT
+                      " WHERE e.workspace_id = $1::uuid"
+                      " AND ($2::text IS NULL OR e.status = $2::text)"
+                      " ORDER BY e.created_at DESC, e.id DESC LIMIT 100", 2,
+                      values));
+    ctl_print(ctl, result, enrollment_columns, 0);
+    return NULL;
+}
+
+/* Do MOVE to the enrollment that is the operand, whatever workspace it is
+ * in. */
+static crm_error_t *move(ctl_t *ctl, const crm_move_t *what)
+{
+    const char *mark = strchr(what->call, '?');
+    char id[CRM_UUID_LEN + 1];
+    const char *values[2];
+    PGresult *result;
+    const char *had;
+
+    CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
+    values[0] = id;
+    CRM_ERR(ctl_query(&result, ctl, "SELECT workspace_id"
+                      " FROM crmapi.enrollment WHERE id = $1::uuid", 1,
+                      values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no enrollment %s", id);
+    }
+    values[0] = PQgetvalue(result, 0, 0);
+    values[1] = id;
+    CRM_ERR(ctl_query(&result, ctl, apr_pstrcat(ctl->pool, "SELECT ",
+                      apr_pstrmemdup(ctl->pool, what->call,
+                                     (apr_size_t)(mark - what->call)),
+                      "$2::uuid", mark + 1, NULL), 2, values));
+    had = PQgetvalue(result, 0, 0);
+    if (!crm_move_allowed(what, had)) {
+        return ctl_fault(ctl, "an enrollment that is %s cannot be %s", had,
+                         what->done);
+    }
+    CRM_ERR(ctl_query(&result, ctl, ENROLLMENT " WHERE e.workspace_id ="
+                      " $1::uuid AND e.id = $2::uuid", 2, values));
+    ctl_print_one(ctl, what->done, result, enrollment_columns);
+    return NULL;
+}
+
+crm_error_t *ctl_enrollment_approve(ctl_t *ctl)
+{
+    return move(ctl, &crm_move_approve);
+}
+
+crm_error_t *ctl_enrollment_reject(ctl_t *ctl)
+{
+    return move(ctl, &crm_move_reject);
+}
+
+crm_error_t *ctl_enrollment_stop(ctl_t *ctl)
+{
+    return move(ctl, &crm_move_stop);
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+/* Tell EVENT, and print the number that came of it, called NAME. */
+static crm_error_t *tell(ctl_t *ctl, const crm_sequence_event_t *event,
+                         const char *name)
+{
+    ctl_column_t columns[] = {{NULL, 'n'}, {NULL, 0}};
+    const char *value;
+    PGresult *result;
+    int changed;
+
+    CRM_ERR(crm_sequence_event(&changed, ctl->conn, event, ctl->pool));
+    if (event->event == CRM_EVENT_LIFT && !changed) {
+        return ctl_fault(ctl, "%s is not suppressed", event->email
+                         ? event->email : event->phone_number);
+    }
+    columns[0].name = name;
+    value = apr_itoa(ctl->pool, changed);
+    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer", 1, &value));
+    ctl_print(ctl, result, columns, 1);
+    return NULL;
+}
+
+/* Set EVENT's workspace and address from the options. */
+static crm_error_t *read_address(crm_sequence_event_t *event, ctl_t *ctl)
+{
+    const char *email = ctl->options[CTL_EMAIL];
+    const char *phone = ctl->options[CTL_PHONE];
+    const char *rule;
+
+    if (!email == !phone) {
+        return ctl_misuse(ctl, "give --email or --phone");
+    }
+    if (email) {
+        CRM_ERR(check_email(ctl, email));
+    }
+    else if ((rule = crm_text_phone(phone, strlen(phone)))) {
+        return ctl_fault(ctl, "--phone %s", rule);
+    }
+    event->email = email;
+    event->phone_number = phone;
+    return ctl_workspace_id(&event->workspace_id, ctl,
+                            ctl->options[CTL_WORKSPACE]);
+}
+
+crm_error_t *ctl_suppress_add(ctl_t *ctl)
+{
+    crm_sequence_event_t event = {.event = CRM_EVENT_SUPPRESS};
+    const char *reason = ctl->options[CTL_REASON];
+
+    event.reason = reason && *reason ? reason : "suppressed";
+    if (crm_text_length(event.reason, strlen(event.reason)) > 1000) {
+        return ctl_fault(ctl, "--reason must have 1 to 1,000 characters");
+    }
+    CRM_ERR(read_address(&event, ctl));
+    return tell(ctl, &event, "stopped");
+}
+
+crm_error_t *ctl_suppress_remove(ctl_t *ctl)
+{
+    crm_sequence_event_t event = {.event = CRM_EVENT_LIFT};
+
+    CRM_ERR(read_address(&event, ctl));
+    return tell(ctl, &event, "lifted");
+}
+
+crm_error_t *ctl_suppress_list(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"email", 's'}, {"phone_number", 's'}, {"reason", 's'},
+        {"created_at", 't'}, {NULL, 0}
+    };
+    const char *workspace;
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT email, phone_number, reason,"
+                      " created_at FROM crmapi.suppression"
+                      " WHERE workspace_id = $1::uuid"
+                      " ORDER BY created_at, id", 1, &workspace));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
+crm_error_t *ctl_reply(ctl_t *ctl)
+{
+    crm_sequence_event_t event = {.event = CRM_EVENT_REPLY};
+    char id[CRM_UUID_LEN + 1];
+    const char *values[2];
+    PGresult *result;
+
+    CRM_ERR(ctl_uuid(id, ctl, "--contact", ctl->options[CTL_CONTACT]));
+    CRM_ERR(ctl_workspace_id(&event.workspace_id, ctl,
+                             ctl->options[CTL_WORKSPACE]));
+    values[0] = event.workspace_id;
+    values[1] = event.contact_id = id;
+    CRM_ERR(ctl_query(&result, ctl, "SELECT 1 FROM crmapi.contact"
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
+                      values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no contact %s there", id);
+    }
+    return tell(ctl, &event, "stopped");
+}

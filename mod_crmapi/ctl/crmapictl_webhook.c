@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_webhook.c: who is told of what, and what became of it
+ * (contract 12) */
+#include "crmapictl.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_uuid.h"
+
+/* What is shown of an endpoint, and the SQL for it. */
+#define FIELDS "e.id, e.url, to_json(e.events), e.created_at, e.disabled_at," \
+    " e.disabled_reason, e.old_key_until"
+#define COLUMNS {"id", 's'}, {"url", 's'}, {"events", 'a'}, \
+    {"created_at", 't'}, {"disabled_at", 't'}, {"disabled_reason", 's'}, \
+    {"old_secret_until", 't'}
+static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
+
+/* The same with the secret, for the commands that make it: Standard Webhooks'
+ * form. encode() breaks lines, but not as short ones. */
+#define SECRET ", 'whsec_' || encode(e.key, 'base64')"
+enum { SECRET_COLUMN = 7 };
+static const ctl_column_t new_columns[] = {
+    COLUMNS, {"secret", 's'}, {NULL, 0}
+};
+
+static const ctl_column_t delivery_columns[] = {
+    {"id", 's'}, {"created_at", 't'}, {"event", 's'}, {"webhook_id", 's'},
+    {"endpoint_id", 's'}, {"status", 's'}, {"attempts", 'n'},
+    {"next_at", 't'}, {"last_attempt_at", 't'}, {"duration_ms", 'n'},
+    {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
+};
+
+/* Set *EVENTS_P to --events as PostgreSQL's array. The database knows which
+ * there are. */
+static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
+{
+    const char *events = ctl->options[CTL_EVENTS];
+
+    if (!*events || events[strspn(events, "abcdefghijklmnopqrstuvwxyz._,")]) {
+        return ctl_fault(ctl, "--events must be contact.created,"
+                         " form.submitted, or both with a comma");
+    }
+    *events_p = apr_pstrcat(ctl->pool, "{", events, "}", NULL);
+    return NULL;
+}
+
+/* Return what is wrong with what was given when the database refuses ERROR,
+ * else ERROR. */
+static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
+{
+    if (error && error->sqlstate && (!strcmp(error->sqlstate, "23514")
+                                     || !strcmp(error->sqlstate, "22P02"))) {
+        return ctl_fault(ctl, "--url must be http:// or https://, without user"
+                         " and blanks, at most 2,048 characters; --events"
+                         " contact.created, form.submitted, or both");
+    }
+    return error;
+}
+
+crm_error_t *ctl_webhook_add(ctl_t *ctl)
+{
+    char id[CRM_UUID_LEN + 1];
+    const char *values[4] = {id, NULL, ctl->options[CTL_URL], NULL};
+    PGresult *result;
+
+    CRM_ERR(get_events(&values[3], ctl));
+    CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
+    crm_uuid_v7(id);
+    CRM_ERR(explain(ctl, ctl_query(&result, ctl, "INSERT INTO"
+                                   " crmapi.webhook_endpoint AS e (id,"
+                                   " workspace_id, url, events, key) VALUES"
+                                   " ($1::uuid, $2::uuid, $3::text,"
+                                   " ARRAY(SELECT DISTINCT n"
+                                   " FROM unnest($4::text[]) n ORDER BY n),"
+                                   " crmapi.webhook_key())"
+                                   " RETURNING " FIELDS SECRET, 4, values)));
+    ctl_print_one(ctl, apr_pstrcat(ctl->pool, id, "\t",
+                                   PQgetvalue(result, 0, SECRET_COLUMN),
+                                   NULL), result, new_columns);
+    return NULL;
+}
+
+crm_error_t *ctl_webhook_list(ctl_t *ctl)
+{
+    const char *workspace;
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS
+                      " FROM crmapi.webhook_endpoint e"
+                      " WHERE e.workspace_id = $1::uuid"
+                      " ORDER BY e.created_at, e.id", 1, &workspace));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
+/* Run SQL with the endpoint that the operand names as $1, and set *RESULT_P to
+ * its row. */
+static crm_error_t *change(PGresult **result_p, ctl_t *ctl, const char *sql)
+{
+    char id[CRM_UUID_LEN + 1];
+    const char *value = id;
+
+    CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
+    CRM_ERR(ctl_query(result_p, ctl, sql, 1, &value));
+    if (!PQntuples(*result_p)) {
+        return ctl_fault(ctl, "there is no endpoint %s", id);
+    }
+    return NULL;
+}
+
+crm_error_t *ctl_webhook_remove(ctl_t *ctl)
+{
+    PGresult *result;
+
+    /* The jobs of its deliveries find nothing any more, and are done. */
+    CRM_ERR(change(&result, ctl, "DELETE FROM crmapi.webhook_endpoint e"
+                   " WHERE e.id = $1::uuid RETURNING " FIELDS));
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
+crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
+{
+    PGresult *result;
+
+    CRM_ERR(change(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
+                   " SET key = crmapi.webhook_key(), old_key = e.key,"
+                   " old_key_until = crmapi.now_ms() + interval '24 hours'"
+                   " WHERE e.id = $1::uuid RETURNING " FIELDS SECRET));
+    ctl_print_one(ctl, PQgetvalue(result, 0, SECRET_COLUMN), result,
+                  new_columns);
+    return NULL;
+}
+
+crm_error_t *ctl_webhook_enable(ctl_t *ctl)
+{
+    PGresult *result;
+
+    CRM_ERR(change(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
+                   " SET disabled_at = NULL, disabled_reason = NULL"
+                   " WHERE e.id = $1::uuid RETURNING " FIELDS));
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
+crm_error_t *ctl_webhook_deliveries(ctl_t *ctl)
+{
+    static const char *const states[] = {
+        "pending", "delivered", "failed", "cancelled", NULL
+    };
+    const char *values[2] = {NULL, ctl->options[CTL_STATUS]};
+    const char *const *known = states;
+    PGresult *result;
+
+    while (values[1] && *known && strcmp(*known, values[1])) {
+        known++;
+    }
+    if (!*known) {
+        return ctl_fault(ctl, "--status must be pending, delivered, failed or"
+                         " cancelled");
+    }
+    CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT d.id, d.created_at, v.type,"
+                      " 'msg_' || replace(v.id::text, '-', ''),"
+                      " d.endpoint_id, d.status, d.attempts, d.next_at,"
+                      " a.started_at, a.duration_ms, a.status, a.error,"
+                      " a.answer FROM crmapi.webhook_delivery d"
+                      " JOIN crmapi.webhook_event v"
+                      " ON v.workspace_id = d.workspace_id"
+                      " AND v.id = d.event_id"
+                      " LEFT JOIN crmapi.webhook_attempt a"
+                      " ON a.workspace_id = d.workspace_id"
+                      " AND a.delivery_id = d.id AND a.number = d.attempts"
+                      " WHERE d.workspace_id = $1::uuid"
+                      " AND ($2::text IS NULL OR d.status = $2::text)"
+                      " ORDER BY d.created_at DESC, d.id DESC LIMIT 100", 2,
+                      values));
+    ctl_print(ctl, result, delivery_columns, 0);
+    return NULL;
+}
+
+/* Return why nothing of ID was sent again. */
+static crm_error_t *why_not(ctl_t *ctl, const char *id)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT e.disabled_at IS NOT NULL,"
+                      " e.id = $1::uuid FROM crmapi.webhook_endpoint e"
+                      " WHERE e.id = $1::uuid OR (e.workspace_id, e.id) IN"
+                      " (SELECT d.workspace_id, d.endpoint_id"
+                      " FROM crmapi.webhook_delivery d"
+                      " WHERE d.id = $1::uuid)", 1, &id));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no delivery and no endpoint %s", id);
+    }
+    if (*PQgetvalue(result, 0, 0) == 't') {
+        return ctl_fault(ctl, "its endpoint is disabled: webhook enable"
+                         " first");
+    }
+    return *PQgetvalue(result, 0, 1) == 't' ? NULL
+           : ctl_fault(ctl, "it is being delivered at this moment");
+}
+
+crm_error_t *ctl_webhook_redrive(ctl_t *ctl)
+{
+    static const ctl_column_t redriven[] = {{"redriven", 'n'}, {NULL, 0}};
+    char id[CRM_UUID_LEN + 1];
+    const char *value = id;
+    PGresult *result;
+
+    CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.webhook_redrive($1::uuid)",
+                      1, &value));
+    if (!strcmp(PQgetvalue(result, 0, 0), "0")) {
+        CRM_ERR(why_not(ctl, id));
+    }
+    ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, redriven);
+    return NULL;
+}

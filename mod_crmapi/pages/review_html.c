@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* review_html.c: how a review looks */
+#include "crm_review.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* What is said of a state, and of what was done to come to it. */
+static const struct {
+    const char *status;
+    const char *text;
+    const char *done;           /* with which the query thanks, or NULL */
+    const char *thanks;
+    const char *look;           /* classes of the style */
+} states[] = {
+    {"generating", "The texts are still being written. Please come back in a "
+     "minute.", NULL, NULL, "note"},
+    {"pending_approval", "Nothing is sent before you approve it.", "saved",
+     "Saved. ", "note"},
+    {"approved", "This sequence is approved and goes out as planned.",
+     "approved", "Thank you. ", "note good"},
+    {"running", "This sequence is approved and is being sent.", "approved",
+     "Thank you. ", "note good"},
+    {"completed", "This sequence is approved and has been sent.", "approved",
+     "Thank you. ", "note good"},
+    {"stopped_user", "This sequence was stopped. Nothing more is sent.",
+     "rejected", "Thank you. ", "note"},
+    {"stopped_reply", "The contact has replied. Nothing more is sent.", NULL,
+     NULL, "note"},
+    {"stopped_unsubscribed", "The contact gets no more messages. Nothing more "
+     "is sent.", NULL, NULL, "note"},
+    {"failed", "This sequence has failed. Nothing more is sent.", NULL, NULL,
+     "note bad"},
+};
+
+/* Words of the database and of people. */
+static const char *const words[][2] = {
+    {"email", "E-mail"}, {"sms", "Text message"}, {"voice", "Phone call"},
+    {"scheduled", "is to be sent"}, {"sending", "is being sent"},
+    {"sent", "was sent"}, {"skipped", "was skipped"},
+    {"failed", "could not be sent"}, {"cancelled", "is not sent"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static const char *word_for(const char *name)
+{
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (!strcmp(name, words[i][0])) {
+            return words[i][1];
+        }
+    }
+    return name;
+}
+
+/* Add to BODY a line of a list of terms, unless VALUE is NULL or empty. */
+static void put_term(crm_buf_t *body, const char *term, const char *value)
+{
+    if (value && *value) {
+        crm_html_put(body, "<dt>", term, "</dt><dd>", value, "</dd>\n", NULL);
+    }
+}
+
+/* Add to BODY what state REVIEW is in. */
+static void put_state(crm_buf_t *body, const crm_review_t *review)
+{
+    for (size_t i = 0; i < COUNT(states); i++) {
+        int thanks = review->done && states[i].done
+                     && !strcmp(review->done, states[i].done);
+        int rejected = review->reason && !strcmp(review->reason, "rejected");
+
+        if (strcmp(review->status, states[i].status)) {
+            continue;
+        }
+        crm_html_put(body, "<p role=\"status\" class=\"", thanks
+                     && !rejected ? "note good" : states[i].look, "\">",
+                     thanks ? states[i].thanks : "", "", rejected
+                     ? "This sequence was rejected. Nothing is sent."
+                     : states[i].text, "", NULL);
+        if (!strcmp(review->status, "failed")) {
+            crm_html_put(body, " ", review->reason, NULL);
+        }
+        crm_buf_puts(body, "</p>\n");
+    }
+}
+
+/* Add to BODY links to the texts of REVIEW that are wrong, if any are. */
+static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
+{
+    int begun = 0;
+
+    for (int i = 0; i < review->steps->nelts; i++) {
+        const crm_review_step_t *step = &APR_ARRAY_IDX(review->steps, i,
+                                                       crm_review_step_t);
+
+        for (int j = 0; j < step->count; j++) {
+            const crm_review_text_t *text = &step->texts[j];
+
+            if (text->wrong) {
+                crm_html_put(body, begun++ ? "" : "<ul>\n", "",
+                             "<li><a href=\"#", text->name, ".",
+                             step->id, "\">Step ", step->number, ": ",
+                             text->label, "</a> ", text->wrong, "</li>\n",
+                             NULL);
+            }
+        }
+    }
+    crm_buf_puts(body, begun ? "</ul>\n" : "");
+}
+
+/* Add to BODY why something was not done with REVIEW. */
+static void put_problem(crm_buf_t *body, const crm_review_t *review)
+{
+    if (review->problem) {
+        crm_html_put(body, "<div role=\"alert\" class=\"note bad\">\n",
+                     review->problem, "\n", NULL);
+        put_wrongs(body, review);
+        crm_buf_puts(body, "</div>\n");
+    }
+}
+
+/* Add to BODY what REVIEW is about. */
+static void put_subject(crm_buf_t *body, const crm_review_t *review)
+{
+    crm_buf_puts(body, "<dl class=\"card\">\n");
+    put_term(body, "Sequence", review->sequence);
+    if (review->template_name && strcmp(review->template_name,
+                                        review->sequence)) {
+        put_term(body, "Template", review->template_name);
+    }
+    put_term(body, "Contact", review->contact ? review->contact
+             : review->address ? review->address : "deleted meanwhile");
+    put_term(body, "Company", review->company);
+    put_term(body, "Sent by", review->agent);
+    put_term(body, "Workspace", review->workspace);
+    put_term(body, "Approved", review->approved);
+    put_term(body, "You are", review->admin);
+    crm_buf_puts(body, "</dl>\n");
+}
+
+/* Add to BODY to whom and when STEP of REVIEW goes. */
+static void put_address(crm_buf_t *body, const crm_review_t *review,
+                        const crm_review_step_t *step)
+{
+    crm_buf_puts(body, "<dl>\n");
+    put_term(body, "To", step->to ? step->to : "nobody");
+    if (!crm_review_waits(review)) {
+        put_term(body, "State", word_for(step->status));
+    }
+    if (step->when) {
+        crm_html_put(body, "<dt>When</dt><dd>", step->when, " (",
+                     review->time_zone, crm_review_waits(review)
+                     ? ")<br><span class=\"small\">if you approve it now"
+                       "</span>" : ")", "", "</dd>\n", NULL);
+    }
+    crm_buf_puts(body, "</dl>\n");
+}
+
+/* Add to BODY the field of TEXT, whose id is ID. */
+static void put_field(crm_buf_t *body, const crm_review_text_t *text,
+                      const char *id, int conflict)
+{
+    const char *value = text->typed && !conflict ? text->typed : text->value;
+    int differs = conflict && text->typed && strcmp(text->typed, text->value);
+
+    crm_html_put(body, "<label for=\"", id, "\">", text->label, "</label>\n",
+                 "", text->is_line ? "<input type=\"text\"" : "<textarea",
+                 "", " autocomplete=\"off\" id=\"", id, "\" name=\"", id,
+                 "\"", NULL);
+    if (text->wrong) {
+        crm_html_put(body, " aria-invalid=\"true\" aria-describedby=\"error.",
+                     id, "\"", NULL);
+    }
+    if (text->is_line) {
+        crm_html_put(body, " value=\"", value, "\">\n", NULL);
+    }
+    else {                      /* the first end of line does not count */
+        crm_html_put(body, ">\n", value, "</textarea>\n", NULL);
+    }
+    if (text->wrong) {
+        crm_html_put(body, "<p class=\"error\" id=\"error.", id, "\">",
+                     text->label, " ", text->wrong, "</p>\n", NULL);
+    }
+    if (differs) {
+        crm_html_put(body, "<p class=\"label\">You had sent</p>\n"
+                     "<div class=\"text\">", text->typed, "</div>\n", NULL);
+    }
+}
+
+/* Add to BODY the texts of STEP of REVIEW, for reading or for changing. */
+static void put_texts(crm_buf_t *body, const crm_review_t *review,
+                      const crm_review_step_t *step)
+{
+    for (int i = 0; i < step->count; i++) {
+        const crm_review_text_t *text = &step->texts[i];
+
+        if (crm_review_waits(review)) {
+            put_field(body, text, apr_pstrcat(body->pool, text->name, ".",
+                                              step->id, NULL),
+                      review->conflict);
+        }
+        else if (*text->value) {
+            crm_html_put(body, "<p class=\"label\">", text->label, "</p>\n"
+                         "<div class=\"text\">", text->value, "</div>\n",
+                         NULL);
+        }
+    }
+}
+
+static void put_step(crm_buf_t *body, const crm_review_t *review,
+                     const crm_review_step_t *step)
+{
+    crm_html_put(body, "<section aria-labelledby=\"step", step->number,
+                 "\">\n<h2 id=\"step", step->number, "\">Step ",
+                 step->number, ": ", word_for(step->channel), "</h2>\n",
+                 NULL);
+    put_address(body, review, step);
+    put_texts(body, review, step);
+    /* The form's first button is what the Enter key presses: this one. */
+    if (crm_review_waits(review)) {
+        crm_buf_puts(body, "<p class=\"bar\"><button name=\"action\" "
+                     "value=\"save\">Save changes</button></p>\n");
+    }
+    crm_buf_puts(body, "</section>\n");
+}
+
+/* Rejecting cannot be taken back: it takes a second look, without a script. */
+static const char decision[] =
+    "<div class=\"card\">\n"
+    "<p class=\"small\">Approving saves and sends exactly what stands above."
+    "</p>\n"
+    "<div class=\"bar\">\n"
+    "<button class=\"main\" name=\"action\" value=\"approve\">Approve and "
+    "send</button>\n"
+    "<details>\n<summary>Reject</summary>\n"
+    "<p>Nothing will be sent. This cannot be undone.</p>\n"
+    "<button class=\"no\" name=\"action\" value=\"reject\">Reject this "
+    "sequence</button>\n</details>\n"
+    "</div>\n</div>\n";
+
+void crm_review_show(crm_page_t *page, const crm_review_t *review, int status)
+{
+    crm_buf_t *body = &page->response->body;
+    int waits = crm_review_waits(review);
+
+    crm_page_begin(page->response, status, waits
+                   ? "Review before sending" : "Review of a sequence",
+                   page->pool);
+    put_problem(body, review);
+    put_state(body, review);
+    put_subject(body, review);
+    if (waits) {
+        crm_html_put(body, "<form method=\"post\">\n"
+                     "<input type=\"hidden\" name=\"form\" value=\"",
+                     review->form_token, "\">\n<input type=\"hidden\" "
+                     "name=\"seen\" value=\"", review->digest, "\">\n", NULL);
+    }
+    for (int i = 0; i < review->steps->nelts; i++) {
+        put_step(body, review, &APR_ARRAY_IDX(review->steps, i,
+                                              crm_review_step_t));
+    }
+    if (waits) {
+        crm_buf_puts(body, decision);
+        crm_buf_puts(body, "</form>\n");
+    }
+    crm_page_end(page->response);
+}

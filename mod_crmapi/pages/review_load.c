@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* review_load.c: a review as the database has it */
+#include "crm_review.h"
+
+#include <string.h>
+
+#define TIME_FORMAT "'FMDay, FMDD FMMonth YYYY, HH24:MI'"
+
+/* The enrollment $2 of the workspace $1, for its admin $3. What its texts are
+ * in short is read before them: should they change in between, the page is
+ * out of date, and not wrong. */
+static const char review_sql[] =
+    "SELECT e.status, q.name, t.name, a.name,"
+    " nullif(concat_ws(' ', c.first_name, c.last_name), ''),"
+    " crmapi.list_primary(c.emails, 'email'), c.company, w.name, w.time_zone,"
+    " crmapi.review_digest(e.workspace_id, e.id), coalesce(m.name, m.email),"
+    " coalesce(e.stop_reason, e.generation_error),"
+    " to_char(e.approved_at AT TIME ZONE w.time_zone, " TIME_FORMAT ")"
+    " FROM crmapi.enrollment e"
+    " JOIN crmapi.workspace w ON w.id = e.workspace_id"
+    " JOIN crmapi.admin m ON m.workspace_id = e.workspace_id"
+    " AND m.id = $3::uuid"
+    " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
+    " AND q.id = e.sequence_id"
+    " LEFT JOIN crmapi.sequence_template t"
+    " ON t.workspace_id = e.workspace_id AND t.id = q.template_id"
+    " LEFT JOIN crmapi.agent a ON a.workspace_id = e.workspace_id"
+    " AND a.id = q.bot_id"
+    " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
+    " AND c.id = e.contact_id"
+    " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid";
+
+static const char steps_sql[] =
+    "SELECT s.id, s.sort_order, s.channel, s.status, s.to_identifier,"
+    " to_char(d.due AT TIME ZONE w.time_zone, " TIME_FORMAT "),"
+    " s.email_subject, s.email_body, s.sms_body, s.voice_objective,"
+    " s.voice_script"
+    " FROM crmapi.enrollment_step s"
+    " JOIN crmapi.workspace w ON w.id = s.workspace_id"
+    " JOIN crmapi.review_times($1::uuid, $2::uuid, statement_timestamp()) d"
+    " ON d.step = s.id"
+    " WHERE s.workspace_id = $1::uuid AND s.enrollment_id = $2::uuid"
+    " ORDER BY s.sort_order";
+
+/* The texts of each channel, and their columns in the statement above. */
+static const struct {
+    const char *channel;
+    const char *name;
+    const char *label;
+    int is_line;
+    int column;
+} texts[] = {
+    {"email", "subject", "Subject", 1, 6},
+    {"email", "body", "Text", 0, 7},
+    {"sms", "body", "Text", 0, 8},
+    {"voice", "objective", "Objective of the call", 0, 9},
+    {"voice", "body", "What is said", 0, 10},
+};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof(*(array))))
+
+int crm_review_waits(const crm_review_t *review)
+{
+    return !strcmp(review->status, "pending_approval");
+}
+
+/* Add to REVIEW the step in ROW of RESULT. */
+static void add_step(crm_review_t *review, const PGresult *result, int row)
+{
+    crm_review_step_t *step = apr_array_push(review->steps);
+
+    memset(step, 0, sizeof(*step));
+    step->id = crm_db_value(result, row, 0);
+    step->number = crm_db_value(result, row, 1);
+    step->channel = crm_db_value(result, row, 2);
+    step->status = crm_db_value(result, row, 3);
+    step->to = crm_db_value(result, row, 4);
+    step->when = crm_db_value(result, row, 5);
+    for (int i = 0; i < COUNT(texts); i++) {
+        crm_review_text_t *text = &step->texts[step->count];
+
+        if (!strcmp(texts[i].channel, step->channel)) {
+            const char *value = crm_db_value(result, row, texts[i].column);
+
+            text->name = texts[i].name;
+            text->label = texts[i].label;
+            text->is_line = texts[i].is_line;
+            text->value = value ? value : "";
+            step->count++;
+        }
+    }
+}
+
+/* Take the columns of RESULT's row into REVIEW. */
+static void take_row(crm_review_t *review, const PGresult *result)
+{
+    const char **const columns[] = {&review->status, &review->sequence,
+        &review->template_name, &review->agent, &review->contact,
+        &review->address, &review->company, &review->workspace,
+        &review->time_zone, &review->digest, &review->admin, &review->reason,
+        &review->approved};
+
+    for (int i = 0; i < COUNT(columns); i++) {
+        *columns[i] = crm_db_value(result, 0, i);
+    }
+}
+
+crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
+{
+    const char *values[3];
+    PGresult *result;
+
+    memset(review, 0, sizeof(*review));
+    values[0] = page->token.workspace_id;
+    values[1] = page->token.subject_id;
+    values[2] = *page->token.other_id ? page->token.other_id : NULL;
+    CRM_ERR(crm_page_query(&result, page, review_sql, 3, values));
+    if (!PQntuples(result)) {
+        return NULL;
+    }
+    take_row(review, result);
+    CRM_ERR(crm_page_query(&result, page, steps_sql, 2, values));
+    review->steps = apr_array_make(page->pool, PQntuples(result) + 1,
+                                   sizeof(crm_review_step_t));
+    for (int row = 0; row < PQntuples(result); row++) {
+        add_step(review, result, row);
+    }
+    return NULL;
+}

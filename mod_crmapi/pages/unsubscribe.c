@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unsubscribe.c: one click, and nobody is written to again (RFC 8058) */
+#include "crm_page.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_form.h"
+
+/* To whom the step $2 goes: that stays when the contact is gone. */
+static const char step_sql[] =
+    "SELECT s.channel, s.to_identifier, w.name"
+    " FROM crmapi.enrollment_step s"
+    " JOIN crmapi.workspace w ON w.id = s.workspace_id"
+    " WHERE s.workspace_id = $1::uuid AND s.id = $2::uuid"
+    " AND s.to_identifier <> ''";
+
+static const char suppress_sql[] =
+    "SELECT crmapi.suppress($1::uuid, $2, $3, 'unsubscribed')";
+
+/* What a mail program sends (RFC 8058, 3.2), and the page's own form. */
+#define FIELD "List-Unsubscribe"
+#define VALUE "One-Click"
+
+/* Return ADDRESS so that only who knows it recognises it, in POOL: links in
+ * mails are passed on. */
+static const char *mask(const char *address, apr_pool_t *pool)
+{
+    const char *at = strrchr(address, '@');
+    size_t len = strlen(address), first = 1;
+
+    if (!at) {
+        return apr_pstrcat(pool, "\xe2\x80\xa6",
+                           address + (len > 4 ? len - 2 : len), NULL);
+    }
+    while (((unsigned char)address[first] & 0xc0) == 0x80) {
+        first++;                /* the whole of a character */
+    }
+    return apr_pstrcat(pool, apr_pstrmemdup(pool, address, at == address
+                                            ? 0 : first),
+                       "\xe2\x80\xa6", at, NULL);
+}
+
+/* Show PAGE's form: MASKED is written to by NAME. */
+static void ask(crm_page_t *page, const char *masked, const char *name)
+{
+    crm_buf_t *body = &page->response->body;
+
+    crm_page_begin(page->response, 200, "Unsubscribe", page->pool);
+    crm_html_put(body, "<p>Shall <strong>", masked, "</strong> get no more "
+                 "messages from ", name, "?</p>\n"
+                 "<form method=\"post\">\n"
+                 "<input type=\"hidden\" name=\"" FIELD "\" value=\"" VALUE
+                 "\">\n<p class=\"bar\"><button class=\"main\">Unsubscribe"
+                 "</button></p>\n</form>\n"
+                 "<p class=\"small\">If you do nothing, nothing changes.</p>"
+                 "\n", NULL);
+    crm_page_end(page->response);
+}
+
+/* Suppress ADDRESS of CHANNEL, and say so. */
+static crm_error_t *suppress(crm_page_t *page, const char *channel,
+                             const char *address, const char *name)
+{
+    int is_email = !strcmp(channel, "email");
+    const char *values[3];
+    PGresult *result;
+
+    values[0] = page->token.workspace_id;
+    values[1] = is_email ? address : NULL;
+    values[2] = is_email ? NULL : address;
+    CRM_ERR(crm_page_query(&result, page, suppress_sql, 3, values));
+    crm_page_begin(page->response, 200, "You are unsubscribed", page->pool);
+    crm_html_put(&page->response->body, "<p role=\"status\" class=\"note "
+                 "good\"><strong>", mask(address, page->pool), "</strong> "
+                 "gets no more messages from ", name, ".</p>\n<p "
+                 "class=\"small\">You may close this page.</p>\n", NULL);
+    crm_page_end(page->response);
+    return NULL;
+}
+
+crm_error_t *crm_page_unsubscribe(crm_page_t *page)
+{
+    const char *values[2], *channel, *address, *name, *value;
+    PGresult *result;
+
+    values[0] = page->token.workspace_id;
+    values[1] = page->token.subject_id;
+    CRM_ERR(crm_page_query(&result, page, step_sql, 2, values));
+    if (!PQntuples(result)) {
+        crm_page_refuse(page->response, page->pool);
+        return NULL;
+    }
+    channel = crm_db_value(result, 0, 0);
+    address = crm_db_value(result, 0, 1);
+    name = crm_db_value(result, 0, 2);
+    if (!page->posts) {
+        ask(page, mask(address, page->pool), name);
+        return NULL;
+    }
+    value = crm_form_get(page->fields, FIELD);
+    if (!value || strcmp(value, VALUE)) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "The form must have "
+                                FIELD "=" VALUE, page->pool);
+    }
+    return suppress(page, channel, address, name);
+}

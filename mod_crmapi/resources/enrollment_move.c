@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* enrollment_move.c: POST /sequences/enrollments/{id}/approve and /stop
+ * (contract 11.12) */
+#include <string.h>
+
+#include "crm_op.h"
+#include "crm_resources.h"
+#include "crm_sequence.h"
+
+/* Do MOVE to the enrollment that CALL's path names: one statement, and one
+ * more to show what it has become. */
+static crm_error_t *serve(crm_call_t *call, const crm_move_t *move)
+{
+    apr_array_header_t *checks = apr_array_make(call->pool, 1,
+                                                sizeof(crm_check_t));
+    crm_error_t *error = crm_call_params(call);
+    const char *had;
+    PGresult *result;
+    crm_sql_t sql;
+
+    crm_check_path(checks, call, call->endpoint->resource);
+    if (error || !call->path_id) {
+        return crm_call_refuse(call, error, checks);
+    }
+    crm_call_sql(&sql, call);
+    crm_sql_add(&sql, "SELECT ");
+    crm_sql_template(&sql, move->call, call->path_id, "uuid");
+    crm_sql_add(&sql, " WHERE ");
+    crm_call_permit(&sql, call);
+    CRM_ERR(crm_call_query(&result, call, &sql));
+    had = PQntuples(result) ? crm_db_value(result, 0, 0) : NULL;
+    if (!had) {
+        error = crm_call_refuse(call, NULL, checks);
+        return error ? error
+               : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    if (!crm_move_allowed(move, had)) {
+        return crm_error_createf(CRM_E_CONFLICT, call->pool, "An enrollment"
+                                 " that is %s cannot be %s", had, move->done);
+    }
+    return crm_op_get.serve(call);
+}
+
+static crm_error_t *serve_approve(crm_call_t *call)
+{
+    return serve(call, &crm_move_approve);
+}
+
+static crm_error_t *serve_stop(crm_call_t *call)
+{
+    return serve(call, &crm_move_stop);
+}
+
+const crm_kind_t crm_enrollment_approve = {"approve", 200, serve_approve, 0};
+const crm_kind_t crm_enrollment_stop = {"stop", 200, serve_stop, 0};

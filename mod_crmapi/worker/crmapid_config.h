@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_config.h: the worker's settings */
+#ifndef CRMAPID_CONFIG_H
+#define CRMAPID_CONFIG_H
+
+#include "apr_pools.h"
+#include "apr_time.h"
+
+#include "crm_buf.h"
+#include "crm_error.h"
+
+/* The settings. The table in crmapid_config.c says what each is for, its unit
+ * and its default; texts are never NULL, but empty where nothing is set. */
+typedef struct crmd_config_t {
+    const char *file;           /* where they were read, or NULL */
+    /* the database, the daemon */
+    const char *database;
+    const char *name;
+    int threads;
+    int webhook_threads;
+    apr_interval_time_t poll;
+    apr_interval_time_t lease;
+    apr_interval_time_t answer_time;
+    const char *log_level;
+    const char *log_file;
+    const char *pid_file;
+    const char *run_dir;
+    /* what links in mails begin with */
+    const char *public_url;
+    const char *review_path;
+    const char *unsubscribe_path;
+    apr_interval_time_t review_ttl;
+    /* generation */
+    const char *generator;
+    int generate_attempts;
+    const char *openai_url;
+    const char *openai_model;
+    const char *openai_key_file;
+    apr_interval_time_t openai_timeout;
+    int openai_max_tokens;
+    int openai_concurrency;
+    int max_steps;
+    /* sending */
+    int send_attempts;
+    int agent_daily_limit;
+    int relay_concurrency;
+    const char *mail_from;
+    const char *mail_from_name;
+    const char *mail_domain;
+    const char *email_relay;
+    const char *sms_relay;
+    const char *voice_relay;
+    const char *maildir;
+    const char *smtp_url;
+    const char *smtp_tls;
+    const char *smtp_ca_file;
+    const char *smtp_user;
+    const char *smtp_password_file;
+    apr_interval_time_t smtp_timeout;
+    int smtp_deduplicates;
+    const char *provider_url;
+    const char *provider_token_file;
+    const char *provider_ca_file;
+    apr_interval_time_t provider_timeout;
+    const char *sms_from;
+    const char *voice_from;
+    const char *twilio_url;
+    const char *twilio_account;
+    const char *twilio_token_file;
+    /* webhooks */
+    apr_interval_time_t webhook_timeout;
+    int webhook_concurrency;
+    int webhook_private;
+    const char *webhook_ca_file;
+    /* upkeep */
+    apr_interval_time_t conversation_idle;
+    apr_interval_time_t keep_jobs;
+    apr_interval_time_t keep_deliveries;
+    apr_interval_time_t verify_totals;
+    apr_interval_time_t upkeep;
+    /* read from the files that the settings name, at the same time */
+    const char *openai_key;
+    const char *smtp_password;
+    const char *provider_token;
+    const char *twilio_token;
+} crmd_config_t;
+
+/* Set *CONFIG_P to the settings in FILE (NULL: the defaults), in RESULT_POOL.
+ * What is not set there comes from the environment ($CRMAPI_DATABASE) or is
+ * the default. Errors say file, line and reason. Secrets' files must not be
+ * readable by everybody. */
+crm_error_t *crmd_config_read(crmd_config_t **config_p, const char *file,
+                              apr_pool_t *result_pool);
+
+/* Add to BUF a configuration file of all settings with their defaults, each
+ * explained. */
+void crmd_config_write_sample(crm_buf_t *buf);
+
+/* Add to BUF the settings as troff, for the manual page. */
+void crmd_config_write_manual(crm_buf_t *buf);
+
+#endif /* CRMAPID_CONFIG_H */

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_curl.c: what all that use libcurl share: an HTTP client */
+#include "crmapid_curl.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_text.h"
+
+/* More bytes of headers than any answer of ours needs. */
+#define HEADERS_MAX 65536
+
+#define RETRY_AFTER_MAX 86400
+
+#define LINE_MAX_BYTES 200
+
+/* An answer as it comes in. */
+typedef struct receiving_t {
+    const crmd_http_request_t *request;
+    crm_buf_t body;
+    apr_size_t headers;         /* bytes of them so far */
+    int cut;                    /* the body had more than is kept */
+    int forbidden;              /* ->allowed() said no */
+    char text[CURL_ERROR_SIZE];
+} receiving_t;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void init_library(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* Return TIMEOUT in milliseconds, at least 1: 0 would mean for ever. */
+static long milliseconds(apr_interval_time_t timeout)
+{
+    return timeout < 1000 ? 1 : (long)(timeout / 1000);
+}
+
+static void set_protocols(CURL *curl, const char *protocols)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, protocols);
+#else
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS,
+                     strncmp(protocols, "http", 4)
+                     ? (long)(CURLPROTO_SMTP | CURLPROTO_SMTPS)
+                     : (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+CURL *crmd_curl_create(const char *url, const char *protocols,
+                       apr_interval_time_t timeout, const char *ca_file,
+                       char *error_text)
+{
+    CURL *curl;
+
+    pthread_once(&once, init_library);
+    *error_text = '\0';
+    curl = curl_easy_init();
+    if (!curl) {
+        return NULL;
+    }
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    set_protocols(curl, protocols);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, milliseconds(timeout));
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
+    if (ca_file && *ca_file) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+    }
+    return curl;
+}
+
+const char *crmd_one_line(const char *text, apr_size_t len,
+                          apr_pool_t *result_pool)
+{
+    char *line, *out;
+
+    if (len > LINE_MAX_BYTES) {
+        len = LINE_MAX_BYTES;
+        /* Not in the middle of a character. */
+        while (len && ((unsigned char)text[len] & 0xc0) == 0x80) {
+            len--;
+        }
+    }
+    crm_text_trim(&text, &len);
+    out = line = apr_pstrmemdup(result_pool, text, len);
+    for (apr_size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        *out++ = c < ' ' || c == 0x7f ? ' ' : text[i];
+    }
+    if (!crm_text_valid_utf8(line, len)) {
+        for (out = line; *out; out++) {
+            *out = (unsigned char)*out < 0x80 ? *out : '?';
+        }
+    }
+    return line;
+}
+
+const char *crmd_curl_reason(CURLcode code, const char *error_text,
+                             apr_pool_t *result_pool)
+{
+    const char *text = *error_text ? error_text : curl_easy_strerror(code);
+
+    return crmd_one_line(text, strlen(text), result_pool);
+}
+
+static size_t take_body(char *data, size_t size, size_t count, void *baton)
+{
+    receiving_t *receiving = baton;
+    size_t len = size * count;
+    size_t room = receiving->request->max_answer - receiving->body.len;
+
+    if (len > room) {
+        receiving->cut = 1;
+        crm_buf_add(&receiving->body, data, room);
+        return room;            /* not LEN: that ends the transfer */
+    }
+    crm_buf_add(&receiving->body, data, len);
+    return len;
+}
+
+static size_t take_header(char *data, size_t size, size_t count, void *baton)
+{
+    receiving_t *receiving = baton;
+
+    (void)data;
+    receiving->headers += size * count;
+    return receiving->headers > HEADERS_MAX ? 0 : size * count;
+}
+
+static curl_socket_t open_socket(void *baton, curlsocktype purpose,
+                                 struct curl_sockaddr *address)
+{
+    receiving_t *receiving = baton;
+    const crmd_http_request_t *request = receiving->request;
+
+    (void)purpose;
+    if (!request->allowed(&address->addr, (socklen_t)address->addrlen,
+                          request->baton)) {
+        receiving->forbidden = 1;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC,
+                  address->protocol);
+}
+
+static struct curl_slist *make_list(const char *const *texts,
+                                    struct curl_slist *list)
+{
+    for (; texts && *texts; texts++) {
+        struct curl_slist *longer = curl_slist_append(list, *texts);
+
+        /* Without memory the rest is left out, as little as that helps. */
+        list = longer ? longer : list;
+    }
+    return list;
+}
+
+static void set_request(CURL *curl, const crmd_http_request_t *request)
+{
+    if (request->body) {
+        curl_easy_setopt(curl, CURLOPT_POST, 1L);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t)request->body_len);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body);
+    }
+    if (request->method) {
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    }
+    if (request->user) {
+        curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+        curl_easy_setopt(curl, CURLOPT_USERNAME, request->user);
+        curl_easy_setopt(curl, CURLOPT_PASSWORD,
+                         request->password ? request->password : "");
+    }
+    /* HTTP/2 could send a refused stream again. */
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "crmapid/" CRM_VERSION);
+}
+
+static void set_receiver(CURL *curl, receiving_t *receiving)
+{
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, receiving);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, receiving);
+    if (receiving->request->allowed) {
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, receiving);
+    }
+}
+
+/* Return whether CURL, whose transfer is over, was as far as to send: the
+ * connection was there, with TLS where the URL wants it. */
+static int was_sent(CURL *curl, const char *url)
+{
+    curl_off_t since = 0;
+
+    curl_easy_getinfo(curl, strncasecmp(url, "https:", 6)
+                      ? CURLINFO_CONNECT_TIME_T : CURLINFO_APPCONNECT_TIME_T,
+                      &since);
+    return since > 0;
+}
+
+/* Fill ANSWER with what RECEIVING and CURL know after CODE. */
+static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
+                        CURL *curl, CURLcode code, apr_pool_t *pool)
+{
+    curl_off_t retry_after = 0;
+    long status = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after);
+    answer->status = status < 200 ? 0 : (int)status;
+    answer->len = receiving->body.len;
+    crm_buf_putc(&receiving->body, '\0');
+    answer->body = receiving->body.data;
+    answer->cut = receiving->cut;
+    if (retry_after > 0) {
+        answer->retry_after = apr_time_from_sec(
+            retry_after < RETRY_AFTER_MAX ? retry_after : RETRY_AFTER_MAX);
+    }
+    answer->sent = answer->status
+        || was_sent(curl, receiving->request->url);
+    if (receiving->headers > HEADERS_MAX) {
+        answer->error = "the answer's headers have no end";
+    }
+    else if (receiving->forbidden && code == CURLE_COULDNT_CONNECT) {
+        answer->error = "connections to this address are not allowed";
+    }
+    else if (code != CURLE_OK && !receiving->cut) {
+        answer->error = crmd_curl_reason(code, receiving->text, pool);
+    }
+}
+
+/* Return whether each header of REQUEST is one line. */
+static int headers_usable(const crmd_http_request_t *request)
+{
+    const char *const *header = request->headers;
+
+    while (header && *header && !strpbrk(*header, "\r\n")) {
+        header++;
+    }
+    return !header || !*header;
+}
+
+void crmd_http_send(crmd_http_answer_t *answer,
+                    const crmd_http_request_t *request,
+                    apr_pool_t *result_pool)
+{
+    static const char *const no_expect[] = {"Expect:", NULL};
+    struct curl_slist *headers, *resolve;
+    receiving_t receiving = {.request = request};
+    CURL *curl;
+
+    memset(answer, 0, sizeof(*answer));
+    answer->body = "";
+    if (!headers_usable(request)) {
+        answer->error = "a header has an end of line";
+        return;
+    }
+    curl = crmd_curl_create(request->url, "http,https", request->timeout,
+                            request->ca_file, receiving.text);
+    if (!curl) {
+        answer->error = "there is no memory";
+        return;
+    }
+    crm_buf_init(&receiving.body, 1024, result_pool);
+    headers = make_list(request->headers, make_list(no_expect, NULL));
+    resolve = make_list(request->resolve, NULL);
+    set_request(curl, request);
+    set_receiver(curl, &receiving);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_RESOLVE, resolve);
+    fill_answer(answer, &receiving, curl, curl_easy_perform(curl),
+                result_pool);
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(headers);
+    curl_slist_free_all(resolve);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_generate.c: steps, from JSON and strictly, whoever made them */
+#include "crmapid_generate.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_text.h"
+#include "crmapid_merge.h"
+
+/* The texts of steps: where they go, and whose they are. */
+static const struct {
+    const char *name;
+    const char *channel;
+    size_t offset;              /* in crmd_step_t */
+    int required;
+    int max;                    /* characters, as the schema has them */
+} texts[] = {
+    {"email_subject", "email", offsetof(crmd_step_t, email_subject), 1, 1000},
+    {"email_body", "email", offsetof(crmd_step_t, email_body), 1, 65536},
+    {"sms_body", "sms", offsetof(crmd_step_t, sms_body), 1, 1600},
+    {"voice_objective", "voice", offsetof(crmd_step_t, voice_objective), 0,
+     65536},
+    {"voice_script", "voice", offsetof(crmd_step_t, voice_script), 1, 4096},
+};
+
+#define TEXTS (sizeof(texts) / sizeof(texts[0]))
+
+const crmd_generator_t *crmd_generator_of(const crmd_config_t *config)
+{
+    return strcmp(config->generator, crmd_generator_openai.name)
+           ? &crmd_generator_template : &crmd_generator_openai;
+}
+
+/* Return whether VALUE is a string with something in it. */
+static int is_text(json_object *value)
+{
+    return json_object_is_type(value, json_type_string)
+           && json_object_get_string_len(value) > 0
+           && strspn(json_object_get_string(value), " \t\r\n")
+              < (size_t)json_object_get_string_len(value)
+           && strlen(json_object_get_string(value))
+              == (size_t)json_object_get_string_len(value);
+}
+
+/* Return the index in TEXTS of the member NAME, TEXTS if it is none. */
+static size_t text_index(const char *name)
+{
+    size_t i = 0;
+
+    while (i < TEXTS && strcmp(texts[i].name, name)) {
+        i++;
+    }
+    return i;
+}
+
+static const char *find(const char *const *list, const char *word)
+{
+    while (*list && strcmp(*list, word)) {
+        list++;
+    }
+    return *list;
+}
+
+/* Set STEP's channel from STEP_OBJECT; *USABLE_P = whether the subject has
+ * it. */
+static const char *read_channel(crmd_step_t *step, int *usable_p,
+                                json_object *object,
+                                const crmd_reading_t *reading)
+{
+    static const char *const channels[] = {"email", "sms", "voice", NULL};
+    json_object *value = json_object_object_get(object, "channel");
+    const char *known = json_object_is_type(value, json_type_string)
+                        ? find(channels, json_object_get_string(value)) : NULL;
+
+    if (!known) {
+        return ".channel must be email, sms or voice";
+    }
+    step->channel = known;
+    *usable_p = find(reading->subject->channels, known) != NULL;
+    return *usable_p || reading->merge ? NULL
+           : ".channel is none that may be used";
+}
+
+/* Set the text number I of STEP to VALUE. */
+static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
+                             const crmd_reading_t *reading)
+{
+    const char **target = (const char **)(void *)((char *)step
+                                                  + texts[i].offset);
+    int one_line = !strcmp(texts[i].name, "email_subject");
+    const char *text = json_object_get_string(value);
+    const char *wrong;
+
+    if (!is_text(value)) {
+        return apr_pstrcat(reading->pool, ".", texts[i].name,
+                           " must be a text that is not empty", NULL);
+    }
+    if (one_line && strpbrk(text, "\r\n")) {
+        return apr_pstrcat(reading->pool, ".", texts[i].name,
+                           " must be one line", NULL);
+    }
+    if (!reading->merge) {
+        *target = apr_pstrdup(reading->pool, text);
+        wrong = strstr(text, "{{") ? "must have no merge fields left"
+                : crm_text_length(text, strlen(text))
+                  > (apr_size_t)texts[i].max ? "is too long" : NULL;
+    }
+    else {
+        wrong = crmd_merge(target, text, reading->subject, one_line,
+                           texts[i].max, reading->pool);
+    }
+    return wrong ? apr_pstrcat(reading->pool, ".", texts[i].name, ": ", wrong,
+                               NULL) : NULL;
+}
+
+/* Read the members of OBJECT into STEP, whose channel is known. A null counts
+ * as absent. */
+static const char *read_members(crmd_step_t *step, json_object *object,
+                                const crmd_reading_t *reading)
+{
+    json_object_object_foreach(object, name, value) {
+        size_t i = text_index(name);
+        const char *wrong = NULL;
+
+        if (!value || !strcmp(name, "channel")) {
+            continue;
+        }
+        if (!strcmp(name, "delay")) {
+            wrong = crmd_delay_parse(&step->delay, value, reading->pool);
+            wrong = wrong ? apr_pstrcat(reading->pool, ".delay ", wrong, NULL)
+                          : NULL;
+        }
+        else if (i == TEXTS) {
+            wrong = apr_pstrcat(reading->pool, ".", name,
+                                " is not a known member", NULL);
+        }
+        else if (strcmp(texts[i].channel, step->channel)) {
+            wrong = apr_psprintf(reading->pool, ".%s is not of a step by %s",
+                                 name, step->channel);
+        }
+        else {
+            wrong = read_text(step, i, value, reading);
+        }
+        if (wrong) {
+            return wrong;
+        }
+    }
+    for (size_t i = 0; i < TEXTS; i++) {
+        if (texts[i].required && !strcmp(texts[i].channel, step->channel)
+            && !json_object_object_get(object, texts[i].name)) {
+            return apr_pstrcat(reading->pool, ".", texts[i].name,
+                               " is required", NULL);
+        }
+    }
+    return NULL;
+}
+
+/* Read OBJECT into STEP. One whose channel cannot be used (*USABLE_P 0) counts
+ * for its delay only. */
+static const char *read_step(crmd_step_t *step, int *usable_p,
+                             json_object *object,
+                             const crmd_reading_t *reading)
+{
+    const char *wrong;
+
+    if (!json_object_is_type(object, json_type_object)) {
+        return " must be an object";
+    }
+    wrong = read_channel(step, usable_p, object, reading);
+    return wrong ? wrong : read_members(step, object, reading);
+}
+
+const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
+                            const crmd_reading_t *reading)
+{
+    apr_pool_t *pool = reading->pool;
+    apr_array_header_t *steps = apr_array_make(pool, 8, sizeof(crmd_step_t));
+    apr_int64_t between, carried = 0;
+    const char *pacing, *wrong;
+    size_t count;
+
+    if (!json_object_is_type(list, json_type_array)) {
+        return "steps must be an array";
+    }
+    count = json_object_array_length(list);
+    if (!count) {
+        return "steps must have at least one";
+    }
+    if (count > (size_t)reading->config->max_steps) {
+        return apr_psprintf(pool, "steps must have at most %d",
+                            reading->config->max_steps);
+    }
+    wrong = crmd_pacing_parse(&pacing, &between,
+                              json_object_object_get(reading->subject->plan,
+                                                     "pacing"),
+                              reading->subject->time_zone, pool);
+    for (size_t i = 0; i < count && !wrong; i++) {
+        crmd_step_t step;
+        int usable = 1;
+
+        memset(&step, 0, sizeof(step));
+        step.delay = i ? between : 0;
+        wrong = read_step(&step, &usable, json_object_array_get_idx(list, i),
+                          reading);
+        if (wrong) {
+            wrong = apr_psprintf(pool, "steps[%d]%s", (int)i, wrong);
+        }
+        else if (usable) {
+            step.delay = steps->nelts ? step.delay + carried : 0;
+            carried = 0;
+            APR_ARRAY_PUSH(steps, crmd_step_t) = step;
+        }
+        else {
+            carried += step.delay;
+        }
+    }
+    *steps_p = steps;
+    return wrong;
+}

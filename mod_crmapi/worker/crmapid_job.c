@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_job.c: claiming a job, doing it, recording what became of it */
+#include "crmapid_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_general.h"
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_route.h"
+#include "crmapid_log.h"
+
+/* How often a job is attempted that fails for reasons of our own, or ends its
+ * daemon each time. What others refuse is counted by the handlers. */
+#define MAX_ATTEMPTS 60
+
+/* The wait before another attempt at a job that failed so. */
+#define FIRST_WAIT apr_time_from_sec(1)
+#define LAST_WAIT apr_time_from_sec(300)
+
+/* Columns of crmapi.job_claim(). */
+enum { WORKSPACE, ID, KIND, PAYLOAD, ATTEMPTS, TAKEN_AT };
+
+/* ---- for the handlers ---------------------------------------------------- */
+
+const char *crmd_payload(const crmd_work_t *work, const char *name)
+{
+    json_object *value = json_object_object_get(work->job->payload, name);
+
+    return json_object_is_type(value, json_type_string)
+           ? json_object_get_string(value) : NULL;
+}
+
+crm_error_t *crmd_query(PGresult **result_p, crmd_work_t *work,
+                        const char *sql, int count,
+                        const char *const *values)
+{
+    crm_stmt_t stmt = {sql, count, values};
+
+    return crm_db_query(result_p, work->conn, &stmt, work->pool);
+}
+
+void crmd_lease_values(const char **values, const crmd_work_t *work)
+{
+    values[0] = work->job->workspace_id;
+    values[1] = work->job->id;
+    values[2] = work->job->owner;
+    values[3] = apr_itoa(work->pool, work->job->attempts);
+}
+
+void crmd_work_retry(crmd_work_t *work, apr_interval_time_t delay,
+                     const char *reason)
+{
+    work->end = CRMD_RETRY;
+    work->delay = delay;
+    work->reason = reason;
+}
+
+void crmd_work_dead(crmd_work_t *work, const char *reason)
+{
+    work->end = CRMD_DEAD;
+    work->reason = reason;
+}
+
+apr_interval_time_t crmd_backoff(int n, apr_interval_time_t first,
+                                 apr_interval_time_t last)
+{
+    apr_interval_time_t wait = first;
+    apr_uint32_t random = 0;
+
+    while (--n > 0 && wait < last) {
+        wait *= 2;
+    }
+    if (wait > last) {
+        wait = last;
+    }
+    apr_generate_random_bytes((unsigned char *)&random, sizeof(random));
+    return wait + wait / 10 * ((apr_interval_time_t)(random % 2001) - 1000)
+           / 1000;
+}
+
+/* A pool's cleanup of the json_object at DATA. */
+static apr_status_t put_cleanup(void *data)
+{
+    json_object_put(data);
+    return APR_SUCCESS;
+}
+
+/* Return the JSON at TEXT, freed with POOL. */
+static json_object *parse_json(const char *json, apr_pool_t *pool)
+{
+    json_object *object = json_tokener_parse(json);
+
+    apr_pool_cleanup_register(pool, object, put_cleanup,
+                              apr_pool_cleanup_null);
+    return object;
+}
+
+crm_error_t *crmd_object(json_object **object_p, crmd_work_t *work,
+                         const crm_resource_t *resource, const char *id)
+{
+    const crm_shape_t *shape = crm_shape_of(resource);
+    const char *values[2];
+    PGresult *result;
+    crm_buf_t text;
+
+    *object_p = NULL;
+    if (!id) {
+        return NULL;
+    }
+    values[0] = work->job->workspace_id;
+    values[1] = id;
+    CRM_ERR(crmd_query(&result, work,
+                       apr_pstrcat(work->pool, "SELECT ", shape->columns,
+                                   " FROM crmapi.", resource->name,
+                                   " t WHERE t.workspace_id = $1::uuid"
+                                   " AND t.id = $2::uuid", NULL), 2, values));
+    if (PQntuples(result)) {
+        crm_buf_init(&text, 4096, work->pool);
+        crm_shape_write(&text, shape, result, 0, 0);
+        crm_buf_putc(&text, '\0');
+        *object_p = parse_json(text.data, work->pool);
+    }
+    return NULL;
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+static const crmd_kind_t *find_kind(const char *name)
+{
+    for (const crmd_kind_t *kind = crmd_kinds; kind->name; kind++) {
+        if (!strcmp(kind->name, name)) {
+            return kind;
+        }
+    }
+    return NULL;
+}
+
+/* Claim the first job of LANE into JOB; *DONE_P = whether there was one. */
+static crm_error_t *claim(int *done_p, crmd_job_t *job,
+                          const crmd_claimer_t *claimer, const char *lane,
+                          apr_pool_t *pool)
+{
+    const char *values[4];
+    crm_stmt_t stmt = {"SELECT c.* FROM crmapi.job_claim($1::text, $2::text,"
+                       " $3::interval, $4::timestamptz) c", 4, values};
+    PGresult *result;
+
+    values[0] = lane;
+    values[1] = claimer->owner;
+    values[2] = apr_psprintf(pool, "%" APR_TIME_T_FMT " us",
+                             claimer->config->lease);
+    values[3] = claimer->moment;
+    CRM_ERR(crm_db_query(&result, claimer->conn, &stmt, pool));
+    *done_p = PQntuples(result) > 0;
+    if (*done_p) {
+        job->workspace_id = PQgetvalue(result, 0, WORKSPACE);
+        job->id = PQgetvalue(result, 0, ID);
+        job->kind = PQgetvalue(result, 0, KIND);
+        job->payload = parse_json(PQgetvalue(result, 0, PAYLOAD), pool);
+        job->attempts = atoi(PQgetvalue(result, 0, ATTEMPTS));
+        job->owner = claimer->owner;
+        job->now = PQgetvalue(result, 0, TAKEN_AT);
+    }
+    return NULL;
+}
+
+/* Record that WORK's job is in STATE now. */
+static crm_error_t *record(crmd_work_t *work, const char *state)
+{
+    const char *values[7];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = state;
+    values[5] = work->reason;
+    values[6] = apr_psprintf(work->pool, "%" APR_TIME_T_FMT " us",
+                             work->delay);
+    CRM_ERR(crmd_query(&result, work, "SELECT crmapi.job_end($1::uuid,"
+                       " $2::bigint, $3::text, $4::integer, $5::text,"
+                       " $6::text, $7::interval)", 7, values));
+    if (*PQgetvalue(result, 0, 0) != 't') {
+        crmd_logf(CRM_LOG_NOTICE, "CRM3104: job %s (%s): its lease is lost",
+                  work->job->id, work->job->kind);
+    }
+    return NULL;
+}
+
+/* Return whether ERROR says that the lease is lost (crmapi.job_hold()). */
+static int lease_lost(const crm_error_t *error)
+{
+    return error->sqlstate && !strcmp(error->sqlstate, "CRM01");
+}
+
+/* WORK could not be done because of ERROR: another time, or never. */
+static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
+                             const crm_error_t *error)
+{
+    const char *reason = error->log ? error->log : error->message;
+
+    crm_db_rollback(work->conn);
+    if (lease_lost(error)) {
+        crmd_logf(CRM_LOG_NOTICE, "CRM3104: job %s (%s): its lease is lost",
+                  work->job->id, work->job->kind);
+        work->end = CRMD_ENDED;
+        return NULL;
+    }
+    crmd_logf(error->code == CRM_E_UNAVAILABLE ? CRM_LOG_WARNING : CRM_LOG_ERR,
+              "CRM3101: job %s (%s), attempt %d: %s", work->job->id,
+              work->job->kind, work->job->attempts, reason);
+    crmd_work_retry(work, crmd_backoff(work->job->attempts, FIRST_WAIT,
+                                       LAST_WAIT), reason);
+    if (work->job->attempts >= MAX_ATTEMPTS) {
+        crmd_work_dead(work, reason);
+        if (kind->give_up) {
+            work->end = CRMD_ENDED;
+            return kind->give_up(work);
+        }
+    }
+    return NULL;
+}
+
+static crm_error_t *finish(crmd_work_t *work)
+{
+    switch (work->end) {
+    case CRMD_DONE:
+        return record(work, "done");
+    case CRMD_RETRY:
+        return record(work, "ready");
+    case CRMD_DEAD:
+        crmd_logf(CRM_LOG_WARNING, "CRM3102: job %s (%s) is given up: %s",
+                  work->job->id, work->job->kind, work->reason);
+        return record(work, "dead");
+    case CRMD_ENDED:
+        break;
+    }
+    return NULL;
+}
+
+static crm_error_t *run(crmd_work_t *work)
+{
+    const crmd_kind_t *kind = find_kind(work->job->kind);
+    crm_error_t *error;
+
+    if (!kind) {
+        crmd_work_dead(work, "this version knows no such kind of job");
+        return finish(work);
+    }
+    if (work->job->attempts > MAX_ATTEMPTS) {
+        error = crm_error_logf(CRM_E_INTERNAL, work->pool, "attempted too"
+                               " often: %d times", work->job->attempts);
+    }
+    else {
+        error = kind->run(work);
+    }
+    if (error) {
+        CRM_ERR(set_back(work, kind, error));
+    }
+    return finish(work);
+}
+
+crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
+                          const char *lane, apr_pool_t *scratch_pool)
+{
+    crm_error_t *error;
+    crmd_work_t work;
+    crmd_job_t job;
+
+    memset(&work, 0, sizeof(work));
+    work.config = claimer->config;
+    work.job = &job;
+    work.conn = claimer->conn;
+    work.moment = claimer->moment;
+    work.log = crmd_log;
+    work.pool = scratch_pool;
+    CRM_ERR(claim(done_p, &job, claimer, lane, scratch_pool));
+    if (*done_p) {
+        crmd_logf(CRM_LOG_DEBUG, "CRM3103: job %s (%s), attempt %d", job.id,
+                  job.kind, job.attempts);
+        claimer->hold(claimer->baton, job.id);
+        error = run(&work);
+        claimer->hold(claimer->baton, NULL);
+        if (error) {
+            /* The lease runs out, and somebody else takes the job. */
+            crm_db_rollback(work.conn);
+            return error;
+        }
+    }
+    return NULL;
+}

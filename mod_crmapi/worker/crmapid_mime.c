@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_mime.c: a message as a mail (RFC 5322, MIME) */
+#include "crmapid_mime.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <gmime/gmime.h>
+
+#include "apr_strings.h"
+
+#include "crm_html.h"
+#include "crm_text.h"
+
+#include "crmapid_relay.h"
+
+/* The longest that a header's texts may be (bytes); the rest is left out. A
+ * name fits on a line: GMime folds longer ones within their quotes, where some
+ * readers see the fold. */
+#define NAME_BYTES 64
+#define SUBJECT_BYTES 2000
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* GMime says little about threads, and a mail takes less than a millisecond:
+ * one after the other. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void init_library(void)
+{
+    g_mime_init();
+}
+
+/* ---- bodies -------------------------------------------------------------- */
+
+/* Return TEXT with each line, however it is ended, ended by END. */
+static crm_buf_t *lines(const char *text, const char *end, apr_pool_t *pool)
+{
+    crm_buf_t *buf = apr_palloc(pool, sizeof(*buf));
+    int valid = crm_text_valid_utf8(text, strlen(text));
+
+    crm_buf_init(buf, strlen(text) + 64, pool);
+    for (; *text; text++) {
+        if (*text == '\r' && text[1] == '\n') {
+            continue;
+        }
+        if (*text == '\r' || *text == '\n') {
+            crm_buf_puts(buf, end);
+        }
+        else {
+            crm_buf_putc(buf, (*text & 0x80) && !valid ? '?' : *text);
+        }
+    }
+    return buf;
+}
+
+static GMimeStream *stream_of(const crm_buf_t *buf)
+{
+    return g_mime_stream_mem_new_with_buffer(buf->data, buf->len);
+}
+
+/* Return the better encoding for BUF: never anything that a server might have
+ * to change on the way. */
+static GMimeContentEncoding encoding_of(const crm_buf_t *buf)
+{
+    apr_size_t high = 0;
+
+    for (apr_size_t i = 0; i < buf->len; i++) {
+        high += (buf->data[i] & 0x80) != 0;
+    }
+    return high > buf->len / 6 ? GMIME_CONTENT_ENCODING_BASE64
+                               : GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE;
+}
+
+/* Return a part of the type text/SUBTYPE with TEXT. */
+static GMimeObject *make_part(const char *subtype, const char *text,
+                              apr_pool_t *pool)
+{
+    GMimePart *part = g_mime_part_new_with_type("text", subtype);
+    crm_buf_t *buf = lines(text, "\n", pool);
+    GMimeContentEncoding encoding = encoding_of(buf);
+    GMimeDataWrapper *content;
+    GMimeStream *stream;
+
+    if (encoding == GMIME_CONTENT_ENCODING_BASE64) {
+        /* What is encoded has CR LF (RFC 2045, 6.8). */
+        buf = lines(text, "\r\n", pool);
+    }
+    stream = stream_of(buf);
+    content = g_mime_data_wrapper_new_with_stream(
+        stream, GMIME_CONTENT_ENCODING_DEFAULT);
+    g_mime_object_set_content_type_parameter(GMIME_OBJECT(part), "charset",
+                                             "utf-8");
+    g_mime_part_set_content(part, content);
+    g_mime_part_set_content_encoding(part, encoding);
+    g_object_unref(content);
+    g_object_unref(stream);
+    return GMIME_OBJECT(part);
+}
+
+static const char *text_of(const crmd_message_t *message, apr_pool_t *pool)
+{
+    const char *text = message->text ? message->text : "";
+
+    if (!message->unsubscribe) {
+        return text;
+    }
+    return apr_pstrcat(pool, text, "\n\nUnsubscribe: ", message->unsubscribe,
+                       "\n", NULL);
+}
+
+/* Return where in HTML something can be added at the end of what is shown. */
+static apr_size_t end_of_body(const char *html)
+{
+    static const char end[] = "</body>";
+    apr_size_t len = strlen(html);
+
+    for (apr_size_t i = len; i-- > 0;) {
+        if (html[i] == '<' && !strncasecmp(html + i, end, sizeof(end) - 1)) {
+            return i;
+        }
+    }
+    return len;
+}
+
+static const char *html_of(const crmd_message_t *message, apr_pool_t *pool)
+{
+    const char *rest = "</body></html>\n";
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 4096, pool);
+    if (message->html) {
+        rest = message->html + end_of_body(message->html);
+        crm_buf_add(&buf, message->html, (apr_size_t)(rest - message->html));
+    }
+    else {
+        crm_buf_puts(&buf, "<!DOCTYPE html>\n<html><head>"
+                     "<meta charset=\"utf-8\"></head><body>\n");
+        crmd_mail_html(&buf, message->text ? message->text : "");
+    }
+    if (message->unsubscribe) {
+        crm_html_put(&buf, "\n<p><a href=\"", message->unsubscribe,
+                     "\">Unsubscribe</a></p>\n", NULL);
+    }
+    crm_buf_puts(&buf, rest);
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}
+
+static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
+{
+    GMimeMultipart *multipart;
+    GMimeObject *part;
+
+    if (strcmp(message->channel, "email")) {
+        return make_part("plain", message->text ? message->text : "", pool);
+    }
+    multipart = g_mime_multipart_new_with_subtype("alternative");
+    part = make_part("plain", text_of(message, pool), pool);
+    g_mime_multipart_add(multipart, part);
+    g_object_unref(part);
+    part = make_part("html", html_of(message, pool), pool);
+    g_mime_multipart_add(multipart, part);
+    g_object_unref(part);
+    return GMIME_OBJECT(multipart);
+}
+
+/* ---- headers ------------------------------------------------------------- */
+
+/* Add NAME with ADDRESS to LIST; return how ADDRESS is in ASCII. */
+static const char *add_mailbox(InternetAddressList *list, const char *name,
+                               const char *address, apr_pool_t *pool)
+{
+    InternetAddress *mailbox;
+    const char *ascii = address;
+
+    name = crmd_mail_line(name, NAME_BYTES, pool);
+    mailbox = internet_address_mailbox_new(*name ? name : NULL, address);
+    internet_address_set_charset(mailbox, "utf-8");
+    if (strchr(address, '@')) {
+        ascii = apr_pstrdup(pool, internet_address_mailbox_get_idn_addr(
+                                INTERNET_ADDRESS_MAILBOX(mailbox)));
+        internet_address_mailbox_set_addr(INTERNET_ADDRESS_MAILBOX(mailbox),
+                                          ascii);
+    }
+    internet_address_list_add(list, mailbox);
+    g_object_unref(mailbox);
+    return ascii;
+}
+
+/* Add a header whose VALUE is ASCII and stays on its line. */
+static void add_raw(GMimeMessage *mime, const char *name, const char *value,
+                    apr_pool_t *pool)
+{
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+
+    g_mime_header_list_append(list, name, value, NULL);
+    g_mime_header_set_raw_value(
+        g_mime_header_list_get_header_at(
+            list, g_mime_header_list_get_count(list) - 1),
+        apr_pstrcat(pool, " ", value, "\n", NULL));
+}
+
+static void add_dates(GMimeMessage *mime, const char *message_id)
+{
+    GDateTime *now = g_date_time_new_now_utc();
+
+    g_mime_message_set_date(mime, now);
+    g_date_time_unref(now);
+    g_mime_message_set_message_id(mime, message_id);
+}
+
+static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
+                        const crmd_message_t *message,
+                        const crmd_config_t *config, apr_pool_t *pool)
+{
+    int own = message->from && *message->from;
+    int email = !strcmp(message->channel, "email");
+
+    mail->from = add_mailbox(g_mime_message_get_from(mime),
+                             own ? message->from_name
+                             : email ? config->mail_from_name : NULL,
+                             mail->from, pool);
+    mail->to = add_mailbox(g_mime_message_get_to(mime), message->to_name,
+                           mail->to, pool);
+    g_mime_message_set_subject(mime, crmd_mail_line(
+                                   email ? message->subject
+                                   : message->objective, SUBJECT_BYTES, pool),
+                               "utf-8");
+    add_dates(mime, apr_pstrmemdup(pool, mail->message_id + 1,
+                                   strlen(mail->message_id) - 2));
+    if (!email) {
+        add_raw(mime, "X-Crmapi-Channel", message->channel, pool);
+    }
+    if (message->automatic) {
+        add_raw(mime, "Auto-Submitted", "auto-generated", pool); /* RFC 3834 */
+    }
+    if (email && message->unsubscribe) {
+        add_raw(mime, "List-Unsubscribe",
+                apr_pstrcat(pool, "<", message->unsubscribe, ">", NULL), pool);
+        add_raw(mime, "List-Unsubscribe-Post", "List-Unsubscribe=One-Click",
+                pool);          /* RFC 8058 */
+    }
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* Return whether TEXT is printable ASCII without spaces and REJECTED. */
+static int is_plain(const char *text, const char *rejected)
+{
+    const char *c = text;
+
+    while (*c > ' ' && *c < 0x7f && !strchr(rejected, *c)) {
+        c++;
+    }
+    return *text && !*c;
+}
+
+/* Fill MAIL's names and return NULL, or what is wrong with MESSAGE. */
+static const char *check_names(crmd_mail_t *mail,
+                               const crmd_message_t *message,
+                               const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *sender = crmd_sender_of(message, config);
+    int (*usable)(const char *) = crmd_mail_number;
+
+    if (!strcmp(message->channel, "email")) {
+        usable = crmd_mail_address;
+    }
+    if (!crmd_mail_address(apr_pstrcat(pool, "x@", config->mail_domain, NULL))
+        || !is_plain(config->mail_domain, "")) {
+        return "mail_domain is not a host name";
+    }
+    if (!is_plain(message->id, "<>@\"(),:;\\[]")) {
+        return "the message has no usable id";
+    }
+    if (message->unsubscribe && !is_plain(message->unsubscribe, "<>\"")) {
+        return "the unsubscribe link is not a URL";
+    }
+    mail->message_id = apr_pstrcat(pool, "<", message->id, "@",
+                                   config->mail_domain, ">", NULL);
+    mail->from = sender;
+    mail->to = message->to;
+    if (!sender) {
+        mail->from = usable == crmd_mail_number ? "crmapi"
+            : apr_pstrcat(pool, "crmapi@", config->mail_domain, NULL);
+    }
+    if (!usable(mail->from)) {
+        return "the sender's address is not usable";
+    }
+    return mail->to && usable(mail->to) ? NULL
+        : "the recipient's address is not usable";
+}
+
+/* Write MIME into MAIL's text. */
+static void write_mail(crmd_mail_t *mail, GMimeMessage *mime, int crlf,
+                       apr_pool_t *pool)
+{
+    GMimeFormatOptions *options = g_mime_format_options_new();
+    GMimeStream *stream = g_mime_stream_mem_new();
+    GByteArray *bytes;
+
+    g_mime_format_options_set_newline_format(
+        options, crlf ? GMIME_NEWLINE_FORMAT_DOS : GMIME_NEWLINE_FORMAT_UNIX);
+    g_mime_object_write_to_stream(GMIME_OBJECT(mime), options, stream);
+    bytes = g_mime_stream_mem_get_byte_array(GMIME_STREAM_MEM(stream));
+    mail->len = bytes->len;
+    mail->text = apr_pstrmemdup(pool, (const char *)bytes->data, bytes->len);
+    g_object_unref(stream);
+    g_mime_format_options_free(options);
+}
+
+/* Make MAIL, whose names are there already, of MESSAGE. */
+static void make_mail(crmd_mail_t *mail, const crmd_message_t *message,
+                      const crmd_config_t *config, int crlf, apr_pool_t *pool)
+{
+    GMimeMessage *mime = g_mime_message_new(FALSE);
+    GMimeObject *body = make_body(message, pool);
+
+    add_headers(mime, mail, message, config, pool);
+    g_mime_message_set_mime_part(mime, body);
+    g_object_unref(body);
+    write_mail(mail, mime, crlf, pool);
+    g_object_unref(mime);
+}
+
+const char *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
+                           const crmd_config_t *config, int crlf,
+                           apr_pool_t *result_pool)
+{
+    const char *wrong = check_names(mail, message, config, result_pool);
+
+    if (!wrong) {
+        pthread_once(&once, init_library);
+        pthread_mutex_lock(&lock);
+        make_mail(mail, message, config, crlf, result_pool);
+        pthread_mutex_unlock(&lock);
+    }
+    return wrong;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_openai.c: the generator that asks an OpenAI-compatible service */
+#include <pthread.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_json.h"
+#include "crmapid_curl.h"
+#include "crmapid_generate.h"
+
+/* The longest answer that is read. */
+#define ANSWER_MAX (1024 * 1024)
+
+/* How many questions are under way in this process. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+static int asking;
+
+static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+{
+    (void)pool;
+    return !*config->openai_url ? "generator openai wants openai_url"
+           : !*config->openai_model ? "generator openai wants openai_model"
+           : NULL;
+}
+
+/* Ask as one of at most CONFIG's openai_concurrency. */
+static void ask(crmd_http_answer_t *answer, const char *question,
+                const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *headers[3] = {"Content-Type: application/json", NULL, NULL};
+    crmd_http_request_t request;
+
+    memset(&request, 0, sizeof(request));
+    request.url = apr_pstrcat(pool, config->openai_url, "/chat/completions",
+                              NULL);
+    if (*config->openai_key) {
+        headers[1] = apr_pstrcat(pool, "Authorization: Bearer ",
+                                 config->openai_key, NULL);
+    }
+    request.headers = headers;
+    request.body = question;
+    request.body_len = strlen(question);
+    request.timeout = config->openai_timeout;
+    request.max_answer = ANSWER_MAX;
+    pthread_mutex_lock(&mutex);
+    while (asking >= config->openai_concurrency) {
+        pthread_cond_wait(&ended, &mutex);
+    }
+    asking++;
+    pthread_mutex_unlock(&mutex);
+    crmd_http_send(answer, &request, pool);
+    pthread_mutex_lock(&mutex);
+    asking--;
+    pthread_cond_signal(&ended);
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Set *OBJECT_P to the JSON object that the LEN bytes at TEXT are, freed with
+ * POOL. Return 0 if they are none. */
+static int parse(json_object **object_p, const char *text, apr_size_t len,
+                 apr_pool_t *pool)
+{
+    apr_size_t offset;
+
+    return !crm_json_parse(object_p, &offset, text, len, pool)
+           && json_object_is_type(*object_p, json_type_object);
+}
+
+/* Return the first choice of COMPLETION, NULL if there is none. */
+static json_object *first_choice(json_object *completion)
+{
+    json_object *choices = json_object_object_get(completion, "choices");
+
+    return json_object_is_type(choices, json_type_array)
+           ? json_object_array_get_idx(choices, 0) : NULL;
+}
+
+/* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL or what
+ * is wrong with it. */
+static const char *read_completion(crmd_outline_t *outline, const char *text,
+                                   apr_size_t len,
+                                   const crmd_reading_t *reading)
+{
+    json_object *completion, *choice, *message, *content, *plan, *reason;
+
+    if (!parse(&completion, text, len, reading->pool)) {
+        return "the answer is no JSON object";
+    }
+    choice = first_choice(completion);
+    reason = json_object_object_get(choice, "finish_reason");
+    if (json_object_is_type(reason, json_type_string)
+        && !strcmp(json_object_get_string(reason), "length")) {
+        return "the answer was cut off at openai_max_tokens";
+    }
+    message = json_object_object_get(choice, "message");
+    if (json_object_object_get(message, "refusal")) {
+        return "the model refused";
+    }
+    content = json_object_object_get(message, "content");
+    if (!json_object_is_type(content, json_type_string)) {
+        return "the answer has no content";
+    }
+    if (!parse(&plan, json_object_get_string(content),
+               (apr_size_t)json_object_get_string_len(content), reading->pool)
+        || json_object_object_length(plan) != 1) {
+        return "the content is not {\"steps\": [...]}";
+    }
+    return crmd_steps_read(&outline->steps,
+                           json_object_object_get(plan, "steps"), reading);
+}
+
+/* Return what a service that refused said, but for a key that it quotes. */
+static const char *complaint(const crmd_http_answer_t *answer,
+                             const crmd_config_t *config, apr_pool_t *pool)
+{
+    if (*config->openai_key && strstr(answer->body, config->openai_key)) {
+        return "(it quotes the key)";
+    }
+    return crmd_one_line(answer->body, answer->len, pool);
+}
+
+/* A service that says no may say yes to the next question, and an operator may
+ * mend a key or a model's name: nothing here is for ever, but attempts are. */
+static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
+                     const crmd_config_t *config, const crm_log_t *log,
+                     apr_pool_t *result_pool)
+{
+    const crmd_reading_t reading = {subject, config, 0, result_pool};
+    crmd_http_answer_t answer;
+    const char *wrong;
+
+    (void)log;
+    ask(&answer, crmd_prompt(subject, config, result_pool), config,
+        result_pool);
+    outline->retry_after = answer.retry_after;
+    if (answer.error || answer.cut) {
+        outline->setback = apr_pstrcat(result_pool, "openai: ", answer.error
+                                       ? answer.error : "the answer is too"
+                                       " long", NULL);
+    }
+    else if (answer.status != 200) {
+        outline->setback = apr_psprintf(result_pool, "openai: status %d: %s",
+                                        answer.status,
+                                        complaint(&answer, config,
+                                                  result_pool));
+    }
+    else if ((wrong = read_completion(outline, answer.body, answer.len,
+                                      &reading))) {
+        outline->setback = apr_pstrcat(result_pool, "openai: ", wrong, NULL);
+    }
+}
+
+const crmd_generator_t crmd_generator_openai = {"openai", check, generate};

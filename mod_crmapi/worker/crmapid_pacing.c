@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_pacing.c: when steps may be sent, as templates say it */
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crmapid.h"
+
+#define DAY 86400
+#define DAYS_MAX 365
+#define DAYS_BETWEEN 2
+
+static const char *const day_names[] = {
+    "mon", "tue", "wed", "thu", "fri", "sat", "sun"
+};
+
+/* Set *MINUTES_P from VALUE, "09:00"; "24:00" is the last. Return 0 if it is
+ * no time. */
+static int read_time(int *minutes_p, json_object *value)
+{
+    const char *text = json_object_is_type(value, json_type_string)
+                       ? json_object_get_string(value) : "";
+    int hours, minutes;
+
+    if (strlen(text) != 5 || strspn(text, "0123456789") != 2 || text[2] != ':'
+        || strspn(text + 3, "0123456789") != 2) {
+        return 0;
+    }
+    hours = (text[0] - '0') * 10 + text[1] - '0';
+    minutes = (text[3] - '0') * 10 + text[4] - '0';
+    *minutes_p = hours * 60 + minutes;
+    return minutes < 60 && *minutes_p <= 24 * 60;
+}
+
+/* Add to BUF the days of VALUE (NULL: all of them) as ISO 8601 counts them.
+ * Return 0 if it is no array of days. */
+static int write_days(crm_buf_t *buf, json_object *value)
+{
+    unsigned days = value ? 0 : 127;
+    size_t count = json_object_is_type(value, json_type_array)
+                   ? json_object_array_length(value) : 0;
+    const char *separator = "";
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *entry = json_object_array_get_idx(value, i);
+        int day = 0;
+
+        while (day < 7 && (!json_object_is_type(entry, json_type_string)
+               || strcmp(json_object_get_string(entry), day_names[day]))) {
+            day++;
+        }
+        if (day == 7) {
+            return 0;
+        }
+        days |= 1u << day;
+    }
+    for (int day = 0; day < 7; day++) {
+        if (days >> day & 1) {
+            crm_buf_printf(buf, "%s%d", separator, day + 1);
+            separator = ",";
+        }
+    }
+    return days != 0;
+}
+
+/* Add to BUF the members of WINDOW. Return NULL or what is wrong. */
+static const char *write_window(crm_buf_t *buf, json_object *window,
+                                apr_pool_t *pool)
+{
+    json_object *days = NULL;
+    int from = 0, to = 24 * 60;
+
+    if (!json_object_is_type(window, json_type_object)) {
+        return "pacing.window must be an object";
+    }
+    json_object_object_foreach(window, name, value) {
+        if (!strcmp(name, "days")) {
+            days = value;
+            if (!value) {
+                return "pacing.window.days must be an array";
+            }
+        }
+        else if (strcmp(name, "from") && strcmp(name, "to")) {
+            return apr_pstrcat(pool, "pacing.window.", name,
+                               " is not a known member", NULL);
+        }
+        else if (!read_time(*name == 'f' ? &from : &to, value)) {
+            return apr_pstrcat(pool, "pacing.window.", name,
+                               " must be a time such as 09:00", NULL);
+        }
+    }
+    if (from >= to) {
+        return "pacing.window.to must be later than from";
+    }
+    crm_buf_printf(buf, ",\"from\":\"%02d:%02d\",\"to\":\"%02d:%02d\","
+                   "\"days\":[", from / 60, from % 60, to / 60, to % 60);
+    if (!write_days(buf, days)) {
+        return "pacing.window.days must name at least one of mon, tue, wed,"
+               " thu, fri, sat, sun";
+    }
+    crm_buf_putc(buf, ']');
+    return NULL;
+}
+
+/* Return whether NAME looks like one of the IANA's time zones; the database
+ * knows whether it is. */
+static int is_zone_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len && len <= 100
+           && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
+                     "yz0123456789_+/-") == len;
+}
+
+/* Return whether VALUE is a number of days; *SECONDS_P = those. */
+static int read_days(apr_int64_t *seconds_p, json_object *value)
+{
+    double days;
+
+    if (!json_object_is_type(value, json_type_int)
+        && !json_object_is_type(value, json_type_double)) {
+        return 0;
+    }
+    days = json_object_get_double(value);
+    if (!(days >= 0 && days <= DAYS_MAX)) {
+        return 0;
+    }
+    *seconds_p = (apr_int64_t)(days * DAY + 0.5);
+    return 1;
+}
+
+const char *crmd_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
+                              json_object *pacing, const char *time_zone,
+                              apr_pool_t *pool)
+{
+    json_object *window = NULL;
+    const char *wrong;
+    crm_buf_t buf;
+
+    *between_p = DAYS_BETWEEN * DAY;
+    if (pacing && !json_object_is_type(pacing, json_type_object)) {
+        return "pacing must be an object";
+    }
+    if (pacing) {
+        json_object_object_foreach(pacing, name, value) {
+            if (!strcmp(name, "window")) {
+                window = value;
+            }
+            else if (!strcmp(name, "days_between_steps")) {
+                if (!read_days(between_p, value)) {
+                    return "pacing.days_between_steps must be a number from 0"
+                           " to 365";
+                }
+            }
+            else if (strcmp(name, "time_zone")) {
+                return apr_pstrcat(pool, "pacing.", name,
+                                   " is not a known member", NULL);
+            }
+            else if (!json_object_is_type(value, json_type_string)
+                     || !is_zone_name(json_object_get_string(value))) {
+                return "pacing.time_zone must be a name such as"
+                       " Europe/Berlin";
+            }
+            else {
+                time_zone = json_object_get_string(value);
+            }
+        }
+    }
+    crm_buf_init(&buf, 256, pool);
+    crm_buf_puts(&buf, "{\"time_zone\":");
+    crm_buf_json_string(&buf, time_zone, strlen(time_zone));
+    if (window && (wrong = write_window(&buf, window, pool))) {
+        return wrong;
+    }
+    crm_buf_puts(&buf, "}");
+    crm_buf_putc(&buf, '\0');
+    *pacing_p = buf.data;
+    return NULL;
+}
+
+/* Read a number and its unit from *TEXT_P on, which is moved behind them.
+ * Return its seconds, -1 if it is none, or too much. */
+static apr_int64_t read_part(const char **text_p)
+{
+    static const struct {
+        char unit;
+        apr_int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', DAY}};
+    size_t digits = strspn(*text_p, "0123456789");
+    apr_int64_t number = digits && digits < 10 ? apr_atoi64(*text_p) : -1;
+
+    for (size_t i = 0; number >= 0 && i < 4; i++) {
+        if ((*text_p)[digits] == units[i].unit) {
+            *text_p += digits + 1;
+            return number * units[i].seconds;
+        }
+    }
+    return -1;
+}
+
+const char *crmd_delay_parse(apr_int64_t *seconds_p, json_object *delay,
+                             apr_pool_t *pool)
+{
+    static const char rule[] = "must be a time such as 45m, 36h or 1d12h, or a"
+                               " number of days, at most 365 days";
+    const char *text;
+
+    (void)pool;
+    if (read_days(seconds_p, delay)) {
+        return NULL;
+    }
+    if (!json_object_is_type(delay, json_type_string)) {
+        return rule;
+    }
+    text = json_object_get_string(delay);
+    *seconds_p = 0;
+    do {
+        apr_int64_t part = read_part(&text);
+
+        if (part < 0 || (*seconds_p += part) > (apr_int64_t)DAYS_MAX * DAY) {
+            return rule;
+        }
+    } while (*text);
+    return NULL;
+}

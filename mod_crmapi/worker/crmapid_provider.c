@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_provider.c: messages to a provider that speaks the format of
+ * docs/provider.md */
+#include <string.h>
+#include <strings.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_json.h"
+
+#include "crmapid_curl.h"
+#include "crmapid_relay.h"
+
+#define ANSWER_MAX 65536
+
+/* Add the member NAME with TEXT (NULL: no member) to BUF. */
+static void add_member(crm_buf_t *buf, const char *name, const char *text)
+{
+    if (text) {
+        crm_buf_putc(buf, buf->len ? ',' : '{');
+        crm_buf_json_string(buf, name, strlen(name));
+        crm_buf_putc(buf, ':');
+        crm_buf_json_string(buf, text, strlen(text));
+    }
+}
+
+static void add_message(crm_buf_t *buf, const crmd_message_t *message,
+                        const crmd_config_t *config)
+{
+    int voice = !strcmp(message->channel, "voice");
+
+    add_member(buf, "id", message->id);
+    add_member(buf, "channel", message->channel);
+    add_member(buf, "workspace_id", message->workspace_id);
+    add_member(buf, "from", crmd_sender_of(message, config));
+    add_member(buf, "from_name", message->from && *message->from
+               ? message->from_name : NULL);
+    add_member(buf, "to", message->to);
+    add_member(buf, "to_name", message->to_name);
+    add_member(buf, "objective", voice ? message->objective : NULL);
+    add_member(buf, voice ? "script" : "text", message->text);
+    if (!strcmp(message->channel, "email")) {
+        add_member(buf, "subject", message->subject);
+        add_member(buf, "html", message->html);
+        add_member(buf, "unsubscribe", message->unsubscribe);
+    }
+    crm_buf_putc(buf, '}');
+}
+
+/* Return the "id" of the answer BODY, LEN bytes; NULL if it says none. */
+static const char *id_of(const char *body, apr_size_t len, apr_pool_t *pool)
+{
+    json_object *answer, *id;
+    apr_size_t offset;
+
+    if (crm_json_parse(&answer, &offset, body, len, pool)
+        || !json_object_object_get_ex(answer, "id", &id)
+        || (!json_object_is_type(id, json_type_string)
+            && !json_object_is_type(id, json_type_int))) {
+        return NULL;
+    }
+    return crmd_one_line(json_object_get_string(id),
+                         strlen(json_object_get_string(id)), pool);
+}
+
+/* Return what an answer of STATUS means. That a gateway (502, 504) knows not
+ * what became of the request, and that the same key is in work already (409),
+ * leaves open what becomes of the message. */
+static crmd_verdict_t verdict_of(int status)
+{
+    if (status < 300) {
+        return CRMD_SENT;
+    }
+    if (status == 409 || status == 502 || status == 504) {
+        return CRMD_UNKNOWN;
+    }
+    if (status >= 400 && status < 500 && status != 401 && status != 408
+        && status != 425 && status != 429) {
+        return CRMD_REFUSED;
+    }
+    return CRMD_NOT_NOW;
+}
+
+/* Fill RECEIPT with what ANSWER means. */
+static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
+                  apr_pool_t *pool)
+{
+    const char *said;
+
+    receipt->retry_after = answer->retry_after;
+    if (!answer->status) {
+        crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
+                          apr_pstrcat(pool, "the provider: ", answer->error,
+                                      NULL));
+        return;
+    }
+    if (answer->status < 300) {
+        crmd_receipt_fill(receipt, CRMD_SENT, NULL);
+        receipt->provider_id = id_of(answer->body, answer->len, pool);
+        return;
+    }
+    said = crmd_one_line(answer->body, answer->len, pool);
+    crmd_receipt_fill(receipt, verdict_of(answer->status),
+                      apr_psprintf(pool, "the provider answered %d%s%s",
+                                   answer->status, *said ? ": " : "", said));
+}
+
+static void send_message(crmd_receipt_t *receipt,
+                         const crmd_message_t *message,
+                         const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *headers[4] = {"Content-Type: application/json"};
+    crmd_http_request_t request = {.url = config->provider_url};
+    crmd_http_answer_t answer;
+    crm_buf_t body;
+
+    headers[1] = apr_pstrcat(pool, "Idempotency-Key: ", message->id, NULL);
+    if (*config->provider_token) {
+        headers[2] = apr_pstrcat(pool, "Authorization: Bearer ",
+                                 config->provider_token, NULL);
+    }
+    crm_buf_init(&body, 1024, pool);
+    add_message(&body, message, config);
+    request.headers = headers;
+    request.body = body.data;
+    request.body_len = body.len;
+    request.timeout = config->provider_timeout;
+    request.ca_file = config->provider_ca_file;
+    request.max_answer = ANSWER_MAX;
+    crmd_http_send(&answer, &request, pool);
+    judge(receipt, &answer, pool);
+}
+
+static const char *check(const crmd_config_t *config, const char *channel,
+                         apr_pool_t *pool)
+{
+    if (strncasecmp(config->provider_url, "http://", 7)
+        && strncasecmp(config->provider_url, "https://", 8)) {
+        return apr_pstrcat(pool, "provider_url must be an http(s) URL: the"
+                           " relay of ", channel, " is http", NULL);
+    }
+    if (strpbrk(config->provider_token, "\r\n")) {
+        return "the provider's token has more than one line";
+    }
+    return NULL;
+}
+
+static int repeatable(const crmd_config_t *config)
+{
+    (void)config;
+    return 1;                   /* it has the Idempotency-Key */
+}
+
+const crmd_relay_t crmd_relay_http = {
+    "http", check, repeatable, send_message
+};

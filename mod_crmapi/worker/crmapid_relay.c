@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_relay.c: the ways of sending, and how many messages go at once */
+#include "crmapid_relay.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { RELAYS = 4 };
+
+const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
+    &crmd_relay_maildir, &crmd_relay_smtp, &crmd_relay_http,
+    &crmd_relay_twilio, NULL
+};
+
+/* How many messages each relay has in hand. One condition serves all: those
+ * that wait are few. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int busy[RELAYS];
+
+void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
+                       const char *reason)
+{
+    receipt->verdict = verdict;
+    receipt->reason = verdict == CRMD_SENT ? NULL : reason;
+}
+
+const char *crmd_sender_of(const crmd_message_t *message,
+                           const crmd_config_t *config)
+{
+    const char *sender = config->mail_from;
+
+    if (message->from && *message->from) {
+        return message->from;
+    }
+    if (!strcmp(message->channel, "sms")) {
+        sender = config->sms_from;
+    }
+    else if (!strcmp(message->channel, "voice")) {
+        sender = config->voice_from;
+    }
+    return *sender ? sender : NULL;
+}
+
+const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
+                                  const char *channel)
+{
+    const char *name = config->email_relay;
+
+    if (!strcmp(channel, "sms")) {
+        name = config->sms_relay;
+    }
+    else if (!strcmp(channel, "voice")) {
+        name = config->voice_relay;
+    }
+    for (const crmd_relay_t *const *relay = crmd_relays; *relay; relay++) {
+        if (!strcmp((*relay)->name, name)) {
+            return *relay;
+        }
+    }
+    return &crmd_relay_maildir;
+}
+
+/* Return where RELAY's count is. One that is not in the table (a test's) is
+ * not limited: NULL. */
+static int *count_of(const crmd_relay_t *relay)
+{
+    for (int i = 0; i < RELAYS; i++) {
+        if (crmd_relays[i] == relay) {
+            return &busy[i];
+        }
+    }
+    return NULL;
+}
+
+void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
+                     const crmd_message_t *message,
+                     const crmd_config_t *config, apr_pool_t *pool)
+{
+    int *count = count_of(relay);
+
+    memset(receipt, 0, sizeof(*receipt));
+    if (!count) {
+        relay->send(receipt, message, config, pool);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    while (*count > 0 && *count >= config->relay_concurrency) {
+        pthread_cond_wait(&changed, &lock);
+    }
+    ++*count;
+    pthread_mutex_unlock(&lock);
+    relay->send(receipt, message, config, pool);
+    pthread_mutex_lock(&lock);
+    --*count;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_review.c: the mail that asks an admin for a review */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crmapid.h"
+#include "crmapid_link.h"
+#include "crmapid_log.h"
+
+#define FIRST_WAIT apr_time_from_sec(10)
+#define LAST_WAIT apr_time_from_sec(3600)
+
+/* One row, if there is still something to review. The id is the same for the
+ * same admin and enrollment, whatever happens. */
+static const char question[] =
+    "SELECT a.email, a.name, w.name, q.name,"
+    " coalesce(nullif(concat_ws(' ', nullif(c.first_name, ''),"
+    " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
+    " (SELECT count(*) FROM crmapi.enrollment_step s"
+    "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
+    " k.key, md5(e.id::text || a.id::text)::uuid"
+    " FROM crmapi.enrollment e"
+    " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
+    " AND q.id = e.sequence_id"
+    " JOIN crmapi.workspace w ON w.id = e.workspace_id"
+    " JOIN crmapi.link_key k ON k.workspace_id = e.workspace_id"
+    " JOIN crmapi.admin a ON a.workspace_id = e.workspace_id"
+    " AND a.id = $3::uuid"
+    " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
+    " AND c.id = e.contact_id"
+    " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
+    " AND e.status = 'pending_approval'";
+
+enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_KEY, ID };
+
+/* Return what the mail about ENROLLMENT says. */
+static const char *make_text(crmd_work_t *work, const PGresult *row,
+                             const char *enrollment, const char *admin)
+{
+    const char *link = crmd_link_review(work->config, work->job->workspace_id,
+                                        enrollment, admin,
+                                        PQgetvalue(row, 0, LINK_KEY),
+                                        work->pool);
+    const char *how = link
+        ? apr_psprintf(work->pool, "Read it, change it, approve or reject it"
+                       " here:\n\n%s\n\nThe link is yours: please do not pass"
+                       " it on.\n", link)
+        : apr_psprintf(work->pool, "Approve or reject it with\n\n"
+                       "crmapictl enrollment approve %s\n"
+                       "crmapictl enrollment reject %s\n", enrollment,
+                       enrollment);
+
+    return apr_psprintf(work->pool, "The sequence \"%s\" for %s (%s steps) is"
+                        " ready and waits for your review in %s. Nothing is"
+                        " sent before it is approved.\n\n%s",
+                        PQgetvalue(row, 0, SEQUENCE),
+                        PQgetvalue(row, 0, CONTACT), PQgetvalue(row, 0, STEPS),
+                        PQgetvalue(row, 0, WORKSPACE), how);
+}
+
+crm_error_t *crmd_review_mail(crmd_work_t *work)
+{
+    const char *values[3] = {
+        work->job->workspace_id, crmd_payload(work, "enrollment_id"),
+        crmd_payload(work, "admin_id")
+    };
+    crmd_message_t message;
+    crmd_receipt_t receipt;
+    PGresult *result;
+
+    CRM_ERR(crmd_query(&result, work, question, 3, values));
+    if (!PQntuples(result)) {
+        return NULL;            /* decided already */
+    }
+    memset(&message, 0, sizeof(message));
+    memset(&receipt, 0, sizeof(receipt));
+    message.channel = "email";
+    message.id = PQgetvalue(result, 0, ID);
+    message.workspace_id = work->job->workspace_id;
+    message.from = *work->config->mail_from ? work->config->mail_from : NULL;
+    message.from_name = work->config->mail_from_name;
+    message.to = PQgetvalue(result, 0, TO);
+    message.to_name = crm_db_value(result, 0, TO_NAME);
+    message.subject = apr_psprintf(work->pool, "Please review: %s for %s",
+                                   PQgetvalue(result, 0, SEQUENCE),
+                                   PQgetvalue(result, 0, CONTACT));
+    message.text = make_text(work, result, values[1], values[2]);
+    message.automatic = 1;
+    crmd_relay_send(&receipt, crmd_relay_of(work->config, "email"), &message,
+                    work->config, work->pool);
+    if (receipt.verdict == CRMD_REFUSED
+        || (receipt.verdict != CRMD_SENT
+            && work->job->attempts >= work->config->send_attempts)) {
+        crmd_work_dead(work, receipt.reason);
+    }
+    else if (receipt.verdict != CRMD_SENT) {
+        /* A second one does no harm, where none would. */
+        crmd_work_retry(work, crmd_backoff(work->job->attempts, FIRST_WAIT,
+                                           LAST_WAIT), receipt.reason);
+    }
+    return NULL;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_sequence.c: from "generating" to steps (contract 11.6 to 11.8) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_resources.h"
+#include "crmapid.h"
+#include "crmapid_generate.h"
+#include "crmapid_log.h"
+
+#define FIRST_WAIT apr_time_from_sec(5)
+#define LAST_WAIT apr_time_from_sec(600)
+
+/* An enrollment being generated. Ids are NULL where there is nothing. */
+typedef struct enrollment_t {
+    crmd_work_t *work;
+    const char *id;
+    const char *email;          /* the first address that is not suppressed */
+    const char *phone;
+    crmd_subject_t subject;
+    const char *channels[4];
+} enrollment_t;
+
+/* The first address of a contact's LIST that may be used: the primary one
+ * before the others. KIND is the suppression's, ADDRESS an expression over
+ * the entry "a". */
+#define USABLE(list, channel, address, condition) \
+    "(SELECT " address " FROM jsonb_array_elements(c." list ")" \
+    " WITH ORDINALITY x(a, n) WHERE " condition " NOT crmapi.is_suppressed(" \
+    "c.workspace_id, '" channel "', " address ")" \
+    " ORDER BY coalesce((a ->> 'is_primary') = 'true', false) DESC, n" \
+    " LIMIT 1)"
+
+/* Phones are called by their E.164 form, and only those that have one. */
+#define PHONE "crmapi.phone_fold(a ->> 'phone_number')"
+
+static const char question[] =
+    "SELECT e.status, c.id, c.company_id, q.bot_id, q.template_id,"
+    " w.time_zone, "
+    USABLE("emails", "email", "a ->> 'email'", "") ", "
+    USABLE("phone_numbers", "sms", PHONE, PHONE " LIKE '+%' AND")
+    " FROM crmapi.enrollment e"
+    " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
+    " AND q.id = e.sequence_id"
+    " JOIN crmapi.workspace w ON w.id = e.workspace_id"
+    " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
+    " AND c.id = e.contact_id"
+    " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid";
+
+enum {
+    STATUS, CONTACT, COMPANY, AGENT, TEMPLATE, TIME_ZONE, EMAIL, PHONE_NUMBER
+};
+
+/* End WORK's enrollment as failed because of REASON. */
+static crm_error_t *fail(crmd_work_t *work, const char *reason)
+{
+    const char *values[6];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = crmd_payload(work, "enrollment_id");
+    values[5] = reason;
+    CRM_ERR(crmd_query(&result, work, "SELECT crmapi.enrollment_failed("
+                       "$1::uuid, $2::bigint, $3::text, $4::integer,"
+                       " $5::uuid, $6::text)", 6, values));
+    crmd_logf(CRM_LOG_INFO, "CRM3111: enrollment %s failed: %s", values[4],
+              reason);
+    work->end = CRMD_ENDED;
+    return NULL;
+}
+
+crm_error_t *crmd_sequence_give_up(crmd_work_t *work)
+{
+    crmd_logf(CRM_LOG_ERR, "CRM3112: enrollment %s is given up: %s",
+              crmd_payload(work, "enrollment_id"), work->reason);
+    return fail(work, "internal_error");
+}
+
+/* Read what the enrollment of WORK is about into ENROLLMENT; *WANTED_P =
+ * whether it is still to be generated. */
+static crm_error_t *read_enrollment(int *wanted_p, enrollment_t *enrollment,
+                                    crmd_work_t *work)
+{
+    crmd_subject_t *subject = &enrollment->subject;
+    const char *values[2];
+    PGresult *result;
+
+    memset(enrollment, 0, sizeof(*enrollment));
+    enrollment->work = work;
+    enrollment->id = crmd_payload(work, "enrollment_id");
+    values[0] = work->job->workspace_id;
+    values[1] = enrollment->id;
+    CRM_ERR(crmd_query(&result, work, question, 2, values));
+    *wanted_p = PQntuples(result)
+                && !strcmp(PQgetvalue(result, 0, STATUS), "generating");
+    if (!*wanted_p) {
+        return NULL;
+    }
+    enrollment->email = crm_db_value(result, 0, EMAIL);
+    enrollment->phone = crm_db_value(result, 0, PHONE_NUMBER);
+    subject->time_zone = PQgetvalue(result, 0, TIME_ZONE);
+    subject->channels = enrollment->channels;
+    CRM_ERR(crmd_object(&subject->contact, work, &crm_resource_contact,
+                        crm_db_value(result, 0, CONTACT)));
+    CRM_ERR(crmd_object(&subject->company, work, &crm_resource_company,
+                        crm_db_value(result, 0, COMPANY)));
+    CRM_ERR(crmd_object(&subject->agent, work, &crm_resource_agent,
+                        crm_db_value(result, 0, AGENT)));
+    return crmd_object(&subject->plan, work, &crm_resource_sequence_template,
+                       crm_db_value(result, 0, TEMPLATE));
+}
+
+/* Return the address that CHANNEL goes to, NULL if there is none. */
+static const char *address_of(const enrollment_t *enrollment,
+                              const char *channel)
+{
+    return strcmp(channel, "email") ? enrollment->phone : enrollment->email;
+}
+
+/* Set the usable channels of ENROLLMENT: the template's that the contact has.
+ * Return how many. */
+static int find_channels(enrollment_t *enrollment)
+{
+    json_object *allowed = json_object_object_get(enrollment->subject.plan,
+                                                  "allowed_channels");
+    int count = 0;
+
+    for (size_t i = 0; i < json_object_array_length(allowed); i++) {
+        const char *channel = json_object_get_string(
+            json_object_array_get_idx(allowed, i));
+        int known = 0;
+
+        for (int k = 0; k < count; k++) {
+            known |= !strcmp(enrollment->channels[k], channel);
+        }
+        if (!known && count < 3 && address_of(enrollment, channel)) {
+            enrollment->channels[count++] = channel;
+        }
+    }
+    return count;
+}
+
+/* Add NAME with TEXT to STEP, unless that is NULL. */
+static void add(json_object *step, const char *name, const char *text)
+{
+    if (text) {
+        json_object_object_add(step, name, json_object_new_string(text));
+    }
+}
+
+/* Return the steps of OUTLINE as crmapi.enrollment_generated() wants them. */
+static const char *steps_json(const enrollment_t *enrollment,
+                              const crmd_outline_t *outline)
+{
+    json_object *steps = json_object_new_array();
+    const char *json;
+
+    for (int i = 0; i < outline->steps->nelts; i++) {
+        const crmd_step_t *from = &APR_ARRAY_IDX(outline->steps, i,
+                                                 crmd_step_t);
+        json_object *step = json_object_new_object();
+
+        add(step, "channel", from->channel);
+        add(step, "to_identifier", address_of(enrollment, from->channel));
+        json_object_object_add(step, "delay_seconds",
+                               json_object_new_int64(from->delay));
+        add(step, "email_subject", from->email_subject);
+        add(step, "email_body", from->email_body);
+        add(step, "sms_body", from->sms_body);
+        add(step, "voice_objective", from->voice_objective);
+        add(step, "voice_script", from->voice_script);
+        json_object_array_add(steps, step);
+    }
+    json = apr_pstrdup(enrollment->work->pool,
+                       json_object_to_json_string_ext(
+                           steps, JSON_C_TO_STRING_PLAIN));
+    json_object_put(steps);
+    return json;
+}
+
+/* Store what was generated: one transaction, which also ends the job. */
+static crm_error_t *store(const enrollment_t *enrollment,
+                          const crmd_outline_t *outline, const char *pacing)
+{
+    crmd_work_t *work = enrollment->work;
+    const char *values[8];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = enrollment->id;
+    values[5] = steps_json(enrollment, outline);
+    values[6] = pacing;
+    values[7] = work->moment;
+    CRM_ERR(crmd_query(&result, work, "SELECT crmapi.enrollment_generated("
+                       "$1::uuid, $2::bigint, $3::text, $4::integer,"
+                       " $5::uuid, $6::jsonb, $7::jsonb,"
+                       " coalesce($8::timestamptz, statement_timestamp()))",
+                       8, values));
+    crmd_logf(CRM_LOG_INFO, "CRM3113: enrollment %s has %d steps and is %s",
+              enrollment->id, outline->steps->nelts,
+              PQgetvalue(result, 0, 0));
+    work->end = CRMD_ENDED;
+    return NULL;
+}
+
+/* The generator could not: another time, or never. */
+static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
+{
+    apr_interval_time_t wait = crmd_backoff(work->job->attempts, FIRST_WAIT,
+                                            LAST_WAIT);
+
+    crmd_logf(CRM_LOG_WARNING, "CRM3114: enrollment %s, attempt %d: %s",
+              crmd_payload(work, "enrollment_id"), work->job->attempts,
+              outline->setback);
+    if (work->job->attempts >= work->config->generate_attempts) {
+        return fail(work, outline->setback);
+    }
+    if (wait < outline->retry_after) {
+        wait = outline->retry_after;
+    }
+    crmd_work_retry(work, wait, outline->setback);
+    return NULL;
+}
+
+/* Return whether ERROR complains of a value, such as a time zone: ours. */
+static int is_wrong_value(const crm_error_t *error)
+{
+    return error->sqlstate && !strncmp(error->sqlstate, "22", 2);
+}
+
+crm_error_t *crmd_sequence_generate(crmd_work_t *work)
+{
+    crmd_outline_t outline = {NULL, NULL, NULL, 0};
+    enrollment_t enrollment;
+    apr_int64_t between;
+    const char *pacing, *wrong;
+    crm_error_t *error;
+    int wanted;
+
+    CRM_ERR(read_enrollment(&wanted, &enrollment, work));
+    if (!wanted || !enrollment.subject.contact) {
+        return NULL;            /* stopped, or its contact is going */
+    }
+    if (!find_channels(&enrollment)) {
+        return fail(work, "no_usable_channels");
+    }
+    wrong = crmd_pacing_parse(&pacing, &between,
+                              json_object_object_get(enrollment.subject.plan,
+                                                     "pacing"),
+                              enrollment.subject.time_zone, work->pool);
+    if (wrong) {
+        return fail(work, wrong);
+    }
+    crmd_generator_of(work->config)->generate(&outline, &enrollment.subject,
+                                              work->config, &work->log,
+                                              work->pool);
+    if (outline.failure) {
+        return fail(work, outline.failure);
+    }
+    if (outline.setback) {
+        return set_back(work, &outline);
+    }
+    error = store(&enrollment, &outline, pacing);
+    if (error && is_wrong_value(error)) {
+        crmd_log_error(CRM_LOG_WARNING, error);
+        return fail(work, "pacing.time_zone is not known");
+    }
+    return error;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_step.c: a step is due: look again, hand over, record (contract
+ * 11.10, 11.11) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crmapid.h"
+#include "crmapid_link.h"
+#include "crmapid_log.h"
+
+#define FIRST_WAIT apr_time_from_sec(10)
+#define LAST_WAIT apr_time_from_sec(3600)
+
+/* How long is tried to record what was handed over. The record is worth more
+ * than anything else: without it nobody knows. */
+#define RECORD_TIME apr_time_from_sec(60)
+
+/* The wait when it cannot be known whether a step was taken. */
+#define RETAKE_WAIT apr_time_from_sec(1)
+
+/* A step on its way. */
+typedef struct sending_t {
+    crmd_work_t *work;
+    const char *enrollment;
+    const char *step;
+    const crmd_relay_t *relay;
+    crmd_message_t message;
+    crmd_receipt_t receipt;
+} sending_t;
+
+/* An address of the agent for each channel, else the configuration's. */
+static const char question[] =
+    "SELECT s.channel, s.to_identifier, s.email_subject, s.email_body,"
+    " s.sms_body, s.voice_script, s.voice_objective,"
+    " nullif(coalesce(nullif(a.email_outbound_email, ''), a.agent_email), ''),"
+    " nullif(a.agent_phone, ''),"
+    " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
+    " nullif(concat_ws(' ', nullif(c.first_name, ''),"
+    " nullif(c.last_name, '')), ''), k.key"
+    " FROM crmapi.enrollment_step s"
+    " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
+    " AND e.id = s.enrollment_id"
+    " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
+    " AND q.id = e.sequence_id"
+    " JOIN crmapi.agent a ON a.workspace_id = q.workspace_id"
+    " AND a.id = q.bot_id"
+    " JOIN crmapi.link_key k ON k.workspace_id = s.workspace_id"
+    " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
+    " AND c.id = e.contact_id"
+    " WHERE s.workspace_id = $1::uuid AND s.id = $2::uuid";
+
+enum {
+    CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
+    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_KEY
+};
+
+/* Return VALUE, or DEFAULT_VALUE, or NULL if that is "". */
+static const char *or_else(const char *value, const char *default_value)
+{
+    return value ? value : *default_value ? default_value : NULL;
+}
+
+/* Make SENDING's message from the first row of RESULT. */
+static void make_message(sending_t *sending, const PGresult *result)
+{
+    const crmd_config_t *config = sending->work->config;
+    crmd_message_t *message = &sending->message;
+
+    message->channel = PQgetvalue(result, 0, CHANNEL);
+    message->id = sending->step;
+    message->workspace_id = sending->work->job->workspace_id;
+    message->to = PQgetvalue(result, 0, TO);
+    message->to_name = crm_db_value(result, 0, TO_NAME);
+    message->from_name = crm_db_value(result, 0, FROM_NAME);
+    if (!strcmp(message->channel, "email")) {
+        message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
+                                config->mail_from);
+        message->subject = crm_db_value(result, 0, SUBJECT);
+        message->text = crm_db_value(result, 0, EMAIL_BODY);
+        message->unsubscribe = crmd_link_unsubscribe(
+            config, message->workspace_id, sending->step,
+            PQgetvalue(result, 0, LINK_KEY), sending->work->pool);
+    }
+    else if (!strcmp(message->channel, "sms")) {
+        message->from = or_else(crm_db_value(result, 0, FROM_PHONE),
+                                config->sms_from);
+        message->text = crm_db_value(result, 0, SMS_BODY);
+    }
+    else {
+        message->from = or_else(crm_db_value(result, 0, FROM_PHONE),
+                                config->voice_from);
+        message->text = crm_db_value(result, 0, SCRIPT);
+        message->objective = crm_db_value(result, 0, OBJECTIVE);
+    }
+    sending->relay = crmd_relay_of(config, message->channel);
+}
+
+/* Read the step of WORK into SENDING; *FOUND_P = whether it is there. */
+static crm_error_t *read_step(int *found_p, sending_t *sending,
+                              crmd_work_t *work)
+{
+    const char *values[2];
+    PGresult *result;
+
+    memset(sending, 0, sizeof(*sending));
+    sending->work = work;
+    sending->enrollment = crmd_payload(work, "enrollment_id");
+    sending->step = crmd_payload(work, "step_id");
+    values[0] = work->job->workspace_id;
+    values[1] = sending->step;
+    CRM_ERR(crmd_query(&result, work, question, 2, values));
+    *found_p = PQntuples(result) > 0;
+    if (*found_p) {
+        make_message(sending, result);
+    }
+    return NULL;
+}
+
+/* Set *VERDICT_P and *UNTIL_P to what crmapi.step_take() says. */
+static crm_error_t *take(const char **verdict_p, const char **until_p,
+                         const sending_t *sending)
+{
+    crmd_work_t *work = sending->work;
+    const char *values[8];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = sending->enrollment;
+    values[5] = sending->step;
+    values[6] = work->moment;
+    values[7] = apr_itoa(work->pool, work->config->agent_daily_limit);
+    CRM_ERR(crmd_query(&result, work, "SELECT t.verdict, t.until FROM"
+                       " crmapi.step_take($1::uuid, $2::bigint, $3::text,"
+                       " $4::integer, $5::uuid, $6::uuid,"
+                       " coalesce($7::timestamptz, statement_timestamp()),"
+                       " $8::integer) t", 8, values));
+    *verdict_p = PQgetvalue(result, 0, 0);
+    *until_p = crm_db_value(result, 0, 1);
+    return NULL;
+}
+
+/* Run SQL of COUNT parameters, which records what became of SENDING and ends
+ * its job: the lease, the enrollment and the step, then MORE and LAST. The
+ * database may be away for a while. */
+static crm_error_t *record(const sending_t *sending, const char *sql,
+                           int count, const char *more, const char *last)
+{
+    crmd_work_t *work = sending->work;
+    apr_time_t until = apr_time_now() + RECORD_TIME;
+    const char *values[8];
+    crm_error_t *error;
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = sending->enrollment;
+    values[5] = sending->step;
+    values[6] = more;
+    values[7] = last;
+    work->end = CRMD_ENDED;
+    for (;;) {
+        error = crmd_query(&result, work, sql, count, values);
+        if (!error || error->code != CRM_E_UNAVAILABLE
+            || apr_time_now() > until) {
+            return error;
+        }
+        crm_db_rollback(work->conn);
+        apr_sleep(apr_time_from_msec(500));
+    }
+}
+
+static crm_error_t *record_sent(const sending_t *sending)
+{
+    crmd_logf(CRM_LOG_INFO, "CRM3121: step %s was sent by %s", sending->step,
+              sending->relay->name);
+    return record(sending, "SELECT crmapi.step_sent($1::uuid, $2::bigint,"
+                  " $3::text, $4::integer, $5::uuid, $6::uuid,"
+                  " coalesce($7::timestamptz, statement_timestamp()),"
+                  " $8::text)", 8, sending->work->moment,
+                  sending->receipt.provider_id);
+}
+
+/* Record that SENDING was not sent because of REASON; again after WAIT, or
+ * never (0). */
+static crm_error_t *record_failed(const sending_t *sending,
+                                  const char *reason, apr_interval_time_t wait)
+{
+    crmd_work_t *work = sending->work;
+
+    crmd_logf(CRM_LOG_WARNING, "CRM3122: step %s was not sent (%s), attempt"
+              " %d: %s", sending->step, wait ? "it is tried again" : "for good",
+              work->job->attempts, reason);
+    return record(sending, "SELECT crmapi.step_failed($1::uuid, $2::bigint,"
+                  " $3::text, $4::integer, $5::uuid, $6::uuid, $7::text,"
+                  " $8::interval)", 8, reason,
+                  wait ? apr_psprintf(work->pool, "%" APR_TIME_T_FMT " us",
+                                      wait) : NULL);
+}
+
+static crm_error_t *record_wait(const sending_t *sending, const char *until)
+{
+    return record(sending, "SELECT crmapi.step_wait($1::uuid, $2::bigint,"
+                  " $3::text, $4::integer, $5::uuid, $6::uuid,"
+                  " $7::timestamptz)", 7, until, NULL);
+}
+
+static apr_interval_time_t wait_of(const sending_t *sending)
+{
+    apr_interval_time_t wait = crmd_backoff(sending->work->job->attempts,
+                                            FIRST_WAIT, LAST_WAIT);
+
+    return wait < sending->receipt.retry_after ? sending->receipt.retry_after
+                                               : wait;
+}
+
+/* Hand SENDING over and record what came of it. */
+static crm_error_t *hand_over(sending_t *sending)
+{
+    crmd_work_t *work = sending->work;
+    crmd_receipt_t *receipt = &sending->receipt;
+    int again = work->job->attempts < work->config->send_attempts;
+
+    crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
+                    work->pool);
+    switch (receipt->verdict) {
+    case CRMD_SENT:
+        return record_sent(sending);
+    case CRMD_NOT_NOW:
+        return record_failed(sending, receipt->reason,
+                             again ? wait_of(sending) : 0);
+    case CRMD_REFUSED:
+        return record_failed(sending, receipt->reason, 0);
+    case CRMD_UNKNOWN:
+        break;
+    }
+    crmd_logf(CRM_LOG_WARNING, "CRM3123: step %s: nobody knows whether it was"
+              " sent: %s", sending->step, receipt->reason);
+    if (again && sending->relay->repeatable(work->config)) {
+        /* It stays "sending": only the same message may be sent again. */
+        crmd_work_retry(work, wait_of(sending), receipt->reason);
+        return NULL;
+    }
+    return record_failed(sending, "delivery_unknown", 0);
+}
+
+crm_error_t *crmd_step_send(crmd_work_t *work)
+{
+    const char *verdict, *until;
+    crm_error_t *error;
+    sending_t sending;
+    int found;
+
+    CRM_ERR(read_step(&found, &sending, work));
+    if (!found) {
+        return NULL;
+    }
+    error = take(&verdict, &until, &sending);
+    if (error && error->code == CRM_E_UNAVAILABLE) {
+        /* Perhaps it was taken and only the answer is lost; we do know that
+         * nothing was handed over. */
+        crm_db_rollback(work->conn);
+        return record_failed(&sending, "the database did not answer",
+                             RETAKE_WAIT);
+    }
+    CRM_ERR(error);
+    if (!strcmp(verdict, "send")) {
+        return hand_over(&sending);
+    }
+    if (!strcmp(verdict, "again")
+        && sending.relay->repeatable(work->config)) {
+        return hand_over(&sending);
+    }
+    if (!strcmp(verdict, "again") || !strcmp(verdict, "lost")) {
+        return record_failed(&sending, "delivery_unknown", 0);
+    }
+    if (!strcmp(verdict, "wait")) {
+        return record_wait(&sending, until);
+    }
+    crmd_logf(CRM_LOG_INFO, "CRM3124: step %s is not sent: its enrollment has"
+              " ended", sending.step);
+    return NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_template.c: the generator that fills in the template's own steps */
+#include "crmapid_generate.h"
+
+static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+{
+    (void)config;
+    (void)pool;
+    return NULL;
+}
+
+/* The same template and contact always make the same steps. */
+static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
+                     const crmd_config_t *config, const crm_log_t *log,
+                     apr_pool_t *result_pool)
+{
+    const crmd_reading_t reading = {subject, config, 1, result_pool};
+
+    (void)log;
+    outline->failure = crmd_steps_read(&outline->steps,
+                                       json_object_object_get(subject->plan,
+                                                              "steps"),
+                                       &reading);
+    if (!outline->failure && !outline->steps->nelts) {
+        outline->failure = "no_usable_channels";
+    }
+}
+
+const crmd_generator_t crmd_generator_template = {
+    "template", check, generate
+};

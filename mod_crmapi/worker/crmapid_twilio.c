@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_twilio.c: sms and calls by Twilio's REST API (2010-04-01) */
+#include <string.h>
+#include <strings.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_html.h"
+#include "crm_json.h"
+
+#include "crmapid_curl.h"
+#include "crmapid_relay.h"
+
+#define ANSWER_MAX 65536
+
+/* Add NAME=TEXT to BUF (application/x-www-form-urlencoded). */
+static void add_field(crm_buf_t *buf, const char *name, const char *text)
+{
+    crm_buf_printf(buf, "%s%s=", buf->len ? "&" : "", name);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (apr_isalnum(c) || strchr("-._~", c)) {
+            crm_buf_putc(buf, *text);
+        }
+        else {
+            crm_buf_printf(buf, "%%%02X", c);
+        }
+    }
+}
+
+/* Return what is to be said in TwiML. Characters that XML 1.0 has not are
+ * spaces. */
+static const char *twiml_of(const char *script, apr_pool_t *pool)
+{
+    char *text = apr_pstrdup(pool, script);
+    crm_buf_t buf;
+
+    for (char *c = text; *c; c++) {
+        if ((*c >= 0 && *c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f) {
+            *c = ' ';
+        }
+    }
+    crm_buf_init(&buf, 1024, pool);
+    crm_html_put(&buf, "<Response><Say>", text, "</Say></Response>", NULL);
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}
+
+/* Return the body that asks for MESSAGE from SENDER. */
+static void add_form(crm_buf_t *buf, const crmd_message_t *message,
+                     const char *sender, apr_pool_t *pool)
+{
+    const char *text = message->text ? message->text : "";
+
+    add_field(buf, "From", sender);
+    add_field(buf, "To", message->to);
+    if (!strcmp(message->channel, "voice")) {
+        add_field(buf, "Twiml", twiml_of(text, pool));
+    }
+    else {
+        add_field(buf, "Body", text);
+    }
+}
+
+/* Return the member NAME of the answer as text; NULL: there is none. */
+static const char *member(json_object *answer, const char *name,
+                          apr_pool_t *pool)
+{
+    json_object *value;
+
+    if (!json_object_object_get_ex(answer, name, &value) || !value
+        || json_object_is_type(value, json_type_object)
+        || json_object_is_type(value, json_type_array)) {
+        return NULL;
+    }
+    return crmd_one_line(json_object_get_string(value),
+                         strlen(json_object_get_string(value)), pool);
+}
+
+/* Return what ANSWER says went wrong, from JSON (its VALUE, or NULL). */
+static const char *complaint(const crmd_http_answer_t *answer,
+                             json_object *value, apr_pool_t *pool)
+{
+    const char *code = member(value, "code", pool);
+    const char *text = member(value, "message", pool);
+
+    return apr_psprintf(pool, "Twilio answered %d%s%s%s%s", answer->status,
+                        code ? ", error " : "", code ? code : "",
+                        text ? ": " : "", text ? text : "");
+}
+
+/* Return what an answer of STATUS, no success, means. Twilio knows no
+ * idempotency key, so whatever is not a clear no is unknown. */
+static crmd_verdict_t verdict_of(int status)
+{
+    switch (status) {
+    case 401:                   /* our token, not the message */
+    case 408:
+    case 425:
+    case 429:
+    case 503:
+        return CRMD_NOT_NOW;
+    default:
+        break;
+    }
+    if (status < 400) {         /* a redirect, which is not followed */
+        return CRMD_NOT_NOW;
+    }
+    return status < 500 ? CRMD_REFUSED : CRMD_UNKNOWN;
+}
+
+/* Fill RECEIPT with what ANSWER means. */
+static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
+                  apr_pool_t *pool)
+{
+    json_object *value = NULL;
+    apr_size_t offset;
+
+    receipt->retry_after = answer->retry_after;
+    if (!answer->status) {
+        crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
+                          apr_pstrcat(pool, "Twilio: ", answer->error, NULL));
+        return;
+    }
+    if (crm_json_parse(&value, &offset, answer->body, answer->len, pool)) {
+        value = NULL;
+    }
+    if (answer->status < 300) {
+        crmd_receipt_fill(receipt, CRMD_SENT, NULL);
+        receipt->provider_id = member(value, "sid", pool);
+        return;
+    }
+    crmd_receipt_fill(receipt, verdict_of(answer->status),
+                      complaint(answer, value, pool));
+}
+
+static void send_message(crmd_receipt_t *receipt,
+                         const crmd_message_t *message,
+                         const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *sender = crmd_sender_of(message, config);
+    crmd_http_request_t request = {.max_answer = ANSWER_MAX};
+    crmd_http_answer_t answer;
+    crm_buf_t body;
+
+    if (!sender) {
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, apr_pstrcat(
+                              pool, "no sender: ", message->channel,
+                              "_from is not set", NULL));
+        return;
+    }
+    crm_buf_init(&body, 1024, pool);
+    add_form(&body, message, sender, pool);
+    request.url = apr_pstrcat(pool, config->twilio_url,
+                              "/2010-04-01/Accounts/", config->twilio_account,
+                              strcmp(message->channel, "voice")
+                              ? "/Messages.json" : "/Calls.json", NULL);
+    request.body = body.data;
+    request.body_len = body.len;
+    request.user = config->twilio_account;
+    request.password = config->twilio_token;
+    request.timeout = config->provider_timeout;
+    request.ca_file = config->provider_ca_file;
+    crmd_http_send(&answer, &request, pool);
+    judge(receipt, &answer, pool);
+}
+
+static const char *check(const crmd_config_t *config, const char *channel,
+                         apr_pool_t *pool)
+{
+    const char *c = config->twilio_account;
+
+    if (!strcmp(channel, "email")) {
+        return "the relay twilio is for sms and voice only, not for email";
+    }
+    while (apr_isalnum(*c)) {
+        c++;
+    }
+    if (!*config->twilio_account || *c) {
+        return apr_pstrcat(pool, "twilio_account must be the account's SID:"
+                           " the relay of ", channel, " is twilio", NULL);
+    }
+    if (!*config->twilio_token) {
+        return "twilio_token_file is not set: the relay twilio needs it";
+    }
+    return NULL;
+}
+
+static int repeatable(const crmd_config_t *config)
+{
+    (void)config;
+    return 0;
+}
+
+const crmd_relay_t crmd_relay_twilio = {
+    "twilio", check, repeatable, send_message
+};

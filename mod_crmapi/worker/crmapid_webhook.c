@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_webhook.c: telling an endpoint what has happened (contract 12) */
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "apr_escape.h"
+#include "apr_general.h"
+#include "apr_strings.h"
+
+#include "crm_resources.h"
+#include "crm_route.h"
+#include "crm_time.h"
+#include "crmapid.h"
+#include "crmapid_address.h"
+#include "crmapid_curl.h"
+#include "crmapid_log.h"
+#include "crmapid_webhook.h"
+
+/* Bytes of the longest key. */
+#define KEY_MAX 64
+
+/* The events there are, and what each is about. */
+static const struct {
+    const char *type;
+    const crm_resource_t *resource;
+} events[] = {
+    {"contact.created", &crm_resource_contact},
+    {"form.submitted", &crm_resource_submission},
+};
+
+/* A delivery with what it needs. */
+typedef struct delivery_t {
+    crmd_work_t *work;
+    const char *id;
+    const char *event;
+    const char *type;
+    const char *created_at;
+    const char *body;           /* NULL: not made yet */
+    const char *snapshot;
+    const char *endpoint;
+    const char *url;
+    const char *keys[2];        /* hexadecimal; the second may be NULL */
+    int attempts;               /* that count for the schedule */
+} delivery_t;
+
+/* One row, unless the endpoint was removed or the delivery trimmed. */
+static const char question[] =
+    "SELECT d.status, d.job_id = $2::bigint, d.attempts - d.base, v.id,"
+    " v.type, v.created_at, v.body, v.snapshot, e.id, e.url,"
+    " e.disabled_at IS NOT NULL, encode(e.key, 'hex'),"
+    " CASE WHEN e.old_key_until"
+    " > coalesce($4::timestamptz, statement_timestamp())"
+    " THEN encode(e.old_key, 'hex') END"
+    " FROM crmapi.webhook_delivery d"
+    " JOIN crmapi.webhook_event v ON v.workspace_id = d.workspace_id"
+    " AND v.id = d.event_id"
+    " JOIN crmapi.webhook_endpoint e ON e.workspace_id = d.workspace_id"
+    " AND e.id = d.endpoint_id"
+    " WHERE d.workspace_id = $1::uuid AND d.id = $3::uuid";
+
+enum {
+    STATUS, MINE, ATTEMPTS, EVENT, TYPE, CREATED_AT, BODY, SNAPSHOT, ENDPOINT,
+    URL, DISABLED, KEY, OLD_KEY
+};
+
+/* What is to become of it, as crmapi.webhook_attempted() calls it. */
+typedef struct outcome_t {
+    const char *name;
+    apr_interval_time_t after;
+    const char *error;          /* or NULL */
+} outcome_t;
+
+/* Fill DELIVERY; *DISABLED_P = whether its endpoint is. Without an id there is
+ * nothing to do any more. */
+static crm_error_t *load(delivery_t *delivery, int *disabled_p,
+                         crmd_work_t *work)
+{
+    const char *values[4] = {
+        work->job->workspace_id, work->job->id,
+        crmd_payload(work, "delivery_id"), work->moment
+    };
+    PGresult *row;
+
+    memset(delivery, 0, sizeof(*delivery));
+    *disabled_p = 0;
+    CRM_ERR(crmd_query(&row, work, question, 4, values));
+    if (!PQntuples(row) || strcmp(PQgetvalue(row, 0, STATUS), "pending")
+        || *PQgetvalue(row, 0, MINE) != 't') {
+        return NULL;
+    }
+    delivery->work = work;
+    delivery->id = values[2];
+    delivery->event = PQgetvalue(row, 0, EVENT);
+    delivery->type = PQgetvalue(row, 0, TYPE);
+    delivery->created_at = PQgetvalue(row, 0, CREATED_AT);
+    delivery->body = crm_db_value(row, 0, BODY);
+    delivery->snapshot = crm_db_value(row, 0, SNAPSHOT);
+    delivery->endpoint = PQgetvalue(row, 0, ENDPOINT);
+    delivery->url = PQgetvalue(row, 0, URL);
+    delivery->keys[0] = PQgetvalue(row, 0, KEY);
+    delivery->keys[1] = crm_db_value(row, 0, OLD_KEY);
+    delivery->attempts = atoi(PQgetvalue(row, 0, ATTEMPTS));
+    *disabled_p = *PQgetvalue(row, 0, DISABLED) == 't';
+    return NULL;
+}
+
+/* ---- the body ------------------------------------------------------------ */
+
+static const crm_shape_t *shape_of(const char *type)
+{
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        if (!strcmp(events[i].type, type)) {
+            return crm_shape_of(events[i].resource);
+        }
+    }
+    return NULL;
+}
+
+/* Add to BUF what DELIVERY's event says: its row as the API shows it. */
+static crm_error_t *write_body(crm_buf_t *buf, const delivery_t *delivery,
+                               const crm_shape_t *shape)
+{
+    apr_pool_t *pool = delivery->work->pool;
+    char time[CRM_TIME_SIZE] = "";
+    PGresult *row;
+
+    CRM_ERR(crmd_query(&row, delivery->work,
+                       apr_pstrcat(pool, "SELECT ", shape->columns,
+                                   " FROM jsonb_populate_record(NULL::crmapi.",
+                                   shape->resource->name,
+                                   ", $1::jsonb) AS t", NULL),
+                       1, &delivery->snapshot));
+    crm_time_from_pg(time, delivery->created_at);
+    crm_buf_printf(buf, "{\"type\":\"%s\",\"timestamp\":\"%s\",\"data\":",
+                   delivery->type, time);
+    crm_shape_write(buf, shape, row, 0, 0);
+    crm_buf_putc(buf, '}');
+    crm_buf_putc(buf, '\0');
+    return NULL;
+}
+
+/* Make the body of DELIVERY's event, unless that was done: it is kept, since
+ * every attempt, to every endpoint, sends the same. */
+static crm_error_t *make_body(delivery_t *delivery)
+{
+    const crm_shape_t *shape = shape_of(delivery->type);
+    const char *values[3];
+    PGresult *result;
+    crm_buf_t buf;
+
+    if (delivery->body) {
+        return NULL;
+    }
+    if (!shape) {
+        return crm_error_logf(CRM_E_INTERNAL, delivery->work->pool,
+                              "this version knows no event %s",
+                              delivery->type);
+    }
+    crm_buf_init(&buf, 4096, delivery->work->pool);
+    CRM_ERR(write_body(&buf, delivery, shape));
+    values[0] = delivery->work->job->workspace_id;
+    values[1] = delivery->event;
+    values[2] = buf.data;
+    CRM_ERR(crmd_query(&result, delivery->work, "SELECT crmapi.webhook_body("
+                       "$1::uuid, $2::uuid, $3::text)", 3, values));
+    delivery->body = crm_db_value(result, 0, 0);
+    if (!delivery->body) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, delivery->work->pool,
+                              "the event %s has gone", delivery->event);
+    }
+    return NULL;
+}
+
+/* ---- the request --------------------------------------------------------- */
+
+/* Return what the event is called where it is sent: the same in all attempts
+ * ("msg_" and the id without hyphens). */
+static const char *message_id(const delivery_t *delivery)
+{
+    char *id = apr_pstrcat(delivery->work->pool, "msg_", delivery->event,
+                           NULL);
+    char *out = id;
+
+    for (const char *in = id; *in; in++) {
+        if (*in != '-') {
+            *out++ = *in;
+        }
+    }
+    *out = '\0';
+    return id;
+}
+
+/* Return the signatures of DELIVERY as message ID at TIMESTAMP, one for each
+ * key, with a space between them; NULL: they could not be made. */
+static const char *sign(const delivery_t *delivery, const char *id,
+                        const char *timestamp)
+{
+    apr_pool_t *pool = delivery->work->pool;
+    const char *signatures = NULL;
+
+    for (int i = 0; i < 2 && delivery->keys[i]; i++) {
+        unsigned char key[KEY_MAX];
+        const char *one = NULL;
+        apr_size_t len = 0;
+
+        if (strlen(delivery->keys[i]) <= 2 * sizeof(key)
+            && apr_unescape_hex(key, delivery->keys[i], APR_ESCAPE_STRING, 0,
+                                &len) == APR_SUCCESS) {
+            one = crmd_webhook_sign(key, len, id, timestamp, delivery->body,
+                                    strlen(delivery->body), pool);
+        }
+        OPENSSL_cleanse(key, sizeof(key));
+        if (!one) {
+            return NULL;
+        }
+        signatures = signatures
+                     ? apr_pstrcat(pool, signatures, " ", one, NULL) : one;
+    }
+    return signatures;
+}
+
+/* Whether a connection to ADDRESS is made: asked by libcurl with the address
+ * that it connects to, whatever a name has meant before (contract 12.4). */
+static int is_public(const struct sockaddr *address, socklen_t len,
+                     void *baton)
+{
+    (void)baton;
+    return crmd_address_public(address, len);
+}
+
+/* Send DELIVERY and wait for *ANSWER. */
+static void post(crmd_http_answer_t *answer, const delivery_t *delivery)
+{
+    const crmd_config_t *config = delivery->work->config;
+    apr_pool_t *pool = delivery->work->pool;
+    const char *id = message_id(delivery);
+    const char *timestamp = apr_psprintf(pool, "%" APR_TIME_T_FMT,
+                                         apr_time_sec(apr_time_now()));
+    const char *signature = sign(delivery, id, timestamp);
+    const char *headers[5] = {"Content-Type: application/json"};
+    crmd_http_request_t request;
+
+    memset(answer, 0, sizeof(*answer));
+    answer->body = "";
+    if (!signature) {
+        answer->error = "it could not be signed";
+        return;
+    }
+    headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
+    headers[2] = apr_pstrcat(pool, "webhook-timestamp: ", timestamp, NULL);
+    headers[3] = apr_pstrcat(pool, "webhook-signature: ", signature, NULL);
+    headers[4] = NULL;
+    memset(&request, 0, sizeof(request));
+    request.url = delivery->url;
+    request.headers = headers;
+    request.body = delivery->body;
+    request.body_len = strlen(delivery->body);
+    request.timeout = config->webhook_timeout;
+    request.ca_file = config->webhook_ca_file;
+    request.max_answer = CRMD_WEBHOOK_ANSWER;
+    request.allowed = config->webhook_private ? NULL : is_public;
+    crmd_http_send(answer, &request, pool);
+}
+
+/* ---- what comes of it ---------------------------------------------------- */
+
+/* Set OUTCOME from ANSWER. An endpoint that says 2xx has it, however its
+ * answer goes on. */
+static void judge(outcome_t *outcome, const crmd_http_answer_t *answer,
+                  const delivery_t *delivery)
+{
+    int wished = answer->status == 429 || answer->status == 503;
+
+    memset(outcome, 0, sizeof(*outcome));
+    if (answer->status >= 200 && answer->status < 300) {
+        outcome->name = "delivered";
+        return;
+    }
+    outcome->error = answer->error;
+    if (answer->status) {
+        outcome->error = apr_psprintf(delivery->work->pool, "HTTP status %d%s",
+                                      answer->status,
+                                      answer->status / 100 == 3
+                                      ? ": redirects are not followed" : "");
+    }
+    outcome->name = "gone";
+    if (answer->status != 410) {
+        outcome->after = crmd_webhook_delay(delivery->attempts + 1, wished
+                                            ? answer->retry_after : 0);
+        outcome->name = outcome->after < 0 ? "failed" : "retry";
+    }
+}
+
+/* Record that DELIVERY was attempted at STARTED with ANSWER and OUTCOME; that
+ * ends its job. */
+static crm_error_t *record(const delivery_t *delivery, apr_time_t started,
+                           const crmd_http_answer_t *answer,
+                           const outcome_t *outcome)
+{
+    apr_interval_time_t took = apr_time_now() - started;
+    apr_pool_t *pool = delivery->work->pool;
+    char time[CRM_TIME_SIZE];
+    const char *values[13];
+    PGresult *result;
+
+    crm_time_format_ms(time, started);
+    crmd_lease_values(values, delivery->work);
+    values[4] = delivery->id;
+    values[5] = time;
+    values[6] = apr_psprintf(pool, "%" APR_TIME_T_FMT,
+                             took > 0 ? apr_time_as_msec(took) : 0);
+    values[7] = answer->status ? apr_itoa(pool, answer->status) : NULL;
+    values[8] = outcome->error;
+    values[9] = crmd_webhook_text(answer->body, answer->len, pool);
+    values[10] = outcome->name;
+    values[11] = apr_psprintf(pool, "%" APR_TIME_T_FMT " us", outcome->after);
+    values[12] = delivery->work->moment;
+    return crmd_query(&result, delivery->work, "SELECT"
+                      " crmapi.webhook_attempted($1::uuid, $2::bigint,"
+                      " $3::text, $4::integer, $5::uuid, $6::timestamptz,"
+                      " $7::integer, $8::integer, $9::text, $10::text,"
+                      " $11::text, $12::interval, $13::timestamptz)", 13,
+                      values);
+}
+
+/* Say it in the log, without the URL, which may hold what only its owner is
+ * to know. */
+static void tell(const delivery_t *delivery, const outcome_t *outcome)
+{
+    int bad = !strcmp(outcome->name, "failed")
+              || !strcmp(outcome->name, "gone");
+
+    crmd_logf(bad ? CRM_LOG_NOTICE : CRM_LOG_INFO, "CRM3141: %s to endpoint"
+              " %s, delivery %s, attempt %d: %s%s%s", delivery->type,
+              delivery->endpoint, delivery->id, delivery->attempts + 1,
+              outcome->name, outcome->error ? ": " : "",
+              outcome->error ? outcome->error : "");
+}
+
+/* Make one attempt at DELIVERY, which has a place. */
+static crm_error_t *attempt(delivery_t *delivery)
+{
+    apr_time_t started = apr_time_now();
+    crmd_http_answer_t answer;
+    outcome_t outcome;
+
+    post(&answer, delivery);
+    judge(&outcome, &answer, delivery);
+    CRM_ERR(record(delivery, started, &answer, &outcome));
+    tell(delivery, &outcome);
+    delivery->work->end = CRMD_ENDED;
+    return NULL;
+}
+
+/* The endpoint of DELIVERY is disabled: it gets nothing. */
+static crm_error_t *cancel(const delivery_t *delivery)
+{
+    const char *values[5];
+    PGresult *result;
+
+    crmd_lease_values(values, delivery->work);
+    values[4] = delivery->id;
+    CRM_ERR(crmd_query(&result, delivery->work, "SELECT"
+                       " crmapi.webhook_cancelled($1::uuid, $2::bigint,"
+                       " $3::text, $4::integer, $5::uuid)", 5, values));
+    delivery->work->end = CRMD_ENDED;
+    return NULL;
+}
+
+/* All places of WORK's endpoint are taken: the job waits from half a second
+ * to two, so that this thread is there for others. */
+static crm_error_t *wait_for_place(crmd_work_t *work)
+{
+    apr_uint32_t random = 0;
+    const char *values[6];
+    PGresult *result;
+
+    apr_generate_random_bytes((unsigned char *)&random, sizeof(random));
+    crmd_lease_values(values, work);
+    values[4] = apr_psprintf(work->pool, "%u ms", 500 + random % 1501);
+    values[5] = work->moment;
+    CRM_ERR(crmd_query(&result, work, "SELECT crmapi.webhook_wait($1::uuid,"
+                       " $2::bigint, $3::text, $4::integer, $5::interval,"
+                       " $6::timestamptz)", 6, values));
+    work->end = CRMD_ENDED;
+    return NULL;
+}
+
+crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
+{
+    crm_error_t *error;
+    delivery_t delivery;
+    int disabled;
+
+    CRM_ERR(load(&delivery, &disabled, work));
+    if (!delivery.id) {
+        return NULL;
+    }
+    if (disabled) {
+        return cancel(&delivery);
+    }
+    if (!crmd_webhook_enter(delivery.endpoint,
+                            work->config->webhook_concurrency)) {
+        return wait_for_place(work);
+    }
+    error = make_body(&delivery);
+    if (!error) {
+        error = attempt(&delivery);
+    }
+    crmd_webhook_leave(delivery.endpoint);
+    return error;
+}

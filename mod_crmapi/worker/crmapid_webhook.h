@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_webhook.h: what the files of webhooks share (contract 12) */
+#ifndef CRMAPID_WEBHOOK_H
+#define CRMAPID_WEBHOOK_H
+
+#include "apr_pools.h"
+#include "apr_time.h"
+
+/* Bytes of an endpoint's answer that are kept. */
+#define CRMD_WEBHOOK_ANSWER 1024
+
+/* Return, in RESULT_POOL, the signature of the message ID, sent at TIMESTAMP
+ * (seconds since 1970, as text), that says the LEN bytes at BODY: "v1," and
+ * the base64 of HMAC-SHA256 with the KEY_LEN bytes at KEY (Standard Webhooks
+ * 1.0, Signature scheme). NULL: OpenSSL could not make it. */
+const char *crmd_webhook_sign(const unsigned char *key, apr_size_t key_len,
+                              const char *id, const char *timestamp,
+                              const char *body, apr_size_t len,
+                              apr_pool_t *result_pool);
+
+/* Return the wait for the next attempt when MADE (at least 1) have failed, a
+ * random tenth longer than contract 12.3 has it, and at least RETRY_AFTER (0:
+ * no wish), which counts for no more than a day. -1: there is no next one. */
+apr_interval_time_t crmd_webhook_delay(int made,
+                                       apr_interval_time_t retry_after);
+
+/* Return, in RESULT_POOL, the LEN bytes at TEXT, what a stranger answered, as
+ * UTF-8 without control characters but line feeds and tabs. A character that
+ * is cut off at the end is left out. */
+const char *crmd_webhook_text(const char *text, apr_size_t len,
+                              apr_pool_t *result_pool);
+
+/* Take one of the LIMIT places for deliveries to ENDPOINT (a UUID) at the same
+ * time in this process. Return 0 if all are taken; otherwise it must be given
+ * back. For any thread. */
+int crmd_webhook_enter(const char *endpoint, int limit);
+void crmd_webhook_leave(const char *endpoint);
+
+#endif /* CRMAPID_WEBHOOK_H */

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+# 41-worker.t: crmapid: its command line, its life, jobs and leases (design 7)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Process qw(spawn end_process);
+use IO::Select;
+use IO::Socket::INET;
+use POSIX qw(WNOHANG);
+use Time::HiRes qw(time sleep);
+
+my $database = database();
+my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
+    --plan pro));
+
+# Rows of the job table that meet CONDITION, as hashes.
+sub jobs {
+    my ($condition) = @_;
+    my @names = qw(id kind state attempts last_error leased_by);
+    return map { my %job; @job{@names} = @$_; \%job } sql($database,
+        "SELECT " . join(", ", @names) . " FROM crmapi.job WHERE $condition"
+        . " ORDER BY id");
+}
+
+# Make a job of KIND with the JSON PAYLOAD; its id. One of an enrollment that
+# is not there is done at once.
+sub job {
+    my ($kind, $payload, $more) = @_;
+    return scalar sql($database, "INSERT INTO crmapi.job (workspace_id, kind,"
+        . " payload" . ($more ? ", run_at" : "") . ") VALUES ('$workspace',"
+        . " '$kind', '$payload'" . ($more ? ", $more" : "")
+        . ") RETURNING id");
+}
+my $NOBODY = '{"enrollment_id": "00000000-0000-4000-8000-000000000000"}';
+
+sub state_of {
+    my ($id) = @_;
+    return scalar sql($database,
+        "SELECT state FROM crmapi.job WHERE id = $id");
+}
+
+subtest "the command line" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my ($code, $out, $err) = $worker->run("--help");
+    is($code, 0, "--help");
+    like($out, qr/$_/, "--help names $_") for "-c,", "-D,", "-1,", "-t,";
+    ($code, $out) = $worker->run("--version");
+    like($out, qr/^crmapid \d+\.\d+/, "--version");
+    ($code, $out) = $worker->run("-t");
+    is($code, 0, "-t");
+    is($out, "the configuration is good\n", "says so");
+    for my $case ([["-x"], qr/-x|invalid/], [["-1", "-D"], qr/together/],
+            [["--now", "2026-01-01"], qr/together/],
+            [["-1", "--now", "noon"], qr/--now must be a time/],
+            [["-D"], qr/log_file/], [["more"], qr/unexpected: more/]) {
+        ($code, $out, $err) = $worker->run(@{$case->[0]});
+        is($code, 2, "@{$case->[0]} is refused");
+        like($err, $case->[1], "which says why");
+    }
+};
+
+subtest "a wrong configuration names file, line and rule" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my $file = $worker->conf_file;
+    my $good = read_file($file);
+    for my $case (
+        ["threads", qr/must be: name = value/],
+        ["thread = 1", qr/there is no setting "thread"/],
+        ["threads = 0", qr/threads must be a number from 1 to 64/],
+        ["threads = 4x", qr/threads must be a number/],
+        ["threads =", qr/threads must be a number/],
+        ["lease = 15", qr/lease must be a duration such as/],
+        ["lease = 1ms", qr/lease must be a duration/],
+        ["lease = -1s", qr/lease must be a duration/],
+        ["email_relay = pigeon", qr/email_relay must be one of maildir\|/],
+        ["email_relay = mail", qr/email_relay must be one of/],
+        ["webhook_private = yes", qr/webhook_private must be on or off/],
+        ["maildir = here", qr/maildir must begin with \//],
+        ["public_url = example.org", qr/public_url must be a URL/],
+        ["threads = 2\nthreads = 3", qr/threads was set before/, 1],
+        ["name = " . "x" x 5000, qr/is too long/]) {
+        my ($line, $reason, $later) = @$case;
+        my $number = 1 + ($good =~ tr/\n//) + ($later || 0);
+        write_file($file, "$good$line\n");
+        my ($code, $out, $err) = $worker->run("-t");
+        is($code, 2, substr($line, 0, 30) . ": refused");
+        like($err, qr/^crmapid: \Q$file\E, line $number: /, "where it is");
+        like($err, $reason, "and why");
+    }
+    write_file($file, "$good# a remark\n\n  threads = 2  \n");
+    is(($worker->run("-t"))[0], 0, "blanks and remarks are nothing");
+    unlink $file;
+    my ($code, $out, $err) = $worker->run("-t");
+    is($code, 2, "no such file");
+    like($err, qr/\Q$file\E: No such file/, "says so");
+};
+
+subtest "secrets" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my $secret = $worker->dir . "/secret";
+    write_file($secret, "swordfish\n");
+    chmod 0644, $secret;
+    $worker->configure({ smtp_password_file => $secret });
+    my ($code, $out, $err) = $worker->run("-t");
+    is($code, 2, "a file that everybody may read is refused");
+    like($err, qr/smtp_password_file: \Q$secret\E must not be open/, "why");
+    unlike($out . $err, qr/swordfish/, "without showing what is in it");
+    chmod 0600, $secret;
+    is(($worker->run("-t"))[0], 0, "a private one is not");
+    $worker->configure({ smtp_password_file => "$secret.none" });
+    like(($worker->run("-t"))[2], qr/No such file/, "a missing one is told");
+    $worker->configure({ smtp_password_file => undef, database => "" });
+    ($code, $out, $err) = $worker->run("-t");
+    is($code, 2, "no database");
+    like($err, qr/\$CRMAPI_DATABASE/, "says where it may be given");
+};
+
+subtest "-1 does what is due, and --now says when that is" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my $now = job("sequence.generate", $NOBODY);
+    my $later = job("sequence.generate", $NOBODY,
+        "now() + interval '4 days'");
+    $worker->once;
+    is(state_of($now), "done", "what is due is done");
+    is(state_of($later), "ready", "what is not waits");
+    my $then = sql($database, "SELECT to_char((now() + interval '5 days')"
+        . " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
+    $worker->once($then);
+    is(state_of($later), "done", "until it is");
+    my $strange = job("sequence.dance", "{}");
+    $worker->expect_log(qr/CRM3102.*knows no such kind/);
+    $worker->once;
+    is(state_of($strange), "dead", "what nobody knows is kept for somebody");
+    like(crmapictl_ok($database, qw(job list)), qr/sequence\.dance/,
+        "job list shows it");
+    sql($database, "UPDATE crmapi.job SET kind = 'sequence.generate',"
+        . " payload = '$NOBODY' WHERE id = $strange");
+    crmapictl_ok($database, qw(job retry), $strange);
+    $worker->once;
+    is(state_of($strange), "done", "job retry has it done");
+    $worker->stop;
+};
+
+subtest "the daemon: claims at once, says that it lives, ends in order" =>
+    sub {
+    my $worker = worker(database => $database, conf => { poll => "2s" });
+    my @took;
+    for (1 .. 40) {
+        my $id = job("sequence.generate", $NOBODY);
+        my $start = time;
+        wait_for(sub { state_of($id) eq "done" }) or last;
+        push @took, scalar sql($database, "SELECT extract(epoch FROM"
+            . " finished_at - created_at) * 1000 FROM crmapi.job"
+            . " WHERE id = $id");
+    }
+    is(scalar @took, 40, "all are done");
+    @took = sort { $a <=> $b } @took;
+    diag(sprintf "from request to done: median %.0f ms, most %.0f ms",
+        @took[20, -1]);
+    cmp_ok($took[-1], "<", 100 * (sanitized() || valgrinded() ? 20 : 1),
+        "from request to done: under 100 ms, woken by NOTIFY");
+    my %list = map { $_->{id} => $_ } @{JSON::PP::decode_json(
+        crmapictl_ok($database, qw(--json worker list)))};
+    is(scalar keys %list, 1, "worker list shows it");
+    is((values %list)[0]{threads}, 8, "with its threads");
+    my $status = JSON::PP::decode_json(crmapictl_ok($database,
+        qw(--json status)));
+    is($status->{workers}, 1, "status counts it");
+    cmp_ok($status->{heartbeat_seconds}, "<", 30, "and has heard of it");
+    is($status->{jobs_due}, 0, "nothing is due");
+
+    sql($database, "SET session_replication_role = replica;"
+        . " INSERT INTO crmapi.job (workspace_id, kind, payload)"
+        . " VALUES ('$workspace', 'sequence.generate', '$NOBODY')");
+    my $start = time;
+    ok(wait_for(sub { !jobs("state <> 'done'") }),
+        "NOTIFY lost: it looks by itself");
+    cmp_ok(time - $start, "<", 2.5 * (valgrinded() ? 10 : 1),
+        "within the time of poll");
+
+    $worker->stop;
+    is_deeply([sql($database, "SELECT id FROM crmapi.worker")], [],
+        "it takes itself off the list");
+    like($worker->log_text, qr/CRM3009/, "and says that it ends");
+};
+
+subtest "-D, pid_file, log_file, HUP" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my ($log, $pid_file) = map { $worker->dir . "/$_" } qw(my.log my.pid);
+    $worker->configure({ log_file => $log, pid_file => $pid_file });
+    my ($code, $out, $err) = $worker->run("-D");
+    is($code, 0, "-D returns when it works") or diag($err);
+    my ($pid) = read_file($pid_file) =~ /^(\d+)$/;
+    ok($pid && kill(0, $pid), "the process of pid_file is there") or return;
+    like(read_file($log), qr/CRM3001/, "and has said so");
+    rename $log, "$log.1";
+    $worker->configure({ threads => "nine" });
+    kill HUP => $pid;
+    ok(wait_for(sub { read_file("$log.1") =~ /CRM3008/ }),
+        "HUP with a wrong file changes nothing");
+    like(read_file("$log.1"), qr/threads must be a number/, "and says why");
+    $worker->configure({ threads => 9 });
+    kill HUP => $pid;
+    ok(wait_for(sub { read_file($log) =~ /CRM3001.*with 9 and 4/ }),
+        "HUP with a good one: new threads, a new log");
+    kill TERM => $pid;
+    ok(wait_for(sub { !kill(0, $pid) || read_file("/proc/$pid/status")
+        =~ /State:\s+Z/ }, 20), "TERM ends it");
+    ok(!-e $pid_file, "pid_file is gone");
+    $worker->configure({ database => "host=/nowhere dbname=x" });
+};
+
+subtest "a daemon that is killed: its work goes to another" => sub {
+    my $id = job("sequence.generate", $NOBODY);
+    # what it leaves behind: a lease nobody lengthens
+    sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'ghost',"
+        . " '3 seconds', NULL)");
+    is((jobs("id = $id"))[0]{leased_by}, "ghost", "it was somebody's");
+    my $start = time;
+    wait_for(sub { sql($database, "SELECT statement_timestamp() -"
+        . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
+    my $worker = worker(database => $database, conf => { lease => "3s" });
+    $worker->expect_log(qr/CRM3005/);
+    ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
+    like((jobs("id = $id"))[0]{last_error}, qr/ghost fell silent/,
+        "and one can see why that took longer");
+    is((jobs("id = $id"))[0]{attempts}, 2, "at the second attempt");
+    $worker->stop;
+};
+
+subtest "a lease that was lost changes nothing" => sub {
+    my $id = job("sequence.generate", $NOBODY);
+    sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'slow', '1h',"
+        . " NULL)");
+    sql($database, "UPDATE crmapi.job SET leased_until = now() - interval"
+        . " '1 s' WHERE id = $id; SELECT crmapi.job_reap()");
+    sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'quick', '1h',"
+        . " NULL)");
+    is(sql($database, "SELECT crmapi.job_end('$workspace', $id, 'slow', 1,"
+        . " 'done', NULL, NULL)"), "f", "the first one's result is refused");
+    is(state_of($id), "leased", "the job is the second one's");
+    eval { sql($database, "SELECT crmapi.job_hold('$workspace', $id, 'slow',"
+        . " 1)") };
+    like($@, qr/lease of job $id is lost/, "and job_hold() fails");
+    is(sql($database, "SELECT crmapi.job_end('$workspace', $id, 'quick', 2,"
+        . " 'done', NULL, NULL)"), "t", "whose result counts");
+};
+
+subtest "the database goes away and comes back" => sub {
+    my $worker = worker(database => $database);
+    $worker->expect_log(qr/CRM3003|CRM2001|CRM2002|CRM2005|CRM3101/);
+    for (1 .. 3) {
+        sql($database, "SELECT pg_terminate_backend(pid) FROM"
+            . " pg_stat_activity WHERE usename = 'crmapi_daemon'");
+        my $id = job("sequence.generate", $NOBODY);
+        ok(wait_for(sub { state_of($id) eq "done" }, 20),
+            "all its sessions ended: the job is done none the less");
+    }
+    $worker->stop;
+};
+
+# A proxy in front of PostgreSQL's socket that can swallow everything: its
+# port and pid. A file FILE that exists stops the flow of new and old
+# connections, which stay open.
+sub swallowing_proxy {
+    my ($file) = @_;
+    my $listen = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
+        Listen => 50, ReuseAddr => 1) or die "$!\n";
+    my $pid = fork // die "$!\n";
+    return ($listen->sockport, $pid) if $pid;
+    eval {
+        require IO::Socket::UNIX;
+        my $select = IO::Select->new($listen);
+        my %peer;
+        while (getppid() != 1) {
+            for my $socket ($select->can_read(0.05)) {
+                next if -e $file;
+                if ($socket == $listen) {
+                    my $client = $listen->accept or next;
+                    my $server = IO::Socket::UNIX->new(Peer =>
+                        glob(postgres()->host . "/.s.PGSQL.*")) or next;
+                    @peer{$client, $server} = ($server, $client);
+                    $select->add($client, $server);
+                    next;
+                }
+                next unless $peer{$socket};     # its other end went first
+                my $n = sysread $socket, my $data, 65536;
+                if ($n) {
+                    syswrite $peer{$socket}, $data;
+                    next;
+                }
+                my $other = delete $peer{$socket};
+                delete $peer{$other};
+                $select->remove($socket, $other);
+                close $_ for $socket, $other;
+            }
+        }
+    };
+    POSIX::_exit(0);
+}
+
+subtest "a connection that is there and says nothing" => sub {
+    my $file = CrmTest::Worker->new(database => $database, no_start => 1);
+    my $stopper = $file->dir . "/swallow";
+    my ($port, $pid) = swallowing_proxy($stopper);
+    my $conninfo = postgres()->conninfo($database,
+        $CrmTest::Postgres::WORKER) =~ s/host=\S+/host=127.0.0.1 port=$port/r;
+    my $worker = worker(database => $database,
+        conninfo => "$conninfo connect_timeout=2 sslmode=disable"
+            . " gssencmode=disable", conf => { answer_time => "1s",
+            poll => "500ms", lease => "4s" });
+    $worker->expect_log(qr/CRM3005|CRM3104/);
+    $worker->expect_log(qr/CRM3003|CRM2001|CRM2002|CRM2005|CRM3101/);
+    my $id = job("sequence.generate", $NOBODY);
+    ok(wait_for(sub { state_of($id) eq "done" }, 20), "through the proxy");
+    write_file($stopper, "");
+    ok($worker->wait_log(qr/CRM2005/, 20), "it gives up waiting, and says so");
+    $id = job("sequence.generate", $NOBODY);
+    unlink $stopper;
+    ok(wait_for(sub { state_of($id) eq "done" }, 40),
+        "what came meanwhile is done when the way is free again");
+    $worker->stop;
+    end_process($pid, "KILL");
+};
+
+subtest "an old or new schema is refused, and none waits" => sub {
+    my $other = database();
+    sql($other, "DELETE FROM crmapi.migration WHERE number ="
+        . " (SELECT max(number) FROM crmapi.migration)");
+    my $worker = worker(database => $other, no_start => 1);
+    my ($code, $out, $err) = $worker->run;
+    is($code, 1, "an old one");
+    like($err, qr/CRM3002.*run crmapictl migrate/, "says what to do");
+    sql($other, "INSERT INTO crmapi.migration (number, name, sha256) SELECT"
+        . " n, 'x', sha256('x') FROM generate_series((SELECT max(number) + 1"
+        . " FROM crmapi.migration), 99) n");
+    ($code, $out, $err) = $worker->run;
+    is($code, 1, "a new one");
+    like($err, qr/CRM3002.*newer crmapid/, "says what to do");
+    $worker = worker(no_start => 1, no_wait => 1,
+        conninfo => "host=/nowhere dbname=x");
+    $worker->start;
+    $worker->expect_log(qr/CRM3007|CRM2001|CRM2002/);
+    ok($worker->wait_log(qr/CRM3007/), "no database at the start: it waits");
+    $worker->stop;
+};
+
+subtest "the cost of a claim does not grow with what waits" => sub {
+    plan(skip_all => "speed is measured in plain builds")
+        if sanitized() || valgrinded();
+    my $db = database();
+    my $w = crmapictl_ok($db, qw(workspace create --name W --slug w));
+    # $CRM_LONG has it go on to a million
+    my @numbers = (1_000, 100_000, $ENV{CRM_LONG} ? 1_000_000 : ());
+    my $measure = <<'SQL';
+DO $$
+DECLARE
+    t timestamptz;
+BEGIN
+    CREATE TEMP TABLE took (ms float8);
+    COMMIT;
+    FOR i IN 1 .. 300 LOOP
+        t := clock_timestamp();
+        PERFORM FROM crmapi.job_claim('sequence', 'me', '15 s', NULL);
+        INSERT INTO took VALUES (extract(epoch FROM clock_timestamp() - t)
+            * 1000);
+        COMMIT;
+    END LOOP;
+END
+$$;
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) FROM took
+SQL
+    my %median;
+    for my $n (@numbers) {
+        sql($db, "SET session_replication_role = replica; INSERT INTO"
+            . " crmapi.job (workspace_id, kind, payload) SELECT '$w',"
+            . " 'sequence.generate', '{}' FROM generate_series(1, $n -"
+            . " (SELECT count(*) FROM crmapi.job WHERE state = 'ready'))");
+        my @runs = sort { $a <=> $b } map { scalar sql($db, $measure) } 1 .. 3;
+        $median{$n} = $runs[1];
+        diag(sprintf "%d jobs wait: %.3f ms a claim (median)", $n, $runs[1]);
+    }
+    cmp_ok($median{$_}, "<", 5 * $median{1_000} + 0.1, "with $_ waiting")
+        for @numbers[1 .. $#numbers];
+};
+
+done_testing;

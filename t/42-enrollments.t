@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: Apache-2.0
+# 42-enrollments.t: an enrollment's life with the worker (specification: States
+# and transitions; contract 11)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use POSIX qw(strftime);
+
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $worker = worker(database => $database, no_start => 1);
+my $START = "/api/v1/sequences/start";
+
+my @STEPS = (
+    { channel => "email", email_subject => "Hello {{first_name|there}}",
+        email_body => "Dear {{first_name|friend}},\n\nwelcome.\n" },
+    { channel => "sms", delay => "1d", sms_body => "Any questions?" },
+    { channel => "voice", delay => "36h", voice_objective => "Offer a visit",
+        voice_script => "Hello, this is {{agent.name}}." });
+
+# A workspace with a template; MEMBERS are the template's.
+sub with_template {
+    my (%members) = @_;
+    my $w = workspace($httpd);
+    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
+        name => "Welcome", bot_id => $w->agent, stop_on_reply => true,
+        allowed_channels => [qw(email sms voice)], steps => \@STEPS,
+        %members }]);
+    return $w;
+}
+
+# Start a sequence in W for a contact of its own; the enrollment's id.
+my $people = 0;
+sub start {
+    my ($w, %members) = @_;
+    my $n = ++$people;
+    my $r = $w->client->post($START, { template_id => $w->{template},
+        auto_approve => true, contact => { emails => ["p$n\@x.org"],
+        phone_numbers => ["+49301" . sprintf("%06d", $n)],
+        first_name => "Pat" }, %members });
+    status_is($r, 202, "a start") or return;
+    return $r->data->{enrollment_id};
+}
+
+# The enrollment ID of W as the API shows it.
+sub enrollment {
+    my ($w, $id) = @_;
+    return $w->client->get("/api/v1/sequences/enrollments/$id")->data;
+}
+
+# "email sent, sms scheduled": the steps of an enrollment.
+sub steps {
+    my ($enrollment) = @_;
+    return join ", ", map { "$_->{channel} $_->{status}" }
+        @{$enrollment->{steps}};
+}
+
+# The time DAYS from now, as --now wants it.
+sub days {
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time + 86400 * $_[0]));
+}
+
+# The messages to ADDRESS that are in the outbox.
+sub mails_to {
+    my ($address) = @_;
+    return grep { $_->[1] =~ /^To:.*\Q$address\E/m } $worker->mails;
+}
+
+subtest "generating, approved, running, completed" => sub {
+    my $w = with_template();
+    my $id = start($w);
+    my $e = enrollment($w, $id);
+    is($e->{status}, "generating", "before the worker has seen it");
+    is_deeply($e->{steps}, [], "it has no steps");
+    $worker->once;
+    $e = enrollment($w, $id);
+    is($e->{status}, "approved", "generated, approved, the first step sent");
+    is(steps($e), "email sent, sms scheduled, voice scheduled", "the steps");
+    ok($e->{approved_at}, "approved_at is set");
+    is($e->{sequence}{status}, "active", "11.9 the sequence is active");
+    my ($email, $sms, $voice) = @{$e->{steps}};
+    is($email->{email_subject}, "Hello Pat", "merge fields are filled");
+    like($email->{email_body}, qr/^Dear Pat,\n/, "in the body, too");
+    like($email->{to_identifier}, qr/^p\d+\@x\.org$/, "to whom");
+    like($sms->{to_identifier}, qr/^\+49301/, "to which number");
+    is($voice->{voice_objective}, "Offer a visit", "what a call is for");
+    is(seconds_between($email->{scheduled_for}, $sms->{scheduled_for}),
+        86400, "the second is due a day after the first was sent") or
+        diag("$email->{sent_at} $sms->{scheduled_for}");
+    my ($mail) = mails_to($email->{to_identifier});
+    ok($mail, "the mail is in the outbox");
+    like($mail->[1], qr/^Subject: Hello Pat\r?$/m, "with its subject");
+    like($mail->[1], qr/welcome/, "and what it says");
+
+    $worker->once(days(0.9));
+    is(steps(enrollment($w, $id)), steps($e), "nothing is sent too early");
+    $worker->once(days(1.01));
+    $e = enrollment($w, $id);
+    is($e->{status}, "running", "11.7 the second step: running");
+    is(steps($e), "email sent, sms sent, voice scheduled", "the steps");
+    is(scalar mails_to($sms->{to_identifier}), 1, "one message");
+    $worker->once(days(2.6));
+    $e = enrollment($w, $id);
+    is($e->{status}, "completed", "the last step: completed");
+    is($e->{sequence}{status}, "completed", "11.9 and the sequence");
+    is(steps($e), "email sent, sms sent, voice sent", "all sent");
+    is(scalar mails_to($sms->{to_identifier}), 2, "the call was made");
+    $worker->once(days(100));
+    is(scalar mails_to($sms->{to_identifier}), 2, "once");
+    error_is($w->client->post("/api/v1/sequences/enrollments/$id/stop"), 409,
+        "conflict", "11.12 what has ended cannot be stopped");
+};
+
+# Whole seconds between two times of the API, to the nearest.
+sub seconds_between {
+    my ($first, $second) = map { scalar sql($database,
+        "SELECT extract(epoch FROM '$_'::timestamptz)") } @_;
+    return sprintf "%.0f", $second - $first;
+}
+
+subtest "pending_approval, and who is asked" => sub {
+    my $w = with_template();
+    crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
+        "boss$$\@x.org", "--name", "Bo Boss");
+    crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
+        "deputy$$\@x.org");
+    my $id = start($w, auto_approve => false);
+    $worker->once;
+    my $e = enrollment($w, $id);
+    is($e->{status}, "pending_approval", "it waits");
+    is($e->{approved_at}, undef, "approved_at is null");
+    is(steps($e), "email scheduled, sms scheduled, voice scheduled",
+        "its steps are there");
+    for my $who ("boss", "deputy") {
+        my @mails = mails_to("$who$$\@x.org");
+        is(scalar @mails, 1, "$who is asked once");
+        like($mails[0][1], qr/Auto-Submitted: auto-generated/i,
+            "by a mail that says it is automatic");
+        like($mails[0][1], qr/crmapictl\s+enrollment\s+approve/,
+            "without public_url it says how by hand");
+    }
+    $worker->once(days(20));
+    is(enrollment($w, $id)->{status}, "pending_approval", "for ever");
+    is(scalar mails_to($e->{steps}[0]{to_identifier}), 0, "nothing is sent");
+
+    my $path = "/api/v1/sequences/enrollments/$id";
+    error_is($w->client(key => $w->make_key("read"))
+        ->post("$path/approve"), 403,
+        "forbidden", "11.12 approving needs the scope write");
+    my $stranger = workspace($httpd)->client;
+    error_is($stranger->post("$path/$_"), 404, "not_found",
+        "another workspace's key: $_") for qw(approve stop);
+    my $r = $w->client->post("$path/approve");
+    status_is($r, 200, "11.12 approve");
+    is($r->data->{status}, "approved", "answers with the enrollment");
+    ok($r->data->{approved_at}, "and when it was");
+    error_is($w->client->post("$path/approve"), 409, "conflict",
+        "11.12 twice: 409");
+    $worker->once;
+    is(steps(enrollment($w, $id)), "email sent, sms scheduled, voice scheduled",
+        "then the first step is sent");
+
+    my $other = start($w, auto_approve => false);
+    $worker->once;
+    is(crmapictl_ok($database, qw(enrollment approve), $other), "approved",
+        "crmapictl enrollment approve");
+    my ($code, $out, $err) = crmapictl($database, qw(enrollment approve),
+        $other);
+    is($code, 1, "twice is refused");
+    like($err, qr/approved cannot be approved/, "with the reason");
+    $other = start($w, auto_approve => false);
+    $worker->once;
+    is(crmapictl_ok($database, qw(enrollment reject), $other), "rejected",
+        "crmapictl enrollment reject");
+    $e = enrollment($w, $other);
+    is($e->{status}, "stopped_user", "11.7 rejected: stopped_user");
+    is($e->{stop_reason}, "rejected", "and why");
+    is($e->{sequence}{status}, "stopped", "11.9 the sequence is stopped");
+    is(steps($e), "email cancelled, sms cancelled, voice cancelled",
+        "its steps are cancelled");
+    ($code, $out, $err) = crmapictl($database, qw(enrollment reject), $id);
+    is($code, 1, "one that was approved cannot be rejected");
+    is(enrollment($w, $id)->{status}, "approved", "and stays as it was");
+    like(crmapictl_ok($database, qw(enrollment list --workspace), $w->id),
+        qr/^\Q$id\E\tapproved\tWelcome/m, "enrollment list shows them");
+};
+
+subtest "11.12 stop, in every state" => sub {
+    my $w = with_template();
+    my %at = (generating => sub {}, pending_approval => sub { $worker->once },
+        approved => sub { $worker->once },
+        running => sub { $worker->once; $worker->once(days(1.1)) });
+    for my $state (qw(generating pending_approval approved running)) {
+        my $id = start($w, auto_approve => $state eq "pending_approval"
+            ? false : true);
+        $at{$state}->();
+        my $before = enrollment($w, $id);
+        is($before->{status}, $state, "$state");
+        my $r = $w->client->post("/api/v1/sequences/enrollments/$id/stop");
+        status_is($r, 200, "is stopped");
+        is($r->data->{status}, "stopped_user", "by a user");
+        unlike(steps($r->data), qr/scheduled/, "no step is left");
+        $worker->once(days(30));
+        is(steps(enrollment($w, $id)), steps($r->data),
+            "and nothing is sent any more");
+        error_is($w->client->post("/api/v1/sequences/enrollments/$id/$_"),
+            409, "conflict", "then $_ is a conflict") for qw(stop approve);
+    }
+    error_is($w->client->post("/api/v1/sequences/enrollments/" . uuid()
+        . "/stop"), 404, "not_found", "one that is not there");
+    error_is($w->client->post("/api/v1/sequences/enrollments/x/stop"), 404,
+        "not_found", "no id");
+};
+
+subtest "a reply, a suppression, a contact that goes" => sub {
+    my $w = with_template();
+    my @ids = map { start($w) } 1 .. 4;
+    $worker->once;
+    my @e = map { enrollment($w, $_) } @ids;
+    is(crmapictl_ok($database, qw(reply --workspace), $w->id, "--contact",
+        $e[0]{contact_id}), "stopped\t1", "crmapictl reply");
+    my $now = enrollment($w, $ids[0]);
+    is($now->{status}, "stopped_reply", "a reply: stopped_reply");
+    is(steps($now), "email sent, sms cancelled, voice cancelled", "at once");
+
+    is(crmapictl_ok($database, qw(suppress add --workspace), $w->id,
+        "--email", uc $e[1]{steps}[0]{to_identifier}, "--reason", "asked to"),
+        "stopped\t1", "crmapictl suppress add, in capitals");
+    $now = enrollment($w, $ids[1]);
+    is($now->{status}, "stopped_unsubscribed", "stopped_unsubscribed");
+    is($now->{stop_reason}, "asked to", "with the reason");
+
+    $w->client->patch("/api/v1/contacts/$e[2]{contact_id}", {
+        emails => [{ email => $e[2]{steps}[0]{to_identifier},
+            is_primary => true }, { email => "second$$\@x.org" }] });
+    is(crmapictl_ok($database, qw(suppress add --workspace), $w->id,
+        "--email", "second$$\@x.org"), "stopped\t1",
+        "any address of the contact's");
+    is(enrollment($w, $ids[2])->{status}, "stopped_unsubscribed", "stops it");
+
+    status_is($w->client->delete("/api/v1/contacts/$e[3]{contact_id}"), 204,
+        "a contact is deleted");
+    $now = enrollment($w, $ids[3]);
+    is($now->{status}, "stopped_user", "9.6 its enrollment stops");
+    is($now->{stop_reason}, "contact_deleted", "because of that");
+    $worker->once(days(30));
+    is(steps(enrollment($w, $_)), "email sent, sms cancelled, voice cancelled",
+        "nothing more is sent") for @ids;
+
+    like(crmapictl_ok($database, qw(suppress list --workspace), $w->id),
+        qr/second$$\@x\.org\t-\tsuppressed/, "suppress list");
+    is(crmapictl_ok($database, qw(suppress remove --workspace), $w->id,
+        "--email", "second$$\@x.org"), "lifted\t1", "suppress remove");
+    my ($code, $out, $err) = crmapictl($database, qw(suppress remove
+        --workspace), $w->id, "--email", "second$$\@x.org");
+    is($code, 1, "what is not suppressed cannot be lifted");
+
+    my $deaf = with_template(stop_on_reply => false);
+    my $id = start($deaf);
+    $worker->once;
+    is(crmapictl_ok($database, qw(reply --workspace), $deaf->id, "--contact",
+        enrollment($deaf, $id)->{contact_id}), "stopped\t0",
+        "a template without stop_on_reply: a reply stops nothing");
+    is(enrollment($deaf, $id)->{status}, "approved", "it goes on");
+    ($code, $out, $err) = crmapictl($database, qw(reply --workspace),
+        $deaf->id, "--contact", $e[0]{contact_id});
+    is($code, 1, "another workspace's contact is none of it");
+};
+
+subtest "11.6 channels: what the template allows and the contact has" => sub {
+    my $w = with_template();
+    crmapictl_ok($database, qw(suppress add --workspace), $w->id, @$_)
+        for ["--email", "never\@x.org"], ["--phone", "+49301999999"];
+    my @cases = (
+        ["both addresses", { emails => ["a1\@x.org"],
+            phone_numbers => ["+49302000001"] }, "email sent, sms scheduled,"
+            . " voice scheduled"],
+        ["an e-mail only", { emails => ["a2\@x.org"] }, "email sent"],
+        ["a phone only", { phone_numbers => ["+49302000003"] },
+            "sms sent, voice scheduled"],
+        ["a suppressed e-mail and a phone", { emails => ["Never\@X.org"],
+            phone_numbers => ["+49302000004"] }, "sms sent, voice scheduled"],
+        ["a suppressed phone and an e-mail", { emails => ["a5\@x.org"],
+            phone_numbers => ["+49301999999"] }, "email sent"]);
+    for my $case (@cases) {
+        my ($name, $contact, $expected) = @$case;
+        my $id = start($w, contact => $contact);
+        $worker->once;
+        is(steps(enrollment($w, $id)), $expected, $name);
+    }
+    my $other = with_template();
+    crmapictl_ok($database, qw(suppress add --workspace), $other->id, @$_)
+        for ["--email", "never\@x.org"], ["--phone", "+49301999999"];
+    my $id = start($other, contact => { emails => ["never\@x.org"],
+        phone_numbers => ["+49301999999"] });
+    $worker->once;
+    my $e = enrollment($other, $id);
+    is($e->{status}, "failed", "both suppressed: failed");
+    is($e->{generation_error}, "no_usable_channels", "no_usable_channels");
+    is($e->{sequence}{status}, "failed", "11.9 and the sequence");
+    my $mute = with_template(allowed_channels => ["sms"]);
+    $id = start($mute, contact => { emails => ["a9\@x.org"] });
+    $worker->once;
+    is(enrollment($mute, $id)->{generation_error}, "no_usable_channels",
+        "nothing in common: the same");
+    $id = start($w);
+    $worker->once;
+    sql($database, "INSERT INTO crmapi.suppression (id, workspace_id,"
+        . " phone_number) SELECT gen_random_uuid(), workspace_id,"
+        . " to_identifier FROM crmapi.enrollment_step WHERE enrollment_id ="
+        . " '$id' AND channel = 'sms'");
+    $worker->once(days(1.1));
+    is(enrollment($w, $id)->{status}, "stopped_unsubscribed",
+        "11.10 an address that was suppressed behind our back is seen before"
+        . " the send");
+};
+
+subtest "what a template asks for that is not there" => sub {
+    my @cases = (
+        [{ email_body => "{{frist_name}}" }, qr/frist_name/],
+        [{ email_body => "{{custom.size}}" }, qr/custom\.size/],
+        [{ email_body => "{{last_name}}" }, qr/last_name/],
+        [{ email_body => undef }, qr/email_body/],
+        [{ colour => "red" }, qr/colour/],
+        [{ delay => "soon" }, qr/delay/]);
+    for my $case (@cases) {
+        my ($members, $reason) = @$case;
+        my $w = with_template(steps => [{ channel => "email",
+            email_subject => "s", email_body => "b", %$members }]);
+        my $id = start($w);
+        $worker->once;
+        my $e = enrollment($w, $id);
+        is($e->{status}, "failed", "failed");
+        like($e->{generation_error}, qr/steps\[0\]/, "names the step");
+        like($e->{generation_error}, $reason, "and what is wrong");
+        is(scalar mails_to("p$people\@x.org"), 0, "no blank mail");
+    }
+    my $w = with_template(pacing => { window => { from => "9" } });
+    my $id = start($w);
+    $worker->once;
+    like(enrollment($w, $id)->{generation_error}, qr/pacing\.window/,
+        "a wrong pacing is told, too");
+    $w = with_template(pacing => { time_zone => "Mars/Phobos" });
+    $id = start($w);
+    $worker->expect_log(qr/CRM2001.*22023/);
+    $worker->once;
+    like(enrollment($w, $id)->{generation_error}, qr/time_zone/,
+        "a time zone that is none");
+};
+
+subtest "pacing: windows and time zones" => sub {
+    my $w = with_template(pacing => { days_between_steps => 1,
+        window => { from => "09:00", to => "17:00",
+            days => [qw(mon tue wed thu fri)] },
+        time_zone => "America/New_York" },
+        steps => [map { +{ channel => "sms", sms_body => "n$_" } } 1 .. 3]);
+    my $id = start($w);
+    # a Friday in winter, 16:30 in New York
+    $worker->once("2026-12-04T21:30:00Z");
+    my @step = @{enrollment($w, $id)->{steps}};
+    is($step[0]{status}, "sent", "within the window: at once");
+    is($step[1]{scheduled_for}, "2026-12-07T14:00:00.000Z",
+        "a day later is Saturday: Monday at nine");
+    is($step[2]{scheduled_for}, "2026-12-08T14:00:00.000Z", "and so on");
+    $id = start($w);
+    $worker->once("2026-12-04T22:30:00Z");
+    @step = @{enrollment($w, $id)->{steps}};
+    is($step[0]{status}, "scheduled", "after it has closed: not yet");
+    is($step[0]{scheduled_for}, "2026-12-07T14:00:00.000Z", "but then");
+    # the clocks change on 2026-03-08 in New York
+    my $spring = sql($database, q{SELECT crmapi.pacing_fit('{"time_zone":
+        "America/New_York", "from": "09:00", "to": "17:00", "days": [7]}',
+        '2026-03-02T12:00:00Z') AT TIME ZONE 'UTC'});
+    is($spring, "2026-03-08 13:00:00", "summer time begins: nine is nine");
+};
+
+subtest "a limit for each agent and day" => sub {
+    my $limited = worker(database => $database, no_start => 1,
+        conf => { agent_daily_limit => 3 });
+    my $w = with_template(steps => [$STEPS[0]]);
+    my @ids = map { start($w) } 1 .. 5;
+    my $sent = sub { scalar grep { enrollment($w, $_)->{status}
+        eq "completed" } @ids };
+    $limited->once;
+    is($sent->(), 3, "three are sent");
+    $limited->once(days(0.0001));
+    is($sent->(), 3, "and no more on this day");
+    my ($late) = grep { enrollment($w, $_)->{status} ne "completed" } @ids;
+    like(enrollment($w, $late)->{steps}[0]{scheduled_for},
+        qr/T00:00:00\.000Z$/, "the others wait for midnight");
+    $limited->once(days(1));
+    is($sent->(), 5, "of the next");
+    $limited->stop;
+};
+
+subtest "11.2 100 equal starts: one enrollment, one message" => sub {
+    my $w = with_template(steps => [$STEPS[0]]);
+    my $live = worker(database => $database);
+    my @got = in_processes(10, sub {
+        my $own = $w->client;
+        return [map { $own->post($START, { template_id => $w->{template},
+            auto_approve => true, idempotency_key => "once",
+            contact => { emails => ["once\@x.org"] } })->data
+            ->{enrollment_id} } 1 .. 10];
+    });
+    my %ids = map { $_ => 1 } map { @$_ } @got;
+    is(scalar keys %ids, 1, "one enrollment");
+    my ($id) = keys %ids;
+    ok(wait_for(sub { enrollment($w, $id)->{status} eq "completed" }),
+        "it is completed");
+    is(scalar(grep { $_->[1] =~ /^To:.*once\@x\.org/m } $live->mails), 1,
+        "by one message");
+    $live->stop;
+};
+
+subtest "upkeep" => sub {
+    my $w = workspace($httpd);
+    my ($c) = $w->import_objects([{ object => "conversation", type => 1,
+        bot_id => $w->agent, active => true,
+        last_active_at => "2026-01-01T00:00:00Z",
+        created_at => "2026-01-01T00:00:00Z" }]);
+    my $upkeep = worker(database => $database, no_start => 1);
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $upkeep->once;
+    my $show = sub { $w->client->get("/api/v1/conversations/$c")
+        ->data->{active} ? "active" : "inactive" };
+    is($show->(), "inactive", "a silent conversation is no longer active");
+    $w->client->patch("/api/v1/conversations/$c", { active => true });
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $upkeep->once;
+    is($show->(), "active", "one that was opened again stays so");
+    $upkeep->once(days(1.1));
+    is($show->(), "inactive", "for a day");
+
+    sql($database, "UPDATE crmapi.counter SET n = n + 7 WHERE kind = 'contact'"
+        . " AND workspace_id = '" . $w->id . "'; DELETE FROM crmapi.upkeep");
+    sql($database, "INSERT INTO crmapi.counter VALUES ('" . $w->id
+        . "', 'contact', '00000000-0000-0000-0000-000000000000', 99, 5)");
+    $upkeep->expect_log(qr/CRM3201/);
+    $upkeep->once;
+    my $told = "CRM3201: the total of contact in workspace " . $w->id;
+    like($upkeep->log_text, qr/\Q$told\E/, "a total that is wrong is told");
+    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
+        "and mended");
+    is($w->client->get("/api/v1/contacts")->json->{pagination}{total},
+        count_rows($w, "contact"), "the API says the right one");
+
+    my $jobs = sub { scalar sql($database, "SELECT count(*) FROM crmapi.job"
+        . " WHERE state IN ('done', 'cancelled')") };
+    cmp_ok($jobs->(), ">", 0, "jobs that are done are kept");
+    $upkeep->expect_log(qr/CRM3102|CRM3122/);
+    $upkeep->once(days(9));
+    cmp_ok($jobs->(), "<=", scalar(sql($database, "SELECT count(*) FROM"
+        . " crmapi.job WHERE finished_at > now() - interval '1 minute'")),
+        "for a week");
+};
+
+done_testing;

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+# 43-dispatch.t: a sequence from its start to its end over real servers: httpd,
+# PostgreSQL, crmapid, an SMTP server (aiosmtpd), an HTTP provider (contract 11)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Process qw(end_process);
+use CrmTest::Provider;
+use File::Temp qw(tempdir);
+use Time::HiRes qw(time);
+
+my ($python) = grep { -x && !system("$_ -c 'import aiosmtpd' 2>/dev/null") }
+    "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
+plan(skip_all => "no python3-aiosmtpd here") unless $python || $ENV{CI};
+
+my $START = "/api/v1/sequences/start";
+my $database = database();
+my $httpd = httpd(database => $database, conf => <<"END");
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+CrmApiReview On
+CrmApiUnsubscribe On
+END
+my $provider = CrmTest::Provider->new(token => "s3cret-token");
+
+# --- an SMTP server -----------------------------------------------------------
+my $scratch = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+my @smtpd;
+END { local $?; end_process($_->{pid}, "TERM") for @smtpd }
+
+# Start one that wants USER and PASSWORD, if given.
+sub smtpd {
+    my (@account) = @_;
+    my $folder = "$scratch/" . @smtpd;
+    mkdir $folder;
+    pipe(my $stdin, my $keep) or die;
+    pipe(my $read, my $stdout) or die;
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        open(STDIN, "<&", $stdin);
+        open(STDOUT, ">&", $stdout);
+        close $keep;
+        open(STDERR, ">", "$scratch/smtpd.log");
+        { exec $python, "$CrmTest::TOP/t/lib/smtpd.py", $folder, @account }
+        POSIX::_exit(127);
+    }
+    close $stdout;
+    my $port = <$read> // die "no SMTP server\n";
+    chomp $port;
+    push @smtpd, { pid => $pid, keep => $keep };
+    return { port => $port, folder => $folder };
+}
+
+# The messages that SERVER has, as texts with LF.
+sub received {
+    my ($server) = @_;
+    return map { read_file($_) =~ s/\r\n/\n/gr }
+        sort grep { m{/\d+$} } glob "$server->{folder}/*";
+}
+
+my $smtp = smtpd();
+my $worker = worker(database => $database, no_start => 1, conf => {
+    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
+    smtp_tls => "no", sms_relay => "http", voice_relay => "http",
+    provider_url => $provider->url, mail_domain => "crm.example",
+    public_url => "http://127.0.0.1:" . $httpd->port });
+my $token = $worker->dir . "/token";
+write_file($token, "s3cret-token\n");
+chmod 0600, $token;
+$worker->configure({ provider_token_file => $token });
+
+sub with_template {
+    my ($steps) = @_;
+    my $w = workspace($httpd);
+    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
+        name => "Welcome", bot_id => $w->agent, stop_on_reply => true,
+        allowed_channels => [qw(email sms voice)], steps => $steps }]);
+    sql($database, "UPDATE crmapi.agent SET agent_email = 'ada\@crm.example',"
+        . " name = 'Ada Löwe', agent_phone = '+493099'"
+        . " WHERE id = '" . $w->agent . "'");
+    return $w;
+}
+
+sub start {
+    my ($w, %members) = @_;
+    my $r = $w->client->post($START, { template_id => $w->{template},
+        auto_approve => true, %members });
+    status_is($r, 202, "a start") or return;
+    return $r->data->{enrollment_id};
+}
+
+sub enrollment {
+    my ($w, $id) = @_;
+    return $w->client->get("/api/v1/sequences/enrollments/$id")->data;
+}
+
+sub steps {
+    my ($e) = @_;
+    return join ", ", map { "$_->{channel} $_->{status}" } @{$e->{steps}};
+}
+
+# Have what is due now done at once although it waits for another attempt.
+sub hurry {
+    sql($database, "UPDATE crmapi.job SET run_at = now() - interval '1 s'"
+        . " WHERE state = 'ready'");
+    $worker->once;
+}
+
+my @MAIL = ({ channel => "email", email_subject => "Grüße an {{first_name}}",
+    email_body => "Liebe {{first_name}},\n\n"
+        . "mehr unter https://crm.example/?a=1&b=2 <gern>.\n" });
+
+# What a mail program does when somebody wants out (RFC 8058).
+sub one_click {
+    my ($path) = @_;
+    return $httpd->client->request("POST", $path,
+        body => "List-Unsubscribe=One-Click", headers => {
+            "Content-Type" => "application/x-www-form-urlencoded" });
+}
+
+subtest "the life of a sequence" => sub {
+    my $w = with_template([@MAIL,
+        { channel => "sms", delay => "1m", sms_body => "Fragen, {{first_name}}?" },
+        { channel => "voice", delay => "1m", voice_objective => "Besuch",
+            voice_script => "Hallo {{first_name}}" }]);
+    crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
+        "boss\@crm.example");
+    my $id = start($w, auto_approve => false, contact => {
+        first_name => "Änne", last_name => "Müller",
+        emails => ["aenne\@x.example"], phone_numbers => ["+49301234567"] });
+    $worker->once;
+    my ($ask) = grep { /^X-Envelope-To: boss/m } received($smtp);
+    ok($ask, "the admin gets a mail by SMTP") or return;
+    my $flat = $ask =~ s/=\n//gr =~ s/=3D/=/gr;
+    my ($path) = $flat =~ m{http://127\.0\.0\.1:\d+(/crmapi/review/[\w-]+)};
+    ok($path, "with a link to the review") or diag($ask), return;
+    my $page = $httpd->client->get($path);
+    is($page->status, 200, "which opens");
+    like($page->body, qr/Liebe \S+nne/, "and shows what will be sent");
+    is(enrollment($w, $id)->{status}, "pending_approval",
+        "opening it has changed nothing");
+    status_is($w->client->post("/api/v1/sequences/enrollments/$id/approve"),
+        200, "it is approved");
+    $worker->once;
+
+    my ($mail) = grep { /^X-Envelope-To: aenne/m } received($smtp);
+    ok($mail, "the first step arrives") or return;
+    like($mail, qr/^X-Envelope-From: ada\@crm\.example$/m, "from the agent");
+    like($mail, qr/^From: .*<ada\@crm\.example>$/m, "says the header, too");
+    like($mail, qr/^Subject: =\?UTF-8\?/mi, "an encoded subject");
+    my ($step) = @{enrollment($w, $id)->{steps}};
+    like($mail, qr/^Message-ID: <\Q$step->{id}\E\@crm\.example>$/mi,
+        "a Message-ID that is the step's");
+    like($mail, qr{^Content-Type: multipart/alternative}m, "two forms:");
+    like($mail, qr{^Content-Type: text/plain; charset=utf-8}mi, "text");
+    like($mail, qr{^Content-Type: text/html; charset=utf-8}mi, "and HTML");
+    like($mail, qr/^List-Unsubscribe-Post: List-Unsubscribe=One-Click$/m,
+        "RFC 8058");
+    my ($leave) = ($mail =~ s/\n[ \t]+/ /gr)
+        =~ m{^List-Unsubscribe: <http://127\.0\.0\.1:\d+(/crmapi/\S+)>}m;
+    ok($leave, "and where to unsubscribe");
+
+    $worker->once(later(2));
+    my ($sms) = $provider->requests;
+    is($sms->{headers}{"idempotency-key"},
+        enrollment($w, $id)->{steps}[1]{id}, "the provider gets the text,"
+        . " with the step's id as its idempotency key");
+    is($sms->{headers}{authorization}, "Bearer s3cret-token", "the token");
+    is($sms->{json}{text}, "Fragen, Änne?", "and what it says");
+    is($sms->{json}{to}, "+49301234567", "to whom");
+    is($sms->{json}{from}, "+493099", "from the agent's number");
+    is(enrollment($w, $id)->{status}, "running", "the second step: running");
+    $worker->once(later(4));
+    my $call = ($provider->requests)[1];
+    is($call->{json}{channel}, "voice", "the call");
+    is($call->{json}{objective}, "Besuch", "and what for");
+    is(enrollment($w, $id)->{status}, "completed", "completed");
+
+    my $out = one_click($leave);
+    is($out->status, 200, "one click");
+    like(crmapictl_ok($database, qw(suppress list --workspace), $w->id),
+        qr/aenne\@x\.example/, "and the address is suppressed");
+};
+
+# The time MINUTES from now, as --now wants it.
+sub later {
+    return POSIX::strftime("%Y-%m-%dT%H:%M:%SZ",
+        gmtime(CORE::time + 60 * $_[0]));
+}
+
+subtest "one click stops what runs" => sub {
+    my $w = with_template([@MAIL, { %{$MAIL[0]}, delay => "1d" }]);
+    my $id = start($w, contact => { first_name => "U",
+        emails => ["leaves\@x.example"] });
+    $worker->once;
+    my ($mail) = grep { /^X-Envelope-To: leaves/m } received($smtp);
+    my ($path) = ($mail =~ s/\n[ \t]+/ /gr)
+        =~ m{List-Unsubscribe: <http://127\.0\.0\.1:\d+(/\S+)>};
+    is($httpd->client->get($path)->status, 200, "GET shows a page");
+    is(enrollment($w, $id)->{status}, "approved", "and changes nothing");
+    one_click($path);
+    my $e = enrollment($w, $id);
+    is($e->{status}, "stopped_unsubscribed", "POST stops the sequence");
+    is(steps($e), "email sent, email cancelled", "what was left is cancelled");
+};
+
+subtest "a mail server that refuses, or not today" => sub {
+    my $w = with_template([@MAIL]);
+    $worker->expect_log(qr/CRM3122/);
+    my $id = start($w, contact => { first_name => "U",
+        emails => ["2.450\@x.example"] });
+    $worker->once;
+    is(steps(enrollment($w, $id)), "email scheduled", "450: another time");
+    hurry();
+    hurry();
+    my $e = enrollment($w, $id);
+    is(steps($e), "email sent", "the third time it is taken");
+    is(scalar(grep { /^X-Envelope-To: 2\.450/m } received($smtp)), 1, "once");
+    is($e->{status}, "completed", "completed");
+    $id = start($w, contact => { first_name => "U",
+        emails => ["9.550\@x.example"] });
+    $worker->once;
+    $e = enrollment($w, $id);
+    is(steps($e), "email failed", "550: never");
+    is($e->{status}, "failed", "11.7 dispatch fails: failed");
+    like($e->{generation_error}, qr/550/, "with the server's answer");
+    $worker->configure({ send_attempts => 2 });
+    $id = start($w, contact => { first_name => "U",
+        emails => ["9.451\@x.example"] });
+    $worker->once;
+    hurry();
+    is(enrollment($w, $id)->{status}, "failed", "send_attempts bounds it");
+    $worker->configure({ send_attempts => undef });
+};
+
+subtest "a mail server with accounts, one that is away" => sub {
+    my $w = with_template([@MAIL]);
+    my $strict = smtpd("crm", "pa55word");
+    my $secret = $worker->dir . "/password";
+    write_file($secret, "wrong-one\n");
+    chmod 0600, $secret;
+    $worker->configure({ smtp_url => "smtp://127.0.0.1:$strict->{port}",
+        smtp_user => "crm", smtp_password_file => $secret });
+    $worker->expect_log(qr/CRM3122/);
+    my $id = start($w, contact => { first_name => "U",
+        emails => ["auth\@x.example"] });
+    $worker->once;
+    is(steps(enrollment($w, $id)), "email scheduled",
+        "a wrong password: the operator's to mend, tried again");
+    unlike($worker->log_text, qr/wrong-one/, "and in no log");
+    write_file($secret, "pa55word\n");
+    hurry();
+    is(steps(enrollment($w, $id)), "email sent", "the right one");
+    my $nobody = CrmTest::Httpd::free_port();
+    $worker->configure({ smtp_url => "smtp://127.0.0.1:$nobody",
+        smtp_user => undef, smtp_password_file => undef });
+    $id = start($w, contact => { first_name => "U",
+        emails => ["away\@x.example"] });
+    $worker->once;
+    is(steps(enrollment($w, $id)), "email scheduled", "nobody listens: later");
+    $worker->configure({ smtp_url => "smtp://127.0.0.1:$smtp->{port}" });
+    hurry();
+    is(steps(enrollment($w, $id)), "email sent", "somebody does");
+};
+
+subtest "a provider that fails in every way" => sub {
+    my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
+    $worker->configure({ provider_timeout => "700ms" });
+    $worker->expect_log(qr/CRM3122|CRM3123/);
+    my $n = 0;
+    for my $case (["500"], ["429"], ["503"], ["hang"], ["close"],
+            ["endless"], ["garbage", "sent"]) {
+        my ($way, $taken) = @$case;
+        my $id = start($w, contact => {
+            phone_numbers => ["+4930777" . ++$n] });
+        $provider->next_answers($way);
+        $worker->once;
+        my $e = enrollment($w, $id);
+        if ($taken) {
+            is(steps($e), "sms sent", "$way with 200: it was taken");
+            next;
+        }
+        like(steps($e), qr/^sms (?:scheduled|sending)$/, "$way: not yet");
+        $provider->next_answers();
+        hurry();
+        is(steps(enrollment($w, $id)), "sms sent", "and then it is");
+        my %keys = map { $_->{headers}{"idempotency-key"} => 1 }
+            grep { $_->{json}{to} eq "+4930777$n" } $provider->requests;
+        is(scalar keys %keys, 1, "with the same idempotency key");
+    }
+    my $id = start($w, contact => { phone_numbers => ["+49307799"] });
+    $provider->next_answers("400");
+    $worker->once;
+    is(enrollment($w, $id)->{status}, "failed", "400: never");
+    $id = start($w, contact => { phone_numbers => ["+49307798"] });
+    $provider->next_answers("later");
+    $worker->once;
+    my $wait = sql($database, "SELECT extract(epoch FROM run_at - now())"
+        . " FROM crmapi.job WHERE state = 'ready'"
+        . " AND payload ->> 'enrollment_id' = '$id'");
+    cmp_ok($wait, ">", 100, "429 with Retry-After: 120 is believed");
+    $provider->next_answers();
+    hurry();
+};
+
+subtest "11.11 nobody knows whether it was sent" => sub {
+    my $w = with_template([@MAIL]);
+    $worker->expect_log(qr/CRM3122|CRM3123/);
+    my $id = start($w, contact => { first_name => "U",
+        emails => ["dies\@x.example"] });
+    # as a worker leaves it that dies between hand-over and record
+    $worker->configure({ email_relay => "maildir" });
+    sql($database, "UPDATE crmapi.sequence SET auto_approve = false");
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    $worker->configure({ email_relay => "smtp" });
+    $worker->once;
+    my $e = enrollment($w, $id);
+    is(steps($e), "email failed", "by SMTP: it is not sent again");
+    is($e->{generation_error}, "delivery_unknown", "delivery_unknown");
+    is(scalar(grep { /^X-Envelope-To: dies/m } received($smtp)), 0,
+        "indeed not");
+    $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["dies2\@x.example"] });
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    $worker->configure({ smtp_deduplicates => "on" });
+    $worker->once;
+    is(steps(enrollment($w, $id)), "email sent",
+        "smtp_deduplicates: again, with the same Message-ID");
+    $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["dies3\@x.example"] });
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    $w->client->post("/api/v1/sequences/enrollments/$id/stop");
+    $worker->once;
+    is(scalar(grep { /^X-Envelope-To: dies3/m } received($smtp)), 0,
+        "11.10 but not after a stop");
+    $e = enrollment($w, $id);
+    is(steps($e), "email failed", "the step says so");
+    is($e->{status}, "stopped_user", "the enrollment stays stopped");
+};
+
+$provider->stop;
+done_testing;

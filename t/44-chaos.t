@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+# 44-chaos.t: workers that are killed, stops that race with sends (contract
+# 11.10, 11.11). $CRM_LONG=SECONDS has it go on for so long.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Provider;
+use Time::HiRes qw(time sleep);
+
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $slow = sanitized() || valgrinded();
+
+# A workspace with an agent and a template of STEPS.
+sub with_template {
+    my (@steps) = @_;
+    my $w = workspace($httpd, twin => 0);
+    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, steps => \@steps,
+        allowed_channels => [qw(email sms voice)] }]);
+    return $w;
+}
+
+# Start COUNT sequences in W, each for a contact of its own, as the API does,
+# in one statement.
+sub start_many {
+    my ($w, $count, $auto) = @_;
+    $auto //= "true";
+    my ($id, $bot) = ($w->id, $w->agent);
+    sql($database, <<"END");
+WITH made AS (
+    INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name, emails,
+        phone_numbers)
+    SELECT gen_random_uuid(), '$id', '$bot', 'C' || n,
+        jsonb_build_array(jsonb_build_object('email', n || '\@x.example')),
+        jsonb_build_array(jsonb_build_object('phone_number', '+4930' || n))
+    FROM generate_series(10001, 10000 + $count) n RETURNING id),
+sequences AS (
+    INSERT INTO crmapi.sequence (id, workspace_id, name, bot_id, template_id,
+        auto_approve)
+    SELECT id, '$id', 'S', '$bot', '$w->{template}', $auto FROM made
+    RETURNING id),
+enrolled AS (
+    INSERT INTO crmapi.enrollment (id, workspace_id, sequence_id, contact_id,
+        contact_action)
+    SELECT gen_random_uuid(), '$id', s.id, s.id, 'created' FROM sequences s
+    RETURNING id)
+INSERT INTO crmapi.job (workspace_id, kind, payload)
+SELECT '$id', 'sequence.generate', jsonb_build_object('enrollment_id', id)
+FROM enrolled
+END
+}
+
+# How many enrollments of W are in which state.
+sub states {
+    my ($w) = @_;
+    return { map { ($_->[0] => $_->[1]) } sql($database, "SELECT status,"
+        . " count(*) FROM crmapi.enrollment WHERE workspace_id = '"
+        . $w->id . "' GROUP BY 1") };
+}
+
+sub live {
+    my ($w) = @_;
+    my $states = states($w);
+    my $n = 0;
+    $n += $states->{$_} || 0 for qw(generating pending_approval approved
+        running);
+    return $n;
+}
+
+subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
+    my $count = $ENV{CRM_LONG} ? 1000 : $slow ? 60 : 200;
+    my $seconds = $ENV{CRM_LONG} || 15;
+    my $provider = CrmTest::Provider->new;
+    my $w = with_template({ channel => "sms", sms_body => "1" },
+        { channel => "email", delay => 0, email_subject => "2",
+            email_body => "2" }, { channel => "voice", delay => 0,
+            voice_script => "3" }, { channel => "sms", delay => 0,
+            sms_body => "4" });
+    my %conf = (sms_relay => "http", voice_relay => "http",
+        provider_url => $provider->url, lease => "2s", log_level => "warning",
+        maildir => "$provider->{dir}/outbox", webhook_threads => 0);
+    # the list of relays is that of their own messages, whatever a log says
+    wait_for(sub { sql($database, "SELECT statement_timestamp() -"
+        . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
+    start_many($w, $count);
+    my @workers = map { worker(database => $database, no_start => 1,
+        no_wait => 1, conf => { %conf, name => "w$_" }) } 1, 2;
+    $_->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/) for @workers;
+    my $until = time + $seconds;
+    my $killed = 0;
+    while (live($w) && time < $until) {
+        my $victim = $workers[$killed % 2];
+        $_->pid || $_->start for @workers;
+        sleep 0.02 + rand($slow ? 1.5 : 0.5);
+        $victim->kill;
+        $killed++;
+    }
+    $_->pid || $_->start for @workers;
+    ok(wait_for(sub { !live($w) }, 120), "all have ended");
+    $_->stop for @workers;
+    my $states = states($w);
+    diag("$killed times killed: ", join ", ", map { "$_ $states->{$_}" }
+        sort keys %$states);
+    cmp_ok($killed, ">", 5, "it was killed often enough");
+    is($states->{completed}, $count, "all are completed: every relay here"
+        . " makes one of two");
+
+    my %step = map { $_->[0] => $_->[1] } sql($database, "SELECT id, channel"
+        . " FROM crmapi.enrollment_step WHERE status = 'sent'"
+        . " AND workspace_id = '" . $w->id . "'");
+    is(scalar keys %step, 4 * $count, "every step is there once");
+    my (%got, @strange);
+    for my $request ($provider->requests) {
+        my $key = $request->{headers}{"idempotency-key"};
+        push @strange, $key unless $step{$key};
+        $got{$key}++;
+    }
+    is_deeply(\@strange, [], "the provider got no other");
+    is(scalar keys %got, 3 * $count, "and each of them");
+    my @again = grep { $got{$_} > 1 } keys %got;
+    diag(scalar(@again), " were handed over again, with the same key");
+    my %mail = map { m{([^/]+)$}; ($1 => 1) }
+        glob "$provider->{dir}/outbox/new/*";
+    is(scalar keys %mail, $count, "one file for each mail");
+    $provider->stop;
+};
+
+subtest "SIGKILL where nobody drops a second message" => sub {
+    my $count = $slow ? 30 : 100;
+    # Twilio's interface takes no idempotency key
+    my $provider = CrmTest::Provider->new;
+    my $w = with_template({ channel => "sms", sms_body => "1" },
+        { channel => "sms", delay => 0, sms_body => "2" });
+    start_many($w, $count);
+    my $worker = worker(database => $database, no_start => 1, no_wait => 1,
+        conf => { sms_relay => "twilio", twilio_url =>
+            "http://127.0.0.1:$provider->{port}", twilio_account => "AC1",
+            sms_from => "+4930", lease => "2s", log_level => "warning",
+            webhook_threads => 0 });
+    local $ENV{CRMAPID_TWILIO_TOKEN} = "t0ken";
+    $worker->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/);
+    my $until = time + ($ENV{CRM_LONG} || 10);
+    while (live($w) && time < $until) {
+        $worker->start;
+        sleep 0.02 + rand($slow ? 1.5 : 0.4);
+        $worker->kill;
+    }
+    $worker->start;
+    ok(wait_for(sub { !live($w) }, 120), "all have ended");
+    $worker->stop;
+    my $states = states($w);
+    diag(join ", ", map { "$_ $states->{$_}" } sort keys %$states);
+    is(($states->{completed} || 0) + ($states->{failed} || 0), $count,
+        "completed or failed");
+    is(sql($database, "SELECT count(*) FROM crmapi.enrollment WHERE status ="
+        . " 'failed' AND generation_error <> 'delivery_unknown'"
+        . " AND workspace_id = '" . $w->id . "'"), 0,
+        "those that failed: delivery_unknown");
+    my %got;
+    $got{$_->{body}}++ for $provider->requests;
+    my @twice = grep { $got{$_} > 1 } keys %got;
+    is_deeply(\@twice, [], "no message was handed over twice");
+    my $sent = sql($database, "SELECT count(*) FROM crmapi.enrollment_step"
+        . " WHERE status = 'sent' AND workspace_id = '" . $w->id . "'");
+    cmp_ok(scalar keys %got, ">=", $sent, "what is sent was handed over");
+    $provider->stop;
+};
+
+subtest "a stop that commits before a send" => sub {
+    my $count = $ENV{CRM_LONG} ? 10_000 : $slow ? 300 : 2000;
+    my $provider = CrmTest::Provider->new;
+    my $w = with_template({ channel => "sms", sms_body => "1" });
+    my %conf = (sms_relay => "http", provider_url => $provider->url,
+        relay_concurrency => 16, webhook_threads => 0,
+        log_level => "warning");
+    start_many($w, $count, "false");
+    my $worker = worker(database => $database, no_start => 1,
+        conf => { %conf, threads => 8, log_level => "notice" });
+    $worker->once;
+    sql($database, "SELECT crmapi.enrollment_approve(workspace_id, id) FROM"
+        . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'");
+    my @ids = map { $_->[0] } sql($database, "SELECT id FROM"
+        . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'"
+        . " ORDER BY created_at, id");
+    $worker->start;
+    my $lanes = 4;
+    my @stopped = map { @$_ } in_processes($lanes, sub {
+        my ($lane) = @_;
+        my $client = $w->client;
+        my @cancelled;
+        for (my $i = $lane - 1; $i < @ids; $i += $lanes) {
+            my $r = $client->post("/api/v1/sequences/enrollments/$ids[$i]"
+                . "/stop");
+            next if $r->status != 200;
+            my ($step) = @{$r->data->{steps}};
+            push @cancelled, $step ? $step->{id} : "none"
+                if !$step || $step->{status} eq "cancelled";
+        }
+        return \@cancelled;
+    });
+    ok(wait_for(sub { !live($w) }, 60), "all have ended");
+    $worker->stop;
+    my $states = states($w);
+    diag(join(", ", map { "$_ $states->{$_}" } sort keys %$states), ", ",
+        scalar(grep { $_ ne "none" } @stopped), " with a step that was"
+        . " cancelled");
+    my %got = map { $_->{headers}{"idempotency-key"} => 1 }
+        $provider->requests;
+    my @sent = grep { $got{$_} } @stopped;
+    is_deeply(\@sent, [], "none that a stop has cancelled was sent");
+    my $sending = sql($database, "SELECT count(*) FROM crmapi.enrollment_step"
+        . " WHERE status NOT IN ('sent', 'cancelled') AND workspace_id = '"
+        . $w->id . "'");
+    is($sending, 0, "no step is left between the states");
+    my $sent = sql($database, "SELECT count(*) FROM crmapi.enrollment_step"
+        . " WHERE status = 'sent' AND workspace_id = '" . $w->id . "'");
+    is(scalar keys %got, $sent, "what is called sent was sent, and only that");
+    cmp_ok($states->{stopped_user} || 0, ">", 0, "some were stopped in time");
+    $provider->stop;
+};
+
+done_testing;

@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: Apache-2.0
+# 60-webhooks.t: webhooks from a request to a receiver (contract 12)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Receiver;
+use Digest::SHA qw(hmac_sha256_base64);
+use IO::Socket::INET;
+use JSON::PP ();
+use MIME::Base64 qw(decode_base64);
+use POSIX qw(strftime);
+
+my $json = JSON::PP->new->utf8->canonical;
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $receiver = CrmTest::Receiver->new;
+my %conf = (webhook_private => "on", webhook_timeout => "10s");
+my $worker = worker(database => $database, no_start => 1, conf => \%conf);
+my %secret;     # endpoint => its secret
+
+# Make an endpoint of W with URL for EVENTS; its id.
+sub endpoint {
+    my ($w, $url, $events) = @_;
+    my $made = $json->decode($w->ctl("--json", "webhook", "add",
+        "--workspace", $w->id, "--url", $url, "--events",
+        $events // "contact.created"));
+    $secret{$made->{id}} = $made->{secret};
+    return $made->{id};
+}
+
+sub contact {
+    my ($w, %members) = @_;
+    my $r = $w->client->post("/api/v1/contacts",
+        { bot_id => $w->agent, %members });
+    return $r->data->{id} // die $r->text;
+}
+
+# The deliveries of W, oldest first, as crmapictl shows them.
+sub deliveries {
+    my ($w, @more) = @_;
+    return reverse @{$json->decode($w->ctl("--json", "webhook", "deliveries",
+        "--workspace", $w->id, @more))};
+}
+
+# The attempts of DELIVERY, as rows.
+sub attempts {
+    my ($delivery) = @_;
+    my @names = qw(number status error answer duration_ms);
+    return map { my %row; @row{@names} = @$_; \%row } sql($database,
+        "SELECT " . join(", ", @names) . " FROM crmapi.webhook_attempt"
+        . " WHERE delivery_id = '$delivery->{id}' ORDER BY number");
+}
+
+# Seconds from now to when DELIVERY is due.
+sub due_in {
+    my ($delivery) = @_;
+    return scalar sql($database, "SELECT extract(epoch FROM next_at -"
+        . " clock_timestamp()) FROM crmapi.webhook_delivery"
+        . " WHERE id = '$delivery->{id}'");
+}
+
+# When DELIVERY is due next, for "crmapid --now".
+sub due_at {
+    my ($delivery) = @_;
+    return scalar sql($database, "SELECT to_char(next_at AT TIME ZONE 'UTC'"
+        . " + interval '1 ms', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+        . " FROM crmapi.webhook_delivery WHERE id = '$delivery->{id}'");
+}
+
+# The signatures that REQUEST should have with SECRET.
+sub signature {
+    my ($request, $secret) = @_;
+    my $mac = hmac_sha256_base64(join(".",
+        @{$request->{headers}}{qw(webhook-id webhook-timestamp)},
+        $request->{body}), decode_base64($secret =~ s/^whsec_//r));
+    return "v1,$mac" . "=" x (-length($mac) % 4);
+}
+
+sub is_signed {
+    my ($request, $name, @secrets) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is($request->{headers}{"webhook-signature"},
+        join(" ", map { signature($request, $_) } @secrets), $name);
+}
+
+subtest "12.1 contact.created, from every way a contact comes to be" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $id = endpoint($w, $receiver->url("ways/200"));
+    my %made;       # way => contact
+    $made{"POST /contacts"} = contact($w, first_name => "Zoë \"\\/\x{1F600}",
+        emails => [email("zoe\@x.org", 1)], deal_value => 12.5,
+        tags => ["a", "ü"], notes => "x\n" x 5000,
+        custom_fields => { deep => [1, { n => undef }, 1.50], big => "1e400" });
+    my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        match_email => "up\@x.org", emails => [email("up\@x.org", 1)] });
+    $made{"upsert"} = $r->data->{id} // $r->data->{contact}{id};
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
+        steps => [{ channel => "email" }] }]);
+    $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        contact => { emails => ["lead\@x.org"] } });
+    $made{"sequences/start"} = $r->data->{contact_id};
+    ($made{"import"}) = $w->import_objects([{ object => "contact",
+        bot_id => $w->agent, first_name => "Im", created_at =>
+        "2020-02-29T12:00:00.123Z" }]);
+    sql($database, "DELETE FROM crmapi.job WHERE kind LIKE 'sequence.%'");
+    my $before = time;
+    $worker->once;
+    my %got = map { $json->decode($_->{body})->{data}{id} => $_ }
+        $receiver->requests("ways");
+    is(scalar keys %got, 4, "one for each, none twice");
+    my %ids;
+    for my $way (sort keys %made) {
+        my $request = $got{$made{$way}};
+        ok($request, "$way: an event") or next;
+        my $answer = $c->get("/api/v1/contacts/$made{$way}");
+        my $event = $json->decode($request->{body});
+        is_deeply([sort keys %$event], [qw(data timestamp type)],
+            "$way: 12.2 type, timestamp, data");
+        is($event->{type}, "contact.created", "$way: type");
+        like($event->{timestamp}, qr/^20\d\d-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/,
+            "$way: timestamp");
+        is_deeply($event->{data}, $answer->data, "$way: data as GET has it");
+        my ($data) = $answer->body =~ /^\{"data":(.*)\}\s*$/s;
+        ok(index($request->{body}, "\"data\":$data}") > 0,
+            "$way: byte for byte")
+            or diag("$request->{body}\n" . $answer->body);
+        my $headers = $request->{headers};
+        is($request->{method}, "POST", "$way: method");
+        is($headers->{"content-type"}, "application/json", "$way: type");
+        like($headers->{"user-agent"}, qr{^crmapid/\d}, "$way: User-Agent");
+        like($headers->{"webhook-id"}, qr/^msg_[0-9a-f]{32}$/, "$way: id");
+        cmp_ok(abs($headers->{"webhook-timestamp"} - $before), "<", 60,
+            "$way: the time of the attempt");
+        is_signed($request, "$way: 12.2 signature", $secret{$id});
+        $ids{$headers->{"webhook-id"}}++;
+    }
+    is(scalar keys %ids, 4, "each has an id of its own");
+    is_deeply([map { "@$_{qw(event status attempts http_status answer)}" }
+        deliveries($w)], [("contact.created delivered 1 200 this is 200") x 4],
+        "webhook deliveries shows them");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.webhook_event"
+        . " WHERE workspace_id = '" . $w->twin->id . "'"), 0,
+        "a workspace without an endpoint has no events");
+};
+
+subtest "12.1 what makes no contact makes no event" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    endpoint($w, $receiver->url("nothing/200"));
+    my $id = contact($w, emails => [email("one\@x.org", 1)]);
+    $c->patch("/api/v1/contacts/$id", { first_name => "New" });
+    $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        match_email => "one\@x.org", last_name => "Same" });
+    error_is($c->post("/api/v1/contacts", { bot_id => uuid() }), 422,
+        "validation_error", "one that is refused");
+    eval { postgres()->sql($database, "BEGIN; INSERT INTO crmapi.contact (id,"
+        . " workspace_id, bot_id) VALUES ('" . uuid() . "', '" . $w->id
+        . "', '" . $w->agent . "'); ROLLBACK") };
+    is(scalar deliveries($w), 1, "one event, of the one that was made");
+    $c->delete("/api/v1/contacts/$id");
+    $worker->once;
+    my ($request) = $receiver->requests("nothing");
+    my $data = $json->decode($request->{body})->{data};
+    is($data->{id}, $id, "which arrives although the contact has gone");
+    is($data->{first_name}, undef, "as it was when it was made");
+};
+
+subtest "12.1 form.submitted" => sub {
+    my $w = workspace($httpd);
+    my $forms = endpoint($w, $receiver->url("forms/200"), "form.submitted");
+    my $both = endpoint($w, $receiver->url("both/200"),
+        "form.submitted,contact.created");
+    my $contact = contact($w);
+    my ($form) = $w->import_objects([{ object => "form", name => "F",
+        bot_id => $w->agent }]);
+    my $id = uuid();
+    sql($database, "INSERT INTO crmapi.submission (id, workspace_id, form_id,"
+        . " contact_id, custom_field_responses) VALUES ('$id', '" . $w->id
+        . "', '$form', '$contact', '{\"colour\": \"gr\x{fc}n\"}')");
+    $worker->once;
+    my ($request) = $receiver->requests("forms");
+    my $event = $json->decode($request->{body});
+    is($event->{type}, "form.submitted", "type");
+    is_deeply($event->{data}, $w->client->get("/api/v1/submissions/$id")->data,
+        "data as GET has it");
+    is_signed($request, "signed with the endpoint's own secret",
+        $secret{$forms});
+    is(scalar $receiver->requests("forms"), 1, "only what it wants");
+    my @two = $receiver->requests("both");
+    is_deeply([sort map { $json->decode($_->{body})->{type} } @two],
+        ["contact.created", "form.submitted"], "both, for who wants both");
+    my ($same) = grep { $_->{body} eq $request->{body} } @two;
+    ok($same, "the same bytes to each endpoint");
+    is($same->{headers}{"webhook-id"}, $request->{headers}{"webhook-id"},
+        "with the same id");
+    is_signed($same, "signed with that one's secret", $secret{$both});
+};
+
+subtest "12.3 the schedule: ten attempts, then failed, kept, sent again" => sub {
+    my $w = workspace($httpd);
+    my $id = endpoint($w, $receiver->url("ten/500"));
+    my $contact = contact($w, first_name => "Ada");
+    my @seconds = (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400);
+    my $now;
+    for my $n (1 .. 10) {
+        my $was = $now;
+        $worker->expect_log(qr/CRM3141/) if $n == 1;
+        $worker->once($now);
+        my ($d) = deliveries($w);
+        is("$d->{attempts} $d->{http_status}", "$n 500", "attempt $n");
+        last if $n == 10;
+        is($d->{status}, "pending", "after $n attempts: pending");
+        my $in = scalar sql($database, "SELECT extract(epoch FROM next_at - "
+            . ($was ? "'$was'::timestamptz" : "clock_timestamp()") . ")"
+            . " FROM crmapi.webhook_delivery WHERE id = '$d->{id}'");
+        my $least = $seconds[$n - 1];
+        cmp_ok($in, ">=", $was ? $least : $least - 5, "not before $least s");
+        cmp_ok($in, "<=", $least * 1.1 + 0.1, "with at most a tenth more");
+        $now = due_at($d);
+        # a moment before that nothing is sent
+        $worker->once(scalar sql($database, "SELECT to_char(('$now'::timestamptz"
+            . " - interval '100 ms') AT TIME ZONE 'UTC',"
+            . " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')")) if $n == 3;
+        is(scalar $receiver->requests("ten"), $n, "no earlier") if $n == 3;
+    }
+    my ($d) = deliveries($w, "--status", "failed");
+    is($d->{status}, "failed", "after ten it has failed");
+    like($d->{error}, qr/^HTTP status 500/, "and says why");
+    is($d->{next_at}, undef, "nothing is planned");
+    is(scalar(my @a = attempts($d)), 10, "every attempt is kept");
+    my @got = $receiver->requests("ten");
+    is(scalar(keys %{{ map { $_->{headers}{"webhook-id"} => 1 } @got }}), 1,
+        "one webhook-id for all");
+    is(scalar(keys %{{ map { $_->{body} => 1 } @got }}), 1, "the same bytes");
+    is($w->ctl("webhook", "redrive", $d->{id}), "1", "redrive");
+    $worker->once;
+    ($d) = deliveries($w);
+    is("$d->{status} $d->{attempts}", "pending 11", "one more attempt");
+    cmp_ok(due_in($d), "<", 6, "from the schedule's beginning");
+    contact($w) for 1 .. 2;
+    sql($database, "UPDATE crmapi.webhook_delivery SET status = 'failed',"
+        . " next_at = NULL, finished_at = now() WHERE workspace_id = '"
+        . $w->id . "'");
+    sql($database, "UPDATE crmapi.webhook_endpoint SET url = '"
+        . $receiver->url("then/200") . "' WHERE id = '$id'");
+    is($w->ctl("webhook", "redrive", $id), "3", "redrive of an endpoint");
+    is($w->ctl("webhook", "redrive", $id), "0", "a second time: nothing");
+    $worker->once;
+    is_deeply([map { $_->{status} } deliveries($w)], [("delivered") x 3],
+        "all have arrived");
+    is(scalar $receiver->requests("then"), 3, "once each");
+};
+
+subtest "12.3 what counts as delivered, and what does not" => sub {
+    my $w = workspace($httpd);
+    $worker->configure({ webhook_timeout => "1s" });
+    my $closed = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
+        LocalPort => 0, Proto => "tcp");
+    my %way = (
+        "then/500,200" => ["pending", 500, qr/^HTTP status 500$/],
+        "no/404" => ["pending", 404, qr/^HTTP status 404$/],
+        "yes/204" => ["delivered", 204],
+        "away/302" => ["pending", 302, qr/302: redirects are not followed/],
+        "hang/hang" => ["pending", undef, qr/timed out/],
+        "late/late" => ["delivered", 200],
+        "closes/close" => ["pending", undef, qr/Empty reply/],
+        "flood/flood" => ["delivered", 200],
+        "bytes/bytes" => ["delivered", 200],
+        "busy/503:900" => ["pending", 503, qr/503/, 900],
+        "slow/429:7200" => ["pending", 429, qr/429/, 7200],
+        "teapot/418:7200" => ["pending", 418, qr/418/, 5],
+        "days/503:1000000" => ["pending", 503, qr/503/, 86400],
+        "back/503:1" => ["pending", 503, qr/503/, 5],
+        "date/503:" . strftime("%a,%%20%d", gmtime) =>
+            ["pending", 503, qr/503/, 5],
+        "refused" => ["pending", undef, qr/connect/],
+    );
+    my %path;
+    for my $path (sort keys %way) {
+        my $url = $path eq "refused"
+            ? "http://127.0.0.1:" . $closed->sockport . "/"
+            : $receiver->url($path);
+        $path{endpoint($w, $url)} = $path;
+    }
+    contact($w);
+    $worker->once;
+    for my $d (deliveries($w)) {
+        my $path = $path{$d->{endpoint_id}};
+        my ($status, $http, $error, $wait) = @{$way{$path}};
+        is($d->{status}, $status, "$path: $status");
+        is($d->{http_status}, $http, "$path: HTTP status");
+        $error ? like($d->{error} // "", $error, "$path: why")
+               : is($d->{error}, undef, "$path: no error");
+        next if !$wait;
+        my $in = due_in($d);
+        cmp_ok($in, ">", $wait - 15, "$path: not before $wait s");
+        cmp_ok($in, "<", $wait * 1.1 + 1, "$path: but then");
+    }
+    is(scalar $receiver->requests("redirected"), 0,
+        "12.3 nobody went where the redirect leads");
+    my %by = map { $path{$_->{endpoint_id}} => $_ } deliveries($w);
+    is(length $by{"flood/flood"}{answer}, 5 + 509,
+        "an endless answer is kept up to 1,024 bytes");
+    is($by{"bytes/bytes"}{answer}, "a?b???[2J\x{e4}",
+        "and what is no text is made some");
+    my ($attempt) = attempts($by{"hang/hang"});
+    cmp_ok($attempt->{duration_ms}, ">=", 950, "a receiver that hangs is left"
+        . " after webhook_timeout");
+    cmp_ok($attempt->{duration_ms}, "<", 5000, "not much later");
+    $worker->once(due_at($by{"then/500,200"}));
+    my ($then) = grep { $path{$_->{endpoint_id}} eq "then/500,200" }
+        deliveries($w);
+    is("$then->{status} $then->{attempts}", "delivered 2",
+        "500, then 200: delivered at the second attempt");
+    $worker->configure({ %conf });
+};
+
+subtest "12.3 410: the endpoint is disabled" => sub {
+    my $w = workspace($httpd);
+    my $id = endpoint($w, $receiver->url("gone/410,200"));
+    my $other = endpoint($w, $receiver->url("stays/200"));
+    contact($w) for 1 .. 3;
+    # the others are not due yet, so that there is something to cancel
+    sql($database, "UPDATE crmapi.job j SET run_at = now() + interval '1 hour'"
+        . " FROM crmapi.webhook_delivery d WHERE d.job_id = j.id AND"
+        . " d.endpoint_id = '$id' AND j.id <> (SELECT min(job_id) FROM"
+        . " crmapi.webhook_delivery WHERE endpoint_id = '$id')");
+    $worker->once;
+    my @mine = grep { $_->{endpoint_id} eq $id } deliveries($w);
+    is_deeply([sort map { $_->{status} } @mine],
+        ["cancelled", "cancelled", "failed"], "its deliveries end");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.job j JOIN"
+        . " crmapi.webhook_delivery d ON d.job_id = j.id WHERE"
+        . " d.endpoint_id = '$id' AND j.state IN ('ready', 'leased')"), 0,
+        "and their jobs");
+    my ($shown) = grep { $_->{id} eq $id } @{$json->decode($w->ctl("--json",
+        "webhook", "list", "--workspace", $w->id))};
+    ok($shown->{disabled_at}, "webhook list shows it");
+    like($shown->{disabled_reason}, qr/410/, "and why");
+    contact($w);
+    is(scalar(grep { $_->{endpoint_id} eq $id } deliveries($w)), 3,
+        "it gets no new events");
+    my ($code, $out, $err) = crmapictl($database, "webhook", "redrive", $id);
+    is($code, 1, "redrive is refused");
+    like($err, qr/disabled: webhook enable first/, "and says why");
+    $w->ctl("webhook", "enable", $id);
+    is($w->ctl("webhook", "redrive", $id), "1", "once enabled, it works");
+    is($w->ctl("webhook", "redrive", $mine[1]{id}), "1",
+        "for a cancelled one, too");
+    contact($w);
+    $worker->once;
+    is(scalar $receiver->requests("gone"), 4, "all arrive");
+    is(scalar $receiver->requests("stays"), 5, "as everything did next door");
+};
+
+subtest "12.3 an endpoint that is disabled or removed while jobs wait" => sub {
+    my $w = workspace($httpd);
+    my $off = endpoint($w, $receiver->url("off/200"));
+    my $removed = endpoint($w, $receiver->url("removed/200"));
+    contact($w);
+    sql($database, "UPDATE crmapi.webhook_endpoint SET disabled_at = now()"
+        . " WHERE id = '$off'");
+    $w->ctl("webhook", "remove", $removed);
+    $worker->once;
+    is_deeply([map { "$_->{endpoint_id} $_->{status}" } deliveries($w)],
+        ["$off cancelled"], "cancelled; the other's went with it");
+    is(scalar $receiver->requests($_), 0, "$_: nothing was sent")
+        for qw(off removed);
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.job WHERE"
+        . " workspace_id = '" . $w->id . "' AND state NOT IN ('done',"
+        . " 'cancelled')"), 0, "no job is left over");
+};
+
+subtest "12.2 rotation: both secrets sign for a day" => sub {
+    my $w = workspace($httpd);
+    my $id = endpoint($w, $receiver->url("rotate/200"));
+    my $new = $w->ctl("webhook", "rotate", $id);
+    like($new, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "a new secret");
+    isnt($new, $secret{$id}, "another one");
+    contact($w);
+    $worker->once;
+    my ($request) = $receiver->requests("rotate");
+    is_signed($request, "signed with the new and the old one", $new,
+        $secret{$id});
+    sql($database, "UPDATE crmapi.webhook_endpoint SET old_key_until = now()"
+        . " WHERE id = '$id'");
+    contact($w);
+    $worker->once;
+    (undef, $request) = $receiver->requests("rotate");
+    is_signed($request, "when its time is over, with the new one", $new);
+    my $until = sql($database, "UPDATE crmapi.webhook_endpoint SET old_key ="
+        . " NULL, old_key_until = NULL WHERE id = '$id' RETURNING 1");
+    my $newer = $json->decode($w->ctl("--json", "webhook", "rotate", $id));
+    cmp_ok(abs(sql($database, "SELECT extract(epoch FROM"
+        . " '$newer->{old_secret_until}'::timestamptz - now())") - 86400),
+        "<", 60, "for 24 hours");
+    my @verify = map { { secret => $_->[1], body => $_->[0]{body},
+        headers => $_->[0]{headers} } }
+        [($receiver->requests("rotate"))[0], $new],
+        [($receiver->requests("rotate"))[0], $secret{$id}],
+        [($receiver->requests("rotate"))[0], $newer->{secret}],
+        [{ %$request, body => "$request->{body} " }, $new];
+    my $node = (glob "$ENV{CRM_SRCDIR}/_build/npm/node_modules")[0];
+    SKIP: {
+        if (!-d "$node/standardwebhooks") {
+            ok(0, "build/setup --tests has installed standardwebhooks")
+                if $ENV{CRM_TEST_WHOLE};
+            skip("no standardwebhooks: build/setup --tests installs it", 1);
+        }
+        my ($code, $out, $err) = run_program(command => ["node",
+            "$CrmTest::TOP/t/lib/verify-webhook.mjs", $node],
+            stdin => $json->encode(\@verify));
+        is_deeply([split /\n/, $out], ["good", "good",
+            ("No matching signature found") x 2],
+            "the public library says the same") or diag("$out$err");
+    }
+};
+
+subtest "12.4 no connection to what is not public" => sub {
+    my $w = workspace($httpd);
+    $worker->configure({ webhook_private => undef });
+    endpoint($w, $receiver->url("private/200"));
+    endpoint($w, "http://localhost:" . $receiver->port . "/private/200");
+    endpoint($w, "http://2130706433:" . $receiver->port . "/private/200");
+    endpoint($w, "http://[::ffff:127.0.0.1]:" . $receiver->port
+        . "/private/200");
+    endpoint($w, "http://169.254.169.254/latest/meta-data/");
+    contact($w);
+    $worker->once;
+    my @d = deliveries($w);
+    is(scalar @d, 5, "five endpoints");
+    is($_->{status}, "pending", "nothing is delivered") for @d;
+    like($_->{error}, qr/not allowed/, "and it says why") for @d;
+    is(scalar $receiver->requests("private"), 0, "nobody came");
+    $worker->configure({ %conf });
+};
+
+subtest "one hanging receiver does not hold the others up" => sub {
+    my $w = workspace($httpd);
+    my $hangs = endpoint($w, $receiver->url("stuck/hang"));
+    my $quick = endpoint($w, $receiver->url("quick/200"));
+    my $daemon = worker(database => $database, conf => { %conf,
+        webhook_threads => 3, webhook_concurrency => 2,
+        webhook_timeout => "20s" });
+    contact($w) for 1 .. 8;
+    is(scalar $receiver->wait_requests("quick", 8, 8), 8,
+        "all eight arrive while two hang");
+    is(scalar $receiver->wait_requests("stuck", 2), 2,
+        "and no more than two of those are under way");
+    my $jobs = sql($database, "SELECT max(j.attempts) FROM crmapi.job j JOIN"
+        . " crmapi.webhook_delivery d ON d.job_id = j.id"
+        . " WHERE d.endpoint_id = '$hangs'");
+    cmp_ok($jobs, "<=", 2, "waiting is no attempt");
+    # a daemon that is killed: its work is done again (at least once)
+    my ($first) = sort { $a->{at} <=> $b->{at} } $receiver->requests("stuck");
+    $daemon->kill;
+    sql($database, "UPDATE crmapi.webhook_endpoint SET url = '"
+        . $receiver->url("again/200") . "' WHERE id = '$hangs'");
+    sql($database, "UPDATE crmapi.job SET leased_until = now()"
+        . " WHERE state = 'leased'");
+    sql($database, "UPDATE crmapi.job SET state = 'ready', leased_by = NULL,"
+        . " leased_until = NULL WHERE state = 'leased'");
+    sql($database, "UPDATE crmapi.job SET run_at = now()"
+        . " WHERE state = 'ready' AND kind = 'webhook.deliver'"
+        . " AND workspace_id = '" . $w->id . "'");
+    $worker->once;
+    my %again = map { $_->{headers}{"webhook-id"} => $_ }
+        $receiver->requests("again");
+    is(scalar keys %again, 8, "all that hung arrive");
+    is($again{$first->{headers}{"webhook-id"}}{body}, $first->{body},
+        "with the same id and the same bytes as before");
+    is_deeply([map { $_->{status} } deliveries($w)], [("delivered") x 16],
+        "12.3 at least once");
+};
+
+subtest "crmapictl webhook" => sub {
+    my $w = workspace($httpd);
+    my $fails = sub {
+        my ($like, @arguments) = @_;
+        my ($code, $out, $err) = crmapictl($database, "webhook", @arguments);
+        is($code, 1, "@arguments: refused");
+        like($err, $like, "and says why");
+    };
+    my @add = ("add", "--workspace", $w->id, "--events", "contact.created",
+        "--url");
+    $fails->(qr/--url must be/, @add, $_) for "ftp://x.org/", "x.org", "",
+        "http://", "http:///x", "http://u:p\@x.org/", "https://u\@x.org",
+        "http://x.org/a b", "http://x.org/\n", "http://x.org/" . "x" x 2048,
+        "file:///etc/passwd", "http://x.org\\\@y.org/", "gopher://x.org/";
+    my @events = ("add", "--workspace", $w->id, "--url", "https://x.org/",
+        "--events");
+    $fails->(qr/--events/, @events, $_) for "", "contact.deleted",
+        "contact.created,contact.x", "contact.created;form.submitted", ",";
+    $fails->(qr/no workspace/, "add", "--workspace", "nobody", "--url",
+        "https://x.org/", "--events", "contact.created");
+    $fails->(qr/must be an id/, $_, "5") for qw(remove rotate enable redrive);
+    $fails->(qr/there is no/, $_, uuid())
+        for qw(remove rotate enable redrive);
+    $fails->(qr/--status must be/, "deliveries", "--workspace", $w->id,
+        "--status", "lost");
+    my ($id, $secret) = split /\t/, $w->ctl("webhook", @events,
+        "form.submitted,contact.created,form.submitted");
+    like($secret, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "add prints the secret");
+    my $list = $w->ctl("webhook", "list", "--workspace", $w->id);
+    like($list, qr{^$id\thttps://x\.org/\tcontact\.created,form\.submitted\t}m,
+        "list shows the endpoint");
+    unlike($list, qr/whsec_|\Q@{[substr $secret, 6, 43]}\E/,
+        "without its secret");
+    unlike($w->ctl("--json", "webhook", "list", "--workspace", $w->id),
+        qr/"secret"/, "and not with --json");
+    $w->ctl("webhook", "remove", $id);
+    unlike($w->ctl("webhook", "list", "--workspace", $w->id), qr/$id/,
+        "remove removes it");
+};
+
+subtest "who may see and do what" => sub {
+    my $as = sub {
+        my ($role, $sql) = @_;
+        return eval { postgres()->sql($database, $sql, $role); 1 }
+            ? "done" : $@;
+    };
+    my $api = $CrmTest::Postgres::API;
+    my $crmapid = $CrmTest::Postgres::WORKER;
+    for my $table (qw(endpoint event delivery attempt)) {
+        like($as->($api, "SELECT 1 FROM crmapi.webhook_$table"),
+            qr/permission denied/, "the API reads no webhook_$table");
+        like($as->($crmapid, "UPDATE crmapi.webhook_$table SET workspace_id ="
+            . " workspace_id"), qr/permission denied/,
+            "the worker changes webhook_$table by functions only");
+    }
+    like($as->($_, "SELECT crmapi.webhook_redrive('" . uuid() . "')"),
+        qr/permission denied/, "redrive is the operator's")
+        for $api, $crmapid;
+    like($as->($api, "SELECT crmapi.webhook_key()"), qr/permission denied/,
+        "the API makes no keys");
+};
+
+# No secret is in any log, in any table's text or any answer kept.
+subtest "secrets stay secret" => sub {
+    my $log = $worker->log_text . read_file($_)
+        for glob $httpd->dir . "/*log*";
+    my @found = grep { my $s = substr $_, 6; index($worker->log_text, $s) >= 0 }
+        values %secret;
+    is("@found", "", "none in the worker's log");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.job"
+        . " WHERE payload::text || coalesce(last_error, '') LIKE '%whsec%'"),
+        0, "none with a job");
+};
+
+$receiver->stop;
+done_testing;

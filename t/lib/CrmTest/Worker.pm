@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Worker.pm: a crmapid of the test's own, ended when the object goes
+package CrmTest::Worker;
+use strict;
+use warnings;
+use File::Path qw(remove_tree);
+use File::Temp qw(tempdir);
+use POSIX qw(WNOHANG);
+use Scalar::Util ();
+use Test::More ();
+use CrmTest::Postgres;
+use CrmTest::Process qw(spawn end_process run_program wait_for read_file
+    write_file);
+
+my %running;    # address of object => object, weak
+
+# Make a daemon:
+#   database  => name of its database
+#   conf      => { setting => value } in its configuration
+#   conninfo  => instead of the database's own, e.g. through a proxy
+#   no_start  => 1: only make the folder and the configuration
+# Settings that make it quick are there unless CONF says otherwise.
+sub new {
+    my ($class, %arg) = @_;
+    my $self = bless { maker => $$, expected => [], %arg }, $class;
+
+    $self->{dir} = tempdir("crm-worker-XXXXXX", TMPDIR => 1);
+    chmod 0700, $self->{dir};
+    $self->configure($arg{conf} || {});
+    $running{$self + 0} = $self;
+    Scalar::Util::weaken($running{$self + 0});
+    $self->start unless $arg{no_start};
+    return $self;
+}
+
+sub dir { $_[0]{dir} }
+sub pid { $_[0]{pid} }
+sub outbox { "$_[0]{dir}/outbox" }
+sub conf_file { "$_[0]{dir}/crmapid.conf" }
+sub log_file { "$_[0]{dir}/log" }
+
+# Write the configuration: what it was, with CONF over it.
+sub configure {
+    my ($self, $conf) = @_;
+    my %conf = (database => $self->{conninfo} // CrmTest::postgres()->conninfo(
+            $self->{database}, $CrmTest::Postgres::WORKER),
+        run_dir => $self->{dir}, log_level => "info", mail_domain => "x.org",
+        mail_from => "crm\@x.org", poll => "200ms",
+        %{$self->{conf} || {}}, %$conf);
+
+    $self->{conf} = \%conf;
+    write_file($self->conf_file, join "",
+        map { "$_ = $conf{$_}\n" } grep { defined $conf{$_} } sort keys %conf);
+}
+
+sub environment {
+    my %env = (LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef);
+
+    # glib's and libcurl's own memory of the first use is not looked at
+    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
+        $env{ASAN_OPTIONS} = "detect_leaks=1:abort_on_error=1";
+        $env{LSAN_OPTIONS} = "suppressions=$CrmTest::TOP/t/lib/lsan.txt"
+            . ":print_suppressions=0";
+        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
+    }
+    return \%env;
+}
+
+# The command, with OPTIONS behind it.
+sub command {
+    my ($self, @options) = @_;
+    my @valgrind = $ENV{CRM_VALGRIND} ? ("valgrind", "--quiet", "--vgdb=no",
+        "--leak-check=full", "--show-leak-kinds=definite",
+        "--errors-for-leak-kinds=definite", "--num-callers=30",
+        "--log-file=$self->{dir}/valgrind.%p") : ();
+
+    return (@valgrind, $CrmTest::BUILD{WORKER}, "-c",
+        $self->conf_file, @options);
+}
+
+# Run it with OPTIONS. Return (exit code, stdout, stderr).
+sub run {
+    my ($self, @options) = @_;
+    return run_program(command => [$self->command(@options)],
+        env => environment());
+}
+
+# Have it do what is due, at NOW if given; it must succeed.
+sub once {
+    my ($self, $now) = @_;
+    my ($code, $out, $err) = $self->run("-1", $now ? ("--now", $now) : ());
+
+    open(my $log, ">>", $self->log_file) or die "CrmTest: $!\n";
+    print $log $err;
+    close $log;
+    die "CrmTest: crmapid -1: exit $code: $err\n" if $code;
+    return $err;
+}
+
+# Start it and wait until it works.
+sub start {
+    my ($self) = @_;
+    my $before = () = $self->log_text =~ /CRM3001/g;
+
+    $self->{pid} = spawn(command => [$self->command], env => environment(),
+        log => $self->log_file, chdir => "/");
+    $self->{status} = undef;
+    return if $self->{no_wait};
+    my $up = wait_for(sub {
+        return -1 if waitpid($self->{pid}, WNOHANG) != 0;
+        my $now = () = $self->log_text =~ /CRM3001/g;
+        return $now > $before;
+    }, 30);
+    return if $up && $up > 0;
+    $self->kill if $up == 0;
+    die "CrmTest: crmapid did not start: " . $self->log_text . "\n";
+}
+
+sub log_text { read_file($_[0]->log_file) }
+sub log_lines {
+    my ($self, $pattern) = @_;
+    return grep { $_ =~ $pattern } split /\n/, $self->log_text;
+}
+sub wait_log {
+    my ($self, $pattern, $seconds) = @_;
+    return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
+}
+
+# From now on a line of the log that matches PATTERN is no failure.
+sub expect_log {
+    my ($self, @patterns) = @_;
+    push @{$self->{expected}}, @patterns;
+}
+
+# Lines nobody announced: warnings, errors, or of no form of ours.
+sub unexpected_log {
+    my ($self) = @_;
+    my @lines = split /\n/, $self->log_text;
+
+    push @lines, split /\n/, read_file($_) for glob "$self->{dir}/valgrind.*";
+    return grep {
+        my $line = $_;
+        $line ne "" && $line !~ /^\S+Z \[\d+\] (?:notice|info|debug): /
+            && !grep { $line =~ $_ } @{$self->{expected}};
+    } @lines;
+}
+
+# End it by SIGNAL; it must finish what it does and exit with 0.
+sub stop {
+    my ($self, $signal) = @_;
+    my $pid = delete $self->{pid};
+
+    if ($pid) {
+        my ($status, $killed) = end_process($pid, $signal || "TERM",
+            $ENV{CRM_VALGRIND} ? 120 : 40);
+        Test::More::ok(0, "crmapid ends by itself") if $killed;
+        Test::More::is($status, 0, "crmapid exits with 0") if $status;
+    }
+    my @bad = $self->unexpected_log;
+    return if $self->{looked}++ && !@bad;
+    Test::More::is(scalar @bad, 0, "crmapid logged nothing unexpected")
+        || Test::More::diag(join "\n", @bad[0 .. ($#bad > 20 ? 20 : $#bad)])
+        if @bad;
+    @{$self->{expected}} = (qr/./) if @bad;
+}
+
+# End it as a crash does.
+sub kill {
+    my ($self) = @_;
+    my $pid = delete $self->{pid} or return;
+    CORE::kill KILL => $pid;
+    waitpid $pid, 0;
+}
+
+# The files of its outbox, as [name, text].
+sub mails {
+    my ($self) = @_;
+    return map { [m{([^/]+)$}, read_file($_)] }
+        sort glob $self->outbox . "/new/*";
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!, $@);
+    return if $self->{maker} != $$;
+    $self->kill;
+    delete $running{$self + 0};
+    remove_tree($self->{dir});
+}
+
+# Stop all that run, and look at their logs.
+sub stop_all {
+    for my $worker (grep { $_ && $_->{maker} == $$ } values %running) {
+        $worker->stop;
+    }
+}
+
+sub END {
+    local ($?, $!, $@);
+    for my $worker (grep { $_ && $_->{maker} == $$ } values %running) {
+        $worker->DESTROY;
+    }
+}
+
+1;

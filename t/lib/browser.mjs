@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// browser.mjs: drives a headless Chromium through the DevTools protocol
+//
+// usage: node browser.mjs CHROMIUM PROFILE-DIR
+// Reads commands from stdin, one JSON array a line, and answers each with a
+// line of JSON, {"ok": value} or {"error": text}:
+//   ["open", url]          load it, wait until it is there
+//   ["size", width, height]
+//   ["eval", expression]   its value in the page
+//   ["click", selector]    a real click in the middle of the element
+//   ["press", selector]    the same, then wait for the page that comes
+//   ["type", selector, text]  replace what a field holds, by the keyboard
+//   ["enter", selector]    the Enter key in a field, then wait for the page
+//   ["shot", file]         a picture of the whole page
+//   ["tree"]               the accessibility tree: [[role, name], ...]
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+const [chromium, profile] = process.argv.slice(2);
+const browser = spawn(chromium, ["--headless", "--no-sandbox",
+    "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+    "--remote-debugging-pipe", `--user-data-dir=${profile}`, "about:blank"],
+    { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+const waiting = new Map();
+const listeners = new Set();
+let last = 0, session, rest = "";
+
+browser.stdio[4].on("data", (data) => {
+    const messages = (rest + data).split("\0");
+    rest = messages.pop();
+    for (const text of messages) {
+        const message = JSON.parse(text);
+        const call = waiting.get(message.id);
+        waiting.delete(message.id);
+        if (call && message.error) {
+            call.reject(new Error(message.error.message));
+        } else if (call) {
+            call.resolve(message.result);
+        } else {
+            listeners.forEach((listener) => listener(message));
+        }
+    }
+});
+browser.on("exit", () => process.exit(1));
+
+function send(method, params = {}) {
+    const id = ++last;
+    browser.stdio[3].write(JSON.stringify({ id, method, params,
+        sessionId: session }) + "\0");
+    return new Promise((resolve, reject) =>
+        waiting.set(id, { resolve, reject }));
+}
+
+// Wait until the event METHOD comes after what ACTION does.
+function after(method, action) {
+    return new Promise((resolve, reject) => {
+        const timer = setTimeout(() => {
+            listeners.delete(listener);
+            reject(new Error(`no ${method} within 10 s`));
+        }, 10000);
+        const listener = (message) => {
+            if (message.method === method) {
+                clearTimeout(timer);
+                listeners.delete(listener);
+                resolve(message.params);
+            }
+        };
+        listeners.add(listener);
+        action().catch(reject);
+    });
+}
+
+async function evaluate(expression) {
+    const { result, exceptionDetails } = await send("Runtime.evaluate",
+        { expression, returnByValue: true });
+    if (exceptionDetails) {
+        throw new Error(exceptionDetails.exception?.description
+            ?? exceptionDetails.text);
+    }
+    return result.value;
+}
+
+async function click(selector) {
+    const at = await evaluate(`(() => {
+        const it = document.querySelector(${JSON.stringify(selector)});
+        it.scrollIntoView({ block: "center" });
+        const box = it.getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+    })()`);
+    for (const type of ["mousePressed", "mouseReleased"]) {
+        await send("Input.dispatchMouseEvent", { type, x: at[0], y: at[1],
+            button: "left", clickCount: 1 });
+    }
+}
+
+const loaded = "Page.loadEventFired";
+const commands = {
+    open: (url) => after(loaded, () => send("Page.navigate", { url })),
+    size: (width, height) => send("Emulation.setDeviceMetricsOverride",
+        { width, height, deviceScaleFactor: 1, mobile: false }),
+    eval: evaluate,
+    click,
+    press: (selector) => after(loaded, () => click(selector)),
+    async type(selector, text) {
+        await evaluate(`(() => {
+            const it = document.querySelector(${JSON.stringify(selector)});
+            it.focus();
+            it.select();
+        })()`);
+        await send("Input.insertText", { text });
+    },
+    enter: (selector) => after(loaded, async () => {
+        await evaluate(`document.querySelector(${JSON.stringify(selector)})`
+            + ".focus()");
+        for (const type of ["keyDown", "keyUp"]) {
+            await send("Input.dispatchKeyEvent", { type, key: "Enter",
+                code: "Enter", windowsVirtualKeyCode: 13, text: "\r" });
+        }
+    }),
+    async shot(file) {
+        const { cssContentSize: size } = await send("Page.getLayoutMetrics");
+        const { data } = await send("Page.captureScreenshot", {
+            captureBeyondViewport: true, clip: { x: 0, y: 0, scale: 1,
+                width: size.width, height: size.height } });
+        writeFileSync(file, Buffer.from(data, "base64"));
+    },
+    async tree() {
+        const { nodes } = await send("Accessibility.getFullAXTree");
+        return nodes.filter((node) => !node.ignored).map((node) =>
+            [node.role?.value ?? "", node.name?.value ?? ""]);
+    },
+};
+
+const { targetInfos } = await send("Target.getTargets");
+const { sessionId } = await send("Target.attachToTarget", { flatten: true,
+    targetId: targetInfos.find((info) => info.type === "page").targetId });
+session = sessionId;
+await send("Page.enable");
+await send("Accessibility.enable");
+for await (const line of createInterface({ input: process.stdin })) {
+    const [name, ...args] = JSON.parse(line);
+    try {
+        const value = await commands[name](...args);
+        console.log(JSON.stringify({ ok: value ?? null }));
+    } catch (error) {
+        console.log(JSON.stringify({ error: error.message }));
+    }
+}
+browser.removeAllListeners("exit");
+session = undefined;
+send("Browser.close").catch(() => {});
+const hard = setTimeout(() => browser.kill("SIGKILL"), 5000);
+browser.on("exit", () => clearTimeout(hard));

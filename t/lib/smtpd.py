@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# smtpd.py: an SMTP server (aiosmtpd) that keeps what it gets, for tests
+#
+#     smtpd.py FOLDER [USER PASSWORD]
+#
+# Prints its port on 127.0.0.1. Each message goes to FOLDER/N, with its envelope
+# in X-Envelope lines before it. A recipient "SECONDS.CODE@..." is answered so
+# that many times with that code; "slow@..." is taken after half a second.
+import asyncio
+import os
+import socket
+import sys
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, SMTP
+
+folder = sys.argv[1]
+account = [a.encode() for a in sys.argv[2:4]]
+refused = {}
+
+
+class Keeper:
+    count = 0
+
+    async def handle_RCPT(self, server, session, envelope, address, options):
+        name = address.split("@")[0].split(".")
+        if len(name) == 2 and name[0].isdigit() and name[1].isdigit():
+            refused[address] = refused.get(address, 0) + 1
+            if refused[address] <= int(name[0]):
+                return name[1] + " not today"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server, session, envelope):
+        if envelope.rcpt_tos[0].startswith("slow"):
+            await asyncio.sleep(0.5)
+        Keeper.count += 1
+        path = os.path.join(folder, str(Keeper.count))
+        with open(path + ".new", "wb") as out:
+            out.write(b"X-Envelope-From: %s\r\n" % envelope.mail_from.encode())
+            for to in envelope.rcpt_tos:
+                out.write(b"X-Envelope-To: %s\r\n" % to.encode())
+            out.write(envelope.content)
+        os.rename(path + ".new", path)
+        return "250 kept"
+
+
+def authenticate(server, session, envelope, mechanism, data):
+    good = [data.login, data.password] == account
+    return AuthResult(success=good)
+
+
+class Loopback(Controller):
+    def factory(self):
+        options = {}
+        if account:
+            options = dict(authenticator=authenticate, auth_required=True,
+                           auth_require_tls=False)
+        return SMTP(self.handler, hostname="127.0.0.1", **options)
+
+
+controller = Loopback(Keeper(), hostname="127.0.0.1", port=int(
+    os.environ.get("PORT", "0")) or socket.create_server(
+        ("127.0.0.1", 0)).getsockname()[1])
+controller.start()
+print(controller.port, flush=True)
+sys.stdin.read()
+controller.stop()

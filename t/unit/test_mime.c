@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mime.c: messages as mails: what goes in comes out, and nothing else */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include <gmime/gmime.h>
+
+#include "apr_strings.h"
+
+#include "crmapid_mime.h"
+
+#define ID "0197c0de-0000-7000-8000-000000000001"
+
+static const crmd_config_t config = {
+    .mail_from = "crm@example.com", .mail_from_name = "The CRM",
+    .mail_domain = "crm.example.com", .sms_from = "+4930123456",
+    .voice_from = ""
+};
+
+static const crmd_message_t simple = {
+    .channel = "email", .id = ID, .from = "eve@example.com",
+    .from_name = "Eve", .to = "ada@example.org", .to_name = "Ada",
+    .subject = "Hello", .text = "Dear Ada,\n\nbye"
+};
+
+static crmd_mail_t make_with(const crmd_message_t *message,
+                             const crmd_config_t *with, int crlf)
+{
+    crmd_mail_t mail;
+    const char *wrong = crmd_mail_make(&mail, message, with, crlf,
+                                       crm_check_pool());
+
+    ck_assert_msg(!wrong, "%s", wrong);
+    ck_assert_uint_eq(strlen(mail.text), mail.len);
+    return mail;
+}
+
+static crmd_mail_t make(const crmd_message_t *message)
+{
+    return make_with(message, &config, 0);
+}
+
+/* Return MAIL read again; kept until the program ends. */
+static GMimeMessage *parse(const crmd_mail_t *mail)
+{
+    GMimeStream *stream = g_mime_stream_mem_new_with_buffer(mail->text,
+                                                            mail->len);
+    GMimeParser *parser = g_mime_parser_new_with_stream(stream);
+    GMimeMessage *message = g_mime_parser_construct_message(parser, NULL);
+
+    g_object_unref(parser);
+    g_object_unref(stream);
+    ck_assert_ptr_nonnull(message);
+    return message;
+}
+
+static const char *header(GMimeMessage *mime, const char *name)
+{
+    return g_mime_object_get_header(GMIME_OBJECT(mime), name);
+}
+
+/* Return the text of part INDEX of MIME, with LF. */
+static const char *part_of(GMimeMessage *mime, int index)
+{
+    GMimeObject *object = g_mime_message_get_mime_part(mime);
+    char *text, *c, *out;
+
+    if (GMIME_IS_MULTIPART(object)) {
+        object = g_mime_multipart_get_part(GMIME_MULTIPART(object), index);
+    }
+    ck_assert(GMIME_IS_TEXT_PART(object));
+    text = g_mime_text_part_get_text(GMIME_TEXT_PART(object));
+    out = c = apr_pstrdup(crm_check_pool(), text);
+    g_free(text);
+    for (char *in = c; *in; in++) {
+        if (*in != '\r' || in[1] != '\n') {
+            *out++ = *in;
+        }
+    }
+    *out = '\0';
+    return c;
+}
+
+/* Fail unless LIST is the one address NAME ("": none) and ADDRESS. */
+static void is_mailbox(InternetAddressList *list, const char *name,
+                       const char *address)
+{
+    InternetAddress *first;
+
+    ck_assert_int_eq(internet_address_list_length(list), 1);
+    first = internet_address_list_get_address(list, 0);
+    ck_assert(INTERNET_ADDRESS_IS_MAILBOX(first));
+    ck_assert_str_eq(internet_address_mailbox_get_addr(
+                         INTERNET_ADDRESS_MAILBOX(first)), address);
+    ck_assert_str_eq(internet_address_get_name(first)
+                     ? internet_address_get_name(first) : "", name);
+}
+
+/* Fail unless MAIL's headers are those it should have, each once, and lines
+ * are short ASCII (RFC 5322, 2.1.1; 78 is what should be, 998 what must). */
+static void is_proper(const crmd_mail_t *mail)
+{
+    static const char *const known[] = {
+        "From", "To", "Subject", "Date", "Message-Id", "MIME-Version",
+        "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe",
+        "List-Unsubscribe-Post", "Auto-Submitted", "X-Crmapi-Channel"
+    };
+    enum { KNOWN = sizeof(known) / sizeof(*known) };
+    int seen[KNOWN] = {0};
+    GMimeMessage *mime = parse(mail);
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    apr_size_t length = 0;
+
+    for (int i = 0; i < g_mime_header_list_get_count(list); i++) {
+        const char *name = g_mime_header_get_name(
+            g_mime_header_list_get_header_at(list, i));
+        int k = 0;
+
+        while (k < KNOWN && strcasecmp(name, known[k])) {
+            k++;
+        }
+        ck_assert_msg(k < KNOWN, "there is a header %s:\n%s", name,
+                      mail->text);
+        ck_assert_msg(!seen[k]++, "%s is there twice", name);
+    }
+    g_object_unref(mime);
+    for (const char *c = mail->text; *c; c++) {
+        length = *c == '\n' ? 0 : length + 1;
+        ck_assert_msg(*c > 0 && length <= 998, "byte %d, length %d", *c,
+                      (int)length);
+        ck_assert(*c >= ' ' || *c == '\n' || *c == '\r' || *c == '\t');
+    }
+}
+
+START_TEST(a_mail_has_what_it_needs)
+{
+    crmd_mail_t mail = make(&simple);
+    GMimeMessage *mime = parse(&mail);
+    GDateTime *now = g_date_time_new_now_utc();
+
+    is_proper(&mail);
+    is_mailbox(g_mime_message_get_from(mime), "Eve", "eve@example.com");
+    is_mailbox(g_mime_message_get_to(mime), "Ada", "ada@example.org");
+    ck_assert_str_eq(g_mime_message_get_subject(mime), "Hello");
+    ck_assert_str_eq(g_mime_message_get_message_id(mime),
+                     ID "@crm.example.com");
+    ck_assert_str_eq(mail.message_id, "<" ID "@crm.example.com>");
+    ck_assert_str_eq(mail.from, "eve@example.com");
+    ck_assert_str_eq(mail.to, "ada@example.org");
+    ck_assert_int_lt(g_date_time_difference(now, g_mime_message_get_date(mime))
+                     / G_TIME_SPAN_SECOND, 10);
+    ck_assert_str_eq(header(mime, "MIME-Version"), "1.0");
+    ck_assert(g_mime_content_type_is_type(
+                  g_mime_object_get_content_type(
+                      g_mime_message_get_mime_part(mime)),
+                  "multipart", "alternative"));
+    ck_assert_str_eq(part_of(mime, 0), simple.text);
+    ck_assert_ptr_nonnull(strstr(part_of(mime, 1),
+                                 "<p>Dear Ada,</p>\n<p>bye</p>"));
+    ck_assert_ptr_null(header(mime, "Auto-Submitted"));
+    ck_assert_ptr_null(header(mime, "List-Unsubscribe"));
+    g_date_time_unref(now);
+    g_object_unref(mime);
+}
+END_TEST
+
+START_TEST(our_own_mails_are_from_the_configuration)
+{
+    crmd_message_t message = simple;
+    crmd_config_t bare = config;
+    crmd_mail_t mail;
+    GMimeMessage *mime;
+
+    message.from = message.to_name = NULL;
+    message.automatic = 1;
+    mail = make(&message);
+    mime = parse(&mail);
+    is_proper(&mail);
+    is_mailbox(g_mime_message_get_from(mime), "The CRM", "crm@example.com");
+    is_mailbox(g_mime_message_get_to(mime), "", "ada@example.org");
+    ck_assert_str_eq(header(mime, "Auto-Submitted"), "auto-generated");
+    g_object_unref(mime);
+    bare.mail_from = bare.mail_from_name = "";
+    mail = make_with(&message, &bare, 0);
+    ck_assert_str_eq(mail.from, "crmapi@crm.example.com");
+}
+END_TEST
+
+static const char *const texts[] = {
+    "plain", "Zo\xc3\xab \xe2\x82\xac 5", "\xf0\x9f\x98\x80", "a, b; c <d@e>",
+    "\"quoted\" \\ back", "=?utf-8?q?a=0D=0ABcc:_x?=", "(comment)", "a:b;",
+    "trailing=", "  \xc3\xa4", "O'Brien", "a@b.c",
+    "\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c",
+    "a very long name that goes on and on and on, beyond what one line may "
+    "hold, with \xc3\xa4\xc3\xb6\xc3\xbc in it and then some more words until "
+    "it has to be folded twice at least and is read as one all the same"
+};
+
+/* TEXT as a reader shows it, MAX bytes at most: white space at the ends is
+ * nobody's, and nothing is an encoded word (RFC 2047) before it is encoded. */
+static const char *shown(const char *text, apr_size_t max)
+{
+    char *copy = apr_pstrndup(crm_check_pool(), text + strspn(text, " "), max);
+
+    for (char *c = strstr(copy, "=?"); c; c = strstr(c, "=?")) {
+        *c = '-';
+    }
+    return copy;
+}
+
+START_TEST(names_and_subjects_come_back)
+{
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+    GMimeMessage *mime;
+
+    message.from_name = message.to_name = message.subject = texts[_i];
+    mail = make_with(&message, &config, _i & 1);
+    is_proper(&mail);
+    mime = parse(&mail);
+    ck_assert_str_eq(g_mime_message_get_subject(mime),
+                     shown(texts[_i], 2000));
+    is_mailbox(g_mime_message_get_from(mime), shown(texts[_i], 64),
+               "eve@example.com");
+    is_mailbox(g_mime_message_get_to(mime), shown(texts[_i], 64),
+               "ada@example.org");
+    g_object_unref(mime);
+}
+END_TEST
+
+static const char *const attacks[] = {
+    "a\r\nBcc: eve@x.org", "a\nBcc: eve@x.org", "a\rBcc: eve@x.org",
+    "a\r\n\r\nbody", "\r\n.\r\nMAIL FROM:<x>", "\n", "\r", "\x01\x02\x1b[2J",
+    "x\" <eve@x.org>, \"y", "a>\r\n <b", "\xff\xfe\n\xc3", "\x7f",
+    "\xc3\xa4\r\nBcc: \xc3\xa4"
+};
+
+/* No header but ours, one recipient, and the body begins where it should. */
+START_TEST(nothing_can_be_injected)
+{
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+    GMimeMessage *mime;
+
+    message.from_name = message.to_name = message.subject = attacks[_i];
+    mail = make_with(&message, &config, _i & 1);
+    is_proper(&mail);
+    mime = parse(&mail);
+    ck_assert_int_eq(internet_address_list_length(
+                         g_mime_message_get_to(mime)), 1);
+    ck_assert_int_eq(internet_address_list_length(
+                         g_mime_message_get_from(mime)), 1);
+    ck_assert_str_eq(part_of(mime, 0), simple.text);
+    g_object_unref(mime);
+}
+END_TEST
+
+START_TEST(what_would_break_the_mail_is_refused)
+{
+    static const char *const links[] = {
+        "https://x/\r\nBcc: eve@x.org", "https://x/>", "https://x/ y", "",
+        "https://x/\xc3\xa4"
+    };
+    crmd_message_t message = simple;
+    crmd_config_t other = config;
+    crmd_mail_t mail;
+
+    for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++) {
+        message.to = attacks[i];
+        ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                             crm_check_pool()));
+        message = simple;
+        message.from = attacks[i];
+        ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                             crm_check_pool()));
+        message = simple;
+        message.id = attacks[i];
+        ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                             crm_check_pool()));
+        message = simple;
+        other.mail_domain = attacks[i];
+        ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &other, 0,
+                                             crm_check_pool()));
+    }
+    for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
+        message.unsubscribe = links[i];
+        ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                             crm_check_pool()));
+    }
+}
+END_TEST
+
+START_TEST(a_foreign_domain_is_put_into_ascii)
+{
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+
+    message.to = "ada@b\xc3\xbc" "cher.example";
+    mail = make(&message);
+    is_proper(&mail);
+    ck_assert_str_eq(mail.to, "ada@xn--bcher-kva.example");
+    message.to = "\xc3\xa4" "da@example.org";
+    ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                         crm_check_pool()));
+}
+END_TEST
+
+/* Bodies come back byte by byte, whatever encoding was chosen. */
+START_TEST(bodies_come_back)
+{
+    static const char *const bodies[] = {
+        "", "\n", "one line", "ends\n", "  spaces  \n\ttabs\t\n \n",
+        ".\n..\n.x\nFrom me\n", "a=b=3D\n=\n", "\xf0\x9f\x98\x80\n",
+        "\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82\n\nx\n",
+        "Gr\xc3\xbc\xc3\x9f aus der Stadt, und mehr davon\n", "\n\n\na"
+    };
+    crmd_message_t message = simple;
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+        message.text = bodies[i];
+        for (int crlf = 0; crlf < 2; crlf++) {
+            crmd_mail_t mail = make_with(&message, &config, crlf);
+            GMimeMessage *mime = parse(&mail);
+
+            is_proper(&mail);
+            ck_assert_str_eq(part_of(mime, 0), bodies[i]);
+            g_object_unref(mime);
+            for (const char *c = mail.text; *c; c++) {
+                ck_assert(*c != '\n' || (c[-1] == '\r') == crlf);
+                ck_assert(*c != '\r' || c[1] == '\n');
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_long_line_is_folded)
+{
+    crmd_message_t message = simple;
+    char *text = apr_palloc(crm_check_pool(), 100001);
+    crmd_mail_t mail;
+    GMimeMessage *mime;
+
+    memset(text, 'x', 100000);
+    text[100000] = '\0';
+    message.text = text;
+    message.subject = message.to_name = text;
+    mail = make(&message);
+    is_proper(&mail);
+    mime = parse(&mail);
+    ck_assert_str_eq(part_of(mime, 0), text);
+    g_object_unref(mime);
+}
+END_TEST
+
+START_TEST(a_mail_that_can_be_unsubscribed)
+{
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+    GMimeMessage *mime;
+
+    message.unsubscribe = apr_pstrcat(
+        crm_check_pool(), "https://crm.example.com/crmapi/unsubscribe?a=1&t=",
+        "0123456789012345678901234567890123456789012345678901234567890123456",
+        "0123456789012345678901234567890123456789012345678901234567890123456",
+        NULL);
+    mail = make_with(&message, &config, 1);
+    is_proper(&mail);
+    /* On one line: not every reader unfolds a URL. */
+    ck_assert_ptr_nonnull(strstr(mail.text, apr_pstrcat(
+        crm_check_pool(), "\r\nList-Unsubscribe: <", message.unsubscribe,
+        ">\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n", NULL)));
+    mime = parse(&mail);
+    ck_assert_ptr_nonnull(strstr(part_of(mime, 0), message.unsubscribe));
+    ck_assert_ptr_nonnull(strstr(part_of(mime, 1), "?a=1&amp;t=0123"));
+    g_object_unref(mime);
+    message.html = "<html><body><p>x</p></BODY></html>";
+    mail = make(&message);
+    mime = parse(&mail);
+    ck_assert_ptr_nonnull(strstr(part_of(mime, 1),
+                                 ">Unsubscribe</a></p>\n</BODY></html>"));
+    ck_assert(!strncmp(part_of(mime, 1), "<html><body><p>x</p>", 20));
+    g_object_unref(mime);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *html;
+} pages[] = {
+    {"", ""}, {"\n \n", ""}, {"a", "<p>a</p>\n"},
+    {"a\nb\n\n\nc\n", "<p>a<br>\nb</p>\n<p>c</p>\n"},
+    {"a\r\nb\r\n\r\nc", "<p>a<br>\nb</p>\n<p>c</p>\n"},
+    {"<b>&\"'", "<p>&lt;b&gt;&amp;&quot;&#39;</p>\n"},
+    {"see https://x.org/a?b=1&c=2.",
+     "<p>see <a href=\"https://x.org/a?b=1&amp;c=2\">"
+     "https://x.org/a?b=1&amp;c=2</a>.</p>\n"},
+    {"(http://x.org/)",
+     "<p>(<a href=\"http://x.org/\">http://x.org/</a>)</p>\n"},
+    {"http://x.org/a_(b)", "<p><a href=\"http://x.org/a_(b)\">"
+     "http://x.org/a_(b)</a></p>\n"},
+    {"http:// https://", "<p>http:// https://</p>\n"},
+    {"javascript:alert(1)", "<p>javascript:alert(1)</p>\n"},
+    {"http://x\"onclick=", "<p><a href=\"http://x\">http://x</a>"
+     "&quot;onclick=</p>\n"},
+    {"HTTPS://X,http://y", "<p><a href=\"HTTPS://X,http://y\">"
+     "HTTPS://X,http://y</a></p>\n"},
+};
+
+START_TEST(texts_become_html)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 16, crm_check_pool());
+    crmd_mail_html(&buf, pages[_i].text);
+    crm_buf_putc(&buf, '\0');
+    ck_assert_str_eq(buf.data, pages[_i].html);
+}
+END_TEST
+
+START_TEST(other_channels_are_small_mails)
+{
+    crmd_message_t message = {
+        .channel = "sms", .id = ID, .to = "+491701234567",
+        .text = "Hi \xf0\x9f\x98\x80"
+    };
+    crmd_mail_t mail = make(&message);
+    GMimeMessage *mime = parse(&mail);
+
+    is_proper(&mail);
+    ck_assert_str_eq(header(mime, "X-Crmapi-Channel"), "sms");
+    ck_assert_str_eq(header(mime, "To"), "+491701234567");
+    ck_assert_str_eq(header(mime, "From"), "+4930123456");
+    ck_assert_str_eq(part_of(mime, 0), message.text);
+    g_object_unref(mime);
+    message.channel = "voice";
+    message.objective = "Ask\nfor a date";
+    mail = make(&message);
+    mime = parse(&mail);
+    is_proper(&mail);
+    ck_assert_str_eq(header(mime, "X-Crmapi-Channel"), "voice");
+    ck_assert_str_eq(header(mime, "From"), "crmapi");
+    ck_assert_str_eq(g_mime_message_get_subject(mime), "Ask for a date");
+    g_object_unref(mime);
+    message.to = "+1,2";
+    ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                         crm_check_pool()));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mime");
+    TCase *mails = tcase_create("mails"), *names = tcase_create("names");
+
+    g_mime_init();
+    tcase_set_timeout(mails, 60);
+    tcase_set_timeout(names, 60);
+    tcase_add_test(mails, a_mail_has_what_it_needs);
+    tcase_add_test(mails, our_own_mails_are_from_the_configuration);
+    tcase_add_test(mails, bodies_come_back);
+    tcase_add_test(mails, a_long_line_is_folded);
+    tcase_add_test(mails, a_mail_that_can_be_unsubscribed);
+    tcase_add_test(mails, other_channels_are_small_mails);
+    tcase_add_loop_test(mails, texts_become_html, 0,
+                        (int)(sizeof(pages) / sizeof(*pages)));
+    tcase_add_loop_test(names, names_and_subjects_come_back, 0,
+                        (int)(sizeof(texts) / sizeof(*texts)));
+    tcase_add_loop_test(names, nothing_can_be_injected, 0,
+                        (int)(sizeof(attacks) / sizeof(*attacks)));
+    tcase_add_test(names, what_would_break_the_mail_is_refused);
+    tcase_add_test(names, a_foreign_domain_is_put_into_ascii);
+    suite_add_tcase(suite, mails);
+    suite_add_tcase(suite, names);
+    return crm_check_main(suite);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_provider.c: messages to a provider and to Twilio, and what became of
+ * them (contract 11.11) */
+#include "crm_check.h"
+#include "crm_server.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "apr_strings.h"
+
+#include "crmapid_curl.h"
+#include "crmapid_relay.h"
+
+/* What the server does after, or instead of, what it says. */
+typedef enum then_t { FINISH, HANG, FLOOD, UNREAD } then_t;
+
+typedef struct script_t {
+    const char *answer;
+    then_t then;
+    char request[16384];        /* the last one */
+} script_t;
+
+static script_t script;
+
+/* Read a request into the script's REQUEST: its head, and its body, as long as
+ * Content-Length says. */
+static void read_request(int fd, script_t *s)
+{
+    size_t len = 0, want = 0;
+
+    while (!want || len < want) {
+        const char *length, *end;
+        ssize_t n = read(fd, s->request + len, sizeof(s->request) - 1 - len);
+
+        if (n <= 0) {
+            break;
+        }
+        len += (size_t)n;
+        s->request[len] = '\0';
+        end = strstr(s->request, "\r\n\r\n");
+        length = strstr(s->request, "Content-Length: ");
+        if (end) {
+            want = (size_t)(end - s->request) + 4
+                + (length ? (size_t)atol(length + 16) : 0);
+        }
+    }
+}
+
+static void serve(int fd, void *baton)
+{
+    script_t *s = baton;
+
+    if (s->then == UNREAD) {
+        return;
+    }
+    read_request(fd, s);
+    server_puts(fd, s->answer);
+    if (s->then == HANG) {
+        server_hang(fd);
+    }
+    else if (s->then == FLOOD) {
+        server_flood(fd, "and so on and on and on and on and on and on\r\n");
+    }
+}
+
+static crmd_config_t *config_of(void)
+{
+    crmd_config_t *config = apr_pcalloc(crm_check_pool(), sizeof(*config));
+
+    config->mail_from = "sales@example.com";
+    config->mail_from_name = "";
+    config->sms_from = "+4930111";
+    config->voice_from = "+4930222";
+    config->provider_token = "geheim";
+    config->provider_ca_file = "";
+    config->provider_timeout = SERVER_LONG;
+    config->twilio_account = "AC0123";
+    config->twilio_token = "geheim";
+    config->relay_concurrency = 3;
+    return config;
+}
+
+static const crmd_message_t sms = {
+    .channel = "sms", .id = "0197c0de-0000-7000-8000-000000000001",
+    .workspace_id = "0197c0de-0000-7000-8000-00000000000a",
+    .to = "+491701234567", .text = "Gr\xc3\xbc\xc3\x9f & \"x\" + y=1%\n"
+};
+
+static void set_url(crmd_config_t *config, int port)
+{
+    config->provider_url = apr_psprintf(crm_check_pool(),
+                                        "http://127.0.0.1:%d/messages", port);
+    config->twilio_url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d",
+                                      port);
+}
+
+/* Hand MESSAGE to RELAY, where a server says ANSWER and does THEN. */
+static crmd_receipt_t hand_over(const crmd_relay_t *relay,
+                                const crmd_message_t *message,
+                                const char *answer, then_t then)
+{
+    apr_time_t begin = apr_time_now();
+    crmd_config_t *config = config_of();
+    crmd_receipt_t receipt;
+    server_t server;
+
+    memset(&script, 0, sizeof(script));
+    script.answer = answer;
+    script.then = then;
+    server_start(&server, serve, &script);
+    set_url(config, server.port);
+    if (then == HANG) {
+        config->provider_timeout = SERVER_SHORT;
+    }
+    crmd_relay_send(&receipt, relay, message, config, crm_check_pool());
+    server_stop(&server);
+    ck_assert_msg(apr_time_now() - begin < apr_time_from_sec(15), "it took"
+                  " %d ms", (int)((apr_time_now() - begin) / 1000));
+    ck_assert_msg(server.connections == 1, "%d connections were made",
+                  server.connections);
+    ck_assert(!receipt.reason || !strstr(receipt.reason, "geheim"));
+    ck_assert((receipt.verdict == CRMD_SENT) == !receipt.reason);
+    return receipt;
+}
+
+#define SAYS(STATUS, BODY) "HTTP/1.1 " STATUS " x\r\nConnection: close\r\n" \
+    "\r\n" BODY
+
+static const struct {
+    const char *answer;
+    then_t then;
+    crmd_verdict_t http;
+    crmd_verdict_t twilio;
+    const char *reason;         /* a part of both */
+    int retry_after;            /* seconds */
+} cases[] = {
+    {SAYS("200", "{\"id\":\"A1\",\"sid\":\"A1\"}"), FINISH, CRMD_SENT,
+     CRMD_SENT, NULL, 0},
+    {SAYS("201", "{\"id\":\"A1\",\"sid\":\"A1\"}"), FINISH, CRMD_SENT,
+     CRMD_SENT, NULL, 0},
+    {SAYS("202", ""), FINISH, CRMD_SENT, CRMD_SENT, NULL, 0},
+    {SAYS("201", "\xff{garbage"), FINISH, CRMD_SENT, CRMD_SENT, NULL, 0},
+    {SAYS("201", "[]"), FINISH, CRMD_SENT, CRMD_SENT, NULL, 0},
+    {SAYS("201", "{\"id\":{},\"sid\":null}"), FINISH, CRMD_SENT, CRMD_SENT,
+     NULL, 0},
+    {SAYS("201", "{"), FLOOD, CRMD_SENT, CRMD_SENT, NULL, 0},
+    {SAYS("201", "{"), HANG, CRMD_SENT, CRMD_SENT, NULL, 0},
+    {"HTTP/1.1 201 x\r\nContent-Length: 9\r\n\r\n{", FINISH, CRMD_SENT,
+     CRMD_SENT, NULL, 0},
+    {SAYS("302", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "302", 0},
+    {SAYS("400", "{\"code\":21211,\"message\":\"bad 'To'\"}"), FINISH,
+     CRMD_REFUSED, CRMD_REFUSED, "21211", 0},
+    {SAYS("400", "\x1b[2J\xff\n"), FINISH, CRMD_REFUSED, CRMD_REFUSED, "400",
+     0},
+    {SAYS("401", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "401", 0},
+    {SAYS("404", ""), FINISH, CRMD_REFUSED, CRMD_REFUSED, "404", 0},
+    {SAYS("404", "x"), FLOOD, CRMD_REFUSED, CRMD_REFUSED, "404", 0},
+    {SAYS("408", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "408", 0},
+    {SAYS("409", ""), FINISH, CRMD_UNKNOWN, CRMD_REFUSED, "409", 0},
+    {SAYS("425", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "425", 0},
+    {"HTTP/1.1 429 x\r\nRetry-After: 17\r\nContent-Length: 0\r\n\r\n", FINISH,
+     CRMD_NOT_NOW, CRMD_NOT_NOW, "429", 17},
+    {"HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\n"
+     "Content-Length: 0\r\n\r\n", FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "503",
+     -1},
+    {"HTTP/1.1 503 x\r\nRetry-After: -5\r\nContent-Length: 0\r\n\r\n", FINISH,
+     CRMD_NOT_NOW, CRMD_NOT_NOW, "503", 0},
+    {"HTTP/1.1 503 x\r\nRetry-After: Thu, 01 Jan 1970 00:00:10 GMT\r\n"
+     "Content-Length: 0\r\n\r\n", FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "503",
+     0},
+    {SAYS("500", ""), FINISH, CRMD_NOT_NOW, CRMD_UNKNOWN, "500", 0},
+    {SAYS("502", ""), FINISH, CRMD_UNKNOWN, CRMD_UNKNOWN, "502", 0},
+    {SAYS("504", ""), FINISH, CRMD_UNKNOWN, CRMD_UNKNOWN, "504", 0},
+    {"", FINISH, CRMD_UNKNOWN, CRMD_UNKNOWN, "", 0},
+    {"", UNREAD, CRMD_UNKNOWN, CRMD_UNKNOWN, "", 0},
+    {"", HANG, CRMD_UNKNOWN, CRMD_UNKNOWN, "timed out", 0},
+    {"", FLOOD, CRMD_UNKNOWN, CRMD_UNKNOWN, "", 0},
+    {"SSH-2.0-x\r\n", HANG, CRMD_UNKNOWN, CRMD_UNKNOWN, "", 0},
+    {"HTTP/1.1 100 x\r\n\r\n", HANG, CRMD_UNKNOWN, CRMD_UNKNOWN, "", 0},
+    {"HTTP/1.1 100 x\r\n\r\n" SAYS("201", ""), FINISH, CRMD_SENT, CRMD_SENT,
+     NULL, 0},
+};
+
+static void check_case(int i, const crmd_relay_t *relay,
+                       crmd_verdict_t verdict)
+{
+    crmd_receipt_t receipt = hand_over(relay, &sms, cases[i].answer,
+                                       cases[i].then);
+    int seconds = (int)apr_time_sec(receipt.retry_after);
+
+    ck_assert_msg(receipt.verdict == verdict, "%s: verdict %d instead of %d"
+                  " after \"%s\" (%s)", relay->name, receipt.verdict, verdict,
+                  cases[i].answer, receipt.reason);
+    ck_assert_msg(verdict == CRMD_SENT
+                  || strstr(receipt.reason, cases[i].reason), "%s: %s",
+                  relay->name, receipt.reason);
+    ck_assert(!receipt.reason || !strpbrk(receipt.reason, "\r\n\x1b\xff"));
+    ck_assert_pstr_eq(receipt.provider_id,
+                      strstr(cases[i].answer, "A1") ? "A1" : NULL);
+    ck_assert_msg(cases[i].retry_after < 0 ? seconds <= 86400
+                  : seconds == cases[i].retry_after, "%d", seconds);
+}
+
+START_TEST(each_behaviour_has_its_verdict)
+{
+    check_case(_i, &crmd_relay_http, cases[_i].http);
+    check_case(_i, &crmd_relay_twilio, cases[_i].twilio);
+}
+END_TEST
+
+START_TEST(retry_after_may_be_a_date)
+{
+    char date[APR_RFC822_DATE_LEN];
+    crmd_receipt_t receipt;
+    int seconds;
+
+    apr_rfc822_date(date, apr_time_now() + apr_time_from_sec(100));
+    receipt = hand_over(&crmd_relay_http, &sms, apr_pstrcat(
+        crm_check_pool(), "HTTP/1.1 429 x\r\nRetry-After: ", date,
+        "\r\nContent-Length: 0\r\n\r\n", NULL), FINISH);
+    seconds = (int)apr_time_sec(receipt.retry_after);
+    ck_assert_msg(seconds > 90 && seconds <= 100, "%d", seconds);
+}
+END_TEST
+
+/* A refused connection, and a TLS handshake that is no such thing. */
+START_TEST(what_never_got_through_is_not_now)
+{
+    const crmd_relay_t *relays[] = {&crmd_relay_http, &crmd_relay_twilio};
+    int port, fd = server_open(&port, 0);
+    crmd_config_t *config = config_of();
+    crmd_receipt_t receipt;
+
+    for (int i = 0; i < 4; i++) {
+        set_url(config, port);
+        if (i & 1) {
+            server_t server;
+
+            script.answer = "no TLS here, but a line that is long enough\r\n";
+            script.then = FINISH;
+            server_start(&server, serve, &script);
+            config->provider_url = config->twilio_url = apr_psprintf(
+                crm_check_pool(), "https://127.0.0.1:%d", server.port);
+            crmd_relay_send(&receipt, relays[i / 2], &sms, config,
+                            crm_check_pool());
+            server_stop(&server);
+        }
+        else {
+            crmd_relay_send(&receipt, relays[i / 2], &sms, config,
+                            crm_check_pool());
+        }
+        ck_assert_msg(receipt.verdict == CRMD_NOT_NOW, "%d: %s",
+                      receipt.verdict, receipt.reason);
+    }
+    close(fd);
+}
+END_TEST
+
+/* Fail unless the member NAME of OBJECT is TEXT. */
+static void has(json_object *object, const char *name, const char *text)
+{
+    json_object *value;
+
+    ck_assert_msg(json_object_object_get_ex(object, name, &value), "no %s",
+                  name);
+    ck_assert_str_eq(json_object_get_string(value), text);
+}
+
+static json_object *sent_object(void)
+{
+    const char *body = strstr(script.request, "\r\n\r\n");
+    json_object *object;
+
+    ck_assert_ptr_nonnull(body);
+    object = json_tokener_parse(body + 4);
+    ck_assert_msg(object != NULL, "%s", body);
+    return object;
+}
+
+START_TEST(what_the_provider_gets)
+{
+    crmd_message_t message = sms;
+    json_object *object;
+
+    hand_over(&crmd_relay_http, &sms, SAYS("200", ""), FINISH);
+    ck_assert(!strncmp(script.request, "POST /messages HTTP/1.1\r\n", 25));
+    ck_assert_ptr_nonnull(strstr(script.request, "\r\nIdempotency-Key: "
+                                 "0197c0de-0000-7000-8000-000000000001\r\n"));
+    ck_assert_ptr_nonnull(strstr(script.request,
+                                 "\r\nAuthorization: Bearer geheim\r\n"));
+    ck_assert_ptr_nonnull(strstr(script.request,
+                                 "\r\nContent-Type: application/json\r\n"));
+    object = sent_object();
+    has(object, "id", sms.id);
+    has(object, "channel", "sms");
+    has(object, "workspace_id", sms.workspace_id);
+    has(object, "from", "+4930111");
+    has(object, "to", sms.to);
+    has(object, "text", sms.text);
+    ck_assert_int_eq(json_object_object_length(object), 6);
+    json_object_put(object);
+    message.channel = "voice";
+    message.objective = "a date";
+    hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
+    object = sent_object();
+    has(object, "from", "+4930222");
+    has(object, "objective", "a date");
+    has(object, "script", sms.text);
+    json_object_put(object);
+    message.channel = "email";
+    message.subject = "Hello";
+    message.unsubscribe = "https://x.org/u";
+    hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
+    object = sent_object();
+    has(object, "from", "sales@example.com");
+    has(object, "subject", "Hello");
+    has(object, "text", sms.text);
+    has(object, "unsubscribe", "https://x.org/u");
+    json_object_put(object);
+}
+END_TEST
+
+START_TEST(what_twilio_gets)
+{
+    crmd_message_t message = sms;
+
+    hand_over(&crmd_relay_twilio, &sms, SAYS("201", ""), FINISH);
+    ck_assert(!strncmp(script.request, "POST /2010-04-01/Accounts/AC0123/"
+                       "Messages.json HTTP/1.1\r\n", 56));
+    /* printf AC0123:geheim | base64 */
+    ck_assert_ptr_nonnull(strstr(script.request, "\r\nAuthorization: Basic "
+                                 "QUMwMTIzOmdlaGVpbQ==\r\n"));
+    ck_assert_ptr_nonnull(strstr(script.request, "\r\nContent-Type: "
+                                 "application/x-www-form-urlencoded\r\n"));
+    ck_assert_str_eq(strstr(script.request, "\r\n\r\n"), "\r\n\r\nFrom=%2B4930"
+                     "111&To=%2B491701234567&Body=Gr%C3%BC%C3%9F%20%26%20%22x"
+                     "%22%20%2B%20y%3D1%25%0A");
+    message.channel = "voice";
+    message.text = "<Dial>\x01";
+    hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+    ck_assert(!strncmp(script.request, "POST /2010-04-01/Accounts/AC0123/"
+                       "Calls.json HTTP/1.1\r\n", 53));
+    ck_assert_str_eq(strstr(script.request, "\r\n\r\n"), "\r\n\r\nFrom=%2B4930"
+                     "222&To=%2B491701234567&Twiml=%3CResponse%3E%3CSay%3E%26"
+                     "lt%3BDial%26gt%3B%20%3C%2FSay%3E%3C%2FResponse%3E");
+}
+END_TEST
+
+START_TEST(what_the_configuration_lacks_is_told)
+{
+    apr_pool_t *pool = crm_check_pool();
+    crmd_config_t *config = config_of();
+    const crmd_relay_t *http = &crmd_relay_http, *twilio = &crmd_relay_twilio;
+
+    set_url(config, 80);
+    ck_assert_ptr_null(http->check(config, "email", pool));
+    ck_assert_ptr_null(twilio->check(config, "sms", pool));
+    ck_assert_ptr_null(twilio->check(config, "voice", pool));
+    ck_assert_ptr_nonnull(twilio->check(config, "email", pool));
+    ck_assert_int_eq(http->repeatable(config), 1);
+    ck_assert_int_eq(twilio->repeatable(config), 0);
+    config->provider_url = "";
+    ck_assert_ptr_nonnull(http->check(config, "sms", pool));
+    config->twilio_account = "../x";
+    ck_assert_ptr_nonnull(twilio->check(config, "sms", pool));
+    config->twilio_account = "AC1";
+    config->twilio_token = "";
+    ck_assert_ptr_nonnull(twilio->check(config, "sms", pool));
+}
+END_TEST
+
+static void *hand_over_one(void *argument)
+{
+    crmd_receipt_t receipt;
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, NULL);
+    crmd_relay_send(&receipt, &crmd_relay_http, &sms, argument, pool);
+    apr_pool_destroy(pool);
+    return receipt.verdict == CRMD_SENT ? argument : NULL;
+}
+
+/* Of six that want to send three are let through at once: a fourth does not
+ * come while they wait for their answers. */
+START_TEST(so_many_at_once_and_no_more)
+{
+    enum { THREADS = 6, LIMIT = 3 };
+    crmd_config_t *config = config_of();
+    struct pollfd listening = {.events = POLLIN};
+    pthread_t threads[THREADS];
+    int port, fds[LIMIT];
+    void *result;
+
+    listening.fd = server_open(&port, 1);
+    set_url(config, port);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, hand_over_one, config);
+    }
+    for (int round = 0; round < THREADS / LIMIT; round++) {
+        for (int i = 0; i < LIMIT; i++) {
+            ck_assert_int_eq(poll(&listening, 1, 5000), 1);
+            fds[i] = accept(listening.fd, NULL, NULL);
+            read_request(fds[i], &script);
+        }
+        ck_assert_int_eq(poll(&listening, 1, 100), 0);
+        for (int i = 0; i < LIMIT; i++) {
+            server_puts(fds[i], SAYS("200", ""));
+            close(fds[i]);
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &result);
+        ck_assert_ptr_nonnull(result);
+    }
+    close(listening.fd);
+}
+END_TEST
+
+static int nobody(const struct sockaddr *address, socklen_t len, void *baton)
+{
+    ck_assert_int_eq(address->sa_family, AF_INET);
+    ck_assert_uint_ge(len, sizeof(struct sockaddr_in));
+    ++*(int *)baton;
+    return 0;
+}
+
+START_TEST(the_client_asks_before_it_connects)
+{
+    const char *resolve[] = {"good.example:80:127.0.0.1", NULL};
+    int asked = 0;
+    crmd_http_request_t request = {
+        .url = "http://good.example/", .timeout = apr_time_from_sec(2),
+        .allowed = nobody, .baton = &asked, .resolve = resolve
+    };
+    crmd_http_answer_t answer;
+
+    crmd_http_send(&answer, &request, crm_check_pool());
+    ck_assert_int_eq(asked, 1);
+    ck_assert_int_eq(answer.status, 0);
+    ck_assert_int_eq(answer.sent, 0);
+    ck_assert_str_eq(answer.error, "connections to this address are not"
+                     " allowed");
+}
+END_TEST
+
+START_TEST(the_client_keeps_to_its_limits)
+{
+    static const char *const urls[] = {
+        "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "",
+        "http://", "smtp://127.0.0.1/"
+    };
+    const char *headers[] = {"X: a\r\nY: b", NULL};
+    crmd_http_request_t request = {.timeout = SERVER_LONG};
+    crmd_http_answer_t answer;
+    server_t server;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+        request.url = urls[i];
+        crmd_http_send(&answer, &request, crm_check_pool());
+        ck_assert_msg(answer.error && !answer.sent && !answer.status, "%s",
+                      urls[i]);
+    }
+    script.answer = SAYS("200", "0123456789");
+    script.then = FLOOD;
+    server_start(&server, serve, &script);
+    request.url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d/",
+                               server.port);
+    request.max_answer = 7;
+    crmd_http_send(&answer, &request, crm_check_pool());
+    ck_assert_str_eq(answer.body, "0123456");
+    ck_assert_uint_eq(answer.len, 7);
+    ck_assert(answer.cut && !answer.error && answer.status == 200);
+    ck_assert(!strncmp(script.request, "GET / HTTP/1.1\r\n", 16));
+    request.headers = headers;
+    crmd_http_send(&answer, &request, crm_check_pool());
+    ck_assert(answer.error && !answer.sent);
+    server_stop(&server);
+    ck_assert_int_eq(server.connections, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("provider");
+    TCase *verdicts = tcase_create("verdicts"), *rest = tcase_create("rest");
+
+    tcase_set_timeout(verdicts, 30);
+    tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
+                        (int)(sizeof(cases) / sizeof(*cases)));
+    tcase_set_timeout(rest, 30);
+    tcase_add_test(rest, retry_after_may_be_a_date);
+    tcase_add_test(rest, what_never_got_through_is_not_now);
+    tcase_add_test(rest, what_the_provider_gets);
+    tcase_add_test(rest, what_twilio_gets);
+    tcase_add_test(rest, what_the_configuration_lacks_is_told);
+    tcase_add_test(rest, so_many_at_once_and_no_more);
+    tcase_add_test(rest, the_client_asks_before_it_connects);
+    tcase_add_test(rest, the_client_keeps_to_its_limits);
+    suite_add_tcase(suite, verdicts);
+    suite_add_tcase(suite, rest);
+    return crm_check_main(suite);
+}

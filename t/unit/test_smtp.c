@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_smtp.c: what became of a mail handed over by SMTP (contract 11.11) */
+#include "crm_check.h"
+#include "crm_server.h"
+
+#include <stdio.h>
+
+#include "apr_strings.h"
+
+#include "crmapid_relay.h"
+
+/* What the server does instead of answering. */
+#define HANG "hang"
+#define CLOSE "close"
+#define FLOOD "flood"
+#define STALL "stall"
+
+/* What the server says to each command; NULL: yes. */
+typedef struct script_t {
+    const char *greeting;
+    const char *ehlo;
+    const char *auth;
+    const char *mail;
+    const char *rcpt;
+    const char *data;
+    const char *body;           /* while the mail comes, after its first line */
+    const char *dot;
+    const char *quit;
+    /* What happened: */
+    char commands[4096];
+    char mails[65536];
+} script_t;
+
+static script_t script;
+static server_t server;
+
+/* Answer with TEXT, or YES if that is NULL. Return whether to go on. */
+static int answer(int fd, const char *text, const char *yes)
+{
+    text = text ? text : yes;
+    if (!strcmp(text, HANG)) {
+        server_hang(fd);
+        return 0;
+    }
+    if (!strcmp(text, STALL)) {
+        server_stall(&server);
+        return 0;
+    }
+    if (!strcmp(text, CLOSE)) {
+        return 0;
+    }
+    if (!strcmp(text, FLOOD)) {
+        server_flood(fd, "250-and so on and on\r\n");
+        return 0;
+    }
+    return server_puts(fd, text);
+}
+
+/* Read the mail up to its dot into the script's MAILS. */
+static int read_mail(int fd, FILE *in, script_t *s)
+{
+    char line[2048];
+
+    while (fgets(line, sizeof(line), in)) {
+        if (!strcmp(line, ".\r\n")) {
+            return answer(fd, s->dot, "250 2.0.0 taken\r\n");
+        }
+        ck_assert_uint_lt(strlen(s->mails) + strlen(line), sizeof(s->mails));
+        strcat(s->mails, line);
+        if (s->body && !answer(fd, s->body, "")) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static int obey(int fd, FILE *in, script_t *s, const char *line)
+{
+    if (!strncmp(line, "EHLO", 4)) {
+        return answer(fd, s->ehlo, s->auth
+                      ? "250-me\r\n250 AUTH PLAIN\r\n" : "250 me\r\n");
+    }
+    if (!strncmp(line, "AUTH", 4)) {
+        char login[256];
+
+        return server_puts(fd, "334 \r\n")
+            && fgets(login, sizeof(login), in)
+            && answer(fd, s->auth, "235 ok\r\n");
+    }
+    if (!strncmp(line, "MAIL", 4)) {
+        return answer(fd, s->mail, "250 ok\r\n");
+    }
+    if (!strncmp(line, "RCPT", 4)) {
+        return answer(fd, s->rcpt, "250 ok\r\n");
+    }
+    if (!strncmp(line, "DATA", 4)) {
+        return answer(fd, s->data, "354 go on\r\n")
+            && (s->data || read_mail(fd, in, s));
+    }
+    if (!strncmp(line, "QUIT", 4)) {
+        answer(fd, s->quit, "221 bye\r\n");
+        return 0;
+    }
+    return answer(fd, NULL, "502 what?\r\n");
+}
+
+static void serve(int fd, void *baton)
+{
+    script_t *s = baton;
+    FILE *in = fdopen(dup(fd), "r");
+    char line[2048];
+
+    if (answer(fd, s->greeting, "220 me\r\n")) {
+        while (fgets(line, sizeof(line), in)) {
+            strcat(s->commands, line);
+            if (!obey(fd, in, s, line)) {
+                break;
+            }
+        }
+    }
+    fclose(in);
+}
+
+static crmd_config_t *config_of(int port)
+{
+    crmd_config_t *config = apr_pcalloc(crm_check_pool(), sizeof(*config));
+
+    config->mail_from = "sales@example.com";
+    config->mail_from_name = "";
+    config->mail_domain = "crm.example.com";
+    config->sms_from = config->voice_from = "";
+    config->smtp_url = apr_psprintf(crm_check_pool(), "smtp://127.0.0.1:%d",
+                                    port);
+    config->smtp_tls = "no";
+    config->smtp_ca_file = "";
+    config->smtp_user = config->smtp_password = "";
+    config->smtp_timeout = SERVER_LONG;
+    config->relay_concurrency = 4;
+    return config;
+}
+
+static const crmd_message_t message = {
+    .channel = "email", .id = "0197c0de-0000-7000-8000-000000000001",
+    .workspace_id = "0197c0de-0000-7000-8000-00000000000a",
+    .to = "ada@example.org", .to_name = "Ada", .subject = "Hello",
+    .text = "Dear Ada,\n.\n..dots\nbye"
+};
+
+/* Return whether the script lets the client wait until its time is up. */
+static int will_hang(void)
+{
+    const char *const said[] = {script.greeting, script.ehlo, script.mail,
+                                script.rcpt, script.data, script.body,
+                                script.dot};
+
+    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+        if (said[i] && (!strcmp(said[i], HANG) || !strcmp(said[i], STALL)
+                        || !strcmp(said[i], FLOOD))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Hand MSG to a server that follows the script, as CONFIG or as usual. */
+static crmd_receipt_t hand_over(const crmd_message_t *msg,
+                                crmd_config_t *config)
+{
+    apr_time_t begin = apr_time_now();
+    crmd_receipt_t receipt;
+
+    server_start(&server, serve, &script);
+    if (!config) {
+        config = config_of(server.port);
+    }
+    config->smtp_url = apr_psprintf(crm_check_pool(), "smtp://127.0.0.1:%d",
+                                    server.port);
+    if (will_hang()) {
+        config->smtp_timeout = SERVER_SHORT;
+    }
+    crmd_relay_send(&receipt, &crmd_relay_smtp, msg, config,
+                    crm_check_pool());
+    server_stop(&server);
+    ck_assert_msg(apr_time_now() - begin < apr_time_from_sec(15),
+                  "it took %d ms", (int)((apr_time_now() - begin) / 1000));
+    ck_assert_msg(server.connections == 1, "%d connections were made",
+                  server.connections);
+    return receipt;
+}
+
+/* What each behaviour of a server means. */
+static const struct {
+    const char *name;
+    script_t script;
+    crmd_verdict_t verdict;
+    const char *reason;         /* a part of it */
+} cases[] = {
+    {"all is well", {0}, CRMD_SENT, NULL},
+    {"the answer has several lines", {.dot = "250-a\r\n250-b\r\n250 c\r\n"},
+     CRMD_SENT, NULL},
+    {"no answer to QUIT", {.quit = HANG}, CRMD_SENT, NULL},
+    {"QUIT is refused", {.quit = "500 never\r\n"}, CRMD_SENT, NULL},
+    {"no greeting", {.greeting = HANG}, CRMD_NOT_NOW, "timed out"},
+    {"greeting 421", {.greeting = "421 busy\r\n"}, CRMD_NOT_NOW, "421"},
+    {"greeting 554", {.greeting = "554 no\r\n"}, CRMD_NOT_NOW, "554"},
+    {"greeting, closed", {.greeting = CLOSE}, CRMD_NOT_NOW, ""},
+    {"greeting without end", {.greeting = FLOOD}, CRMD_NOT_NOW, ""},
+    {"EHLO hangs", {.ehlo = HANG}, CRMD_NOT_NOW, "timed out"},
+    {"EHLO without end", {.ehlo = FLOOD}, CRMD_NOT_NOW, ""},
+    {"MAIL 451", {.mail = "451 later\r\n"}, CRMD_NOT_NOW, "451 later"},
+    {"MAIL 550", {.mail = "550 not you\r\n"}, CRMD_REFUSED, "550 not you"},
+    {"MAIL 530", {.mail = "530 login\r\n"}, CRMD_NOT_NOW, "530"},
+    {"RCPT 450", {.rcpt = "450 greylisted\r\n"}, CRMD_NOT_NOW,
+     "450 greylisted"},
+    {"RCPT 550", {.rcpt = "550-no such\r\n550 5.1.1 user\r\n"}, CRMD_REFUSED,
+     "550 5.1.1 user"},
+    {"RCPT 550, then silence", {.rcpt = "550 no\r\n", .quit = HANG},
+     CRMD_REFUSED, "550 no"},
+    {"RCPT closes", {.rcpt = CLOSE}, CRMD_NOT_NOW, "after RCPT"},
+    {"RCPT hangs", {.rcpt = HANG}, CRMD_NOT_NOW, "timed out"},
+    {"DATA 452", {.data = "452 full\r\n"}, CRMD_NOT_NOW, "452 full"},
+    {"DATA 554", {.data = "554 no\r\n"}, CRMD_REFUSED, "554 no"},
+    {"DATA hangs", {.data = HANG}, CRMD_NOT_NOW, "timed out"},
+    {"DATA closes", {.data = CLOSE}, CRMD_NOT_NOW, "after DATA"},
+    {"dot 451", {.dot = "451 later\r\n"}, CRMD_NOT_NOW, "451 later"},
+    {"dot 554", {.dot = "554 5.7.1 spam\r\n"}, CRMD_REFUSED, "554 5.7.1 spam"},
+    {"dot 554, closed", {.dot = "554 spam\r\n", .quit = CLOSE}, CRMD_REFUSED,
+     "554 spam"},
+    {"dot hangs", {.dot = HANG}, CRMD_UNKNOWN, "timeout"},
+    {"dot closes", {.dot = CLOSE}, CRMD_UNKNOWN, "after the mail"},
+    {"dot without end", {.dot = FLOOD}, CRMD_UNKNOWN, "no end"},
+    {"dot 354", {.dot = "354 more\r\n"}, CRMD_UNKNOWN, ""},
+    {"dot garbage", {.dot = "\x01\xff garbage\r\n"}, CRMD_UNKNOWN, ""},
+    {"dot half a line", {.dot = "250 o"}, CRMD_UNKNOWN, ""},
+};
+
+START_TEST(each_behaviour_has_its_verdict)
+{
+    crmd_receipt_t receipt;
+
+    script = cases[_i].script;
+    receipt = hand_over(&message, NULL);
+    ck_assert_msg(receipt.verdict == cases[_i].verdict,
+                  "%s: verdict %d instead of %d (%s)", cases[_i].name,
+                  receipt.verdict, cases[_i].verdict, receipt.reason);
+    if (receipt.verdict == CRMD_SENT) {
+        ck_assert_str_eq(receipt.provider_id, "<0197c0de-0000-7000-8000-"
+                         "000000000001@crm.example.com>");
+        ck_assert_ptr_null(receipt.reason);
+    }
+    else {
+        ck_assert_msg(strstr(receipt.reason, cases[_i].reason),
+                      "%s: the reason is \"%s\"", cases[_i].name,
+                      receipt.reason);
+        ck_assert_ptr_null(strpbrk(receipt.reason, "\r\n"));
+    }
+}
+END_TEST
+
+START_TEST(the_envelope_and_the_mail_arrive)
+{
+    crmd_receipt_t receipt = hand_over(&message, NULL);
+
+    ck_assert_int_eq(receipt.verdict, CRMD_SENT);
+    ck_assert_msg(strstr(script.commands, "EHLO crm.example.com\r\n"),
+                  "%s", script.commands);
+    ck_assert_msg(strstr(script.commands, "MAIL FROM:<sales@example.com>"),
+                  "%s", script.commands);
+    ck_assert_msg(strstr(script.commands, "RCPT TO:<ada@example.org>\r\n"),
+                  "%s", script.commands);
+    ck_assert_msg(strstr(script.mails, "\r\nTo: Ada <ada@example.org>\r\n")
+                  || !strncmp(script.mails, "To: ", 4), "%s", script.mails);
+    /* Lines that begin with a dot had one more on the way (RFC 5321, 4.5.2). */
+    ck_assert_msg(strstr(script.mails, "Dear Ada,\r\n..\r\n...dots\r\nbye"),
+                  "%s", script.mails);
+    for (const char *c = script.mails; *c; c++) {
+        ck_assert(*c != '\n' || c[-1] == '\r');
+        ck_assert(*c > 0 && (*c != '\r' || c[1] == '\n'));
+    }
+}
+END_TEST
+
+/* Of a mail that is larger than what sockets hold not all was handed over when
+ * time was up or the connection lost: it was certainly not taken. */
+START_TEST(what_ends_before_the_mail_does_is_not_now)
+{
+    crmd_message_t large = message;
+    char *text = apr_palloc(crm_check_pool(), 20000001);
+    crmd_receipt_t receipt;
+
+    memset(text, 'x', 20000000);
+    text[20000000] = '\0';
+    large.text = text;
+    large.html = "";
+    script.body = _i ? STALL : CLOSE;
+    receipt = hand_over(&large, NULL);
+    ck_assert_msg(receipt.verdict == CRMD_NOT_NOW, "verdict %d: %s",
+                  receipt.verdict, receipt.reason);
+}
+END_TEST
+
+START_TEST(a_refused_connection_is_not_now)
+{
+    int port, fd = server_open(&port, 0);
+    crmd_config_t *config = config_of(port);
+    crmd_receipt_t receipt;
+
+    crmd_relay_send(&receipt, &crmd_relay_smtp, &message, config,
+                    crm_check_pool());
+    ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
+    close(fd);
+}
+END_TEST
+
+START_TEST(without_tls_nothing_is_sent_where_it_must_be)
+{
+    crmd_config_t *config = config_of(0);
+    crmd_receipt_t receipt;
+
+    config->smtp_tls = "starttls";
+    config->smtp_user = "me";
+    config->smtp_password = "geheim";
+    receipt = hand_over(&message, config);
+    ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
+    ck_assert_ptr_null(strstr(script.commands, "MAIL"));
+    ck_assert_ptr_null(strstr(script.commands, "AUTH"));
+    memset(script.commands, 0, sizeof(script.commands));
+    config->smtp_tls = "opportunistic";
+    config->smtp_user = "";
+    receipt = hand_over(&message, config);
+    ck_assert_int_eq(receipt.verdict, CRMD_SENT);
+}
+END_TEST
+
+/* A login that fails is ours to mend, and what the server says to it is not
+ * repeated. */
+START_TEST(a_refused_login_is_not_now)
+{
+    crmd_config_t *config = config_of(0);
+    crmd_receipt_t receipt;
+
+    config->smtp_user = "me";
+    config->smtp_password = "geheim";
+    script.auth = "535 5.7.8 geheim is wrong\r\n";
+    receipt = hand_over(&message, config);
+    ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
+    ck_assert_msg(strstr(receipt.reason, "535"), "%s", receipt.reason);
+    ck_assert_msg(!strstr(receipt.reason, "geheim"), "%s", receipt.reason);
+    ck_assert_ptr_nonnull(strstr(script.commands, "AUTH PLAIN"));
+}
+END_TEST
+
+START_TEST(a_login_is_used)
+{
+    crmd_config_t *config = config_of(0);
+
+    config->smtp_user = "me";
+    config->smtp_password = "geheim";
+    script.auth = "235 ok\r\n";
+    ck_assert_int_eq(hand_over(&message, config).verdict, CRMD_SENT);
+    ck_assert_ptr_nonnull(strstr(script.commands, "AUTH PLAIN"));
+}
+END_TEST
+
+START_TEST(wrong_addresses_are_refused_without_a_connection)
+{
+    static const char *const wrong[] = {
+        "", "ada", "a@b@c", "a b@c", "ada@x\r\nRCPT TO:<eve@x>", "a>@x",
+        "<a@x>", "a@x>", "a,b@x", "a@", "@x", "a..b@x", "a@x y", "\"a\"@x"
+    };
+    int port, fd = server_open(&port, 0);
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        crmd_message_t other = message;
+        crmd_receipt_t receipt;
+
+        other.to = wrong[i];
+        crmd_relay_send(&receipt, &crmd_relay_smtp, &other, config_of(port),
+                        crm_check_pool());
+        ck_assert_msg(receipt.verdict == CRMD_REFUSED, "%s: %d", wrong[i],
+                      receipt.verdict);
+    }
+    close(fd);
+}
+END_TEST
+
+START_TEST(what_the_configuration_lacks_is_told)
+{
+    apr_pool_t *pool = crm_check_pool();
+    crmd_config_t *config = config_of(25);
+    const crmd_relay_t *relay = &crmd_relay_smtp;
+
+    ck_assert_ptr_null(relay->check(config, "email", pool));
+    ck_assert_ptr_nonnull(relay->check(config, "sms", pool));
+    config->mail_from = "";
+    ck_assert_ptr_nonnull(relay->check(config, "email", pool));
+    config->mail_from = "a@b.c";
+    config->smtp_url = "http://x";
+    ck_assert_ptr_nonnull(relay->check(config, "email", pool));
+    config->smtp_url = "smtps://x";
+    ck_assert_ptr_null(relay->check(config, "email", pool));
+    ck_assert_int_eq(relay->repeatable(config), 0);
+    config->smtp_deduplicates = 1;
+    ck_assert_int_eq(relay->repeatable(config), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("smtp");
+    TCase *verdicts = tcase_create("verdicts"), *rest = tcase_create("rest");
+
+    tcase_set_timeout(verdicts, 30);
+    tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
+                        (int)(sizeof(cases) / sizeof(*cases)));
+    tcase_set_timeout(rest, 30);
+    tcase_add_test(rest, the_envelope_and_the_mail_arrive);
+    tcase_add_loop_test(rest, what_ends_before_the_mail_does_is_not_now, 0, 2);
+    tcase_add_test(rest, a_refused_connection_is_not_now);
+    tcase_add_test(rest, without_tls_nothing_is_sent_where_it_must_be);
+    tcase_add_test(rest, a_refused_login_is_not_now);
+    tcase_add_test(rest, a_login_is_used);
+    tcase_add_test(rest, wrong_addresses_are_refused_without_a_connection);
+    tcase_add_test(rest, what_the_configuration_lacks_is_told);
+    suite_add_tcase(suite, verdicts);
+    suite_add_tcase(suite, rest);
+    return crm_check_main(suite);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_token.c: signed tokens, forms, HTML */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include "crm_form.h"
+#include "crm_html.h"
+#include "crm_token.h"
+
+#define W "01234567-89ab-4cde-8f01-23456789abcd"
+#define S "fedcba98-7654-4321-8fed-cba987654321"
+#define O "00000000-0000-4000-8000-000000000001"
+
+static const unsigned char key[CRM_TOKEN_KEY_LEN] = "an unusual key, 32 bytes "
+                                                    "of it.";
+
+START_TEST(a_token_says_what_it_was_made_of)
+{
+    const char *text = crm_token_review(W, S, O, 1900000000, key,
+                                        crm_check_pool());
+    crm_token_t token;
+
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(strlen(text), CRM_TOKEN_LEN);
+    ck_assert_uint_eq(strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        "abcdefghijklmnopqrstuvwxyz0123456789-_"), CRM_TOKEN_LEN);
+    ck_assert(crm_token_read(&token, text, strlen(text)));
+    ck_assert_int_eq(token.purpose, CRM_TOKEN_REVIEW);
+    ck_assert_str_eq(token.workspace_id, W);
+    ck_assert_str_eq(token.subject_id, S);
+    ck_assert_str_eq(token.other_id, O);
+    ck_assert_int_eq(token.expires, 1900000000);
+    ck_assert(crm_token_verify(text, key));
+}
+END_TEST
+
+START_TEST(a_token_to_unsubscribe_never_expires)
+{
+    const char *text = crm_token_unsubscribe(W, S, key, crm_check_pool());
+    crm_token_t token;
+
+    ck_assert(crm_token_read(&token, text, strlen(text)));
+    ck_assert_int_eq(token.purpose, CRM_TOKEN_UNSUBSCRIBE);
+    ck_assert_str_eq(token.subject_id, S);
+    ck_assert_str_eq(token.other_id, "");
+    ck_assert_int_eq(token.expires, 0);
+    ck_assert(!crm_token_expired(&token, APR_INT64_MAX));
+    ck_assert(crm_token_verify(text, key));
+}
+END_TEST
+
+START_TEST(it_expires_at_its_second)
+{
+    crm_token_t token;
+
+    memset(&token, 0, sizeof(token));
+    token.expires = 1000;
+    ck_assert(!crm_token_expired(&token, apr_time_from_sec(1000) - 1));
+    ck_assert(crm_token_expired(&token, apr_time_from_sec(1000)));
+}
+END_TEST
+
+/* Any other character at any place: no token, or not ours. */
+START_TEST(no_character_can_be_changed)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        "abcdefghijklmnopqrstuvwxyz0123456789-_+/=.% ";
+    const char *text = crm_token_review(W, S, O, 1, key, crm_check_pool());
+    char other[CRM_TOKEN_LEN + 1];
+    crm_token_t token;
+    int tried = 0;
+
+    for (int i = 0; i < CRM_TOKEN_LEN; i++) {
+        for (const char *c = alphabet; *c; c++) {
+            memcpy(other, text, sizeof(other));
+            if (other[i] == *c) {
+                continue;
+            }
+            other[i] = *c;
+            tried++;
+            ck_assert_msg(!crm_token_read(&token, other, CRM_TOKEN_LEN)
+                          || !crm_token_verify(other, key),
+                          "place %d may be '%c'", i, *c);
+        }
+    }
+    ck_assert_int_ge(tried, CRM_TOKEN_LEN * 63);
+}
+END_TEST
+
+START_TEST(another_length_is_no_token)
+{
+    const char *text = crm_token_unsubscribe(W, S, key, crm_check_pool());
+    char longer[CRM_TOKEN_LEN + 5];
+    crm_token_t token;
+
+    strcpy(longer, text);
+    strcat(longer, "AAAA");
+    for (apr_size_t len = 0; len <= strlen(longer); len++) {
+        ck_assert_int_eq(crm_token_read(&token, longer, len),
+                         len == CRM_TOKEN_LEN);
+    }
+    longer[5] = '\0';
+    ck_assert(!crm_token_read(&token, longer, CRM_TOKEN_LEN));
+}
+END_TEST
+
+START_TEST(every_bit_of_the_key_counts)
+{
+    const char *text = crm_token_unsubscribe(W, S, key, crm_check_pool());
+    unsigned char other[CRM_TOKEN_KEY_LEN];
+
+    for (int bit = 0; bit < 8 * CRM_TOKEN_KEY_LEN; bit++) {
+        memcpy(other, key, sizeof(other));
+        other[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        ck_assert(!crm_token_verify(text, other));
+    }
+}
+END_TEST
+
+/* A token for one thing is none for another: the signature is over all. */
+START_TEST(purposes_are_apart)
+{
+    crm_token_t token;
+    char texts[3][CRM_TOKEN_LEN + 1];
+
+    memset(&token, 0, sizeof(token));
+    strcpy(token.workspace_id, W);
+    strcpy(token.subject_id, S);
+    for (int i = 0; i < 3; i++) {
+        token.purpose = (crm_token_purpose_t)(CRM_TOKEN_REVIEW + i);
+        ck_assert(crm_token_write(texts[i], &token, key));
+    }
+    for (int i = 0; i < 3; i++) {
+        char mixed[CRM_TOKEN_LEN + 1];
+        int j = (i + 1) % 3;
+
+        ck_assert_str_ne(texts[i] + 80, texts[j] + 80);
+        memcpy(mixed, texts[i], sizeof(mixed));
+        memcpy(mixed, texts[j], 4);
+        ck_assert(crm_token_read(&token, mixed, CRM_TOKEN_LEN));
+        ck_assert(!crm_token_verify(mixed, key));
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_id_makes_no_token)
+{
+    static const char *const bad[] = {"", "x", "01234567-89ab-4cde-8f01",
+        W "0", "0123456789ab4cde8f0123456789abcd"};
+    crm_token_t token;
+    char out[CRM_TOKEN_LEN + 1];
+
+    for (int i = 0; i < 5; i++) {
+        ck_assert_ptr_null(crm_token_unsubscribe(bad[i], S, key,
+                                                 crm_check_pool()));
+        ck_assert_ptr_null(crm_token_unsubscribe(W, bad[i], key,
+                                                 crm_check_pool()));
+        ck_assert_ptr_null(crm_token_review(W, S, bad[i], 1, key,
+                                            crm_check_pool()));
+    }
+    ck_assert_ptr_null(crm_token_review(W, S, O, -1, key, crm_check_pool()));
+    memset(&token, 0, sizeof(token));
+    ck_assert(!crm_token_write(out, &token, key));
+}
+END_TEST
+
+START_TEST(keys_are_64_digits)
+{
+    unsigned char made[CRM_TOKEN_KEY_LEN];
+    const char *hex = "00112233445566778899aabbccddeeff"
+                      "00112233445566778899AABBCCDDEEFF";
+    char text[80] = "\\x";
+
+    ck_assert(crm_token_key(made, hex));
+    ck_assert_uint_eq(made[1], 0x11);
+    ck_assert_uint_eq(made[31], 0xff);
+    strcat(text, hex);
+    memset(made, 0, sizeof(made));
+    ck_assert(crm_token_key(made, text));
+    ck_assert_uint_eq(made[10], 0xaa);
+    ck_assert(!crm_token_key(made, NULL));
+    ck_assert(!crm_token_key(made, ""));
+    ck_assert(!crm_token_key(made, hex + 1));
+    strcat(text, "0");
+    ck_assert(!crm_token_key(made, text));
+    text[60] = 'g';
+    text[66] = '\0';
+    ck_assert(!crm_token_key(made, text));
+}
+END_TEST
+
+START_TEST(a_form_is_bound_to_its_page)
+{
+    char a[CRM_UUID_LEN + 1], b[CRM_UUID_LEN + 1], id[CRM_UUID_LEN + 1];
+
+    crm_token_bind(a, "page one");
+    crm_token_bind(b, "page two");
+    ck_assert_str_ne(a, b);
+    ck_assert(crm_uuid_parse(id, a, CRM_UUID_LEN));
+    crm_token_bind(b, "page one");
+    ck_assert_str_eq(a, b);
+}
+END_TEST
+
+/* --- forms ---------------------------------------------------------------- */
+
+#define URL "application/x-www-form-urlencoded"
+#define PARTS "multipart/form-data; boundary=xYz"
+#define PART(name, value) "--xYz\r\nContent-Disposition: form-data; " \
+    "name=\"" name "\"\r\n\r\n" value "\r\n"
+
+static const struct {
+    const char *type;
+    const char *body;
+    const char *value;          /* of the field "a"; NULL: it is refused */
+} forms[] = {
+    {URL, "a=1", "1"},
+    {URL "; charset=UTF-8", "b=2&a=x+y%21&c", "x y!"},
+    {"Application/X-WWW-Form-Urlencoded", "a=%C3%A4", "\xc3\xa4"},
+    {URL, "a=", ""},
+    {URL, "a=1&a=2", NULL},
+    {URL, "a=1&b=%zz", NULL},
+    {URL, "a=1&b=%00", NULL},
+    {URL, "a=1&b=%ff", NULL},
+    {URL, "a=\xff", NULL},
+    {NULL, "a=1", NULL},
+    {"application/json", "a=1", NULL},
+    {URL "x", "a=1", NULL},
+    {"text/plain", "a=1", NULL},
+    {PARTS, PART("a", "1") "--xYz--\r\n", "1"},
+    {PARTS, PART("b", "") PART("a", "x\r\ny=%41&") "--xYz--", "x\r\ny=%41&"},
+    {"multipart/form-data; boundary=\"xYz\"", PART("a", "1") "--xYz--", "1"},
+    {PARTS, PART("a", "1"), NULL},
+    {PARTS, PART("a", "1") PART("a", "2") "--xYz--\r\n", NULL},
+    {PARTS, "", NULL},
+    {PARTS, "--xYz\r\nContent-Type: text/plain\r\n\r\n1\r\n--xYz--", NULL},
+    {PARTS, "--xYz\r\n\r\n--xYz--", NULL},
+    {PARTS, "--xYz", NULL},
+    {PARTS, "--xYz\r\n--xYz--", NULL},
+    {"multipart/form-data", PART("a", "1") "--xYz--\r\n", NULL},
+    {"multipart/form-data; boundary=", PART("a", "1") "--xYz--", NULL},
+    {PARTS, "--xYz\r\nContent-Disposition: form-data; name=\"a\"; "
+     "filename=\"f\"\r\n\r\n1\r\n--xYz--", NULL},
+};
+
+START_TEST(forms_are_read_strictly)
+{
+    apr_array_header_t *fields;
+    crm_error_t *error = crm_form_parse(&fields, forms[_i].body,
+                                        strlen(forms[_i].body),
+                                        forms[_i].type, crm_check_pool());
+
+    ck_assert_msg(!error == !!forms[_i].value, "%s", forms[_i].body);
+    if (!error) {
+        ck_assert_pstr_eq(crm_form_get(fields, "a"), forms[_i].value);
+        ck_assert_ptr_null(crm_form_get(fields, "A"));
+    }
+}
+END_TEST
+
+START_TEST(a_form_has_a_number_of_fields)
+{
+    apr_array_header_t *fields;
+    crm_buf_t body;
+
+    crm_buf_init(&body, 1, crm_check_pool());
+    for (int i = 0; i < CRM_FORM_FIELDS; i++) {
+        crm_buf_printf(&body, "n%d=&", i);
+    }
+    ck_assert_ptr_null(crm_form_parse(&fields, body.data, body.len, URL,
+                                      crm_check_pool()));
+    ck_assert_int_eq(fields->nelts, CRM_FORM_FIELDS);
+    crm_buf_puts(&body, "one+more");
+    ck_assert_ptr_nonnull(crm_form_parse(&fields, body.data, body.len, URL,
+                                         crm_check_pool()));
+}
+END_TEST
+
+START_TEST(a_nul_is_refused)
+{
+    apr_array_header_t *fields;
+
+    ck_assert_ptr_nonnull(crm_form_parse(&fields, "a=1\0b", 5, URL,
+                                         crm_check_pool()));
+}
+END_TEST
+
+START_TEST(line_ends_become_one_kind)
+{
+    ck_assert_str_eq(crm_form_lines("a\r\nb\rc\n\r\n\r", crm_check_pool()),
+                     "a\nb\nc\n\n\n");
+    ck_assert_str_eq(crm_form_lines("", crm_check_pool()), "");
+}
+END_TEST
+
+START_TEST(html_is_escaped)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1, crm_check_pool());
+    crm_html_put(&buf, "<p a=\"", "\"'><&\r\n\xc3\xa4", "\">", "", "<br>",
+                 NULL);
+    crm_html_text(&buf, NULL);
+    crm_buf_putc(&buf, '\0');
+    ck_assert_str_eq(buf.data, "<p a=\"&quot;&#39;&gt;&lt;&amp;&#13;\n"
+                     "\xc3\xa4\"><br>");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("token");
+    TCase *token = tcase_create("token"), *form = tcase_create("form");
+
+    tcase_add_test(token, a_token_says_what_it_was_made_of);
+    tcase_add_test(token, a_token_to_unsubscribe_never_expires);
+    tcase_add_test(token, it_expires_at_its_second);
+    tcase_add_test(token, no_character_can_be_changed);
+    tcase_add_test(token, another_length_is_no_token);
+    tcase_add_test(token, every_bit_of_the_key_counts);
+    tcase_add_test(token, purposes_are_apart);
+    tcase_add_test(token, what_is_no_id_makes_no_token);
+    tcase_add_test(token, keys_are_64_digits);
+    tcase_add_test(token, a_form_is_bound_to_its_page);
+    tcase_add_loop_test(form, forms_are_read_strictly, 0,
+                        (int)(sizeof(forms) / sizeof(*forms)));
+    tcase_add_test(form, a_form_has_a_number_of_fields);
+    tcase_add_test(form, a_nul_is_refused);
+    tcase_add_test(form, line_ends_become_one_kind);
+    tcase_add_test(form, html_is_escaped);
+    suite_add_tcase(suite, token);
+    suite_add_tcase(suite, form);
+    return crm_check_main(suite);
+}
