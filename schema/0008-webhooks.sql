@@ -12,7 +12,8 @@ CREATE TABLE crmapi.webhook_endpoint (
         REFERENCES crmapi.workspace ON DELETE CASCADE,
     -- no user and password, which would be shown and logged
     url crmapi.url NOT NULL
-        CHECK (url ~ '^https?://[^][:space:][:cntrl:]/?#@\\]+([/?#][^[:space:][:cntrl:]]*)?$'),
+        CHECK (url ~ ('^https?://[^[:space:][:cntrl:]/?#@\\]+'
+                      '([/?#][^[:space:][:cntrl:]]*)?$')),
     events text[] COLLATE "C" NOT NULL
         CHECK (cardinality(events) > 0
                AND events <@ '{contact.created,form.submitted}'),
@@ -232,7 +233,7 @@ BEGIN
             AND d.endpoint_id = e.id
         WHERE d.workspace_id = webhook_attempted.workspace
           AND d.id = webhook_attempted.delivery
-        FOR UPDATE OF e;
+        FOR NO KEY UPDATE OF e; -- imports hold its key by their deliveries
     END IF;
     SELECT d.* INTO had FROM crmapi.webhook_delivery d
     WHERE d.workspace_id = webhook_attempted.workspace

@@ -8,6 +8,7 @@ use CrmTest;
 use CrmTest::Process qw(spawn end_process);
 use IO::Select;
 use IO::Socket::INET;
+use IO::Socket::UNIX;
 use POSIX qw(WNOHANG);
 use Time::HiRes qw(time sleep);
 
@@ -212,6 +213,33 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     $worker->configure({ database => "host=/nowhere dbname=x" });
 };
 
+subtest "systemd is told when it works, and when it ends" => sub {
+    plan(skip_all => "built without libsystemd") unless
+        `ldd $CrmTest::BUILD{WORKER} 2>/dev/null` =~ /libsystemd/;
+    my $worker = worker(database => $database, no_start => 1);
+    my $path = $worker->dir . "/notify";
+    my $socket = IO::Socket::UNIX->new(Local => $path,
+        Type => Socket::SOCK_DGRAM()) or die "$!\n";
+    my $told = sub {
+        $socket->recv(my $text, 4096) if IO::Select->new($socket)
+            ->can_read(20 * (valgrinded() ? 10 : 1));
+        return $text // "nothing";
+    };
+    local $ENV{NOTIFY_SOCKET} = $path;
+    $worker->start;
+    is($told->(), "READY=1", "READY=1 when it works");
+    kill HUP => $worker->pid;
+    is($told->(), "RELOADING=1", "HUP: RELOADING=1");
+    is($told->(), "READY=1", "and ready again");
+    $worker->stop;
+    is($told->(), "STOPPING=1", "TERM: STOPPING=1");
+    my $unit = read_file("$CrmTest::BUILD{DIR}/crmapid.service");
+    like($unit, qr/^Type=notify$/m, "the unit waits for it");
+    like($unit, qr/^$_=/m, "the unit has $_")
+        for qw(User NoNewPrivileges ProtectSystem SystemCallFilter Restart);
+    unlike($unit, qr/%\w+%/, "and no place that was not filled in");
+};
+
 subtest "a daemon that is killed: its work goes to another" => sub {
     my $id = job("sequence.generate", $NOBODY);
     # what it leaves behind: a lease nobody lengthens
@@ -271,7 +299,6 @@ sub swallowing_proxy {
     my $pid = fork // die "$!\n";
     return ($listen->sockport, $pid) if $pid;
     eval {
-        require IO::Socket::UNIX;
         my $select = IO::Select->new($listen);
         my %peer;
         while (getppid() != 1) {

@@ -12,7 +12,6 @@ use Digest::SHA qw(hmac_sha256_base64);
 use IO::Socket::INET;
 use JSON::PP ();
 use MIME::Base64 qw(decode_base64);
-use POSIX qw(strftime);
 
 my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
@@ -43,8 +42,9 @@ sub contact {
 # The deliveries of W, oldest first, as crmapictl shows them.
 sub deliveries {
     my ($w, @more) = @_;
-    return reverse @{$json->decode($w->ctl("--json", "webhook", "deliveries",
-        "--workspace", $w->id, @more))};
+    my @all = reverse @{$json->decode($w->ctl("--json", "webhook",
+        "deliveries", "--workspace", $w->id, @more))};
+    return @all;
 }
 
 # The attempts of DELIVERY, as rows.
@@ -98,8 +98,8 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
         tags => ["a", "ü"], notes => "x\n" x 5000,
         custom_fields => { deep => [1, { n => undef }, 1.50], big => "1e400" });
     my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
-        match_email => "up\@x.org", emails => [email("up\@x.org", 1)] });
-    $made{"upsert"} = $r->data->{id} // $r->data->{contact}{id};
+        contacts => [{ emails => ["up\@x.org"] }] });
+    $made{"upsert"} = $r->data->{created}[0]{id};
     my ($template) = $w->import_objects([{ object => "sequence_template",
         name => "T", bot_id => $w->agent, allowed_channels => ["email"],
         steps => [{ channel => "email" }] }]);
@@ -156,8 +156,9 @@ subtest "12.1 what makes no contact makes no event" => sub {
     endpoint($w, $receiver->url("nothing/200"));
     my $id = contact($w, emails => [email("one\@x.org", 1)]);
     $c->patch("/api/v1/contacts/$id", { first_name => "New" });
-    $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
-        match_email => "one\@x.org", last_name => "Same" });
+    is(scalar @{$c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [{ emails => ["one\@x.org"], last_name => "Same" }] })
+        ->data->{updated}}, 1, "an upsert that updates");
     error_is($c->post("/api/v1/contacts", { bot_id => uuid() }), 422,
         "validation_error", "one that is refused");
     eval { postgres()->sql($database, "BEGIN; INSERT INTO crmapi.contact (id,"
@@ -180,10 +181,9 @@ subtest "12.1 form.submitted" => sub {
     my $contact = contact($w);
     my ($form) = $w->import_objects([{ object => "form", name => "F",
         bot_id => $w->agent }]);
-    my $id = uuid();
-    sql($database, "INSERT INTO crmapi.submission (id, workspace_id, form_id,"
-        . " contact_id, custom_field_responses) VALUES ('$id', '" . $w->id
-        . "', '$form', '$contact', '{\"colour\": \"gr\x{fc}n\"}')");
+    my $id = insert($w, "submission", form_id => $form,
+        contact_id => $contact,
+        custom_field_responses => { colour => "grün" });
     $worker->once;
     my ($request) = $receiver->requests("forms");
     my $event = $json->decode($request->{body});
@@ -203,7 +203,8 @@ subtest "12.1 form.submitted" => sub {
     is_signed($same, "signed with that one's secret", $secret{$both});
 };
 
-subtest "12.3 the schedule: ten attempts, then failed, kept, sent again" => sub {
+subtest "12.3 the schedule: ten attempts, then failed, kept, sent again"
+        => sub {
     my $w = workspace($httpd);
     my $id = endpoint($w, $receiver->url("ten/500"));
     my $contact = contact($w, first_name => "Ada");
@@ -211,7 +212,6 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again" => sub 
     my $now;
     for my $n (1 .. 10) {
         my $was = $now;
-        $worker->expect_log(qr/CRM3141/) if $n == 1;
         $worker->once($now);
         my ($d) = deliveries($w);
         is("$d->{attempts} $d->{http_status}", "$n 500", "attempt $n");
@@ -225,10 +225,11 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again" => sub 
         cmp_ok($in, "<=", $least * 1.1 + 0.1, "with at most a tenth more");
         $now = due_at($d);
         # a moment before that nothing is sent
-        $worker->once(scalar sql($database, "SELECT to_char(('$now'::timestamptz"
-            . " - interval '100 ms') AT TIME ZONE 'UTC',"
-            . " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')")) if $n == 3;
-        is(scalar $receiver->requests("ten"), $n, "no earlier") if $n == 3;
+        next if $n != 3;
+        $worker->once(scalar sql($database, "SELECT to_char(("
+            . "'$now'::timestamptz - interval '100 ms') AT TIME ZONE 'UTC',"
+            . " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"));
+        is(scalar $receiver->requests("ten"), $n, "no earlier");
     }
     my ($d) = deliveries($w, "--status", "failed");
     is($d->{status}, "failed", "after ten it has failed");
@@ -260,7 +261,7 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again" => sub 
 
 subtest "12.3 what counts as delivered, and what does not" => sub {
     my $w = workspace($httpd);
-    $worker->configure({ webhook_timeout => "1s" });
+    $worker->configure({ webhook_timeout => "500ms" });
     my $closed = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
         LocalPort => 0, Proto => "tcp");
     my %way = (
@@ -278,8 +279,6 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         "teapot/418:7200" => ["pending", 418, qr/418/, 5],
         "days/503:1000000" => ["pending", 503, qr/503/, 86400],
         "back/503:1" => ["pending", 503, qr/503/, 5],
-        "date/503:" . strftime("%a,%%20%d", gmtime) =>
-            ["pending", 503, qr/503/, 5],
         "refused" => ["pending", undef, qr/connect/],
     );
     my %path;
@@ -311,7 +310,7 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
     is($by{"bytes/bytes"}{answer}, "a?b???[2J\x{e4}",
         "and what is no text is made some");
     my ($attempt) = attempts($by{"hang/hang"});
-    cmp_ok($attempt->{duration_ms}, ">=", 950, "a receiver that hangs is left"
+    cmp_ok($attempt->{duration_ms}, ">=", 450, "a receiver that hangs is left"
         . " after webhook_timeout");
     cmp_ok($attempt->{duration_ms}, "<", 5000, "not much later");
     $worker->once(due_at($by{"then/500,200"}));
@@ -328,8 +327,8 @@ subtest "12.3 410: the endpoint is disabled" => sub {
     my $other = endpoint($w, $receiver->url("stays/200"));
     contact($w) for 1 .. 3;
     # the others are not due yet, so that there is something to cancel
-    sql($database, "UPDATE crmapi.job j SET run_at = now() + interval '1 hour'"
-        . " FROM crmapi.webhook_delivery d WHERE d.job_id = j.id AND"
+    sql($database, "UPDATE crmapi.job j SET run_at = now() + interval"
+        . " '1 hour' FROM crmapi.webhook_delivery d WHERE d.job_id = j.id AND"
         . " d.endpoint_id = '$id' AND j.id <> (SELECT min(job_id) FROM"
         . " crmapi.webhook_delivery WHERE endpoint_id = '$id')");
     $worker->once;
@@ -463,13 +462,10 @@ subtest "one hanging receiver does not hold the others up" => sub {
     $daemon->kill;
     sql($database, "UPDATE crmapi.webhook_endpoint SET url = '"
         . $receiver->url("again/200") . "' WHERE id = '$hangs'");
-    sql($database, "UPDATE crmapi.job SET leased_until = now()"
-        . " WHERE state = 'leased'");
+    # as crmapi.job_reap() does when the leases have run out (41-worker.t)
     sql($database, "UPDATE crmapi.job SET state = 'ready', leased_by = NULL,"
-        . " leased_until = NULL WHERE state = 'leased'");
-    sql($database, "UPDATE crmapi.job SET run_at = now()"
-        . " WHERE state = 'ready' AND kind = 'webhook.deliver'"
-        . " AND workspace_id = '" . $w->id . "'");
+        . " leased_until = NULL, run_at = now() WHERE state IN ('leased',"
+        . " 'ready') AND workspace_id = '" . $w->id . "'");
     $worker->once;
     my %again = map { $_->{headers}{"webhook-id"} => $_ }
         $receiver->requests("again");
@@ -478,6 +474,26 @@ subtest "one hanging receiver does not hold the others up" => sub {
         "with the same id and the same bytes as before");
     is_deeply([map { $_->{status} } deliveries($w)], [("delivered") x 16],
         "12.3 at least once");
+};
+
+subtest "events that are trimmed take all with them" => sub {
+    my $w = workspace($httpd);
+    endpoint($w, $receiver->url("old/500"));
+    contact($w) for 1 .. 2;
+    $worker->once;
+    my ($old, $new) = map { $_->{id} } deliveries($w);
+    postgres()->sql($database, "DELETE FROM crmapi.webhook_event WHERE id ="
+        . " (SELECT event_id FROM crmapi.webhook_delivery WHERE id = '$old')",
+        $CrmTest::Postgres::WORKER);
+    is_deeply([map { $_->{id} } deliveries($w)], [$new], "and nothing else");
+    is(scalar(my @none = attempts({ id => $old })), 0, "its attempts, too");
+    $worker->once(scalar sql($database, "SELECT to_char((now() + interval"
+        . " '1 minute') AT TIME ZONE 'UTC',"
+        . " 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"));
+    is(scalar $receiver->requests("old"), 3, "the other is tried again");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.job WHERE"
+        . " workspace_id = '" . $w->id . "' AND state = 'done'"), 1,
+        "the job of what is gone is done");
 };
 
 subtest "crmapictl webhook" => sub {
@@ -542,16 +558,15 @@ subtest "who may see and do what" => sub {
         "the API makes no keys");
 };
 
-# No secret is in any log, in any table's text or any answer kept.
 subtest "secrets stay secret" => sub {
-    my $log = $worker->log_text . read_file($_)
-        for glob $httpd->dir . "/*log*";
-    my @found = grep { my $s = substr $_, 6; index($worker->log_text, $s) >= 0 }
-        values %secret;
-    is("@found", "", "none in the worker's log");
+    my $log = join "", map { read_file($_) } $worker->log_file,
+        grep { -f } glob $httpd->dir . "/*";
+    cmp_ok(scalar keys %secret, ">", 20, "there were some");
+    my @found = grep { index($log, substr $_, 6) >= 0 } values %secret;
+    is("@found", "", "none in the logs");
     is(scalar sql($database, "SELECT count(*) FROM crmapi.job"
-        . " WHERE payload::text || coalesce(last_error, '') LIKE '%whsec%'"),
-        0, "none with a job");
+        . " WHERE payload::text || coalesce(last_error, '') ~ 'whsec|http://'"),
+        0, "none with a job, and no URL");
 };
 
 $receiver->stop;

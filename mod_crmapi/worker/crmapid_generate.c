@@ -44,6 +44,17 @@ static int is_text(json_object *value)
               == (size_t)json_object_get_string_len(value);
 }
 
+const char *crmd_name_shown(const char *name)
+{
+    size_t len = 0;
+
+    while (len <= 100 && (unsigned char)name[len] >= ' '
+           && name[len] != 0x7f) {
+        len++;
+    }
+    return len <= 100 && !name[len] ? name : "...";
+}
+
 /* Return the index in TEXTS of the member NAME, TEXTS if it is none. */
 static size_t text_index(const char *name)
 {
@@ -63,7 +74,7 @@ static const char *find(const char *const *list, const char *word)
     return *list;
 }
 
-/* Set STEP's channel from STEP_OBJECT; *USABLE_P = whether the subject has
+/* Set STEP's channel from OBJECT; *USABLE_P = whether the subject has
  * it. */
 static const char *read_channel(crmd_step_t *step, int *usable_p,
                                 json_object *object,
@@ -83,9 +94,10 @@ static const char *read_channel(crmd_step_t *step, int *usable_p,
            : ".channel is none that may be used";
 }
 
-/* Set the text number I of STEP to VALUE. */
+/* Set the text number I of STEP to VALUE. Not USABLE: the step is left out, so
+ * what this contact lacks does not matter. */
 static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
-                             const crmd_reading_t *reading)
+                             int usable, const crmd_reading_t *reading)
 {
     const char **target = (const char **)(void *)((char *)step
                                                   + texts[i].offset);
@@ -108,41 +120,52 @@ static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
                   > (apr_size_t)texts[i].max ? "is too long" : NULL;
     }
     else {
-        wrong = crmd_merge(target, text, reading->subject, one_line,
-                           texts[i].max, reading->pool);
+        wrong = crmd_merge(usable ? target : NULL, text, reading->subject,
+                           one_line, texts[i].max, reading->pool);
     }
     return wrong ? apr_pstrcat(reading->pool, ".", texts[i].name, ": ", wrong,
                                NULL) : NULL;
 }
 
-/* Read the members of OBJECT into STEP, whose channel is known. A null counts
- * as absent. */
+/* Read the member NAME of a step, VALUE (NULL: a null, which counts as
+ * absent), into STEP, whose channel is known. */
+static const char *read_member(crmd_step_t *step, const char *name,
+                               json_object *value, int usable,
+                               const crmd_reading_t *reading)
+{
+    size_t i = text_index(name);
+    const char *wrong;
+
+    if (!strcmp(name, "channel")) {
+        return NULL;
+    }
+    if (!strcmp(name, "delay")) {
+        wrong = value ? crmd_delay_parse(&step->delay, value, reading->pool)
+                      : NULL;
+        return wrong ? apr_pstrcat(reading->pool, ".delay ", wrong, NULL)
+                     : NULL;
+    }
+    if (i == TEXTS) {
+        return apr_pstrcat(reading->pool, ".", crmd_name_shown(name),
+                           " is not a known member", NULL);
+    }
+    if (!value) {
+        return NULL;
+    }
+    if (strcmp(texts[i].channel, step->channel)) {
+        return apr_psprintf(reading->pool, ".%s is not of a step by %s", name,
+                            step->channel);
+    }
+    return read_text(step, i, value, usable, reading);
+}
+
+/* Read the members of OBJECT into STEP, whose channel is known. */
 static const char *read_members(crmd_step_t *step, json_object *object,
-                                const crmd_reading_t *reading)
+                                int usable, const crmd_reading_t *reading)
 {
     json_object_object_foreach(object, name, value) {
-        size_t i = text_index(name);
-        const char *wrong = NULL;
+        const char *wrong = read_member(step, name, value, usable, reading);
 
-        if (!value || !strcmp(name, "channel")) {
-            continue;
-        }
-        if (!strcmp(name, "delay")) {
-            wrong = crmd_delay_parse(&step->delay, value, reading->pool);
-            wrong = wrong ? apr_pstrcat(reading->pool, ".delay ", wrong, NULL)
-                          : NULL;
-        }
-        else if (i == TEXTS) {
-            wrong = apr_pstrcat(reading->pool, ".", name,
-                                " is not a known member", NULL);
-        }
-        else if (strcmp(texts[i].channel, step->channel)) {
-            wrong = apr_psprintf(reading->pool, ".%s is not of a step by %s",
-                                 name, step->channel);
-        }
-        else {
-            wrong = read_text(step, i, value, reading);
-        }
         if (wrong) {
             return wrong;
         }
@@ -169,7 +192,7 @@ static const char *read_step(crmd_step_t *step, int *usable_p,
         return " must be an object";
     }
     wrong = read_channel(step, usable_p, object, reading);
-    return wrong ? wrong : read_members(step, object, reading);
+    return wrong ? wrong : read_members(step, object, *usable_p, reading);
 }
 
 const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
@@ -182,11 +205,11 @@ const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
     size_t count;
 
     if (!json_object_is_type(list, json_type_array)) {
-        return "steps must be an array";
+        return list ? "steps must be an array" : "there are no steps";
     }
     count = json_object_array_length(list);
     if (!count) {
-        return "steps must have at least one";
+        return "there are no steps";
     }
     if (count > (size_t)reading->config->max_steps) {
         return apr_psprintf(pool, "steps must have at most %d",

@@ -13,8 +13,10 @@ typedef struct crmd_reading_t {
     const crmd_subject_t *subject;
     const crmd_config_t *config;
     int merge;                  /* texts have merge fields, and channels that
-                                   the subject cannot use are left out; 0:
-                                   texts are final and such channels wrong */
+                                   the subject cannot use are left out: only
+                                   their form is checked, and their delays go
+                                   to the next; 0: texts are final and such
+                                   channels wrong */
     apr_pool_t *pool;           /* owns what is read */
 } crmd_reading_t;
 
@@ -24,6 +26,10 @@ typedef struct crmd_reading_t {
  * NULL or what is wrong, naming it: "steps[2].email_body ...". */
 const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
                             const crmd_reading_t *reading);
+
+/* Return NAME, which a stranger chose, if it may stand in a line of the log:
+ * at most 100 bytes, no control characters; "..." for others. */
+const char *crmd_name_shown(const char *name);
 
 /* Return the question of crmd_generator_openai about SUBJECT: the body of a
  * chat completion's request as JSON text, in POOL (crmapid_prompt.c). */

@@ -30,11 +30,13 @@ static void ask(crmd_http_answer_t *answer, const char *question,
                 const crmd_config_t *config, apr_pool_t *pool)
 {
     const char *headers[3] = {"Content-Type: application/json", NULL, NULL};
+    size_t len = strlen(config->openai_url);
     crmd_http_request_t request;
 
     memset(&request, 0, sizeof(request));
-    request.url = apr_pstrcat(pool, config->openai_url, "/chat/completions",
-                              NULL);
+    request.url = apr_pstrcat(pool, config->openai_url, len
+                              && config->openai_url[len - 1] == '/' ? ""
+                              : "/", "chat/completions", NULL);
     if (*config->openai_key) {
         headers[1] = apr_pstrcat(pool, "Authorization: Bearer ",
                                  config->openai_key, NULL);
@@ -77,28 +79,51 @@ static json_object *first_choice(json_object *completion)
            ? json_object_array_get_idx(choices, 0) : NULL;
 }
 
+/* Return NULL or why CHOICE has no whole answer. */
+static const char *why_unfinished(json_object *choice)
+{
+    static const struct {
+        const char *reason;
+        const char *why;
+    } known[] = {
+        {"length", "the answer was cut off at openai_max_tokens"},
+        {"content_filter", "the service withheld the answer"},
+    };
+    json_object *reason = json_object_object_get(choice, "finish_reason");
+    json_object *refusal = json_object_object_get(
+        json_object_object_get(choice, "message"), "refusal");
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (json_object_is_type(reason, json_type_string)
+            && !strcmp(json_object_get_string(reason), known[i].reason)) {
+            return known[i].why;
+        }
+    }
+    /* Some services have an empty one in every answer. */
+    return json_object_is_type(refusal, json_type_string)
+           && !json_object_get_string_len(refusal) ? NULL
+           : refusal ? "the model refused" : NULL;
+}
+
 /* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL or what
  * is wrong with it. */
 static const char *read_completion(crmd_outline_t *outline, const char *text,
                                    apr_size_t len,
                                    const crmd_reading_t *reading)
 {
-    json_object *completion, *choice, *message, *content, *plan, *reason;
+    json_object *completion, *choice, *content, *plan;
+    const char *wrong;
 
     if (!parse(&completion, text, len, reading->pool)) {
         return "the answer is no JSON object";
     }
     choice = first_choice(completion);
-    reason = json_object_object_get(choice, "finish_reason");
-    if (json_object_is_type(reason, json_type_string)
-        && !strcmp(json_object_get_string(reason), "length")) {
-        return "the answer was cut off at openai_max_tokens";
+    wrong = why_unfinished(choice);
+    if (wrong) {
+        return wrong;
     }
-    message = json_object_object_get(choice, "message");
-    if (json_object_object_get(message, "refusal")) {
-        return "the model refused";
-    }
-    content = json_object_object_get(message, "content");
+    content = json_object_object_get(json_object_object_get(choice, "message"),
+                                     "content");
     if (!json_object_is_type(content, json_type_string)) {
         return "the answer has no content";
     }
@@ -115,7 +140,10 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
 static const char *complaint(const crmd_http_answer_t *answer,
                              const crmd_config_t *config, apr_pool_t *pool)
 {
-    if (*config->openai_key && strstr(answer->body, config->openai_key)) {
+    /* Not strstr(): a NUL may come before it. */
+    if (*config->openai_key && memmem(answer->body, answer->len,
+                                      config->openai_key,
+                                      strlen(config->openai_key))) {
         return "(it quotes the key)";
     }
     return crmd_one_line(answer->body, answer->len, pool);

@@ -6,7 +6,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crmapid.h"
+#include "crmapid_generate.h"
 
 #define DAY 86400
 #define DAYS_MAX 365
@@ -83,7 +83,7 @@ static const char *write_window(crm_buf_t *buf, json_object *window,
             }
         }
         else if (strcmp(name, "from") && strcmp(name, "to")) {
-            return apr_pstrcat(pool, "pacing.window.", name,
+            return apr_pstrcat(pool, "pacing.window.", crmd_name_shown(name),
                                " is not a known member", NULL);
         }
         else if (!read_time(*name == 'f' ? &from : &to, value)) {
@@ -156,7 +156,7 @@ const char *crmd_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
                 }
             }
             else if (strcmp(name, "time_zone")) {
-                return apr_pstrcat(pool, "pacing.", name,
+                return apr_pstrcat(pool, "pacing.", crmd_name_shown(name),
                                    " is not a known member", NULL);
             }
             else if (!json_object_is_type(value, json_type_string)

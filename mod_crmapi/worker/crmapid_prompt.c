@@ -60,30 +60,6 @@ static void add_member(json_object *object, const char *as, json_object *from,
                                json_object_object_get(from, name)));
 }
 
-static json_object *make_question(const crmd_subject_t *subject,
-                                  const crmd_config_t *config)
-{
-    json_object *question = json_object_new_object();
-    json_object *channels = json_object_new_array();
-
-    for (const char *const *channel = subject->channels; *channel; channel++) {
-        json_object_array_add(channels, json_object_new_string(*channel));
-    }
-    add_member(question, "goal", subject->plan, "goal_prompt");
-    add_member(question, "sequence", subject->plan, "name");
-    json_object_object_add(question, "channels", channels);
-    add_member(question, "pacing", subject->plan, "pacing");
-    json_object_object_add(question, "max_steps",
-                           json_object_new_int(config->max_steps));
-    json_object_object_add(question, "agent",
-                           pick(subject->agent, agent_fields));
-    json_object_object_add(question, "contact",
-                           pick(subject->contact, contact_fields));
-    json_object_object_add(question, "company",
-                           pick(subject->company, company_fields));
-    return question;
-}
-
 /* The schema of the answer. Strict modes want every member required, and null
  * where there is nothing. */
 #define NULLABLE(name) "\"" name "\":{\"type\":[\"string\",\"null\"]}"
@@ -95,10 +71,58 @@ static const char schema[] =
     "\"type\":\"object\",\"additionalProperties\":false,"
     "\"required\":[\"channel\",\"delay\",\"email_subject\",\"email_body\","
     "\"sms_body\",\"voice_objective\",\"voice_script\"],"
-    "\"properties\":{\"channel\":{\"type\":\"string\",\"enum\":[\"email\","
-    "\"sms\",\"voice\"]}," NULLABLE("delay") "," NULLABLE("email_subject") ","
-    NULLABLE("email_body") "," NULLABLE("sms_body") ","
-    NULLABLE("voice_objective") "," NULLABLE("voice_script") "}}}}}}}";
+    "\"properties\":{\"channel\":{\"type\":\"string\"}," NULLABLE("delay") ","
+    NULLABLE("email_subject") "," NULLABLE("email_body") ","
+    NULLABLE("sms_body") "," NULLABLE("voice_objective") ","
+    NULLABLE("voice_script") "}}}}}}}";
+
+/* Return a new array of SUBJECT's channels. */
+static json_object *list_channels(const crmd_subject_t *subject)
+{
+    json_object *list = json_object_new_array();
+
+    for (const char *const *channel = subject->channels; *channel; channel++) {
+        json_object_array_add(list, json_object_new_string(*channel));
+    }
+    return list;
+}
+
+/* Return a new response_format: the schema, with no channel but SUBJECT's. */
+static json_object *make_format(const crmd_subject_t *subject)
+{
+    static const char *const way[] = {
+        "json_schema", "schema", "properties", "steps", "items", "properties",
+        "channel"
+    };
+    json_object *format = json_tokener_parse(schema);
+    json_object *at = format;
+
+    for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
+        at = json_object_object_get(at, way[i]);
+    }
+    json_object_object_add(at, "enum", list_channels(subject));
+    return format;
+}
+
+static json_object *make_question(const crmd_subject_t *subject,
+                                  const crmd_config_t *config)
+{
+    json_object *question = json_object_new_object();
+
+    add_member(question, "goal", subject->plan, "goal_prompt");
+    add_member(question, "sequence", subject->plan, "name");
+    json_object_object_add(question, "channels", list_channels(subject));
+    add_member(question, "pacing", subject->plan, "pacing");
+    json_object_object_add(question, "max_steps",
+                           json_object_new_int(config->max_steps));
+    json_object_object_add(question, "agent",
+                           pick(subject->agent, agent_fields));
+    json_object_object_add(question, "contact",
+                           pick(subject->contact, contact_fields));
+    json_object_object_add(question, "company",
+                           pick(subject->company, company_fields));
+    return question;
+}
 
 /* Add the message of ROLE that says TEXT to MESSAGES. */
 static void add_message(json_object *messages, const char *role,
@@ -125,8 +149,7 @@ const char *crmd_prompt(const crmd_subject_t *subject,
                     question, JSON_C_TO_STRING_PLAIN
                     | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_object_add(body, "messages", messages);
-    json_object_object_add(body, "response_format",
-                           json_tokener_parse(schema));
+    json_object_object_add(body, "response_format", make_format(subject));
     json_object_object_add(body, "max_tokens",
                            json_object_new_int(config->openai_max_tokens));
     text = apr_pstrdup(pool, json_object_to_json_string_ext(

@@ -214,7 +214,8 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
               crmd_payload(work, "enrollment_id"), work->job->attempts,
               outline->setback);
     if (work->job->attempts >= work->config->generate_attempts) {
-        return fail(work, outline->setback);
+        /* What a service said is for the log: the API shows this one. */
+        return fail(work, "generator_unavailable");
     }
     if (wait < outline->retry_after) {
         wait = outline->retry_after;

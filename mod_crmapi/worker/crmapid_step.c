@@ -25,6 +25,8 @@ typedef struct sending_t {
     const char *enrollment;
     const char *step;
     const crmd_relay_t *relay;
+    int doubtful;               /* it may have been sent before: only "sent"
+                                   is news */
     crmd_message_t message;
     crmd_receipt_t receipt;
 } sending_t;
@@ -222,7 +224,8 @@ static crm_error_t *hand_over(sending_t *sending)
 
     crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
                     work->pool);
-    switch (receipt->verdict) {
+    switch (sending->doubtful && receipt->verdict != CRMD_SENT
+            ? CRMD_UNKNOWN : receipt->verdict) {
     case CRMD_SENT:
         return record_sent(sending);
     case CRMD_NOT_NOW:
@@ -268,6 +271,7 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
     }
     if (!strcmp(verdict, "again")
         && sending.relay->repeatable(work->config)) {
+        sending.doubtful = 1;
         return hand_over(&sending);
     }
     if (!strcmp(verdict, "again") || !strcmp(verdict, "lost")) {

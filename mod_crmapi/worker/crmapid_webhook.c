@@ -6,7 +6,6 @@
 #include <openssl/crypto.h>
 
 #include "apr_escape.h"
-#include "apr_general.h"
 #include "apr_strings.h"
 
 #include "crm_resources.h"
@@ -369,17 +368,16 @@ static crm_error_t *cancel(const delivery_t *delivery)
     return NULL;
 }
 
-/* All places of WORK's endpoint are taken: the job waits from half a second
- * to two, so that this thread is there for others. */
-static crm_error_t *wait_for_place(crmd_work_t *work)
+/* All places of WORK's endpoint are taken: the job waits as long as WAIT, so
+ * that this thread is there for others. */
+static crm_error_t *wait_for_place(crmd_work_t *work,
+                                   apr_interval_time_t wait)
 {
-    apr_uint32_t random = 0;
     const char *values[6];
     PGresult *result;
 
-    apr_generate_random_bytes((unsigned char *)&random, sizeof(random));
     crmd_lease_values(values, work);
-    values[4] = apr_psprintf(work->pool, "%u ms", 500 + random % 1501);
+    values[4] = apr_psprintf(work->pool, "%" APR_TIME_T_FMT " us", wait);
     values[5] = work->moment;
     CRM_ERR(crmd_query(&result, work, "SELECT crmapi.webhook_wait($1::uuid,"
                        " $2::bigint, $3::text, $4::integer, $5::interval,"
@@ -390,6 +388,8 @@ static crm_error_t *wait_for_place(crmd_work_t *work)
 
 crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
 {
+    apr_time_t started = apr_time_now();
+    apr_interval_time_t wait;
     crm_error_t *error;
     delivery_t delivery;
     int disabled;
@@ -401,14 +401,14 @@ crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
     if (disabled) {
         return cancel(&delivery);
     }
-    if (!crmd_webhook_enter(delivery.endpoint,
+    if (!crmd_webhook_enter(&wait, delivery.endpoint,
                             work->config->webhook_concurrency)) {
-        return wait_for_place(work);
+        return wait_for_place(work, wait);
     }
     error = make_body(&delivery);
     if (!error) {
         error = attempt(&delivery);
     }
-    crmd_webhook_leave(delivery.endpoint);
+    crmd_webhook_leave(delivery.endpoint, apr_time_now() - started);
     return error;
 }

@@ -31,9 +31,14 @@ const char *crmd_webhook_text(const char *text, apr_size_t len,
                               apr_pool_t *result_pool);
 
 /* Take one of the LIMIT places for deliveries to ENDPOINT (a UUID) at the same
- * time in this process. Return 0 if all are taken; otherwise it must be given
- * back. For any thread. */
-int crmd_webhook_enter(const char *endpoint, int limit);
-void crmd_webhook_leave(const char *endpoint);
+ * time in this process. Return 1: it must be given back, by
+ * crmd_webhook_leave(). 0: all are taken, and *WAIT_P is how long it should be
+ * waited for one, as fast or slow as the endpoint has been, and with so many
+ * waiting: from 0.2 s to 5 min. For any thread. */
+int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
+                       int limit);
+
+/* Give the place for ENDPOINT back; it was taken for as long as TOOK. */
+void crmd_webhook_leave(const char *endpoint, apr_interval_time_t took);
 
 #endif /* CRMAPID_WEBHOOK_H */

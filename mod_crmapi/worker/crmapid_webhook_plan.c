@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_webhook_plan.c: when a webhook is tried again, and how many at once
- * (contract 12.3) */
+/* crmapid_webhook_plan.c: when a webhook is tried again, and what is kept of
+ * its answer (contract 12.3) */
 #include "crmapid_webhook.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "apr_general.h"
-#include "apr_strings.h"
 
 #include "crm_text.h"
-#include "crm_uuid.h"
 
 #define DAY 86400
 
@@ -99,61 +96,4 @@ const char *crmd_webhook_text(const char *text, apr_size_t len,
     }
     *out = '\0';
     return clean;
-}
-
-/* ---- places -------------------------------------------------------------- */
-
-/* Endpoints that are being delivered to: as many as there can be threads. */
-#define PLACES 64
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    char endpoint[CRM_UUID_LEN + 1];
-    int busy;                   /* 0: nobody's */
-} places[PLACES];
-
-/* Return where ENDPOINT is, or -1; *FREE_P = where it could be, or -1. */
-static int find_place(int *free_p, const char *endpoint)
-{
-    *free_p = -1;
-    for (int i = 0; i < PLACES; i++) {
-        if (!places[i].busy) {
-            *free_p = i;
-        }
-        else if (!strcmp(places[i].endpoint, endpoint)) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-int crmd_webhook_enter(const char *endpoint, int limit)
-{
-    int free_place, place, entered = 0;
-
-    pthread_mutex_lock(&lock);
-    place = find_place(&free_place, endpoint);
-    if (place >= 0) {
-        entered = places[place].busy < limit;
-        places[place].busy += entered;
-    }
-    else if (free_place >= 0) {
-        apr_cpystrn(places[free_place].endpoint, endpoint,
-                    sizeof(places[free_place].endpoint));
-        places[free_place].busy = entered = 1;
-    }
-    pthread_mutex_unlock(&lock);
-    return entered;
-}
-
-void crmd_webhook_leave(const char *endpoint)
-{
-    int free_place, place;
-
-    pthread_mutex_lock(&lock);
-    place = find_place(&free_place, endpoint);
-    if (place >= 0) {
-        places[place].busy--;
-    }
-    pthread_mutex_unlock(&lock);
 }

@@ -47,7 +47,8 @@ class Keeper:
 
 def authenticate(server, session, envelope, mechanism, data):
     good = [data.login, data.password] == account
-    return AuthResult(success=good)
+    # not "handled": the server answers 535 itself
+    return AuthResult(success=good, handled=good)
 
 
 class Loopback(Controller):

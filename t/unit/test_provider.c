@@ -33,8 +33,8 @@ static void read_request(int fd, script_t *s)
         const char *length, *end;
         ssize_t n = read(fd, s->request + len, sizeof(s->request) - 1 - len);
 
-        if (n <= 0) {
-            break;
+        if (n <= 0 || *s->request == 0x16) {
+            break;              /* a TLS handshake has no end that we see */
         }
         len += (size_t)n;
         s->request[len] = '\0';

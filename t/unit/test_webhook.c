@@ -171,42 +171,113 @@ END_TEST
 
 #define ONE "11111111-1111-4111-8111-111111111111"
 #define TWO "22222222-2222-4222-8222-222222222222"
+#define SLOW "33333333-3333-4333-8333-333333333333"
+#define FAST "44444444-4444-4444-8444-444444444444"
+
+/* As the functions, for one that takes no time. */
+static int enter(const char *endpoint, int limit)
+{
+    apr_interval_time_t wait;
+
+    return crmd_webhook_enter(&wait, endpoint, limit);
+}
+
+static void leave(const char *endpoint)
+{
+    crmd_webhook_leave(endpoint, 1);
+}
 
 START_TEST(test_places)
 {
-    ck_assert(crmd_webhook_enter(ONE, 2));
-    ck_assert(crmd_webhook_enter(ONE, 2));
-    ck_assert(!crmd_webhook_enter(ONE, 2));
-    ck_assert_msg(crmd_webhook_enter(TWO, 2), "another endpoint waits, too");
-    crmd_webhook_leave(ONE);
-    ck_assert(crmd_webhook_enter(ONE, 2));
-    ck_assert(!crmd_webhook_enter(ONE, 2));
-    crmd_webhook_leave(ONE);
-    crmd_webhook_leave(ONE);
-    ck_assert(crmd_webhook_enter(TWO, 2));
-    ck_assert(!crmd_webhook_enter(TWO, 2));
-    crmd_webhook_leave(TWO);
-    crmd_webhook_leave(TWO);
+    ck_assert(enter(ONE, 2));
+    ck_assert(enter(ONE, 2));
+    ck_assert(!enter(ONE, 2));
+    ck_assert_msg(enter(TWO, 2), "another endpoint waits, too");
+    leave(ONE);
+    ck_assert(enter(ONE, 2));
+    ck_assert(!enter(ONE, 2));
+    leave(ONE);
+    leave(ONE);
+    ck_assert(enter(TWO, 2));
+    ck_assert(!enter(TWO, 2));
+    leave(TWO);
+    leave(TWO);
 }
 END_TEST
 
 START_TEST(test_many_places)
 {
-    char id[64][37];
+    char id[64][64];
 
-    for (int i = 0; i < 64; i++) {
-        snprintf(id[i], sizeof(id[i]), "%08d-0000-4000-8000-000000000000", i);
-        ck_assert_msg(crmd_webhook_enter(id[i], 1), "endpoint %d", i);
-    }
-    ck_assert(!crmd_webhook_enter(ONE, 1));
-    crmd_webhook_leave(id[17]);
-    ck_assert(crmd_webhook_enter(ONE, 1));
-    crmd_webhook_leave(ONE);
-    for (int i = 0; i < 64; i++) {
-        if (i != 17) {
-            crmd_webhook_leave(id[i]);
+    for (int n = 0; n < 3; n++) {
+        for (int i = 0; i < 64; i++) {
+            snprintf(id[i], sizeof(id[i]),
+                     "%08d-0000-4000-8000-000000000000", i);
+            ck_assert_msg(enter(id[i], 1), "endpoint %d", i);
+        }
+        ck_assert(!enter(ONE, 1));
+        leave(id[17]);
+        ck_assert(enter(ONE, 1));
+        leave(ONE);
+        for (int i = 0; i < 64; i++) {
+            if (i != 17) {
+                leave(id[i]);
+            }
         }
     }
+}
+END_TEST
+
+#define SECOND APR_USEC_PER_SEC
+
+/* Those that wait come one after the other, as fast as the endpoint is. */
+START_TEST(test_waiting)
+{
+    apr_interval_time_t wait, last = 0;
+
+    /* one that has taken 10 s: two at once make one each 5 s */
+    ck_assert(enter(SLOW, 2));
+    crmd_webhook_leave(SLOW, 10 * SECOND);
+    ck_assert(enter(SLOW, 2));
+    ck_assert(enter(SLOW, 2));
+    for (int i = 0; i < 20; i++) {
+        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2));
+        ck_assert_int_ge(wait, SECOND / 5);
+        if (i) {
+            ck_assert_int_ge(wait - last, 4 * SECOND);
+            ck_assert_int_le(wait - last, 6 * SECOND);
+        }
+        last = wait;
+    }
+    for (int i = 0; i < 1000; i++) {
+        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2));
+        ck_assert_int_le(wait, 300 * SECOND);
+    }
+    ck_assert_int_eq(wait, 300 * SECOND);
+    /* once nothing is under way, nobody is waited for */
+    leave(SLOW);
+    leave(SLOW);
+    ck_assert(enter(SLOW, 1));
+    ck_assert(!crmd_webhook_enter(&wait, SLOW, 1));
+    ck_assert_int_le(wait, 10 * SECOND);
+    leave(SLOW);
+}
+END_TEST
+
+/* Of a fast endpoint many wait a short time. */
+START_TEST(test_waiting_briefly)
+{
+    apr_interval_time_t wait;
+
+    ck_assert(enter(FAST, 1));
+    crmd_webhook_leave(FAST, SECOND / 200);
+    ck_assert(enter(FAST, 1));
+    for (int i = 0; i < 100; i++) {
+        ck_assert(!crmd_webhook_enter(&wait, FAST, 1));
+    }
+    ck_assert_int_ge(wait, SECOND / 2);
+    ck_assert_int_le(wait, 3 * SECOND);
+    leave(FAST);
 }
 END_TEST
 
@@ -218,7 +289,7 @@ static int entered;
 static void *enter_often(void *baton)
 {
     for (int i = 0; i < 20000; i++) {
-        if (crmd_webhook_enter(ONE, 2)) {
+        if (enter(ONE, 2)) {
             int now = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
             int seen = __atomic_load_n(&most, __ATOMIC_SEQ_CST);
 
@@ -229,7 +300,7 @@ static void *enter_often(void *baton)
             }
             __atomic_add_fetch(&entered, 1, __ATOMIC_SEQ_CST);
             __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-            crmd_webhook_leave(ONE);
+            leave(ONE);
         }
     }
     return baton;
@@ -248,8 +319,8 @@ START_TEST(test_places_of_threads)
     }
     ck_assert_int_gt(entered, 0);
     ck_assert_int_le(most, 2);
-    ck_assert(crmd_webhook_enter(ONE, 1));
-    crmd_webhook_leave(ONE);
+    ck_assert(enter(ONE, 1));
+    leave(ONE);
 }
 END_TEST
 
@@ -268,6 +339,8 @@ int main(void)
     tcase_add_test(tcase, test_any_answer);
     tcase_add_test(tcase, test_places);
     tcase_add_test(tcase, test_many_places);
+    tcase_add_test(tcase, test_waiting);
+    tcase_add_test(tcase, test_waiting_briefly);
     tcase_add_test(tcase, test_places_of_threads);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);

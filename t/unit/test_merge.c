@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_merge.c: merge fields, and what must never become a mail */
+#include "crm_check.h"
+
+#include <json-c/json.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "apr_strings.h"
+
+#include "crmapid_generate.h"
+#include "crmapid_merge.h"
+
+static const char contact[] =
+    "{\"id\":\"0197c0de-0000-7000-8000-000000000001\",\"first_name\":\"Ada\","
+    "\"last_name\":\"L\\u00f8v \\\"x\\\"\",\"job_title\":null,\"city\":\"\","
+    "\"state\":\" \\n\",\"country\":\"{{first_name}}\",\"company\":null,"
+    "\"deal_value\":12.5,\"notes\":\"one\\r\\ntwo\",\"tags\":[\"a\"],"
+    "\"emails\":[{\"email\":\"old@x.org\",\"is_primary\":false},"
+    "{\"email\":\"ada@x.org\",\"is_primary\":true}],"
+    "\"phone_numbers\":[{\"phone_number\":\"+4930123\","
+    "\"is_primary\":false}],"
+    "\"custom_fields\":{\"plan\":\"gold\",\"seats\":3,\"paid\":false,"
+    "\"share\":0.5,\"list\":[1],\"deep\":{\"a\":1},\"no\":null,"
+    "\"Two words\":\"2\",\"a.b\":\"dots\"}}";
+static const char company[] =
+    "{\"name\":\"Analytical Engines\",\"city\":\"London\","
+    "\"employee_count\":7,\"emails\":[],\"industry\":null}";
+static const char agent[] =
+    "{\"name\":\"Bo\",\"agent_role\":\"sales\",\"enabled\":true,"
+    "\"agent_email\":null,\"popular_topics\":[\"x\"]}";
+
+/* What becomes of texts. */
+static const struct {
+    const char *text;
+    const char *becomes;
+} good[] = {
+    {"Hello", "Hello"},
+    {"Hi {{first_name}}!", "Hi Ada!"},
+    {"{{first_name}}{{first_name}}", "AdaAda"},
+    {"{{ first_name }} {{\tfirst_name\n|\n x }}", "Ada Ada"},
+    {"{{contact.first_name}} {{contact.email}}", "Ada ada@x.org"},
+    {"{{full_name}}", "Ada L\xc3\xb8v \"x\""},
+    {"{{email}} {{phone_number}}", "ada@x.org +4930123"},
+    {"{{deal_value}}", "12.5"},
+    {"{{company}} in {{company.city}}", "Analytical Engines in London"},
+    {"{{company.employee_count}}", "7"},
+    {"{{agent.name}}, {{agent.agent_role}}, {{agent.enabled}}",
+     "Bo, sales, true"},
+    {"{{template.name}}", "Spring"},
+    {"{{custom.plan}} {{custom.seats}} {{custom.paid}} {{custom.share}}",
+     "gold 3 false 0.5"},
+    {"{{custom.Two words}} {{custom.a.b}}", "2 dots"},
+    /* fallbacks: of what is empty, blank, null, missing, no scalar */
+    {"{{job_title|boss}} {{city| y }} {{state|z}}", "boss y z"},
+    {"{{custom.none|-}}{{custom.list|-}}{{custom.deep|-}}{{custom.no|-}}",
+     "----"},
+    {"{{company.industry|trade}}", "trade"},
+    {"{{agent.agent_email|a|b}}", "a|b"},
+    {"{{first_name|there}}", "Ada"},
+    {"Hi{{job_title|}}.", "Hi."},
+    /* values are not read again */
+    {"{{country}}", "{{first_name}}"},
+    /* braces that are no fields */
+    {"{{{{first_name}} {{{{ }} } { {x}", "{{first_name}} {{ }} } { {x}"},
+    {"{{{{{{first_name}}", "{{Ada"},
+    {"a { b } c }} d", "a { b } c }} d"},
+    {"{{notes}}", "one\r\ntwo"},
+};
+
+static const struct {
+    const char *text;
+    const char *wrong;
+} bad[] = {
+    {"{{frist_name}}", "{{frist_name}} is not a known field"},
+    {"{{frist_name|there}}", "{{frist_name}} is not a known field"},
+    {"{{First_name}}", "{{First_name}} is not a known field"},
+    {"{{}}", "{{}} is not a known field"},
+    {"{{|x}}", "{{}} is not a known field"},
+    {"{{first name}}", "{{first name}} is not a known field"},
+    {"{{tags}}", "{{tags}} is not a known field"},
+    {"{{emails}}", "{{emails}} is not a known field"},
+    {"{{custom_fields}}", "{{custom_fields}} is not a known field"},
+    {"{{custom.}}", "{{custom.}} is not a known field"},
+    {"{{custom}}", "{{custom}} is not a known field"},
+    {"{{agent}}", "{{agent}} is not a known field"},
+    {"{{agent.secret}}", "{{agent.secret}} is not a known field"},
+    {"{{agent.popular_topics}}",
+     "{{agent.popular_topics}} is not a known field"},
+    {"{{company.full_name}}", "{{company.full_name}} is not a known field"},
+    {"{{contact.agent.name}}", "{{contact.agent.name}} is not a known field"},
+    {"{{template.goal_prompt}}",
+     "{{template.goal_prompt}} is not a known field"},
+    {"{{template.name.x}}", "{{template.name.x}} is not a known field"},
+    {"{{x.name}}", "{{x.name}} is not a known field"},
+    {"{{.name}}", "{{.name}} is not a known field"},
+    {"{{a\nb}}", "{{...}} is not a known field"},
+    {"{{job_title}}", "{{job_title}} is empty here, and there is no fallback"},
+    {"{{city}}", "{{city}} is empty here, and there is no fallback"},
+    {"{{state}}", "{{state}} is empty here, and there is no fallback"},
+    {"{{custom.none}}",
+     "{{custom.none}} is empty here, and there is no fallback"},
+    {"{{first_name", "a {{ is not closed"},
+    {"Hi {{first_name}", "a {{ is not closed"},
+    {"{{", "a {{ is not closed"},
+    {"}}{{{{{{", "a {{ is not closed"},
+    {"{{job_title|{{city}}}}", "a {{ is in another"},
+    {"{{job_title {{first_name}}", "a {{ is in another"},
+    {"{{job_title|}}", "is empty with its fields filled in"},
+    {" {{job_title|}}\n", "is empty with its fields filled in"},
+};
+
+static json_object *parsed(const char *text)
+{
+    json_object *object = json_tokener_parse(text);
+
+    ck_assert_msg(object != NULL, "%s is no JSON", text);
+    return object;
+}
+
+static crmd_subject_t subject;
+
+static void set_up(void)
+{
+    subject.contact = parsed(contact);
+    subject.company = parsed(company);
+    subject.agent = parsed(agent);
+    subject.plan = parsed("{\"name\":\"Spring\",\"goal_prompt\":\"x\"}");
+}
+
+static void tear_down(void)
+{
+    json_object_put(subject.contact);
+    json_object_put(subject.company);
+    json_object_put(subject.agent);
+    json_object_put(subject.plan);
+}
+
+START_TEST(filled_in)
+{
+    const char *out = NULL;
+    const char *wrong = crmd_merge(&out, good[_i].text, &subject, 0, 1000,
+                                   crm_check_pool());
+
+    ck_assert_msg(!wrong, "%s: %s", good[_i].text, wrong);
+    ck_assert_str_eq(out, good[_i].becomes);
+    wrong = crmd_merge(NULL, good[_i].text, &subject, 0, 1000,
+                       crm_check_pool());
+    ck_assert_msg(!wrong, "%s, checked only: %s", good[_i].text, wrong);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    const char *out = NULL;
+    const char *wrong = crmd_merge(&out, bad[_i].text, &subject, 0, 1000,
+                                   crm_check_pool());
+    int about_values;
+
+    ck_assert_msg(wrong != NULL, "%s became %s", bad[_i].text, out);
+    ck_assert_str_eq(wrong, bad[_i].wrong);
+    /* Of another subject the values may be there. */
+    about_values = strstr(wrong, "empty") != NULL;
+    wrong = crmd_merge(NULL, bad[_i].text, &subject, 0, 1000,
+                       crm_check_pool());
+    ck_assert_msg((wrong == NULL) == about_values, "%s, checked only: %s",
+                  bad[_i].text, wrong);
+}
+END_TEST
+
+/* The company's text of the contact goes before the company's name; without
+ * either, and without a company or an agent, there is nothing. */
+START_TEST(missing_objects)
+{
+    json_object *own = parsed("{\"company\":\"Own\",\"last_name\":\"L\"}");
+    crmd_subject_t lone = {.contact = own, .plan = subject.plan};
+    const char *out = NULL;
+
+    ck_assert(!crmd_merge(&out, "{{company}}, {{full_name}}, {{email|-}}",
+                          &lone, 0, 1000, crm_check_pool()));
+    ck_assert_str_eq(out, "Own, L, -");
+    json_object_object_del(own, "company");
+    json_object_object_del(own, "last_name");
+    ck_assert(!crmd_merge(&out, "{{company|-}}{{full_name|-}}"
+                          "{{company.name|-}}{{agent.name|-}}{{custom.a|-}}",
+                          &lone, 0, 1000, crm_check_pool()));
+    ck_assert_str_eq(out, "-----");
+    ck_assert_str_eq(crmd_merge(&out, "{{agent.name}}", &lone, 0, 1000,
+                                crm_check_pool()),
+                     "{{agent.name}} is empty here, and there is no"
+                     " fallback");
+    json_object_put(own);
+}
+END_TEST
+
+START_TEST(one_line)
+{
+    const char *out = NULL;
+
+    ck_assert(!crmd_merge(&out, "{{notes}} {{job_title|a\nb}}", &subject, 1,
+                          1000, crm_check_pool()));
+    ck_assert_str_eq(out, "one  two a b");
+}
+END_TEST
+
+/* Characters are counted, not bytes, and after filling in. */
+START_TEST(limits)
+{
+    const char *out = NULL;
+
+    ck_assert(!crmd_merge(&out, "{{last_name}}", &subject, 0, 7,
+                          crm_check_pool()));
+    ck_assert_str_eq(crmd_merge(&out, "{{last_name}}", &subject, 0, 6,
+                                crm_check_pool()),
+                     "must have at most 6 characters, with its fields filled"
+                     " in");
+    ck_assert(!crmd_merge(&out, "\xc3\xb8\xc3\xb8\xc3\xb8", &subject, 0, 3,
+                          crm_check_pool()));
+    ck_assert(!crmd_merge(&out, "{{custom.seats|a very long fallback}}",
+                          &subject, 0, 1, crm_check_pool()));
+}
+END_TEST
+
+/* COUNT times TEXT. */
+static char *repeat(const char *text, size_t count)
+{
+    size_t len = strlen(text);
+    char *all = apr_palloc(crm_check_pool(), len * count + 1);
+
+    for (size_t i = 0; i < count; i++) {
+        memcpy(all + i * len, text, len);
+    }
+    all[len * count] = '\0';
+    return all;
+}
+
+/* The most memory this process had so far, in KiB. */
+static long most_memory(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* Neither many fields of a long value fill the memory, nor do braces take the
+ * square of their number in time. (Not longer: a sanitizer's strstr() looks at
+ * the whole text each time.) */
+START_TEST(bombs)
+{
+    json_object *large = parsed("{}");
+    crmd_subject_t bomb = {.contact = large, .plan = subject.plan};
+    apr_time_t begin = apr_time_now();
+    long had = most_memory();
+    const char *out;
+
+    json_object_object_add(large, "notes", json_object_new_string(
+                               repeat("long ", 13000)));
+    ck_assert(crmd_merge(&out, repeat("{{notes}}", 7000), &bomb, 0, 65536,
+                         crm_check_pool()));
+    ck_assert_msg(most_memory() - had < 65536, "it took %ld KiB",
+                  most_memory() - had);
+    ck_assert(crmd_merge(&out, repeat("{{", 32769), &bomb, 0, 65536,
+                         crm_check_pool()));
+    ck_assert(!crmd_merge(&out, repeat("{{{{", 16384), &bomb, 0, 65536,
+                          crm_check_pool()));
+    ck_assert(crmd_merge(&out, apr_pstrcat(crm_check_pool(), "{{custom.",
+                                           repeat("x", 100000), "}}", NULL),
+                         &bomb, 0, 65536, crm_check_pool()));
+    ck_assert(!crmd_merge(&out, repeat("{{city|}}x", 6553), &bomb, 0, 65536,
+                          crm_check_pool()));
+    ck_assert_msg(apr_time_now() - begin < apr_time_from_sec(3), "it took %d"
+                  " ms", (int)((apr_time_now() - begin) / 1000));
+    json_object_put(large);
+}
+END_TEST
+
+/* What is said of a field never is longer, or more lines, than a log likes. */
+START_TEST(names_shown)
+{
+    const char *out, *wrong;
+
+    wrong = crmd_merge(&out, apr_pstrcat(crm_check_pool(), "{{",
+                                         repeat("x", 101), "}}", NULL),
+                       &subject, 0, 1000, crm_check_pool());
+    ck_assert_str_eq(wrong, "{{...}} is not a known field");
+    ck_assert_str_eq(crmd_name_shown("a\x1b[2J"), "...");
+    ck_assert_str_eq(crmd_name_shown("a\x7f"), "...");
+    ck_assert_str_eq(crmd_name_shown(""), "");
+    ck_assert_str_eq(crmd_name_shown(repeat("x", 101)), "...");
+    ck_assert_str_eq(crmd_name_shown(repeat("x", 100)), repeat("x", 100));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("merge");
+    TCase *tcase = tcase_create("merge");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, filled_in, 0, sizeof(good) / sizeof(*good));
+    tcase_add_loop_test(tcase, refused, 0, sizeof(bad) / sizeof(*bad));
+    tcase_add_test(tcase, missing_objects);
+    tcase_add_test(tcase, one_line);
+    tcase_add_test(tcase, limits);
+    tcase_add_test(tcase, bombs);
+    tcase_add_test(tcase, names_shown);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}
