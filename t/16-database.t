@@ -459,6 +459,27 @@ for my $how (["fast", "INT"], ["as after a crash", "QUIT"]) {
     };
 }
 
+subtest "crmapid goes on when its server was restarted" => sub {
+    my $nobody = '{"enrollment_id": "00000000-0000-4000-8000-000000000000"}';
+    # there may be jobs of tests before this one
+    sql($database, "DELETE FROM crmapi.job");
+    my $worker = worker(database => $database, conf => { lease => "2s" });
+    $worker->expect_log(qr/CRM200[125]|CRM300[35]|CRM310[14]|CRM3203/);
+    for my $signal ("INT", "QUIT") {
+        sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload)"
+            . " SELECT '" . $w->id . "', 'sequence.generate', '$nobody'"
+            . " FROM generate_series(1, 400)");
+        stop_postgres($signal);
+        start_postgres();
+        ok(wait_for(sub { !sql($database, "SELECT count(*) FROM crmapi.job"
+            . " WHERE state <> 'done'") }, 60),
+            "SIG$signal: all jobs are done, by the same daemon")
+            or diag($worker->log_text);
+    }
+    ok(kill(0, $worker->pid), "which is still there");
+    $worker->stop;
+};
+
 subtest "httpd starts without a database and serves when there is one" => sub {
     stop_postgres();
     my $early = httpd(database => $database, conf => $UNLIMITED);

@@ -112,6 +112,18 @@ subtest "secrets" => sub {
     is(($worker->run("-t"))[0], 0, "a private one is not");
     $worker->configure({ smtp_password_file => "$secret.none" });
     like(($worker->run("-t"))[2], qr/No such file/, "a missing one is told");
+    for my $open ("host=/x password=swordfish",
+            "postgresql://me:swordfish\@host/db") {
+        $worker->configure({ smtp_password_file => undef,
+            database => $open });
+        chmod 0644, $worker->conf_file;
+        ($code, $out, $err) = $worker->run("-t");
+        is($code, 2, "a password in a file that everybody may read");
+        like($err, qr/must not be open to everybody/, "is refused");
+        unlike($out . $err, qr/swordfish/, "and not shown");
+        chmod 0600, $worker->conf_file;
+        is(($worker->run("-t"))[0], 0, "in a private one it is taken");
+    }
     $worker->configure({ smtp_password_file => undef, database => "" });
     ($code, $out, $err) = $worker->run("-t");
     is($code, 2, "no database");

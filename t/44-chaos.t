@@ -73,7 +73,7 @@ sub live {
 }
 
 subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
-    my $count = $ENV{CRM_LONG} ? 1000 : $slow ? 60 : 200;
+    my $count = $ENV{CRM_LONG} ? 1000 : $slow ? 100 : 200;
     my $seconds = $ENV{CRM_LONG} || 15;
     my $provider = CrmTest::Provider->new;
     my $w = with_template({ channel => "sms", sms_body => "1" },
@@ -106,7 +106,7 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
     my $states = states($w);
     diag("$killed times killed: ", join ", ", map { "$_ $states->{$_}" }
         sort keys %$states);
-    cmp_ok($killed, ">", 5, "it was killed often enough");
+    cmp_ok($killed, ">", $slow ? 2 : 5, "it was killed often enough");
     is($states->{completed}, $count, "all are completed: every relay here"
         . " makes one of two");
 

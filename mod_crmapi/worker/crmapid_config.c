@@ -179,7 +179,8 @@ static const setting_type_t duration = {"duration", parse_duration};
 
 static const setting_t settings[] = {
     HEADING("The database and the daemon"),
-    TEXT(database, text, "", "Where the data is, as libpq wants it. Not set:"
+    TEXT(database, text, "", "Where the data is, as libpq wants it. With a"
+         " password in it the file must not be open to everybody. Not set:"
          " $CRMAPI_DATABASE."),
     TEXT(name, text, "crmapid", "What crmapictl status calls this daemon."),
     NUMBER(threads, "4", 1, 64, "Threads for sequences and for the mails that"
@@ -461,6 +462,24 @@ static crm_error_t *read_secrets(crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
+/* Refuse a file of settings that shows the database's password, written as a
+ * keyword or in a URI, to everybody. */
+static crm_error_t *check_rights(const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *host = strstr(config->database, "://");
+    const char *at = host ? strchr(host, '@') : NULL;
+    const char *colon = host ? strchr(host + 3, ':') : NULL;
+    struct stat info;
+
+    if ((strstr(config->database, "password") || (at && colon && colon < at))
+        && !stat(config->file, &info) && (info.st_mode & S_IRWXO)) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s holds a password"
+                                 " and must not be open to everybody"
+                                 " (chmod o= )", config->file);
+    }
+    return NULL;
+}
+
 /* What follows from other settings. */
 static void complete(crmd_config_t *config, apr_pool_t *pool)
 {
@@ -506,6 +525,9 @@ crm_error_t *crmd_config_read(crmd_config_t **config_p, const char *file_name,
         }
         error = read_lines(config, file, result_pool);
         apr_file_close(file);
+        if (!error) {
+            error = check_rights(config, result_pool);
+        }
     }
     CRM_ERR(error);
     complete(config, result_pool);

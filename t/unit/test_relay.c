@@ -221,13 +221,18 @@ END_TEST
 START_TEST(no_room_is_not_now)
 {
     crmd_config_t *config = config_of();
-    struct rlimit limit = {100, 100};
+    struct rlimit limit, before;
     crmd_receipt_t receipt;
 
     signal(SIGXFSZ, SIG_IGN);
     /* Files of 100 bytes: write() fails as it does when the disk is full. */
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 100;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     receipt = hand_over(config, &message);
+    /* Check has a file to write, too. */
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
     ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
     ck_assert_int_eq(count(config, "tmp"), 0);
     ck_assert_int_eq(count(config, "new"), 0);
