@@ -51,7 +51,6 @@ struct crmd_daemon_t {
     apr_thread_cond_t *wake[LANES];
     apr_thread_cond_t *end;     /* of beat, listener, upkeep */
     unsigned calls[LANES];      /* counts wakes, so that none is missed */
-    int busy;
     int stopping;               /* jobs are no longer taken */
     int ending;                 /* the others end, too */
     int down;                   /* the database was away when last asked */
@@ -155,16 +154,14 @@ static void wake(crmd_daemon_t *daemon, int lane, int all)
     apr_thread_mutex_unlock(daemon->mutex);
 }
 
-/* Note that a thread begins (ONE 1) or ends (-1) to be busy. Return whether
- * jobs may be taken. */
-static int note_busy(crmd_daemon_t *daemon, int one, int lane,
-                     unsigned *calls_p)
+/* Return whether jobs may be taken; *CALLS_P = how often LANE was woken so
+ * far. */
+static int may_work(unsigned *calls_p, crmd_daemon_t *daemon, int lane)
 {
     int may;
 
     apr_thread_mutex_lock(daemon->mutex);
     may = !daemon->stopping;
-    daemon->busy += one;
     *calls_p = daemon->calls[lane];
     apr_thread_mutex_unlock(daemon->mutex);
     return may;
@@ -213,12 +210,11 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
     crmd_daemon_t *daemon = actor->daemon;
     unsigned calls;
 
-    while (note_busy(daemon, 1, actor->lane, &calls)) {
+    while (may_work(&calls, daemon, actor->lane)) {
         int done = 0;
         crm_error_t *error = work(&done, actor);
 
         note_database(daemon, error);
-        note_busy(daemon, -1, actor->lane, &(unsigned){0});
         apr_pool_clear(actor->pool);
         if (error) {
             wait_unless(daemon, &daemon->stopping, daemon->wake[actor->lane],
@@ -231,7 +227,6 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
             wait_for_job(daemon, actor->lane, calls, daemon->config->poll);
         }
     }
-    note_busy(daemon, -1, actor->lane, &calls);
     apr_pool_clear(actor->conn_pool);
     (void)thread;
     return NULL;
@@ -239,12 +234,14 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
 
 /* ---- saying that it lives ------------------------------------------------ */
 
-/* Return the ids of the jobs that DAEMON works at, as an array of
- * PostgreSQL. */
-static const char *held_jobs(crmd_daemon_t *daemon, apr_pool_t *pool)
+/* Return the ids of the jobs that DAEMON works at, as an array of PostgreSQL;
+ * *COUNT_P = how many. */
+static const char *held_jobs(int *count_p, crmd_daemon_t *daemon,
+                             apr_pool_t *pool)
 {
     const char *list = "{";
 
+    *count_p = 0;
     apr_thread_mutex_lock(daemon->mutex);
     for (int i = 0; i < daemon->actors->nelts; i++) {
         const actor_t *actor = APR_ARRAY_IDX(daemon->actors, i, actor_t *);
@@ -252,6 +249,7 @@ static const char *held_jobs(crmd_daemon_t *daemon, apr_pool_t *pool)
         if (*actor->job) {
             list = apr_pstrcat(pool, list, list[1] ? "," : "", actor->job,
                                NULL);
+            ++*count_p;
         }
     }
     apr_thread_mutex_unlock(daemon->mutex);
@@ -275,7 +273,6 @@ static crm_error_t *beat(actor_t *actor)
 
     CRM_ERR(connect_actor(actor));
     apr_thread_mutex_lock(daemon->mutex);
-    busy = daemon->busy;
     stopping = daemon->stopping;
     apr_thread_mutex_unlock(daemon->mutex);
     values[0] = daemon->id;
@@ -285,11 +282,11 @@ static crm_error_t *beat(actor_t *actor)
     values[4] = CRM_VERSION;
     values[5] = apr_itoa(actor->pool,
                          config->threads + config->webhook_threads);
+    values[9] = held_jobs(&busy, daemon, actor->pool);
     values[6] = apr_itoa(actor->pool, busy);
     values[7] = stopping ? "t" : "f";
     values[8] = apr_psprintf(actor->pool, "%" APR_TIME_T_FMT " us",
                              config->lease);
-    values[9] = held_jobs(daemon, actor->pool);
     CRM_ERR(crm_db_pipeline(results, actor->conn, stmts, 2, actor->pool));
     if (strcmp(PQgetvalue(results[1], 0, 0), "0")) {
         crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons that fell"
