@@ -293,7 +293,8 @@ subtest "the database goes away and comes back" => sub {
     $worker->expect_log(qr/CRM3003|CRM2001|CRM2002|CRM2005|CRM3101/);
     for (1 .. 3) {
         sql($database, "SELECT pg_terminate_backend(pid) FROM"
-            . " pg_stat_activity WHERE usename = 'crmapi_daemon'");
+            . " pg_stat_activity WHERE usename = 'crmapi_daemon'"
+            . " AND datname = current_database()");
         my $id = job("sequence.generate", $NOBODY);
         ok(wait_for(sub { state_of($id) eq "done" }, 20),
             "all its sessions ended: the job is done none the less");
