@@ -221,17 +221,20 @@ END_TEST
 START_TEST(no_room_is_not_now)
 {
     crmd_config_t *config = config_of();
+    crmd_message_t msg = message;
+    char *text = apr_pcalloc(crm_check_pool(), 200001);
     struct rlimit limit, before;
     crmd_receipt_t receipt;
 
     signal(SIGXFSZ, SIG_IGN);
-    /* Files of 100 bytes: write() fails as it does when the disk is full. */
+    msg.text = memset(text, 'x', 200000);
+    /* Files of 100,000 bytes, which is enough for Check's own: write() fails as
+     * it does when the disk is full. */
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     limit = before;
-    limit.rlim_cur = 100;
+    limit.rlim_cur = 100000;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    receipt = hand_over(config, &message);
-    /* Check has a file to write, too. */
+    receipt = hand_over(config, &msg);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
     ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
     ck_assert_int_eq(count(config, "tmp"), 0);

@@ -407,6 +407,12 @@ START_TEST(what_the_configuration_lacks_is_told)
 }
 END_TEST
 
+/* Each test begins with a server that says yes. */
+static void reset_script(void)
+{
+    memset(&script, 0, sizeof(script));
+}
+
 int main(void)
 {
     Suite *suite = suite_create("smtp");
@@ -424,6 +430,8 @@ int main(void)
     tcase_add_test(rest, a_login_is_used);
     tcase_add_test(rest, wrong_addresses_are_refused_without_a_connection);
     tcase_add_test(rest, what_the_configuration_lacks_is_told);
+    tcase_add_checked_fixture(verdicts, reset_script, NULL);
+    tcase_add_checked_fixture(rest, reset_script, NULL);
     suite_add_tcase(suite, verdicts);
     suite_add_tcase(suite, rest);
     return crm_check_main(suite);
