@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_form.h"
+#include "crm_sequence.h"
 
 /* To whom the step $2 goes: that stays when the contact is gone. */
 static const char step_sql[] =
@@ -15,9 +16,6 @@ static const char step_sql[] =
     " JOIN crmapi.workspace w ON w.id = s.workspace_id"
     " WHERE s.workspace_id = $1::uuid AND s.id = $2::uuid"
     " AND s.to_identifier <> ''";
-
-static const char suppress_sql[] =
-    "SELECT crmapi.suppress($1::uuid, $2, $3, 'unsubscribed')";
 
 /* What a mail program sends (RFC 8058, 3.2), and the page's own form. */
 #define FIELD "List-Unsubscribe"
@@ -63,14 +61,17 @@ static void ask(crm_page_t *page, const char *masked, const char *name)
 static crm_error_t *suppress(crm_page_t *page, const char *channel,
                              const char *address, const char *name)
 {
-    int is_email = !strcmp(channel, "email");
-    const char *values[3];
-    PGresult *result;
+    crm_sequence_event_t event = {.event = CRM_EVENT_SUPPRESS};
+    apr_time_t began = apr_time_now();
+    crm_error_t *error;
+    int stopped;
 
-    values[0] = page->token.workspace_id;
-    values[1] = is_email ? address : NULL;
-    values[2] = is_email ? NULL : address;
-    CRM_ERR(crm_page_query(&result, page, suppress_sql, 3, values));
+    event.workspace_id = page->token.workspace_id;
+    *(strcmp(channel, "email") ? &event.phone_number : &event.email) = address;
+    event.reason = "unsubscribed";
+    error = crm_sequence_event(&stopped, page->conn, &event, page->pool);
+    page->response->db_us += apr_time_now() - began;
+    CRM_ERR(error);
     crm_page_begin(page->response, 200, "You are unsubscribed", page->pool);
     crm_html_put(&page->response->body, "<p role=\"status\" class=\"note "
                  "good\"><strong>", mask(address, page->pool), "</strong> "
