@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 44-chaos.t: workers that are killed, stops that race with sends (contract
-# 11.10, 11.11). $CRM_LONG=SECONDS has it go on for so long.
+# 11.10, 11.11). $CRM_LONG=ROUNDS has it go on for so many kills.
 use strict;
 use warnings;
 use FindBin;
@@ -14,6 +14,8 @@ my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 my $slow = sanitized() || valgrinded();
+
+my $contacts = 10_000;
 
 # A workspace with an agent and a template of STEPS.
 sub with_template {
@@ -31,6 +33,7 @@ sub start_many {
     my ($w, $count, $auto) = @_;
     $auto //= "true";
     my ($id, $bot) = ($w->id, $w->agent);
+    my ($first, $last) = ($contacts + 1, $contacts += $count);
     sql($database, <<"END");
 WITH made AS (
     INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name, emails,
@@ -38,7 +41,7 @@ WITH made AS (
     SELECT gen_random_uuid(), '$id', '$bot', 'C' || n,
         jsonb_build_array(jsonb_build_object('email', n || '\@x.example')),
         jsonb_build_array(jsonb_build_object('phone_number', '+4930' || n))
-    FROM generate_series(10001, 10000 + $count) n RETURNING id),
+    FROM generate_series($first, $last) n RETURNING id),
 sequences AS (
     INSERT INTO crmapi.sequence (id, workspace_id, name, bot_id, template_id,
         auto_approve)
@@ -73,8 +76,11 @@ sub live {
 }
 
 subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
-    my $count = $ENV{CRM_LONG} ? 1000 : $slow ? 100 : 200;
-    my $seconds = $ENV{CRM_LONG} || 15;
+    # Each round brings work of its own, so that the number of kills hangs on
+    # no machine's speed.
+    my ($rounds, $batch) = $ENV{CRM_LONG} ? ($ENV{CRM_LONG}, 50)
+        : $slow ? (6, 20) : (12, 20);
+    my $count = $rounds * $batch;
     my $provider = CrmTest::Provider->new;
     my $w = with_template({ channel => "sms", sms_body => "1" },
         { channel => "email", delay => 0, email_subject => "2",
@@ -87,26 +93,25 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
     # the list of relays is that of their own messages, whatever a log says
     wait_for(sub { sql($database, "SELECT statement_timestamp() -"
         . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
-    start_many($w, $count);
     my @workers = map { worker(database => $database, no_start => 1,
         no_wait => 1, conf => { %conf, name => "w$_" }) } 1, 2;
     $_->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/) for @workers;
-    my $until = time + $seconds;
-    my $killed = 0;
-    while (live($w) && time < $until) {
-        my $victim = $workers[$killed % 2];
+    my $midway = 0;
+    for my $round (1 .. $rounds) {
+        my $moment = $provider->count + int rand 3 * $batch;
+        start_many($w, $batch);
         $_->pid || $_->start for @workers;
-        sleep 0.02 + rand($slow ? 1.5 : 0.5);
-        $victim->kill;
-        $killed++;
+        wait_for(sub { $provider->count >= $moment }, 5);
+        $midway++ if live($w);
+        $workers[$round % 2]->kill;
     }
     $_->pid || $_->start for @workers;
     ok(wait_for(sub { !live($w) }, 120), "all have ended");
     $_->stop for @workers;
     my $states = states($w);
-    diag("$killed times killed: ", join ", ", map { "$_ $states->{$_}" }
-        sort keys %$states);
-    cmp_ok($killed, ">", $slow ? 2 : 5, "it was killed often enough");
+    diag("$rounds times killed, $midway of them amid work: ", join ", ",
+        map { "$_ $states->{$_}" } sort keys %$states);
+    cmp_ok($midway, ">", 0, "it was killed amid work");
     is($states->{completed}, $count, "all are completed: every relay here"
         . " makes one of two");
 
@@ -131,12 +136,12 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
 };
 
 subtest "SIGKILL where nobody drops a second message" => sub {
-    my $count = $slow ? 30 : 100;
+    my ($rounds, $batch) = ($ENV{CRM_LONG} || ($slow ? 4 : 10), 10);
+    my $count = $rounds * $batch;
     # Twilio's interface takes no idempotency key
     my $provider = CrmTest::Provider->new;
     my $w = with_template({ channel => "sms", sms_body => "1" },
         { channel => "sms", delay => 0, sms_body => "2" });
-    start_many($w, $count);
     my $worker = worker(database => $database, no_start => 1, no_wait => 1,
         conf => { sms_relay => "twilio", twilio_url =>
             "http://127.0.0.1:$provider->{port}", twilio_account => "AC1",
@@ -144,10 +149,11 @@ subtest "SIGKILL where nobody drops a second message" => sub {
             webhook_threads => 0 });
     local $ENV{CRMAPID_TWILIO_TOKEN} = "t0ken";
     $worker->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/);
-    my $until = time + ($ENV{CRM_LONG} || 10);
-    while (live($w) && time < $until) {
+    for my $round (1 .. $rounds) {
+        my $moment = $provider->count + int rand 2 * $batch;
+        start_many($w, $batch);
         $worker->start;
-        sleep 0.02 + rand($slow ? 1.5 : 0.4);
+        wait_for(sub { $provider->count >= $moment }, 5);
         $worker->kill;
     }
     $worker->start;

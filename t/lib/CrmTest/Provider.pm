@@ -112,6 +112,12 @@ sub requests {
     return @all;
 }
 
+# How many requests there were so far.
+sub count {
+    my ($self) = @_;
+    return read_file("$self->{dir}/requests") =~ tr/\n//;
+}
+
 sub stop {
     my ($self) = @_;
     my $pid = delete $self->{pid};
