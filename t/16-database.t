@@ -9,7 +9,6 @@ use lib "$FindBin::RealBin/lib";
 BEGIN { delete $ENV{CRM_TEST_PG} }
 use CrmTest;
 use IO::Select;
-use CrmTest::Process qw(spawn end_process demoted);
 use JSON::PP ();
 use POSIX ();
 use Time::HiRes qw(time sleep);
@@ -22,23 +21,8 @@ my @BROKEN = (qr/CRM\d{4}: /, qr/AH0063\d|AH0062\d|DBD/);
 
 sub admin { sql("postgres", $_[0]) }
 
-# Stop this file's PostgreSQL ("INT": fast, "QUIT": as after a crash).
-sub stop_postgres {
-    my ($signal) = @_;
-    my $pg = postgres();
-    end_process($pg->{pid}, $signal || "INT", 30);
-}
-
-sub start_postgres {
-    my $pg = postgres();
-    unlink "$pg->{dir}/data/postmaster.pid";
-    my $bin = CrmTest::Postgres::bindir();
-    $pg->{pid} = spawn(chdir => "/", log => "$pg->{dir}/log",
-        signal => "INT", command => [demoted(), "$bin/postgres", "-D",
-        "$pg->{dir}/data"]);
-    wait_for(sub { read_file("$pg->{dir}/data/postmaster.pid") =~ /^ready/m },
-        60) or die "CrmTest: PostgreSQL did not come back\n";
-}
+sub stop_postgres { postgres()->halt(@_) }
+sub start_postgres { postgres()->resume }
 
 # R is the 503 of contract 5.5.
 sub unavailable_is {

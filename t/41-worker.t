@@ -190,7 +190,8 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     my $start = time;
     ok(wait_for(sub { !jobs("state <> 'done'") }),
         "NOTIFY lost: it looks by itself");
-    cmp_ok(time - $start, "<", 2.5 * (valgrinded() ? 10 : 1),
+    # poll is 2 s; a busy machine may take its time
+    cmp_ok(time - $start, "<", 6 * (valgrinded() ? 10 : 1),
         "within the time of poll");
 
     $worker->stop;

@@ -153,7 +153,7 @@ subtest "5.3, 6.1 bodies" => sub {
 subtest "every parameter is taken" => sub {
     my %example = (type => "email", agent_type => "both", sort => "created_at",
         order => "asc", tags => "a,b", tags_match => "all",
-        activity_type => "note", page => 1, page_size => 10,
+        activity_type => "note", include => "metadata", page => 1, page_size => 10,
         email => 'nobody@example.com');
     for my $operation (@operations) {
         for my $p (@{$operation->{parameters}}) {

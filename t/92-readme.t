@@ -55,11 +55,19 @@ sub script {
 }
 
 subtest "Two commands: the curl lines" => sub {
-    my $httpd = httpd(database => database());
+    my $httpd = httpd(database => database(), conf => "CrmApiIntake On\n");
     my $w = workspace($httpd);
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "t");
+    my @set;                # lines that set a variable go before the next one
     for my $line (to_run("Two commands")) {
+        if ($line =~ /^\w+=/) {
+            push @set, $line;
+            next;
+        }
         my $out = script($line, { CRMAPI_KEY => $w->key,
-            CRMAPI_URL => "http://127.0.0.1:" . $httpd->port }, $line);
+            CRMAPI_INTAKE => $token,
+            CRMAPI_URL => "http://127.0.0.1:" . $httpd->port }, @set, $line);
         my $answer = eval { JSON::PP->new->utf8->decode($out) };
         ok($answer && !$answer->{error}, "and is answered") or diag($out);
     }

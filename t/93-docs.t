@@ -74,6 +74,9 @@ subtest "directives.md has every directive, and no other" => sub {
 
 subtest "directives.md tells what configtest takes" => sub {
     my $httpd = httpd(no_start => 1);
+    my $token = $httpd->dir . "/token";
+    write_file($token, "secret\n");
+    chmod 0600, $token;
     my $takes = sub {
         my ($lines, $yes, $name) = @_;
         $httpd->write_conf("$lines\n");
@@ -106,7 +109,9 @@ subtest "directives.md tells what configtest takes" => sub {
                 "$name of one character more");
         }
         my $in_vhost = $text =~ /^\*\*Context:\*\*.*virtual host/m;
-        my $value = $default || "$name slug";
+        my $value = $default || ($name eq "CrmApiTwilio"
+            ? "$name AC" . "0" x 32 . " $token"
+            : $name =~ /Url$/ ? "$name https://crm.example" : "$name slug");
         $takes->("<VirtualHost *:1>\n$value\n</VirtualHost>",
             !!$in_vhost, "$value in a virtual host");
         $takes->("<Location /x>\n$value\n</Location>", !!0,
@@ -306,6 +311,25 @@ subtest "api.md: every example runs when pasted" => sub {
     my %shown = map { $_ => 1 } $out =~ /"(code|created|updated|enrollment_id)":/g;
     ok($shown{$_}, "they showed $_") for qw(created updated enrollment_id);
     is($shown{code}, undef, "none was answered by an error");
+};
+
+subtest "intake.md: its examples run when pasted" => sub {
+    my $site = httpd(database => $w->{database}, conf => "CrmApiIntake On\n");
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "t");
+    my @blocks = blocks($text{"intake.md"}, "sh");
+    cmp_ok(scalar @blocks, ">", 0, "there are some");
+    for my $block (@blocks) {
+        my ($exit, $out, $err) = run_program(command => ["sh", "-eu", "-c",
+            $block], env => { no_proxy => "*", CRMAPI_INTAKE => $token,
+                CRMAPI_KEY => $w->key,
+                CRMAPI_URL => "http://127.0.0.1:" . $site->port });
+        is($exit, 0, "it runs") or diag($err);
+        my $answer = eval { JSON::PP->new->utf8->decode($out) };
+        is(scalar @{($answer || {})->{data}{accepted} || []}, 1,
+            "and its event is accepted") or diag($out);
+    }
+    $site->stop;
 };
 
 done_testing;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "apr_strings.h"
-#include "apr_time.h"
 
+#include "crm_budget.h"
 #include "crm_call.h"
 #include "crm_key.h"
 #include "crm_openapi.h"
@@ -42,6 +42,22 @@ void crm_api_write_details(crm_buf_t *body, const apr_array_header_t *details)
         crm_buf_putc(body, '}');
     }
     crm_buf_putc(body, ']');
+}
+
+void crm_api_write_refused(crm_buf_t *body, int index,
+                           const apr_array_header_t *details)
+{
+    const crm_detail_t *first = &APR_ARRAY_IDX(details, 0, crm_detail_t);
+    const char *message = *first->field
+                          ? apr_pstrcat(body->pool, first->field, " ",
+                                        first->message, NULL)
+                          : first->message;
+
+    crm_buf_printf(body, "{\"index\":%d,\"message\":", index);
+    crm_buf_json_string(body, message, strlen(message));
+    crm_buf_puts(body, ",\"details\":");
+    crm_api_write_details(body, details);
+    crm_buf_putc(body, '}');
 }
 
 void crm_api_write_error(crm_buf_t *body, const crm_error_t *error)
@@ -150,49 +166,25 @@ static crm_error_t *authenticate(crm_call_t *call)
     return NULL;
 }
 
-/* Return MICROSECONDS as whole seconds, rounded up. */
-static apr_int64_t seconds_up(apr_int64_t microseconds)
-{
-    return (microseconds + APR_USEC_PER_SEC - 1) / APR_USEC_PER_SEC;
-}
-
 /* Charge the key's budget and set the headers of contract 4.2. */
 static crm_error_t *charge(crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;
-    apr_table_t *headers = call->response->headers;
     const char *method = call->request->method;
     crm_limit_class_t class = !strcmp(method, "GET") || !strcmp(method, "HEAD")
                               ? CRM_LIMIT_READ : CRM_LIMIT_WRITE;
-    apr_uint32_t limit = settings->limits[class];
     crm_limit_verdict_t verdict;
     crm_error_t *error;
 
-    crm_limit_admit(&verdict, &call->key, call->service->limit,
-                    call->key.hash, call->key.realm, class, limit);
+    error = crm_budget_charge(&verdict, &call->key, call->service->limit,
+                              call->key.hash, call->key.realm, class,
+                              settings->limits[class],
+                              call->response->headers, call->pool);
     if (!verdict.known) {
         /* Another process took the slot away since: it was revoked. */
         return unauthorized(call);
     }
     call->response->touch = verdict.touch;
-    if (limit) {
-        apr_table_setn(headers, "X-RateLimit-Limit",
-                       apr_psprintf(call->pool, "%u", limit));
-        apr_table_setn(headers, "X-RateLimit-Remaining",
-                       apr_psprintf(call->pool, "%u", verdict.remaining));
-        apr_table_setn(headers, "X-RateLimit-Reset",
-                       apr_psprintf(call->pool, "%" APR_INT64_T_FMT,
-                                    seconds_up(apr_time_now()
-                                               + verdict.reset_us)));
-    }
-    if (verdict.admitted) {
-        return NULL;
-    }
-    error = crm_error_create(CRM_E_RATE_LIMITED, NULL, call->pool);
-    error->retry_after = (int)seconds_up(verdict.reset_us);
-    if (error->retry_after < 1) {
-        error->retry_after = 1;
-    }
     return error;
 }
 

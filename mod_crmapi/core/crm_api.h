@@ -91,6 +91,11 @@ void crm_api_write_error(crm_buf_t *body, const crm_error_t *error);
 void crm_api_write_details(crm_buf_t *body,
                            const apr_array_header_t *details);
 
+/* Write into BODY that item INDEX of several was refused because of DETAILS
+ * (contract 10.2): {index, message, details}. */
+void crm_api_write_refused(crm_buf_t *body, int index,
+                           const apr_array_header_t *details);
+
 /* Record in the database, by way of SERVICE and BATON, that the key KEY_ID of
  * WORKSPACE_ID was used (contract 1.2). Called after the answer has been
  * sent, when its TOUCH was set. Failure is of no consequence. */

@@ -231,40 +231,13 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
     return failed_checks(call, error, result, checks);
 }
 
-/* Return whether TYPE, a Content-Type (NULL: none), may be JSON in UTF-8
- * (contract 5.3). */
-static int is_json(const char *type)
-{
-    apr_size_t len;
-
-    if (!type) {
-        return 1;
-    }
-    len = strcspn(type, "; \t");
-    if (len != 16 || strncasecmp(type, "application/json", 16)) {
-        return 0;
-    }
-    for (type += len; *type; type += strcspn(type, ";")) {
-        type += strspn(type, "; \t");
-        if (!strncasecmp(type, "charset=", 8)) {
-            const char *value = type + 8 + (type[8] == '"');
-
-            if (strncasecmp(value, "utf-8", 5)
-                || !strchr("\"; \t", value[5])) {
-                return 0;
-            }
-        }
-    }
-    return 1;
-}
-
 crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call)
 {
     const crm_request_t *request = call->request;
     const char *data, *wrong;
     apr_size_t len, offset;
 
-    if (!is_json(request->content_type)) {
+    if (!crm_json_is_type(request->content_type)) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
                                 call->pool);
     }

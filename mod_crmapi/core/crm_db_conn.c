@@ -124,8 +124,10 @@ static int has_setting(PGconn *pg, size_t index)
 }
 
 /* Set what CONN's session has otherwise than it must be, in one round trip;
- * mostly there is nothing to do. */
-static crm_error_t *set_session(crm_conn_t *conn, apr_pool_t *pool)
+ * mostly there is nothing to do unless it is FRESH. Our statements are short,
+ * and their costs often guessed at (how far a page is from the beginning is a
+ * bind): compiling them would take longer than doing them. */
+static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
 {
     char text[256] = "";
     crm_error_t *error = NULL;
@@ -139,6 +141,10 @@ static crm_error_t *set_session(crm_conn_t *conn, apr_pool_t *pool)
                          "SET %s TO '%s';", settings[i].name,
                          settings[i].value);
         }
+    }
+    if (fresh) {
+        apr_cpystrn(text + strlen(text), "SET jit TO off;",
+                    sizeof(text) - strlen(text));
     }
     if (!*text) {
         return NULL;
@@ -154,7 +160,7 @@ static crm_error_t *set_session(crm_conn_t *conn, apr_pool_t *pool)
 
 crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
 {
-    int pid;
+    int pid, fresh;
 
     if (conn->broken || !alive(conn->pg) || !idle(conn->pg)) {
         PQreset(conn->pg);
@@ -166,11 +172,12 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
     }
     /* The owner may have opened it anew behind our back. */
     pid = PQbackendPID(conn->pg);
-    if (pid != conn->pid) {
+    fresh = pid != conn->pid;
+    if (fresh) {
         crm_conn_forget(conn);
         conn->pid = pid;
     }
-    return set_session(conn, result_pool);
+    return set_session(conn, fresh, result_pool);
 }
 
 crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,

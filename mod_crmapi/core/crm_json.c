@@ -488,3 +488,28 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                               apr_pool_cleanup_null);
     return wrong;
 }
+
+int crm_json_is_type(const char *type)
+{
+    apr_size_t len;
+
+    if (!type) {
+        return 1;
+    }
+    len = strcspn(type, "; \t");
+    if (len != 16 || strncasecmp(type, "application/json", 16)) {
+        return 0;
+    }
+    for (type += len; *type; type += strcspn(type, ";")) {
+        type += strspn(type, "; \t");
+        if (!strncasecmp(type, "charset=", 8)) {
+            const char *value = type + 8 + (type[8] == '"');
+
+            if (strncasecmp(value, "utf-8", 5)
+                || !strchr("\"; \t", value[5])) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}

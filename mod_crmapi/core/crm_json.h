@@ -25,6 +25,10 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                            const char *text, apr_size_t len,
                            apr_pool_t *result_pool);
 
+/* Return whether TYPE, a Content-Type (NULL: none), may be JSON in UTF-8
+ * (contract 5.3). */
+int crm_json_is_type(const char *type);
+
 /* Set *TEXT_P to VALUE as compact JSON, in RESULT_POOL, if PostgreSQL's jsonb
  * can hold it and it stays small: no U+0000, no number that json-c or a double
  * cannot hold, at most MAX_DEPTH levels and MAX_BYTES, where a number counts

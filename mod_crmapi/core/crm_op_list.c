@@ -10,6 +10,16 @@
 #define COLUMN_TOTAL 0
 #define COLUMN_FIRST 1
 
+/* After so many rows a page is far from the beginning: from about here on it
+ * is cheaper to look for its ids first. */
+#define FAR 1000
+
+/* The largest page_size (contract 7.2). */
+#define PAGE_MAX 100
+
+#define TEXT(number) TEXT_OF(number)
+#define TEXT_OF(number) #number
+
 /* Return the resource that the path names: the parent, if it has one. */
 static const crm_resource_t *path_resource(const crm_endpoint_t *endpoint)
 {
@@ -99,51 +109,135 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
     }
 }
 
-/* Add the keys of the order, from the select list names if OUTER. */
-static void add_order(crm_sql_t *sql, const crm_call_t *call, int outer)
+/* Add " ORDER BY" the keys, called o0, o1 ... of ROWS if that is not NULL, in
+ * the opposite direction if REVERSE. */
+static void add_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
+                      int reverse)
 {
     const crm_sort_t *sort = call->sort;
-    const char *direction = call->ascending ? "" : " DESC";
+    const char *direction = call->ascending != reverse ? "" : " DESC";
+    const char *nulls = reverse ? " NULLS FIRST, " : " NULLS LAST, ";
 
     crm_sql_add(sql, " ORDER BY ");
     for (int i = 0; sort->keys[i]; i++) {
-        if (outer) {
-            char name[16];
-
-            apr_snprintf(name, sizeof(name), "t.o%d", i);
-            crm_sql_add(sql, name);
+        if (rows) {
+            crm_sql_adds(sql, rows, ".o", apr_itoa(call->pool, i), NULL);
         }
         else {
             crm_sql_add(sql, sort->keys[i]);
         }
-        crm_sql_adds(sql, direction,
-                     sort->nulls_last && !i ? " NULLS LAST, " : ", ", NULL);
+        crm_sql_adds(sql, direction, sort->nulls_last && !i ? nulls : ", ",
+                     NULL);
     }
-    crm_sql_adds(sql, "t.id", direction, NULL);
+    crm_sql_adds(sql, rows ? rows : "t", ".id", direction, NULL);
 }
 
-/* Add the rows of the page. */
-static void add_page(crm_sql_t *sql, const crm_call_t *call)
+/* Add COLUMNS and the keys of the order, called o0, o1 ..., of the rows. */
+static void add_keys(crm_sql_t *sql, const crm_call_t *call,
+                     const char *columns)
 {
-    const crm_sort_t *sort = call->sort;
-
-    crm_sql_add(sql, "SELECT t.*");
-    for (int i = 0; sort->keys[i]; i++) {
-        char name[16];
-
-        apr_snprintf(name, sizeof(name), " AS o%d", i);
-        crm_sql_adds(sql, ", ", sort->keys[i], name, NULL);
+    crm_sql_adds(sql, "SELECT ", columns, NULL);
+    for (int i = 0; call->sort->keys[i]; i++) {
+        crm_sql_adds(sql, ", ", call->sort->keys[i], " AS o",
+                     apr_itoa(call->pool, i), NULL);
     }
+}
+
+/* Return how many rows come before the page. */
+static apr_int64_t rows_before(const crm_call_t *call)
+{
+    return (apr_int64_t)(call->page - 1) * call->page_size;
+}
+
+static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
+{
+    crm_sql_bind(sql, apr_psprintf(call->pool, "%" APR_INT64_T_FMT, n),
+                 "bigint");
+}
+
+/* Add the rows of a page near the beginning, or of all pages at once. The
+ * inner LIMIT changes nothing: it is there for the planner, who cannot see
+ * what is bound, would count on a tenth of all rows, and so plan anew for each
+ * request. */
+static void add_near(crm_sql_t *sql, const crm_call_t *call)
+{
+    int whole = call->endpoint->operation->whole;
+    apr_int64_t before = rows_before(call);
+
+    if (!whole) {
+        crm_sql_add(sql, "SELECT t.* FROM (");
+    }
+    add_keys(sql, call, "t.*");
     add_rows(sql, call);
-    add_order(sql, call, 0);
-    if (!call->endpoint->operation->whole) {
-        crm_sql_add(sql, " LIMIT ");
-        crm_sql_bind(sql, apr_itoa(call->pool, call->page_size), "integer");
-        crm_sql_add(sql, " OFFSET ");
-        crm_sql_bind(sql, apr_psprintf(call->pool, "%" APR_INT64_T_FMT,
-                                       (apr_int64_t)(call->page - 1)
-                                       * call->page_size), "bigint");
+    add_order(sql, call, NULL, 0);
+    if (!whole) {
+        crm_sql_add(sql, before ? " LIMIT " TEXT(FAR) " + " TEXT(PAGE_MAX)
+                    ") t LIMIT " : " LIMIT " TEXT(PAGE_MAX) ") t LIMIT ");
+        bind_number(sql, call, call->page_size);
     }
+    if (before) {
+        crm_sql_add(sql, " OFFSET ");
+        bind_number(sql, call, before);
+    }
+}
+
+/* Add the ids of a page far from the beginning: from there, if it is in the
+ * first half of s.total rows, or from the end, if it is in the other; none if
+ * it is the other way round. */
+static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
+{
+    apr_int64_t before = rows_before(call);
+
+    crm_sql_add(sql, "(");
+    add_keys(sql, call, "t.id");
+    add_rows(sql, call);
+    crm_sql_add(sql, " AND ");
+    bind_number(sql, call, 2 * before);
+    crm_sql_add(sql, from_end ? " > s.total" : " <= s.total");
+    add_order(sql, call, NULL, from_end);
+    crm_sql_add(sql, from_end ? " LIMIT greatest(least(s.total - "
+                : " LIMIT ");
+    if (from_end) {
+        bind_number(sql, call, before);
+        crm_sql_add(sql, ", ");
+    }
+    bind_number(sql, call, call->page_size);
+    crm_sql_add(sql, from_end ? "), 0) OFFSET greatest(s.total - "
+                : " OFFSET ");
+    bind_number(sql, call, from_end ? before + call->page_size : before);
+    crm_sql_add(sql, from_end ? ", 0))" : ")");
+}
+
+/* Add the rows of a page far from the beginning: what is passed over is read
+ * in an index only, and never more than half of it. */
+static void add_far(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, "SELECT t.*");
+    for (int i = 0; call->sort->keys[i]; i++) {
+        crm_sql_adds(sql, ", p.o", apr_itoa(call->pool, i), NULL);
+    }
+    crm_sql_add(sql, " FROM (");
+    add_half(sql, call, 0);
+    crm_sql_add(sql, " UNION ALL ");
+    add_half(sql, call, 1);
+    crm_sql_adds(sql, ") p JOIN crmapi.", call->endpoint->resource->name,
+                 " t ON t.workspace_id = $1::uuid AND t.id = p.id", NULL);
+}
+
+/* Return whether CALL's page is one that add_far() is for. */
+static int is_far(const crm_call_t *call)
+{
+    const crm_operation_t *operation = call->endpoint->operation;
+
+    return !operation->whole && !operation->from
+           && rows_before(call) >= FAR;
+}
+
+/* Return what each row is shown as: with more, if that was asked for. */
+static const crm_shape_t *shape_of(const crm_call_t *call)
+{
+    return crm_call_param(call, "include") ? call->endpoint->asked
+                                           : call->endpoint->shape;
 }
 
 /* One row at least comes back if the key is alive: with the total, and all
@@ -151,14 +245,21 @@ static void add_page(crm_sql_t *sql, const crm_call_t *call)
 static void make_list(crm_sql_t *sql, crm_call_t *call)
 {
     crm_call_sql(sql, call);
-    crm_sql_adds(sql, "SELECT s.total, ", call->endpoint->shape->columns,
+    crm_sql_adds(sql, "SELECT s.total, ", shape_of(call)->columns,
                  " FROM (SELECT ", NULL);
     add_total(sql, call);
-    crm_sql_add(sql, " AS total) s LEFT JOIN LATERAL (");
-    add_page(sql, call);
+    if (is_far(call)) {
+        /* OFFSET 0: it is asked for in several places, and counted once */
+        crm_sql_add(sql, " AS total OFFSET 0) s LEFT JOIN LATERAL (");
+        add_far(sql, call);
+    }
+    else {
+        crm_sql_add(sql, " AS total) s LEFT JOIN LATERAL (");
+        add_near(sql, call);
+    }
     crm_sql_add(sql, ") t ON true WHERE ");
     crm_call_permit(sql, call);
-    add_order(sql, call, 1);
+    add_order(sql, call, "t", 0);
 }
 
 static void write_pagination(crm_buf_t *body, const crm_call_t *call,
@@ -174,6 +275,7 @@ static void write_pagination(crm_buf_t *body, const crm_call_t *call,
 
 static void answer(crm_call_t *call, const PGresult *result)
 {
+    const crm_shape_t *shape = shape_of(call);
     crm_buf_t *body = &call->response->body;
     int rows = PQntuples(result);
 
@@ -185,8 +287,7 @@ static void answer(crm_call_t *call, const PGresult *result)
         if (row) {
             crm_buf_putc(body, ',');
         }
-        crm_shape_write(body, call->endpoint->shape, result, row,
-                        COLUMN_FIRST);
+        crm_shape_write(body, shape, result, row, COLUMN_FIRST);
     }
     crm_buf_putc(body, ']');
     if (!call->endpoint->operation->whole) {

@@ -62,7 +62,8 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
     count = 0;
     for (field = resource->fields; field->name; field++) {
         if ((!flags || (field->flags & flags))
-            && !(field->flags & CRM_F_HIDDEN)) {
+            && (!(field->flags & CRM_F_HIDDEN)
+                || field->flags & CRM_F_ASKED)) {
             add(buf, count++ ? "," : "");
             add_string(buf, field->name);
             add(buf, ":");

@@ -10,25 +10,31 @@
 static apr_array_header_t *routes;      /* of crm_route_t */
 static apr_array_header_t *shapes;      /* of crm_shape_t */
 
-static int is_shown(const crm_field_t *field)
+/* Return whether FIELD is in SHAPE. */
+static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
 {
-    return !(field->flags & CRM_F_HIDDEN);
+    return !(field->flags & CRM_F_HIDDEN)
+           || (shape->asked && field->flags & CRM_F_ASKED);
 }
 
-static void shape_init(crm_shape_t *shape, const crm_resource_t *resource,
-                       apr_pool_t *pool)
+/* Add to shapes that of RESOURCE; ASKED: with the CRM_F_ASKED fields. */
+static void add_shape(const crm_resource_t *resource, int asked,
+                      apr_pool_t *pool)
 {
+    crm_shape_t *shape = apr_array_push(shapes);
     size_t count = (size_t)crm_resource_fields(resource);
     const char *columns = "";
 
+    memset(shape, 0, sizeof(*shape));
     shape->resource = resource;
+    shape->asked = asked;
     shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
     shape->keys = apr_palloc(pool, count * sizeof(*shape->keys));
     shape->key_lens = apr_palloc(pool, count * sizeof(*shape->key_lens));
     for (const crm_field_t *field = resource->fields; field->name; field++) {
         int i = shape->count;
 
-        if (!is_shown(field)) {
+        if (!is_shown(shape, field)) {
             continue;
         }
         shape->fields[i] = field;
@@ -46,16 +52,22 @@ static void shape_init(crm_shape_t *shape, const crm_resource_t *resource,
     shape->has_updated_at = crm_resource_field(resource, "updated_at") != NULL;
 }
 
-const crm_shape_t *crm_shape_of(const crm_resource_t *resource)
+static const crm_shape_t *find_shape(const crm_resource_t *resource,
+                                     int asked)
 {
     for (int i = 0; i < shapes->nelts; i++) {
         const crm_shape_t *shape = &APR_ARRAY_IDX(shapes, i, crm_shape_t);
 
-        if (shape->resource == resource) {
+        if (shape->resource == resource && shape->asked == asked) {
             return shape;
         }
     }
     return NULL;
+}
+
+const crm_shape_t *crm_shape_of(const crm_resource_t *resource)
+{
+    return find_shape(resource, 0);
 }
 
 /* Split the template of ROUTE into its segments. */
@@ -102,6 +114,7 @@ static void add_endpoint(const crm_resource_t *resource,
     endpoint->operation = operation;
     endpoint->resource = resource;
     endpoint->shape = crm_shape_of(resource);
+    endpoint->asked = find_shape(resource, 1);
     endpoint->name = apr_pstrcat(pool, operation->method, " ",
                                  operation->path, NULL);
     endpoint->write = strcmp(operation->method, "GET") != 0;
@@ -127,12 +140,10 @@ static void make_allow(crm_route_t *route, apr_pool_t *pool)
 void crm_route_init(apr_pool_t *pool)
 {
     routes = apr_array_make(pool, 40, sizeof(crm_route_t));
-    shapes = apr_array_make(pool, 20, sizeof(crm_shape_t));
+    shapes = apr_array_make(pool, 40, sizeof(crm_shape_t));
     for (int i = 0; crm_registry[i]; i++) {
-        crm_shape_t *shape = apr_array_push(shapes);
-
-        memset(shape, 0, sizeof(*shape));
-        shape_init(shape, crm_registry[i], pool);
+        add_shape(crm_registry[i], 0, pool);
+        add_shape(crm_registry[i], 1, pool);
     }
     for (int i = 0; crm_registry[i]; i++) {
         const crm_operation_t *operation = crm_registry[i]->operations;

@@ -152,7 +152,7 @@ int crm_token_read(crm_token_t *token, const char *text, apr_size_t len)
     if (len != CRM_TOKEN_LEN || !decode(data, text)
         || data[AT_VERSION] != VERSION
         || data[AT_PURPOSE] < CRM_TOKEN_REVIEW
-        || data[AT_PURPOSE] > CRM_TOKEN_FORM) {
+        || data[AT_PURPOSE] > CRM_TOKEN_VISITOR) {
         return 0;
     }
     for (int i = 0; i < 8; i++) {
@@ -253,4 +253,13 @@ const char *crm_token_unsubscribe(const char *workspace_id,
 {
     return make(CRM_TOKEN_UNSUBSCRIBE, workspace_id, step_id, NULL, 0, key,
                 result_pool);
+}
+
+const char *crm_token_visitor(const char *workspace_id,
+                              const char *visitor_id, const char *bot_id,
+                              apr_int64_t expires, const unsigned char *key,
+                              apr_pool_t *result_pool)
+{
+    return make(CRM_TOKEN_VISITOR, workspace_id, visitor_id, bot_id, expires,
+                key, result_pool);
 }

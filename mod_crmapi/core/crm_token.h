@@ -19,8 +19,10 @@
 typedef enum crm_token_purpose_t {
     CRM_TOKEN_REVIEW = 1,       /* subject: enrollment; other: admin */
     CRM_TOKEN_UNSUBSCRIBE = 2,  /* subject: enrollment's step; no other */
-    CRM_TOKEN_FORM = 3          /* a form of the page of a review: subject:
+    CRM_TOKEN_FORM = 3,         /* a form of the page of a review: subject:
                                    enrollment; other: see crm_token_bind() */
+    CRM_TOKEN_VISITOR = 4       /* a browser that chats: subject: the visitor;
+                                   other: the agent */
 } crm_token_purpose_t;
 
 /* What a token says. Ids are UUIDs in lower case. */
@@ -74,5 +76,13 @@ const char *crm_token_unsubscribe(const char *workspace_id,
                                   const char *step_id,
                                   const unsigned char *key,
                                   apr_pool_t *result_pool);
+
+/* Return the token by which the browser of VISITOR_ID is known to BOT_ID, an
+ * agent of WORKSPACE_ID, until EXPIRES (seconds since 1970), in RESULT_POOL;
+ * NULL if an id is no UUID. KEY is the workspace's. */
+const char *crm_token_visitor(const char *workspace_id,
+                              const char *visitor_id, const char *bot_id,
+                              apr_int64_t expires, const unsigned char *key,
+                              apr_pool_t *result_pool);
 
 #endif /* CRM_TOKEN_H */

@@ -608,9 +608,10 @@ static void channel_parse(const char **bind_p, crm_input_t *input,
                           json_object *value)
 {
     (void)field;
-    if (!json_object_is_type(value, json_type_int)
+    if ((!json_object_is_type(value, json_type_int)
+         && !json_object_is_type(value, json_type_string))
         || !channel_code(bind_p, json_object_get_string(value))) {
-        crm_input_wrong(input, path, "must be an integer from 1 to 5");
+        crm_input_wrong(input, path, channel_rule);
     }
 }
 

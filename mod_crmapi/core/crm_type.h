@@ -61,6 +61,8 @@ struct crm_type_t {
 #define CRM_F_DERIVED   0x040   /* computed (SQL is its expression), no column */
 #define CRM_F_NO_CLEAR  0x080   /* null is refused though nullable or empty */
 #define CRM_F_HIDDEN    0x100   /* not in responses: import and export only */
+#define CRM_F_ASKED     0x200   /* hidden, but in a list that was asked for it
+                                   by the parameter "include" (extension) */
 
 /* A field of a resource, in the order of the specification's table. */
 struct crm_field_t {

@@ -31,6 +31,12 @@
 #define URL CTL_BIT(CTL_URL)
 #define EVENTS CTL_BIT(CTL_EVENTS)
 #define STATUS CTL_BIT(CTL_STATUS)
+#define ORIGINS CTL_BIT(CTL_ORIGINS)
+#define RECIPIENT CTL_BIT(CTL_RECIPIENT)
+#define SENDER CTL_BIT(CTL_SENDER)
+#define MAX_MESSAGE CTL_BIT(CTL_MAX_MESSAGE)
+#define ATTACHMENT_BYTES CTL_BIT(CTL_ATTACHMENT_BYTES)
+#define HOURLY CTL_BIT(CTL_HOURLY)
 #define YES CTL_BIT(CTL_YES)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
@@ -60,6 +66,18 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_EVENTS] = {"events", "EVENTS",
         "contact.created, form.submitted, or both with a comma"},
     [CTL_STATUS] = {"status", "STATUS", "only those that are so"},
+    [CTL_ORIGINS] = {"origins", "LIST",
+        "https://www.example.com,..., or *; empty: none but our own"},
+    [CTL_RECIPIENT] = {"recipient", "ADDRESS",
+        "whom the mail is for; may be given again; default its headers"},
+    [CTL_SENDER] = {"sender", "ADDRESS",
+        "the envelope's sender, may be empty; default Return-Path"},
+    [CTL_MAX_MESSAGE] = {"max-message", "BYTES",
+        "a larger mail is refused; default 26214400"},
+    [CTL_ATTACHMENT_BYTES] = {"attachment-bytes", "BYTES",
+        "larger attachments are only listed; default 262144"},
+    [CTL_HOURLY] = {"hourly", "COUNT",
+        "more mails an hour from one sender are automatic; default 30"},
     [CTL_YES] = {"yes", NULL, "really do it"},
 };
 
@@ -91,6 +109,18 @@ const ctl_command_t ctl_commands[] = {
      "print a workspace's API keys", ctl_key_list},
     {"key", "revoke", "KEY_ID", 1, 0, 0,
      "end an API key, at once and for good", ctl_key_revoke},
+    {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
+     "make an intake token and print it, this once", ctl_intake_create},
+    {"intake", "list", NULL, 0, WORKSPACE, 0,
+     "print a workspace's intake tokens", ctl_intake_list},
+    {"intake", "revoke", "TOKEN_ID", 1, 0, 0,
+     "end an intake token, at once and for good", ctl_intake_revoke},
+    {"agent", "origins", "AGENT_ID", 1, 0, ORIGINS,
+     "print, or set, the origins from which an agent's chat may be used",
+     ctl_agent_origins},
+    {"deliver", NULL, NULL, 0, 0, WORKSPACE | RECIPIENT | SENDER | MAX_MESSAGE
+     | ATTACHMENT_BYTES | HOURLY,
+     "take the mail on stdin, and end as sysexits.h has it", ctl_deliver},
     {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,
      "have somebody asked to review sequences", ctl_admin_add},
     {"admin", "list", NULL, 0, WORKSPACE, 0,
@@ -197,7 +227,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 
 static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
 {
-    const ctl_command_t *command;
+    const ctl_command_t *command = NULL;
     crm_error_t *error = ctl_parse(&command, ctl, argc, argv);
 
     if (error) {
@@ -211,6 +241,9 @@ static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
     }
     else {
         error = run_command(ctl, command);
+        if (command->run == ctl_deliver) {
+            ctl->code = ctl_deliver_code(ctl, error);
+        }
     }
     if ((fflush(stdout) || ferror(stdout)) && !error) {
         error = ctl_fault(ctl, "cannot write: %s", strerror(errno));
@@ -235,6 +268,9 @@ int main(int argc, const char *const *argv)
                 ctl_clean(error->log ? error->log : error->message,
                               ctl.pool));
         code = error->code == CRM_E_BAD_REQUEST ? 2 : EXIT_FAILURE;
+    }
+    if (ctl.code) {
+        code = ctl.code;
     }
     apr_pool_destroy(ctl.pool);
     return code;

@@ -27,6 +27,12 @@ typedef enum ctl_option_t {
     CTL_URL,
     CTL_EVENTS,
     CTL_STATUS,
+    CTL_ORIGINS,
+    CTL_RECIPIENT,
+    CTL_SENDER,
+    CTL_MAX_MESSAGE,
+    CTL_ATTACHMENT_BYTES,
+    CTL_HOURLY,
     CTL_YES,
     CTL_OPTIONS
 } ctl_option_t;
@@ -46,8 +52,11 @@ typedef struct ctl_t {
     apr_pool_t *pool;
     crm_conn_t *conn;           /* open when a command runs */
     const char *options[CTL_OPTIONS];   /* NULL: not given; "" for those
-                                           without a value */
+                                           without a value; of those that may
+                                           be given again all values, with a
+                                           line feed between them */
     const char *args[1];        /* the command's operand, or NULL */
+    int code;                   /* what the tool ends with; 0: by the error */
 } ctl_t;
 
 /* A command. The table of them is all that parsing, help and messages go by,
@@ -123,6 +132,10 @@ crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
 /* Check a name: 1 to 1,000 characters (contract 6.3). */
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name);
 
+/* Return what the tool ends with if ERROR (NULL: none) ended the command
+ * deliver, as mail systems want it (sysexits.h). */
+int ctl_deliver_code(const ctl_t *ctl, const crm_error_t *error);
+
 /* The commands: what they print is said in the manual page. */
 crm_error_t *ctl_migrate(ctl_t *ctl);
 crm_error_t *ctl_status(ctl_t *ctl);
@@ -136,6 +149,11 @@ crm_error_t *ctl_key_create(ctl_t *ctl);
 crm_error_t *ctl_key_import(ctl_t *ctl);
 crm_error_t *ctl_key_list(ctl_t *ctl);
 crm_error_t *ctl_key_revoke(ctl_t *ctl);
+crm_error_t *ctl_intake_create(ctl_t *ctl);
+crm_error_t *ctl_intake_list(ctl_t *ctl);
+crm_error_t *ctl_intake_revoke(ctl_t *ctl);
+crm_error_t *ctl_agent_origins(ctl_t *ctl);
+crm_error_t *ctl_deliver(ctl_t *ctl);
 crm_error_t *ctl_admin_add(ctl_t *ctl);
 crm_error_t *ctl_admin_list(ctl_t *ctl);
 crm_error_t *ctl_admin_remove(ctl_t *ctl);

@@ -41,6 +41,15 @@ static ctl_option_t find_option(const char *name, size_t len)
     return (ctl_option_t)option;
 }
 
+/* Set OPTION of CTL to VALUE, or add that to what was given before. */
+static void set_option(ctl_t *ctl, ctl_option_t option, const char *value)
+{
+    const char *before = ctl->options[option];
+
+    ctl->options[option] = before ? apr_pstrcat(ctl->pool, before, "\n",
+                                                value, NULL) : value;
+}
+
 /* Read the option WORD, of which NEXT (or NULL) may be the value; *USED_P = 1
  * if it is. A value that looks like an option needs "--name=--value". */
 static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
@@ -56,7 +65,7 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
     if (option == CTL_OPTIONS) {
         return ctl_misuse(ctl, "unknown option %s", shown);
     }
-    if (ctl->options[option]) {
+    if (ctl->options[option] && option != CTL_RECIPIENT) {
         return ctl_misuse(ctl, "%s is given twice", shown);
     }
     if (!ctl_options[option].value) {
@@ -64,13 +73,13 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
         return equals ? ctl_misuse(ctl, "%s has no value", shown) : NULL;
     }
     if (equals) {
-        ctl->options[option] = equals + 1;
+        set_option(ctl, option, equals + 1);
         return NULL;
     }
     if (!next || !strncmp(next, "--", 2)) {
         return ctl_misuse(ctl, "%s needs a value", shown);
     }
-    ctl->options[option] = next;
+    set_option(ctl, option, next);
     *used_p = 1;
     return NULL;
 }

@@ -22,9 +22,24 @@ static crmapi_config_t *own_config(server_rec *s,
     return config;
 }
 
-/* Make CONFIG of S ready to serve with LIMIT. */
+/* Tell CONFIG's intake what was configured. */
+static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
+{
+    crm_intake_site_t *site = &config->intake;
+
+    site->base = config->intake_path;
+    site->public_url = config->intake_url;
+    site->twilio = config->twilio;
+    site->token_limit = (apr_uint32_t)config->intake_limit;
+    site->address_limit = (apr_uint32_t)config->address_limit;
+    site->addresses = shm->addresses;
+    site->bell = shm->bell;
+    site->pollers = config->chat_polls;
+}
+
+/* Make CONFIG of S ready to serve with SHM. */
 static void complete_server(crmapi_config_t *config, server_rec *s,
-                            crm_limit_t *limit, apr_pool_t *pconf)
+                            const crmapi_shm_t *shm, apr_pool_t *pconf)
 {
     crm_settings_t *settings = &config->service.settings;
 
@@ -34,10 +49,11 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     settings->limits[CRM_LIMIT_WRITE] = (apr_uint32_t)config->write_limit;
     settings->request_id_in_database = config->request_id_in_database;
     crmapi_gate_find(&config->gate, settings, s, pconf);
-    config->service.limit = limit;
+    config->service.limit = shm->limit;
     config->service.acquire = crmapi_acquire;
     config->service.release = crmapi_release;
     config->service.read_body = crmapi_read_body;
+    complete_intake(config, shm);
 }
 
 /* Return whether any server from MAIN_SERVER on serves anything of ours. */
@@ -56,7 +72,7 @@ static int any_enabled(const server_rec *main_server)
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *main_server)
 {
-    crm_limit_t *limit = NULL;
+    crmapi_shm_t shm;
     const char *wrong;
 
     (void)plog;
@@ -67,9 +83,9 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         || ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) {
         return OK;
     }
-    wrong = crmapi_shm_create(&limit, main_server, ptemp);
+    wrong = crmapi_shm_create(&shm, main_server, ptemp);
     if (!wrong) {
-        wrong = crmapi_status_init(main_server, limit, ptemp);
+        wrong = crmapi_status_init(main_server, shm.limit, ptemp);
     }
     if (wrong) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", wrong);
@@ -78,7 +94,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     crmapi_gates_clear(pconf);
     for (server_rec *s = main_server; s; s = s->next) {
         if (crmapi_serves(crmapi_config(s))) {
-            complete_server(crmapi_config(s), s, limit, pconf);
+            complete_server(crmapi_config(s), s, &shm, pconf);
         }
     }
     crmapi_gates_complain(main_server, ptemp);
@@ -101,7 +117,7 @@ static void child_init(apr_pool_t *pchild, server_rec *main_server)
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; the API "
                      "answers 503", wrong);
         crmapi_refuse_all();
-        crmapi_pages_refuse_all();
+        crmapi_mounts_refuse_all();
     }
 }
 
@@ -117,7 +133,7 @@ static void register_hooks(apr_pool_t *p)
     crmapi_request_register();
     crmapi_error_register();
     crmapi_body_register();
-    crmapi_pages_register();
+    crmapi_mounts_register();
     crmapi_status_register(p);
 }
 

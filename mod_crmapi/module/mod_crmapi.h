@@ -14,6 +14,7 @@
 #include "mod_dbd.h"
 
 #include "crm_api.h"
+#include "crm_intake_site.h"
 
 /* APR's rings of buckets use its own offsetof(), which goes by way of a null
  * pointer; compilers and sanitizers complain of that. */
@@ -41,9 +42,17 @@ typedef struct crmapi_config_t {
     const char *workspace;
     const char *review_path;    /* "": no such page; NULL: not set */
     const char *unsubscribe_path;
+    const char *intake_path;
+    const char *intake_url;     /* NULL: by the request */
+    apr_array_header_t *twilio; /* of crm_twilio_account_t, or NULL */
+    int intake_limit;
+    int address_limit;
+    int addresses;              /* CrmApiAddresses: of the main server */
+    int chat_polls;
     /* Made after the configuration has been read: */
     crmapi_gate_t *gate;
     crm_service_t service;
+    crm_intake_site_t intake;
 } crmapi_config_t;
 
 /* A request of the API, from when it is known to be one. */
@@ -73,12 +82,15 @@ void *crmapi_config_create(apr_pool_t *p, server_rec *s);
 void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
 /* Give what was not set its default. */
 void crmapi_config_complete(crmapi_config_t *config);
+/* Return NULL or why VALUE of the directive NAME is no workspace's id or slug. */
+const char *crmapi_check_workspace(const cmd_parms *cmd, const char *name,
+                                   const char *value);
 
 /* Return whether CONFIG, a complete one, has anything to serve. */
 static inline int crmapi_serves(const crmapi_config_t *config)
 {
     return config->enabled == 1 || *config->review_path
-           || *config->unsubscribe_path;
+           || *config->unsubscribe_path || *config->intake_path;
 }
 
 /* mod_crmapi_request.c: which requests are the API's */
@@ -127,9 +139,14 @@ void crmapi_release(crm_conn_t *conn, void *baton);
 void crmapi_gates_stats(int *used_p, int *max_p);
 
 /* mod_crmapi_shm.c */
+typedef struct crmapi_shm_t {
+    crm_limit_t *limit;         /* of keys and intake tokens */
+    crm_limit_t *addresses;     /* NULL where no server counts any */
+    crm_bell_t *bell;           /* NULL where no server has intake */
+} crmapi_shm_t;
 /* Make, or find again, the shared memory for the servers from MAIN_SERVER on.
  * Return NULL or what is wrong. */
-const char *crmapi_shm_create(crm_limit_t **limit_p, server_rec *main_server,
+const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp);
 
 /* mod_crmapi_error.c */
@@ -138,10 +155,22 @@ void crmapi_error_register(void);
  * them work again. */
 void crmapi_error_shield(request_rec *r, int on);
 
-/* mod_crmapi_pages.c: the pages that people open from mails */
-void crmapi_pages_register(void);
-/* Answer 503 to all requests of this process for pages. */
-void crmapi_pages_refuse_all(void);
+/* mod_crmapi_mount.c: paths of ours beside the API */
+void crmapi_mounts_register(void);
+/* Answer 503 to all requests of this process for them. */
+void crmapi_mounts_refuse_all(void);
+
+/* What serves them: mod_crmapi_pages.c, mod_crmapi_intake.c. Each fills
+ * REQUEST's response; REST is what follows the mount's path. */
+void crmapi_serve_review(crmapi_request_t *request, const char *rest);
+void crmapi_serve_unsubscribe(crmapi_request_t *request, const char *rest);
+void crmapi_serve_intake(crmapi_request_t *request, const char *rest);
+
+/* mod_crmapi_intake.c: directives */
+const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
+                              const char *path, const char *workspace);
+const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
+                                  const char *value);
 
 /* mod_crmapi_status.c: what all processes share beside the limits */
 /* Count an answer with STATUS in this host's metrics. */

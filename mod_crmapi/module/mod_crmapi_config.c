@@ -31,6 +31,10 @@ static const number_t numbers[] = {
     {"CrmApiWriteLimit", OFFSET(write_limit), 0, LIMIT_MAX, 60, 0},
     {"CrmApiRateLimitKeys", OFFSET(keys), 1, KEYS_MAX, 65536, 1},
     {"CrmApiMaxBody", OFFSET(max_body), 1, BODY_MAX, 2 * 1024 * 1024, 0},
+    {"CrmApiIntakeLimit", OFFSET(intake_limit), 0, LIMIT_MAX, 300, 0},
+    {"CrmApiAddressLimit", OFFSET(address_limit), 0, LIMIT_MAX, 20, 0},
+    {"CrmApiAddresses", OFFSET(addresses), 1, KEYS_MAX, 16384, 1},
+    {"CrmApiChatPolls", OFFSET(chat_polls), 0, LIMIT_MAX, 16, 0},
 };
 
 /* Directives with On or Off. */
@@ -103,6 +107,15 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
     if (more->unsubscribe_path) {
         merged->unsubscribe_path = more->unsubscribe_path;
     }
+    if (more->intake_path) {
+        merged->intake_path = more->intake_path;
+    }
+    if (more->intake_url) {
+        merged->intake_url = more->intake_url;
+    }
+    if (more->twilio) {
+        merged->twilio = more->twilio;
+    }
     return merged;
 }
 
@@ -129,6 +142,9 @@ void crmapi_config_complete(crmapi_config_t *config)
     }
     if (!config->unsubscribe_path) {
         config->unsubscribe_path = "";
+    }
+    if (!config->intake_path) {
+        config->intake_path = "";
     }
 }
 
@@ -193,24 +209,30 @@ static const char *set_prefix(cmd_parms *cmd, void *dir, const char *value)
     return NULL;
 }
 
-static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
+const char *crmapi_check_workspace(const cmd_parms *cmd, const char *name,
+                                   const char *value)
 {
     char id[CRM_UUID_LEN + 1];
     size_t len = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-    (void)dir;
     if (!crm_uuid_parse(id, value, strlen(value))
         && (!len || value[len] || len > SLUG_MAX || *value == '-'
             || value[len - 1] == '-')) {
-        return apr_psprintf(cmd->pool, "CrmApiWorkspace must be a workspace's "
+        return apr_psprintf(cmd->pool, "%s must be a workspace's "
                             "id or slug (1 to %d of a-z, 0-9 and -, not at "
-                            "its ends), not \"%s\"", SLUG_MAX, value);
+                            "its ends), not \"%s\"", name, SLUG_MAX, value);
     }
-    crmapi_config(cmd->server)->workspace = value;
     return NULL;
 }
 
-/* Pages, and where their paths go. */
+static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
+{
+    (void)dir;
+    crmapi_config(cmd->server)->workspace = value;
+    return crmapi_check_workspace(cmd, "CrmApiWorkspace", value);
+}
+
+/* What lives beside the API, and where its paths go. */
 static const struct page_t {
     const char *name;
     size_t offset;
@@ -219,6 +241,7 @@ static const struct page_t {
     {"CrmApiReview", OFFSET(review_path), CRM_PAGE_REVIEW_PATH},
     {"CrmApiUnsubscribe", OFFSET(unsubscribe_path),
      CRM_PAGE_UNSUBSCRIBE_PATH},
+    {"CrmApiIntake", OFFSET(intake_path), CRM_INTAKE_PATH},
 };
 
 /* Return whether PATH may be where pages live. */
@@ -294,5 +317,26 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiUnsubscribe", set_page, INFO(&pages[1]), RSRC_CONF,
                   "On, or the path: serve the pages on which people "
                   "unsubscribe; default Off"),
+    AP_INIT_TAKE1("CrmApiIntake", set_page, INFO(&pages[2]), RSRC_CONF,
+                  "On, or the path: take what channels bring: events, "
+                  "Twilio's webhooks, forms, chats; default Off"),
+    AP_INIT_TAKE1("CrmApiIntakeLimit", set_number, INFO(&numbers[4]),
+                  RSRC_CONF, "requests an intake token may make in 60 "
+                  "seconds; 0: unlimited; default 300"),
+    AP_INIT_TAKE1("CrmApiIntakeUrl", crmapi_set_intake_url, NULL, RSRC_CONF,
+                  "scheme and host by which channels know this server, such "
+                  "as https://crm.example.com; default: those of the request"),
+    AP_INIT_TAKE23("CrmApiTwilio", crmapi_set_twilio, NULL, RSRC_CONF,
+                   "an account's SID, the file with its auth token, and "
+                   "optionally the workspace whose agents it may reach"),
+    AP_INIT_TAKE1("CrmApiAddressLimit", set_number, INFO(&numbers[5]),
+                  RSRC_CONF, "posts to forms and chats an address may make in "
+                  "60 seconds; 0: unlimited; default 20"),
+    AP_INIT_TAKE1("CrmApiAddresses", set_number, INFO(&numbers[6]),
+                  RSRC_CONF, "addresses that may be active in one minute; "
+                  "default 16384"),
+    AP_INIT_TAKE1("CrmApiChatPolls", set_number, INFO(&numbers[7]),
+                  RSRC_CONF, "threads of a process in which chats may wait "
+                  "for an answer; default 16"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_shm.c: the shared memory of limits, over restarts */
+/* mod_crmapi_shm.c: shared memory, over restarts */
 #include "mod_crmapi.h"
 
 #include "apr_shm.h"
@@ -15,22 +15,43 @@ typedef struct retained_t {
     crm_limit_config_t config;  /* that it was made for */
 } retained_t;
 
-/* Set *CONFIG to what the servers from MAIN_SERVER on ask for. */
-static void wanted_config(crm_limit_config_t *config, server_rec *main_server)
+/* Raise *RING to LIMIT, a directive's. */
+static void raise_ring(apr_uint32_t *ring, int limit)
+{
+    if (limit > 0 && (apr_uint32_t)limit > *ring) {
+        *ring = (apr_uint32_t)limit;
+    }
+}
+
+/* Set *CONFIG to what keys and tokens of the servers from MAIN_SERVER on ask
+ * for. An intake token has one budget, that of writes. */
+static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
     config->keys = (apr_uint32_t)crmapi_config(main_server)->keys;
     for (server_rec *s = main_server; s; s = s->next) {
         const crmapi_config_t *server = crmapi_config(s);
 
-        if (server->enabled != 1) {
-            continue;
+        if (server->enabled == 1) {
+            raise_ring(&config->ring[CRM_LIMIT_READ], server->read_limit);
+            raise_ring(&config->ring[CRM_LIMIT_WRITE], server->write_limit);
         }
-        if (server->read_limit > (int)config->ring[CRM_LIMIT_READ]) {
-            config->ring[CRM_LIMIT_READ] = (apr_uint32_t)server->read_limit;
+        if (*server->intake_path) {
+            raise_ring(&config->ring[CRM_LIMIT_WRITE], server->intake_limit);
         }
-        if (server->write_limit > (int)config->ring[CRM_LIMIT_WRITE]) {
-            config->ring[CRM_LIMIT_WRITE] = (apr_uint32_t)server->write_limit;
+    }
+}
+
+/* The same for addresses of forms and chats: nothing is read by them. */
+static void wanted_addresses(crm_limit_config_t *config,
+                             server_rec *main_server)
+{
+    memset(config, 0, sizeof(*config));
+    config->keys = (apr_uint32_t)crmapi_config(main_server)->addresses;
+    for (server_rec *s = main_server; s; s = s->next) {
+        if (*crmapi_config(s)->intake_path) {
+            raise_ring(&config->ring[CRM_LIMIT_WRITE],
+                  crmapi_config(s)->address_limit);
         }
     }
 }
@@ -58,8 +79,8 @@ static const char *make_block(retained_t *made,
     const char *wrong;
 
     if (!size) {
-        return "CRM1401: CrmApiRateLimitKeys and the limits need more memory "
-               "than there can be";
+        return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses and the "
+               "limits need more memory than there can be";
     }
     made->config = *config;
     apr_pool_create(&made->pool, main_server->process->pool);
@@ -68,8 +89,8 @@ static const char *make_block(retained_t *made,
         apr_pool_destroy(made->pool);
         return apr_psprintf(ptemp, "CRM1402: no shared memory of %"
                             APR_SIZE_T_FMT " bytes for the rate limits: %pm: "
-                            "lower CrmApiRateLimitKeys or the limits",
-                            size, &status);
+                            "lower CrmApiRateLimitKeys, CrmApiAddresses or "
+                            "the limits", size, &status);
     }
     wrong = crm_limit_init(block_of(made), size, config);
     if (wrong) {
@@ -96,22 +117,21 @@ static void replace_block(const retained_t *made, const retained_t *retained,
     apr_pool_destroy(retained->pool);
 }
 
-const char *crmapi_shm_create(crm_limit_t **limit_p, server_rec *main_server,
-                              apr_pool_t *ptemp)
+/* Set *LIMIT_P to the memory called KEY, made or found again, for CONFIG. */
+static const char *share_limit(crm_limit_t **limit_p, const char *key,
+                               const crm_limit_config_t *config,
+                               server_rec *main_server, apr_pool_t *ptemp)
 {
-    static const char key[] = "mod_crmapi_shm";
     retained_t *retained = ap_retained_data_get(key);
-    crm_limit_config_t config;
     const char *why;
 
     if (!retained) {
         retained = ap_retained_data_create(key, sizeof(*retained));
     }
-    wanted_config(&config, main_server);
-    why = retained->shm ? unfit(retained, &config) : NULL;
+    why = retained->shm ? unfit(retained, config) : NULL;
     if (!retained->shm || why) {
         retained_t made = {NULL, NULL, {0, {0, 0}}};
-        const char *wrong = make_block(&made, &config, main_server, ptemp);
+        const char *wrong = make_block(&made, config, main_server, ptemp);
 
         if (wrong) {
             return wrong;
@@ -123,4 +143,62 @@ const char *crmapi_shm_create(crm_limit_t **limit_p, server_rec *main_server,
     }
     *limit_p = block_of(retained);
     return NULL;
+}
+
+/* Set *BELL_P to the bell, made or found again. */
+static const char *share_bell(crm_bell_t **bell_p, server_rec *main_server,
+                              apr_pool_t *ptemp)
+{
+    static const char key[] = "mod_crmapi_bell";
+    apr_shm_t **retained = ap_retained_data_get(key);
+    apr_status_t status;
+
+    if (!retained) {
+        apr_shm_t *shm;
+
+        status = apr_shm_create(&shm, sizeof(crm_bell_t), NULL,
+                                main_server->process->pool);
+        if (status) {
+            return apr_psprintf(ptemp, "CRM1406: no shared memory of %"
+                                APR_SIZE_T_FMT " bytes for chats: %pm",
+                                sizeof(crm_bell_t), &status);
+        }
+        memset(apr_shm_baseaddr_get(shm), 0, sizeof(crm_bell_t));
+        retained = ap_retained_data_create(key, sizeof(*retained));
+        *retained = shm;
+    }
+    *bell_p = apr_shm_baseaddr_get(*retained);
+    return NULL;
+}
+
+/* Return whether any server from MAIN_SERVER on has intake. */
+static int any_intake(const server_rec *main_server)
+{
+    for (const server_rec *s = main_server; s; s = s->next) {
+        if (*crmapi_config(s)->intake_path) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
+                              apr_pool_t *ptemp)
+{
+    crm_limit_config_t config;
+    const char *wrong;
+
+    memset(shm, 0, sizeof(*shm));
+    wanted_keys(&config, main_server);
+    wrong = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
+                        ptemp);
+    if (wrong || !any_intake(main_server)) {
+        return wrong;
+    }
+    wanted_addresses(&config, main_server);
+    if (config.ring[CRM_LIMIT_WRITE]) {
+        wrong = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
+                            main_server, ptemp);
+    }
+    return wrong ? wrong : share_bell(&shm->bell, main_server, ptemp);
 }

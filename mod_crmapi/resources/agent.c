@@ -75,6 +75,8 @@ static const crm_field_t fields[] = {
     {.name = "popular_topics", .type = &crm_type_strings,
      .flags = CRM_F_NULLABLE},
     {.name = "created_at", .type = &crm_type_time},
+    {.name = "chat_origins", .type = &crm_type_tags, .flags = CRM_F_HIDDEN,
+     .doc = "origins of the pages that its chat may be on"},
     {.name = NULL}
 };
 

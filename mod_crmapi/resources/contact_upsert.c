@@ -185,18 +185,12 @@ static void find_owner(const char **owner_p, upsert_t *upsert,
 static void write_item_error(upsert_t *upsert, int index)
 {
     crm_buf_t *buf = &upsert->errors;
-    const apr_array_header_t *details =
-        upsert->items[index].input.error->details;
-    const crm_detail_t *detail = &APR_ARRAY_IDX(details, 0, crm_detail_t);
-    const char *message = apr_pstrcat(upsert->call->pool, detail->field, " ",
-                                      detail->message, NULL);
 
-    crm_buf_printf(buf, "%s{\"index\":%d,\"message\":", buf->len ? "," : "",
-                   index);
-    crm_buf_json_string(buf, message, strlen(message));
-    crm_buf_puts(buf, ",\"details\":");
-    crm_api_write_details(buf, details);
-    crm_buf_putc(buf, '}');
+    if (buf->len) {
+        crm_buf_putc(buf, ',');
+    }
+    crm_api_write_refused(buf, index,
+                          upsert->items[index].input.error->details);
 }
 
 /* Do item INDEX, whose JSON is VALUE. */

@@ -71,6 +71,11 @@ static const crm_field_t fields[] = {
     {.name = "visitor_id", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
      .doc = "linked anonymous visitor"},
     {.name = "created_at", .type = &crm_type_time},
+    {.name = "thread", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
+     .doc = "what the channel calls it"},
+    {.name = "subject", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN},
     {.name = NULL}
 };
 

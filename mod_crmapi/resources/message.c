@@ -19,8 +19,17 @@ static const crm_field_t fields[] = {
     {.name = "tool_arguments", .type = &crm_type_object,
      .flags = CRM_F_NULLABLE},
     {.name = "created_at", .type = &crm_type_time},
+    {.name = "metadata", .type = &crm_type_object,
+     .flags = CRM_F_HIDDEN | CRM_F_ASKED,
+     .doc = "what the channel knew besides, such as attachments; with "
+            "include=metadata"},
+    {.name = "external_id", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
+     .doc = "what the channel calls it"},
     {.name = NULL}
 };
+
+static const char *const more[] = {"metadata", NULL};
 
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "role", .type = &crm_type_text,
@@ -35,6 +44,8 @@ static const crm_filter_t list_filters[] = {
                .doc = "inclusive"},
      .add = crm_filter_bind,
      .sql = "t.created_at <= ?"},
+    {.field = {.name = "include", .type = &crm_type_enum, .values = more,
+               .doc = "what else to show (extension)"}},
     {.field = {.name = NULL}}
 };
 

@@ -274,6 +274,22 @@ static const setting_t settings[] = {
     TEXT(twilio_token_file, path, "", "Where its token is. Not set:"
          " $CRMAPID_TWILIO_TOKEN."),
 
+    HEADING("Mails that come"),
+    TEXT(lmtp_socket, path, "", "A Unix socket at which mails to agents are"
+         " taken by LMTP. Not set: none."),
+    WORD(lmtp_mode, "0660", "0600|0660|0666", "Who may connect to it."),
+    NUMBER(lmtp_threads, "4", 1, 64, "Sessions at the same time; others wait."
+           " Each has a connection to the database of its own."),
+    DURATION(lmtp_timeout, "60s", 1, 600, "How long a session may be"
+             " silent."),
+    NUMBER(mail_max_message, "26214400", 1024, 104857600, "The largest mail"
+           " that is taken, in bytes."),
+    NUMBER(mail_attachment_bytes, "262144", 0, 10485760, "Attachments up to"
+           " this size are kept; larger ones are only listed."),
+    NUMBER(mail_hourly, "30", 0, 1000000, "Mails that one sender may send to"
+           " an agent in an hour. More are kept, but are no replies; 0: no"
+           " limit."),
+
     HEADING("Webhooks"),
     DURATION(webhook_timeout, "15s", 0, 60, "How long an endpoint may take."),
     NUMBER(webhook_concurrency, "2", 1, 64, "Deliveries to one endpoint at"
@@ -291,6 +307,9 @@ static const setting_t settings[] = {
              "How long jobs that are done are kept."),
     DURATION(keep_deliveries, "30d", 0, 10 * (apr_int64_t)YEAR,
              "How long webhook deliveries are kept."),
+    DURATION(keep_events, "30d", 3600, 10 * (apr_int64_t)YEAR,
+             "How long ids of intake events are known: one that is brought"
+             " again later is taken again."),
     DURATION(verify_totals, "24h", 60, YEAR, "How often the totals are"
              " compared with the rows."),
 };

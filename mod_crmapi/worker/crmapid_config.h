@@ -67,6 +67,14 @@ typedef struct crmd_config_t {
     const char *twilio_url;
     const char *twilio_account;
     const char *twilio_token_file;
+    /* mails that come */
+    const char *lmtp_socket;
+    const char *lmtp_mode;
+    int lmtp_threads;
+    apr_interval_time_t lmtp_timeout;
+    int mail_max_message;
+    int mail_attachment_bytes;
+    int mail_hourly;
     /* webhooks */
     apr_interval_time_t webhook_timeout;
     int webhook_concurrency;
@@ -76,6 +84,7 @@ typedef struct crmd_config_t {
     apr_interval_time_t conversation_idle;
     apr_interval_time_t keep_jobs;
     apr_interval_time_t keep_deliveries;
+    apr_interval_time_t keep_events;
     apr_interval_time_t verify_totals;
     apr_interval_time_t upkeep;
     /* read from the files that the settings name, at the same time */

@@ -16,6 +16,7 @@
 #include "crm_migrate.h"
 #include "crm_uuid.h"
 #include "crmapid_job.h"
+#include "crmapid_lmtp.h"
 #include "crmapid_log.h"
 
 /* How long a server may take to answer a statement of upkeep, which may count
@@ -46,6 +47,7 @@ struct crmd_daemon_t {
     apr_array_header_t *threads; /* of apr_thread_t *: those that do jobs */
     apr_array_header_t *actors; /* of actor_t *: all of them */
     apr_thread_t *beat, *listener, *upkeep;
+    crmd_lmtp_t *lmtp;          /* NULL: no mails are taken */
     /* All below belongs to who holds the mutex. */
     apr_thread_mutex_t *mutex;
     apr_thread_cond_t *wake[LANES];
@@ -534,6 +536,7 @@ static crm_error_t *start_all(crmd_daemon_t *daemon)
 
     apr_interval_time_t answer = daemon->config->answer_time;
 
+    CRM_ERR(crmd_lmtp_start(&daemon->lmtp, daemon->config, daemon->pool));
     CRM_ERR(start(&daemon->beat, daemon, beat_main, 0, answer));
     CRM_ERR(start(&daemon->listener, daemon, listener_main, 0, answer));
     CRM_ERR(start(&daemon->upkeep, daemon, upkeep_main, 0, UPKEEP_TIME));
@@ -559,6 +562,7 @@ static void join(apr_thread_t *thread)
 
 void crmd_daemon_stop(crmd_daemon_t *daemon)
 {
+    crmd_lmtp_stop(daemon->lmtp);
     apr_thread_mutex_lock(daemon->mutex);
     daemon->stopping = 1;
     for (int i = 0; i < LANES; i++) {

@@ -71,6 +71,8 @@ static const task_t tasks[] = {
           " crmapi.webhook_delivery d WHERE d.workspace_id ="
           " webhook_event.workspace_id AND d.event_id = webhook_event.id"
           " AND d.status = 'pending')"), NULL},
+    {"intake events", AT(upkeep), AT(keep_events),
+     "SELECT crmapi.intake_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
     {"send counts", AT(verify_totals), AT(keep_jobs),
      TRIM("send_count", "workspace_id, bot_id, day",
           "day < $1::timestamptz::date - 2"), NULL},

@@ -11,8 +11,13 @@
 //   ["press", selector]    the same, then wait for the page that comes
 //   ["type", selector, text]  replace what a field holds, by the keyboard
 //   ["enter", selector]    the Enter key in a field, then wait for the page
+//   ["insert", text]       what the keyboard writes where the focus is
+//   ["key", name, shift]   a key: "Enter", "Escape", "Tab"
+//   ["complaints"]         what the console has told of since the last "open":
+//                          errors, warnings, what a policy forbade
 //   ["shot", file]         a picture of the whole page
 //   ["tree"]               the accessibility tree: [[role, name], ...]
+// A selector "a >>> b" is b in the shadow tree of a.
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -83,9 +88,15 @@ async function evaluate(expression) {
     return result.value;
 }
 
+// An expression for the element SELECTOR.
+function find(selector) {
+    return `${JSON.stringify(selector.split(" >>> "))}.reduce((at, one) =>
+        (at.shadowRoot ?? at).querySelector(one), document)`;
+}
+
 async function click(selector) {
     const at = await evaluate(`(() => {
-        const it = document.querySelector(${JSON.stringify(selector)});
+        const it = ${find(selector)};
         it.scrollIntoView({ block: "center" });
         const box = it.getBoundingClientRect();
         return [box.x + box.width / 2, box.y + box.height / 2];
@@ -96,9 +107,36 @@ async function click(selector) {
     }
 }
 
+const codes = { Enter: 13, Escape: 27, Tab: 9 };
+
+async function key(name, shift) {
+    for (const type of ["keyDown", "keyUp"]) {
+        await send("Input.dispatchKeyEvent", { type, key: name, code: name,
+            windowsVirtualKeyCode: codes[name], modifiers: shift ? 8 : 0,
+            text: name === "Enter" ? "\r" : undefined });
+    }
+}
+
+let complaints = [];
+listeners.add(({ method, params }) => {
+    if (method === "Runtime.exceptionThrown") {
+        complaints.push(params.exceptionDetails.exception?.description
+            ?? params.exceptionDetails.text);
+    } else if (method === "Runtime.consoleAPICalled"
+            && /^(?:error|warning|assert)$/.test(params.type)) {
+        complaints.push(params.args.map((arg) => arg.value).join(" "));
+    } else if (method === "Log.entryAdded"
+            && /^(?:error|warning)$/.test(params.entry.level)) {
+        complaints.push(`${params.entry.text} ${params.entry.url ?? ""}`);
+    }
+});
+
 const loaded = "Page.loadEventFired";
 const commands = {
-    open: (url) => after(loaded, () => send("Page.navigate", { url })),
+    open(url) {
+        complaints = [];
+        return after(loaded, () => send("Page.navigate", { url }));
+    },
     size: (width, height) => send("Emulation.setDeviceMetricsOverride",
         { width, height, deviceScaleFactor: 1, mobile: false }),
     eval: evaluate,
@@ -106,20 +144,19 @@ const commands = {
     press: (selector) => after(loaded, () => click(selector)),
     async type(selector, text) {
         await evaluate(`(() => {
-            const it = document.querySelector(${JSON.stringify(selector)});
+            const it = ${find(selector)};
             it.focus();
             it.select();
         })()`);
         await send("Input.insertText", { text });
     },
     enter: (selector) => after(loaded, async () => {
-        await evaluate(`document.querySelector(${JSON.stringify(selector)})`
-            + ".focus()");
-        for (const type of ["keyDown", "keyUp"]) {
-            await send("Input.dispatchKeyEvent", { type, key: "Enter",
-                code: "Enter", windowsVirtualKeyCode: 13, text: "\r" });
-        }
+        await evaluate(`${find(selector)}.focus()`);
+        await key("Enter");
     }),
+    insert: (text) => send("Input.insertText", { text }),
+    key,
+    complaints: () => complaints,
     async shot(file) {
         const { cssContentSize: size } = await send("Page.getLayoutMetrics");
         const { data } = await send("Page.captureScreenshot", {
@@ -140,6 +177,8 @@ const { sessionId } = await send("Target.attachToTarget", { flatten: true,
 session = sessionId;
 await send("Page.enable");
 await send("Accessibility.enable");
+await send("Runtime.enable");
+await send("Log.enable");
 for await (const line of createInterface({ input: process.stdin })) {
     const [name, ...args] = JSON.parse(line);
     try {

@@ -270,7 +270,8 @@ static const struct {
     {"GET /pipeline-cards",
      "pipeline_id pipeline_stage_id bot_id contact_id include_archived"},
     {"GET /conversations", "bot_id contact_id " CONVERSATIONS},
-    {"GET /conversations/{id}/messages", "role created_after created_before"},
+    {"GET /conversations/{id}/messages",
+     "role created_after created_before include"},
     {"GET /forms", "bot_id"},
     {"GET /forms/{id}/submissions", "include_internal"},
 };

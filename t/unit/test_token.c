@@ -50,6 +50,24 @@ START_TEST(a_token_to_unsubscribe_never_expires)
 }
 END_TEST
 
+START_TEST(a_visitor_is_one_of_an_agent)
+{
+    const char *text = crm_token_visitor(W, S, O, 1900000000, key,
+                                         crm_check_pool());
+    crm_token_t token;
+
+    ck_assert(crm_token_read(&token, text, strlen(text)));
+    ck_assert_int_eq(token.purpose, CRM_TOKEN_VISITOR);
+    ck_assert_str_eq(token.workspace_id, W);
+    ck_assert_str_eq(token.subject_id, S);
+    ck_assert_str_eq(token.other_id, O);
+    ck_assert_int_eq(token.expires, 1900000000);
+    ck_assert(crm_token_verify(text, key));
+    ck_assert_ptr_null(crm_token_visitor(W, S, "x", 1, key,
+                                         crm_check_pool()));
+}
+END_TEST
+
 START_TEST(it_expires_at_its_second)
 {
     crm_token_t token;
@@ -122,18 +140,18 @@ END_TEST
 START_TEST(purposes_are_apart)
 {
     crm_token_t token;
-    char texts[3][CRM_TOKEN_LEN + 1];
+    char texts[4][CRM_TOKEN_LEN + 1];
 
     memset(&token, 0, sizeof(token));
     strcpy(token.workspace_id, W);
     strcpy(token.subject_id, S);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         token.purpose = (crm_token_purpose_t)(CRM_TOKEN_REVIEW + i);
         ck_assert(crm_token_write(texts[i], &token, key));
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         char mixed[CRM_TOKEN_LEN + 1];
-        int j = (i + 1) % 3;
+        int j = (i + 1) % 4;
 
         ck_assert_str_ne(texts[i] + 80, texts[j] + 80);
         memcpy(mixed, texts[i], sizeof(mixed));
@@ -315,6 +333,7 @@ int main(void)
 
     tcase_add_test(token, a_token_says_what_it_was_made_of);
     tcase_add_test(token, a_token_to_unsubscribe_never_expires);
+    tcase_add_test(token, a_visitor_is_one_of_an_agent);
     tcase_add_test(token, it_expires_at_its_second);
     tcase_add_test(token, no_character_can_be_changed);
     tcase_add_test(token, another_length_is_no_token);

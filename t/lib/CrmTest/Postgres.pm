@@ -177,6 +177,24 @@ sub drop_database {
     $self->sql("postgres", "DROP DATABASE IF EXISTS $name WITH (FORCE)");
 }
 
+# Stop a server of this process's own, which resume() starts again ("INT":
+# fast, "QUIT": as after a crash).
+sub halt {
+    my ($self, $signal) = @_;
+    end_process($self->{pid}, $signal || "INT", 30);
+}
+
+sub resume {
+    my ($self) = @_;
+
+    unlink "$self->{dir}/data/postmaster.pid";
+    $self->{pid} = spawn(chdir => "/", log => "$self->{dir}/log",
+        signal => "INT", command => [demoted(), bindir() . "/postgres", "-D",
+        "$self->{dir}/data"]);
+    wait_for(sub { read_file("$self->{dir}/data/postmaster.pid") =~ /^ready/m },
+        60) or die "CrmTest: PostgreSQL did not come back\n";
+}
+
 # End the server and remove its folder, if this process started it.
 sub stop {
     my ($self) = @_;

@@ -1,0 +1,2 @@
+package Bench::Growth;
+1;

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+# Bench/Report.pm: results as tables, on the terminal and in Markdown
+package Bench::Report;
+use strict;
+use warnings;
+use POSIX qw(strftime);
+use CrmTest::Postgres;
+use CrmTest::Process qw(read_file run_program write_file);
+use Bench::Load qw(median);
+
+sub new {
+    my ($class, $run) = @_;
+    return bless { run => $run, text => "", summary => [] }, $class;
+}
+
+# Add TEXT to the document and print it.
+sub add {
+    my ($self, $text) = @_;
+    $self->{text} .= $text;
+    print $text;
+}
+
+# Add a table of rows, arrays; the first is the heading.
+sub table {
+    my ($self, $heading, @rows) = @_;
+    my @width = map { my $i = $_; my $w = 3;
+        for (map { length($_->[$i] // "") } $heading, @rows) {
+            $w = $_ if $_ > $w;
+        } $w } 0 .. $#$heading;
+    my $line = sub { my @cells = @_;
+        "| " . join(" | ", map { sprintf $_ ? "%*s" : "%-*s",
+            $_ ? ($width[$_], $cells[$_] // "")
+            : ($width[$_], $cells[$_] // "") } 0 .. $#width) . " |\n" };
+    $self->add("\n" . $line->(@$heading) . "|" . join("|", map {
+        "-" x ($width[$_] + 1) . ($_ ? ":" : "-") } 0 .. $#width) . "|\n"
+        . join("", map { $line->(@$_) } @rows) . "\n");
+}
+
+# A number with as many digits as say something.
+sub number {
+    my ($x) = @_;
+    return "" unless defined $x;
+    return sprintf $x < 10 ? "%.2f" : $x < 100 ? "%.1f" : "%.0f", $x;
+}
+
+# The median over the rounds of CODE->(results of a round).
+sub over_rounds {
+    my ($result, $code) = @_;
+    my ($first) = values %$result;
+    return median(map { my $i = $_;
+        $code->({ map { $_ => $result->{$_}[$i] } keys %$result })
+    } 0 .. $#$first);
+}
+
+my @ORDER = ("mod_crmapi", "Fastify", "Fastify without count", "mod_php",
+    "pgbench", "httpd");
+
+# A work of the comparison.
+sub compared {
+    my ($self, $work, $bytes, $result) = @_;
+    my @rows;
+
+    $self->add("\n### $work->{title}\n\n$bytes bytes an answer, "
+        . ($work->{connections} || 16) . " connections.\n");
+    my $ratio = sub { my ($name) = @_; over_rounds($result, sub {
+        $_[0]{mod_crmapi}{rate} / $_[0]{$name}{rate} }) };
+    my $bound = sub { my ($r) = @_; $work->{write} ? $r->{pgbench}{rate}
+        : 1 / (1 / $r->{pgbench}{rate} + 1 / $r->{httpd}{rate}) };
+    for my $name (grep { $result->{$_} } @ORDER) {
+        my @r = @{$result->{$name}};
+        my @rates = sort { $a <=> $b } map { $_->{rate} } @r;
+        push @rows, [$name, number(median(@rates)), number($rates[0]),
+            number($rates[-1]), map({ my $p = $_;
+                defined $r[0]{$p} ? number(median(map { $_->{$p} } @r)) : "" }
+                qw(p50 p99)),
+            $name eq "mod_crmapi" ? "" : number($ratio->($name))];
+    }
+    my $part;
+    if ($result->{pgbench}) {
+        push @rows, ["bound", number(over_rounds($result, $bound)), "", "", "",
+            "", ""];
+        $part = over_rounds($result, sub { $_[0]{mod_crmapi}{rate}
+            / $bound->($_[0]) });
+        $rows[-1][6] = number($part);
+    }
+    $self->table(["", "requests/s", "min", "max", "p50 ms", "p99 ms",
+        "mod_crmapi is x times"], @rows);
+    my ($f, $p, $b) = @{$work->{target}};
+    my $row = sub { my ($what, $got, $least) = @_;
+        push @{$self->{summary}}, [$what, ">= $least", number($got),
+            $got >= $least ? "yes" : "**no**"] };
+    $row->("$work->{title}: Fastify", $ratio->("Fastify"), $f);
+    $row->("$work->{title}: Fastify without count",
+        $ratio->("Fastify without count"), $work->{nocount})
+        if $work->{nocount};
+    $row->("$work->{title}: mod_php", $ratio->("mod_php"), $p);
+    $row->("$work->{title}: " . ($work->{write} ? "pgbench" : "bound"), $part,
+        $b) if defined $part;
+}
+
+# Something that should be at most, or with LEAST at least, LIMIT.
+sub verdict {
+    my ($self, $what, $got, $limit, $least) = @_;
+    push @{$self->{summary}}, [$what, ($least ? ">= " : "<= ") . $limit,
+        number($got), ($least ? $got >= $limit : $got <= $limit) ? "yes"
+            : "**no**"];
+}
+
+# First lines of what programs say of their version.
+sub versions {
+    my ($self) = @_;
+    my $first = sub { my ($code, $out, $err) = run_program(command => [@_]);
+        my ($line) = split /\n/, $out || $err; $line };
+    my $npm = "$self->{run}{top}/_build/bench-npm/node_modules";
+    my $package = sub { read_file("$npm/$_[0]/package.json")
+        =~ /"version": "([^"]+)"/ ? "$_[0] $1" : () };
+    return ($first->("$self->{run}{build}/crmapictl", "--version"),
+        $first->($self->{run}{env}{HTTPD}, "-v") =~ s/^Server version: //r,
+        $first->(CrmTest::Postgres::bindir() . "/postgres", "--version"),
+        "Node.js " . $first->("node", "--version"), $package->("fastify"),
+        $package->("pg"), map({ /(\d+\.\d+)/ ? "PHP $1" : () }
+            glob "$self->{run}{env}{MODULEDIR}/libphp*.so"),
+        $first->("wrk", "-v") =~ s/ Copyright.*//r);
+}
+
+sub machine {
+    my ($cpu) = read_file("/proc/cpuinfo") =~ /^model name\s*:\s*(.*)/m;
+    my $n = () = read_file("/proc/cpuinfo") =~ /^processor\s*:/mg;
+    my ($kb) = read_file("/proc/meminfo") =~ /MemTotal:\s*(\d+)/;
+    my ($kernel) = (POSIX::uname())[2];
+    my ($os) = read_file("/etc/os-release") =~ /^PRETTY_NAME="([^"]*)"/m;
+    return sprintf "%d x %s, %.0f GB of memory, %s, Linux %s", $n,
+        $cpu // "a processor", $kb / 1048576, $os // "an unknown system",
+        $kernel;
+}
+
+# Put what was measured between the markers of FILE, whose other text stays;
+# bench/performance.md is taken where there is none.
+sub write {
+    my ($self, $file) = @_;
+    my $run = $self->{run};
+    my $settings = $run->{cluster}{settings};
+    my $old = read_file($file)
+        || read_file("$run->{top}/bench/performance.md.in");
+    my $rows = $self->{text};
+
+    $self->{text} = "";
+    $self->add("\n## Targets\n");
+    $self->table(["target", "wanted", "measured", "met"], @{$self->{summary}});
+    my $text = "\nMeasured on " . strftime("%Y-%m-%d", gmtime)
+        . " by `build/bench` with $run->{contacts} contacts, $run->{rounds}"
+        . " rounds of $run->{seconds} s each.\n\n"
+        . "- Machine: " . machine() . "\n- "
+        . join(", ", $self->versions) . "\n- PostgreSQL: " . join(", ",
+            map { "`$_ = $settings->{$_}`" } sort keys %$settings) . "\n"
+        . $self->{text} . "\n## Results\n" . $rows;
+    my $begin = "<!-- measured: build/bench writes from here -->";
+    my $end = "<!-- to here -->";
+    $old = "# Performance\n\n$begin\n$end\n" unless $old =~ /\Q$begin\E/;
+    $old =~ s/\Q$begin\E.*\Q$end\E/$begin\n$text\n$end/s;
+    write_file($file, $old);
+}
+
+1;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_budget.c: charging a request, and telling its client */
+#include "crm_budget.h"
+
+#include "apr_strings.h"
+#include "apr_time.h"
+
+/* Return MICROSECONDS as whole seconds, rounded up. */
+static apr_int64_t seconds_up(apr_int64_t microseconds)
+{
+    return (microseconds + APR_USEC_PER_SEC - 1) / APR_USEC_PER_SEC;
+}
+
+static void set_headers(apr_table_t *headers, apr_uint32_t max,
+                        const crm_limit_verdict_t *verdict, apr_pool_t *pool)
+{
+    apr_table_setn(headers, "X-RateLimit-Limit",
+                   apr_psprintf(pool, "%u", max));
+    apr_table_setn(headers, "X-RateLimit-Remaining",
+                   apr_psprintf(pool, "%u", verdict->remaining));
+    apr_table_setn(headers, "X-RateLimit-Reset",
+                   apr_psprintf(pool, "%" APR_INT64_T_FMT,
+                                seconds_up(apr_time_now()
+                                           + verdict->reset_us)));
+}
+
+crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
+                               crm_limit_key_t *key_out, crm_limit_t *limit,
+                               const unsigned char hash[32],
+                               apr_uint32_t realm, crm_limit_class_t class,
+                               apr_uint32_t max, apr_table_t *headers,
+                               apr_pool_t *pool)
+{
+    crm_error_t *error;
+
+    crm_limit_admit(verdict, key_out, limit, hash, realm, class, max);
+    if (!verdict->known) {
+        return NULL;
+    }
+    if (max && headers) {
+        set_headers(headers, max, verdict, pool);
+    }
+    if (verdict->admitted) {
+        return NULL;
+    }
+    error = crm_error_create(CRM_E_RATE_LIMITED, NULL, pool);
+    error->retry_after = (int)seconds_up(verdict->reset_us);
+    if (error->retry_after < 1) {
+        error->retry_after = 1;
+    }
+    return error;
+}

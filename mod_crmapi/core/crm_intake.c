@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_intake.c: what channels bring: reading events, taking them */
+#include "crm_intake.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_text.h"
+#include "crm_uuid.h"
+
+#define NAME_MAX_CHARS 255
+
+/* What a field is: its place in the JSON of an event (OBJECT NULL: at the top;
+ * without a name: none), and its name in crmapi.intake_item. */
+typedef struct place_t {
+    const char *object;
+    crm_field_t field;
+    const char *item;
+} place_t;
+
+static const char *const directions[] = {"inbound", "outbound", NULL};
+
+static void phone_parse(const char **bind_p, crm_input_t *input,
+                        const crm_field_t *field, const char *path,
+                        json_object *value);
+
+/* A phone number as people write it (contract 6.3). */
+static const crm_type_t phone_type = {
+    .name = "phone", .cast = "text", .parse = phone_parse,
+};
+
+static void phone_parse(const char **bind_p, crm_input_t *input,
+                        const crm_field_t *field, const char *path,
+                        json_object *value)
+{
+    const char *text = NULL, *wrong;
+
+    crm_type_text.parse(&text, input, field, path, value);
+    if (text) {
+        wrong = crm_text_phone(text, strlen(text));
+        if (wrong) {
+            crm_input_wrong(input, path, wrong);
+        }
+        else {
+            *bind_p = text;
+        }
+    }
+}
+
+#define F(object_, name_, item_, type_, ...) \
+    {object_, {.name = name_, .type = &type_, .flags = CRM_F_NULLABLE, \
+               __VA_ARGS__}, item_}
+#define TEXT(object_, name_, item_, ...) \
+    F(object_, name_, item_, crm_type_text, __VA_ARGS__)
+
+static const place_t places[CRM_INTAKE_FIELDS] = {
+    [CRM_INTAKE_EVENT_ID] =
+        {NULL, {.name = "event_id", .type = &crm_type_text,
+                .flags = CRM_F_REQUIRED, .max = NAME_MAX_CHARS}, "event_id"},
+    [CRM_INTAKE_CHANNEL] =
+        F(NULL, "channel", "channel", crm_type_channel, .max = 0),
+    [CRM_INTAKE_BOT_ID] =
+        F(NULL, "bot_id", "bot_id", crm_type_ref, .ref = "agent"),
+    [CRM_INTAKE_OCCURRED_AT] =
+        F(NULL, "occurred_at", "occurred_at", crm_type_time, .max = 0),
+    [CRM_INTAKE_DIRECTION] =
+        F(NULL, "direction", NULL, crm_type_enum, .values = directions),
+    [CRM_INTAKE_FROM_EMAIL] =
+        F("from", "email", NULL, crm_type_email, .max = 0),
+    [CRM_INTAKE_FROM_PHONE] =
+        F("from", "phone_number", NULL, phone_type, .max = 0),
+    [CRM_INTAKE_FROM_NAME] = TEXT("from", "name", NULL, .max = 0),
+    [CRM_INTAKE_FROM_VISITOR] =
+        TEXT("from", "visitor_id", NULL, .max = NAME_MAX_CHARS),
+    [CRM_INTAKE_FROM_USER] =
+        TEXT("from", "user_id", NULL, .max = NAME_MAX_CHARS),
+    [CRM_INTAKE_TO_EMAIL] = F("to", "email", NULL, crm_type_email, .max = 0),
+    [CRM_INTAKE_TO_PHONE] =
+        F("to", "phone_number", NULL, phone_type, .max = 0),
+    [CRM_INTAKE_TO_NAME] = TEXT("to", "name", NULL, .max = 0),
+    [CRM_INTAKE_TO_VISITOR] =
+        TEXT("to", "visitor_id", NULL, .max = NAME_MAX_CHARS),
+    [CRM_INTAKE_TO_USER] =
+        TEXT("to", "user_id", NULL, .max = NAME_MAX_CHARS),
+    [CRM_INTAKE_CONVERSATION] =
+        F("conversation", "id", "conversation_id", crm_type_ref,
+          .ref = "conversation"),
+    [CRM_INTAKE_THREAD] = TEXT("conversation", "external_id", "thread",
+                               .max = NAME_MAX_CHARS),
+    [CRM_INTAKE_SUBJECT] = TEXT("conversation", "subject", "subject",
+                                .max = 0),
+    [CRM_INTAKE_MESSAGE_KEY] = TEXT("message", "external_id", "external_id",
+                                    .max = 0),
+    [CRM_INTAKE_ROLE] = TEXT("message", "role", "role", .max = 0),
+    [CRM_INTAKE_CONTENT] = TEXT("message", "content", "content",
+                                .max = 65536),
+    [CRM_INTAKE_CONTENT_TYPE] = TEXT("message", "content_type",
+                                     "content_type", .max = 0),
+    [CRM_INTAKE_STATUS] = TEXT("message", "status", "status", .max = 0),
+    [CRM_INTAKE_TOOL_USED] = TEXT("message", "tool_used", "tool_used",
+                                  .max = 0),
+    [CRM_INTAKE_TOOL_ARGUMENTS] =
+        F("message", "tool_arguments", "tool_arguments", crm_type_object,
+          .max = 0),
+    [CRM_INTAKE_METADATA] =
+        F("message", "metadata", "metadata", crm_type_object, .max = 0),
+    [CRM_INTAKE_MINUTES] =
+        F("call", "minutes", "minutes", crm_type_number, .max = 0),
+    [CRM_INTAKE_AUDIO_URL] = TEXT("call", "audio_url", "audio_url",
+                                  .max = 2048),
+    [CRM_INTAKE_ENDED] = F("call", "ended", "ended", crm_type_boolean,
+                           .max = 0),
+    [CRM_INTAKE_POSITIVE] =
+        F("sentiment", "positive", "positive", crm_type_boolean, .max = 0),
+    [CRM_INTAKE_SCORE] =
+        F("sentiment", "score", "score", crm_type_number, .max = 0),
+    [CRM_INTAKE_SUMMARY] = TEXT("sentiment", "summary", "summary",
+                                .max = 65536),
+    [CRM_INTAKE_TAKEOVER] =
+        F(NULL, "human_takeover", "takeover", crm_type_boolean, .max = 0),
+    /* nobody sends these */
+    [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array, .max = 0),
+    [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid, .max = 0),
+    [CRM_INTAKE_AUTOMATIC] =
+        F(NULL, NULL, "automatic", crm_type_boolean, .max = 0),
+    [CRM_INTAKE_SUPPRESS] = TEXT(NULL, NULL, "suppress", .max = 0),
+    [CRM_INTAKE_BOUNCED] =
+        F(NULL, NULL, "bounced", crm_type_email, .max = 0),
+    [CRM_INTAKE_REASON] = TEXT(NULL, NULL, "reason", .max = 0),
+    [CRM_INTAKE_LIFT] = TEXT(NULL, NULL, "lift", .max = 0),
+    [CRM_INTAKE_FORM_ID] = F(NULL, NULL, "form_id", crm_type_uuid, .max = 0),
+    [CRM_INTAKE_RESPONSES] =
+        F(NULL, NULL, "responses", crm_type_object, .max = 0),
+    [CRM_INTAKE_INTERNAL] =
+        F(NULL, NULL, "internal", crm_type_boolean, .max = 0),
+    [CRM_INTAKE_CONTACT] =
+        F(NULL, NULL, "contact", crm_type_object, .max = 0),
+    [CRM_INTAKE_ATTACHMENTS] =
+        F(NULL, NULL, "attachments", crm_type_array, .max = 0),
+};
+
+/* Members of an item that are the participant's, and where they are in an
+ * inbound and in an outbound event. */
+static const struct {
+    const char *item;
+    crm_intake_field_t from, to;
+} party[] = {
+    {"email", CRM_INTAKE_FROM_EMAIL, CRM_INTAKE_TO_EMAIL},
+    {"phone_number", CRM_INTAKE_FROM_PHONE, CRM_INTAKE_TO_PHONE},
+    {"name", CRM_INTAKE_FROM_NAME, CRM_INTAKE_TO_NAME},
+    {"visitor_id", CRM_INTAKE_FROM_VISITOR, CRM_INTAKE_TO_VISITOR},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Return the index of the field NAME of OBJECT (NULL: at the top), -1 if there
+ * is none. */
+static int find_place(const char *object, const char *name)
+{
+    for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
+        const place_t *place = &places[i];
+
+        if (place->field.name && !strcmp(place->field.name, name)
+            && (object ? place->object && !strcmp(place->object, object)
+                : !place->object)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Return whether fields lie in the object NAME. */
+static int is_object(const char *name)
+{
+    for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
+        if (places[i].object && !strcmp(places[i].object, name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Read the members of VALUE, which is OBJECT (NULL: the event). */
+static void parse_members(crm_intake_event_t *event, crm_input_t *input,
+                          json_object *value, const char *object)
+{
+    json_object_object_foreach(value, name, member) {
+        const char *path = object ? apr_pstrcat(input->pool, object, ".",
+                                                name, NULL)
+                                  : apr_pstrdup(input->pool, name);
+        int i = find_place(object, name);
+
+        if (i >= 0) {
+            crm_type_parse(&event->binds[i], input, &places[i].field, path,
+                           member);
+        }
+        else if (object || !is_object(name)) {
+            crm_input_wrong(input, path, "is not a known field");
+        }
+        else if (json_object_is_type(member, json_type_object)) {
+            parse_members(event, input, member, name);
+        }
+        else if (member) {
+            crm_input_wrong(input, path, "must be an object");
+        }
+    }
+}
+
+/* Add to INPUT what concerns several fields of EVENT. */
+static void check(const crm_intake_event_t *event, crm_input_t *input)
+{
+    const char *const *binds = event->binds;
+
+    if (!binds[CRM_INTAKE_EVENT_ID] && !crm_input_faults(input)) {
+        crm_input_wrong(input, "event_id", "is required");
+    }
+    if (binds[CRM_INTAKE_ROLE] && !*binds[CRM_INTAKE_ROLE]) {
+        crm_input_wrong(input, "message.role", "must not be empty");
+    }
+    if (binds[CRM_INTAKE_SCORE]) {
+        double score = strtod(binds[CRM_INTAKE_SCORE], NULL);
+
+        if (score < -1 || score > 1) {
+            crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
+        }
+    }
+    if (binds[CRM_INTAKE_MINUTES] && *binds[CRM_INTAKE_MINUTES] == '-') {
+        crm_input_wrong(input, "call.minutes", "must not be negative");
+    }
+}
+
+void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
+                      json_object *value)
+{
+    memset(event, 0, sizeof(*event));
+    if (!json_object_is_type(value, json_type_object)) {
+        crm_input_wrong(input, "", "must be an object");
+        return;
+    }
+    parse_members(event, input, value, NULL);
+    check(event, input);
+}
+
+/* ---- our own sources ----------------------------------------------------- */
+
+/* Return TEXT, at most MAX characters of valid UTF-8 of it, in POOL. */
+static const char *cut(const char *text, apr_size_t max, apr_pool_t *pool)
+{
+    const char *end = text;
+
+    if (!crm_text_valid_utf8(text, strlen(text))) {
+        return NULL;
+    }
+    if (strlen(text) <= max) {
+        return text;
+    }
+    while (*end && max) {
+        end++;
+        while ((*end & 0xc0) == 0x80) {
+            end++;
+        }
+        max--;
+    }
+    return *end ? apr_pstrmemdup(pool, text, (apr_size_t)(end - text)) : text;
+}
+
+void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool)
+{
+    for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
+        const crm_field_t *field = &places[i].field;
+        const char **bind = &event->binds[i];
+
+        if (!*bind) {
+            continue;
+        }
+        if (field->type == &crm_type_text) {
+            *bind = cut(*bind, field->max ? field->max : 1000, pool);
+        }
+        else if ((field->type == &crm_type_email
+                  && crm_text_email(*bind, strlen(*bind)))
+                 || (field->type == &phone_type
+                     && crm_text_phone(*bind, strlen(*bind)))) {
+            *bind = NULL;
+        }
+    }
+}
+
+/* ---- taking -------------------------------------------------------------- */
+
+/* Return whether EVENT is one to its participant. */
+static int is_outbound(const crm_intake_event_t *event)
+{
+    const char *direction = event->binds[CRM_INTAKE_DIRECTION];
+    const char *role = event->binds[CRM_INTAKE_ROLE];
+
+    return direction ? !strcmp(direction, "outbound")
+           : role && (!strcmp(role, "assistant") || !strcmp(role, "human"));
+}
+
+/* Add to BUF the member NAME of an item: JSON as it is, all else as text. */
+static void write_member(crm_buf_t *buf, const char *name, const char *bind,
+                         const crm_type_t *type)
+{
+    if (bind) {
+        crm_buf_printf(buf, "%s\"%s\":", buf->data[buf->len - 1] == '{'
+                       ? "" : ",", name);
+        if (type && !strcmp(type->cast, "jsonb")) {
+            crm_buf_puts(buf, bind);
+        }
+        else {
+            crm_buf_json_string(buf, bind, strlen(bind));
+        }
+    }
+}
+
+/* Add to BUF what EVENT says as crmapi.intake_item has it. */
+static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
+{
+    const char *const *binds = event->binds;
+    int outbound = is_outbound(event);
+    const char *author = binds[CRM_INTAKE_FROM_USER];
+
+    crm_buf_putc(buf, '{');
+    for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
+        if (places[i].item) {
+            write_member(buf, places[i].item, binds[i],
+                         places[i].field.type);
+        }
+    }
+    for (size_t i = 0; i < COUNT(party); i++) {
+        const char *bind = binds[outbound ? party[i].to : party[i].from];
+
+        if (!bind && party[i].from == CRM_INTAKE_FROM_VISITOR) {
+            /* who is known elsewhere by a user_id needs no visitor_id */
+            bind = outbound ? binds[CRM_INTAKE_TO_USER] : author;
+        }
+        write_member(buf, party[i].item, bind, NULL);
+    }
+    write_member(buf, "outbound", outbound ? "t" : "f", NULL);
+    write_member(buf, "author", author, NULL);
+    crm_buf_putc(buf, '}');
+}
+
+/* Return the COUNT EVENTS as a JSON array, in POOL. */
+static const char *write_items(const crm_intake_event_t *events, int count,
+                               apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 512 * (apr_size_t)count, pool);
+    for (int i = 0; i < count; i++) {
+        crm_buf_putc(&buf, i ? ',' : '[');
+        write_item(&buf, &events[i]);
+    }
+    crm_buf_add(&buf, "]", 2);
+    return buf.data;
+}
+
+/* Set *TAKEN from ROW of crmapi.intake()'s RESULT. */
+static void read_result(crm_intake_result_t *taken, const PGresult *result,
+                        int row)
+{
+    taken->conversation_id = crm_db_value(result, row, 0);
+    taken->message_id = crm_db_value(result, row, 1);
+    taken->contact_id = crm_db_value(result, row, 2);
+    taken->submission_id = crm_db_value(result, row, 3);
+    taken->again = *PQgetvalue(result, row, 4) == 't';
+    taken->opened = *PQgetvalue(result, row, 5) == 't';
+    taken->field = crm_db_value(result, row, 6);
+    taken->message = crm_db_value(result, row, 7);
+}
+
+crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
+                        crm_conn_t *conn, const char *workspace_id,
+                        const char *key_hash,
+                        const crm_intake_event_t *events, int count,
+                        apr_pool_t *result_pool)
+{
+    const char *values[3];
+    crm_stmt_t stmt = {
+        "SELECT conversation_id, message_id, contact_id, submission_id, again,"
+        " opened, field, message FROM crmapi.intake($1::uuid, $2::bytea,"
+        " $3::jsonb)", 3, values
+    };
+    PGresult *result;
+    crm_error_t *error;
+
+    values[0] = workspace_id;
+    values[1] = key_hash;
+    values[2] = write_items(events, count, result_pool);
+    error = crm_db_query(&result, conn, &stmt, result_pool);
+    if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
+        /* What it belongs to has vanished meanwhile: it may come again. */
+        error->code = CRM_E_UNAVAILABLE;
+        error->message = crm_code_info(CRM_E_UNAVAILABLE)->message;
+        error->retry_after = 1;
+    }
+    CRM_ERR(error);
+    *known_p = PQntuples(result) == count;
+    for (int i = 0; *known_p && i < count; i++) {
+        read_result(&results[i], result, i);
+    }
+    return NULL;
+}
+
+/* The agents of $3 (id or slug, or NULL for all) that an address leads to: two
+ * at most, since more than one is none. */
+#define AGENT_SQL \
+    "SELECT a.workspace_id, a.id, a.text_greeting FROM crmapi.agent a" \
+    " JOIN crmapi.workspace w ON w.id = a.workspace_id WHERE" \
+    " ($2::text IS NULL OR w.id::text = lower($2::text) OR w.slug = $2::text)"
+
+crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
+                              const char *email, const char *phone,
+                              const char *workspace, apr_pool_t *result_pool)
+{
+    const char *values[2];
+    crm_stmt_t stmt = {
+        email ? AGENT_SQL " AND crmapi.fold(a.agent_email) IN ("
+                "crmapi.fold($1::text), crmapi.fold(regexp_replace($1::text,"
+                " '\\+[^@]*@', '@'))) LIMIT 2"
+              : AGENT_SQL " AND crmapi.phone_fold(a.agent_phone) ="
+                " crmapi.phone_fold($1::text) LIMIT 2", 2, values
+    };
+    PGresult *result;
+
+    memset(agent, 0, sizeof(*agent));
+    values[0] = email ? email : phone;
+    values[1] = workspace;
+    CRM_ERR(crm_db_query(&result, conn, &stmt, result_pool));
+    if (PQntuples(result) == 1) {
+        agent->workspace_id = crm_db_value(result, 0, 0);
+        agent->bot_id = crm_db_value(result, 0, 1);
+        agent->greeting = crm_db_value(result, 0, 2);
+    }
+    return NULL;
+}

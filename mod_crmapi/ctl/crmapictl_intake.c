@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_intake.c: intake tokens, and where agents' chats may be used */
+#include "crmapictl.h"
+
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "apr_strings.h"
+
+#include "crm_intake_site.h"
+#include "crm_key.h"
+#include "crm_type.h"
+#include "crm_uuid.h"
+
+#define FIELDS "id, name, display, created_at, last_used_at, revoked_at"
+#define COLUMNS {"id", 's'}, {"name", 's'}, {"display", 's'}, \
+    {"created_at", 't'}, {"last_used_at", 't'}, {"revoked_at", 't'}
+static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
+
+/* The same with the token itself, for the command that makes it. */
+static const ctl_column_t new_columns[] = {COLUMNS, {"token", 's'}, {NULL, 0}};
+#define TOKEN_COLUMN 6
+
+/* Keep TOKEN's hash and set *RESULT_P to what is shown of it. The token itself
+ * is not sent to the database. */
+static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
+{
+    char bytea[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
+    unsigned char hash[CRM_KEY_HASH_LEN];
+    char id[CRM_UUID_LEN + 1];
+    char display[CRM_KEY_SIZE];
+    const char *values[5] = {id, NULL, ctl->options[CTL_NAME], bytea,
+                             display};
+
+    CRM_ERR(ctl_check_name(ctl, values[2]));
+    CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
+    crm_uuid_v7(id);
+    crm_key_hash(hash, token, strlen(token));
+    crm_key_hash_hex(bytea + 2, hash);
+    crm_key_display(display, token, CRM_INTAKE_PREFIX);
+    return ctl_query(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
+                     " workspace_id, name, key_hash, display) VALUES"
+                     " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
+                     " RETURNING " FIELDS ", NULL::text", 5, values);
+}
+
+crm_error_t *ctl_intake_create(ctl_t *ctl)
+{
+    char token[CRM_KEY_SIZE];
+    PGresult *result;
+
+    if (!crm_key_generate(token, CRM_INTAKE_PREFIX)) {
+        return ctl_fault(ctl, "the system has no randomness to give");
+    }
+    CRM_ERR(store(&result, ctl, token));
+    PQsetvalue(result, 0, TOKEN_COLUMN, token, (int)strlen(token));
+    ctl_print_one(ctl, token, result, new_columns);
+    OPENSSL_cleanse(token, sizeof(token));
+    return NULL;
+}
+
+crm_error_t *ctl_intake_list(ctl_t *ctl)
+{
+    const char *workspace;
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.intake_key"
+                      " WHERE workspace_id = $1::uuid"
+                      " ORDER BY created_at, id", 1, &workspace));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
+crm_error_t *ctl_intake_revoke(ctl_t *ctl)
+{
+    const char *given = ctl->args[0];
+    char id[CRM_UUID_LEN + 1];
+    const char *value = id;
+    PGresult *result;
+
+    if (!crm_uuid_parse(id, given, strlen(given))) {
+        /* It may be the token itself, given by mistake: not shown. */
+        return ctl_fault(ctl, "TOKEN_ID must be an id, as intake list shows "
+                         "it");
+    }
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.intake_key SET revoked_at ="
+                      " coalesce(revoked_at, crmapi.now_ms())"
+                      " WHERE id = $1::uuid RETURNING " FIELDS, 1, &value));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no intake token %s", id);
+    }
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
+/* ---- origins of chats ---------------------------------------------------- */
+
+/* Return whether TEXT is an origin as browsers send it (RFC 6454, 6.2), or a
+ * lone '*'. */
+static int is_origin(const char *text)
+{
+    size_t scheme = !strncmp(text, "https://", 8) ? 8
+                    : !strncmp(text, "http://", 7) ? 7 : 0;
+    size_t len = strspn(text + scheme, "abcdefghijklmnopqrstuvwxyz"
+                        "0123456789.-:[]");
+
+    return !strcmp(text, "*") || (scheme && len && !text[scheme + len]);
+}
+
+/* Set *ARRAY_P to the origins of LIST, with commas between them, as a
+ * text[]. */
+static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
+                                 const char *list)
+{
+    apr_array_header_t *origins = apr_array_make(ctl->pool, 4,
+                                                 sizeof(const char *));
+    char *copy = apr_pstrdup(ctl->pool, list);
+    char *state;
+
+    for (char *one = apr_strtok(copy, ", ", &state); one;
+         one = apr_strtok(NULL, ", ", &state)) {
+        if (!is_origin(one)) {
+            return ctl_fault(ctl, "--origins: \"%s\" is no origin such as "
+                             "https://www.example.com (lower case, no path), "
+                             "nor *", one);
+        }
+        APR_ARRAY_PUSH(origins, const char *) = one;
+    }
+    *array_p = crm_type_array_text(origins, ctl->pool);
+    return NULL;
+}
+
+crm_error_t *ctl_agent_origins(ctl_t *ctl)
+{
+    static const ctl_column_t shown[] = {
+        {"id", 's'}, {"name", 's'}, {"origins", 'a'}, {NULL, 0}
+    };
+    const char *list = ctl->options[CTL_ORIGINS];
+    char id[CRM_UUID_LEN + 1];
+    const char *values[2] = {id, NULL};
+    PGresult *result;
+
+    CRM_ERR(ctl_uuid(id, ctl, "AGENT_ID", ctl->args[0]));
+    if (list) {
+        CRM_ERR(read_origins(&values[1], ctl, list));
+    }
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.agent SET chat_origins ="
+                      " coalesce($2::text[], chat_origins) WHERE id ="
+                      " $1::uuid RETURNING id, name, to_json(chat_origins)",
+                      2, values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no agent %s", id);
+    }
+    ctl_print(ctl, result, shown, 1);
+    return NULL;
+}

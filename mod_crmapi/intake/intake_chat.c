@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_chat.c: chats of web pages: the script, who may, how one begins */
+#include "crm_chat.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "apr_strings.h"
+
+#include "crm_json.h"
+#include "crm_type.h"
+
+#define DAY APR_INT64_C(86400)
+#define TOKEN_DAYS 365
+#define PREFLIGHT_SECONDS "7200"
+
+/* The agent $1, unless this server is for another workspace: $2, an id or a
+ * slug. Ids are unique within a workspace: what is there twice is nobody's. */
+static const char agent_sql[] =
+    "SELECT a.workspace_id, a.id, a.name, a.chat_greeting, a.agent_color,"
+    " a.chat_avatar_image_url, a.chat_origins, encode(k.key, 'hex')"
+    " FROM crmapi.agent a"
+    " JOIN crmapi.workspace w ON w.id = a.workspace_id"
+    " JOIN crmapi.link_key k ON k.workspace_id = a.workspace_id"
+    " WHERE a.id = $1::uuid AND a.public AND a.enabled AND ($2::text IS NULL"
+    " OR w.id::text = lower($2::text) OR w.slug = $2::text) LIMIT 2";
+
+/* ---- the script ---------------------------------------------------------- */
+
+/* Return whether HEADER, an If-None-Match, names the script (RFC 9110,
+ * 13.1.2: compared weakly). */
+static int is_known(const char *header)
+{
+    return header && (!strcmp(header, "*")
+                      || strstr(header, crm_chat_script_etag));
+}
+
+static crm_error_t *serve_script(crm_intake_call_t *call, const char *rest)
+{
+    crm_response_t *response = call->response;
+
+    (void)rest;
+    crm_intake_type(call, "text/javascript; charset=utf-8");
+    apr_table_setn(response->headers, "ETag", crm_chat_script_etag);
+    apr_table_setn(response->headers, "Cache-Control",
+                   "public, max-age=3600");
+    apr_table_setn(response->headers, "Cross-Origin-Resource-Policy",
+                   "cross-origin");
+    apr_table_setn(response->headers, "Access-Control-Allow-Origin", "*");
+    if (is_known(call->request->if_none_match)) {
+        response->status = 304;
+        return NULL;
+    }
+    crm_buf_add(&response->body, (const char *)crm_chat_script,
+                crm_chat_script_len);
+    return NULL;
+}
+
+/* ---- who may ------------------------------------------------------------- */
+
+/* Let pages of other sites see the answer, if the agent of CHAT has listed
+ * theirs: ORIGINS, a text[]. Errors: CRM_E_FORBIDDEN. */
+static crm_error_t *check_origin(crm_chat_t *chat, const char *origins)
+{
+    const crm_intake_call_t *call = chat->call;
+    const crm_intake_request_t *request = call->request;
+    apr_table_t *headers = call->response->headers;
+
+    apr_table_setn(headers, "Vary", "Origin");
+    if (!crm_chat_origin_ok(request->origin,
+                            crm_type_array_strings(origins, call->pool),
+                            request->scheme, request->host,
+                            call->site->public_url)) {
+        return crm_error_create(CRM_E_FORBIDDEN, "Pages of this site may not "
+                                "use this chat", call->pool);
+    }
+    if (request->origin) {
+        apr_table_setn(headers, "Access-Control-Allow-Origin",
+                       request->origin);
+        apr_table_setn(headers, "Access-Control-Expose-Headers",
+                       "Retry-After");
+    }
+    return NULL;
+}
+
+/* Set *CHAT to the agent ID and see whether a page may chat with it. Errors:
+ * CRM_E_NOT_FOUND. */
+static crm_error_t *load_agent(crm_chat_t *chat, const char *id)
+{
+    crm_intake_call_t *call = chat->call;
+    const char *values[2];
+    PGresult *result;
+
+    values[0] = id;
+    values[1] = call->service->settings.workspace;
+    CRM_ERR(crm_intake_query(&result, call, agent_sql, 2, values));
+    if (PQntuples(result) != 1
+        || !crm_token_key(chat->key, PQgetvalue(result, 0, 7))) {
+        return crm_error_create(CRM_E_NOT_FOUND, "There is no such chat",
+                                call->pool);
+    }
+    chat->workspace_id = crm_db_value(result, 0, 0);
+    chat->bot_id = crm_db_value(result, 0, 1);
+    chat->name = crm_db_value(result, 0, 2);
+    chat->greeting = crm_db_value(result, 0, 3);
+    chat->color = crm_db_value(result, 0, 4);
+    chat->avatar = crm_db_value(result, 0, 5);
+    call->response->workspace_id = chat->workspace_id;
+    return check_origin(chat, PQgetvalue(result, 0, 6));
+}
+
+/* Set CHAT's visitor to the one whose token the request carries. Errors:
+ * CRM_E_UNAUTHORIZED. */
+static crm_error_t *authenticate(crm_chat_t *chat)
+{
+    const char *header = chat->call->request->authorization;
+
+    if (!header || strncasecmp(header, "Bearer ", 7)
+        || !crm_chat_token_read(chat->visitor, header + 7, strlen(header + 7),
+                                chat->workspace_id, chat->bot_id, chat->key,
+                                apr_time_now())) {
+        return crm_error_create(CRM_E_UNAUTHORIZED, "Visitor token is missing "
+                                "or invalid", chat->call->pool);
+    }
+    return NULL;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+/* Set *TEXT_P to the token that CHAT's body has, "" if it has none. */
+static crm_error_t *read_start(const char **text_p, crm_chat_t *chat)
+{
+    json_object *value = NULL;
+    crm_error_t *error = NULL;
+
+    json_object_object_foreach(chat->body, name, member) {
+        if (strcmp(name, "visitor")) {
+            crm_error_detail(&error, name, "is not a known field",
+                             chat->call->pool);
+        }
+        else if (member && !json_object_is_type(member, json_type_string)) {
+            crm_error_detail(&error, name, "must be a string",
+                             chat->call->pool);
+        }
+        else {
+            value = member;
+        }
+    }
+    *text_p = value ? json_object_get_string(value) : "";
+    return error;
+}
+
+/* Return whether TEXT will still be a token for CHAT in DAYS days, and whose
+ * in CHAT's visitor. */
+static int is_good(crm_chat_t *chat, const char *text, int days)
+{
+    apr_time_t then = apr_time_now() + apr_time_from_sec(days * DAY);
+
+    return crm_chat_token_read(chat->visitor, text, strlen(text),
+                               chat->workspace_id, chat->bot_id, chat->key,
+                               then);
+}
+
+/* Set *TOKEN_P to the token of CHAT's visitor: the one that its body has, a
+ * new one for the same visitor when half of its time is over, one for a new
+ * visitor if there is none, or one that is worth nothing. */
+static crm_error_t *find_visitor(const char **token_p, crm_chat_t *chat)
+{
+    apr_int64_t expires = apr_time_sec(apr_time_now()) + TOKEN_DAYS * DAY;
+
+    CRM_ERR(read_start(token_p, chat));
+    if (is_good(chat, *token_p, TOKEN_DAYS / 2)) {
+        return NULL;
+    }
+    if (!is_good(chat, *token_p, 0)) {
+        crm_uuid_v7(chat->visitor);
+    }
+    *token_p = crm_token_visitor(chat->workspace_id, chat->visitor,
+                                 chat->bot_id, expires, chat->key,
+                                 chat->call->pool);
+    return NULL;
+}
+
+/* Write the member "agent" of CHAT to BODY. */
+static void write_agent(crm_buf_t *body, const crm_chat_t *chat)
+{
+    crm_buf_puts(body, "\"agent\":{");
+    crm_chat_write_text(body, "name", chat->name);
+    crm_chat_write_text(body, "greeting", chat->greeting);
+    crm_chat_write_text(body, "color", chat->color);
+    crm_chat_write_text(body, "avatar", chat->avatar);
+    crm_buf_putc(body, '}');
+}
+
+/* Serve POST chat/{bot_id}/start. Nothing is stored: who only looks fills no
+ * inbox. */
+static crm_error_t *start(crm_chat_t *chat)
+{
+    crm_intake_call_t *call = chat->call;
+    crm_buf_t *body = &call->response->body;
+    crm_chat_cursor_t cursor;
+    crm_chat_talks_t talks;
+    const char *token;
+    PGresult *messages;
+
+    CRM_ERR(find_visitor(&token, chat));
+    CRM_ERR(crm_chat_talks(&talks, chat));
+    CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &talks));
+    crm_intake_type(call, "application/json");
+    crm_buf_puts(body, "{\"data\":{");
+    crm_chat_write_text(body, "visitor", token);
+    crm_buf_putc(body, ',');
+    write_agent(body, chat);
+    crm_buf_putc(body, ',');
+    crm_chat_write_messages(body, messages, &cursor);
+    crm_buf_puts(body, "}}");
+    return NULL;
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+/* Read CHAT's body, a JSON object. */
+static crm_error_t *read_body(crm_chat_t *chat)
+{
+    crm_intake_call_t *call = chat->call;
+    const char *data, *wrong;
+    apr_size_t len, offset;
+
+    /* Anything else a page of any site may send without asking first. */
+    if (!crm_json_is_type(call->request->content_type)) {
+        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
+                                call->pool);
+    }
+    CRM_ERR(crm_intake_body(&data, &len, call));
+    wrong = crm_json_parse(&chat->body, &offset, data, len, call->pool);
+    if (wrong) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, call->pool,
+                                 "The body is not valid JSON: %s at byte %"
+                                 APR_SIZE_T_FMT, wrong, offset);
+    }
+    return json_object_is_type(chat->body, json_type_object) ? NULL
+           : crm_error_create(CRM_E_VALIDATION, "The body must be an object",
+                              call->pool);
+}
+
+/* Answer a browser that asks whether a page may send what it wants to. */
+static crm_error_t *preflight(crm_intake_call_t *call, const char *methods)
+{
+    apr_table_t *headers = call->response->headers;
+
+    call->response->status = 204;
+    apr_table_setn(headers, "Access-Control-Allow-Methods", methods);
+    apr_table_setn(headers, "Access-Control-Allow-Headers",
+                   "authorization, content-type");
+    apr_table_setn(headers, "Access-Control-Max-Age", PREFLIGHT_SECONDS);
+    return NULL;
+}
+
+/* Serve CHAT's request: IS_START, else one for messages. */
+static crm_error_t *dispatch(crm_chat_t *chat, int is_start)
+{
+    crm_intake_call_t *call = chat->call;
+    const char *method = call->request->method;
+
+    if (!strcmp(method, "OPTIONS")) {
+        return preflight(call, is_start ? "POST" : "GET, POST");
+    }
+    if (strcmp(method, "POST") && is_start) {
+        return crm_error_create(CRM_E_METHOD_NOT_ALLOWED, NULL, call->pool);
+    }
+    if (strcmp(method, "POST")) {
+        CRM_ERR(authenticate(chat));
+        return crm_chat_poll(chat);
+    }
+    CRM_ERR(crm_intake_charge(call, "chat"));
+    if (is_start) {
+        return start(chat);
+    }
+    CRM_ERR(authenticate(chat));
+    return crm_chat_post(chat);
+}
+
+static crm_error_t *serve_chat(crm_intake_call_t *call, const char *rest)
+{
+    const char *slash = strchr(rest, '/');
+    int is_start = slash && !strcmp(slash, "/start");
+    char id[CRM_UUID_LEN + 1];
+    crm_error_t *wrong = NULL;
+    crm_chat_t chat;
+
+    memset(&chat, 0, sizeof(chat));
+    chat.call = call;
+    if (!slash || (!is_start && strcmp(slash, "/messages"))
+        || !crm_uuid_parse(id, rest, (apr_size_t)(slash - rest))) {
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    if (!strcmp(call->request->method, "POST")) {
+        wrong = read_body(&chat);
+    }
+    /* What is wrong with it is told to pages that may hear it. */
+    CRM_ERR(load_agent(&chat, id));
+    CRM_ERR(wrong);
+    return dispatch(&chat, is_start);
+}
+
+const crm_intake_route_t crm_intake_chat_routes[] = {
+    {"chat/widget.js", "GET", serve_script, NULL},
+    {"chat/", "GET, POST, OPTIONS", serve_chat, NULL},
+    {NULL, NULL, NULL, NULL}
+};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_chat_load.c: what a visitor of a chat sees: messages, their order */
+#include "crm_chat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_time.h"
+
+#define PAGE "100"
+#define LATEST "50"
+/* How late a message may come and still be seen by who waits. */
+#define LATE "interval '10 minutes'"
+#define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
+
+/* What of a conversation is the visitor's business: neither what tools did nor
+ * what the system notes, $1 being the workspace, $2 the conversations. */
+#define MINE "m.workspace_id = $1::uuid" \
+    " AND m.conversation_id = ANY ($2::uuid[])" \
+    " AND m.role IN ('user', 'assistant', 'human')" \
+    " AND m.tool_used IS NULL AND m.content <> ''"
+#define COLUMNS "m.id, m.role, m.content, m.created_at," \
+    " m.metadata ->> 'client_id' AS client_id"
+#define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
+/* How many messages there are near the row L, at or before it. */
+#define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " MINE \
+    " AND m.created_at > " l ".created_at - " LATE \
+    " AND (m.created_at, m.id) <= (" l ".created_at, " l ".id))"
+
+/* Only by the visitor's own id: never by an address, which anybody may
+ * claim. */
+static const char talks_sql[] =
+    "SELECT c.id, c.active AND c.archived IS NOT TRUE AND c.thread IS NULL"
+    " FROM crmapi.conversation c"
+    " WHERE c.workspace_id = $1::uuid AND c.visitor_id = $2::text"
+    " AND c.bot_id = $3::uuid AND c.type = 1 AND NOT c.internal"
+    " AND c.deleted IS NOT TRUE"
+    " ORDER BY c.created_at DESC, c.id DESC LIMIT 8";
+
+/* $3, $4, $5: a cursor. */
+static const char after_sql[] =
+    "WITH at AS (SELECT timestamptz 'epoch'"
+    "  + $3::bigint * interval '1 millisecond' AS created_at, $4::uuid AS id),"
+    " near AS (SELECT " NEAR("at") " > $5::bigint AS late FROM at),"
+    " start AS (SELECT CASE WHEN late THEN created_at - " LATE
+    "  ELSE created_at END AS created_at,"
+    "  CASE WHEN late THEN " NO_ID " ELSE id END AS id FROM at, near),"
+    " page AS (SELECT " COLUMNS " FROM crmapi.message m WHERE " MINE
+    "  AND (m.created_at, m.id) > ((SELECT created_at FROM start),"
+    "  (SELECT id FROM start)) ORDER BY m.created_at, m.id LIMIT " PAGE "),"
+    " last AS (SELECT created_at, id FROM page"
+    "  ORDER BY created_at DESC, id DESC LIMIT 1)"
+    " SELECT p.*, (SELECT " MS("created_at") " FROM last),"
+    " (SELECT id FROM last), (SELECT " NEAR("last") " FROM last)"
+    " FROM page p ORDER BY p.created_at, p.id";
+
+static const char end_sql[] =
+    "WITH last AS (SELECT m.created_at, m.id FROM crmapi.message m"
+    "  WHERE " MINE " ORDER BY m.created_at DESC, m.id DESC LIMIT 1)"
+    " SELECT " MS("created_at") ", id, " NEAR("last") " FROM last";
+
+static const char latest_sql[] =
+    "SELECT * FROM (SELECT " COLUMNS " FROM crmapi.message m WHERE " MINE
+    " ORDER BY m.created_at DESC, m.id DESC LIMIT " LATEST ") l"
+    " ORDER BY l.created_at, l.id";
+
+static const char message_sql[] =
+    "SELECT " COLUMNS " FROM crmapi.message m"
+    " WHERE m.workspace_id = $1::uuid AND m.id = $2::uuid";
+
+enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, CURSOR };
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Return COUNT IDS as PostgreSQL's text of an array. */
+static const char *array_of(const char *const *ids, int count,
+                            apr_pool_t *pool)
+{
+    const char *text = "{";
+
+    for (int i = 0; i < count; i++) {
+        text = apr_pstrcat(pool, text, i ? "," : "", ids[i], NULL);
+    }
+    return apr_pstrcat(pool, text, "}", NULL);
+}
+
+crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)
+{
+    const char *values[3];
+    PGresult *result;
+
+    values[0] = chat->workspace_id;
+    values[1] = chat->visitor;
+    values[2] = chat->bot_id;
+    CRM_ERR(crm_intake_query(&result, chat->call, talks_sql, 3, values));
+    memset(talks, 0, sizeof(*talks));
+    talks->count = PQntuples(result);
+    for (int i = 0; i < talks->count; i++) {
+        talks->ids[i] = PQgetvalue(result, i, 0);
+        if (!talks->open && *PQgetvalue(result, i, 1) == 't') {
+            talks->open = talks->ids[i];
+        }
+    }
+    talks->array = array_of(talks->ids, talks->count, chat->call->pool);
+    return NULL;
+}
+
+/* Set *CURSOR to what the columns from COLUMN of the first row of RESULT say,
+ * if there is one. */
+static void read_cursor(crm_chat_cursor_t *cursor, const PGresult *result,
+                        int column)
+{
+    if (PQntuples(result)) {
+        cursor->ms = apr_atoi64(PQgetvalue(result, 0, column));
+        apr_cpystrn(cursor->id, PQgetvalue(result, 0, column + 1),
+                    sizeof(cursor->id));
+        cursor->near_count = atoi(PQgetvalue(result, 0, column + 2));
+    }
+}
+
+crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
+                            crm_chat_t *chat, const crm_chat_talks_t *talks)
+{
+    const char *values[5];
+
+    values[0] = chat->workspace_id;
+    values[1] = talks->array;
+    values[2] = apr_psprintf(chat->call->pool, "%" APR_INT64_T_FMT,
+                             cursor->ms);
+    values[3] = cursor->id;
+    values[4] = apr_itoa(chat->call->pool, cursor->near_count);
+    CRM_ERR(crm_intake_query(messages_p, chat->call, after_sql, 5, values));
+    read_cursor(cursor, *messages_p, CURSOR);
+    return NULL;
+}
+
+crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
+                             crm_chat_t *chat, const crm_chat_talks_t *talks)
+{
+    const char *values[2];
+    PGresult *end;
+
+    values[0] = chat->workspace_id;
+    values[1] = talks->array;
+    crm_chat_cursor_read(cursor, NULL);
+    /* The end first: what comes meanwhile is seen twice rather than never. */
+    CRM_ERR(crm_intake_query(&end, chat->call, end_sql, 2, values));
+    read_cursor(cursor, end, 0);
+    values[1] = array_of(&talks->open, talks->open != NULL,
+                         chat->call->pool);
+    return crm_intake_query(messages_p, chat->call, latest_sql, 2, values);
+}
+
+crm_error_t *crm_chat_message(PGresult **message_p, crm_chat_t *chat,
+                              const char *id)
+{
+    const char *values[2];
+
+    values[0] = chat->workspace_id;
+    values[1] = id;
+    return crm_intake_query(message_p, chat->call, message_sql, 2, values);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+void crm_chat_write_text(crm_buf_t *body, const char *name, const char *text)
+{
+    if (body->len && body->data[body->len - 1] != '{'
+        && body->data[body->len - 1] != ',') {
+        crm_buf_putc(body, ',');
+    }
+    crm_buf_printf(body, "\"%s\":", name);
+    if (text) {
+        crm_buf_json_string(body, text, strlen(text));
+    }
+    else {
+        crm_buf_puts(body, "null");
+    }
+}
+
+void crm_chat_write_message(crm_buf_t *body, const PGresult *messages,
+                            int row)
+{
+    char time[CRM_TIME_SIZE];
+    int known = crm_time_from_pg(time, PQgetvalue(messages, row, CREATED_AT));
+
+    crm_buf_putc(body, '{');
+    crm_chat_write_text(body, "id", PQgetvalue(messages, row, ID));
+    crm_chat_write_text(body, "role", PQgetvalue(messages, row, ROLE));
+    crm_chat_write_text(body, "content", PQgetvalue(messages, row, CONTENT));
+    crm_chat_write_text(body, "created_at", known ? time : NULL);
+    crm_chat_write_text(body, "client_id",
+                        crm_db_value(messages, row, CLIENT_ID));
+    crm_buf_putc(body, '}');
+}
+
+void crm_chat_write_messages(crm_buf_t *body, const PGresult *messages,
+                             const crm_chat_cursor_t *cursor)
+{
+    char text[CRM_CHAT_CURSOR_SIZE];
+
+    crm_buf_puts(body, "\"messages\":[");
+    for (int i = 0; i < PQntuples(messages); i++) {
+        if (i) {
+            crm_buf_putc(body, ',');
+        }
+        crm_chat_write_message(body, messages, i);
+    }
+    crm_chat_cursor_write(text, cursor);
+    crm_buf_puts(body, "],\"cursor\":");
+    crm_buf_json_string(body, text, strlen(text));
+}

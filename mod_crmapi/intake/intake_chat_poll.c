@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_chat_poll.c: what is new for a visitor of a chat, waiting for it */
+#include "crm_chat.h"
+
+#include <string.h>
+
+#include "apr_atomic.h"
+#include "apr_strings.h"
+
+#include "crm_query.h"
+
+#define WAIT_MAX 25             /* seconds */
+#define STEP apr_time_from_msec(50)
+#define STEPS_TO_LOOK 10        /* steps between looks at the client */
+/* Bells of this host tell nothing of what other hosts take. */
+#define LOOK_AGAIN apr_time_from_sec(5)
+#define RETRY_FULL 3            /* seconds, when too many wait already */
+#define RETRY_GONE 1            /* when this process ends */
+
+/* Requests of this process that wait. */
+static apr_uint32_t waiting;
+
+/* A request for news. */
+typedef struct poll_t {
+    crm_chat_t *chat;
+    crm_chat_cursor_t cursor;
+    apr_time_t until;
+    int waits;                  /* it is counted in WAITING */
+    int retry_after;            /* seconds; 0: ask again at once */
+    PGresult *messages;
+    crm_chat_talks_t talks;
+    apr_uint32_t rings[CRM_CHAT_TALKS_MAX + 1]; /* of TALKS, the visitor */
+} poll_t;
+
+/* ---- parameters ---------------------------------------------------------- */
+
+/* Set *SECONDS_P to what TEXT says. Return NULL or the rule that it breaks. */
+static const char *read_wait(int *seconds_p, const char *text)
+{
+    size_t len = strlen(text);
+
+    *seconds_p = 0;
+    if (!len || len > 2 || strspn(text, "0123456789") != len) {
+        return "must be from 0 to 25";
+    }
+    for (; *text; text++) {
+        *seconds_p = 10 * *seconds_p + (*text - '0');
+    }
+    return *seconds_p > WAIT_MAX ? "must be from 0 to 25" : NULL;
+}
+
+/* Read the parameters of POLL's request. */
+static crm_error_t *read_query(poll_t *poll)
+{
+    crm_intake_call_t *call = poll->chat->call;
+    crm_error_t *error = NULL;
+    apr_array_header_t *params;
+    int seconds = 0;
+
+    crm_chat_cursor_read(&poll->cursor, NULL);
+    crm_query_parse(&params, call->request->query, call->pool);
+    for (int i = 0; i < params->nelts; i++) {
+        const crm_query_param_t *param = &APR_ARRAY_IDX(params, i,
+                                                        crm_query_param_t);
+        const char *wrong = param->bad;
+
+        if (!wrong && !strcmp(param->name, "wait")) {
+            wrong = read_wait(&seconds, param->value);
+        }
+        else if (!wrong && !strcmp(param->name, "after")) {
+            wrong = crm_chat_cursor_read(&poll->cursor, param->value)
+                    ? NULL : "must be a cursor of an earlier answer";
+        }
+        else if (!wrong) {
+            wrong = "is not a known parameter";
+        }
+        if (wrong) {
+            crm_error_detail(&error, param->name, wrong, call->pool);
+        }
+    }
+    poll->until = apr_time_now() + apr_time_from_sec(seconds);
+    return error;
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+/* Return whether POLL may wait with the others of this process. */
+static int enter(poll_t *poll)
+{
+    int max = poll->chat->call->site->pollers;
+
+    if (poll->waits) {
+        return 1;
+    }
+    if (apr_atomic_inc32(&waiting) < (apr_uint32_t)(max > 0 ? max : 0)) {
+        poll->waits = 1;
+        return 1;
+    }
+    apr_atomic_dec32(&waiting);
+    return 0;
+}
+
+static void leave(poll_t *poll)
+{
+    if (poll->waits) {
+        apr_atomic_dec32(&waiting);
+        poll->waits = 0;
+    }
+}
+
+/* Return the name of bell I of POLL. */
+static const char *name_of(const poll_t *poll, int i)
+{
+    return i < poll->talks.count ? poll->talks.ids[i] : poll->chat->visitor;
+}
+
+/* Look for news, and remember how often it had rung before. */
+static crm_error_t *look(poll_t *poll)
+{
+    const crm_bell_t *bell = poll->chat->call->site->bell;
+    apr_uint32_t before = crm_bell_count(bell, poll->chat->visitor);
+
+    CRM_ERR(crm_chat_talks(&poll->talks, poll->chat));
+    for (int i = 0; i < poll->talks.count; i++) {
+        poll->rings[i] = crm_bell_count(bell, poll->talks.ids[i]);
+    }
+    poll->rings[poll->talks.count] = before;
+    return crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
+                          &poll->talks);
+}
+
+static int has_rung(const poll_t *poll)
+{
+    for (int i = 0; i <= poll->talks.count; i++) {
+        if (crm_bell_count(poll->chat->call->site->bell, name_of(poll, i))
+            != poll->rings[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Wait until it is worth looking again. Return 0 if it never will be: nobody
+ * waits for the answer. */
+static int nap(const poll_t *poll)
+{
+    const crm_intake_request_t *request = poll->chat->call->request;
+    apr_time_t until = apr_time_now() + LOOK_AGAIN;
+
+    if (until > poll->until) {
+        until = poll->until;
+    }
+    for (int step = 1; apr_time_now() < until && !has_rung(poll); step++) {
+        apr_sleep(STEP);
+        if (step % STEPS_TO_LOOK == 0 && request->gone(request->baton)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Look until there is news, or the time is over. While it waits POLL has no
+ * database connection. */
+static crm_error_t *wait_for_news(poll_t *poll)
+{
+    for (;;) {
+        CRM_ERR(look(poll));
+        if (PQntuples(poll->messages) || apr_time_now() >= poll->until) {
+            return NULL;
+        }
+        if (!enter(poll)) {
+            poll->retry_after = RETRY_FULL;
+            return NULL;
+        }
+        crm_intake_release(poll->chat->call);
+        if (!nap(poll)) {
+            poll->retry_after = RETRY_GONE;
+            return NULL;
+        }
+    }
+}
+
+crm_error_t *crm_chat_poll(crm_chat_t *chat)
+{
+    crm_buf_t *body = &chat->call->response->body;
+    poll_t poll = {.chat = chat};
+    crm_error_t *error;
+
+    CRM_ERR(read_query(&poll));
+    error = wait_for_news(&poll);
+    leave(&poll);
+    CRM_ERR(error);
+    crm_intake_type(chat->call, "application/json");
+    crm_buf_puts(body, "{\"data\":{");
+    crm_chat_write_messages(body, poll.messages, &poll.cursor);
+    crm_buf_printf(body, ",\"retry_after\":%d}}", poll.retry_after);
+    return NULL;
+}

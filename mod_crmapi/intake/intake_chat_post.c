@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_chat_post.c: a visitor of a chat says something */
+#include "crm_chat.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_text.h"
+
+#define CHANNEL "1"             /* chat (specification: Conversation) */
+
+/* What a message may have. */
+enum { ID, CONTENT, NAME, EMAIL, PAGE_URL, FIELDS };
+
+static const crm_field_t fields[FIELDS] = {
+    [ID] = {.name = "id", .type = &crm_type_text, .flags = CRM_F_REQUIRED,
+            .max = 64},
+    [CONTENT] = {.name = "content", .type = &crm_type_text,
+                 .flags = CRM_F_REQUIRED, .max = CRM_CHAT_CONTENT_MAX},
+    [NAME] = {.name = "name", .type = &crm_type_text,
+              .flags = CRM_F_NULLABLE, .max = 200},
+    [EMAIL] = {.name = "email", .type = &crm_type_email,
+               .flags = CRM_F_NULLABLE},
+    [PAGE_URL] = {.name = "page_url", .type = &crm_type_text,
+                  .flags = CRM_F_NULLABLE, .max = 2048},
+};
+
+/* Return the field NAME, -1 if there is none. */
+static int find_field(const char *name)
+{
+    for (int i = 0; i < FIELDS; i++) {
+        if (!strcmp(fields[i].name, name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Add to INPUT what the fields' types do not say about BINDS. */
+static void check(const char *const *binds, crm_input_t *input)
+{
+    for (int i = ID; i <= CONTENT; i++) {
+        const char *text = binds[i];
+        apr_size_t len = text ? strlen(text) : 0;
+
+        crm_text_trim(&text, &len);
+        if (!len && !crm_input_faults(input)) {
+            crm_input_wrong(input, fields[i].name, binds[i]
+                            ? "must not be empty" : "is required");
+        }
+    }
+    if (binds[ID] && !crm_input_faults(input) && !crm_chat_id_ok(binds[ID])) {
+        crm_input_wrong(input, "id", "must be 1 to 64 characters of "
+                        "[A-Za-z0-9_-]");
+    }
+}
+
+/* Set BINDS[0..FIELDS-1] to what CHAT's body says. */
+static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
+{
+    crm_input_t input = {chat->call->pool, NULL, 0};
+
+    memset(binds, 0, FIELDS * sizeof(*binds));
+    json_object_object_foreach(chat->body, name, member) {
+        int i = find_field(name);
+
+        if (i < 0) {
+            crm_input_wrong(&input, apr_pstrdup(input.pool, name),
+                            "is not a known field");
+        }
+        else {
+            crm_type_parse(&binds[i], &input, &fields[i], fields[i].name,
+                           member);
+        }
+    }
+    check(binds, &input);
+    return input.error;
+}
+
+/* Return what is kept with the message of BINDS, a JSON object. */
+static const char *metadata_of(const char *const *binds, apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 256, pool);
+    crm_buf_putc(&buf, '{');
+    crm_chat_write_text(&buf, "client_id", binds[ID]);
+    if (binds[PAGE_URL]) {
+        crm_chat_write_text(&buf, "page_url", binds[PAGE_URL]);
+    }
+    crm_buf_add(&buf, "}", 2);
+    return buf.data;
+}
+
+/* Take the message of BINDS; *RESULT tells what became of it. */
+static crm_error_t *take(crm_intake_result_t *result, crm_chat_t *chat,
+                         const char *const *binds)
+{
+    crm_intake_call_t *call = chat->call;
+    crm_intake_event_t event;
+
+    memset(&event, 0, sizeof(event));
+    event.binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(call->pool, "chat:",
+                                                   chat->visitor, ":",
+                                                   binds[ID], NULL);
+    event.binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event.binds[CRM_INTAKE_BOT_ID] = chat->bot_id;
+    event.binds[CRM_INTAKE_FROM_VISITOR] = chat->visitor;
+    event.binds[CRM_INTAKE_FROM_NAME] = binds[NAME];
+    event.binds[CRM_INTAKE_FROM_EMAIL] = binds[EMAIL];
+    event.binds[CRM_INTAKE_ROLE] = "user";
+    event.binds[CRM_INTAKE_CONTENT] = binds[CONTENT];
+    event.binds[CRM_INTAKE_METADATA] = metadata_of(binds, call->pool);
+    return crm_intake_take(result, call, chat->workspace_id, &event);
+}
+
+crm_error_t *crm_chat_post(crm_chat_t *chat)
+{
+    crm_intake_call_t *call = chat->call;
+    crm_buf_t *body = &call->response->body;
+    const char *binds[FIELDS];
+    crm_intake_result_t result;
+    PGresult *message;
+
+    CRM_ERR(read_message(binds, chat));
+    CRM_ERR(take(&result, chat, binds));
+    /* Other windows may wait for the first conversation. */
+    crm_bell_ring(call->site->bell, chat->visitor);
+    CRM_ERR(crm_chat_message(&message, chat, result.message_id));
+    if (!PQntuples(message)) {
+        return crm_error_create(CRM_E_CONFLICT, "This message was sent and is "
+                                "not there any more", call->pool);
+    }
+    call->response->status = 201;
+    crm_intake_type(call, "application/json");
+    crm_buf_puts(body, "{\"data\":");
+    crm_chat_write_message(body, message, 0);
+    crm_buf_putc(body, '}');
+    return NULL;
+}

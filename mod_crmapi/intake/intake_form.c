@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form.c: a web form is sent */
+#include "crm_webform.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "apr_strings.h"
+
+#include "crm_form.h"
+#include "crm_json.h"
+#include "crm_key.h"
+#include "crm_query.h"
+#include "crm_uuid.h"
+
+#define CHANNEL "5"             /* form (specification: Conversation) */
+
+/* The form $1, unless this server is for another workspace: $2, an id or a
+ * slug. Ids are unique within a workspace: what is there twice is nobody's. */
+static const char form_sql[] =
+    "SELECT f.workspace_id, f.bot_id, f.standard_fields, f.custom_fields,"
+    " f.survey_questions FROM crmapi.form f"
+    " JOIN crmapi.workspace w ON w.id = f.workspace_id"
+    " WHERE f.id = $1::uuid AND ($2::text IS NULL OR w.id::text ="
+    " lower($2::text) OR w.slug = $2::text) LIMIT 2";
+
+static const char token_sql[] =
+    "SELECT FROM crmapi.live_intake k WHERE k.key_hash = $1::bytea"
+    " AND k.workspace_id = $2::uuid";
+
+/* ---- the form ------------------------------------------------------------ */
+
+/* Set *OBJECT_P to the JSON in TEXT, a column. */
+static crm_error_t *read_object(json_object **object_p, const char *text,
+                                apr_pool_t *pool)
+{
+    apr_size_t offset;
+
+    return crm_json_parse(object_p, &offset, text, strlen(text), pool)
+           ? crm_error_logf(CRM_E_INTERNAL, pool, "CRM4201: the configuration "
+                            "of a form cannot be read") : NULL;
+}
+
+/* Set *FORM to the form ID. Errors: CRM_E_NOT_FOUND. */
+static crm_error_t *load_form(crm_webform_t *form, crm_intake_call_t *call,
+                              const char *id)
+{
+    json_object *objects[3];
+    const char *values[2];
+    PGresult *result;
+
+    values[0] = id;
+    values[1] = call->service->settings.workspace;
+    CRM_ERR(crm_intake_query(&result, call, form_sql, 2, values));
+    if (PQntuples(result) != 1) {
+        return crm_error_create(CRM_E_NOT_FOUND, "There is no such form",
+                                call->pool);
+    }
+    for (int i = 0; i < 3; i++) {
+        CRM_ERR(read_object(&objects[i], PQgetvalue(result, 0, 2 + i),
+                            call->pool));
+    }
+    crm_webform_configure(form, objects[0], objects[1], objects[2],
+                          call->pool);
+    form->id = id;
+    form->workspace_id = crm_db_value(result, 0, 0);
+    form->bot_id = crm_db_value(result, 0, 1);
+    return NULL;
+}
+
+/* ---- who sends it -------------------------------------------------------- */
+
+/* Fail if CALL is by a page of a site that FORM does not know. Who sends no
+ * Origin is no page. */
+static crm_error_t *check_origin(const crm_webform_t *form,
+                                 const crm_intake_call_t *call)
+{
+    const char *origin = call->request->origin;
+
+    if (!form->origins || !origin) {
+        return NULL;
+    }
+    for (int i = 0; i < form->origins->nelts; i++) {
+        if (!strcasecmp(APR_ARRAY_IDX(form->origins, i, const char *),
+                        origin)) {
+            return NULL;
+        }
+    }
+    return crm_error_create(CRM_E_FORBIDDEN, "This form must not be sent from "
+                            "this site", call->pool);
+}
+
+/* Return whether the query of CALL says internal=true. */
+static int asks_internal(const crm_intake_call_t *call)
+{
+    apr_array_header_t *params;
+    const char *value;
+
+    crm_query_parse(&params, call->request->query, call->pool);
+    value = crm_form_get(params, "internal");
+    return value && !strcmp(value, "true");
+}
+
+/* Fail unless CALL has an intake token of FORM's workspace. */
+static crm_error_t *check_token(const crm_webform_t *form,
+                                crm_intake_call_t *call)
+{
+    char bind[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
+    unsigned char hash[CRM_KEY_HASH_LEN];
+    const char *values[2], *text;
+    PGresult *result;
+    apr_size_t len;
+
+    if (call->request->authorization
+        && crm_key_from_bearer(&text, &len, call->request->authorization,
+                               CRM_INTAKE_PREFIX)) {
+        crm_key_hash(hash, text, len);
+        crm_key_hash_hex(bind + 2, hash);
+        values[0] = bind;
+        values[1] = form->workspace_id;
+        CRM_ERR(crm_intake_query(&result, call, token_sql, 2, values));
+        if (PQntuples(result) == 1) {
+            return NULL;
+        }
+    }
+    return crm_error_create(CRM_E_UNAUTHORIZED,
+                            "Intake token is missing or invalid", call->pool);
+}
+
+/* ---- taking it ----------------------------------------------------------- */
+
+/* Return the id of the event that TAKEN of FORM is: a new one, or where the
+ * page has sent SUBMISSION_ID (else NULL) the same for the same answers. */
+static const char *event_id(const crm_webform_t *form,
+                            const crm_webform_taken_t *taken,
+                            const char *submission_id, apr_pool_t *pool)
+{
+    char *id = apr_palloc(pool, 5 + 2 * CRM_KEY_HASH_LEN + 1);
+    unsigned char hash[CRM_KEY_HASH_LEN];
+    crm_buf_t text;
+
+    memcpy(id, "form:", 5);
+    if (!submission_id || !*submission_id) {
+        crm_uuid_v7(id + 5);
+        return id;
+    }
+    crm_buf_init(&text, 1024, pool);
+    crm_buf_add(&text, form->id, strlen(form->id) + 1);
+    crm_buf_add(&text, submission_id, strlen(submission_id) + 1);
+    crm_buf_add(&text, taken->content, strlen(taken->content) + 1);
+    crm_buf_puts(&text, taken->responses);
+    crm_key_hash(hash, text.data, text.len);
+    crm_key_hash_hex(id + 5, hash);
+    return id;
+}
+
+/* Take ANSWERS, which are what FORM wants (TAKEN). */
+static crm_error_t *take(crm_intake_call_t *call, const crm_webform_t *form,
+                         const crm_webform_taken_t *taken,
+                         const apr_array_header_t *answers, int internal)
+{
+    crm_intake_event_t event = {{NULL}};
+    crm_intake_result_t result;
+
+    event.binds[CRM_INTAKE_EVENT_ID] =
+        event_id(form, taken, crm_form_get(answers, "submission_id"),
+                 call->pool);
+    event.binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event.binds[CRM_INTAKE_BOT_ID] = form->bot_id;
+    event.binds[CRM_INTAKE_FROM_EMAIL] = taken->email;
+    event.binds[CRM_INTAKE_FROM_PHONE] = taken->phone;
+    event.binds[CRM_INTAKE_FROM_NAME] = taken->name;
+    event.binds[CRM_INTAKE_CONTENT] = taken->content;
+    event.binds[CRM_INTAKE_FORM_ID] = form->id;
+    event.binds[CRM_INTAKE_RESPONSES] = taken->responses;
+    event.binds[CRM_INTAKE_CONTACT] = taken->contact;
+    event.binds[CRM_INTAKE_INTERNAL] = internal ? "t" : "f";
+    CRM_ERR(crm_intake_take(&result, call, form->workspace_id, &event));
+    crm_webform_thank(call, form, result.submission_id, internal);
+    return NULL;
+}
+
+/* Return whether ANSWERS have something in the field that only a program
+ * fills. */
+static int is_trapped(const crm_webform_t *form,
+                      const apr_array_header_t *answers)
+{
+    for (int i = 0; i < answers->nelts; i++) {
+        const crm_query_param_t *one = &APR_ARRAY_IDX(answers, i,
+                                                      crm_query_param_t);
+
+        if (one->value_len && !strcmp(one->name, form->honeypot)) {
+            return !crm_webform_field(form, form->honeypot);
+        }
+    }
+    return 0;
+}
+
+/* Take ANSWERS to FORM, if they are good. */
+static crm_error_t *submit(crm_intake_call_t *call, const crm_webform_t *form,
+                           const apr_array_header_t *answers)
+{
+    int internal = asks_internal(call);
+    crm_webform_taken_t taken;
+
+    CRM_ERR(check_origin(form, call));
+    if (internal) {
+        CRM_ERR(check_token(form, call));
+    }
+    if (is_trapped(form, answers)) {
+        char id[CRM_UUID_LEN + 1];
+
+        crm_uuid_v7(id);
+        crm_webform_thank(call, form, id, internal);
+        return NULL;
+    }
+    CRM_ERR(crm_webform_check(&taken, form, answers,
+                              crm_webform_is_json(call), call->pool));
+    return take(call, form, &taken, answers, internal);
+}
+
+/* Any page may send a form, and no cookie goes with it. */
+static void allow_pages(const crm_intake_call_t *call)
+{
+    apr_table_t *headers = call->response->headers;
+
+    apr_table_setn(headers, "Access-Control-Allow-Origin", "*");
+    if (!strcmp(call->request->method, "OPTIONS")) {
+        apr_table_setn(headers, "Access-Control-Allow-Methods", "POST");
+        apr_table_setn(headers, "Access-Control-Allow-Headers",
+                       "Content-Type");
+        apr_table_setn(headers, "Access-Control-Max-Age", "3600");
+        call->response->status = 204;
+    }
+}
+
+static crm_error_t *serve_form(crm_intake_call_t *call, const char *rest)
+{
+    char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
+    apr_array_header_t *answers;
+    crm_webform_t form;
+    const char *body;
+    apr_size_t len;
+    crm_error_t *error;
+
+    allow_pages(call);
+    if (call->response->status == 204) {
+        return NULL;
+    }
+    CRM_ERR(crm_intake_charge(call, "form"));
+    if (!crm_uuid_parse(id, rest, strlen(rest))) {
+        return crm_error_create(CRM_E_NOT_FOUND, "There is no such form",
+                                call->pool);
+    }
+    CRM_ERR(crm_intake_body(&body, &len, call));
+    CRM_ERR(crm_webform_read(&answers, body, len, call->request->content_type,
+                             call->pool));
+    memset(&form, 0, sizeof(form));
+    CRM_ERR(load_form(&form, call, id));
+    error = submit(call, &form, answers);
+    if (error && error->code == CRM_E_VALIDATION) {
+        /* here its labels are known */
+        crm_webform_say(call, &form, error);
+        error = NULL;
+    }
+    return error;
+}
+
+static void say_error(crm_intake_call_t *call, const crm_error_t *error)
+{
+    crm_webform_say(call, NULL, error);
+}
+
+const crm_intake_route_t crm_intake_form_routes[] = {
+    {"forms/", "POST, OPTIONS", serve_form, say_error},
+    {NULL, NULL, NULL, NULL}
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form_check.c: what the answers to a form are in all */
+#include "crm_webform.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_query.h"
+#include "crm_text.h"
+
+#define ANSWERS_MAX 65536       /* bytes of JSON (contract 6.3) */
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* What is known of an answer under way. */
+typedef struct check_t {
+    crm_webform_taken_t *taken;
+    const crm_webform_t *form;
+    const apr_array_header_t *answers;
+    apr_pool_t *pool;
+    crm_error_t *error;
+    crm_buf_t responses;
+    crm_buf_t contact;
+    crm_buf_t content;
+    const char *first_name;
+    const char *last_name;
+    int count;                  /* of fields that are answered */
+} check_t;
+
+/* Add the member NAME with VALUE to the JSON object in BUF: as it is if
+ * LITERAL, else as a string. */
+static void add_member(crm_buf_t *buf, const char *name, const char *value,
+                       int literal)
+{
+    if (buf->data[buf->len - 1] != '{') {
+        crm_buf_putc(buf, ',');
+    }
+    crm_buf_json_string(buf, name, strlen(name));
+    crm_buf_putc(buf, ':');
+    if (literal) {
+        crm_buf_puts(buf, value);
+    }
+    else {
+        crm_buf_json_string(buf, value, strlen(value));
+    }
+}
+
+/* Keep VALUE, of FIELD about the contact. */
+static void keep_standard(check_t *check, const crm_webform_field_t *field,
+                          const char *value)
+{
+    static const struct {
+        const char *name;
+        size_t taken;
+    } places[] = {
+        {"email", offsetof(crm_webform_taken_t, email)},
+        {"phone_number", offsetof(crm_webform_taken_t, phone)},
+        {"name", offsetof(crm_webform_taken_t, name)},
+    };
+
+    for (size_t i = 0; i < COUNT(places); i++) {
+        if (!strcmp(field->name, places[i].name)) {
+            *(const char **)(void *)((char *)check->taken + places[i].taken) =
+                value;
+            return;
+        }
+    }
+    if (!strcmp(field->name, "first_name")) {
+        check->first_name = value;
+    }
+    else if (!strcmp(field->name, "last_name")) {
+        check->last_name = value;
+    }
+    add_member(&check->contact, field->name, value, 0);
+}
+
+/* Keep VALUES (of const char *), the answer to FIELD. */
+static void keep(check_t *check, const crm_webform_field_t *field,
+                 const apr_array_header_t *values)
+{
+    const char *first = APR_ARRAY_IDX(values, 0, const char *);
+    crm_buf_t list;
+
+    crm_buf_puts(&check->content, field->label);
+    crm_buf_init(&list, 64, check->pool);
+    for (int i = 0; i < values->nelts; i++) {
+        const char *value = APR_ARRAY_IDX(values, i, const char *);
+        const crm_webform_option_t *option = crm_webform_option(field, value);
+
+        crm_buf_puts(&check->content, i ? ", " : ": ");
+        crm_buf_puts(&check->content, option ? option->label : value);
+        crm_buf_putc(&list, i ? ',' : '[');
+        crm_buf_json_string(&list, value, strlen(value));
+    }
+    crm_buf_putc(&check->content, '\n');
+    crm_buf_add(&list, "]", 2);
+    check->count++;
+    if (field->standard) {
+        keep_standard(check, field, first);
+    }
+    else if (field->type == CRM_WEBFORM_MULTISELECT) {
+        add_member(&check->responses, field->name, list.data, 1);
+    }
+    else {
+        add_member(&check->responses, field->name, first,
+                   field->type == CRM_WEBFORM_NUMBER
+                   || field->type == CRM_WEBFORM_INTEGER
+                   || field->type == CRM_WEBFORM_BOOLEAN);
+    }
+}
+
+/* Return whether VALUES (of const char *) have VALUE. */
+static int has(const apr_array_header_t *values, const char *value)
+{
+    for (int i = 0; i < values->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(values, i, const char *), value)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the rule of FIELD that its answers break, or NULL; *VALUES_P (of
+ * const char *) = them, trimmed, without empty ones, each once. */
+static const char *gather(apr_array_header_t **values_p, const check_t *check,
+                          const crm_webform_field_t *field)
+{
+    apr_array_header_t *values = apr_array_make(check->pool, 1,
+                                                sizeof(const char *));
+
+    *values_p = values;
+    for (int i = 0; i < check->answers->nelts; i++) {
+        const crm_query_param_t *one =
+            &APR_ARRAY_IDX(check->answers, i, crm_query_param_t);
+        const char *text = one->value, *wrong, *value;
+        apr_size_t len = one->value_len;
+
+        crm_text_trim(&text, &len);
+        if (strcmp(one->name, field->name) || !len) {
+            continue;
+        }
+        wrong = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
+                                 text, len), check->pool);
+        if (wrong) {
+            return wrong;
+        }
+        if (field->type == CRM_WEBFORM_BOOLEAN) {
+            values->nelts = 0;  /* a hidden "no" before its box */
+        }
+        if (!has(values, value)) {
+            APR_ARRAY_PUSH(values, const char *) = value;
+        }
+    }
+    if (!values->nelts) {
+        return !field->required ? NULL
+               : field->type == CRM_WEBFORM_BOOLEAN ? "must be ticked"
+                                                    : "is required";
+    }
+    return values->nelts > 1 && field->type != CRM_WEBFORM_MULTISELECT
+           ? "must be one answer" : NULL;
+}
+
+/* Return whether answer I is the first of its name. */
+static int is_first(const check_t *check, int i)
+{
+    const char *name = APR_ARRAY_IDX(check->answers, i,
+                                     crm_query_param_t).name;
+
+    for (int j = 0; j < i; j++) {
+        if (!strcmp(APR_ARRAY_IDX(check->answers, j, crm_query_param_t).name,
+                    name)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Take the answers in their order. */
+static void take(check_t *check, int strict)
+{
+    for (int i = 0; i < check->answers->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(check->answers, i,
+                                         crm_query_param_t).name;
+        const crm_webform_field_t *field = crm_webform_field(check->form,
+                                                             name);
+        apr_array_header_t *values;
+
+        if (!field && strict && strcmp(name, check->form->honeypot)
+            && strcmp(name, "submission_id")) {
+            crm_error_detail(&check->error, name, "is not a known field",
+                             check->pool);
+        }
+        if (field && is_first(check, i) && !gather(&values, check, field)
+            && values->nelts) {
+            keep(check, field, values);
+        }
+    }
+}
+
+/* Add what is wrong, field by field in the form's order. */
+static void find_faults(check_t *check)
+{
+    for (int i = 0; i < check->form->fields->nelts; i++) {
+        const crm_webform_field_t *field =
+            &APR_ARRAY_IDX(check->form->fields, i, crm_webform_field_t);
+        apr_array_header_t *values;
+        const char *wrong = gather(&values, check, field);
+
+        if (wrong) {
+            crm_error_detail(&check->error, field->name, wrong, check->pool);
+        }
+    }
+}
+
+/* Return the string in BUF. */
+static const char *string_of(crm_buf_t *buf)
+{
+    crm_buf_putc(buf, '\0');
+    return buf->data;
+}
+
+/* Set what is made of several answers, or of all. */
+static void finish(check_t *check)
+{
+    crm_webform_taken_t *taken = check->taken;
+
+    if (check->form->lead_source) {
+        add_member(&check->contact, "lead_source", check->form->lead_source,
+                   0);
+    }
+    crm_buf_putc(&check->contact, '}');
+    crm_buf_putc(&check->responses, '}');
+    if (!taken->name && (check->first_name || check->last_name)) {
+        taken->name = check->first_name && check->last_name
+            ? apr_pstrcat(check->pool, check->first_name, " ",
+                          check->last_name, NULL)
+            : check->first_name ? check->first_name : check->last_name;
+    }
+    if (check->content.len) {
+        check->content.len--;   /* the last line's end */
+    }
+    taken->contact = string_of(&check->contact);
+    taken->responses = string_of(&check->responses);
+    taken->content = string_of(&check->content);
+}
+
+crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
+                               const crm_webform_t *form,
+                               const apr_array_header_t *answers, int strict,
+                               apr_pool_t *result_pool)
+{
+    check_t check = {.taken = taken, .form = form, .answers = answers,
+                     .pool = result_pool};
+
+    memset(taken, 0, sizeof(*taken));
+    crm_buf_init(&check.responses, 256, result_pool);
+    crm_buf_init(&check.contact, 256, result_pool);
+    crm_buf_init(&check.content, 256, result_pool);
+    crm_buf_putc(&check.responses, '{');
+    crm_buf_putc(&check.contact, '{');
+    take(&check, strict);
+    find_faults(&check);
+    CRM_ERR(check.error);
+    if (!check.count) {
+        return crm_error_create(CRM_E_VALIDATION, "The form is empty",
+                                result_pool);
+    }
+    if (check.responses.len >= ANSWERS_MAX
+        || check.content.len >= ANSWERS_MAX) {
+        return crm_error_create(CRM_E_VALIDATION, "The answers are longer "
+                                "than 64 KiB in all", result_pool);
+    }
+    finish(&check);
+    return NULL;
+}

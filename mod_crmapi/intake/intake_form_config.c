@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form_config.c: what a form's configuration says (docs/forms.md) */
+#include "crm_webform.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* Characters, unless the configuration has fewer: what columns hold. */
+#define LINE_MAX_CHARS 1000
+#define PROSE_MAX_CHARS 16384
+#define URL_MAX_CHARS 2048
+#define EMAIL_MAX_CHARS 254
+#define PHONE_MAX_CHARS 64
+
+#define SETTINGS "_form"
+#define HONEYPOT "website_hp"
+
+/* What the configuration calls types, and the longest answer of each. */
+static const struct {
+    const char *name;
+    crm_webform_type_t type;
+    apr_size_t max;
+} types[] = {
+    {"text", CRM_WEBFORM_TEXT, LINE_MAX_CHARS},
+    {"textarea", CRM_WEBFORM_TEXTAREA, PROSE_MAX_CHARS},
+    {"number", CRM_WEBFORM_NUMBER, LINE_MAX_CHARS},
+    {"integer", CRM_WEBFORM_INTEGER, LINE_MAX_CHARS},
+    {"boolean", CRM_WEBFORM_BOOLEAN, LINE_MAX_CHARS},
+    {"checkbox", CRM_WEBFORM_BOOLEAN, LINE_MAX_CHARS},
+    {"date", CRM_WEBFORM_DATE, LINE_MAX_CHARS},
+    {"email", CRM_WEBFORM_EMAIL, EMAIL_MAX_CHARS},
+    {"url", CRM_WEBFORM_URL, URL_MAX_CHARS},
+    {"phone", CRM_WEBFORM_PHONE, PHONE_MAX_CHARS},
+    {"tel", CRM_WEBFORM_PHONE, PHONE_MAX_CHARS},
+    {"select", CRM_WEBFORM_SELECT, LINE_MAX_CHARS},
+    {"radio", CRM_WEBFORM_SELECT, LINE_MAX_CHARS},
+    {"multiselect", CRM_WEBFORM_MULTISELECT, LINE_MAX_CHARS},
+};
+
+/* Fields about the contact, and those that a form has which names none. */
+static const struct {
+    const char *name;
+    const char *label;
+    const char *type;
+    int usual;
+} standards[] = {
+    {"email", "E-mail", "email", 1},
+    {"phone_number", "Phone", "phone", 1},
+    {"name", "Name", "text", 1},
+    {"first_name", "First name", "text", 1},
+    {"last_name", "Last name", "text", 1},
+    {"company", "Company", "text", 1},
+    {"job_title", "Job title", "text", 0},
+    {"address_line1", "Address", "text", 0},
+    {"address_line2", "Address, second line", "text", 0},
+    {"city", "City", "text", 0},
+    {"state", "State", "text", 0},
+    {"postal_code", "Postal code", "text", 0},
+    {"country", "Country", "text", 0},
+    {"linkedin_url", "LinkedIn", "url", 0},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---- reading JSON -------------------------------------------------------- */
+
+/* Return the member NAME of OBJECT (anything, NULL too), NULL if none. */
+static json_object *member(json_object *object, const char *name)
+{
+    json_object *value = NULL;
+
+    return json_object_is_type(object, json_type_object)
+           && json_object_object_get_ex(object, name, &value) ? value : NULL;
+}
+
+/* Return VALUE as text in POOL if it is a string that is not empty, or a
+ * number; else NULL. */
+static const char *text_of(json_object *value, apr_pool_t *pool)
+{
+    const char *text = NULL;
+
+    if (json_object_is_type(value, json_type_string)
+        || json_object_is_type(value, json_type_int)
+        || json_object_is_type(value, json_type_double)) {
+        text = json_object_get_string(value);
+    }
+    return text && *text ? apr_pstrdup(pool, text) : NULL;
+}
+
+/* Return the length NAME of CONFIG if it is one up to MOST, else OTHERWISE. */
+static apr_size_t length_of(json_object *config, const char *name,
+                            apr_size_t most, apr_size_t otherwise)
+{
+    json_object *value = member(config, name);
+    apr_int64_t length = json_object_is_type(value, json_type_int)
+                         ? json_object_get_int64(value) : 0;
+
+    return length > 0 && (apr_uint64_t)length <= most ? (apr_size_t)length
+                                                      : otherwise;
+}
+
+/* Return the options LIST has: texts, or objects {value, label}. */
+static const apr_array_header_t *options_of(json_object *list,
+                                            apr_pool_t *pool)
+{
+    apr_array_header_t *options =
+        apr_array_make(pool, 8, sizeof(crm_webform_option_t));
+    size_t count = json_object_is_type(list, json_type_array)
+                   ? json_object_array_length(list) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        int is_object = json_object_is_type(one, json_type_object);
+        const char *value = text_of(is_object ? member(one, "value") : one,
+                                    pool);
+        const char *label = text_of(member(one, "label"), pool);
+
+        if (value) {
+            crm_webform_option_t *option = apr_array_push(options);
+
+            option->value = value;
+            option->label = label ? label : value;
+        }
+    }
+    return options;
+}
+
+/* ---- fields -------------------------------------------------------------- */
+
+const crm_webform_field_t *crm_webform_field(const crm_webform_t *form,
+                                             const char *name)
+{
+    for (int i = 0; i < form->fields->nelts; i++) {
+        const crm_webform_field_t *field =
+            &APR_ARRAY_IDX(form->fields, i, crm_webform_field_t);
+
+        if (!strcmp(field->name, name)) {
+            return field;
+        }
+    }
+    return NULL;
+}
+
+/* Return whether CONFIG, of a field, says that there is this field: an object,
+ * true, or its label alone. */
+static int is_there(json_object *config)
+{
+    json_object *enabled = member(config, "enabled");
+
+    return json_object_is_type(config, json_type_object)
+           ? !json_object_is_type(enabled, json_type_boolean)
+             || json_object_get_boolean(enabled)
+           : json_object_is_type(config, json_type_string)
+             || (json_object_is_type(config, json_type_boolean)
+                 && json_object_get_boolean(config));
+}
+
+/* Add to FORM the field NAME of TYPE, as CONFIG has it: LABEL unless that says
+ * something else. */
+static void add_field(crm_webform_t *form, const char *name,
+                      const char *label, const char *type,
+                      json_object *config, apr_pool_t *pool)
+{
+    json_object *required = member(config, "required");
+    const char *own = text_of(member(config, "label"), pool);
+    crm_webform_field_t *field;
+    size_t i = 0;
+
+    if (crm_webform_field(form, name)) {
+        return;
+    }
+    while (type && i < COUNT(types) && strcmp(types[i].name, type)) {
+        i++;
+    }
+    i = type && i < COUNT(types) ? i : 0;
+    field = apr_array_push(form->fields);
+    memset(field, 0, sizeof(*field));
+    field->name = apr_pstrdup(pool, name);
+    field->label = own ? own : apr_pstrdup(pool, label);
+    if (json_object_is_type(config, json_type_string)
+        && text_of(config, pool)) {
+        field->label = text_of(config, pool);
+    }
+    field->type = types[i].type;
+    field->required = json_object_is_type(required, json_type_boolean)
+                      && json_object_get_boolean(required);
+    field->max_length = length_of(config, "max_length", types[i].max,
+                                  types[i].max);
+    field->min_length = length_of(config, "min_length", field->max_length, 0);
+    field->min = text_of(member(config, "min"), pool);
+    field->max = text_of(member(config, "max"), pool);
+    field->options = options_of(member(config, "options"), pool);
+}
+
+/* Add the fields about the contact; if CONFIG names none, the usual ones. */
+static void add_standard(crm_webform_t *form, json_object *config,
+                         apr_pool_t *pool)
+{
+    int named = 0;
+
+    for (size_t i = 0; i < COUNT(standards); i++) {
+        named |= json_object_is_type(config, json_type_object)
+                 && json_object_object_get_ex(config, standards[i].name, NULL);
+    }
+    for (size_t i = 0; i < COUNT(standards); i++) {
+        json_object *own = member(config, standards[i].name);
+
+        if (named ? is_there(own) : standards[i].usual) {
+            add_field(form, standards[i].name, standards[i].label,
+                      standards[i].type, own, pool);
+        }
+    }
+    for (int i = 0; i < form->fields->nelts; i++) {
+        APR_ARRAY_IDX(form->fields, i, crm_webform_field_t).standard = 1;
+    }
+}
+
+/* Add the fields of CONFIG, of custom fields or of a survey. */
+static void add_own(crm_webform_t *form, json_object *config,
+                    apr_pool_t *pool)
+{
+    if (!json_object_is_type(config, json_type_object)) {
+        return;
+    }
+    json_object_object_foreach(config, name, own) {
+        if (is_there(own)) {
+            add_field(form, name, name, text_of(member(own, "type"), pool),
+                      own, pool);
+        }
+    }
+}
+
+/* ---- settings ------------------------------------------------------------ */
+
+/* Return URL (may be NULL) if a browser may be sent there. */
+static const char *good_url(const char *url)
+{
+    size_t scheme = !url ? 0 : !strncmp(url, "https://", 8) ? 8
+                    : !strncmp(url, "http://", 7) ? 7 : 0;
+
+    if (!scheme || !url[scheme] || strlen(url) > URL_MAX_CHARS) {
+        return NULL;
+    }
+    for (const char *c = url; *c; c++) {
+        if (*c <= ' ' || *c >= 0x7f) {
+            return NULL;
+        }
+    }
+    return url;
+}
+
+/* Set FORM's settings from CONFIG. */
+static void read_settings(crm_webform_t *form, json_object *config,
+                          apr_pool_t *pool)
+{
+    json_object *list = member(config, "allowed_origins");
+    const char *honeypot = text_of(member(config, "honeypot"), pool);
+    apr_array_header_t *origins;
+
+    form->redirect_url = good_url(text_of(member(config, "redirect_url"),
+                                          pool));
+    form->thank_you = text_of(member(config, "thank_you"), pool);
+    form->lead_source = text_of(member(config, "lead_source"), pool);
+    form->honeypot = honeypot ? honeypot : HONEYPOT;
+    form->origins = NULL;
+    if (!json_object_is_type(list, json_type_array)) {
+        return;
+    }
+    origins = apr_array_make(pool, 4, sizeof(const char *));
+    for (size_t i = 0; i < json_object_array_length(list); i++) {
+        const char *one = text_of(json_object_array_get_idx(list, i), pool);
+
+        if (one) {
+            APR_ARRAY_PUSH(origins, const char *) = one;
+        }
+    }
+    form->origins = origins->nelts ? origins : NULL;
+}
+
+void crm_webform_configure(crm_webform_t *form, json_object *standard,
+                           json_object *custom, json_object *survey,
+                           apr_pool_t *result_pool)
+{
+    form->fields = apr_array_make(result_pool, 16,
+                                  sizeof(crm_webform_field_t));
+    add_standard(form, standard, result_pool);
+    add_own(form, custom, result_pool);
+    add_own(form, survey, result_pool);
+    read_settings(form, member(standard, SETTINGS), result_pool);
+}

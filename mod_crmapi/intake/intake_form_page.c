@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form_page.c: what is answered to those who send a form */
+#include "crm_webform.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_page.h"
+
+/* Make PAGE, which is whole, the answer to CALL. */
+static void send_page(crm_intake_call_t *call, const crm_response_t *page)
+{
+    crm_response_t *response = call->response;
+
+    response->status = page->status;
+    apr_table_overlap(response->headers, page->headers,
+                      APR_OVERLAP_TABLES_SET);
+    crm_intake_type(call, "text/html; charset=utf-8");
+    response->body.len = 0;
+    crm_buf_add(&response->body, page->body.data, page->body.len);
+}
+
+/* ---- thanks -------------------------------------------------------------- */
+
+static void thank_json(crm_intake_call_t *call, const crm_webform_t *form,
+                       const char *id, int internal)
+{
+    call->response->status = 201;
+    crm_intake_type(call, "application/json");
+    crm_buf_printf(&call->response->body, "{\"data\":{\"id\":\"%s\","
+                   "\"form_id\":\"%s\",\"is_internal\":%s}}", id, form->id,
+                   internal ? "true" : "false");
+}
+
+void crm_webform_thank(crm_intake_call_t *call, const crm_webform_t *form,
+                       const char *id, int internal)
+{
+    crm_response_t page;
+
+    if (crm_webform_is_json(call)) {
+        thank_json(call, form, id, internal);
+        return;
+    }
+    if (form->redirect_url) {
+        call->response->status = 303;
+        apr_table_setn(call->response->headers, "Location",
+                       form->redirect_url);
+        return;
+    }
+    memset(&page, 0, sizeof(page));
+    crm_page_begin(&page, 200, "Thank you", call->pool);
+    crm_html_put(&page.body, "<p role=\"status\" class=\"note good text\">",
+                 form->thank_you ? form->thank_you
+                                 : "Your answers have arrived.",
+                 "</p>\n", NULL);
+    crm_page_end(&page);
+    send_page(call, &page);
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+/* Return what a page calls ERROR, and set *TEXT_P to what it says. */
+static const char *words_of(const char **text_p, const crm_error_t *error)
+{
+    int status = crm_code_info(error->code)->status;
+
+    if (status >= 500) {
+        *text_p = "This does not work at the moment, and nothing has been "
+                  "stored. Please send the form again in a minute.";
+        return "Please try again";
+    }
+    if (error->code == CRM_E_RATE_LIMITED) {
+        *text_p = "Too many forms came from your address within a minute. "
+                  "Please send it again a little later.";
+        return "Please wait a moment";
+    }
+    if (error->code == CRM_E_VALIDATION) {
+        *text_p = error->details ? "Something is missing or not right yet, so "
+                                   "nothing has been stored."
+                                 : error->message;
+        return "Please check your answers";
+    }
+    *text_p = error->message;
+    return "This did not work";
+}
+
+/* List in BODY the DETAILS (of crm_detail_t), with FORM's labels. */
+static void list_details(crm_buf_t *body, const crm_webform_t *form,
+                         const apr_array_header_t *details)
+{
+    crm_buf_puts(body, "<ul class=\"card\">\n");
+    for (int i = 0; i < details->nelts; i++) {
+        const crm_detail_t *detail = &APR_ARRAY_IDX(details, i, crm_detail_t);
+        const crm_webform_field_t *field =
+            form ? crm_webform_field(form, detail->field) : NULL;
+
+        crm_html_put(body, "<li><strong>",
+                     field ? field->label : detail->field, "</strong> ",
+                     detail->message, "</li>\n", NULL);
+    }
+    crm_buf_puts(body, "</ul>\n");
+}
+
+/* Write to BODY how to come back to the form of CALL. Only a browser's own way
+ * back keeps what was typed. */
+static void write_back(crm_buf_t *body, const crm_intake_call_t *call)
+{
+    const char *page = call->request->referer;
+
+    crm_buf_puts(body, "<p>Go back with your browser's button: what you have "
+                 "typed is still there.</p>\n");
+    if (page && (!strncmp(page, "https://", 8)
+                 || !strncmp(page, "http://", 7))) {
+        crm_html_put(body, "<p class=\"small\">Or begin anew: <a href=\"",
+                     page, "\">", "the form's page", "</a></p>\n", NULL);
+    }
+}
+
+void crm_webform_say(crm_intake_call_t *call, const crm_webform_t *form,
+                     const crm_error_t *error)
+{
+    crm_response_t page;
+    const char *text;
+
+    call->response->status = crm_code_info(error->code)->status;
+    if (crm_webform_is_json(call)) {
+        crm_intake_type(call, "application/json");
+        crm_api_write_error(&call->response->body, error);
+        return;
+    }
+    memset(&page, 0, sizeof(page));
+    crm_page_begin(&page, call->response->status, words_of(&text, error),
+                   call->pool);
+    crm_html_put(&page.body, "<p class=\"note bad\" role=\"alert\">", text,
+                 "</p>\n", NULL);
+    if (error->details) {
+        list_details(&page.body, form, error->details);
+    }
+    write_back(&page.body, call);
+    crm_page_end(&page);
+    send_page(call, &page);
+}

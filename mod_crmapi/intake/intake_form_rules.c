@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form_rules.c: whether an answer is as its field wants it */
+#include "crm_webform.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "apr_strings.h"
+
+#include "crm_form.h"
+#include "crm_number.h"
+#include "crm_text.h"
+#include "crm_time.h"
+
+#define DATE_LEN 10
+
+/* What boxes and programs say. */
+static const struct {
+    const char *word;
+    const char *means;
+} truths[] = {
+    {"true", "true"}, {"on", "true"}, {"yes", "true"}, {"1", "true"},
+    {"false", "false"}, {"off", "false"}, {"no", "false"}, {"0", "false"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* Return whether TEXT has a control character other than a line's end and a
+ * tab, which count if MULTILINE is not set. */
+static int has_control(const char *text, int multiline)
+{
+    for (const char *c = text; *c; c++) {
+        if (((unsigned char)*c < ' ' && !(multiline && strchr("\n\t", *c)))
+            || *c == 0x7f) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return TEXT, a number as HTML has it (a '-', digits, a fraction, an
+ * exponent), as JSON has it, in POOL: "007.5" is 7.5 there. NULL if it is
+ * none. */
+static const char *json_number(const char *text, apr_pool_t *pool)
+{
+    static const char digits[] = "0123456789";
+    const char *sign = *text == '-' ? "-" : "";
+    const char *whole = text + (*sign == '-');
+    size_t zeros = strspn(whole, "0"), len = strspn(whole, digits);
+    const char *rest = whole + len, *end = rest;
+    size_t fraction = *end == '.' ? strspn(end + 1, digits) : 0;
+
+    end += fraction ? fraction + 1 : 0;
+    if (!len && !fraction) {
+        return NULL;
+    }
+    if (*end == 'e' || *end == 'E') {
+        end++;
+        end += *end == '-' || *end == '+';
+        if (!*end || strspn(end, digits) != strlen(end)) {
+            return NULL;
+        }
+        end += strlen(end);
+    }
+    return *end ? NULL
+           : apr_pstrcat(pool, sign, zeros == len ? "0" : "", whole + zeros,
+                         NULL);
+}
+
+static const char *number_rule(const char **canonical_p,
+                               const crm_webform_field_t *field,
+                               const char *value, apr_pool_t *pool)
+{
+    const char *text = json_number(value, pool);
+    const char *wrong = text ? crm_number_parse(canonical_p, text, pool)
+                             : "must be a number";
+    double number = wrong ? 0 : strtod(*canonical_p, NULL);
+
+    if (wrong) {
+        return wrong;
+    }
+    if (field->type == CRM_WEBFORM_INTEGER && strchr(*canonical_p, '.')) {
+        return "must be a whole number";
+    }
+    if (field->min && number < strtod(field->min, NULL)) {
+        return apr_psprintf(pool, "must be at least %s", field->min);
+    }
+    return field->max && number > strtod(field->max, NULL)
+           ? apr_psprintf(pool, "must be at most %s", field->max) : NULL;
+}
+
+static const char *date_rule(const crm_webform_field_t *field,
+                             const char *value, apr_pool_t *pool)
+{
+    apr_time_t time;
+
+    if (strlen(value) != DATE_LEN
+        || crm_time_parse(&time, value, DATE_LEN)) {
+        return "must be a date, for example 2026-12-31";
+    }
+    if (field->min && strcmp(value, field->min) < 0) {
+        return apr_psprintf(pool, "must not be before %s", field->min);
+    }
+    return field->max && strcmp(value, field->max) > 0
+           ? apr_psprintf(pool, "must not be after %s", field->max) : NULL;
+}
+
+static const char *url_rule(const char *value)
+{
+    size_t scheme = !strncasecmp(value, "https://", 8) ? 8
+                    : !strncasecmp(value, "http://", 7) ? 7 : 0;
+
+    return !scheme || !value[scheme] || strpbrk(value, " \"<>")
+           ? "must be an address that begins with https:// or http://" : NULL;
+}
+
+static const char *boolean_rule(const char **canonical_p,
+                                const crm_webform_field_t *field,
+                                const char *value)
+{
+    for (size_t i = 0; i < COUNT(truths); i++) {
+        if (!strcasecmp(value, truths[i].word)) {
+            *canonical_p = truths[i].means;
+            return field->required && *truths[i].means == 'f'
+                   ? "must be ticked" : NULL;
+        }
+    }
+    return "must be true or false";
+}
+
+const crm_webform_option_t *crm_webform_option(
+    const crm_webform_field_t *field, const char *value)
+{
+    for (int i = 0; i < field->options->nelts; i++) {
+        const crm_webform_option_t *option =
+            &APR_ARRAY_IDX(field->options, i, crm_webform_option_t);
+
+        if (!strcmp(option->value, value)) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+/* Return the rule of length that VALUE breaks. */
+static const char *length_rule(const crm_webform_field_t *field,
+                               const char *value, apr_pool_t *pool)
+{
+    apr_size_t length = crm_text_length(value, strlen(value));
+
+    if (length > field->max_length) {
+        return apr_psprintf(pool, "must have at most %" APR_SIZE_T_FMT
+                            " characters", field->max_length);
+    }
+    return length < field->min_length
+           ? apr_psprintf(pool, "must have at least %" APR_SIZE_T_FMT
+                          " characters", field->min_length) : NULL;
+}
+
+const char *crm_webform_rule(const char **canonical_p,
+                             const crm_webform_field_t *field,
+                             const char *value, apr_pool_t *pool)
+{
+    int multiline = field->type == CRM_WEBFORM_TEXTAREA;
+    const char *wrong;
+
+    value = crm_form_lines(value, pool);
+    *canonical_p = value;
+    wrong = length_rule(field, value, pool);
+    if (wrong) {
+        return wrong;
+    }
+    if (has_control(value, multiline)) {
+        return multiline ? "must not contain control characters"
+                         : "must be one line without control characters";
+    }
+    switch (field->type) {
+    case CRM_WEBFORM_NUMBER:
+    case CRM_WEBFORM_INTEGER:
+        return number_rule(canonical_p, field, value, pool);
+    case CRM_WEBFORM_BOOLEAN:
+        return boolean_rule(canonical_p, field, value);
+    case CRM_WEBFORM_DATE:
+        return date_rule(field, value, pool);
+    case CRM_WEBFORM_EMAIL:
+        return crm_text_email(value, strlen(value));
+    case CRM_WEBFORM_URL:
+        return url_rule(value);
+    case CRM_WEBFORM_PHONE:
+        return crm_text_phone(value, strlen(value));
+    case CRM_WEBFORM_SELECT:
+    case CRM_WEBFORM_MULTISELECT:
+        return crm_webform_option(field, value) ? NULL
+                                         : "must be one of the options";
+    default:
+        return NULL;
+    }
+}

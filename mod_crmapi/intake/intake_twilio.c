@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_twilio.c: Twilio's webhooks, from their signature to their answer */
+#include "crm_twilio.h"
+
+#include <string.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_form.h"
+#include "crm_html.h"
+#include "crm_query.h"
+#include "crm_text.h"
+
+/* What Twilio gives as number of callers that hide theirs: the words
+ * ANONYMOUS, BLOCKED, UNAVAILABLE, RESTRICTED, UNKNOWN on a phone's keys. */
+static const char *const hidden[] = {
+    "+266696687", "+2562533", "+86282452253", "+7378742833", "+8656696",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+const char *crm_twilio_get(const crm_twilio_hook_t *hook, const char *name)
+{
+    const char *value = crm_form_get(hook->params, name);
+
+    return value && *value ? value : NULL;
+}
+
+const char *crm_twilio_phone(const char *address, apr_pool_t *pool)
+{
+    const char *number = address;
+
+    if (!address) {
+        return NULL;
+    }
+    if (!strncasecmp(address, "whatsapp:", 9)) {
+        number = address + 9;
+    }
+    if (crm_text_phone(number, strlen(number))
+        || strspn(number, "+0123456789 ()-./") != strlen(number)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < COUNT(hidden); i++) {
+        if (!strcmp(number, hidden[i])) {
+            return NULL;
+        }
+    }
+    return apr_pstrdup(pool, number);
+}
+
+crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
+                              const crm_twilio_hook_t *hook,
+                              const char *address)
+{
+    const char *phone = crm_twilio_phone(address, hook->call->pool);
+
+    memset(agent, 0, sizeof(*agent));
+    return phone ? crm_intake_find_agent(agent, hook->call, NULL, phone,
+                                         hook->account->workspace) : NULL;
+}
+
+crm_error_t *crm_twilio_nobody(const crm_twilio_hook_t *hook,
+                               const char *address)
+{
+    crm_error_t *error = crm_error_logf(CRM_E_NOT_FOUND, hook->call->pool,
+        "CRM4103: no agent, or more than one, has the number %s that Twilio's "
+        "account %s has called for", address ? address : "(none)",
+        hook->account->sid);
+
+    error->message = "No agent has this number";
+    return error;
+}
+
+/* ---- who ----------------------------------------------------------------- */
+
+/* Return the error that a request is not Twilio's, with WHY for the log. */
+static crm_error_t *refused(const crm_intake_call_t *call, const char *why)
+{
+    crm_error_t *error = crm_error_logf(CRM_E_FORBIDDEN, call->pool, "%s",
+                                        why);
+
+    error->message = "The request is not signed by a known account";
+    return error;
+}
+
+/* Return the account of SITE whose SID is SID (may be NULL). */
+static const crm_twilio_account_t *find_account(const crm_intake_site_t *site,
+                                                const char *sid)
+{
+    for (int i = 0; sid && site->twilio && i < site->twilio->nelts; i++) {
+        const crm_twilio_account_t *account =
+            &APR_ARRAY_IDX(site->twilio, i, crm_twilio_account_t);
+
+        if (!strcmp(account->sid, sid)) {
+            return account;
+        }
+    }
+    return NULL;
+}
+
+/* Return the address that CALL's client has called, NULL if that is not
+ * known. */
+static const char *url_of(const crm_intake_call_t *call)
+{
+    const crm_intake_request_t *request = call->request;
+
+    if (call->site->public_url) {
+        return apr_pstrcat(call->pool, call->site->public_url,
+                           request->target, NULL);
+    }
+    return request->host
+           ? apr_pstrcat(call->pool, request->scheme, "://", request->host,
+                         request->target, NULL) : NULL;
+}
+
+/* Set HOOK's params from its body. Names may come more than once. */
+static crm_error_t *read_params(crm_twilio_hook_t *hook)
+{
+    static const char form[] = "application/x-www-form-urlencoded";
+    crm_intake_call_t *call = hook->call;
+    const char *type = call->request->content_type, *body;
+    apr_array_header_t *params;
+    apr_size_t len;
+    int bad = 0;
+
+    if (!type || strncasecmp(type, form, sizeof(form) - 1)) {
+        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
+                                call->pool);
+    }
+    CRM_ERR(crm_intake_body(&body, &len, call));
+    if (!memchr(body, '\0', len)) {
+        crm_query_parse(&params, apr_pstrmemdup(call->pool, body, len),
+                        call->pool);
+        hook->params = params;
+        for (int i = 0; i < params->nelts; i++) {
+            bad |= APR_ARRAY_IDX(params, i, crm_query_param_t).bad != NULL;
+        }
+    }
+    if (!hook->params || bad) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "The form is malformed",
+                                call->pool);
+    }
+    return NULL;
+}
+
+/* Fail unless one of the site's accounts has signed HOOK. */
+static crm_error_t *authenticate(crm_twilio_hook_t *hook)
+{
+    crm_intake_call_t *call = hook->call;
+    const char *signature = call->request->twilio_signature;
+    const char *url = url_of(call);
+
+    if (!signature) {
+        return refused(call, "CRM4101: a webhook of Twilio's has no "
+                       "signature");
+    }
+    CRM_ERR(read_params(hook));
+    hook->account = find_account(call->site,
+                                 crm_twilio_get(hook, "AccountSid"));
+    if (!hook->account) {
+        return refused(call, "CRM4102: a webhook of Twilio's is of an account "
+                       "without CrmApiTwilio");
+    }
+    /* queries may have secrets: the log has none of them */
+    if (!url || !crm_twilio_signed(signature, hook->account->token, url,
+                                   hook->params, call->pool)) {
+        return refused(call, apr_psprintf(call->pool, "CRM4104: a webhook of "
+                       "Twilio's account %s has a wrong signature: another "
+                       "token, or it did not call %s", hook->account->sid,
+                       url ? apr_pstrmemdup(call->pool, url,
+                                            strcspn(url, "?")) : "us"));
+    }
+    return NULL;
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
+void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text)
+{
+    crm_buf_t *body = &hook->call->response->body;
+
+    crm_intake_type(hook->call, "text/xml; charset=utf-8");
+    crm_buf_puts(body, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                 "<Response>");
+    if (text) {
+        char *clean = apr_pstrdup(hook->call->pool, text);
+
+        for (char *c = clean; *c; c++) {
+            /* XML 1.0 has no other characters below a space */
+            if ((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') {
+                *c = ' ';
+            }
+        }
+        crm_html_put(body, "<Message>", clean, "</Message>", NULL);
+    }
+    crm_buf_puts(body, "</Response>\n");
+}
+
+void crm_twilio_done(const crm_twilio_hook_t *hook)
+{
+    hook->call->response->status = 204;
+}
+
+crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
+                             const char *workspace_id,
+                             crm_intake_event_t *event)
+{
+    crm_intake_result_t result;
+    crm_error_t *error = crm_intake_take(&result, hook->call, workspace_id,
+                                         event);
+
+    *known_p = !error;
+    return error && error->code == CRM_E_VALIDATION ? NULL : error;
+}
+
+/* ---- routes -------------------------------------------------------------- */
+
+/* Serve CALL by SERVE, if it is signed. */
+static crm_error_t *serve(crm_intake_call_t *call,
+                          crm_error_t *(*serve_hook)(const crm_twilio_hook_t
+                                                     *hook))
+{
+    crm_twilio_hook_t hook = {call, NULL, NULL};
+
+    CRM_ERR(authenticate(&hook));
+    return serve_hook(&hook);
+}
+
+static crm_error_t *serve_sms(crm_intake_call_t *call, const char *rest)
+{
+    (void)rest;
+    return serve(call, crm_twilio_sms);
+}
+
+static crm_error_t *serve_status(crm_intake_call_t *call, const char *rest)
+{
+    (void)rest;
+    return serve(call, crm_twilio_status);
+}
+
+static crm_error_t *serve_voice(crm_intake_call_t *call, const char *rest)
+{
+    (void)rest;
+    return serve(call, crm_twilio_voice);
+}
+
+const crm_intake_route_t crm_intake_twilio_routes[] = {
+    {"twilio/sms", "POST", serve_sms, NULL},
+    {"twilio/status", "POST", serve_status, NULL},
+    {"twilio/voice", "POST", serve_voice, NULL},
+    {NULL, NULL, NULL, NULL}
+};

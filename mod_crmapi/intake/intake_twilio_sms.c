@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_twilio_sms.c: incoming messages, and what became of sent ones */
+#include "crm_twilio.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_text.h"
+
+#define CHANNEL "3"             /* text (specification: Conversation) */
+#define MEDIA_MAX 50            /* Twilio's own limit is 10 */
+
+/* Those of carriers and of Twilio ("Default handling of keywords"). */
+static const struct {
+    const char *word;
+    int wants;                  /* as crm_twilio_keyword() */
+} keywords[] = {
+    {"stop", -1}, {"stopall", -1}, {"unsubscribe", -1}, {"cancel", -1},
+    {"end", -1}, {"quit", -1}, {"revoke", -1}, {"optout", -1},
+    {"start", 1}, {"unstop", 1},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+int crm_twilio_keyword(const char *text)
+{
+    apr_size_t len = strlen(text);
+
+    crm_text_trim(&text, &len);
+    for (size_t i = 0; i < COUNT(keywords); i++) {
+        if (strlen(keywords[i].word) == len
+            && !strncasecmp(text, keywords[i].word, len)) {
+            return keywords[i].wants;
+        }
+    }
+    return 0;
+}
+
+/* What the message of HOOK asks for. OptOutType is there where Twilio's
+ * Advanced Opt-Out knows words of its own. */
+static int wants_of(const crm_twilio_hook_t *hook)
+{
+    const char *type = crm_twilio_get(hook, "OptOutType");
+    const char *body = crm_twilio_get(hook, "Body");
+    int wants = body ? crm_twilio_keyword(body) : 0;
+
+    return wants || !type ? wants : crm_twilio_keyword(type);
+}
+
+/* Return the id of the message that HOOK is about, NULL if there is none. */
+static const char *sid_of(const crm_twilio_hook_t *hook)
+{
+    const char *sid = crm_twilio_get(hook, "MessageSid");
+
+    return sid ? sid : crm_twilio_get(hook, "SmsSid");
+}
+
+static crm_error_t *lacks(const crm_twilio_hook_t *hook, const char *name)
+{
+    return crm_error_createf(CRM_E_BAD_REQUEST, hook->call->pool,
+                             "%s is missing", name);
+}
+
+/* Add NAME and the string TEXT (may be NULL) to OBJECT. */
+static void add_text(json_object *object, const char *name, const char *text)
+{
+    if (text) {
+        json_object_object_add(object, name, json_object_new_string(text));
+    }
+}
+
+/* Add to OBJECT the pictures and other files of HOOK's message. */
+static void add_media(json_object *object, const crm_twilio_hook_t *hook)
+{
+    apr_pool_t *pool = hook->call->pool;
+    const char *count = crm_twilio_get(hook, "NumMedia");
+    apr_int64_t media = count ? apr_atoi64(count) : 0;
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < media && i < MEDIA_MAX; i++) {
+        const char *url = crm_twilio_get(hook, apr_psprintf(pool,
+                                                            "MediaUrl%d", i));
+
+        if (url) {
+            json_object *one = json_object_new_object();
+
+            add_text(one, "url", url);
+            add_text(one, "type", crm_twilio_get(hook, apr_psprintf(pool,
+                "MediaContentType%d", i)));
+            json_object_array_add(list, one);
+        }
+    }
+    if (json_object_array_length(list)) {
+        json_object_object_add(object, "attachments", list);
+    }
+    else {
+        json_object_put(list);
+    }
+}
+
+/* Return as JSON what is known of HOOK's message beside its text. WANTS: what
+ * it asks for. */
+static const char *metadata_of(const crm_twilio_hook_t *hook, int wants)
+{
+    json_object *object = json_object_new_object();
+    const char *text;
+
+    add_media(object, hook);
+    if (wants) {
+        add_text(object, "keyword", wants < 0 ? "stop" : "start");
+    }
+    text = apr_pstrdup(hook->call->pool, json_object_to_json_string_ext(
+                       object, JSON_C_TO_STRING_PLAIN));
+    json_object_put(object);
+    return text;
+}
+
+/* ---- the greeting -------------------------------------------------------- */
+
+/* Set *IS_P to whether PHONE is not to be written to by WORKSPACE_ID. */
+static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
+                                  const char *workspace_id, const char *phone)
+{
+    const char *values[2];
+    PGresult *result;
+
+    values[0] = workspace_id;
+    values[1] = phone;
+    CRM_ERR(crm_intake_query(&result, hook->call,
+                             "SELECT crmapi.is_suppressed($1::uuid, 'sms',"
+                             " $2::text)", 2, values));
+    *is_p = *PQgetvalue(result, 0, 0) == 't';
+    return NULL;
+}
+
+/* Answer HOOK, the message SID from PHONE that has opened its conversation
+ * (RESULT), with AGENT's greeting, and keep that as a message. The message
+ * that comes again is answered again: Twilio did not get the first answer. */
+static crm_error_t *greet(const crm_twilio_hook_t *hook,
+                          const crm_intake_agent_t *agent, const char *sid,
+                          const char *phone,
+                          const crm_intake_result_t *result)
+{
+    crm_intake_event_t event = {{NULL}};
+    crm_intake_result_t taken;
+    int suppressed;
+
+    CRM_ERR(is_suppressed(&suppressed, hook, agent->workspace_id, phone));
+    if (suppressed) {
+        crm_twilio_answer(hook, NULL);
+        return NULL;
+    }
+    event.binds[CRM_INTAKE_EVENT_ID] =
+        apr_pstrcat(hook->call->pool, "twilio:", sid, ":greeting", NULL);
+    event.binds[CRM_INTAKE_CONVERSATION] = result->conversation_id;
+    event.binds[CRM_INTAKE_DIRECTION] = "outbound";
+    event.binds[CRM_INTAKE_ROLE] = "assistant";
+    event.binds[CRM_INTAKE_TO_PHONE] = phone;
+    event.binds[CRM_INTAKE_CONTENT] = agent->greeting;
+    CRM_ERR(crm_intake_take(&taken, hook->call, agent->workspace_id, &event));
+    crm_twilio_answer(hook, agent->greeting);
+    return NULL;
+}
+
+/* ---- webhooks ------------------------------------------------------------ */
+
+/* Set *EVENT to the message SID of HOOK for AGENT. WANTS: what it asks for. */
+static void fill_event(crm_intake_event_t *event,
+                       const crm_twilio_hook_t *hook,
+                       const crm_intake_agent_t *agent, const char *sid,
+                       int wants)
+{
+    apr_pool_t *pool = hook->call->pool;
+    const char *from = crm_twilio_get(hook, "From");
+    const char *phone = crm_twilio_phone(from, pool);
+    const char *body = crm_twilio_get(hook, "Body");
+
+    memset(event, 0, sizeof(*event));
+    event->binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(pool, "twilio:", sid,
+                                                    NULL);
+    event->binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event->binds[CRM_INTAKE_BOT_ID] = agent->bot_id;
+    event->binds[CRM_INTAKE_FROM_PHONE] = phone;
+    event->binds[CRM_INTAKE_FROM_NAME] = crm_twilio_get(hook, "ProfileName");
+    if (!phone) {
+        /* a sender's name: no number to know anybody by */
+        event->binds[CRM_INTAKE_THREAD] =
+            apr_pstrcat(pool, "twilio:", from ? from : sid, NULL);
+        event->binds[CRM_INTAKE_FROM_NAME] = from;
+    }
+    event->binds[CRM_INTAKE_MESSAGE_KEY] = sid;
+    event->binds[CRM_INTAKE_CONTENT] = body ? body : "";
+    event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, wants);
+    if (wants < 0) {
+        event->binds[CRM_INTAKE_SUPPRESS] = "phone";
+        event->binds[CRM_INTAKE_REASON] = "unsubscribed";
+    }
+    else if (wants > 0) {
+        event->binds[CRM_INTAKE_LIFT] = "phone";
+    }
+}
+
+crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
+{
+    const char *sid = sid_of(hook), *to = crm_twilio_get(hook, "To");
+    int wants = wants_of(hook);
+    crm_intake_agent_t agent;
+    crm_intake_event_t event;
+    crm_intake_result_t result;
+
+    if (!sid) {
+        return lacks(hook, "MessageSid");
+    }
+    CRM_ERR(crm_twilio_agent(&agent, hook, to));
+    if (!agent.workspace_id) {
+        return crm_twilio_nobody(hook, to);
+    }
+    fill_event(&event, hook, &agent, sid, wants);
+    CRM_ERR(crm_intake_take(&result, hook->call, agent.workspace_id, &event));
+    if (result.opened && !wants && agent.greeting && *agent.greeting
+        && event.binds[CRM_INTAKE_FROM_PHONE]) {
+        return greet(hook, &agent, sid, event.binds[CRM_INTAKE_FROM_PHONE],
+                     &result);
+    }
+    crm_twilio_answer(hook, NULL);
+    return NULL;
+}
+
+crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
+{
+    const char *sid = sid_of(hook);
+    const char *status = crm_twilio_get(hook, "MessageStatus");
+    crm_intake_agent_t agent;
+    crm_intake_event_t event = {{NULL}};
+    int known;
+
+    if (!status) {
+        status = crm_twilio_get(hook, "SmsStatus");
+    }
+    if (!sid || !status) {
+        return lacks(hook, sid ? "MessageStatus" : "MessageSid");
+    }
+    CRM_ERR(crm_twilio_agent(&agent, hook, crm_twilio_get(hook, "From")));
+    if (agent.workspace_id) {
+        event.binds[CRM_INTAKE_EVENT_ID] =
+            apr_pstrcat(hook->call->pool, "twilio:", sid, ":", status, NULL);
+        event.binds[CRM_INTAKE_MESSAGE_KEY] = sid;
+        event.binds[CRM_INTAKE_STATUS] = status;
+        CRM_ERR(crm_twilio_news(&known, hook, agent.workspace_id, &event));
+    }
+    /* Messages of sequences are no messages of conversations: all is well. */
+    crm_twilio_done(hook);
+    return NULL;
+}

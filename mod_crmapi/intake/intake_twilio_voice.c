@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_twilio_voice.c: news of calls and of their recordings */
+#include "crm_twilio.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#define CHANNEL "2"             /* phone (specification: Conversation) */
+#define SECONDS_DIGITS 8
+
+/* A call is over with these. */
+static const char *const over[] = {
+    "completed", "busy", "failed", "no-answer", "canceled",
+};
+
+/* The conversation of the call $1 within the workspace $2 (id or slug; NULL:
+ * any): news of a recording do not tell whose number was called. */
+static const char call_sql[] =
+    "SELECT w.id, c.id FROM crmapi.workspace w, LATERAL ("
+    "SELECT t.id FROM crmapi.conversation t WHERE t.workspace_id = w.id"
+    " AND t.thread = $1::text AND t.type = " CHANNEL
+    " AND t.deleted IS NOT TRUE ORDER BY t.created_at DESC, t.id DESC"
+    " LIMIT 1) c"
+    " WHERE $2::text IS NULL OR w.id::text = lower($2::text)"
+    " OR w.slug = $2::text LIMIT 2";
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
+{
+    size_t len = strlen(seconds);
+
+    if (!len || len > SECONDS_DIGITS
+        || strspn(seconds, "0123456789") != len) {
+        return 0;
+    }
+    snprintf(out, size, "%.4f", atoi(seconds) / 60.0);
+    return 1;
+}
+
+static int is_over(const char *status)
+{
+    for (size_t i = 0; i < COUNT(over); i++) {
+        if (!strcmp(status, over[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return where the recording is that HOOK tells of, NULL if it does not. */
+static const char *recording_of(const crm_twilio_hook_t *hook)
+{
+    const char *url = crm_twilio_get(hook, "RecordingUrl");
+
+    return url && (!strncmp(url, "https://", 8) || !strncmp(url, "http://", 7))
+           ? url : NULL;
+}
+
+/* Set EVENT's id to that of what HOOK tells of CALL_SID: WHAT. */
+static void name_event(crm_intake_event_t *event,
+                       const crm_twilio_hook_t *hook, const char *call_sid,
+                       const char *what)
+{
+    event->binds[CRM_INTAKE_EVENT_ID] =
+        apr_pstrcat(hook->call->pool, "twilio:", call_sid, ":", what, NULL);
+}
+
+/* Take the news of a recording of CALL_SID, which come without addresses. */
+static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
+                                   const char *call_sid)
+{
+    const char *workspace = hook->account->workspace
+        ? hook->account->workspace : hook->call->service->settings.workspace;
+    const char *sid = crm_twilio_get(hook, "RecordingSid");
+    crm_intake_event_t event = {{NULL}};
+    const char *values[2];
+    PGresult *result;
+    int known;
+
+    values[0] = call_sid;
+    values[1] = workspace;
+    CRM_ERR(crm_intake_query(&result, hook->call, call_sql, 2, values));
+    if (PQntuples(result) != 1 || !recording_of(hook)) {
+        return NULL;
+    }
+    name_event(&event, hook, call_sid,
+               apr_pstrcat(hook->call->pool, "recording", sid ? ":" : "", sid,
+                           NULL));
+    event.binds[CRM_INTAKE_CONVERSATION] = crm_db_value(result, 0, 1);
+    event.binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
+    return crm_twilio_news(&known, hook, crm_db_value(result, 0, 0), &event);
+}
+
+/* Set EVENT to the call CALL_SID of HOOK as of STATUS; OURS: we have called. */
+static void fill_event(crm_intake_event_t *event,
+                       const crm_twilio_hook_t *hook, const char *call_sid,
+                       const char *status, int ours)
+{
+    apr_pool_t *pool = hook->call->pool;
+    const char *seconds = crm_twilio_get(hook, "CallDuration");
+    const char *them = crm_twilio_phone(crm_twilio_get(hook, ours ? "To"
+                                                       : "From"), pool);
+    char *minutes = apr_palloc(pool, 32);
+
+    event->binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event->binds[CRM_INTAKE_THREAD] = call_sid;
+    event->binds[CRM_INTAKE_DIRECTION] = ours ? "outbound" : "inbound";
+    event->binds[ours ? CRM_INTAKE_TO_PHONE : CRM_INTAKE_FROM_PHONE] = them;
+    event->binds[CRM_INTAKE_FROM_NAME] = ours ? NULL
+                                         : crm_twilio_get(hook, "CallerName");
+    event->binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
+    if (is_over(status)) {
+        event->binds[CRM_INTAKE_ENDED] = "t";
+        if (seconds && !strcmp(status, "completed")
+            && crm_twilio_minutes(minutes, 32, seconds)) {
+            event->binds[CRM_INTAKE_MINUTES] = minutes;
+        }
+    }
+    name_event(event, hook, call_sid, status);
+}
+
+/* Take the news that the call CALL_SID has STATUS. */
+static crm_error_t *take_status(const crm_twilio_hook_t *hook,
+                                const char *call_sid, const char *status)
+{
+    const char *direction = crm_twilio_get(hook, "Direction");
+    int ours = direction && !strncmp(direction, "outbound", 8);
+    const char *our_number = crm_twilio_get(hook, ours ? "From" : "To");
+    crm_intake_event_t event = {{NULL}};
+    crm_intake_agent_t agent;
+    crm_intake_result_t result;
+
+    CRM_ERR(crm_twilio_agent(&agent, hook, our_number));
+    if (!agent.workspace_id) {
+        return crm_twilio_nobody(hook, our_number);
+    }
+    event.binds[CRM_INTAKE_BOT_ID] = agent.bot_id;
+    fill_event(&event, hook, call_sid, status, ours);
+    return crm_intake_take(&result, hook->call, agent.workspace_id, &event);
+}
+
+crm_error_t *crm_twilio_voice(const crm_twilio_hook_t *hook)
+{
+    const char *call_sid = crm_twilio_get(hook, "CallSid");
+    const char *status = crm_twilio_get(hook, "CallStatus");
+
+    if (!call_sid || (!status && !crm_twilio_get(hook, "RecordingUrl"))) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, hook->call->pool,
+                                 "%s is missing", call_sid ? "CallStatus"
+                                                           : "CallSid");
+    }
+    CRM_ERR(status ? take_status(hook, call_sid, status)
+                   : take_recording(hook, call_sid));
+    crm_twilio_answer(hook, NULL);
+    return NULL;
+}

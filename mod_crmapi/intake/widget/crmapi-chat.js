@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+// crmapi-chat.js: the chat button of web pages; docs/chat.md tells how to use it
+(() => {
+"use strict";
+
+const script = document.currentScript;
+if (!script || !script.dataset.agent || window.crmapiChat) {
+    return;
+}
+window.crmapiChat = true;
+
+const options = script.dataset;
+const base = new URL("./" + encodeURIComponent(options.agent) + "/",
+    script.src).href;
+const storageKey = "crmapi-chat:" + base;
+const POLL_SECONDS = 25;
+const MAX_DELAY = 30000;
+
+const css = `
+:host {
+    --color: var(--crmapi-chat-color, var(--agent-color, #1d4ed8));
+    --on-color: var(--crmapi-chat-on-color, var(--agent-on-color, #fff));
+    --bg: var(--crmapi-chat-background, #fff);
+    --fg: var(--crmapi-chat-text, #1f2937);
+    --gap: var(--crmapi-chat-offset, 20px);
+    position: fixed;
+    z-index: var(--crmapi-chat-z-index, 2147483000);
+    inset-block-end: var(--gap);
+    inset-inline-end: var(--gap);
+    font: var(--crmapi-chat-font, 16px/1.45 system-ui, sans-serif);
+    color: var(--fg);
+}
+:host([data-position=start]) { inset-inline: var(--gap) auto; }
+:host([data-position=left]) { left: var(--gap); right: auto; }
+:host([data-position=right]) { left: auto; right: var(--gap); }
+* { box-sizing: border-box; }
+[hidden] { display: none !important; }
+button, textarea { font: inherit; color: inherit; }
+button { cursor: pointer; border: 1px solid transparent; }
+:focus-visible { outline: 3px solid var(--fg); outline-offset: 2px; }
+.launch {
+    display: block;
+    margin-inline-start: auto;
+    min-width: 56px;
+    height: 56px;
+    padding: 0 20px;
+    border-radius: 28px;
+    background: var(--color);
+    color: var(--on-color);
+    box-shadow: 0 4px 14px rgba(0, 0, 0, .3);
+}
+.panel {
+    display: flex;
+    flex-direction: column;
+    width: min(var(--crmapi-chat-width, 370px), calc(100vw - 2 * var(--gap)));
+    height: min(var(--crmapi-chat-height, 560px), calc(100vh - 110px));
+    margin-block-end: 12px;
+    border: 1px solid rgba(0, 0, 0, .2);
+    border-radius: var(--crmapi-chat-radius, 14px);
+    background: var(--bg);
+    box-shadow: 0 8px 30px rgba(0, 0, 0, .25);
+    overflow: hidden;
+}
+.head {
+    display: flex;
+    align-items: center;
+    gap: 10px;
+    padding: 10px 14px;
+    background: var(--color);
+    color: var(--on-color);
+}
+.head :focus-visible { outline-color: var(--on-color); }
+.head h2 { flex: 1; margin: 0; font-size: 1.05em; }
+.head img { width: 34px; height: 34px; border-radius: 50%; object-fit: cover; }
+.close { min-width: 34px; height: 34px; background: none; font-size: 1.4em; }
+.log {
+    flex: 1;
+    display: flex;
+    flex-direction: column;
+    align-items: flex-start;
+    padding: 14px;
+    overflow-y: auto;
+    overscroll-behavior: contain;
+}
+.log p {
+    position: relative;
+    flex: none;
+    max-width: 85%;
+    margin: 0 0 8px;
+    padding: 8px 12px;
+    border-radius: 12px;
+    background: var(--crmapi-chat-bubble, #f0f1f4);
+    white-space: pre-wrap;
+    overflow-wrap: anywhere;
+}
+.log .user {
+    align-self: flex-end;
+    background: var(--color);
+    color: var(--on-color);
+}
+.log .pending { opacity: .75; }
+.log .failed { background: #fff; color: #b00020; border: 1px solid; }
+.name { position: absolute; width: 1px; height: 1px; overflow: hidden;
+    clip-path: inset(50%); }
+.status { padding: 0 14px; font-size: .85em; }
+form { display: flex; gap: 8px; padding: 10px 14px 14px; }
+textarea {
+    flex: 1;
+    min-width: 0;
+    height: 64px;
+    padding: 8px;
+    border: 1px solid #6b7280;
+    border-radius: 8px;
+    background: var(--bg);
+    resize: none;
+}
+form button { padding: 0 16px; border-radius: 8px; background: var(--color);
+    color: var(--on-color); }
+@media (prefers-reduced-motion: no-preference) {
+    .panel { animation: rise .15s ease-out; }
+    @keyframes rise { from { opacity: 0; transform: translateY(10px); } }
+}`;
+
+// ---- what this browser remembers -------------------------------------------
+
+let memory = {};
+
+function recall() {
+    try {
+        return JSON.parse(localStorage.getItem(storageKey)) || memory;
+    } catch (e) {
+        return memory;
+    }
+}
+
+function remember(change) {
+    memory = Object.assign(recall(), change);
+    try {
+        localStorage.setItem(storageKey, JSON.stringify(memory));
+    } catch (e) {
+        // without storage a chat lasts as long as its page
+    }
+}
+
+// ---- talking to the server -------------------------------------------------
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const backoff = (tries) =>
+    Math.min(MAX_DELAY, 1000 * 2 ** tries) * (0.75 + Math.random() / 2);
+
+// The data of an answer; failures have a status (0: no answer) and a delay.
+async function call(method, path, body, controller) {
+    const headers = {};
+    if (body) {
+        headers["Content-Type"] = "application/json";
+    }
+    if (path !== "start") {
+        headers.Authorization = "Bearer " + token;
+    }
+    controller = controller || new AbortController();
+    const timer = setTimeout(() => controller.abort(),
+        (POLL_SECONDS + 15) * 1000);
+    const failure = new Error(path);
+    failure.status = 0;
+    try {
+        const response = await fetch(base + path, { method, headers,
+            body: body && JSON.stringify(body), credentials: "omit",
+            cache: "no-store", referrerPolicy: "no-referrer",
+            signal: controller.signal });
+        if (response.ok) {
+            return (await response.json()).data;
+        }
+        failure.status = response.status;
+        failure.delay = 1000 * response.headers.get("Retry-After");
+    } catch (e) {
+        failure.status = 0;
+    } finally {
+        clearTimeout(timer);
+    }
+    throw failure;
+}
+
+const lasting = (failure) => failure.status >= 400 && failure.status < 500
+    && failure.status !== 408 && failure.status !== 429;
+
+// ---- the page --------------------------------------------------------------
+
+function make(tag, attributes, ...children) {
+    const node = document.createElement(tag);
+    Object.keys(attributes).forEach((name) =>
+        node.setAttribute(name, attributes[name]));
+    node.append(...children);
+    return node;
+}
+
+const title = options.title || "Chat";
+const launch = make("button", { type: "button", class: "launch",
+    "aria-expanded": "false", "aria-controls": "panel" }, title);
+const heading = make("h2", { id: "title" }, title);
+const avatar = make("img", { alt: "", hidden: "" });
+const close = make("button", { type: "button", class: "close",
+    "aria-label": options.close || "Close" }, "\u00d7");
+const log = make("div", { class: "log", role: "log", tabindex: "0",
+    "aria-live": "polite", "aria-label": options.log || "Messages" });
+const status = make("div", { class: "status", role: "status" });
+const field = make("textarea", { dir: "auto", maxlength: "4000",
+    "aria-label": options.write || "Write a message",
+    placeholder: options.write || "Write a message" });
+const form = make("form", {}, field,
+    make("button", { type: "submit" }, options.send || "Send"));
+const panel = make("div", { id: "panel", class: "panel", role: "dialog",
+    "aria-labelledby": "title", hidden: "" },
+    make("div", { class: "head" }, avatar, heading, close), log, status, form);
+const host = make("div", { "data-position": options.position || "end" });
+const root = host.attachShadow({ mode: "open" });
+root.append(panel, launch);
+try {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(css);
+    root.adoptedStyleSheets = [sheet];
+} catch (e) {
+    // browsers of before 2023: needs style-src 'unsafe-inline'
+    root.append(make("style", {}, css));
+}
+
+const shown = new Map();        // messages by id: {at, node}
+const pending = new Map();      // nodes of what is being sent, by client_id
+let agentName = title;
+let unread = 0;
+
+// Black or white, whichever is easier to read on the color of the button.
+function contrast() {
+    const color = getComputedStyle(launch).backgroundColor;
+    if (color.startsWith("rgb")) {
+        const rgb = color.match(/[\d.]+/g);
+        const light = rgb.slice(0, 3).map((c) => c / 255).map((c) =>
+            c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        const y = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2];
+        host.style.setProperty("--agent-on-color", y > 0.179 ? "#000" : "#fff");
+    }
+}
+
+function showAgent(agent) {
+    agentName = agent.name || title;
+    heading.textContent = options.title || agentName;
+    if (agent.color && CSS.supports("color", agent.color)) {
+        host.style.setProperty("--agent-color", agent.color);
+    }
+    contrast();
+    if (/^https?:/.test(agent.avatar || "")) {
+        avatar.onload = () => { avatar.hidden = false; };
+        avatar.src = agent.avatar;
+    }
+}
+
+function showUnread() {
+    launch.textContent = unread ? title + " (" + unread + ")" : title;
+}
+
+function bubble(role, text) {
+    const who = role === "user" ? options.you || "You" : agentName;
+    return make("p", { class: role, dir: "auto" },
+        make("span", { class: "name" }, who + ": "), text);
+}
+
+function scrollDown() {
+    log.scrollTop = log.scrollHeight;
+}
+
+// Show MESSAGES, each once, in the order of their times.
+function show(messages) {
+    messages.forEach((message) => {
+        const sent = pending.get(message.client_id);
+        if (sent) {
+            sent.remove();
+            pending.delete(message.client_id);
+        }
+        if (shown.has(message.id)) {
+            return;
+        }
+        const at = message.created_at + message.id;
+        const node = bubble(message.role, message.content);
+        let next = null, nextAt = "";
+        shown.forEach((other) => {
+            if (other.at > at && (!next || other.at < nextAt)) {
+                next = other.node;
+                nextAt = other.at;
+            }
+        });
+        if (!next && pending.size) {
+            next = pending.values().next().value;
+        }
+        log.insertBefore(node, next);
+        shown.set(message.id, { at, node });
+        if (message.role !== "user" && panel.hidden) {
+            unread++;
+        }
+    });
+    if (messages.length) {
+        showUnread();
+        scrollDown();
+    }
+}
+
+// ---- a conversation --------------------------------------------------------
+
+let starting = null, started = false, greeted = false;
+let token = recall().token || "";
+let cursor = recall().cursor || "0";    // this window's; others have theirs
+
+// Go on as VISITOR, whose messages up to AT are shown.
+function become(visitor, at) {
+    token = visitor;
+    cursor = at;
+}
+
+async function begin() {
+    const state = recall();
+    const data = await call("POST", "start",
+        state.token ? { visitor: state.token } : {});
+    become(data.visitor, data.cursor);
+    remember({ token, cursor, agent: data.agent,
+        begun: state.token && state.begun || data.messages.length > 0 });
+    showAgent(data.agent);
+    if (!greeted && data.agent.greeting) {
+        log.prepend(bubble("assistant", data.agent.greeting));
+        greeted = true;
+    }
+    show(data.messages);
+    started = true;
+}
+
+// Begin, once, as often as it takes.
+function start() {
+    starting = starting || (async () => {
+        log.setAttribute("aria-busy", "true");
+        for (let tries = 0; !started; tries++) {
+            try {
+                await begin();
+                status.textContent = "";
+            } catch (failure) {
+                status.textContent = options.offline || "Not connected";
+                if (lasting(failure)) {
+                    break;
+                }
+                await sleep(failure.delay || backoff(tries));
+            }
+        }
+        log.removeAttribute("aria-busy");
+        starting = null;
+    })();
+    return starting;
+}
+
+// The token is worth nothing any more: another one, and what it shows.
+function restart() {
+    become("", "0");
+    remember({ token, cursor, begun: false });
+    started = false;
+    return start();
+}
+
+let polling = false, controller = null;
+const awake = () => !document.hidden && token
+    && (!panel.hidden || recall().begun);
+
+async function poll() {
+    if (polling) {
+        return;
+    }
+    polling = true;
+    for (let tries = 0; awake();) {
+        let delay = 0;
+        controller = new AbortController();
+        const asker = token;
+        try {
+            const data = await call("GET", "messages?wait=" + POLL_SECONDS
+                + "&after=" + cursor, null, controller);
+            show(data.messages);
+            if (token === asker && cursor !== data.cursor) {
+                cursor = data.cursor;
+                remember({ cursor });
+            }
+            delay = 1000 * data.retry_after;
+            tries = 0;
+        } catch (failure) {
+            if (failure.status === 401) {
+                await restart();
+            } else if (lasting(failure)) {
+                break;
+            }
+            delay = controller.signal.aborted ? 0
+                : failure.delay || backoff(tries++);
+        }
+        await sleep(delay);
+    }
+    polling = false;
+}
+
+const queue = [];
+let sending = false;
+
+// Send what is queued, one after the other, until it has arrived.
+async function flush() {
+    if (sending) {
+        return;
+    }
+    sending = true;
+    await start();
+    for (let tries = 0; queue.length;) {
+        try {
+            show([await call("POST", "messages", queue[0])]);
+            remember({ begun: true });
+            queue.shift();
+            tries = 0;
+            status.textContent = "";
+        } catch (failure) {
+            if (failure.status === 401 && tries++ === 0) {
+                await restart();
+            } else if (lasting(failure)) {
+                const message = queue.shift();
+                pending.get(message.id).className = "user failed";
+                pending.delete(message.id);
+                field.value = field.value || message.content;
+                status.textContent = options.failed || "Not sent";
+            } else {
+                status.textContent = options.offline || "Not connected";
+                await sleep(failure.delay || backoff(tries++));
+            }
+        }
+    }
+    sending = false;
+    poll();
+}
+
+function send() {
+    const content = field.value.trim();
+    if (!content) {
+        return;
+    }
+    const id = Array.from(crypto.getRandomValues(new Uint8Array(16)),
+        (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const node = bubble("user", content);
+    node.classList.add("pending");
+    pending.set(id, node);
+    log.append(node);
+    scrollDown();
+    field.value = "";
+    queue.push({ id, content,
+        page_url: location.href.split(/[?#]/)[0].slice(0, 2048) });
+    flush();
+}
+
+// ---- what people do --------------------------------------------------------
+
+function toggle(open) {
+    panel.hidden = !open;
+    launch.setAttribute("aria-expanded", String(open));
+    if (!open) {
+        launch.focus();
+        return;
+    }
+    unread = 0;
+    showUnread();
+    scrollDown();
+    field.focus();
+    start().then(poll);
+}
+
+launch.addEventListener("click", () => toggle(panel.hidden));
+close.addEventListener("click", () => toggle(false));
+panel.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+        event.stopPropagation();
+        toggle(false);
+    }
+});
+field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        send();
+    }
+});
+form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send();
+});
+document.addEventListener("visibilitychange", () => {
+    if (document.hidden && controller) {
+        controller.abort();
+    }
+    poll();
+});
+window.addEventListener("online", () => poll());
+// Another window has begun: it is the same visitor.
+window.addEventListener("storage", (event) => {
+    const state = recall();
+    if (event.key === storageKey && state.token) {
+        if (token !== state.token) {
+            become(state.token, "0");
+        }
+        poll();
+    }
+});
+
+function attach() {
+    document.body.append(host);
+    if (recall().agent) {
+        showAgent(recall().agent);
+    }
+    contrast();
+    poll();
+}
+
+if (document.body) {
+    attach();
+} else {
+    document.addEventListener("DOMContentLoaded", attach);
+}
+})();

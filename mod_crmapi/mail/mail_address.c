@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_address.c: addresses and Message-IDs in headers */
+#include "mail_private.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_text.h"
+#include "crm_uuid.h"
+
+#define NAME_CHARS 1000
+#define ID_BYTES 998            /* a line's length (RFC 5322, 2.1.1) */
+
+/* What is done with an address: return whether it is enough. */
+typedef int (*visit_fn)(void *baton, const char *address, const char *name);
+
+/* Show the mailboxes of LIST, and of groups in it, to VISIT. */
+static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
+                      int depth)
+{
+    int count = list ? internet_address_list_length(list) : 0;
+
+    for (int i = 0; i < count; i++) {
+        InternetAddress *one = internet_address_list_get_address(list, i);
+
+        if (INTERNET_ADDRESS_IS_GROUP(one)) {
+            InternetAddressGroup *group = INTERNET_ADDRESS_GROUP(one);
+
+            if (depth < 4 && visit_list(internet_address_group_get_members(
+                                            group), visit, baton, depth + 1)) {
+                return 1;
+            }
+        }
+        else {
+            InternetAddressMailbox *box = INTERNET_ADDRESS_MAILBOX(one);
+            const char *address = internet_address_mailbox_get_addr(box);
+
+            if (address && !crm_text_email(address, strlen(address))
+                && crm_text_valid_utf8(address, strlen(address))
+                && visit(baton, address, internet_address_get_name(one))) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Show the words of VALUE that are addresses to VISIT: where somebody wrote
+ * them as no standard has it. */
+static int visit_words(const char *value, visit_fn visit, void *baton,
+                       apr_pool_t *pool)
+{
+    static const char ends[] = " \t\r\n<>()[],;:\"'";
+
+    while (value && *value) {
+        apr_size_t len = strcspn(value, ends);
+
+        if (len && memchr(value, '@', len) && !crm_text_email(value, len)
+            && crm_text_valid_utf8(value, len)
+            && visit(baton, apr_pstrmemdup(pool, value, len), NULL)) {
+            return 1;
+        }
+        value += len;
+        value += strspn(value, ends);
+    }
+    return 0;
+}
+
+/* Show the addresses of all headers NAME of MIME to VISIT. */
+static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
+                         void *baton, apr_pool_t *pool)
+{
+    GMimeHeaderList *headers =
+        g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    int count = g_mime_header_list_get_count(headers), done = 0;
+
+    for (int i = 0; i < count && !done; i++) {
+        GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
+        const char *raw = g_mime_header_get_raw_value(header);
+        InternetAddressList *list;
+
+        if (!raw || strcasecmp(g_mime_header_get_name(header), name)) {
+            continue;
+        }
+        list = internet_address_list_parse(NULL, raw);
+        done = visit_list(list, visit, baton, 0)
+               || visit_words(raw, visit, baton, pool);
+        if (list) {
+            g_object_unref(list);
+        }
+    }
+    return done;
+}
+
+/* The first mailbox. */
+typedef struct first_t {
+    const char *address, *name;
+    apr_pool_t *pool;
+} first_t;
+
+static int keep_first(void *baton, const char *address, const char *name)
+{
+    first_t *first = baton;
+
+    first->address = apr_pstrdup(first->pool, address);
+    first->name = crm_mail_line(name, NAME_CHARS, first->pool);
+    return 1;
+}
+
+int crm_mail_mailbox(const char **address_p, const char **name_p,
+                     GMimeMessage *mime, const char *name, apr_pool_t *pool)
+{
+    first_t first = {NULL, NULL, pool};
+
+    if (!visit_headers(mime, name, keep_first, &first, pool)) {
+        return 0;
+    }
+    *address_p = first.address;
+    *name_p = first.name;
+    if (first.name && !strcmp(first.name, first.address)) {
+        *name_p = NULL;         /* says nothing */
+    }
+    return 1;
+}
+
+/* Add ADDRESS to the list BATON. */
+static int add_address(void *baton, const char *address, const char *name)
+{
+    apr_array_header_t *list = baton;
+
+    (void)name;
+    for (int i = 0; i < list->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(list, i, const char *), address)) {
+            return 0;
+        }
+    }
+    if (list->nelts < CRM_MAIL_LIST_MAX) {
+        APR_ARRAY_PUSH(list, const char *) = apr_pstrdup(list->pool, address);
+    }
+    return list->nelts >= CRM_MAIL_LIST_MAX;
+}
+
+void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
+                        const char *name, apr_pool_t *pool)
+{
+    visit_headers(mime, name, add_address, list, pool);
+}
+
+/* ---- Message-IDs --------------------------------------------------------- */
+
+/* Add the LEN bytes at ID, without brackets, to LIST, where it is the last
+ * one then; the oldest but the first makes room. Blanks in it are those of
+ * folding. */
+static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
+{
+    char *made = apr_palloc(list->pool, len + 3), *out = made;
+    const char **all;
+    int at;
+
+    *out++ = '<';
+    for (apr_size_t i = 0; i < len; i++) {
+        if (id[i] > ' ' && id[i] != 0x7f) {
+            *out++ = id[i];
+        }
+        else if ((unsigned char)id[i] >= 0x80) {
+            *out++ = id[i];
+        }
+    }
+    *out++ = '>';
+    *out = '\0';
+    if (out - made < 3 || out - made > ID_BYTES
+        || !crm_text_valid_utf8(made, (apr_size_t)(out - made))) {
+        return;
+    }
+    all = (const char **)(void *)list->elts;
+    for (at = 0; at < list->nelts && strcmp(all[at], made); at++) {
+    }
+    if (at == list->nelts && list->nelts == CRM_MAIL_LIST_MAX) {
+        at = 1;
+    }
+    if (at < list->nelts) {
+        memmove(all + at, all + at + 1,
+                sizeof(*all) * (size_t)(list->nelts - at - 1));
+        list->nelts--;
+    }
+    APR_ARRAY_PUSH(list, const char *) = made;
+}
+
+/* Add the ids in VALUE to LIST: those in brackets, else words with an '@'. */
+static void add_ids(apr_array_header_t *list, const char *value)
+{
+    const char *open = strchr(value, '<');
+
+    if (!open) {
+        while (*value) {
+            apr_size_t len = strcspn(value, " \t\r\n,;>");
+
+            if (memchr(value, '@', len)) {
+                add_id(list, value, len);
+            }
+            value += len;
+            value += strspn(value, " \t\r\n,;>");
+        }
+    }
+    while (open) {
+        apr_size_t len = strcspn(++open, "<>");
+
+        add_id(list, open, len);
+        open = strchr(open + len, '<');
+    }
+}
+
+void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
+                  const char *name, apr_pool_t *pool)
+{
+    GMimeHeaderList *headers =
+        g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    int count = g_mime_header_list_get_count(headers);
+
+    (void)pool;
+    for (int i = 0; i < count; i++) {
+        GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
+        const char *raw = g_mime_header_get_raw_value(header);
+
+        if (raw && !strcasecmp(g_mime_header_get_name(header), name)) {
+            add_ids(list, raw);
+        }
+    }
+}
+
+/* Others use UUIDs, too: only the database knows whether it is one of ours. */
+const char *crm_mail_step(const char *id, apr_pool_t *pool)
+{
+    char step[CRM_UUID_LEN + 1];
+
+    if (*id != '<' || strlen(id) < CRM_UUID_LEN + 4
+        || id[CRM_UUID_LEN + 1] != '@'
+        || !crm_uuid_parse(step, id + 1, CRM_UUID_LEN)
+        || strncmp(step, id + 1, CRM_UUID_LEN)) {
+        return NULL;
+    }
+    return apr_pstrdup(pool, step);
+}

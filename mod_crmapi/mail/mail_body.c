@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_body.c: a mail's parts: which are its text, and what came with it */
+#include "mail_private.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "apr_strings.h"
+
+/* Parts that lie deeper, or come later, are left out. */
+#define DEPTH 40
+#define PARTS 2000
+
+#define NAME_CHARS 255
+
+/* What is known of a mail on the way through its parts. */
+typedef struct walk_t {
+    crm_mail_t *mail;
+    const crm_mail_options_t *options;
+    crm_buf_t text;
+    const char *other;          /* the first text of another kind */
+    apr_pool_t *pool;
+    int parts;
+} walk_t;
+
+/* TEXT: whether parts may be the mail's text, or are beside it. */
+static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth);
+
+static int is_type(GMimeObject *object, const char *type, const char *subtype)
+{
+    return g_mime_content_type_is_type(g_mime_object_get_content_type(object),
+                                       type, subtype);
+}
+
+static const char *parameter(GMimeObject *object, const char *name)
+{
+    return g_mime_content_type_get_parameter(
+        g_mime_object_get_content_type(object), name);
+}
+
+static int is_blank(const char *text)
+{
+    return !text[strspn(text, " \t\n")];
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+/* Return the charset that HTML says it has, if nobody else does. */
+static const char *html_charset(const char *bytes, apr_size_t len,
+                                apr_pool_t *pool)
+{
+    static const char word[] = "charset=";
+    const char *head = apr_pstrmemdup(pool, bytes, len < 4096 ? len : 4096);
+    const char *at = strcasestr(head, word);
+
+    if (!at) {
+        return NULL;
+    }
+    at += sizeof(word) - 1;
+    at += strspn(at, "\"' ");
+    return apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
+}
+
+/* Return the text of PART, which is of the type text, in POOL. */
+static const char *text_of(walk_t *walk, GMimePart *part)
+{
+    GMimeObject *object = GMIME_OBJECT(part);
+    const char *charset = parameter(object, "charset");
+    const char *format = parameter(object, "format");
+    const char *delsp = parameter(object, "delsp");
+    int html = is_type(object, "text", "html");
+    apr_size_t len;
+    const char *bytes = crm_mail_bytes(&len, part, walk->pool);
+    const char *text;
+
+    if (!charset && html) {
+        charset = html_charset(bytes, len, walk->pool);
+    }
+    text = crm_mail_utf8(bytes, len, charset, walk->pool);
+    if (html) {
+        return crm_mail_text(text, walk->pool);
+    }
+    if (format && !strcasecmp(format, "flowed")) {
+        return crm_mail_unflow(text, delsp && !strcasecmp(delsp, "yes"),
+                               walk->pool);
+    }
+    return text;
+}
+
+/* Add the text of PART to the mail's. */
+static void add_text(walk_t *walk, GMimePart *part)
+{
+    const char *text = text_of(walk, part);
+
+    if (is_blank(text)) {
+        return;
+    }
+    if (is_type(GMIME_OBJECT(part), "text", "html")) {
+        walk->mail->html = 1;
+    }
+    if (walk->text.len && walk->text.data[walk->text.len - 1] != '\n') {
+        crm_buf_putc(&walk->text, '\n');
+    }
+    crm_buf_puts(&walk->text, text);
+}
+
+/* ---- attachments --------------------------------------------------------- */
+
+/* Return NAME as a file can be called. */
+static const char *file_name(const char *name, apr_pool_t *pool)
+{
+    char *made = apr_pstrdup(pool, crm_mail_line(name, NAME_CHARS, pool));
+
+    for (char *c = made; c && *c; c++) {
+        if (*c == '/' || *c == '\\') {
+            *c = '_';
+        }
+    }
+    return made;
+}
+
+static const char *type_of(GMimeObject *object, apr_pool_t *pool)
+{
+    char *made = g_mime_content_type_get_mime_type(
+        g_mime_object_get_content_type(object));
+    const char *type = crm_mail_line(made, NAME_CHARS, pool);
+
+    g_free(made);
+    return type ? type : "application/octet-stream";
+}
+
+/* Add something called NAME of LEN BYTES to the attachments. */
+static void add_attachment(walk_t *walk, const char *name, const char *type,
+                           const char *bytes, apr_size_t len)
+{
+    crm_mail_attachment_t *one;
+
+    if (walk->mail->attachments->nelts >= CRM_MAIL_LIST_MAX) {
+        walk->mail->more_attachments++;
+        return;
+    }
+    one = apr_array_push(walk->mail->attachments);
+    one->name = file_name(name, walk->pool);
+    one->type = type;
+    one->size = len;
+    one->body = walk->options->attachment_bytes
+                && len <= walk->options->attachment_bytes ? bytes : NULL;
+}
+
+static void attach_part(walk_t *walk, GMimePart *part)
+{
+    const char *name = g_mime_part_get_filename(part);
+    apr_size_t len;
+    const char *bytes = crm_mail_bytes(&len, part, walk->pool);
+
+    if (!walk->other && is_type(GMIME_OBJECT(part), "text", "*")
+        && !is_type(GMIME_OBJECT(part), "text", "rfc822-headers")) {
+        walk->other = crm_mail_utf8(bytes, len,
+                                    parameter(GMIME_OBJECT(part), "charset"),
+                                    walk->pool);
+    }
+    add_attachment(walk, name, type_of(GMIME_OBJECT(part), walk->pool), bytes,
+                   len);
+}
+
+/* Attach a mail in the mail, as it is. */
+static void attach_message(walk_t *walk, GMimeMessagePart *part)
+{
+    GMimeMessage *inner = g_mime_message_part_get_message(part);
+    GMimeStream *stream = g_mime_stream_mem_new();
+    const char *subject = NULL, *name;
+    GByteArray *bytes;
+
+    if (inner) {
+        subject = crm_mail_header(inner, "Subject", 200, walk->pool);
+        g_mime_object_write_to_stream(GMIME_OBJECT(inner), NULL, stream);
+    }
+    bytes = g_mime_stream_mem_get_byte_array(GMIME_STREAM_MEM(stream));
+    name = g_mime_object_get_content_disposition_parameter(GMIME_OBJECT(part),
+                                                           "filename");
+    add_attachment(walk, name ? name : subject
+                   ? apr_pstrcat(walk->pool, subject, ".eml", NULL) : NULL,
+                   type_of(GMIME_OBJECT(part), walk->pool),
+                   apr_pstrmemdup(walk->pool, (const char *)bytes->data,
+                                  bytes->len), bytes->len);
+    g_object_unref(stream);
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+/* Return whether PART may be the mail's text, as far as it says. */
+static int may_be_text(const walk_t *walk, GMimePart *part)
+{
+    GMimeObject *object = GMIME_OBJECT(part);
+    GMimeContentDisposition *disposition =
+        g_mime_object_get_content_disposition(object);
+
+    if (!is_type(object, "text", "plain") && !is_type(object, "text", "html")) {
+        return 0;
+    }
+    if (disposition
+        && g_mime_content_disposition_is_attachment(disposition)) {
+        return 0;
+    }
+    return !walk->text.len || !g_mime_part_get_filename(part);
+}
+
+/* Return the first part of the type text/SUBTYPE in OBJECT that is not blank
+ * and shown, NULL if there is none. */
+static GMimePart *find_text(walk_t *walk, GMimeObject *object,
+                            const char *subtype, int depth)
+{
+    if (GMIME_IS_MULTIPART(object) && depth < DEPTH) {
+        GMimeMultipart *multipart = GMIME_MULTIPART(object);
+        int count = g_mime_multipart_get_count(multipart);
+
+        for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
+            GMimePart *found = find_text(
+                walk, g_mime_multipart_get_part(multipart, i), subtype,
+                depth + 1);
+
+            if (found) {
+                return found;
+            }
+        }
+    }
+    else if (GMIME_IS_PART(object) && is_type(object, "text", subtype)
+             && may_be_text(walk, GMIME_PART(object))
+             && !is_blank(text_of(walk, GMIME_PART(object)))) {
+        return GMIME_PART(object);
+    }
+    return NULL;
+}
+
+/* Of alternatives the plain text is the mail's, else the HTML (RFC 2046,
+ * 5.1.4); what is not another form of it is beside it. */
+static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
+                             int text, int depth)
+{
+    int count = g_mime_multipart_get_count(multipart);
+    GMimePart *best = NULL;
+
+    if (text) {
+        best = find_text(walk, GMIME_OBJECT(multipart), "plain", depth);
+    }
+    if (text && !best) {
+        best = find_text(walk, GMIME_OBJECT(multipart), "html", depth);
+    }
+    if (best) {
+        add_text(walk, best);
+    }
+    for (int i = 0; i < count; i++) {
+        walk_part(walk, g_mime_multipart_get_part(multipart, i), 0,
+                  depth + 1);
+    }
+}
+
+static void walk_multipart(walk_t *walk, GMimeMultipart *multipart, int text,
+                           int depth)
+{
+    int count = g_mime_multipart_get_count(multipart);
+
+    if (depth > DEPTH) {
+        walk->mail->more_attachments++;
+        return;
+    }
+    if (is_type(GMIME_OBJECT(multipart), "multipart", "alternative")) {
+        walk_alternative(walk, multipart, text, depth);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        walk_part(walk, g_mime_multipart_get_part(multipart, i), text,
+                  depth + 1);
+    }
+}
+
+static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth)
+{
+    if (!object) {
+        return;
+    }
+    if (walk->parts++ > PARTS) {
+        walk->mail->more_attachments++;
+    }
+    else if (GMIME_IS_MULTIPART(object)) {
+        walk_multipart(walk, GMIME_MULTIPART(object), text, depth);
+    }
+    else if (GMIME_IS_MESSAGE_PART(object)) {
+        attach_message(walk, GMIME_MESSAGE_PART(object));
+    }
+    else if (!GMIME_IS_PART(object)) {
+        walk->mail->more_attachments++;
+    }
+    else if (!may_be_text(walk, GMIME_PART(object))) {
+        attach_part(walk, GMIME_PART(object));
+    }
+    else if (text) {
+        add_text(walk, GMIME_PART(object));
+    }
+    else if (g_mime_part_get_filename(GMIME_PART(object))) {
+        attach_part(walk, GMIME_PART(object));
+    }
+}
+
+/* Return what MIME, a multipart that has no parts, has instead: its boundary is
+ * not said, or is never there. */
+static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
+{
+    GMimeObject *top = g_mime_message_get_mime_part(mime);
+    const char *stray;
+
+    if (!top || !GMIME_IS_MULTIPART(top)
+        || g_mime_multipart_get_count(GMIME_MULTIPART(top))) {
+        return "";
+    }
+    stray = g_mime_multipart_get_prologue(GMIME_MULTIPART(top));
+    return stray ? crm_mail_utf8(stray, strlen(stray), NULL, pool) : "";
+}
+
+/* Return TEXT without empty lines at both ends. */
+static const char *trim(const char *text, apr_pool_t *pool)
+{
+    apr_size_t len, line;
+
+    while (text[line = strspn(text, " \t")] == '\n') {
+        text += line + 1;
+    }
+    for (len = strlen(text); len && strchr(" \t\n", text[len - 1]); len--) {
+    }
+    return apr_pstrmemdup(pool, text, len);
+}
+
+void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
+                   const crm_mail_options_t *options, apr_pool_t *pool)
+{
+    walk_t walk = {mail, options, {0}, NULL, pool, 0};
+    const char *text;
+
+    crm_buf_init(&walk.text, 4096, pool);
+    walk_part(&walk, g_mime_message_get_mime_part(mime), 1, 0);
+    crm_buf_putc(&walk.text, '\0');
+    text = walk.text.data;
+    if (is_blank(text) && walk.other) {
+        text = walk.other;
+    }
+    if (is_blank(text)) {
+        text = stray_text(mime, pool);
+    }
+    mail->text = crm_mail_cut(&mail->text_cut, trim(text, pool),
+                              CRM_MAIL_TEXT_MAX, pool);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_event.c: a mail becomes an event, for each agent that it is for */
+#include "mail_private.h"
+
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "apr_strings.h"
+
+#include "crm_intake.h"
+#include "crm_text.h"
+
+#define CHANNEL_EMAIL "4"
+#define EVENT_ID_CHARS 255
+
+/* A mail on its way to one agent. */
+typedef struct delivery_t {
+    crm_conn_t *conn;
+    const crm_mail_t *mail;
+    const crm_mail_options_t *options;
+    const char *key;            /* names the mail in event_ids */
+    const char *recipient;
+    const char *workspace_id;
+    const char *bot_id;
+    const char *step_id;        /* that it answers, or NULL */
+    const char *step_to;        /* whom that was sent to */
+    const char *automatic;
+    apr_pool_t *pool;
+} delivery_t;
+
+/* ---- names --------------------------------------------------------------- */
+
+/* Return "sha256:" and the digest of the LEN BYTES, in POOL. */
+static const char *digest(const char *bytes, apr_size_t len, apr_pool_t *pool)
+{
+    unsigned char made[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    char *text = apr_pstrdup(pool, "sha256:");
+
+    EVP_Digest(bytes, len, made, &size, EVP_sha256(), NULL);
+    for (unsigned i = 0; i < size; i++) {
+        text = apr_psprintf(pool, "%s%02x", text, made[i]);
+    }
+    return text;
+}
+
+/* Return what a mail is known by: its Message-ID, if that leaves room for the
+ * agent's id. */
+static const char *key_of(const crm_mail_t *mail, const char *bytes,
+                          apr_size_t len, apr_pool_t *pool)
+{
+    const char *id = mail->message_id;
+
+    if (!id) {
+        return digest(bytes, len, pool);
+    }
+    return strlen(id) <= EVENT_ID_CHARS - 64 ? id
+           : digest(id, strlen(id), pool);
+}
+
+/* ---- what the database knows --------------------------------------------- */
+
+/* Return the COUNT TEXTS as PostgreSQL writes an array; they are UUIDs. */
+static const char *uuid_array(const apr_array_header_t *texts,
+                              apr_pool_t *pool)
+{
+    const char *made = apr_array_pstrcat(pool, texts, ',');
+
+    return apr_pstrcat(pool, "{", made, "}", NULL);
+}
+
+/* The step that a mail answers, and whom it was sent to, if it is one; whether the mail is one of ours
+ * that came back; whether it is from the agent itself; how many mails of this
+ * hour are from its sender. Few conversations were active in one. */
+#define STATE_SQL \
+    "SELECT o.id," \
+    " EXISTS (SELECT FROM crmapi.enrollment_step s" \
+    " WHERE s.workspace_id = a.workspace_id AND s.id = $5::uuid)," \
+    " coalesce(crmapi.fold(a.agent_email) = crmapi.fold($3::text), false)," \
+    " (SELECT count(*) FROM (SELECT FROM crmapi.conversation c" \
+    " JOIN crmapi.message m ON m.workspace_id = c.workspace_id" \
+    " AND m.conversation_id = c.id WHERE c.workspace_id = a.workspace_id" \
+    " AND c.last_message_at > now() - interval '1 hour'" \
+    " AND c.bot_id = a.id AND c.type = " CHANNEL_EMAIL \
+    " AND m.created_at > now() - interval '1 hour'" \
+    " AND m.metadata ->> 'from' = $3::text LIMIT $6::integer) t)," \
+    " o.to_identifier FROM crmapi.agent a LEFT JOIN LATERAL (" \
+    "SELECT s.id, s.to_identifier FROM unnest($4::uuid[])" \
+    " WITH ORDINALITY u(id, n) JOIN crmapi.enrollment_step s" \
+    " ON s.workspace_id = a.workspace_id AND s.id = u.id" \
+    " AND s.channel = 'email' ORDER BY u.n DESC LIMIT 1) o ON true WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
+
+/* Complete DELIVERY with what the database knows of its mail. */
+static crm_error_t *read_state(delivery_t *delivery)
+{
+    const crm_mail_t *mail = delivery->mail;
+    int hourly = delivery->options->hourly;
+    const char *values[6] = {
+        delivery->workspace_id, delivery->bot_id, mail->from,
+        uuid_array(mail->steps, delivery->pool),
+        mail->message_id ? crm_mail_step(mail->message_id, delivery->pool)
+                         : NULL,
+        apr_itoa(delivery->pool, hourly)
+    };
+    crm_stmt_t stmt = {STATE_SQL, 6, values};
+    PGresult *result;
+
+    delivery->automatic = mail->automatic;
+    CRM_ERR(crm_db_query(&result, delivery->conn, &stmt, delivery->pool));
+    if (!PQntuples(result)) {
+        return NULL;            /* it has just gone: intake refuses it */
+    }
+    delivery->step_id = crm_db_value(result, 0, 0);
+    delivery->step_to = crm_db_value(result, 0, 4);
+    if (*PQgetvalue(result, 0, 1) == 't' || *PQgetvalue(result, 0, 2) == 't') {
+        delivery->automatic = "loop";
+    }
+    else if (!delivery->automatic && hourly
+             && atoi(PQgetvalue(result, 0, 3)) >= hourly) {
+        delivery->automatic = "flood";
+    }
+    else if (delivery->automatic && delivery->step_id
+             && !strcmp(delivery->automatic, "list")) {
+        /* Who answers our own mail through a group has answered. */
+        delivery->automatic = NULL;
+    }
+    return NULL;
+}
+
+/* ---- the event ----------------------------------------------------------- */
+
+/* Set whom EVENT is from. A bounce is of the conversation with who was not
+ * reached: the mail system takes part in none. */
+static void set_party(crm_intake_event_t *event, const delivery_t *delivery)
+{
+    const crm_mail_t *mail = delivery->mail;
+
+    if (mail->bounces->nelts) {
+        event->binds[CRM_INTAKE_FROM_EMAIL] =
+            APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t).address;
+        event->binds[CRM_INTAKE_ROLE] = "system";
+    }
+    else if (mail->from) {
+        event->binds[CRM_INTAKE_FROM_EMAIL] = mail->from;
+        event->binds[CRM_INTAKE_FROM_NAME] = mail->from_name;
+    }
+    else if (!delivery->step_id) {
+        /* Nobody: one conversation of all those. */
+        event->binds[CRM_INTAKE_THREAD] = "mail:nobody";
+    }
+}
+
+static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
+{
+    const crm_mail_t *mail = delivery->mail;
+    const char **binds = event->binds;
+
+    binds[CRM_INTAKE_SUBJECT] = mail->subject;
+    binds[CRM_INTAKE_MESSAGE_KEY] = mail->message_id;
+    binds[CRM_INTAKE_CONTENT] = mail->text;
+    binds[CRM_INTAKE_CONTENT_TYPE] = "text/plain";
+    binds[CRM_INTAKE_METADATA] = crm_mail_metadata(
+        mail, delivery->recipient, delivery->automatic, delivery->pool);
+    binds[CRM_INTAKE_ATTACHMENTS] = crm_mail_attachments(mail,
+                                                         delivery->pool);
+}
+
+/* Return whether MAIL says that somebody cannot be reached at all. */
+static int is_hard(const crm_mail_t *mail)
+{
+    for (int i = 0; i < mail->bounces->nelts; i++) {
+        if (APR_ARRAY_IDX(mail->bounces, i, crm_mail_bounce_t).hard) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Set EVENT to DELIVERY's mail. What it says of dead addresses anybody may
+ * write: it is believed of the one that a mail of ours went to, if it names
+ * that mail, whose id nobody else knows. */
+static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
+{
+    const char **binds = event->binds;
+
+    memset(event, 0, sizeof(*event));
+    binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(
+        delivery->pool, "mail:", delivery->key, ":", delivery->bot_id, NULL);
+    binds[CRM_INTAKE_CHANNEL] = CHANNEL_EMAIL;
+    binds[CRM_INTAKE_BOT_ID] = delivery->bot_id;
+    binds[CRM_INTAKE_AUTOMATIC] = delivery->automatic ? "t" : NULL;
+    binds[CRM_INTAKE_STEP_ID] = delivery->step_id;
+    if (delivery->mail->references->nelts) {
+        binds[CRM_INTAKE_REFERENCES] = crm_mail_references(
+            delivery->mail, delivery->pool);
+    }
+    set_party(event, delivery);
+    fill_event(event, delivery);
+    if (delivery->step_to && is_hard(delivery->mail)) {
+        binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
+        binds[CRM_INTAKE_REASON] = "bounced";
+    }
+    crm_intake_tidy(event, delivery->pool);
+}
+
+/* Hand DELIVERY's mail to its agent. */
+static crm_error_t *take(crm_mail_outcome_t *outcome, delivery_t *delivery)
+{
+    crm_intake_event_t event;
+    crm_intake_result_t result;
+    int known;
+
+    CRM_ERR(read_state(delivery));
+    make_event(&event, delivery);
+    CRM_ERR(crm_intake(&result, &known, delivery->conn,
+                       delivery->workspace_id, NULL, &event, 1,
+                       delivery->pool));
+    outcome->again = result.again;
+    outcome->automatic = delivery->automatic;
+    outcome->conversation_id = result.conversation_id;
+    outcome->message_id = result.message_id;
+    outcome->fate = CRM_MAIL_TAKEN;
+    if (!known || result.field) {
+        outcome->fate = CRM_MAIL_REFUSED;
+        outcome->reason = known ? apr_pstrcat(delivery->pool,
+                                              result.field, " ",
+                                              result.message, NULL)
+                                : "the source is not known";
+    }
+    return NULL;
+}
+
+/* ---- recipients ---------------------------------------------------------- */
+
+/* Set *AGENT to who takes mails to ADDRESS; its bot_id is NULL if nobody
+ * does: also one whose agent does not read mails. */
+static crm_error_t *find_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
+                               const char *address, const char *workspace,
+                               apr_pool_t *pool)
+{
+    const char *values[2];
+    crm_stmt_t stmt = {
+        "SELECT FROM crmapi.agent a WHERE a.workspace_id = $1::uuid"
+        " AND a.id = $2::uuid AND a.email_inbound IS FALSE", 2, values
+    };
+    PGresult *result;
+
+    memset(agent, 0, sizeof(*agent));
+    if (crm_text_email(address, strlen(address))
+        || !crm_text_valid_utf8(address, strlen(address))) {
+        return NULL;
+    }
+    CRM_ERR(crm_intake_agent(agent, conn, address, NULL, workspace, pool));
+    if (!agent->workspace_id) {
+        agent->bot_id = NULL;
+        return NULL;
+    }
+    values[0] = agent->workspace_id;
+    values[1] = agent->bot_id;
+    CRM_ERR(crm_db_query(&result, conn, &stmt, pool));
+    if (PQntuples(result)) {
+        agent->bot_id = NULL;
+    }
+    return NULL;
+}
+
+crm_error_t *crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
+                            const char *address, const char *workspace,
+                            apr_pool_t *scratch_pool)
+{
+    crm_intake_agent_t agent;
+
+    CRM_ERR(find_agent(&agent, conn, address, workspace, scratch_pool));
+    *fate_p = agent.bot_id ? CRM_MAIL_TAKEN : CRM_MAIL_NOBODY;
+    return NULL;
+}
+
+/* Deliver to ADDRESS, and fill OUTCOME. BASE says what is the same for all. */
+static crm_error_t *deliver_to(crm_mail_outcome_t *outcome,
+                               const delivery_t *base, const char *address)
+{
+    delivery_t delivery = *base;
+    crm_intake_agent_t agent;
+
+    outcome->recipient = address;
+    outcome->fate = CRM_MAIL_NOBODY;
+    CRM_ERR(find_agent(&agent, base->conn, address, base->options->workspace,
+                       base->pool));
+    if (!agent.bot_id) {
+        outcome->reason = "no agent takes mails at this address";
+        return NULL;
+    }
+    delivery.recipient = address;
+    delivery.workspace_id = agent.workspace_id;
+    delivery.bot_id = agent.bot_id;
+    return take(outcome, &delivery);
+}
+
+void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
+                      const char *bytes, apr_size_t len,
+                      const apr_array_header_t *recipients,
+                      const crm_mail_options_t *options,
+                      apr_pool_t *result_pool)
+{
+    delivery_t base = {.conn = conn, .options = options, .pool = result_pool};
+    const apr_array_header_t *all;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, len, options, result_pool);
+    base.mail = &mail;
+    base.key = key_of(&mail, bytes, len, result_pool);
+    all = recipients ? recipients : mail.recipients;
+    *outcomes_p = apr_array_make(result_pool, all->nelts + 1,
+                                 sizeof(crm_mail_outcome_t));
+    for (int i = 0; i < all->nelts; i++) {
+        crm_mail_outcome_t outcome = {0};
+
+        outcome.error = deliver_to(&outcome, &base,
+                                   APR_ARRAY_IDX(all, i, const char *));
+        if (outcome.error) {
+            outcome.fate = CRM_MAIL_LATER;
+            outcome.reason = "the database cannot be used";
+        }
+        if (recipients || outcome.fate != CRM_MAIL_NOBODY) {
+            APR_ARRAY_PUSH(*outcomes_p, crm_mail_outcome_t) = outcome;
+        }
+    }
+}

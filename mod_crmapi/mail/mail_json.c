@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_json.c: what is kept of a mail, as JSON */
+#include "mail_private.h"
+
+#include <json-c/json.h>
+
+#include "apr_base64.h"
+#include "apr_strings.h"
+
+static void add_text(json_object *object, const char *name, const char *text)
+{
+    if (text) {
+        json_object_object_add(object, name, json_object_new_string(text));
+    }
+}
+
+/* Return MAIL's attachments, with BODIES or without. */
+static json_object *attachments_of(const crm_mail_t *mail, int bodies,
+                                   apr_pool_t *pool)
+{
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < mail->attachments->nelts; i++) {
+        const crm_mail_attachment_t *one =
+            &APR_ARRAY_IDX(mail->attachments, i, crm_mail_attachment_t);
+        json_object *object = json_object_new_object();
+
+        json_object_object_add(object, "name", one->name
+                               ? json_object_new_string(one->name) : NULL);
+        add_text(object, "type", one->type);
+        json_object_object_add(object, "size",
+                               json_object_new_int64((int64_t)one->size));
+        if (bodies && one->body) {
+            char *body = apr_palloc(
+                pool, (apr_size_t)apr_base64_encode_len((int)one->size));
+
+            apr_base64_encode_binary(body, (const unsigned char *)one->body,
+                                     (int)one->size);
+            add_text(object, "body", body);
+        }
+        json_object_array_add(list, object);
+    }
+    return list;
+}
+
+static json_object *bounces_of(const crm_mail_t *mail)
+{
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < mail->bounces->nelts; i++) {
+        const crm_mail_bounce_t *one =
+            &APR_ARRAY_IDX(mail->bounces, i, crm_mail_bounce_t);
+        json_object *object = json_object_new_object();
+
+        add_text(object, "address", one->address);
+        add_text(object, "status", one->status);
+        add_text(object, "action", one->action);
+        add_text(object, "diagnostic", one->diagnostic);
+        json_object_array_add(list, object);
+    }
+    return list;
+}
+
+/* Return OBJECT as text in POOL, and free it. */
+static const char *json_text(json_object *object, apr_pool_t *pool)
+{
+    const char *text = apr_pstrdup(pool, json_object_to_json_string_ext(
+                                       object, JSON_C_TO_STRING_PLAIN));
+
+    json_object_put(object);
+    return text;
+}
+
+const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
+                              const char *automatic, apr_pool_t *pool)
+{
+    json_object *object = json_object_new_object();
+
+    add_text(object, "from", mail->from);
+    add_text(object, "to", mail->to);
+    add_text(object, "cc", mail->cc);
+    add_text(object, "recipient", recipient);
+    add_text(object, "subject", mail->subject);
+    add_text(object, "date", mail->date);
+    add_text(object, "automatic", automatic);
+    if (mail->html) {
+        add_text(object, "made_from", "text/html");
+    }
+    if (mail->text_cut) {
+        json_object_object_add(object, "characters_cut", json_object_new_int64(
+                                   (int64_t)mail->text_cut));
+    }
+    if (mail->bounces->nelts) {
+        json_object_object_add(object, "bounces", bounces_of(mail));
+    }
+    if (mail->attachments->nelts) {
+        json_object_object_add(object, "attachments", attachments_of(
+                                   mail, 0, pool));
+    }
+    if (mail->more_attachments) {
+        json_object_object_add(object, "more_attachments",
+                               json_object_new_int64(
+                                   (int64_t)mail->more_attachments));
+    }
+    return json_text(object, pool);
+}
+
+const char *crm_mail_references(const crm_mail_t *mail, apr_pool_t *pool)
+{
+    json_object *list = json_object_new_array();
+
+    for (int i = 0; i < mail->references->nelts; i++) {
+        json_object_array_add(list, json_object_new_string(
+                                  APR_ARRAY_IDX(mail->references, i,
+                                                const char *)));
+    }
+    return json_text(list, pool);
+}
+
+const char *crm_mail_attachments(const crm_mail_t *mail, apr_pool_t *pool)
+{
+    return mail->attachments->nelts
+           ? json_text(attachments_of(mail, 1, pool), pool) : NULL;
+}

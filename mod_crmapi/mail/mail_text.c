@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_text.c: HTML becomes text
+ *
+ * libxml2's parser says what there is, element by element: no tree is made,
+ * and it is stopped where there is enough, or where elements are nested so
+ * deeply that nobody can have meant it. */
+#include "mail_private.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include <libxml/HTMLparser.h>
+
+#include "apr_strings.h"
+
+/* The most HTML that is looked at, text that is made of it (bytes), and depth
+ * of elements. */
+#define HTML_BYTES (2 * 1024 * 1024)
+#define TEXT_BYTES (4 * CRM_MAIL_TEXT_MAX + 1024)
+#define DEPTH 512
+
+/* What an element does to the text. */
+typedef enum effect_t {
+    INLINE, LINE, PARAGRAPH, QUOTE, BULLETS, NUMBERS, ITEM, CELL, PRE, RULE,
+    BREAK, LINK, IMAGE, NOTHING
+} effect_t;
+
+static const struct {
+    const char *name;
+    effect_t effect;
+} elements[] = {
+    {"a", LINK}, {"address", LINE}, {"article", LINE}, {"aside", LINE},
+    {"audio", NOTHING}, {"blockquote", QUOTE}, {"br", BREAK},
+    {"caption", LINE}, {"center", LINE}, {"dd", LINE}, {"div", LINE},
+    {"dl", PARAGRAPH}, {"dt", LINE}, {"fieldset", LINE}, {"footer", LINE},
+    {"form", LINE}, {"h1", PARAGRAPH}, {"h2", PARAGRAPH}, {"h3", PARAGRAPH},
+    {"h4", PARAGRAPH}, {"h5", PARAGRAPH}, {"h6", PARAGRAPH},
+    {"head", NOTHING}, {"header", LINE}, {"hr", RULE}, {"img", IMAGE},
+    {"li", ITEM}, {"main", LINE}, {"nav", LINE}, {"object", NOTHING},
+    {"ol", NUMBERS}, {"option", LINE}, {"p", PARAGRAPH}, {"pre", PRE},
+    {"script", NOTHING}, {"section", LINE}, {"select", NOTHING},
+    {"style", NOTHING}, {"svg", NOTHING}, {"table", LINE}, {"td", CELL},
+    {"template", NOTHING}, {"th", CELL}, {"title", NOTHING}, {"tr", LINE},
+    {"ul", BULLETS}, {"video", NOTHING},
+};
+
+/* An element that is open. */
+typedef struct open_t {
+    effect_t effect;
+    int number;                 /* of a list's last item */
+    const char *href;           /* of a link */
+    apr_size_t start;           /* where its text begins */
+} open_t;
+
+typedef struct writer_t {
+    crm_buf_t *buf;
+    apr_pool_t *pool;
+    htmlParserCtxtPtr parser;
+    open_t open[DEPTH];
+    int depth;
+    int hidden;                 /* open elements that are not shown */
+    int pre, quotes, lists;     /* open ones of these kinds */
+    int newlines;               /* to come before the next text; 2: an empty
+                                   line */
+    int space;                  /* a blank is to come before it */
+    int begun;                  /* there is some text */
+    int last_quotes;            /* that it is in */
+} writer_t;
+
+static effect_t effect_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++) {
+        if (!strcasecmp(elements[i].name, name)) {
+            return elements[i].effect;
+        }
+    }
+    return INLINE;
+}
+
+static void want_newlines(writer_t *writer, int count)
+{
+    if (writer->newlines < count) {
+        writer->newlines = count;
+    }
+    writer->space = 0;
+}
+
+/* Begin a line: what quotes and lists it is in can be seen. */
+static void begin_line(writer_t *writer)
+{
+    for (int i = 0; i < writer->quotes && i < 32; i++) {
+        crm_buf_puts(writer->buf, "> ");
+    }
+    for (int i = 1; i < writer->lists && i < 32; i++) {
+        crm_buf_puts(writer->buf, "  ");
+    }
+}
+
+/* Write what has to come before text. */
+static void prepare(writer_t *writer)
+{
+    if (!writer->buf->len) {
+        writer->newlines = 0;
+        writer->space = 0;
+        if (!writer->begun) {
+            begin_line(writer);
+        }
+    }
+    else if (writer->newlines) {
+        for (int i = 0; i < writer->newlines; i++) {
+            if (i) {            /* what is between is of both */
+                for (int q = 0; q < writer->quotes && q < writer->last_quotes
+                     && q < 32; q++) {
+                    crm_buf_putc(writer->buf, '>');
+                }
+            }
+            crm_buf_putc(writer->buf, '\n');
+        }
+        begin_line(writer);
+    }
+    else if (writer->space) {
+        crm_buf_putc(writer->buf, ' ');
+    }
+    writer->begun = 1;
+    writer->last_quotes = writer->quotes;
+    writer->newlines = 0;
+    writer->space = 0;
+}
+
+/* Stop when there is enough. */
+static void check_room(writer_t *writer)
+{
+    if (writer->buf->len > TEXT_BYTES) {
+        xmlStopParser(writer->parser);
+    }
+}
+
+/* Add TEXT, LEN bytes, in which white space is a blank, or itself in <pre>. */
+static void write_text(writer_t *writer, const char *text, apr_size_t len)
+{
+    for (apr_size_t i = 0; i < len; i++) {
+        char c = text[i];
+
+        if (writer->pre && c == '\n') {
+            want_newlines(writer, writer->newlines + 1);
+        }
+        else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+            if (writer->pre) {
+                prepare(writer);
+                crm_buf_putc(writer->buf, ' ');
+            }
+            else if (!writer->newlines) {
+                writer->space = 1;
+            }
+        }
+        else {
+            prepare(writer);
+            crm_buf_putc(writer->buf, c);
+        }
+    }
+    check_room(writer);
+}
+
+/* ---- what the parser says ------------------------------------------------ */
+
+static const char *attribute(const xmlChar **attributes, const char *name)
+{
+    for (; attributes && attributes[0]; attributes += 2) {
+        if (!strcasecmp((const char *)attributes[0], name)) {
+            return attributes[1] ? (const char *)attributes[1] : "";
+        }
+    }
+    return NULL;
+}
+
+/* Return whether an element with ATTRIBUTES is not to be seen: what mails
+ * have for previews, and for those who count. */
+static int is_hidden(const xmlChar **attributes)
+{
+    const char *style = attribute(attributes, "style");
+    const char *at = style ? strcasestr(style, "display") : NULL;
+
+    if (attribute(attributes, "hidden")) {
+        return 1;
+    }
+    if (!at) {
+        return 0;
+    }
+    at += strlen("display");
+    at += strspn(at, " \t");
+    if (*at++ != ':') {
+        return 0;
+    }
+    at += strspn(at, " \t");
+    return !strncasecmp(at, "none", 4);
+}
+
+/* Begin an item of the list around it. */
+static void begin_item(writer_t *writer)
+{
+    int i = writer->depth - 1;
+
+    want_newlines(writer, 1);
+    while (i > 0 && writer->open[i].effect != NUMBERS
+           && writer->open[i].effect != BULLETS) {
+        i--;
+    }
+    prepare(writer);
+    if (writer->open[i].effect == NUMBERS) {
+        crm_buf_printf(writer->buf, "%d.", ++writer->open[i].number);
+    }
+    else {
+        crm_buf_putc(writer->buf, '-');
+    }
+    writer->space = 1;
+}
+
+static void begin_effect(writer_t *writer, open_t *open,
+                         const xmlChar **attributes)
+{
+    const char *text;
+
+    switch (open->effect) {
+    case LINE: want_newlines(writer, 1); break;
+    case PARAGRAPH: want_newlines(writer, 2); break;
+    case QUOTE: want_newlines(writer, 2); writer->quotes++; break;
+    case BULLETS:
+    case NUMBERS:
+        want_newlines(writer, writer->lists++ ? 1 : 2);
+        break;
+    case ITEM: begin_item(writer); break;
+    case CELL: writer->space = !writer->newlines; break;
+    case PRE: want_newlines(writer, 2); writer->pre++; break;
+    case RULE:
+        want_newlines(writer, 1);
+        write_text(writer, "---", 3);
+        want_newlines(writer, 1);
+        break;
+    case BREAK:
+        writer->newlines = writer->newlines < 2 ? writer->newlines + 1 : 2;
+        writer->space = 0;
+        break;
+    case LINK:
+        text = attribute(attributes, "href");
+        open->href = text ? apr_pstrdup(writer->pool, text) : NULL;
+        open->start = writer->buf->len;
+        break;
+    case IMAGE:
+        text = attribute(attributes, "alt");
+        if (text && *text) {
+            write_text(writer, text, strlen(text));
+        }
+        break;
+    default: break;
+    }
+}
+
+static void begin_element(void *baton, const xmlChar *name,
+                          const xmlChar **attributes)
+{
+    writer_t *writer = baton;
+    open_t *open;
+
+    if (writer->depth == DEPTH) {
+        xmlStopParser(writer->parser);
+        return;
+    }
+    open = &writer->open[writer->depth];
+    memset(open, 0, sizeof(*open));
+    open->effect = effect_of((const char *)name);
+    if (open->effect != IMAGE && open->effect != BREAK
+        && is_hidden(attributes)) {
+        open->effect = NOTHING;
+    }
+    if (open->effect == NOTHING) {
+        writer->hidden++;
+    }
+    else if (!writer->hidden) {
+        begin_effect(writer, open, attributes);
+    }
+    else {
+        open->effect = INLINE;
+    }
+    writer->depth++;
+}
+
+/* Add where a link leads to, unless its text says that already. */
+static void end_link(writer_t *writer, const open_t *open)
+{
+    const char *href = open->href;
+    apr_size_t len = writer->buf->len - open->start;
+    const char *shown = writer->buf->data + open->start;
+    const char *bare = href;
+
+    if (!href || (strncasecmp(href, "http", 4)
+                  && strncasecmp(href, "mailto:", 7)) || !len) {
+        return;
+    }
+    if (!strncasecmp(href, "mailto:", 7)) {
+        bare = href + 7;
+    }
+    else if (strstr(href, "://")) {
+        bare = strstr(href, "://") + 3;
+    }
+    if (!memmem(shown, len, bare, strcspn(bare, "?"))) {
+        int newlines = writer->newlines;
+
+        writer->newlines = 0;
+        writer->space = 1;
+        write_text(writer, "<", 1);
+        write_text(writer, href, strlen(href));
+        write_text(writer, ">", 1);
+        writer->newlines = newlines;
+    }
+}
+
+static void end_element(void *baton, const xmlChar *name)
+{
+    writer_t *writer = baton;
+    open_t *open;
+
+    (void)name;
+    if (!writer->depth) {
+        return;
+    }
+    open = &writer->open[--writer->depth];
+    switch (open->effect) {
+    case NOTHING: writer->hidden--; break;
+    case LINE:
+    case ITEM: want_newlines(writer, 1); break;
+    case PARAGRAPH: want_newlines(writer, 2); break;
+    case QUOTE: want_newlines(writer, 2); writer->quotes--; break;
+    case BULLETS:
+    case NUMBERS:
+        want_newlines(writer, --writer->lists ? 1 : 2);
+        break;
+    case CELL: writer->space = !writer->newlines; break;
+    case PRE: writer->pre--; want_newlines(writer, 2); break;
+    case LINK: end_link(writer, open); break;
+    default: break;
+    }
+}
+
+static void characters(void *baton, const xmlChar *text, int len)
+{
+    writer_t *writer = baton;
+
+    if (!writer->hidden) {
+        write_text(writer, (const char *)text, (apr_size_t)len);
+    }
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* Have the LEN bytes of HTML parsed for WRITER. */
+static void parse(writer_t *writer, const char *html, apr_size_t len)
+{
+    htmlSAXHandler handler;
+
+    memset(&handler, 0, sizeof(handler));
+    handler.startElement = begin_element;
+    handler.endElement = end_element;
+    handler.characters = characters;
+    handler.ignorableWhitespace = characters;
+    handler.cdataBlock = NULL;  /* of scripts and styles */
+    writer->parser = htmlCreatePushParserCtxt(&handler, writer, NULL, 0, NULL,
+                                              XML_CHAR_ENCODING_UTF8);
+    if (!writer->parser) {
+        return;
+    }
+    htmlCtxtUseOptions(writer->parser, HTML_PARSE_RECOVER | HTML_PARSE_NOERROR
+                       | HTML_PARSE_NOWARNING | HTML_PARSE_NONET
+                       | HTML_PARSE_IGNORE_ENC);
+    htmlParseChunk(writer->parser, html, (int)len, 0);
+    htmlParseChunk(writer->parser, "", 0, 1);
+    if (writer->parser->myDoc) {
+        xmlFreeDoc(writer->parser->myDoc);
+    }
+    htmlFreeParserCtxt(writer->parser);
+}
+
+const char *crm_mail_text(const char *html, apr_pool_t *pool)
+{
+    writer_t *writer = apr_pcalloc(pool, sizeof(*writer));
+    apr_size_t len = strlen(html);
+    crm_buf_t buf;
+
+    if (len > HTML_BYTES) {
+        for (len = HTML_BYTES; (html[len] & 0xc0) == 0x80; len--) {
+        }
+    }
+    crm_buf_init(&buf, len / 2 + 64, pool);
+    writer->buf = &buf;
+    writer->pool = pool;
+    parse(writer, html, len);
+    crm_buf_putc(&buf, '\0');
+    /* &nbsp; and the like are blanks for whoever reads it; characters that are
+     * none in UTF-8 (&#0;) have gone. */
+    return crm_mail_utf8(buf.data, buf.len - 1, "utf-8", pool);
+}

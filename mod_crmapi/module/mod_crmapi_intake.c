@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_intake.c: what channels call: directives, request_rec to core */
+#include "mod_crmapi.h"
+
+#include <string.h>
+
+#include "apr_file_io.h"
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "ap_mpm.h"
+#include "http_core.h"
+#include "http_protocol.h"
+
+#define TOKEN_MAX 256
+
+/* Return whether nobody waits for the answer of BATON, a request, any more:
+ * its client has hung up, or this process is told to end. */
+static int is_gone(void *baton)
+{
+    const crmapi_request_t *request = baton;
+    conn_rec *c = request->r->connection;
+    apr_socket_t *socket = ap_get_conn_socket(c);
+    int at_end = 0;
+    int state = AP_MPMQ_RUNNING;
+
+    ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
+    return state == AP_MPMQ_STOPPING || c->aborted
+           || (socket && apr_socket_atreadeof(socket, &at_end) == APR_SUCCESS
+               && at_end);
+}
+
+void crmapi_serve_intake(crmapi_request_t *request, const char *rest)
+{
+    request_rec *r = request->r;
+    crm_intake_request_t intake;
+
+    memset(&intake, 0, sizeof(intake));
+    intake.pool = r->pool;
+    intake.baton = request;
+    intake.method = r->method;
+    intake.path = rest;
+    intake.query = r->args;
+    intake.scheme = ap_http_scheme(r);
+    intake.address = r->useragent_ip;
+    intake.target = r->unparsed_uri;
+    intake.request_id = request->id;
+    intake.authorization = apr_table_get(r->headers_in, "Authorization");
+    intake.content_type = apr_table_get(r->headers_in, "Content-Type");
+    intake.host = apr_table_get(r->headers_in, "Host");
+    intake.origin = apr_table_get(r->headers_in, "Origin");
+    intake.referer = apr_table_get(r->headers_in, "Referer");
+    intake.fetch_site = apr_table_get(r->headers_in, "Sec-Fetch-Site");
+    intake.twilio_signature = apr_table_get(r->headers_in,
+                                            "X-Twilio-Signature");
+    intake.if_none_match = apr_table_get(r->headers_in, "If-None-Match");
+    intake.gone = is_gone;
+    crm_intake_serve(&request->response, &request->config->service,
+                     &request->config->intake, &intake);
+}
+
+/* Set *TOKEN_P to the first line of the file PATH, which nobody else may
+ * read. Return NULL or what is wrong. */
+static const char *read_token(const char **token_p, const char *path,
+                              apr_pool_t *p)
+{
+    char *line = apr_palloc(p, TOKEN_MAX);
+    apr_finfo_t info;
+    apr_file_t *file;
+    apr_status_t status = apr_file_open(&file, path, APR_FOPEN_READ,
+                                        APR_FPROT_OS_DEFAULT, p);
+
+    if (!status) {
+        status = apr_file_info_get(&info, APR_FINFO_PROT | APR_FINFO_TYPE,
+                                   file);
+        if (!status && info.protection & APR_FPROT_WREAD) {
+            apr_file_close(file);
+            return "others may read it: chmod o-r";
+        }
+        if (!status) {
+            status = apr_file_gets(line, TOKEN_MAX, file);
+        }
+        apr_file_close(file);
+    }
+    if (status) {
+        return apr_psprintf(p, "%pm", &status);
+    }
+    apr_collapse_spaces(line, line);
+    *token_p = line;
+    return *line ? NULL : "its first line is empty";
+}
+
+const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
+                              const char *path, const char *workspace)
+{
+    crmapi_config_t *config = crmapi_config(cmd->server);
+    const char *file = ap_server_root_relative(cmd->pool, path);
+    crm_twilio_account_t *account;
+    const char *token = NULL, *wrong;
+
+    (void)dir;
+    if (strncmp(sid, "AC", 2) || strlen(sid) != 34
+        || strspn(sid + 2, "0123456789abcdef") != 32) {
+        return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is no account's "
+                            "SID: AC and 32 hexadecimal digits", sid);
+    }
+    wrong = file ? read_token(&token, file, cmd->pool) : "no such path";
+    if (wrong) {
+        return apr_psprintf(cmd->pool, "CrmApiTwilio: the token's file %s: %s",
+                            path, wrong);
+    }
+    if (workspace) {
+        wrong = crmapi_check_workspace(cmd, "CrmApiTwilio", workspace);
+    }
+    if (!config->twilio) {
+        config->twilio = apr_array_make(cmd->pool, 2, sizeof(*account));
+    }
+    account = apr_array_push(config->twilio);
+    account->sid = sid;
+    account->token = token;
+    account->workspace = workspace;
+    return wrong;
+}
+
+const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
+                                  const char *value)
+{
+    size_t scheme = !strncmp(value, "https://", 8) ? 8
+                    : !strncmp(value, "http://", 7) ? 7 : 0;
+    size_t len = strspn(value + scheme, "abcdefghijklmnopqrstuvwxyz"
+                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]");
+
+    (void)dir;
+    if (!scheme || !len || value[scheme + len]) {
+        return apr_psprintf(cmd->pool, "CrmApiIntakeUrl must be a scheme and "
+                            "a host, such as https://crm.example.com, without "
+                            "a path, not \"%s\"", value);
+    }
+    crmapi_config(cmd->server)->intake_url = value;
+    return NULL;
+}

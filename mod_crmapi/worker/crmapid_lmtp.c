@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_lmtp.c: the socket that mail systems connect to, and who serves it */
+#include "crmapid_lmtp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+#include "apr_thread_proc.h"
+
+#include "crm_mail.h"
+#include "crmapid_log.h"
+
+struct crmd_lmtp_t {
+    const crmd_config_t *config;
+    int listener;
+    int stop[2];                /* a pipe: once its end is closed, all see it */
+    struct stat file;           /* the socket's, so that only it is removed */
+    apr_array_header_t *threads; /* of apr_thread_t * */
+};
+
+/* A thread that serves one session after the other. */
+typedef struct server_t {
+    crmd_lmtp_t *lmtp;
+    apr_pool_t *pool;           /* for a session */
+    apr_pool_t *conn_pool;
+    crm_conn_t *conn;           /* NULL: not open */
+} server_t;
+
+/* ---- sessions ------------------------------------------------------------ */
+
+/* Wait for a client. Return its socket, -1: it went, -2: it is time to end. */
+static int next_client(const crmd_lmtp_t *lmtp)
+{
+    struct pollfd pollers[2] = {
+        {lmtp->stop[0], POLLIN, 0}, {lmtp->listener, POLLIN, 0}
+    };
+
+    if (poll(pollers, 2, -1) < 0) {
+        return -1;
+    }
+    if (pollers[0].revents) {
+        return -2;
+    }
+    return accept4(lmtp->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
+{
+    server_t *server = data;
+    crmd_lmtp_t *lmtp = server->lmtp;
+    int client;
+
+    while ((client = next_client(lmtp)) != -2) {
+        if (client >= 0) {
+            crmd_lmtp_serve(&server->conn, client, lmtp->stop[0],
+                            lmtp->config, server->conn_pool, server->pool);
+            close(client);
+            apr_pool_clear(server->pool);
+        }
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+            poll(NULL, 0, 200); /* others will let go of theirs */
+        }
+    }
+    apr_pool_clear(server->conn_pool);
+    (void)thread;
+    return NULL;
+}
+
+static crm_error_t *start_server(crmd_lmtp_t *lmtp, apr_pool_t *pool)
+{
+    server_t *server = apr_pcalloc(pool, sizeof(*server));
+    apr_allocator_t *allocator;
+    apr_thread_t *thread;
+    apr_pool_t *own;
+
+    server->lmtp = lmtp;
+    apr_allocator_create(&allocator);
+    apr_allocator_max_free_set(allocator, 1024 * 1024);
+    apr_pool_create_ex(&own, pool, NULL, allocator);
+    apr_allocator_owner_set(allocator, own);
+    apr_pool_create(&server->pool, own);
+    apr_pool_create(&server->conn_pool, own);
+    if (apr_thread_create(&thread, NULL, server_main, server, pool)
+        != APR_SUCCESS) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "a thread for lmtp_socket"
+                              " cannot be started");
+    }
+    APR_ARRAY_PUSH(lmtp->threads, apr_thread_t *) = thread;
+    return NULL;
+}
+
+/* ---- the socket ---------------------------------------------------------- */
+
+static crm_error_t *fault(const crmd_config_t *config, const char *what,
+                          apr_pool_t *pool)
+{
+    return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s: %s",
+                          config->lmtp_socket, what);
+}
+
+/* Remove what a server left at ADDRESS. Return NULL or why not. */
+static const char *remove_stale(const struct sockaddr_un *address)
+{
+    struct stat info;
+    const char *wrong = NULL;
+    int probe;
+
+    if (lstat(address->sun_path, &info)) {
+        return errno == ENOENT ? NULL : strerror(errno);
+    }
+    if (!S_ISSOCK(info.st_mode)) {
+        return "there is a file that is no socket";
+    }
+    probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0) {
+        return strerror(errno);
+    }
+    /* One that is there but busy answers with EAGAIN. */
+    if (!connect(probe, (const struct sockaddr *)address, sizeof(*address))
+        || errno != ECONNREFUSED) {
+        wrong = "somebody answers at it";
+    }
+    else if (unlink(address->sun_path)) {
+        wrong = strerror(errno);
+    }
+    close(probe);
+    return wrong;
+}
+
+/* Open LMTP's socket. */
+static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
+{
+    const crmd_config_t *config = lmtp->config;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *wrong;
+
+    if (strlen(config->lmtp_socket) >= sizeof(address.sun_path)) {
+        return fault(config, "the path is too long", pool);
+    }
+    apr_cpystrn(address.sun_path, config->lmtp_socket,
+                sizeof(address.sun_path));
+    wrong = remove_stale(&address);
+    if (wrong) {
+        return fault(config, wrong, pool);
+    }
+    lmtp->listener = socket(AF_UNIX,
+                            SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* Nobody can connect before listen(), by when it has its mode. */
+    if (lmtp->listener < 0
+        || bind(lmtp->listener, (struct sockaddr *)&address, sizeof(address))
+        || chmod(config->lmtp_socket,
+                 (mode_t)strtol(config->lmtp_mode, NULL, 8))
+        || lstat(config->lmtp_socket, &lmtp->file)
+        || listen(lmtp->listener, 64)) {
+        return fault(config, strerror(errno), pool);
+    }
+    return NULL;
+}
+
+/* Close what is open of LMTP, and remove its file if it is still its own. */
+static void close_socket(crmd_lmtp_t *lmtp)
+{
+    struct stat info;
+
+    if (lmtp->file.st_ino && !lstat(lmtp->config->lmtp_socket, &info)
+        && info.st_ino == lmtp->file.st_ino
+        && info.st_dev == lmtp->file.st_dev) {
+        unlink(lmtp->config->lmtp_socket);
+    }
+    if (lmtp->listener >= 0) {
+        close(lmtp->listener);
+    }
+}
+
+/* ---- beginning and end --------------------------------------------------- */
+
+static crm_error_t *start_all(crmd_lmtp_t *lmtp, apr_pool_t *pool)
+{
+    CRM_ERR(open_socket(lmtp, pool));
+    if (pipe2(lmtp->stop, O_CLOEXEC)) {
+        return fault(lmtp->config, strerror(errno), pool);
+    }
+    for (int i = 0; i < lmtp->config->lmtp_threads; i++) {
+        CRM_ERR(start_server(lmtp, pool));
+    }
+    return NULL;
+}
+
+crm_error_t *crmd_lmtp_start(crmd_lmtp_t **lmtp_p,
+                             const crmd_config_t *config, apr_pool_t *pool)
+{
+    crmd_lmtp_t *lmtp;
+    crm_error_t *error;
+
+    *lmtp_p = NULL;
+    if (!*config->lmtp_socket) {
+        return NULL;
+    }
+    crm_mail_init();
+    lmtp = apr_pcalloc(pool, sizeof(*lmtp));
+    lmtp->config = config;
+    lmtp->listener = lmtp->stop[0] = lmtp->stop[1] = -1;
+    lmtp->threads = apr_array_make(pool, 8, sizeof(apr_thread_t *));
+    error = start_all(lmtp, pool);
+    if (error) {
+        crmd_lmtp_stop(lmtp);
+        return error;
+    }
+    *lmtp_p = lmtp;
+    return NULL;
+}
+
+void crmd_lmtp_stop(crmd_lmtp_t *lmtp)
+{
+    if (!lmtp) {
+        return;
+    }
+    if (lmtp->stop[1] >= 0) {
+        close(lmtp->stop[1]);
+    }
+    for (int i = 0; i < lmtp->threads->nelts; i++) {
+        apr_status_t status;
+
+        apr_thread_join(&status, APR_ARRAY_IDX(lmtp->threads, i,
+                                               apr_thread_t *));
+    }
+    if (lmtp->stop[0] >= 0) {
+        close(lmtp->stop[0]);
+    }
+    close_socket(lmtp);
+}

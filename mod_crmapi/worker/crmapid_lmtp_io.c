@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_lmtp_io.c: the bytes of a session of LMTP, in time */
+#include "crmapid_lmtp_io.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+/* How long a mail that has begun may still take when the daemon ends. */
+#define GRACE apr_time_from_sec(10)
+
+void crmd_lmtp_flush(crmd_lmtp_io_t *io)
+{
+    apr_size_t sent = 0;
+
+    while (sent < io->out.len && !io->over) {
+        struct pollfd poller = {io->socket, POLLOUT, 0};
+        ssize_t n = send(io->socket, io->out.data + sent,
+                         io->out.len - sent, MSG_NOSIGNAL);
+
+        if (n >= 0) {
+            sent += (apr_size_t)n;
+        }
+        else if (errno == EAGAIN) {
+            io->over = poll(&poller, 1, (int)apr_time_as_msec(
+                                     io->timeout)) <= 0;
+        }
+        else if (errno != EINTR) {
+            io->over = 1;
+        }
+    }
+    io->out.len = 0;
+}
+
+void crmd_lmtp_say(crmd_lmtp_io_t *io, const char *line)
+{
+    crm_buf_puts(&io->out, line);
+    crm_buf_puts(&io->out, "\r\n");
+}
+
+/* Return how long is to be waited for the client, milliseconds; 0: no longer.
+ * When the daemon ends, only a mail that has begun is waited for. */
+static int patience(crmd_lmtp_io_t *io, int stopping)
+{
+    apr_interval_time_t left;
+
+    if (!stopping) {
+        return (int)apr_time_as_msec(io->timeout);
+    }
+    if (!io->deadline) {
+        io->deadline = apr_time_now() + GRACE;
+    }
+    left = io->deadline - apr_time_now();
+    return io->busy && left > 0 ? (int)apr_time_as_msec(left) : 0;
+}
+
+void crmd_lmtp_leave(crmd_lmtp_io_t *io, const char *why)
+{
+    crmd_lmtp_say(io, why);
+    crmd_lmtp_flush(io);
+    io->over = 1;
+}
+
+/* Wait until the client has sent something. */
+static void wait_input(crmd_lmtp_io_t *io)
+{
+    struct pollfd pollers[2] = {
+        {io->socket, POLLIN, 0}, {io->stop, POLLIN, 0}
+    };
+    int stopping = io->deadline != 0;
+
+    for (;;) {
+        int wait = patience(io, stopping);
+        int ready = wait ? poll(pollers, stopping ? 1 : 2, wait) : 0;
+
+        if (ready < 0 && errno == EINTR) {
+            continue;
+        }
+        if (ready <= 0) {
+            crmd_lmtp_leave(io, stopping ? "421 4.3.2 The daemon ends"
+                           : "421 4.4.2 Nothing came for too long");
+            return;
+        }
+        if (pollers[0].revents) {
+            return;
+        }
+        stopping = 1;
+    }
+}
+
+/* Read what there is into IN, whose bytes are all used. */
+static void fill(crmd_lmtp_io_t *io)
+{
+    ssize_t got = -1;
+
+    crmd_lmtp_flush(io);
+    io->start = io->end = 0;
+    while (!io->over && got < 0) {
+        got = recv(io->socket, io->in, sizeof(io->in), 0);
+        if (got < 0 && errno == EAGAIN) {
+            wait_input(io);
+        }
+        else if (got == 0 || (got < 0 && errno != EINTR)) {
+            io->over = 1;
+        }
+    }
+    io->end = got > 0 ? (apr_size_t)got : 0;
+}
+
+int crmd_lmtp_byte(crmd_lmtp_io_t *io)
+{
+    if (io->start == io->end) {
+        fill(io);
+    }
+    return io->start < io->end
+           ? (unsigned char)io->in[io->start++] : -1;
+}
+
+int crmd_lmtp_line(crmd_lmtp_io_t *io, char *line)
+{
+    apr_size_t len = 0;
+    int c, good = 1;
+
+    while ((c = crmd_lmtp_byte(io)) >= 0 && c != '\n') {
+        if (len + 1 >= CRMD_LMTP_LINE || !c) {
+            good = 0;
+        }
+        else {
+            line[len++] = (char)c;
+        }
+    }
+    if (len && line[len - 1] == '\r') {
+        len--;
+    }
+    line[len] = '\0';
+    return good;
+}
+
+int crmd_lmtp_ending(const crmd_lmtp_io_t *io)
+{
+    struct pollfd poller = {io->stop, POLLIN, 0};
+
+    return poll(&poller, 1, 0) > 0;
+}

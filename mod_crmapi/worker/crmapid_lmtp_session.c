@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_lmtp_session.c: one session of LMTP (RFC 2033, RFC 5321) */
+#include "crmapid_lmtp.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "apr_lib.h"
+#include "apr_network_io.h"
+#include "apr_strings.h"
+
+#include "crm_mail.h"
+#include "crm_text.h"
+#include "crmapid_lmtp_io.h"
+#include "crmapid_log.h"
+
+#define NOBODY "550 5.1.1 No agent takes mails at this address"
+
+/* Recipients of a mail, wrong commands of a session. */
+#define RECIPIENTS CRM_MAIL_LIST_MAX
+#define FAULTS 20
+
+typedef struct session_t {
+    const crmd_config_t *config;
+    crmd_lmtp_io_t *io;
+    crm_conn_t **conn_p;
+    apr_pool_t *conn_pool;
+    apr_pool_t *pool;           /* of the session */
+    apr_pool_t *mail_pool;      /* of a mail */
+    int greeted, faults;
+    const char *sender;         /* NULL: no MAIL yet */
+    apr_array_header_t *recipients; /* of const char * */
+} session_t;
+
+/* ---- commands ------------------------------------------------------------ */
+
+static void reset(session_t *session)
+{
+    apr_pool_clear(session->mail_pool);
+    session->sender = NULL;
+    session->io->busy = 0;
+    session->recipients = apr_array_make(session->mail_pool, 4,
+                                         sizeof(const char *));
+}
+
+static void refuse(session_t *session, const char *line)
+{
+    crmd_lmtp_say(session->io, line);
+    if (++session->faults >= FAULTS) {
+        crmd_lmtp_leave(session->io, "421 4.7.0 Too many wrong commands");
+    }
+}
+
+/* Set *PATH_P to the address in "FROM:<address> parameters" (KEYWORD: "FROM"),
+ * *REST_P to what follows it. Return 0 if there is none. Source routes are
+ * dropped (RFC 5321, appendix F.2). */
+static int read_path(const char **path_p, const char **rest_p,
+                     const char *text, const char *keyword, apr_pool_t *pool)
+{
+    apr_size_t len = strlen(keyword), end;
+    const char *colon;
+    int quoted = 0;
+
+    if (strncasecmp(text, keyword, len) || text[len] != ':') {
+        return 0;
+    }
+    text += len + 1;
+    text += strspn(text, " ");
+    if (*text++ != '<') {
+        return 0;
+    }
+    if (*text == '@' && (colon = strchr(text, ':'))
+        && colon < strchrnul(text, '>')) {
+        text = colon + 1;
+    }
+    for (end = 0; text[end] && (quoted || text[end] != '>'); end++) {
+        quoted ^= text[end] == '"';
+    }
+    if (text[end] != '>' || !crm_text_valid_utf8(text, end)) {
+        return 0;
+    }
+    *path_p = apr_pstrmemdup(pool, text, end);
+    *rest_p = text + end + 1;
+    return !**rest_p || **rest_p == ' ';
+}
+
+static void do_lhlo(session_t *session, const char *rest)
+{
+    char host[APRMAXHOSTLEN + 1] = "localhost";
+
+    if (!*rest) {
+        refuse(session, "501 5.5.4 LHLO needs a name");
+        return;
+    }
+    reset(session);
+    apr_gethostname(host, sizeof(host), session->pool);
+    session->greeted = 1;
+    crm_buf_printf(&session->io->out, "250-%s\r\n250-PIPELINING\r\n"
+                   "250-ENHANCEDSTATUSCODES\r\n250-8BITMIME\r\n"
+                   "250-SMTPUTF8\r\n250 SIZE %d\r\n", host,
+                   session->config->mail_max_message);
+}
+
+/* Return what is wrong with the parameters of MAIL, or NULL. */
+static const char *check_parameters(const session_t *session,
+                                    const char *rest, apr_pool_t *pool)
+{
+    char *state, *word = apr_strtok(apr_pstrdup(pool, rest), " ", &state);
+
+    for (; word; word = apr_strtok(NULL, " ", &state)) {
+        if (!strncasecmp(word, "SIZE=", 5)) {
+            if (!apr_isdigit(word[5])) {
+                return "501 5.5.4 SIZE must be a number";
+            }
+            if (apr_strtoi64(word + 5, NULL, 10)
+                > session->config->mail_max_message) {
+                return "552 5.3.4 The mail is too large";
+            }
+        }
+        else if (strcasecmp(word, "BODY=8BITMIME")
+                 && strcasecmp(word, "BODY=7BIT")
+                 && strcasecmp(word, "SMTPUTF8")) {
+            return "555 5.5.4 Unknown parameter";
+        }
+    }
+    return NULL;
+}
+
+static void do_mail(session_t *session, const char *rest)
+{
+    const char *path, *wrong;
+
+    if (!session->greeted || session->sender) {
+        refuse(session, session->greeted ? "503 5.5.1 MAIL was given"
+                        : "503 5.5.1 LHLO first");
+        return;
+    }
+    if (!read_path(&path, &rest, rest, "FROM", session->mail_pool)) {
+        refuse(session, "501 5.5.4 MAIL FROM:<address>");
+        return;
+    }
+    wrong = check_parameters(session, rest, session->mail_pool);
+    if (wrong) {
+        refuse(session, wrong);
+        return;
+    }
+    session->sender = path;
+    session->io->busy = 1;
+    crmd_lmtp_say(session->io, "250 2.1.0 Ok");
+}
+
+/* Make sure that there is a connection. */
+static crm_error_t *connect_session(session_t *session)
+{
+    crm_error_t *error;
+
+    if (*session->conn_p) {
+        return NULL;
+    }
+    error = crm_conn_open(session->conn_p, session->config->database,
+                          session->conn_pool, session->mail_pool);
+    if (error) {
+        *session->conn_p = NULL;
+        apr_pool_clear(session->conn_pool);
+        return error;
+    }
+    crm_conn_set_timeout(*session->conn_p, session->config->answer_time);
+    return NULL;
+}
+
+static void do_rcpt(session_t *session, const char *rest)
+{
+    crm_mail_fate_t fate = CRM_MAIL_NOBODY;
+    crm_error_t *error;
+    const char *path;
+
+    if (!session->sender) {
+        refuse(session, "503 5.5.1 MAIL first");
+    }
+    else if (!read_path(&path, &rest, rest, "TO", session->mail_pool)
+             || !*path) {
+        refuse(session, "501 5.5.4 RCPT TO:<address>");
+    }
+    else if (rest[strspn(rest, " ")]) {
+        refuse(session, "555 5.5.4 Unknown parameter");
+    }
+    else if (session->recipients->nelts >= RECIPIENTS) {
+        crmd_lmtp_say(session->io, "452 4.5.3 Too many recipients");
+    }
+    else {
+        error = connect_session(session);
+        if (!error) {
+            error = crm_mail_known(&fate, *session->conn_p, path, NULL,
+                                   session->mail_pool);
+        }
+        if (error) {
+            crmd_log_error(CRM_LOG_WARNING, error);
+            crmd_lmtp_say(session->io, "451 4.3.0 Not now");
+        }
+        else if (fate == CRM_MAIL_NOBODY) {
+            crmd_lmtp_say(session->io, NOBODY);
+        }
+        else {
+            APR_ARRAY_PUSH(session->recipients, const char *) = path;
+            crmd_lmtp_say(session->io, "250 2.1.5 Ok");
+        }
+    }
+}
+
+/* ---- the mail ------------------------------------------------------------ */
+
+/* Read the mail into BUF, up to CR LF . CR LF and nothing else; dots that were
+ * put before others are taken off. *LARGE_P: it is too large, and not all of
+ * it was kept. Return 0 if the client has gone. */
+static int read_data(session_t *session, crm_buf_t *buf, int *large_p)
+{
+    /* What of CR LF . CR was just read. */
+    enum { NOTHING, CR, CRLF, DOT, DOTCR } state = CRLF;
+    apr_size_t max = (apr_size_t)session->config->mail_max_message;
+    int c;
+
+    *large_p = 0;
+    while ((c = crmd_lmtp_byte(session->io)) >= 0) {
+        if (state == CRLF && c == '.') {
+            state = DOT;
+            continue;
+        }
+        if (state == DOT && c == '\r') {
+            state = DOTCR;
+            continue;
+        }
+        if (state == DOTCR) {
+            if (c == '\n') {
+                return 1;
+            }
+            crm_buf_putc(buf, '\r');
+            state = CR;
+        }
+        state = c == '\r' ? CR : c == '\n' && state == CR ? CRLF : NOTHING;
+        crm_buf_putc(buf, (char)c);
+        if (buf->len > max) {
+            *large_p = 1;
+            buf->len = 0;
+        }
+    }
+    return 0;
+}
+
+/* Tell what became of ONE. */
+static void say_outcome(session_t *session, const crm_mail_outcome_t *one)
+{
+    switch (one->fate) {
+    case CRM_MAIL_TAKEN:
+        crmd_lmtp_say(session->io, one->again ? "250 2.0.0 Taken before"
+                      : "250 2.0.0 Taken");
+        crmd_logf(CRM_LOG_INFO, "CRM3050: a mail to %s was taken%s%s",
+                  one->recipient, one->automatic ? ": " : "",
+                  one->automatic ? one->automatic : "");
+        break;
+    case CRM_MAIL_NOBODY:
+        crmd_lmtp_say(session->io, NOBODY);
+        break;
+    case CRM_MAIL_REFUSED:
+        crmd_lmtp_say(session->io, "554 5.6.0 The mail was not taken");
+        crmd_logf(CRM_LOG_ERR, "CRM3051: a mail to %s was not taken: %s",
+                  one->recipient, one->reason);
+        break;
+    default:
+        crmd_lmtp_say(session->io, "451 4.3.0 Not now");
+        crmd_log_error(CRM_LOG_WARNING, one->error);
+        break;
+    }
+}
+
+/* Hand the mail in BUF over, and answer for each recipient (RFC 2033, 4.2). */
+static void deliver(session_t *session, const crm_buf_t *buf)
+{
+    const crmd_config_t *config = session->config;
+    crm_mail_options_t options = {
+        .attachment_bytes = (apr_size_t)config->mail_attachment_bytes,
+        .hourly = config->mail_hourly, .sender = session->sender
+    };
+    apr_array_header_t *outcomes;
+    crm_error_t *error = connect_session(session);
+
+    if (error) {
+        crmd_log_error(CRM_LOG_WARNING, error);
+        for (int i = 0; i < session->recipients->nelts; i++) {
+            crmd_lmtp_say(session->io, "451 4.3.0 Not now");
+        }
+        return;
+    }
+    crm_mail_deliver(&outcomes, *session->conn_p, buf->data, buf->len,
+                     session->recipients, &options, session->mail_pool);
+    for (int i = 0; i < outcomes->nelts; i++) {
+        say_outcome(session, &APR_ARRAY_IDX(outcomes, i,
+                                            crm_mail_outcome_t));
+    }
+}
+
+static void do_data(session_t *session, const char *rest)
+{
+    crm_buf_t buf;
+    int large;
+
+    if (*rest) {
+        refuse(session, "501 5.5.4 DATA alone");
+        return;
+    }
+    if (!session->recipients->nelts) {
+        refuse(session, session->sender ? "503 5.5.1 No valid recipients"
+                        : "503 5.5.1 MAIL first");
+        return;
+    }
+    crmd_lmtp_say(session->io, "354 Go on");
+    crm_buf_init(&buf, 65536, session->mail_pool);
+    if (!read_data(session, &buf, &large)) {
+        return;                 /* whoever sends it tries again */
+    }
+    if (large) {
+        for (int i = 0; i < session->recipients->nelts; i++) {
+            crmd_lmtp_say(session->io, "552 5.3.4 The mail is too large");
+        }
+    }
+    else {
+        deliver(session, &buf);
+    }
+    crmd_lmtp_flush(session->io);
+    reset(session);
+}
+
+static void do_rset(session_t *session, const char *rest)
+{
+    (void)rest;
+    reset(session);
+    crmd_lmtp_say(session->io, "250 2.0.0 Ok");
+}
+
+static void do_noop(session_t *session, const char *rest)
+{
+    (void)rest;
+    crmd_lmtp_say(session->io, "250 2.0.0 Ok");
+}
+
+static void do_vrfy(session_t *session, const char *rest)
+{
+    (void)rest;
+    crmd_lmtp_say(session->io, "252 2.5.2 Try to send");
+}
+
+static void do_quit(session_t *session, const char *rest)
+{
+    (void)rest;
+    crmd_lmtp_leave(session->io, "221 2.0.0 Bye");
+}
+
+static const struct {
+    const char *name;
+    void (*run)(session_t *session, const char *rest);
+} commands[] = {
+    {"LHLO", do_lhlo}, {"MAIL", do_mail}, {"RCPT", do_rcpt},
+    {"DATA", do_data}, {"RSET", do_rset}, {"NOOP", do_noop},
+    {"VRFY", do_vrfy}, {"QUIT", do_quit},
+};
+
+/* Do what LINE says. */
+static void run_command(session_t *session, char *line)
+{
+    char *rest = line + strcspn(line, " ");
+
+    if (*rest) {
+        *rest++ = '\0';
+        rest += strspn(rest, " ");
+    }
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        if (!strcasecmp(line, commands[i].name)) {
+            commands[i].run(session, rest);
+            return;
+        }
+    }
+    /* HELO and EHLO are not for here (RFC 2033, 4.1). */
+    refuse(session, "500 5.5.1 Unknown command; this is LMTP");
+}
+
+void crmd_lmtp_serve(crm_conn_t **conn_p, int client, int stop,
+                     const crmd_config_t *config, apr_pool_t *conn_pool,
+                     apr_pool_t *scratch_pool)
+{
+    session_t *session = apr_pcalloc(scratch_pool, sizeof(*session));
+    char line[CRMD_LMTP_LINE];
+
+    session->config = config;
+    session->io = apr_pcalloc(scratch_pool, sizeof(*session->io));
+    session->io->socket = client;
+    session->io->stop = stop;
+    session->io->timeout = config->lmtp_timeout;
+    crm_buf_init(&session->io->out, 1024, scratch_pool);
+    session->conn_p = conn_p;
+    session->conn_pool = conn_pool;
+    session->pool = scratch_pool;
+    apr_pool_create(&session->mail_pool, scratch_pool);
+    reset(session);
+    crmd_lmtp_say(session->io, "220 crmapid LMTP");
+    while (!session->io->over) {
+        int good = crmd_lmtp_line(session->io, line);
+
+        if (session->io->over) {
+            break;
+        }
+        if (!session->sender && crmd_lmtp_ending(session->io)) {
+            crmd_lmtp_leave(session->io, "421 4.3.2 The daemon ends");
+        }
+        else if (!good) {
+            refuse(session, "500 5.5.2 The line is too long");
+        }
+        else {
+            run_command(session, line);
+        }
+    }
+}

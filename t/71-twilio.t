@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: Apache-2.0
+# 71-twilio.t: SMS and calls by Twilio's webhooks (docs/twilio.md)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use Digest::SHA qw(hmac_sha1_base64);
+use File::Temp qw(tempdir);
+
+my $BASE = "/crmapi/intake/v1/twilio";
+my $SITE = "https://crm.example.com";
+my ($OWN, $GUEST) = ("AC" . "0123456789abcdef" x 2, "AC" . "f" x 32);
+my %TOKEN = ($OWN => "own-token-$$", $GUEST => "guest-token-$$");
+
+my $folder = tempdir("crm-twilio-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+for my $sid ($OWN, $GUEST) {
+    write_file("$folder/$sid", "$TOKEN{$sid}\n");
+    chmod 0600, "$folder/$sid";
+}
+my $database = database();
+my $conf = <<"END";
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+CrmApiIntake On
+CrmApiMaxBody 1048576
+CrmApiTwilio $OWN $folder/$OWN
+CrmApiTwilio $GUEST $folder/$GUEST guest
+END
+my $httpd = httpd(database => $database, children => 2,
+    conf => $conf . "CrmApiIntakeUrl $SITE\n");
+
+# ---- webhooks ----------------------------------------------------------------
+
+my $numbers = 0;
+# A workspace whose agent has a number, {phone}.
+sub space {
+    my (%arg) = @_;
+    my $greeting = delete $arg{greeting};
+    my $w = workspace($httpd, %arg);
+
+    $w->{phone} = sprintf "+4930%07d", ++$numbers;
+    sql($database, "UPDATE crmapi.agent SET agent_phone = '$w->{phone}'"
+        . (defined $greeting ? ", text_greeting = '$greeting'" : "")
+        . " WHERE id = '" . $w->agent . "'");
+    return $w;
+}
+
+my $sids = 0;
+sub sid { return sprintf "%s%032x", $_[0], ++$sids * 65536 + $$ }
+
+sub encoded {
+    my (@pairs) = @_;
+    my @texts;
+    while (my ($name, $value) = splice @pairs, 0, 2) {
+        push @texts, join "=", map { CrmTest::Client::escape($_) }
+            $name, $value;
+    }
+    return join "&", @texts;
+}
+
+# The signature of PAIRS sent to URL, as Twilio makes it.
+sub signature {
+    my ($token, $url, @pairs) = @_;
+    my %values;
+    while (my ($name, $value) = splice @pairs, 0, 2) {
+        $values{$name}{$value} = 1;
+    }
+    my $text = join "", $url, map { my $name = $_;
+        map { $name . $_ } sort keys %{$values{$name}} } sort keys %values;
+    utf8::encode($text);
+    return hmac_sha1_base64($text, $token) . "=";
+}
+
+# Post PAIRS to PATH as Twilio does. Options in a hash before: account, token,
+# url (what is signed), signature, headers, server.
+sub twilio {
+    my ($path, @pairs) = @_;
+    my %option = ref $pairs[0] ? %{shift @pairs} : ();
+    my $account = $option{account} // $OWN;
+    my $target = "$BASE/$path";
+
+    @pairs = (AccountSid => $account, @pairs);
+    my $url = $option{url} // $SITE . $target;
+    my $signature = exists $option{signature} ? $option{signature}
+        : signature($option{token} // $TOKEN{$account}, $url, @pairs);
+    return ($option{server} // $httpd)->client->request("POST", $target,
+        body => $option{body} // encoded(@pairs), headers => {
+            "Content-Type" => "application/x-www-form-urlencoded",
+            "X-Twilio-Signature" => $signature,
+            %{$option{headers} || {}} });
+}
+
+# An SMS to W; options as twilio() has them, then more parameters.
+sub sms {
+    my ($w, $from, $body, @more) = @_;
+    my %option = ref $more[0] ? %{shift @more} : ();
+    my %more = @more;
+    return twilio("sms", \%option, From => $from, To => $w->{phone},
+        Body => $body, MessageSid => delete $more{MessageSid} // sid("SM"),
+        NumMedia => delete $more{NumMedia} // 0, %more);
+}
+
+# RESPONSE is TwiML that sends TEXT (undef: nothing).
+sub twiml_is {
+    my ($r, $text, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    status_is($r, 200, "$name: 200") or return 0;
+    is($r->header("Content-Type"), "text/xml; charset=utf-8",
+        "$name: as XML");
+    my $body = $r->body;
+    utf8::decode($body);
+    return is($body, qq(<?xml version="1.0" encoding="UTF-8"?>\n<Response>)
+        . (defined $text ? "<Message>$text</Message>" : "")
+        . "</Response>\n", $name);
+}
+
+# The conversations of W with NUMBER, newest first; the messages of one.
+sub talks {
+    my ($w, $number) = @_;
+    return map { $w->client->get("/api/v1/conversations/$_->[0]")->data }
+        sql($database, "SELECT id FROM crmapi.conversation WHERE workspace_id"
+        . " = '" . $w->id . "' AND crmapi.phone_fold(phone_number) ="
+        . " crmapi.phone_fold('$number') ORDER BY created_at DESC, id DESC");
+}
+
+sub messages {
+    my ($w, $talk) = @_;
+    return @{$w->client->get("/api/v1/conversations/$talk->{id}/messages",
+        query => { page_size => 100 })->data};
+}
+
+# ---- messages ----------------------------------------------------------------
+
+my $w = space(greeting => "Grüß Gott <you> & \"welcome\"\x{0b}!");
+my $GREETED = "Grüß Gott &lt;you&gt; &amp; &quot;welcome&quot; !";
+my $guest = space(slug => "guest");
+
+subtest "an SMS: conversation, message, contact, the greeting once" => sub {
+    my $r = sms($w, "+4917112345", "Hallo, größte 1+1=2 & mehr \x{1F600}");
+    twiml_is($r, $GREETED, "the first one is greeted");
+    my ($talk, @more) = talks($w, "+4917112345");
+    is(scalar @more, 0, "one conversation") or return;
+    is($talk->{type}, 3, "of type text");
+    is($talk->{bot_id}, $w->agent, "of the agent with this number");
+    my ($said, $greeting, @rest) = messages($w, $talk);
+    is(scalar @rest, 0, "two messages");
+    is("$said->{role}: $said->{content}",
+        "user: Hallo, größte 1+1=2 & mehr \x{1F600}", "the message");
+    is($greeting->{role}, "assistant", "and what was answered");
+    my $contact = $w->client->get("/api/v1/contacts/$talk->{contact_id}")
+        ->data;
+    is_deeply($contact->{phone_numbers}, [phone("+4917112345", 1)],
+        "the contact");
+    twiml_is(sms($w, "+49 171 12345", "more"), undef,
+        "no greeting for the next one");
+    is(scalar(my @all = messages($w, $talk)), 3, "in the same conversation");
+};
+
+subtest "no greeting" => sub {
+    my $quiet = space(twin => 0);
+    twiml_is(sms($quiet, "+4917120", "Hi"), undef, "an agent without one");
+    twiml_is(sms($w, "+4917121", "STOP"), undef, "for STOP");
+    sql($database, "UPDATE crmapi.conversation SET active = false WHERE"
+        . " phone_number = '+4917121'");
+    twiml_is(sms($w, "+4917121", "changed my mind?"), undef,
+        "nor for who has said STOP, in a new conversation");
+    is(scalar(my @talks = talks($w, "+4917121")), 2, "which there is");
+};
+
+subtest "pictures" => sub {
+    twiml_is(sms($w, "+4917113", "", NumMedia => 2,
+        MediaUrl0 => "https://api.twilio.example/m/0?a=1&b=2",
+        MediaContentType0 => "image/jpeg",
+        MediaUrl1 => "https://api.twilio.example/m/1",
+        MediaContentType1 => "text/vcard"), $GREETED, "an MMS without words");
+    my ($talk) = talks($w, "+4917113");
+    my ($said) = messages($w, $talk);
+    is($said->{content}, "", "a message without words");
+    is_deeply(JSON::PP->new->decode(scalar sql($database, "SELECT metadata FROM"
+        . " crmapi.message WHERE id = '$said->{id}'")), { attachments => [
+            { url => "https://api.twilio.example/m/0?a=1&b=2",
+                type => "image/jpeg" },
+            { url => "https://api.twilio.example/m/1",
+                type => "text/vcard" }] }, "its pictures are listed");
+};
+
+subtest "senders without a number, and WhatsApp" => sub {
+    twiml_is(sms($w, "Bank24", "Your code is 1"), undef, "a name");
+    twiml_is(sms($w, "Bank24", "Your code is 2"), undef, "again");
+    is(count_rows($w, "conversation", "thread = 'twilio:Bank24' AND human ="
+        . " 'Bank24' AND contact_id IS NULL"), 1,
+        "a name has a conversation, and is no contact");
+    my $r = twilio("sms", From => "whatsapp:+4917114",
+        To => "whatsapp:$w->{phone}", Body => "Moin", MessageSid => sid("SM"),
+        ProfileName => "Käthe Klein");
+    twiml_is($r, $GREETED, "WhatsApp");
+    my ($talk) = talks($w, "+4917114");
+    is($talk->{human}, "Käthe Klein", "with the name there");
+};
+
+subtest "STOP suppresses and stops, START lifts" => sub {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, stop_on_reply => true,
+        allowed_channels => ["sms"], steps => [{ channel => "sms",
+            sms_body => "x" }] }]);
+    my $start = sub { $w->client->post("/api/v1/sequences/start",
+        { template_id => $template, contact => { phone_numbers => [$_[0]] } })
+        ->data->{enrollment_id} };
+    my $status = sub { $w->client->get(
+        "/api/v1/sequences/enrollments/$_[0]")->data->{status} };
+    my $suppressed = sub { scalar sql($database, "SELECT coalesce(max(reason),"
+        . " 'no') FROM crmapi.suppression WHERE workspace_id = '" . $w->id
+        . "' AND address = '$_[0]'") };
+    my ($reply, $stop, $other) = map { $start->($_) } "+49172001",
+        "+49172002", "+49172003";
+    sms($w, "+49172001", "Tell me more, don't stop");
+    is($status->($reply), "stopped_reply", "a message stops its sequence");
+    is($suppressed->("+49172001"), "no", "and suppresses nobody");
+    twiml_is(sms($w, "+49172002", " Stop\n"), undef, "STOP: Twilio answers");
+    is($status->($stop), "stopped_unsubscribed", "STOP stops as such");
+    is($suppressed->("+49172002"), "unsubscribed", "and suppresses");
+    is($status->($other), "generating", "nobody else's");
+    my ($talk) = talks($w, "+49172002");
+    is((messages($w, $talk))[0]{content}, " Stop\n",
+        "it is a message like others");
+    sms($w, "+49172003", "no thanks", OptOutType => "STOP");
+    is($suppressed->("+49172003"), "unsubscribed",
+        "words of Twilio's Advanced Opt-Out");
+    twiml_is(sms($w, "+49172002", "START"), undef, "START");
+    is($suppressed->("+49172002"), "no", "lifts");
+    is($suppressed->("+49172003"), "unsubscribed", "nobody else");
+};
+
+subtest "the same message again" => sub {
+    my $sid = sid("SM");
+    my @got = in_processes(10, sub {
+        return [map { my $r = sms($w, "+49173", "once", { },
+            MessageSid => $sid); $r->status . " " . $r->body } 1 .. 5];
+    });
+    my %texts = map { $_ => 1 } map { @$_ } @got;
+    is(scalar(keys %texts), 1, "50 times at once: one answer")
+        or diag(join "\n---\n", keys %texts);
+    like((keys %texts)[0], qr/^200 .*Gott/s, "the greeting");
+    my @talks = talks($w, "+49173");
+    is(scalar @talks, 1, "one conversation") or return;
+    is(join("|", map { $_->{role} } messages($w, $talks[0])),
+        "user|assistant", "one message, one greeting");
+    is(count_rows($w, "contact", "phone_key = '+49173'"), 1, "one contact");
+};
+
+# ---- who may ----------------------------------------------------------------
+
+subtest "what is not signed" => sub {
+    my $refused = sub {
+        my ($r, $name, $code) = @_;
+        local $Test::Builder::Level = $Test::Builder::Level + 1;
+        error_is($r, 403, "forbidden", $name);
+        like($httpd->log_text, qr/$code: /, "$name: $code");
+    };
+    my $before = count_rows($w, "message");
+    $refused->(sms($w, "+491", "x", { signature => undef }),
+        "no signature", "CRM4101");
+    $refused->(sms($w, "+491", "x", { account => "AC" . "1" x 32,
+        token => "t" }), "an unknown account", "CRM4102");
+    $refused->(sms($w, "+491", "x", { signature => $_ }),
+        "a wrong signature: '" . substr($_, 0, 40) . "'", "CRM4104")
+        for "x", "", "A" x 27 . "=", "A" x 7000;
+    $refused->(sms($w, "+491", "x", { token => $TOKEN{$GUEST} }),
+        "another account's token", "CRM4104");
+    $refused->(sms($w, "+491", "x", { url => "$SITE$BASE/status" }),
+        "signed for another address", "CRM4104");
+    $refused->(sms($w, "+491", "x", { url => "https://127.0.0.1$BASE/sms" }),
+        "signed for another host", "CRM4104");
+    my @pairs = (AccountSid => $OWN, From => "+491", To => $w->{phone},
+        Body => "a", MessageSid => "SMx");
+    $refused->(twilio("sms", { signature => signature($TOKEN{$OWN},
+        "$SITE$BASE/sms", @pairs), body => encoded(@pairs, More => 1) }),
+        "a parameter more", "CRM4104");
+    is(count_rows($w, "message"), $before, "nothing was stored");
+    unlike($httpd->log_text . $httpd->access_log,
+        qr/$TOKEN{$OWN}|$TOKEN{$GUEST}/, "3.4 no token in a log");
+};
+
+subtest "other spellings of the address" => sub {
+    twiml_is(sms($w, "+491741", "x", { url => "$SITE:443$BASE/sms" }),
+        $GREETED, "signed with the port");
+    my $plain = httpd(database => $database, conf => $conf);
+    twiml_is(sms($w, "+491742", "x", { server => $plain,
+        url => "http://127.0.0.1$BASE/sms" }), $GREETED,
+        "without CrmApiIntakeUrl: scheme and Host of the request");
+    twiml_is(sms($w, "+491743", "x", { server => $plain,
+        headers => { Host => "127.0.0.1:" . $plain->port },
+        url => "http://127.0.0.1:" . $plain->port . "$BASE/sms" }), $GREETED,
+        "and its port");
+    error_is(sms($w, "+491742", "x", { server => $plain,
+        url => "https://127.0.0.1$BASE/sms" }), 403, "forbidden",
+        "another scheme");
+    my @pairs = (AccountSid => $OWN, From => "+491744", To => $w->{phone},
+        Body => "b", Body => "a", Body => "b", MessageSid => sid("SM"),
+        "ümlaut[]" => "ß");
+    my $r = $httpd->client->request("POST", "$BASE/sms", query => "a=%41&b",
+        body => encoded(@pairs), headers => {
+            "Content-Type" => "application/x-www-form-urlencoded;"
+                . " charset=utf-8",
+            "X-Twilio-Signature" => signature($TOKEN{$OWN},
+                "$SITE$BASE/sms?a=%41&b", @pairs) });
+    twiml_is($r, $GREETED, "a query, and names that come several times");
+};
+
+subtest "whose number" => sub {
+    error_is(twilio("sms", From => "+491", To => "+19995550000", Body => "x",
+        MessageSid => sid("SM")), 404, "not_found", "nobody's");
+    like($httpd->log_text, qr/CRM4103: .*\+19995550000/, "CRM4103");
+    error_is(sms($w, "+491", "x", { account => $GUEST }), 404, "not_found",
+        "of a workspace that the account must not reach");
+    twiml_is(sms($guest, "+491751", "x", { account => $GUEST }), undef,
+        "of its own");
+    twiml_is(sms($guest, "+491752", "x"), undef,
+        "an account for all workspaces reaches it, too");
+    my $double = space(twin => 0);
+    $double->import_objects([{ object => "agent", name => "B",
+        agent_phone => $double->{phone} }]);
+    error_is(sms($double, "+491", "x"), 404, "not_found", "two agents'");
+};
+
+subtest "requests" => sub {
+    my $post = sub {
+        my ($type, $body) = @_;
+        return $httpd->client->request("POST", "$BASE/sms", body => $body,
+            headers => { "Content-Type" => $type,
+                "X-Twilio-Signature" => "x" });
+    };
+    error_is($httpd->client->get("$BASE/$_"), 405, "method_not_allowed", "GET")
+        for qw(sms status voice);
+    error_is($httpd->client->get("$BASE/"), 404, "not_found", "no webhook");
+    error_is($post->("application/json", "{}"), 415, "unsupported_media_type",
+        "JSON");
+    error_is($post->("application/x-www-form-urlencoded", $_), 400,
+        "bad_request", "malformed: " . s/\0/NUL/r)
+        for "a=%", "a=%00", "a=%ff", "a=b\0c";
+    error_is($post->("application/x-www-form-urlencoded", ""), 403,
+        "forbidden", "nothing");
+    error_is($post->("application/x-www-form-urlencoded",
+        "Body=" . "x" x 2_000_000), 413, "payload_too_large", "2 MB");
+    error_is(twilio("sms", From => "+491", To => $w->{phone}, Body => "x"),
+        400, "bad_request", "no MessageSid");
+    error_is(twilio("status", MessageSid => "SM1"), 400, "bad_request",
+        "no MessageStatus");
+    error_is(twilio("voice", CallSid => "CA1"), 400, "bad_request",
+        "no CallStatus");
+    twiml_is(sms($w, "+491761", "x" x 100_000), $GREETED,
+        "a text beyond what a message holds");
+    my ($talk) = talks($w, "+491761");
+    is(length((messages($w, $talk))[0]{content}), 65536, "is cut");
+};
+
+# ---- news --------------------------------------------------------------------
+
+subtest "the status of a message" => sub {
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "backend");
+    my $sid = sid("SM");
+    my $r = $httpd->client(key => $token)->post("/crmapi/intake/v1/events",
+        { event_id => "out-$$", channel => "sms", bot_id => $w->agent,
+            direction => "outbound", to => { phone_number => "+49181" },
+            message => { content => "Hi", external_id => $sid,
+                status => "queued" } });
+    status_is($r, 200, "a message that a backend has sent");
+    my ($talk) = talks($w, "+49181");
+    my $tell = sub { twilio("status", MessageSid => $_[0], SmsSid => $_[0],
+        MessageStatus => $_[1], SmsStatus => $_[1], To => "+49181",
+        From => $_[2] // $w->{phone}) };
+    my $status = sub { (messages($w, $talk))[0]{status} };
+    status_is($tell->($sid, "sent"), 204, "news");
+    is($status->(), "sent", "sent");
+    status_is($tell->($sid, "delivered"), 204, "more news");
+    status_is($tell->($sid, $_), 204, "news that come late: $_")
+        for "sent", "queued", "delivered";
+    is($status->(), "delivered", "delivered");
+    status_is($tell->(sid("SM"), "delivered"), 204,
+        "of a message of a sequence");
+    status_is($tell->($sid, "failed", "+19995550000"), 204,
+        "of a number that is nobody's");
+    is($status->(), "delivered", "is not about this one");
+    is(scalar(my @talks = talks($w, "+49181")), 1,
+        "news make no conversation");
+};
+
+sub call {
+    my ($sid, $status, %members) = @_;
+    return twilio("voice", CallSid => $sid, CallStatus => $status,
+        Direction => "inbound", From => "+49182", To => $w->{phone},
+        ApiVersion => "2010-04-01", %members);
+}
+
+subtest "calls" => sub {
+    my $sid = sid("CA");
+    twiml_is(call($sid, "ringing", CallerName => "ADA KING"), undef,
+        "a call rings");
+    my ($talk) = talks($w, "+49182");
+    is($talk->{type}, 2, "a conversation of type phone");
+    is($talk->{active}, true, "that goes on");
+    is($talk->{human}, "ADA KING", "with who it is");
+    call($sid, "in-progress");
+    twiml_is(call($sid, "completed", CallDuration => 100,
+        RecordingUrl => "https://api.twilio.example/r/1",
+        RecordingSid => "RE1"), undef, "and is over") for 1, 2;
+    twiml_is(call($sid, "ringing"), undef, "an old piece of news");
+    my ($after, @more) = talks($w, "+49182");
+    is(scalar @more, 0, "one conversation");
+    is($after->{minutes}, 1.6667, "minutes");
+    is($after->{audio_url}, "https://api.twilio.example/r/1", "audio_url");
+    is($after->{active}, false, "closed");
+    call(my $second = sid("CA"), "ringing");
+    call($second, "no-answer", CallDuration => 0);
+    my @talks = talks($w, "+49182");
+    is(scalar @talks, 2, "another call is another conversation");
+    is($talks[0]{minutes}, undef, "nobody has talked");
+    is($talks[0]{active}, false, "no-answer closes it");
+    is($talks[0]{contact_id}, $talk->{contact_id}, "of the same contact");
+};
+
+subtest "calls that we make, that hide their number, recordings" => sub {
+    my $sid = sid("CA");
+    twiml_is(twilio("voice", CallSid => $sid, CallStatus => "completed",
+        Direction => "outbound-api", From => $w->{phone}, To => "+49183",
+        CallDuration => 6), undef, "an outbound call");
+    my ($talk) = talks($w, "+49183");
+    is($talk->{minutes}, 0.1, "minutes");
+    twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE2",
+        RecordingUrl => "https://api.twilio.example/r/2",
+        RecordingStatus => "completed"), undef, "its recording comes alone");
+    is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/2",
+        "audio_url");
+    twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE3",
+        RecordingUrl => "javascript:alert(1)"), undef, "no address");
+    twiml_is(twilio("voice", { account => $GUEST }, CallSid => $sid,
+        RecordingSid => "RE4", RecordingUrl => "https://evil.example/"), undef,
+        "by an account that must not reach it");
+    twiml_is(twilio("voice", CallSid => sid("CA"), RecordingSid => "RE5",
+        RecordingUrl => "https://x.example/"), undef, "of an unknown call");
+    is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/2",
+        "change nothing");
+    my $hidden = sid("CA");
+    twiml_is(twilio("voice", CallSid => $hidden, CallStatus => "ringing",
+        Direction => "inbound", From => "+266696687", To => $w->{phone}),
+        undef, "ANONYMOUS");
+    is(count_rows($w, "conversation", "thread = '$hidden' AND contact_id IS"
+        . " NULL AND phone_number IS NULL"), 1, "is nobody");
+    error_is(twilio("voice", CallSid => sid("CA"), CallStatus => "ringing",
+        From => "+49183", To => "+19995550000"), 404, "not_found",
+        "a number that is nobody's");
+};
+
+subtest "an inbound call stops a sequence when somebody has talked" => sub {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "V", bot_id => $w->agent, stop_on_reply => true,
+        allowed_channels => ["sms"], steps => [{ channel => "sms",
+            sms_body => "x" }] }]);
+    my $id = $w->client->post("/api/v1/sequences/start",
+        { template_id => $template, contact =>
+            { phone_numbers => ["+49182"] } })->data->{enrollment_id};
+    my $status = sub { $w->client->get("/api/v1/sequences/enrollments/$id")
+        ->data->{status} };
+    call(sid("CA"), "busy");
+    is($status->(), "generating", "not when it was busy");
+    call(sid("CA"), "completed", CallDuration => 30);
+    is($status->(), "stopped_reply", "but then");
+};
+
+done_testing;

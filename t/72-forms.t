@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+# 72-forms.t: web forms, from a browser's request to a submission (docs/forms.md)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+
+my $BASE = "/crmapi/intake/v1/forms";
+my $URLENCODED = "application/x-www-form-urlencoded";
+my $database = database();
+my %conf = (base => <<"END");
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+CrmApiIntake On
+CrmApiMaxBody 1048576
+END
+my $httpd = httpd(database => $database, children => 2,
+    conf => "$conf{base}CrmApiAddressLimit 0\n");
+
+# ---- forms -------------------------------------------------------------------
+
+# Make a form of W with the members of its configuration; its id.
+sub form {
+    my ($w, %members) = @_;
+    my ($id) = $w->import_objects([{ object => "form", bot_id => $w->agent,
+        name => "Contact us", %members }]);
+    return $id;
+}
+
+# PAIRS as a browser sends them; with a boundary as multipart.
+sub urlencoded {
+    my (@pairs) = @_;
+    my @texts;
+    while (my ($name, $value) = splice @pairs, 0, 2) {
+        push @texts, join "=", map { CrmTest::Client::escape($_)
+            =~ s/%20/+/gr } $name, $value;
+    }
+    return join "&", @texts;
+}
+
+sub multipart {
+    my ($boundary, @pairs) = @_;
+    my $text = "";
+    while (my ($name, $value) = splice @pairs, 0, 2) {
+        $text .= qq(--$boundary\r\nContent-Disposition: form-data; name="$name")
+            . (ref $value ? qq(; filename="$value->[0]"\r\n)
+                . "Content-Type: application/octet-stream" : "")
+            . "\r\n\r\n" . (ref $value ? $value->[1] : $value) . "\r\n";
+    }
+    utf8::encode($text) if utf8::is_utf8($text);
+    return "$text--$boundary--\r\n";
+}
+
+# Send BODY to the form ID; options: type, headers, query, server.
+sub post {
+    my ($id, $body, %arg) = @_;
+    return ($arg{server} // $httpd)->client->request("POST", "$BASE/$id",
+        body => $body, (defined $arg{query} ? (query => $arg{query}) : ()),
+        headers => { "Content-Type" => $arg{type} // $URLENCODED,
+            %{$arg{headers} || {}} });
+}
+
+# Send PAIRS as a browser does.
+sub send_form {
+    my ($id, @pairs) = @_;
+    my %option = ref $pairs[0] ? %{shift @pairs} : ();
+    return post($id, urlencoded(@pairs), %option);
+}
+
+# RESPONSE is a page of STATUS whose text has WORDS; its text.
+sub page_is {
+    my ($r, $status, $words, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    status_is($r, $status, "$name: $status") or return "";
+    is($r->header("Content-Type"), "text/html; charset=utf-8",
+        "$name: a page");
+    like($r->header("Content-Security-Policy"), qr/default-src 'none'/,
+        "$name: with a policy");
+    my $body = $r->body;
+    utf8::decode($body);
+    my ($main) = $body =~ m{<main>(.*)</main>}s;
+    like($main, $words, $name);
+    return $main // "";
+}
+
+sub submissions {
+    my ($w, $id, %query) = @_;
+    return @{$w->client->get("/api/v1/forms/$id/submissions",
+        query => { page_size => 100, %query })->data};
+}
+
+# What is wrong with PAIRS sent to the form ID: "name rule; ...".
+sub wrong_with {
+    my ($id, @pairs) = @_;
+    my %body;
+    while (my ($name, $value) = splice @pairs, 0, 2) {
+        $body{$name} = $value;
+    }
+    my $r = post($id, JSON::PP->new->utf8->encode(\%body),
+        type => "application/json");
+    return $r->status == 201 ? "" : join "; ", sort map {
+        "$_->{field} $_->{message}" } @{$r->json->{error}{details}};
+}
+
+my $w = workspace($httpd);
+my $c = $w->client;
+my $contact_form = form($w, standard_fields => {
+        email => { required => true }, first_name => { label => "Vorname" },
+        last_name => true, company => true, phone_number => false,
+        _form => { lead_source => "website" } },
+    custom_fields => {
+        message => { type => "textarea", label => "Ihre Nachricht",
+            required => true, max_length => 2000 },
+        budget => { type => "number", min => 0, max => 1000000 },
+        terms => { type => "boolean", required => true,
+            label => "Terms & conditions" } },
+    survey_questions => {
+        how => { type => "select", label => "How did you find us?",
+            options => ["search", { value => "friend",
+                label => "A friend" }] },
+        what => { type => "multiselect", options => ["a", "b", "c"] } });
+my @GOOD = (email => "ada\@x.example", first_name => "Ada",
+    last_name => "King", company => "Engines <Ltd>", phone_number => "+491",
+    message => "Grüße,\r\nund <b>mehr</b> 1+1", budget => "1250.50",
+    terms => "on", how => "friend", what => "c", what => "a",
+    website_hp => "", submit => "Send");
+
+subtest "a form from a browser" => sub {
+    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
+        "https://hooks.example/", "--events", "form.submitted");
+    my $total = total_of($c, "/conversations");
+    my $main = page_is(send_form($contact_form, @GOOD), 200,
+        qr/Thank you.*Your answers have arrived/s, "a thank-you page");
+    my ($one, @more) = submissions($w, $contact_form);
+    is(scalar @more, 0, "one submission") or return;
+    is_deeply($one->{custom_field_responses}, {
+        message => "Grüße,\nund <b>mehr</b> 1+1", budget => 1250.5,
+        terms => true, how => "friend", what => ["c", "a"] },
+        "with the answers, by their types");
+    is($one->{is_internal}, false, "that is not internal");
+    my $contact = $c->get("/api/v1/contacts/$one->{contact_id}")->data;
+    is(join("|", map { $contact->{$_} // "-" } qw(first_name last_name company
+        lead_source)), "Ada|King|Engines <Ltd>|website", "the contact");
+    is_deeply($contact->{emails}, [email("ada\@x.example", 1)], "its address");
+    is_deeply($contact->{phone_numbers}, [], "no field that the form has not");
+    is(total_of($c, "/conversations"), $total + 1, "one conversation more");
+    my $id = sql($database, "SELECT id FROM crmapi.conversation WHERE"
+        . " contact_id = '$contact->{id}'");
+    my $talk = $c->get("/api/v1/conversations/$id")->data;
+    is($talk->{type}, 5, "of type form");
+    is("$talk->{human} $talk->{email}", "Ada King ada\@x.example",
+        "with whom");
+    my ($said) = @{$c->get("/api/v1/conversations/$id/messages")->data};
+    is($said->{content}, "E-mail: ada\@x.example\nVorname: Ada\n"
+        . "Last name: King\nCompany: Engines <Ltd>\n"
+        . "Ihre Nachricht: Grüße,\nund <b>mehr</b> 1+1\nbudget: 1250.5\n"
+        . "Terms & conditions: true\nHow did you find us?: A friend\n"
+        . "what: c, a", "the message can be read");
+    is(sql($database, "SELECT count(*) FROM crmapi.webhook_event WHERE"
+        . " workspace_id = '" . $w->id . "' AND type = 'form.submitted'"
+        . " AND snapshot ->> 'id' = '$one->{id}'"), 1, "12.1 form.submitted");
+};
+
+subtest "multipart and JSON" => sub {
+    my $form = form($w, custom_fields => { a => { type => "textarea" },
+        n => { type => "integer" }, m => { type => "multiselect",
+            options => [1, 2, 3] } });
+    page_is(post($form, multipart("x1", email => "m\@x.example",
+        a => "ü\r\n--x\r\n", n => 7, m => 1, m => 3, file => ["", ""]),
+        type => "multipart/form-data; boundary=x1"), 200, qr/Thank you/,
+        "multipart");
+    is_deeply((submissions($w, $form))[0]{custom_field_responses},
+        { a => "ü\n--x", n => 7, m => [1, 3] }, "is read")
+        or diag(explain(submissions($w, $form)));
+    page_is(post($form, multipart("x1", a => "1", cv => ["cv.pdf",
+        "%PDF\0\xff"]), type => "multipart/form-data; boundary=x1"), 422,
+        qr{<strong>cv</strong> must not be a file}, "a file");
+    my $r = post($form, '{"email": "j@x.example", "a": "x", "n": 3, "m":'
+        . ' ["2", 3], "name": null}', type => "application/json");
+    status_is($r, 201, "JSON");
+    my ($latest) = submissions($w, $form);
+    is_deeply($r->json, { data => { id => $latest->{id}, form_id => $form,
+        is_internal => false } },
+        "is answered by its id, and not by whom it matched");
+    is_deeply($latest->{custom_field_responses},
+        { a => "x", n => 3, m => ["2", "3"] }, "is read");
+    is($r->header("Access-Control-Allow-Origin"), "*",
+        "other sites' scripts may send");
+    is(scalar(my @all = submissions($w, $form)), 2, "two submissions in all");
+    $r = $httpd->client->options("$BASE/$form");
+    status_is($r, 204, "a preflight");
+    is($r->header("Access-Control-Allow-Headers"), "Content-Type",
+        "allows JSON");
+    error_is(post($form, "{\"a\":\"x\",\"zzz\":1}",
+        type => "application/json"), 422, "validation_error",
+        "JSON with an unknown name", ["zzz"]);
+};
+
+subtest "what is required, types, lengths" => sub {
+    my %types = (number => { type => "number", min => 1, max => 2 },
+        integer => { type => "integer" }, date => { type => "date",
+            min => "2026-01-01" }, url => { type => "url" },
+        email2 => { type => "email" }, tel => { type => "tel" },
+        text => { max_length => 5, min_length => 2 },
+        pick => { type => "select", options => ["x"] },
+        box => { type => "checkbox" });
+    my $form = form($w, standard_fields => { email => { required => true } },
+        custom_fields => \%types);
+    my @mail = (email => "t\@x.example");
+    for my $case ([number => 1.5, 0.5, "must be at least 1"],
+            [number => 2, "3", "must be at most 2"],
+            [integer => -4, 4.5, "must be a whole number"],
+            [date => "2026-03-01", "2025-03-01",
+                "must not be before 2026-01-01"],
+            [url => "https://x.example", "javascript:x",
+                "must be an address that begins with https:// or http://"],
+            [email2 => "a\@b.example", "a.b", "must be an e-mail address"],
+            [tel => "+49 30", "zero", "must be a phone number"],
+            [text => "äöüßx", "äöüßxy", "must have at most 5 characters"],
+            [text => "ab", "a", "must have at least 2 characters"],
+            [pick => "x", "y", "must be one of the options"],
+            [box => true, "perhaps", "must be true or false"]) {
+        my ($name, $good, $bad, $rule) = @$case;
+        is(wrong_with($form, @mail, $name => $good), "", "$name: $good");
+        is(wrong_with($form, @mail, $name => $bad), "$name $rule",
+            "$name: $bad");
+    }
+    is(wrong_with($form, text => "abc", email => " "), "email is required",
+        "required");
+    is(wrong_with($form, email => "no address", number => "x", text => "x"),
+        "email must be an e-mail address; number must be a number; text must"
+        . " have at least 2 characters", "5.6 everything that is wrong");
+    is(wrong_with($form, email => { a => 1 }), "email must be a string, a"
+        . " number, true or false, or an array of these", "an object");
+};
+
+subtest "the page that tells what is wrong" => sub {
+    my $count = () = submissions($w, $contact_form);
+    my $r = send_form($contact_form, { headers => { Referer =>
+        "https://shop.example/contact?a=\"><script>" } }, email => "x",
+        how => "<script>alert(1)</script>", message => "");
+    my $main = page_is($r, 422, qr{Please check your answers},
+        "a page");
+    like($main, qr{<strong>E-mail</strong> must be an e-mail address},
+        "by the label");
+    like($main, qr{<strong>Ihre Nachricht</strong> is required},
+        "what is missing");
+    like($main, qr{<strong>Terms &amp; conditions</strong> must be ticked},
+        "a box that has to be ticked");
+    like($main, qr{href="https://shop\.example/contact\?a=&quot;&gt;&lt;script},
+        "a way back");
+    unlike($main, qr/<script/, "no markup of others");
+    unlike(send_form($contact_form, { headers => { Referer =>
+        "javascript:alert(1)" } }, email => "x")->body, qr/javascript:/,
+        "no way back to a script");
+    page_is(send_form($contact_form, submit => "x"), 422,
+        qr{E-mail</strong> is required}, "an empty form");
+    is(scalar(my @now = submissions($w, $contact_form)), $count,
+        "nothing is stored");
+    my $free = form($w);
+    page_is(send_form($free, submit => "x"), 422, qr/The form is empty/,
+        "a form without rules that is empty");
+    page_is(send_form($free, email => "free\@x.example", other => "y"), 200,
+        qr/Thank you/, "one that is not");
+};
+
+subtest "redirect and thanks" => sub {
+    my $text = "Danke & <b>bis bald</b>";
+    my $thanks = form($w, standard_fields => { _form =>
+        { thank_you => $text } });
+    like(page_is(send_form($thanks, email => "d\@x.example"), 200,
+        qr/Danke &amp; &lt;b&gt;bis bald/, "own words"), qr/Danke/, "escaped");
+    my $form = form($w, standard_fields => { email => true, _form =>
+        { redirect_url => "https://shop.example/danke?a=1#b" } });
+    my $r = send_form($form, email => "r\@x.example",
+        redirect_url => "https://evil.example/");
+    status_is($r, 303, "a redirect");
+    is($r->header("Location"), "https://shop.example/danke?a=1#b",
+        "to the configured page only");
+    is($r->body, "", "without a body");
+    status_is(post($form, '{"email":"r2@x.example"}',
+        type => "application/json"), 201, "programs are not sent about");
+    my $open = form($w, standard_fields => { _form =>
+        { redirect_url => "javascript:alert(1)" } });
+    page_is(send_form($open, email => "o\@x.example"), 200, qr/Thank you/,
+        "only to http and https");
+};
+
+subtest "honeypot" => sub {
+    my $before = count_rows($w, "submission") . count_rows($w, "contact")
+        . count_rows($w, "conversation");
+    page_is(send_form($contact_form, @GOOD, email => "bot\@x.example",
+        website_hp => "https://spam.example"), 200, qr/Thank you/,
+        "a robot is thanked");
+    page_is(send_form($contact_form, website_hp => "x"), 200, qr/Thank you/,
+        "whatever it sends");
+    my $r = post($contact_form, '{"website_hp":"x"}',
+        type => "application/json");
+    status_is($r, 201, "as JSON");
+    like($r->data->{id}, $ID, "with an id");
+    is(count_rows($w, "submission") . count_rows($w, "contact")
+        . count_rows($w, "conversation"), $before, "and nothing is stored");
+    my $own = form($w, standard_fields => { _form =>
+        { honeypot => "fax" } });
+    page_is(send_form($own, email => "h\@x.example", fax => "1"), 200,
+        qr/Thank you/, "another name");
+    is(scalar(my @none = submissions($w, $own)), 0, "works, too");
+};
+
+subtest "sent twice" => sub {
+    my $form = form($w, custom_fields => { a => true });
+    my @same = (email => "twice\@x.example", a => "1",
+        submission_id => "page-$$");
+    my @got = in_processes(5, sub {
+        return [map { my $r = send_form($form, @same); $r->status } 1 .. 4];
+    });
+    is(join(" ", map { @$_ } @got), join(" ", (200) x 20),
+        "20 clicks are all thanked");
+    is(scalar(my @one = submissions($w, $form)), 1, "one submission");
+    send_form($form, @same, a => "2");
+    send_form($form, email => "twice\@x.example", a => "3",
+        submission_id => "page-$$");
+    is(scalar(my @two = submissions($w, $form)), 2,
+        "other answers are another one");
+    send_form($form, email => "twice\@x.example", a => "1") for 1, 2;
+    is(scalar(my @four = submissions($w, $form)), 4,
+        "without submission_id each is one");
+    is(count_rows($w, "contact", "email_key = 'twice\@x.example'"), 1,
+        "of one contact");
+};
+
+subtest "contacts: found or made" => sub {
+    my $form = form($w, standard_fields => { email => true, name => true,
+        phone_number => true, city => true, company => true });
+    my $known = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["Known\@x.example"], company => "Old" })->data->{id};
+    send_form($form, email => "KNOWN\@x.example", name => "Grace Hopper",
+        company => "New", city => "Arlington", phone_number => "+1 703");
+    my ($one) = submissions($w, $form);
+    is($one->{contact_id}, $known, "found by its address");
+    my $contact = $c->get("/api/v1/contacts/$known")->data;
+    is(join("|", map { $contact->{$_} } qw(first_name last_name company city)),
+        "Grace|Hopper|Old|Arlington", "gets what it lacks, keeps what it has");
+    send_form($form, phone_number => "+1 (703)");
+    is((submissions($w, $form))[0]{contact_id}, $known, "by its number");
+    send_form($form, city => "Nowhere");
+    is((submissions($w, $form))[0]{contact_id}, undef,
+        "who tells no address is nobody");
+};
+
+subtest "internal submissions" => sub {
+    my $form = form($w, custom_fields => { a => true });
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "tests");
+    my $foreign = $w->ctl("intake", "create", "--workspace", $w->twin->id,
+        "--name", "tests");
+    my $try = sub { send_form($form, { query => "internal=true", headers =>
+        { Authorization => $_[0] } }, a => "1") };
+    page_is($try->($_), 401, qr/token is missing or invalid/, "without a good"
+        . " token") for undef, "Bearer " . $w->key, "Bearer $foreign",
+        "Bearer svc_in_" . "x" x 30;
+    is(count_rows($w, "submission", "form_id = '$form'"), 0, "none");
+    page_is($try->("Bearer $token"), 200, qr/Thank you/, "with one");
+    send_form($form, internal => "true", a => "2");
+    is_deeply([map { "$_->{custom_field_responses}{a} $_->{is_internal}" }
+        submissions($w, $form, include_internal => "true")], ["2 0", "1 1"],
+        "is internal, and no field of anybody's makes one so");
+    is(scalar(my @shown = submissions($w, $form)), 1, "hidden by default");
+    unlike($httpd->log_text . $httpd->access_log, qr/svc_in_/,
+        "3.4 no token in a log");
+};
+
+subtest "allowed origins" => sub {
+    my $form = form($w, standard_fields => { email => true, _form =>
+        { allowed_origins => ["https://shop.example"] } });
+    my $from = sub { send_form($form, { headers => { Origin => $_[0] } },
+        email => "o\@x.example") };
+    page_is($from->($_), 403, qr/must not be sent from this site/, $_)
+        for "https://evil.example", "https://shop.example.evil.example",
+        "http://shop.example", "null";
+    page_is($from->("https://shop.example"), 200, qr/Thank you/,
+        "a page that may");
+    page_is($from->(undef), 200, qr/Thank you/, "no page at all");
+    is(scalar(my @two = submissions($w, $form)), 2, "two are stored");
+};
+
+subtest "which form" => sub {
+    page_is(send_form($_, email => "a\@x.example"), 404, qr/no such form/,
+        "none: $_") for uuid(), "x", "", $w->agent, "$contact_form/x",
+        "../forms/x";
+    is(count_rows($w, "contact", "email_key = 'a\@x.example'"), 0,
+        "nothing is stored");
+    page_is(send_form(uc $contact_form, email => "x"), 422, qr/E-mail/,
+        "in capitals");
+    my $bound = httpd(database => $database,
+        conf => "$conf{base}CrmApiWorkspace " . $w->twin->id . "\n");
+    page_is(send_form($contact_form, { server => $bound }, @GOOD), 404,
+        qr/no such form/, "of another workspace than the host's");
+    my $twin = insert($w->twin, "form", id => $contact_form, name => "same",
+        bot_id => scalar sql($database, "SELECT id FROM crmapi.agent WHERE"
+            . " workspace_id = '" . $w->twin->id . "' LIMIT 1"));
+    page_is(send_form($contact_form, @GOOD), 404, qr/no such form/,
+        "an id that two workspaces have");
+    page_is(send_form($contact_form, { server => $bound }, @GOOD), 200,
+        qr/Thank you/, "where the host is bound it is clear");
+    sql($database, "DELETE FROM crmapi.submission WHERE workspace_id = '"
+        . $w->twin->id . "'; DELETE FROM crmapi.form WHERE workspace_id = '"
+        . $w->twin->id . "' AND id = '$contact_form'");
+};
+
+subtest "a limit for each address" => sub {
+    my $form = form($w);
+    my $server = httpd(database => $database,
+        conf => "$conf{base}CrmApiAddressLimit 3\n");
+    my @statuses = map { send_form($form, { server => $server },
+        email => "l$_\@x.example")->status } 1 .. 3;
+    is("@statuses", "200 200 200", "three");
+    my $r = send_form($form, { server => $server }, email => "l4\@x.example");
+    page_is($r, 429, qr/Please wait a moment/, "the fourth");
+    cmp_ok($r->header("Retry-After"), ">", 0, "Retry-After");
+    error_is(post($form, "{}", type => "application/json",
+        server => $server), 429, "rate_limited", "as JSON");
+    status_is($server->client->options("$BASE/$form"), 204,
+        "a preflight costs nothing");
+    is(scalar(my @three = submissions($w, $form)), 3, "three are stored");
+};
+
+subtest "hostile requests" => sub {
+    my $form = form($w, custom_fields => { a => { type => "textarea" },
+        map { ("f$_" => true) } 1 .. 90 });
+    my $before = count_rows($w, "submission");
+    page_is(post($form, $_), 400, qr/malformed/, "malformed: "
+        . s/\0/NUL/r) for "a=%", "a=%00", "a=%ff&b=1", "a=1\0";
+    page_is(post($form, join "&", map { "x$_=1" } 1 .. 1001), 400,
+        qr/malformed/, "1001 fields");
+    page_is(post($form, $_, type => "multipart/form-data; boundary=b"), 400,
+        qr/malformed/, "multipart: " . substr($_, 0, 20) =~ s/\s/ /gr)
+        for "", "x", "--b\r\n", "--b\r\nContent-Disposition: form-data;"
+        . " name=\"a\"\r\n\r\n1\r\n", "--b--x\r\n" =~ s/--x/x/r;
+    page_is(post($form, "a=1", type => $_), 415, qr/must be sent as/,
+        "type: $_") for "text/plain", "application/xml";
+    error_is(post($form, $_, type => "application/json"), 400, "bad_request",
+        "JSON: $_") for "{", "{\"a\":1,\"a\":2}", "";
+    error_is(post($form, $_, type => "application/json"), 422,
+        "validation_error", "JSON: $_") for "[]", "3", "{\"a\":\"\\u0000\"}",
+        "{}";
+    page_is(post($form, "a=" . "x" x 1_100_000), 413, qr/This did not work/,
+        "1.1 MB");
+    page_is(post($form, "a=" . "x" x 16385), 422,
+        qr/must have at most 16384 characters/, "a long text");
+    page_is(post($form, join "&", map { "f$_=" . "y" x 1000 } 1 .. 90), 422,
+        qr/longer than 64 KiB/, "many long texts");
+    status_is($httpd->client->get("$BASE/$form"), 405, "GET");
+    is(count_rows($w, "submission"), $before, "nothing is stored");
+    page_is(send_form($form, a => "'; DROP TABLE x; --\\", f1 => "\x{202e}\"}"),
+        200, qr/Thank you/, "what is text to us");
+    is_deeply((submissions($w, $form))[0]{custom_field_responses},
+        { a => "'; DROP TABLE x; --\\", f1 => "\x{202e}\"}" },
+        "is kept as it is");
+};
+
+subtest "a submission stops a sequence" => sub {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, stop_on_reply => true,
+        allowed_channels => ["email"], steps => [{ channel => "email",
+            email_subject => "s", email_body => "x" }] }]);
+    my $id = $c->post("/api/v1/sequences/start", { template_id => $template,
+        contact => { emails => ["seq\@x.example"] } })
+        ->data->{enrollment_id};
+    send_form(form($w), email => "seq\@x.example", name => "S");
+    is($c->get("/api/v1/sequences/enrollments/$id")->data->{status},
+        "stopped_reply", "it is an answer");
+};
+
+subtest "the example of docs/forms.md" => sub {
+    my $manual = read_file("$CrmTest::TOP/docs/forms.md");
+    my ($config) = $manual =~ /^```json\n(.*?)^```/ms;
+    my ($html) = $manual =~ /^```html\n(.*?)^```/ms;
+    my ($id) = $w->import_objects([{ %{JSON::PP->new->decode($config)},
+        bot_id => $w->agent }]);
+    my %value = (email => "doc\@x.example", name => "Ada", message => "Hi",
+        source => "friend", terms => "on", website_hp => "");
+    my @names = $html =~ /name="(\w+)"/g;
+    is_deeply([sort @names], [sort keys %value], "the page's fields");
+    my $r = send_form($id, map { $_ => $value{$_} } @names);
+    status_is($r, 303, "are taken");
+    is_deeply((submissions($w, $id))[0]{custom_field_responses},
+        { message => "Hi", source => "friend", terms => true }, "and kept");
+};
+
+done_testing;

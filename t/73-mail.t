@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: Apache-2.0
+# 73-mail.t: mails come by crmapictl deliver and by LMTP (docs/mail.md)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Process qw(read_file wait_for write_file);
+use IO::Socket::UNIX;
+use JSON::PP ();
+
+my $json = JSON::PP->new->utf8;
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $w = workspace($httpd);
+my $c = $w->client;
+my $sales = "sales-$$\@crm.example";
+change($w, "agent", $w->agent, agent_email => $sales);
+
+# Deliver MAIL with OPTIONS: (exit code, what is said of each agent, stderr).
+sub deliver {
+    my ($mail, @options) = @_;
+    my ($code, $out, $err) = crmapictl($database, { stdin => $mail }, "--json",
+        "deliver", @options);
+    return ($code, [map { $json->decode($_) } split /\n/, $out], $err);
+}
+
+my $count = 0;
+# A mail with TEXT; HEADERS over what it has.
+sub mail {
+    my ($text, %headers) = @_;
+    $count++;
+    my %all = (From => "Ada Lovelace <ada\@example.org>", To => $sales,
+        Subject => "Offer", "Message-ID" => "<m$count-$$\@example.org>",
+        %headers);
+    return join("", map { "$_: $all{$_}\n" } grep { defined $all{$_} }
+        sort keys %all) . "\n$text\n";
+}
+
+# Deliver MAIL, which is taken by one agent; what is said of it.
+sub taken {
+    my ($mail, @options) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($code, $got, $err) = deliver($mail, @options);
+    is($code, 0, "it is taken") or diag($err);
+    is(scalar @$got, 1, "by one agent");
+    return $got->[0] || {};
+}
+
+sub conversation { $c->get("/api/v1/conversations/$_[0]")->data }
+sub messages {
+    return @{$c->get("/api/v1/conversations/$_[0]/messages",
+        query => { page_size => 100 })->data};
+}
+sub metadata {
+    return JSON::PP->new->decode(scalar sql($database, "SELECT metadata FROM"
+        . " crmapi.message WHERE id = '$_[0]'"));
+}
+
+my ($template) = $w->import_objects([{ object => "sequence_template",
+    name => "Welcome", bot_id => $w->agent, allowed_channels => ["email"] }]);
+
+# An enrollment of EMAIL whose steps were generated: (its id, its first step's,
+# its contact's).
+sub at_work {
+    my ($email) = @_;
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        contact => { emails => [$email] } });
+    die $r->text unless $r->status == 202;
+    my $id = $r->data->{enrollment_id};
+    my $steps = JSON::PP->new->encode([{ channel => "email",
+        to_identifier => $email, delay_seconds => 0, email_subject => "Hi",
+        email_body => "Hi" }]);
+    # what a worker does with the job of the start
+    sql($database, "UPDATE crmapi.job SET state = 'leased', attempts = 1,"
+        . " leased_by = 'test', leased_until = now() + interval '1 hour'"
+        . " WHERE payload ->> 'enrollment_id' = '$id';"
+        . " SELECT crmapi.enrollment_generated(workspace_id, id, 'test', 1,"
+        . " '$id', '$steps'::jsonb, '{}'::jsonb, now()) FROM crmapi.job"
+        . " WHERE payload ->> 'enrollment_id' = '$id' AND leased_by = 'test'");
+    my ($row) = sql($database, "SELECT s.id, e.contact_id FROM"
+        . " crmapi.enrollment e JOIN crmapi.enrollment_step s"
+        . " ON s.enrollment_id = e.id WHERE e.id = '$id'");
+    return ($id, @$row);
+}
+sub is_stopped {
+    return scalar sql($database, "SELECT stop_reason IS NOT NULL FROM"
+        . " crmapi.enrollment WHERE id = '$_[0]'");
+}
+
+my $talk;
+subtest "a mail: a contact, a conversation, a message" => sub {
+    my $got = taken(mail("Grüße!\n\n> old",
+        Subject => "=?utf-8?Q?Gr=C3=BC=C3=9Fe?=",
+        "Message-ID" => "<first-$$\@example.org>"));
+    $talk = $got->{conversation_id};
+    my $one = conversation($talk);
+    is_deeply([@$one{qw(type bot_id email human last_message)}],
+        [4, $w->agent, "ada\@example.org", "Ada Lovelace",
+            "Grüße!\n\n> old"], "the conversation");
+    my $contact = $c->get("/api/v1/contacts/$one->{contact_id}")->data;
+    is($contact->{last_name}, "Lovelace", "the contact");
+    my $metadata = metadata($got->{message_id});
+    is($metadata->{subject}, "Grüße", "the subject is in the metadata");
+    is($metadata->{automatic}, undef, "a person wrote it");
+};
+
+subtest "the same mail again: nothing new" => sub {
+    my $mail = mail("Grüße!", "Message-ID" => "<first-$$\@example.org>");
+    is(taken($mail)->{conversation_id}, $talk, "the same answer");
+    is(scalar(messages($talk)), 1, "one message");
+    my $without = mail("No id", "Message-ID" => undef);
+    is(taken($without)->{message_id}, taken($without)->{message_id},
+        "without a Message-ID by its bytes");
+};
+
+subtest "threads by In-Reply-To and References, whoever writes" => sub {
+    my $got = taken(mail("Me too", From => "Eve <eve\@example.net>",
+        "In-Reply-To" => "<first-$$\@example.org>"));
+    is($got->{conversation_id}, $talk, "In-Reply-To");
+    $got = taken(mail("And me", From => "bob\@example.net",
+        References => "<first-$$\@example.org> <unknown\@example.org>"));
+    is($got->{conversation_id}, $talk, "References");
+    $got = taken(mail("Again", Subject => "Other"));
+    is($got->{conversation_id}, $talk, "else by sender and agent");
+};
+
+subtest "plus-addressing, --recipient, several agents" => sub {
+    my $got = taken(mail("plus", To => "x\@y.example"), "--recipient",
+        $sales =~ s/@/+lead-7@/r);
+    is($got->{conversation_id}, $talk, "what follows a plus does not count");
+    my $other = $c->post("/api/v1/agents", { name => "Other" });
+    my $id = $other->status < 300 ? $other->data->{id}
+        : insert($w, "agent", name => "Other");
+    change($w, "agent", $id, agent_email => "other-$$\@crm.example");
+    my ($code, $all) = deliver(mail("both", Cc => "other-$$\@crm.example"));
+    is($code, 0, "both take it");
+    isnt($all->[0]{conversation_id}, $all->[1]{conversation_id},
+        "in a conversation of each");
+    change($w, "agent", $id, email_inbound => "f");
+    ($code) = deliver(mail("closed"), "--recipient", "other-$$\@crm.example");
+    is($code, 67, "email_inbound false: EX_NOUSER");
+};
+
+subtest "exit codes are those of sysexits.h" => sub {
+    my ($code, $got, $err) = deliver(mail("x"), "--recipient",
+        "nobody\@crm.example");
+    is($code, 67, "no such agent: EX_NOUSER");
+    like($err, qr/nobody\@crm.example/, "and says who");
+    ($code) = deliver(mail("x", To => "nobody\@crm.example"));
+    is($code, 67, "none in the headers: EX_NOUSER");
+    ($code, $got) = deliver(mail("some", "Message-ID" => "<s-$$\@e.org>"),
+        "--recipient", $sales, "--recipient", "nobody\@crm.example");
+    is($code, 67, "one of two: EX_NOUSER, and the other has it");
+    is(scalar @$got, 1, "one has it");
+    ($code) = deliver(mail("x" x 2000), "--max-message", 1000);
+    is($code, 65, "too large: EX_DATAERR");
+    ($code) = deliver(mail("x"), "--hourly", "many");
+    is($code, 78, "a wrong option: EX_CONFIG");
+    ($code) = deliver(mail("x"), "--workspace", "no-such");
+    is($code, 78, "no such workspace: EX_CONFIG");
+    ($code) = crmapictl(undef, { stdin => mail("x") }, "deliver");
+    is($code, 78, "no database named: EX_CONFIG");
+    ($code) = crmapictl(undef, { stdin => mail("x"), env => {
+            CRMAPI_DATABASE => "host=127.0.0.1 port=1 dbname=x" } },
+        "deliver");
+    is($code, 75, "the database is away: EX_TEMPFAIL");
+    ($code) = deliver("\0\xff broken\r", "--recipient", $sales);
+    is($code, 0, "what is no mail is taken as text");
+};
+
+subtest "attachments" => sub {
+    my $mail = mail("--b\n\nSee below\n--b\nContent-Type: image/png;"
+        . " name=a.png\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=\n"
+        . "--b\nContent-Type: application/pdf; name=b.pdf\n\n" . "x" x 300
+        . "\n--b--", "Content-Type" => "multipart/mixed; boundary=b");
+    my $got = taken($mail, "--attachment-bytes", 100);
+    is_deeply(metadata($got->{message_id})->{attachments}, [
+        { name => "a.png", type => "image/png", size => 8 },
+        { name => "b.pdf", type => "application/pdf", size => 300 }],
+        "are listed");
+    is_deeply([sql($database, "SELECT name, size, encode(body, 'hex') FROM"
+        . " crmapi.attachment WHERE message_id = '$got->{message_id}'"
+        . " ORDER BY number")],
+        [["a.png", 8, "89504e470d0a1a0a"], ["b.pdf", 300, undef]],
+        "and kept up to a size");
+};
+
+subtest "a reply stops a sequence, what nobody wrote does not" => sub {
+    my ($enrollment, $step) = at_work("grace\@example.org");
+    my %reply = (From => "Grace <grace\@example.org>",
+        "In-Reply-To" => "<$step\@x.org>");
+    my %automatic = ("auto-reply" => { "Auto-Submitted" => "auto-replied" },
+        bulk => { Precedence => "bulk" }, loop => { "Message-ID" =>
+            "<$step\@x.org>" });
+    for my $kind (sort keys %automatic) {
+        my $got = taken(mail("away", %reply, %{$automatic{$kind}}));
+        is(metadata($got->{message_id})->{automatic}, $kind, "$kind: is kept");
+        is(is_stopped($enrollment), "f", "$kind: nothing stops");
+    }
+    my $null = taken(mail("away", %reply), "--sender", "");
+    is(metadata($null->{message_id})->{automatic}, "auto-reply",
+        "the null sender");
+    is(is_stopped($enrollment), "f", "nothing stops");
+    taken(mail("over the group", %reply, "List-Id" => "<g.crm.example>"));
+    is(is_stopped($enrollment), "t",
+        "an answer to our mail over a list is one");
+    ($enrollment, $step, my $contact) = at_work("joan\@example.org");
+    my $got = taken(mail("Yes", From => "joan.private\@example.net",
+        References => "<$step\@x.org>"));
+    is(is_stopped($enrollment), "t",
+        "from another address: known by our Message-ID");
+    is(conversation($got->{conversation_id})->{contact_id}, $contact,
+        "and of that contact");
+};
+
+# A DSN about EMAIL with ACTION and STATUS for the step STEP.
+sub dsn {
+    my ($email, $action, $status, $step) = @_;
+    return mail("--b\n\nSorry.\n--b\nContent-Type: message/delivery-status\n\n"
+        . "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; $email\nAction:"
+        . " $action\nStatus: $status\n\n--b\nContent-Type: text/rfc822-headers"
+        . "\n\nMessage-ID: <$step\@x.org>\nTo: $email\n\n--b--",
+        From => "MAILER-DAEMON\@mx.example", "Content-Type" =>
+        "multipart/report; report-type=delivery-status; boundary=b");
+}
+
+subtest "bounces: hard ones suppress" => sub {
+    my ($enrollment, $step, $contact) = at_work("dead\@example.org");
+    my $got = taken(dsn("dead\@example.org", "delayed", "4.4.1", $step));
+    is(is_stopped($enrollment), "f", "a delay stops nothing");
+    taken(dsn("dead\@example.org", "failed", "5.1.1", uuid()));
+    is(count_rows($w, "suppression"), 0,
+        "a report that names no mail of ours is not believed");
+    is(conversation($got->{conversation_id})->{contact_id}, $contact,
+        "it is in the conversation with who was not reached");
+    taken(dsn("dead\@example.org", "failed", "5.1.1", $step));
+    is(count_rows($w, "suppression", "email = 'dead\@example.org' AND"
+        . " reason = 'bounced'"), 1, "a hard one suppresses");
+    is(is_stopped($enrollment), "t", "and stops");
+    is($c->get("/api/v1/contacts/$contact")->data->{first_name}, undef,
+        "nobody is called MAILER-DAEMON");
+};
+
+subtest "too many in an hour, and mails from the agent itself" => sub {
+    my ($enrollment) = at_work("flood\@example.org");
+    my @kinds = map { metadata(taken(mail("n $_", From => "flood\@example.org",
+        "Auto-Submitted" => $_ < 3 ? "auto-replied" : undef), "--hourly", 2)
+        ->{message_id})->{automatic} } 1 .. 3;
+    is_deeply(\@kinds, ["auto-reply", "auto-reply", "flood"],
+        "the third is automatic");
+    is(is_stopped($enrollment), "f", "and stops nothing");
+    my $got = taken(mail("me", From => uc $sales));
+    is(metadata($got->{message_id})->{automatic}, "loop", "from itself");
+};
+
+# --- LMTP ---------------------------------------------------------------------
+
+my $worker = worker(database => $database, no_start => 1);
+my $path = $worker->dir . "/lmtp";
+my %conf = (lmtp_socket => $path, lmtp_mode => "0600", lmtp_threads => 2,
+    lmtp_timeout => "2s", mail_max_message => 300000);
+
+# A session that was greeted.
+sub session {
+    my $socket = IO::Socket::UNIX->new(Peer => $path) or die "$path: $!\n";
+    $socket->autoflush;
+    like(reply($socket), qr/^220 /, "a session");
+    like(say_to($socket, "LHLO mx"), qr/^250/, "LHLO");
+    return $socket;
+}
+
+# The next answer, all lines of it.
+sub reply {
+    my ($socket) = @_;
+    my $all = "";
+    while (defined(my $line = <$socket>)) {
+        $all .= $line;
+        last if $line =~ /^\d{3} /;
+    }
+    return $all;
+}
+
+sub say_to {
+    my ($socket, @lines) = @_;
+    print $socket map { "$_\r\n" } @lines;
+    return reply($socket);
+}
+
+# TEXT as it goes through DATA.
+sub dotted { return ($_[0] =~ s/\r?\n/\r\n/gr =~ s/^\./../mgr) . ".\r\n" }
+
+$worker->configure(\%conf);
+$worker->start;
+
+subtest "LMTP: an answer for each recipient" => sub {
+    my $s = session();
+    like(say_to($s, "LHLO mx"), qr/^250-PIPELINING\r$/m, "again");
+    like(say_to($s, "EHLO mx"), qr/^500 /, "EHLO is SMTP");
+    like(say_to($s, "DATA"), qr/^503 /, "DATA too early");
+    print $s "MAIL FROM:<ada\@example.org> BODY=8BITMIME SIZE=900\r\n"
+        . "RCPT TO:<$sales>\r\nRCPT TO:<nobody\@crm.example>\r\n"
+        . "RCPT TO:<" . ($sales =~ s/@/+a@/r) . ">\r\nDATA\r\n";
+    like(reply($s), qr/^$_ /, "pipelined: $_") for 250, 250, 550, 250, 354;
+    print $s dotted(mail("by LMTP\n.\n..dots"));
+    like(reply($s), qr/^250 2.0.0 Taken\r/, "the first");
+    like(reply($s), qr/^250 2.0.0 Taken before\r/,
+        "the second is the same agent");
+    is(scalar sql($database, "SELECT content FROM crmapi.message WHERE"
+        . " external_id = '<m$count-$$\@example.org>'"),
+        "by LMTP\n.\n..dots", "as it was written");
+    like(say_to($s, "MAIL FROM:<a\@b> SIZE=300001"), qr/^552 5.3.4/, "SIZE");
+    like(say_to($s, "MAIL FROM:<>"), qr/^250/, "the null sender");
+    like(say_to($s, "RCPT TO:<$sales>"), qr/^250/, "RCPT");
+    like(say_to($s, "DATA"), qr/^354/, "DATA");
+    print $s dotted(mail("xxxxxxxxx\n" x 30000));
+    like(reply($s), qr/^552 5.3.4/, "too large is refused");
+    like(say_to($s, "NOOP"), qr/^250/, "and the session goes on");
+    like(say_to($s, "x" x 5000), qr/^500 5.5.2/, "a line that is too long");
+    like(say_to($s, "QUIT"), qr/^221/, "QUIT");
+};
+
+subtest "every mail of t/mail is taken" => sub {
+    my $s = session();
+    for my $file (sort glob "$CrmTest::TOP/t/mail/*.eml") {
+        my ($name) = $file =~ m{([^/]+)\.eml$};
+        print $s "MAIL FROM:<x\@y.example>\r\nRCPT TO:<$sales>\r\nDATA\r\n";
+        my $ready = join "", map { reply($s) } 1 .. 3;
+        print $s dotted(read_file($file) . "\n");
+        like(reply($s), qr/^250 2.0.0/, $name) or diag($ready);
+    }
+    say_to($s, "QUIT");
+};
+
+subtest "LMTP: no end of mail but CR LF . CR LF" => sub {
+    my $s = session();
+    say_to($s, "MAIL FROM:<a\@b.example>");
+    say_to($s, "RCPT TO:<$sales>");
+    say_to($s, "DATA");
+    print $s "From: smuggler\@example.net\r\nMessage-ID: <sm-$$\@x>\r\n\r\n"
+        . "one\n.\nMAIL FROM:<x\@y>\r\n.\nstill\r\n.\r\n";
+    like(reply($s), qr/^250/, "one mail");
+    is(scalar sql($database, "SELECT content FROM crmapi.message WHERE"
+        . " external_id = '<sm-$$\@x>'"), "one\n.\nMAIL FROM:<x\@y>\n\nstill",
+        "all of it is the mail's");
+    say_to($s, "QUIT");
+};
+
+subtest "LMTP: others wait for a thread; a lost one leaves nothing" => sub {
+    my @first = (session(), session());
+    my $third = IO::Socket::UNIX->new(Peer => $path);
+    say_to($first[0], "MAIL FROM:<a\@b.example>");
+    say_to($first[0], "RCPT TO:<$sales>");
+    say_to($first[0], "DATA");
+    print {$first[0]} "Message-ID: <lost-$$\@x>\r\n\r\nhalf";
+    close $first[0];
+    like(reply($third), qr/^220/, "the third's turn");
+    is(count_rows($w, "message", "external_id = '<lost-$$\@x>'"), 0,
+        "half a mail is none");
+    like(reply($first[1]), qr/^421 4.4.2/, "who is silent must leave");
+};
+
+subtest "LMTP: TERM lets a mail be finished; the socket goes" => sub {
+    my $s = session();
+    my $idle = session();
+    say_to($s, "MAIL FROM:<a\@b.example>");
+    say_to($s, "RCPT TO:<$sales>");
+    like(say_to($s, "DATA"), qr/^354/, "in the middle");
+    kill TERM => $worker->pid;
+    like(reply($idle), qr/^421 4.3.2/, "who is idle is told");
+    print $s dotted("From: ada\@example.org\nMessage-ID: <term-$$\@x>\n\nx\n");
+    like(reply($s), qr/^250/, "the mail is taken");
+    like(reply($s), qr/^421/, "then the session ends");
+    $worker->stop;
+    ok(!-e $path, "no socket is left");
+    is(count_rows($w, "message", "external_id = '<term-$$\@x>'"), 1,
+        "it is there");
+};
+
+subtest "LMTP: files at the socket's place" => sub {
+    IO::Socket::UNIX->new(Local => $path, Listen => 1)->close;
+    ok(-S $path, "one that nobody answers at");
+    $worker->start;
+    is((stat $path)[2] & 0777, 0600, "is replaced; its mode");
+    my $second = worker(database => $database, no_start => 1,
+        conf => { lmtp_socket => $path });
+    my ($code, undef, $err) = $second->run;
+    isnt($code, 0, "a second daemon does not take it");
+    like($err, qr/somebody answers/, "and says why");
+    like(say_to(session(), "QUIT"), qr/^221/, "the first still serves");
+    $worker->stop;
+    write_file($path, "precious");
+    ($code, undef, $err) = $second->run;
+    like($err, qr/no socket/, "what is no socket is left alone");
+    is(read_file($path), "precious", "as it was");
+    unlink $path;
+};
+
+subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
+    $worker->configure({ answer_time => "2s" });
+    $worker->expect_log(qr/CRM300|terminat|connect|database/i);
+    $worker->start;
+    my $s = session();
+    say_to($s, "MAIL FROM:<a\@b.example>");
+    like(say_to($s, "RCPT TO:<$sales>"), qr/^250/, "known");
+    say_to($s, "DATA");
+    sql($database, "ALTER TABLE crmapi.intake_event RENAME TO away");
+    my $mail = dotted("From: ada\@example.org\n"
+        . "Message-ID: <later-$$\@x>\n\nx\n");
+    print $s $mail;
+    like(reply($s), qr/^451 4.3.0/, "not now");
+    sql($database, "ALTER TABLE crmapi.away RENAME TO intake_event");
+    say_to($s, $_) for "MAIL FROM:<a\@b.example>", "RCPT TO:<$sales>", "DATA";
+    print $s $mail;
+    like(reply($s), qr/^250 2.0.0 Taken\r/, "now");
+    say_to($s, "QUIT");
+    $worker->stop;
+};
+
+done_testing();

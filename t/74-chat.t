@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+# 74-chat.t: the chat of web pages: its protocol (docs/chat.md)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use Time::HiRes qw(time);
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+
+my $CHAT = "/crmapi/intake/v1/chat";
+my $SITE = "https://www.example.com";
+my $CONF = <<"END";
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+CrmApiIntake On
+CrmApiIntakeLimit 0
+CrmApiAddressLimit 0
+CrmApiChatPolls 4
+CrmApiMaxBody 1048576
+END
+my $database = database();
+# One connection, so that whoever kept it while waiting would be noticed.
+my $httpd = httpd(database => $database, children => 1, conf => $CONF,
+    dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
+my $mpm = $ENV{CRM_MPM} || "event";
+my $w = workspace($httpd);
+my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+    "backend");
+my $c = $httpd->client;
+
+# Another agent, which has a chat; its id.
+sub agent {
+    my (%members) = @_;
+    my $id = uuid();
+    $w->import_objects([{ object => "agent", id => $id, name => "Ada",
+        is_agent => true, enabled => true, public => true, %members }]);
+    return $id;
+}
+
+my $bot = agent(chat_greeting => "Hello!\nHow can I help?",
+    agent_color => "#0a7", chat_avatar_image_url => "https://x.example/a.png");
+
+# Begin a chat; the visitor's token. ARG as of request().
+sub start {
+    my ($agent, %arg) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $r = $c->post("$CHAT/$agent/start", {}, %arg);
+    status_is($r, 200, "start") or return {};
+    return $r->data;
+}
+
+my $count = 0;
+sub say_raw {
+    my ($visitor, $message, %arg) = @_;
+    my $agent = delete $arg{agent} || $bot;
+    return $c->post("$CHAT/$agent/messages", { id => "m-" . ++$count,
+        content => "Message $count", %$message }, key => $visitor, %arg);
+}
+
+sub said {
+    my ($visitor, $message, %arg) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $r = say_raw($visitor, $message, %arg);
+    status_is($r, 201, "a message") or return {};
+    return $r->data;
+}
+
+sub poll {
+    my ($visitor, %query) = @_;
+    my $agent = delete $query{agent} || $bot;
+    return $c->get("$CHAT/$agent/messages", key => $visitor,
+        query => \%query);
+}
+
+sub texts { join "|", map { "$_->{role}: $_->{content}" } @{$_[0]{messages}} }
+
+# What a backend brings to the conversation of MESSAGE.
+sub answer {
+    my ($message, %event) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $conversation = sql($database, "SELECT conversation_id FROM"
+        . " crmapi.message WHERE id = '$message->{id}'");
+    my $r = $httpd->client(key => $token)->post(
+        "/crmapi/intake/v1/events", { event_id => "a-$$-" . ++$count,
+            conversation => { id => $conversation }, %event });
+    status_is($r, 200, "an event");
+    is_deeply($r->data->{errors}, [], "is taken");
+}
+
+# A poll that is asked, and not yet answered: a client.
+sub asked {
+    my ($visitor, $cursor) = @_;
+    my $client = $httpd->client;
+    $client->send_raw("GET $CHAT/$bot/messages?wait=25&after=$cursor HTTP/1.1"
+        . "\r\nHost: x\r\nAuthorization: Bearer $visitor\r\n\r\n");
+    return $client;
+}
+
+sub is_answered {
+    my ($client) = @_;
+    return IO::Select->new($client->{socket})->can_read(0) ? 1 : 0;
+}
+
+subtest "a chat begins" => sub {
+    my $before = count_rows($w, "conversation");
+    my $data = start($bot);
+    like($data->{visitor}, qr/^[A-Za-z0-9_-]{120}$/, "a token");
+    is_deeply($data->{agent}, { name => "Ada",
+        greeting => "Hello!\nHow can I help?", color => "#0a7",
+        avatar => "https://x.example/a.png" }, "what the agent looks like");
+    is_deeply($data->{messages}, [], "nothing is said yet");
+    is(count_rows($w, "conversation"), $before,
+        "who only looks fills no inbox");
+    is(start($bot, json => { visitor => $data->{visitor} })->{visitor},
+        $data->{visitor}, "a visitor keeps the token");
+    for my $bad ("", "x", "A" x 120, scalar reverse $data->{visitor}) {
+        my $new = start($bot, json => { visitor => $bad });
+        isnt($new->{visitor}, $data->{visitor}, "who has none gets a new one");
+    }
+    my $message = said($data->{visitor}, { content => "  Hi \x{1F600}\n<b> ",
+        id => "first" });
+    is_deeply({ %$message, id => 1, created_at => 1 }, { id => 1,
+        role => "user", content => "  Hi \x{1F600}\n<b> ", created_at => 1,
+        client_id => "first" }, "the message, as it came");
+    like($message->{created_at}, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+        "its time");
+    is(count_rows($w, "conversation"), $before + 1, "now there is one");
+    my $talk = $w->client->get("/api/v1/conversations",
+        query => { bot_id => $bot })->data->[0];
+    is($talk->{type}, 1, "of type chat");
+    is($talk->{contact_id}, undef, "of nobody who is known");
+    answer($message, message => { role => "assistant", content => "Good day" });
+    my $again = start($bot, json => { visitor => $data->{visitor} });
+    is(texts($again), "user:   Hi \x{1F600}\n<b> |assistant: Good day",
+        "who comes back sees the open conversation");
+    json_is(poll($data->{visitor}, after => $again->{cursor}),
+        { messages => [], cursor => $again->{cursor}, retry_after => 0 },
+        "nothing is behind its cursor");
+    $w->client->patch("/api/v1/conversations/$talk->{id}",
+        { archived => true });
+    my $later = start($bot, json => { visitor => $data->{visitor} });
+    is_deeply($later->{messages}, [], "one that is archived is over");
+    is(poll($data->{visitor}, after => $later->{cursor})->data->{cursor},
+        $later->{cursor}, "and its messages are old");
+};
+
+subtest "50 messages, and those behind a cursor" => sub {
+    my $data = start($bot);
+    my @said = map { said($data->{visitor}, { content => "n$_" }) } 1 .. 52;
+    my $again = start($bot, json => { visitor => $data->{visitor} });
+    is(texts($again), join("|", map { "user: n$_" } 3 .. 52), "the last 50");
+    is(texts(poll($data->{visitor})->data),
+        join("|", map { "user: n$_" } 1 .. 52), "all, from the beginning");
+    said($data->{visitor}, { content => "new" });
+    my $news = poll($data->{visitor}, after => $again->{cursor})->data;
+    is(texts($news), "user: new", "what is new");
+    # a backend's clock is late, or its transaction was slow
+    answer($said[0], message => { role => "assistant", content => "late" },
+        occurred_at => $said[50]{created_at});
+    my $late = poll($data->{visitor}, after => $news->{cursor})->data;
+    like(texts($late), qr/^user: n1\b.*\|assistant: late\|.*user: new$/,
+        "what comes late is seen, with those around it");
+    is(poll($data->{visitor}, after => $late->{cursor})->data->{cursor},
+        $late->{cursor}, "once");
+};
+
+subtest "the same message again" => sub {
+    my $visitor = start($bot)->{visitor};
+    my $first = said($visitor, { id => "one", content => "Once" });
+    json_is(say_raw($visitor, { id => "one", content => "other words" }),
+        $first, "is answered as the first time");
+    my @got = in_processes(5, sub {
+        return [map { $httpd->client->post("$CHAT/$bot/messages",
+            { id => "two", content => "At once" }, key => $visitor)->body }
+            1 .. 4];
+    });
+    my %bodies = map { $_ => 1 } map { @$_ } @got;
+    is(scalar keys %bodies, 1, "20 times at once")
+        or diag(join "\n", keys %bodies);
+    is(texts(poll($visitor)->data), "user: Once|user: At once", "each once");
+    my $other = start($bot)->{visitor};
+    said($other, { id => "one", content => "Mine" });
+    is(texts(poll($other)->data), "user: Mine",
+        "another visitor's ids are others");
+};
+
+subtest "what a visitor sees" => sub {
+    my $visitor = start($bot)->{visitor};
+    my $message = said($visitor, {});
+    for my $role (qw(tool system note)) {
+        answer($message, message => { role => $role, content => "secret" });
+    }
+    answer($message, message => { role => "assistant", content => "secret",
+        tool_used => "lookup" });
+    answer($message, message => { role => "human", content => "I am Ben" });
+    is(texts(poll($visitor)->data),
+        "user: $message->{content}|human: I am Ben",
+        "neither tools, nor the system, nor notes");
+    is(texts(start($bot, json => { visitor => $visitor })),
+        "user: $message->{content}|human: I am Ben", "also at a start");
+};
+
+subtest "an address that a visitor claims" => sub {
+    my ($person, $stranger) = map { start($bot)->{visitor} } 1 .. 2;
+    said($person, { content => "private", email => "Zoe\@x.example",
+        name => "Zoe Quint" });
+    is(count_rows($w, "contact", "email_key = 'zoe\@x.example'"), 1,
+        "makes a contact");
+    said($stranger, { content => "claim", email => "zoe\@X.example" });
+    is(count_rows($w, "contact", "email_key = 'zoe\@x.example'"), 1,
+        "or finds it");
+    is(texts(poll($stranger)->data), "user: claim",
+        "and shows nothing of another visitor's");
+    is(texts(start($bot, json => { visitor => $stranger })), "user: claim",
+        "also at a start");
+    is(texts(poll($person)->data), "user: private", "nor the other way");
+    is(scalar sql($database, "SELECT count(DISTINCT c.id) FROM"
+        . " crmapi.conversation c JOIN crmapi.contact p ON p.id ="
+        . " c.contact_id WHERE p.email_key = 'zoe\@x.example'"), 2,
+        "they are two conversations of one contact");
+    is(scalar sql($database, "SELECT first_name || ' ' || last_name FROM"
+        . " crmapi.contact WHERE email_key = 'zoe\@x.example'"), "Zoe Quint",
+        "with a name");
+};
+
+subtest "tokens" => sub {
+    my $visitor = start($bot)->{visitor};
+    said($visitor, {});
+    my $other = agent();
+    my $of_other = start($other)->{visitor};
+    my $changed = $visitor =~ s/^(.{30})(.)/$1 . ($2 eq "A" ? "B" : "A")/er;
+    my %bad = ("none" => undef, "a forged one" => $changed,
+        "one of another agent" => $of_other, "no token" => "x",
+        "a longer one" => $visitor . "AAAA", "an intake token" => $token,
+        "an API key" => $w->key);
+    for my $what (sort keys %bad) {
+        error_is($c->get("$CHAT/$bot/messages", key => $bad{$what}), 401,
+            "unauthorized", "$what to read");
+        error_is(say_raw($bad{$what}, {}), 401, "unauthorized",
+            "$what to write");
+    }
+    is(poll($visitor)->header("WWW-Authenticate"), undef, "the right one");
+    error_is($httpd->client(key => $visitor)->get("/api/v1/contacts"), 401,
+        "unauthorized", "it is nothing to the API");
+    my $twin = $w->twin_of($bot);
+    error_is($c->get("$CHAT/$twin/messages", key => $visitor,
+        headers => { "X-Crm-Twin" => 1 }), 401, "unauthorized",
+        "nor in another workspace");
+    ok(index($httpd->access_log . $httpd->log_text, $visitor) < 0,
+        "no log has it");
+};
+
+subtest "agents without a chat" => sub {
+    my $hidden = agent(public => false);
+    my $off = agent(enabled => false);
+    my $visitor = start($bot)->{visitor};
+    for my $id ($hidden, $off, uuid(), "x", "") {
+        error_is($c->post("$CHAT/$id/start", {}), 404, "not_found",
+            "start of '$id'");
+        error_is($c->get("$CHAT/$id/messages", key => $visitor), 404,
+            "not_found", "messages of '$id'");
+    }
+    error_is($c->get("$CHAT/$bot/other"), 404, "not_found", "another path");
+    error_is($c->get("$CHAT/$bot/start"), 405, "method_not_allowed",
+        "another method");
+    error_is($c->delete("$CHAT/$bot/messages"), 405, "method_not_allowed",
+        "DELETE");
+};
+
+subtest "origins" => sub {
+    my $of_site = agent();
+    my $visitor = start($of_site)->{visitor};
+    $w->ctl("agent", "origins", $of_site, "--origins",
+        "$SITE,http://localhost:3000");
+    my %ok = ($SITE => 1, "http://localhost:3000" => 1,
+        "https://example.com" => 0, "http://www.example.com" => 0,
+        "$SITE:444" => 0, "$SITE.evil.example" => 0, "null" => 0);
+    for my $origin (sort keys %ok) {
+        my %arg = (headers => { Origin => $origin });
+        my $preflight = $c->options("$CHAT/$of_site/messages", headers => {
+            %{$arg{headers}}, "Access-Control-Request-Method" => "POST" });
+        my $r = $c->post("$CHAT/$of_site/start", {}, %arg);
+        my $denied = $c->get("$CHAT/$of_site/messages", %arg);
+        is($_->header("Vary"), "Origin", "caches know that it matters")
+            for $preflight, $r, $denied;
+        is($_->header("Access-Control-Allow-Origin"), $ok{$origin} ? $origin
+            : undef, "$origin: $_->{status}") for $preflight, $r, $denied;
+        is($_->header("Access-Control-Allow-Credentials"), undef,
+            "never credentials") for $preflight, $r;
+        if ($ok{$origin}) {
+            is($preflight->status, 204, "it may ask");
+            is($preflight->header("Access-Control-Allow-Headers"),
+                "authorization, content-type", "with these headers");
+            is($preflight->header("Access-Control-Allow-Methods"),
+                "GET, POST", "in these ways");
+            is($preflight->header("Access-Control-Max-Age"), 7200, "for long");
+            is($r->status, 200, "and do");
+            is($denied->status, 401, "its failures may be seen");
+        }
+        else {
+            error_is($_, 403, "forbidden", "$origin may not")
+                for $preflight, $r, $denied;
+        }
+    }
+    my $host = "127.0.0.1:" . $httpd->port;
+    is($c->post("$CHAT/$of_site/start", {}, headers => { Host => $host,
+        Origin => "http://$host" })->status, 200, "our own pages may");
+    error_is($c->post("$CHAT/$of_site/start", undef, body => "{}",
+        headers => { Origin => $SITE, "Content-Type" => "text/plain" }), 415,
+        "unsupported_media_type", "nobody goes without asking");
+    $w->ctl("agent", "origins", $of_site, "--origins", "*");
+    is($c->post("$CHAT/$of_site/start", {}, headers => {
+        Origin => "https://any.example" })
+        ->header("Access-Control-Allow-Origin"), "https://any.example",
+        "a star is for all");
+};
+
+subtest "hostile bodies and parameters" => sub {
+    my $visitor = start($bot)->{visitor};
+    my %bad = (content => ["", " \n\t", undef, 7, {}, "x" x 4001,
+            "a\x{0}b"],
+        id => ["", undef, "a b", "a:b", "ä", "x" x 65, 7, []],
+        email => ["x", 7, "a\@b c"], name => [7, "x" x 201],
+        page_url => [[], "x" x 2049], role => ["assistant"],
+        conversation_id => [uuid()], visitor => ["x"]);
+    for my $field (sort keys %bad) {
+        for my $value (@{$bad{$field}}) {
+            error_is(say_raw($visitor, { $field => $value }), 422,
+                "validation_error", "$field: "
+                . substr(JSON::PP->new->allow_nonref->encode($value), 0, 20),
+                [$field]);
+        }
+    }
+    error_is($c->post("$CHAT/$bot/messages", {}, key => $visitor), 422,
+        "validation_error", "nothing");
+    for my $body ("", "{", "[]", "null", "\"x\"", "{\"id\":1,\"id\":2}",
+            "{\"content\":\"\xff\"}", "[" x 100000) {
+        my $r = $c->post("$CHAT/$bot/messages", undef, body => $body,
+            key => $visitor);
+        like($r->status, qr/^4(?:00|22)$/, "no object of JSON: "
+            . substr($body, 0, 10)) or diag($r->text);
+    }
+    error_is($c->post("$CHAT/$bot/start", $_), 422, "validation_error",
+        "a start") for { visitor => 7 }, { name => "x" }, [];
+    error_is($c->post("$CHAT/$bot/messages", undef, key => $visitor,
+        body => "{\"content\":\"" . "x" x 2000000 . "\"}"), 413,
+        "payload_too_large", "more than enough");
+    error_is(poll($visitor, @$_), 422, "validation_error", "@$_", [$_->[0]])
+        for [after => "x"], [after => "1"], [wait => "26"], [wait => "-1"],
+            [wait => ""], [wait => "1e1"], [other => 1];
+    my $longest = "\x{1F600}" x 4000;
+    is(said($visitor, { content => $longest })->{content}, $longest,
+        "4,000 characters are not too many");
+    is(texts(poll($visitor)->data), "user: $longest", "nothing else came");
+};
+
+subtest "the script" => sub {
+    my $r = $c->get("$CHAT/widget.js");
+    status_is($r, 200);
+    is($r->header("Content-Type"), "text/javascript; charset=utf-8", "type");
+    is($r->header("Cache-Control"), "public, max-age=3600", "an hour");
+    is($r->header("Cross-Origin-Resource-Policy"), "cross-origin",
+        "for other sites");
+    is($r->header("X-Content-Type-Options"), "nosniff", "a script");
+    cmp_ok(length $r->body, "<", 15360, "under 15 KB");
+    like($r->body, qr/attachShadow/, "it is there");
+    my $etag = $r->header("ETag");
+    like($etag, qr/^"[0-9a-f]{32}"$/, "ETag");
+    for my $known ($etag, "\"x\", W/$etag", "*") {
+        my $same = $c->get("$CHAT/widget.js",
+            headers => { "If-None-Match" => $known });
+        is($same->status, 304, "$known: not modified");
+        is($same->header("ETag"), $etag, "with its ETag");
+    }
+    is($c->get("$CHAT/widget.js", headers => { "If-None-Match" => "\"x\"" })
+        ->status, 200, "another one");
+    is($c->head("$CHAT/widget.js")->status, 200, "HEAD");
+    error_is($c->post("$CHAT/widget.js", {}), 405, "method_not_allowed",
+        "POST");
+};
+
+subtest "waiting" => sub {
+    my $visitor = start($bot)->{visitor};
+    my $began = time;
+    json_is(poll($visitor, wait => 1), { messages => [],
+        cursor => "0.00000000-0000-0000-0000-000000000000.0",
+        retry_after => 0 }, "nothing comes");
+    cmp_ok(time - $began, ">=", 0.9, "for a second");
+    my $first = asked($visitor, 0);
+    my $message = said($visitor, { content => "from another window" });
+    $began = time;
+    my $news = $first->read_response("GET")->data;
+    cmp_ok(time - $began, "<", 3, "a first message is told at once");
+    is(texts($news), "user: from another window", "it");
+    my $second = asked($visitor, $news->{cursor});
+    answer($message, message => { role => "assistant", content => "Yes" });
+    $began = time;
+    $news = $second->read_response("GET")->data;
+    cmp_ok(time - $began, "<", 3, "an answer too");
+    is(texts($news), "assistant: Yes", "it alone");
+    # another host's bell is not heard here
+    my $third = asked($visitor, $news->{cursor});
+    insert($w, "message", conversation_id => scalar sql($database,
+        "SELECT conversation_id FROM crmapi.message WHERE id ="
+        . " '$message->{id}'"), role => "human", content => "From afar");
+    $began = time;
+    is(texts($third->read_response("GET")->data), "human: From afar",
+        "what another host took");
+    cmp_ok(time - $began, "<", 10, "comes within some seconds");
+};
+
+subtest "many wait, and hold no connection" => sub {
+    plan(skip_all => "a process of prefork has one request")
+        if $mpm eq "prefork";
+    my @visitors = map { start($bot)->{visitor} } 1 .. 4;
+    my @polls = map { asked($_, 0) } @visitors;
+    # The fifth finds four of them waiting.
+    my $full;
+    ok(wait_for(sub {
+        $full = poll($visitors[0], wait => 1)->data->{retry_after} }, 20),
+        "no more than CrmApiChatPolls wait");
+    cmp_ok($full, ">", 0, "the others are told to come again");
+    is((grep { is_answered($_) } @polls), 0, "none has been answered");
+    status_is($httpd->client(key => $w->key)->get("/api/v1/contacts"), 200,
+        "the only connection is free for $_") for 1 .. 10;
+    said($visitors[2], { content => "wake" });
+    is(texts($polls[2]->read_response("GET")->data), "user: wake",
+        "the one that it is for is answered");
+    is((grep { is_answered($_) } @polls[0, 1, 3]), 0, "it alone");
+    $_->close for @polls;
+    ok(wait_for(sub {
+        !poll($visitors[0], wait => 1)->data->{retry_after} }, 20),
+        "who hangs up makes room");
+};
+
+subtest "a graceful restart waits for nobody" => sub {
+    my $visitor = start($bot)->{visitor};
+    my $poll = asked($visitor, 0);
+    if ($mpm ne "prefork") {
+        my @more = map { asked($visitor, 0) } 1 .. 3;
+        ok(wait_for(sub {
+            poll($visitor, wait => 1)->data->{retry_after} }, 20), "it waits");
+    }
+    my $began = time;
+    $httpd->restart;
+    my $r = $poll->read_response("GET");
+    cmp_ok(time - $began, "<", 12, "it is answered soon");
+    is($r->status, 200, "as if nothing had come");
+    is_deeply($r->data->{messages}, [], "which is so");
+};
+
+subtest "a budget for each address" => sub {
+    $httpd->write_conf($CONF =~ s/AddressLimit 0/AddressLimit 6/r);
+    $httpd->restart;
+    my $visitor = start($bot)->{visitor};
+    my @statuses = map { say_raw($visitor, {})->status } 1 .. 5;
+    is("@statuses", "201 201 201 201 201", "six posts");
+    my $r = say_raw($visitor, {}, headers => { Origin =>
+        "http://127.0.0.1", Host => "127.0.0.1" });
+    error_is($r, 429, "rate_limited", "no seventh");
+    cmp_ok($r->header("Retry-After"), ">", 0, "with a time to wait");
+    is($r->header("Access-Control-Allow-Origin"), "http://127.0.0.1",
+        "which a page may see");
+    error_is($c->post("$CHAT/$bot/start", {}), 429, "rate_limited",
+        "nor a start");
+    status_is(poll($visitor), 200, "reading is free");
+};
+
+done_testing;

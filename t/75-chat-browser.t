@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+# 75-chat-browser.t: the chat of web pages in a browser, on pages of another
+# site with a strict policy
+# plain build only
+use strict;
+use utf8;
+use warnings;
+use File::Temp qw(tempdir);
+use FindBin;
+use IPC::Open2 qw(open2);
+use JSON::PP ();
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Process;
+
+my ($chromium) = grep { -x } map { my $dir = $_;
+    map { "$dir/$_" } qw(chromium chromium-browser) } split /:/, $ENV{PATH};
+my ($node) = grep { -x } map { "$_/node" } split /:/, $ENV{PATH};
+if (!$chromium || !$node) {
+    my $missing = $chromium ? "node" : "chromium";
+    BAIL_OUT("no $missing") if $ENV{CI};
+    plan(skip_all => "there is no $missing");
+}
+
+my $database = database();
+my $httpd = httpd(database => $database, children => 1, conf => <<"END");
+CrmApiIntake On
+CrmApiAddressLimit 0
+CrmApiIntakeLimit 0
+END
+my $crm = "http://127.0.0.1:" . $httpd->port;
+my $site = httpd(crmapi => 0, children => 1);
+my $w = workspace($httpd);
+my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+    "backend");
+my $bot = uuid();
+$w->import_objects([{ object => "agent", id => $bot, name => "Ada",
+    is_agent => true, enabled => true, public => true,
+    agent_color => "#fde047",
+    chat_greeting => "Hello! <b>How</b> can I help?" }]);
+$w->ctl("agent", "origins", $bot, "--origins", join ",",
+    map { "http://$_:" . $site->port } qw(127.0.0.1 localhost));
+
+# The page NAME of the site, with ATTRIBUTES of the tag and CONTENT.
+sub page {
+    my ($name, $attributes, $content) = @_;
+    write_file($site->dir . "/htdocs/$name.html", <<"END");
+<!DOCTYPE html><html lang="en" $attributes->{html}><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none';
+script-src $crm; connect-src $crm; frame-src 'self'">
+<title>A page</title>
+<script src="$crm/crmapi/intake/v1/chat/widget.js" data-agent="$bot"
+$attributes->{tag} async></script></head>
+<body><h1>A page</h1><p>$content</p></body></html>
+END
+}
+write_file($site->dir . "/mime.types", "text/html html\n");
+$site->restart;
+page("plain", { html => "", tag => "" }, "words");
+page("rtl", { html => "dir=\"rtl\"",
+    tag => "data-title=\"שאלות\" data-send=\"שלח\"" }, "מילים");
+page("other", { html => "", tag => "data-position=\"left\"" }, "words");
+write_file($site->dir . "/htdocs/two.html", "<!DOCTYPE html><title>Two"
+    . "</title><iframe src=\"plain.html\" width=500 height=700></iframe>"
+    . "<iframe src=\"plain.html\" width=500 height=700></iframe>");
+sub url { "http://" . ($_[1] || "127.0.0.1") . ":" . $site->port . "/$_[0].html" }
+
+my $json = JSON::PP->new->utf8->allow_nonref;
+my $profile = tempdir("crm-browser-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+$ENV{HOME} = $profile;
+my $pid = open2(my $from, my $to, $node, "$FindBin::RealBin/lib/browser.mjs",
+    $chromium, $profile);
+$to->autoflush(1);
+# Where pictures are kept, if anywhere.
+my $pictures = $ENV{CRM_PICTURES};
+
+# Have the browser do COMMAND; its answer.
+sub browser {
+    my (@command) = @_;
+    print $to $json->encode(\@command) . "\n";
+    my $line = <$from>;
+    die "CrmTest: the browser has ended\n" unless defined $line;
+    my $answer = $json->decode($line);
+    die "CrmTest: @command: $answer->{error}\n" if exists $answer->{error};
+    return $answer->{ok};
+}
+
+sub picture {
+    my ($name) = @_;
+    browser("shot", "$pictures/$name.png") if $pictures;
+}
+
+my $HOST = "div[data-position]";
+# What the EXPRESSION is, in which $ finds in the chat's shadow tree.
+sub chat {
+    my ($expression) = @_;
+    return browser("eval", "(() => { const root = document.querySelector("
+        . "'$HOST').shadowRoot, \$ = (s) => root.querySelector(s);"
+        . " return $expression; })()");
+}
+
+# The messages that are seen, as "class: text".
+sub shown {
+    return chat("[...root.querySelectorAll('.log p')].map((p) => p.className"
+        . " + ': ' + p.lastChild.textContent).join('|')");
+}
+
+sub shown_is {
+    my ($expected, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $got = "";
+    wait_for(sub { ($got = shown()) eq $expected }, 15);
+    is($got, $expected, $name);
+}
+
+sub open_page {
+    my (@page) = @_;
+    browser("open", url(@page));
+    wait_for(sub { browser("eval", "!!document.querySelector('$HOST')") }, 10)
+        or die "CrmTest: there is no chat\n";
+}
+
+my $answers = 0;
+# A backend answers the visitor who said TEXT.
+sub answer {
+    my ($text, $role, $content) = @_;
+    my $conversation;
+    wait_for(sub { $conversation = sql($database, "SELECT conversation_id"
+        . " FROM crmapi.message WHERE role = 'user' AND content = '$text'") },
+        15) or die "CrmTest: nobody said $text\n";
+    status_is($httpd->client(key => $token)->post("/crmapi/intake/v1/events",
+        { event_id => "a-" . ++$answers, conversation => {
+            id => $conversation }, message => { role => $role,
+            content => $content } }), 200, "an answer");
+}
+
+my $GREETING = "assistant: Hello! <b>How</b> can I help?";
+
+subtest "a question and its answer, by mouse" => sub {
+    browser("size", 1000, 760);
+    open_page("plain");
+    picture("closed");
+    is(chat("\$('.panel').hidden"), true, "only a button at first");
+    is(count_rows($w, "conversation"), 0, "nothing is made");
+    browser("click", "$HOST >>> .launch");
+    is(chat("\$('.panel').hidden"), false, "it opens");
+    shown_is($GREETING, "the greeting, as text");
+    is(chat("root.querySelectorAll('b').length"), 0, "never as HTML");
+    is(chat("\$('h2').textContent"), "Ada", "by name");
+    is(chat("root.activeElement.localName"), "textarea", "ready to write");
+    browser("insert", "Where <i>is</i> it?");
+    browser("click", "$HOST >>> [type=submit]");
+    shown_is("$GREETING|user: Where <i>is</i> it?", "the question");
+    is(chat("\$('textarea').value"), "", "is out of the field");
+    answer("Where <i>is</i> it?", "assistant", "On its way.\nTomorrow.");
+    shown_is("$GREETING|user: Where <i>is</i> it?|assistant: On its way.\n"
+        . "Tomorrow.", "the answer");
+    answer("Where <i>is</i> it?", "human", "<img src=x onerror=alert(1)>");
+    shown_is("$GREETING|user: Where <i>is</i> it?|assistant: On its way.\n"
+        . "Tomorrow.|human: <img src=x onerror=alert(1)>",
+        "a person's, as text");
+    picture("open");
+    is(chat("getComputedStyle(\$('.head')).backgroundColor"),
+        "rgb(253, 224, 71)", "in the agent's color");
+    is(chat("getComputedStyle(\$('.head')).color"), "rgb(0, 0, 0)",
+        "with a text that can be read on it");
+    is(scalar sql($database, "SELECT metadata ->> 'page_url' FROM"
+        . " crmapi.message WHERE role = 'user'"), url("plain"),
+        "the page is told of");
+    is_deeply(browser("complaints"), [], "the console has no complaint");
+};
+
+subtest "another page of the site" => sub {
+    open_page("other");
+    answer("Where <i>is</i> it?", "human", "Are you there?");
+    ok(wait_for(sub { chat("\$('.launch').textContent") eq "Chat (1)" }, 15),
+        "what comes while it is closed is counted");
+    cmp_ok(chat("\$('.launch').getBoundingClientRect().left"), "<", 200,
+        "on the other side");
+    browser("click", "$HOST >>> .launch");
+    my $all = "$GREETING|user: Where <i>is</i> it?|assistant: On its way.\n"
+        . "Tomorrow.|human: <img src=x onerror=alert(1)>|human: Are you there?";
+    shown_is($all, "the conversation is still there");
+    is(chat("\$('.launch').textContent"), "Chat", "and read");
+    is_deeply(browser("complaints"), [], "the console has no complaint");
+};
+
+subtest "by keyboard" => sub {
+    open_page("plain", "localhost");
+    my $active = "document.activeElement === document.querySelector('$HOST')"
+        . " && document.querySelector('$HOST').shadowRoot.activeElement";
+    browser("key", "Tab");
+    is(browser("eval", "($active).className"), "launch", "Tab finds it");
+    is(chat("\$('.launch').getAttribute('aria-expanded')"), "false",
+        "which says that it is closed");
+    browser("key", "Enter");
+    ok(wait_for(sub { shown() eq $GREETING }, 15), "Enter opens it");
+    is(chat("\$('.launch').getAttribute('aria-expanded')"), "true", "says so");
+    browser("insert", "one");
+    browser("key", "Enter", true);
+    browser("insert", "two");
+    is(chat("\$('textarea').value"), "one\ntwo", "Shift+Enter: a new line");
+    browser("key", "Enter");
+    shown_is("$GREETING|user: one\ntwo", "Enter sends; another visitor's "
+        . "messages are not here");
+    browser("key", "Enter");
+    is(chat("\$('textarea').value"), "", "nothing is not sent");
+    browser("key", "Tab");
+    is(chat("root.activeElement.type"), "submit", "Tab goes on");
+    browser("key", "Escape");
+    is(chat("\$('.panel').hidden"), true, "Escape closes it");
+    is(browser("eval", "($active).className"), "launch", "the focus is back");
+    answer("one\ntwo", "assistant", "three");
+    ok(wait_for(sub { chat("\$('.launch').textContent") eq "Chat (1)" }, 15),
+        "an answer is told of");
+    is(count_rows($w, "conversation"), 2, "two visitors, two conversations");
+};
+
+subtest "for those who do not see it" => sub {
+    open_page("plain", "localhost");
+    browser("key", "Tab");
+    browser("key", "Enter");
+    ok(wait_for(sub { shown() =~ /three$/ }, 15), "it is open");
+    my @tree = @{browser("tree")};
+    my %named = map { ("$_->[0]: $_->[1]" => 1) } @tree;
+    ok($named{$_}, $_) for "dialog: Ada", "heading: Ada", "log: Messages",
+        "textbox: Write a message", "button: Send", "button: Close",
+        "button: Chat";
+    is(chat("\$('.log').getAttribute('aria-live')"), "polite",
+        "what comes is read out");
+    like(chat("\$('.log').textContent"), qr/You: one\ntwo.*Ada: three/s,
+        "with who says it");
+};
+
+subtest "right to left, and on a telephone" => sub {
+    open_page("rtl");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /Hello/ }, 15), "it is open");
+    is(chat("\$('.launch').textContent"), "שאלות", "its title");
+    is(chat("\$('form button').textContent"), "שלח", "its words");
+    cmp_ok(chat("\$('.panel').getBoundingClientRect().left"), "<", 100,
+        "at the end of the line, which is left");
+    cmp_ok(chat("\$('.log .user').getBoundingClientRect().left"), "<",
+        chat("\$('.log .assistant').getBoundingClientRect().left"),
+        "what one says oneself is there too");
+    is(browser("eval", "document.documentElement.scrollWidth"), 1000,
+        "the page is as wide as before");
+    picture("rtl");
+    browser("size", 320, 560);
+    cmp_ok(chat("\$('.panel').getBoundingClientRect().top"), ">=", 0,
+        "a small screen is high enough");
+    cmp_ok(chat("\$('.panel').getBoundingClientRect().$_->[0]"), $_->[1],
+        $_->[2], "and wide enough") for ["left", ">=", 0],
+            ["right", "<=", 320];
+    picture("small");
+    browser("size", 1000, 760);
+};
+
+subtest "two windows of a visitor" => sub {
+    browser("open", url("two", "localhost"));
+    my $frame = sub { "frames[$_[0]].document.querySelector('$HOST')"
+        . ".shadowRoot" };
+    my $texts = sub { browser("eval", "[...(" . $frame->($_[0])
+        . ").querySelectorAll('.log p')].map((p) => p.lastChild.textContent)"
+        . ".join('|')") };
+    ok(wait_for(sub { browser("eval", "[0, 1].every((i) =>"
+        . " frames[i].document.querySelector('$HOST'))") }, 10), "are there");
+    browser("eval", $frame->($_) . ".querySelector('.launch').click()")
+        for 0, 1;
+    ok(wait_for(sub { $texts->(0) =~ /three$/
+        && $texts->(1) =~ /three$/ }, 15), "both show the conversation");
+    browser("eval", "(() => { const root = " . $frame->(0) . ";"
+        . " root.querySelector('textarea').value = 'four';"
+        . " root.querySelector('form button').click(); })()");
+    ok(wait_for(sub { $texts->(1) =~ /\|four$/ }, 15),
+        "what is said in one is seen in the other");
+    is((() = $texts->(0) =~ /four/g), 1, "once in each");
+    answer("four", "assistant", "five");
+    ok(wait_for(sub { $texts->(0) =~ /\|five$/ && $texts->(1) =~ /\|five$/ },
+        15), "an answer is seen in both") or diag($texts->(0), $texts->(1));
+};
+
+subtest "a server that is away for a while" => sub {
+    open_page("plain", "localhost");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /five$/ }, 15), "it is open");
+    $httpd->stop;
+    browser("insert", "six");
+    browser("key", "Enter");
+    ok(wait_for(sub { chat("\$('.status').textContent") eq "Not connected" },
+        15), "it is told");
+    like(shown(), qr/user pending: six$/, "what was sent waits");
+    $httpd->start;
+    ok(wait_for(sub { shown() =~ /user: six$/ }, 30), "and arrives");
+    is(count_rows($w, "message", "content = 'six'"), 1, "once");
+};
+
+close $to;
+waitpid $pid, 0;
+is($?, 0, "the browser ended by itself");
+done_testing;

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# 96-instructions.t: how many instructions of our own code a request takes, from
+# its parts to its answer: times are noisy, these are not
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use File::Temp qw(tempdir);
+
+# What is recorded for this compiler: t/unit/instructions, lines of a sample's
+# name and a number. CRM_RENEW=1 writes it anew.
+my $record = "$CrmTest::TOP/t/unit/instructions";
+my ($compiler) = (run_program(command => [split(/ /, $CrmTest::BUILD{CC}),
+    "--version"]))[1] =~ /^(.*)/;
+my $program = "$CrmTest::BUILD{DIR}/t/unit/count_instructions";
+my $dir = tempdir("crm-count-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+my ($none) = run_program(command => ["valgrind", "--version"]);
+plan(skip_all => "no valgrind here") if $none;
+plan(skip_all => "this is about plain builds") if sanitized() || valgrinded();
+
+# Instructions that SAMPLE's program executes in FUNCTION and what it calls: in
+# all, and in our own code. Returns (own, all, what the program printed).
+sub count {
+    my ($sample, $function) = @_;
+    my $file = "$dir/$sample.$function";
+    my ($code, $out, $err) = run_program(seconds => 120, command =>
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=$file",
+        "--toggle-collect=$function", $program, $sample]);
+    die "CrmTest: $sample: $err\n" if $code;
+    my ($object, $called, %name, %cost) = ("");
+    for (split /\n/, read_file($file)) {
+        if (/^(c?)ob=\((\d+)\)(?: (.*))?/) {
+            $name{$2} = $3 if defined $3;
+            $object = $name{$2} unless $1;
+        }
+        elsif (/^calls=/) {
+            $called = 1;        # the next line is of what was called
+        }
+        elsif (/^[+*\-\d]\S* (\d+)$/) {
+            $cost{$object} += $1 unless $called;
+            $called = 0;
+        }
+    }
+    my $all = 0;
+    $all += $_ for values %cost;
+    my ($own) = map { $cost{$_} } grep { m{/count_instructions$} } keys %cost;
+    return ($own, $all, $out);
+}
+
+my %budget = map { /^(\w+) (\d+)$/ ? ($1 => $2) : () }
+    split /\n/, read_file($record);
+my ($recorded_with) = read_file($record) =~ /^# (.*)/m;
+my $same = ($recorded_with // "") eq $compiler;
+diag("recorded with $recorded_with, this is $compiler: no comparison")
+    unless $same || $ENV{CRM_RENEW};
+my %is;
+for my $sample (qw(get list filters create)) {
+    my ($own, $all, $out) = count($sample, "serve_requests");
+    my ($times) = split / /, $out;
+    $is{$sample} = int($own / $times);
+    diag(sprintf "%s: %d instructions of ours, %d with libraries", $sample,
+        $is{$sample}, $all / $times);
+    next unless $same && !$ENV{CRM_RENEW};
+    my $budget = $budget{$sample} // 0;
+    cmp_ok($is{$sample}, "<=", 1.03 * $budget, "$sample: at most 3 % over"
+        . " $budget (t/README says how to record anew)");
+    diag("$sample is better than recorded: renew it")
+        if $is{$sample} < 0.97 * $budget;
+}
+if ($ENV{CRM_RENEW}) {
+    write_file($record, "# $compiler\n"
+        . join "", map { "$_ $is{$_}\n" } qw(get list filters create));
+    pass("recorded");
+}
+
+for my $sample (qw(list filters)) {
+    my ($writes) = (count($sample, "write_rows"))[1];
+    my ($least) = (count($sample, "scan_and_copy"))[1];
+    my $ratio = $writes / $least;
+    diag(sprintf "%s: writing JSON takes %.2f times the instructions of one"
+        . " scan and one copy of it", $sample, $ratio);
+    cmp_ok($ratio, "<=", 2, "$sample: the serialiser stays within twice");
+}
+
+done_testing;

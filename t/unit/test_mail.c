@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mail.c: mails as they come: what is read in them, and that none of them,
+ * however broken, does harm */
+#include "crm_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <libxml/parser.h>
+
+#include "apr_file_io.h"
+#include "apr_strings.h"
+
+#include "crm_mail.h"
+#include "crm_text.h"
+
+typedef struct expected_t {
+    const char *mail;           /* t/mail/MAIL.eml */
+    const char *from, *name, *subject;
+    const char *text;           /* what its text begins with or is */
+    const char *lacks;          /* and does not hold */
+    const char *automatic;
+    int attachments;
+    const char *file;           /* the first's name */
+    const char *bounced;
+    int hard, references;
+} expected_t;
+
+static const expected_t expected[] = {
+#include "../mail/expected.h"
+};
+#define MAILS ((int)(sizeof(expected) / sizeof(*expected)))
+
+/* Sanitizers (clang does not say whether they are there) take their time: how
+ * much less there is to do with them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#define LESS 4
+#else
+#define LESS 1
+#endif
+
+static const crm_mail_options_t options = {.attachment_bytes = 65536};
+
+/* Return the bytes of the mail NAME, *LEN_P of them, in POOL. */
+static char *load(apr_size_t *len_p, const char *name, apr_pool_t *pool)
+{
+    const char *top = getenv("srcdir");
+    const char *path = apr_pstrcat(pool, top ? top : ".", "/t/mail/", name,
+                                   ".eml", NULL);
+    apr_finfo_t info;
+    apr_file_t *file;
+    char *bytes;
+
+    ck_assert_msg(!apr_file_open(&file, path, APR_FOPEN_READ, 0, pool),
+                  "%s: cannot be opened", path);
+    apr_file_info_get(&info, APR_FINFO_SIZE, file);
+    bytes = malloc((size_t)info.size + 1);
+    *len_p = (apr_size_t)info.size;
+    ck_assert(!apr_file_read_full(file, bytes, *len_p, NULL) || !*len_p);
+    apr_file_close(file);
+    return bytes;
+}
+
+static void same(const char *mail, const char *what, const char *got,
+                 const char *want)
+{
+    ck_assert_msg(want ? got && !strcmp(got, want) : !got,
+                  "%s: its %s is \"%s\", not \"%s\"", mail, what,
+                  got ? got : "(none)", want ? want : "(none)");
+}
+
+static void check_text(const expected_t *want, const char *text)
+{
+    /* what ends a whole line in the table may be more of a long text */
+    ck_assert_msg(!want->text || (*want->text
+                                  ? strstr(text, want->text) != NULL
+                                  : !*text),
+                  "%s: its text is \"%s\", not \"%s\"", want->mail, text,
+                  want->text);
+    ck_assert_msg(!want->lacks || !strstr(text, want->lacks),
+                  "%s: its text has \"%s\"", want->mail, want->lacks);
+}
+
+/* Compare MAIL with WANT. */
+static void check_mail(const expected_t *want, const crm_mail_t *mail)
+{
+    const crm_mail_attachment_t *attachment;
+    const crm_mail_bounce_t *bounce;
+
+    same(want->mail, "sender", mail->from, want->from);
+    if (want->name) {
+        same(want->mail, "sender's name", mail->from_name, want->name);
+    }
+    if (want->subject) {
+        same(want->mail, "subject", mail->subject, want->subject);
+    }
+    check_text(want, mail->text);
+    same(want->mail, "kind", mail->automatic, want->automatic);
+    ck_assert_msg(mail->attachments->nelts == want->attachments,
+                  "%s: it has %d attachments, not %d", want->mail,
+                  mail->attachments->nelts, want->attachments);
+    if (want->file) {
+        attachment = &APR_ARRAY_IDX(mail->attachments, 0,
+                                    crm_mail_attachment_t);
+        same(want->mail, "first attachment", attachment->name, want->file);
+    }
+    bounce = mail->bounces->nelts
+             ? &APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t) : NULL;
+    same(want->mail, "bounced address", bounce ? bounce->address : NULL,
+         want->bounced);
+    ck_assert_msg((bounce && bounce->hard) == want->hard,
+                  "%s: whether its bounce is hard", want->mail);
+    ck_assert_msg(mail->references->nelts == want->references,
+                  "%s: it has %d references, not %d", want->mail,
+                  mail->references->nelts, want->references);
+}
+
+START_TEST(every_mail_is_read_as_it_is_meant)
+{
+    const expected_t *want = &expected[_i];
+    apr_pool_t *pool = crm_check_pool();
+    crm_mail_t mail;
+    apr_size_t len;
+    char *bytes = load(&len, want->mail, pool);
+
+    crm_mail_read(&mail, bytes, len, &options, pool);
+    free(bytes);                /* nothing of it is used any more */
+    check_mail(want, &mail);
+}
+END_TEST
+
+/* ---- what broken mails do ------------------------------------------------ */
+
+/* Check that TEXT can be kept: UTF-8, and a line if it is to be LINE. */
+static void check_kept(const char *what, const char *text, int line)
+{
+    if (!text) {
+        return;
+    }
+    ck_assert_msg(crm_text_valid_utf8(text, strlen(text)),
+                  "%s: not UTF-8: \"%s\"", what, text);
+    for (const char *c = text; *c; c++) {
+        unsigned char byte = (unsigned char)*c;
+
+        ck_assert_msg(byte >= ' ' || (!line && (byte == '\n'
+                                                || byte == '\t')),
+                      "%s: a control character", what);
+    }
+}
+
+static void check_all_kept(const crm_mail_t *mail)
+{
+    check_kept("from", mail->from, 1);
+    check_kept("from_name", mail->from_name, 1);
+    check_kept("to", mail->to, 1);
+    check_kept("subject", mail->subject, 1);
+    check_kept("date", mail->date, 1);
+    check_kept("message_id", mail->message_id, 1);
+    ck_assert_ptr_nonnull(mail->text);
+    check_kept("text", mail->text, 0);
+    ck_assert_uint_le(crm_text_length(mail->text, strlen(mail->text)),
+                      CRM_MAIL_TEXT_MAX);
+    ck_assert_int_le(mail->attachments->nelts, CRM_MAIL_LIST_MAX);
+    ck_assert_int_le(mail->references->nelts, CRM_MAIL_LIST_MAX);
+    ck_assert_int_le(mail->bounces->nelts, CRM_MAIL_LIST_MAX);
+    for (int i = 0; i < mail->references->nelts; i++) {
+        check_kept("reference", APR_ARRAY_IDX(mail->references, i,
+                                              const char *), 1);
+    }
+    for (int i = 0; i < mail->recipients->nelts; i++) {
+        check_kept("recipient", APR_ARRAY_IDX(mail->recipients, i,
+                                              const char *), 1);
+    }
+    for (int i = 0; i < mail->attachments->nelts; i++) {
+        const crm_mail_attachment_t *one =
+            &APR_ARRAY_IDX(mail->attachments, i, crm_mail_attachment_t);
+
+        check_kept("attachment's name", one->name, 1);
+        check_kept("attachment's type", one->type, 1);
+        ck_assert(!one->body || one->size <= options.attachment_bytes);
+    }
+    for (int i = 0; i < mail->bounces->nelts; i++) {
+        const crm_mail_bounce_t *one =
+            &APR_ARRAY_IDX(mail->bounces, i, crm_mail_bounce_t);
+
+        check_kept("bounced address", one->address, 1);
+        check_kept("diagnostic", one->diagnostic, 1);
+    }
+}
+
+/* Read LEN of the BYTES, copied so that what is read behind them is seen. */
+static void try_bytes(const char *bytes, apr_size_t len)
+{
+    crm_mail_t mail;
+    apr_pool_t *pool;
+    char *copy = malloc(len ? len : 1);
+
+    memcpy(copy, bytes, len);
+    apr_pool_create(&pool, NULL);
+    crm_mail_read(&mail, copy, len, &options, pool);
+    check_all_kept(&mail);
+    apr_pool_destroy(pool);
+    free(copy);
+}
+
+/* Numbers that are the same each time: a failure can be seen again. */
+static unsigned next(unsigned *state)
+{
+    *state = *state * 1103515245u + 12345u;
+    return *state >> 16;
+}
+
+START_TEST(truncated_mails_are_read)
+{
+    apr_size_t len;
+    char *bytes = load(&len, expected[_i].mail, crm_check_pool());
+    apr_size_t step = len * LESS / 24 + 1;
+
+    for (apr_size_t end = 0; end < len; end += step) {
+        try_bytes(bytes, end);
+    }
+    try_bytes(bytes, len);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(damaged_mails_are_read)
+{
+    static const char bad[] = "\0\r\n:;=<>\"?-\377\200\033@";
+    unsigned state = (unsigned)_i + 1;
+    apr_size_t len;
+    char *bytes = load(&len, expected[_i].mail, crm_check_pool());
+
+    for (int round = 0; len && len < 20000 && round < 24 / LESS; round++) {
+        char *copy = malloc(len);
+
+        memcpy(copy, bytes, len);
+        for (int i = 0; i <= round % 8; i++) {
+            copy[next(&state) % len] = bad[next(&state) % sizeof(bad)];
+        }
+        try_bytes(copy, len);
+        free(copy);
+    }
+    free(bytes);
+}
+END_TEST
+
+/* Return COUNT times UNIT behind HEAD, *LEN_P bytes, to be freed. */
+static char *many(apr_size_t *len_p, const char *head, const char *unit,
+                  apr_size_t count)
+{
+    apr_size_t size = strlen(unit), start = strlen(head);
+    char *made = malloc(start + size * count);
+
+    memcpy(made, head, start);
+    for (apr_size_t i = 0; i < count; i++) {
+        memcpy(made + start + i * size, unit, size);
+    }
+    *len_p = start + size * count;
+    return made;
+}
+
+/* What takes long to read, if it is not bounded. */
+static const struct {
+    const char *head, *unit;
+    apr_size_t bytes;
+} hostile[] = {
+    {"From: ", "a@b.example, ", 1000000},
+    {"From: ", "(", 1000000},
+    {"To: ", "g:", 1000000},
+    {"Subject: ", "=?utf-8?B?", 1000000},
+    {"References: ", "<a@b>", 2000000},
+    {"", "X: y\n", 1000000},
+    {"Content-Type: multipart/mixed; boundary=a\n\n", "--a\n\n", 1000000},
+    {"Content-Type: multipart/mixed; boundary=a\n\n",
+     "--a\nContent-Type: multipart/mixed; boundary=a\n\n", 200000},
+    {"Content-Type: message/rfc822\n\n", "Content-Type: message/rfc822\n\n",
+     200000},
+    {"Content-Type: text/html\n\n", "<div><b>", 4000000},
+    {"Content-Type: text/html\n\n", "<table><tr><td><p>", 2000000},
+    {"Content-Type: text/html\n\n", "<b></i>", 2000000},
+    {"Content-Type: text/html\n\n", "<a href=", 2000000},
+    {"Content-Type: text/html\n\n", "&#x41;<", 2000000},
+    {"Content-Type: text/plain; charset=utf-8\n\n", "\377", 4000000},
+    {"Content-Type: text/plain; charset=shift_jis\n\n", "\377", 4000000},
+    {"Content-Type: text/plain; format=flowed\n\n", "> ", 4000000},
+    {"Content-Type: text/plain; a=\"", "\\", 1000000},
+    {"Content-Type: text/plain", "; a*0*=utf-8''%41", 300000},
+    {"Content-Type: multipart/report; boundary=a; "
+     "report-type=delivery-status\n\n--a\nContent-Type: "
+     "message/delivery-status\n\n", "Final-Recipient: rfc822; a@b\n\n",
+     2000000},
+};
+
+START_TEST(hostile_mails_take_bounded_time)
+{
+    apr_size_t len;
+    char *bytes = many(&len, hostile[_i].head, hostile[_i].unit,
+                       hostile[_i].bytes / LESS / strlen(hostile[_i].unit));
+    apr_time_t before = apr_time_now();
+
+    try_bytes(bytes, len);
+    ck_assert_msg(apr_time_now() - before < apr_time_from_sec(10),
+                  "\"%s\" takes %d ms", hostile[_i].unit,
+                  (int)apr_time_as_msec(apr_time_now() - before));
+    free(bytes);
+}
+END_TEST
+
+/* ---- limits -------------------------------------------------------------- */
+
+START_TEST(attachments_are_kept_up_to_the_limit)
+{
+    static const char mail_text[] =
+        "Content-Type: multipart/mixed; boundary=b\n\n"
+        "--b\nContent-Type: application/x-a\n"
+        "Content-Transfer-Encoding: base64\n\nAAECAw==\n"
+        "--b\nContent-Type: application/x-b\n\n12345\n--b--\n";
+    crm_mail_options_t four = {.attachment_bytes = 4}, none = {0};
+    const crm_mail_attachment_t *all;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, mail_text, strlen(mail_text), &four,
+                  crm_check_pool());
+    all = (const crm_mail_attachment_t *)(void *)mail.attachments->elts;
+    ck_assert_int_eq(mail.attachments->nelts, 2);
+    ck_assert_uint_eq(all[0].size, 4);
+    ck_assert_mem_eq(all[0].body, "\0\1\2\3", 4);
+    ck_assert_uint_eq(all[1].size, 5);
+    ck_assert_ptr_null(all[1].body);
+    crm_mail_read(&mail, mail_text, strlen(mail_text), &none,
+                  crm_check_pool());
+    all = (const crm_mail_attachment_t *)(void *)mail.attachments->elts;
+    ck_assert_ptr_null(all[0].body);
+}
+END_TEST
+
+START_TEST(long_texts_are_cut_and_that_is_said)
+{
+    apr_size_t len;
+    char *bytes = many(&len, "Content-Type: text/plain; charset=utf-8\n\n",
+                       "\303\244", 70000);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, len, &options, crm_check_pool());
+    free(bytes);
+    ck_assert_uint_eq(strlen(mail.text), 2 * CRM_MAIL_TEXT_MAX);
+    ck_assert_uint_eq(mail.text_cut, 70000 - CRM_MAIL_TEXT_MAX);
+}
+END_TEST
+
+START_TEST(message_ids_and_steps_are_found)
+{
+    static const char text[] =
+        "Message-ID: <a b@c.example>\n"
+        "References: <0197c0de-0000-7000-8000-000000000001@crm.example>\n"
+        " <0197C0DE-0000-7000-8000-000000000002@mac.example> <x@y>\n"
+        "In-Reply-To: <0197c0de-0000-4000-8000-000000000003@crm.example>\n"
+        "Delivered-To: SALES@crm.example\nTo: sales@crm.example,\n"
+        " b@crm.example\nDate: Mon, 02 Nov 2026 10:00:00 +0100\n\nx\n";
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
+    same("ids", "Message-ID", mail.message_id, "<ab@c.example>");
+    same("ids", "date", mail.date, "2026-11-02T09:00:00Z");
+    ck_assert_int_eq(mail.references->nelts, 4);
+    ck_assert_int_eq(mail.recipients->nelts, 3);
+    ck_assert_int_eq(mail.steps->nelts, 2);
+    same("ids", "last step", APR_ARRAY_IDX(mail.steps, 1, const char *),
+         "0197c0de-0000-4000-8000-000000000003");
+}
+END_TEST
+
+START_TEST(the_envelopes_sender_counts)
+{
+    static const char text[] = "From: ada@example.org\n"
+                               "Return-Path: <ada@example.org>\n\nx\n";
+    crm_mail_options_t null = {.sender = ""};
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
+    same("envelope", "kind", mail.automatic, NULL);
+    crm_mail_read(&mail, text, strlen(text), &null, crm_check_pool());
+    same("envelope", "kind", mail.automatic, "auto-reply");
+    null.sender = "eve@example.net";
+    crm_mail_read(&mail, "\nx\n", 3, &null, crm_check_pool());
+    same("envelope", "sender", mail.from, "eve@example.net");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mail");
+    TCase *reads = tcase_create("reading");
+    TCase *breaks = tcase_create("broken");
+
+    crm_check_pool();           /* APR comes first */
+    crm_mail_init();
+    atexit(xmlCleanupParser);
+    tcase_add_loop_test(reads, every_mail_is_read_as_it_is_meant, 0, MAILS);
+    tcase_add_test(reads, attachments_are_kept_up_to_the_limit);
+    tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
+    tcase_add_test(reads, message_ids_and_steps_are_found);
+    tcase_add_test(reads, the_envelopes_sender_counts);
+    tcase_set_timeout(breaks, 60);
+    tcase_add_loop_test(breaks, truncated_mails_are_read, 0, MAILS);
+    tcase_add_loop_test(breaks, damaged_mails_are_read, 0, MAILS);
+    tcase_add_loop_test(breaks, hostile_mails_take_bounded_time, 0,
+                        (int)(sizeof(hostile) / sizeof(*hostile)));
+    suite_add_tcase(suite, reads);
+    suite_add_tcase(suite, breaks);
+    return crm_check_main(suite);
+}
