@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- wrk.lua: requests picked at random from the file $BENCH_REQUESTS, whose lines
 -- are KEY, METHOD, PATH and BODY with tabs between them. "@R@" in a body is a
--- number of its own in each request.
+-- number of its own in each request. With $BENCH_ORDER they come in their order.
 local requests = {}
 local count = 0
 local serial = 0
+local ordered = os.getenv("BENCH_ORDER")
+local position = 0
 
 function init(args)
     for line in io.lines(os.getenv("BENCH_REQUESTS")) do
@@ -30,7 +32,8 @@ function init(args)
 end
 
 function request()
-    local r = requests[math.random(count)]
+    position = ordered and position % count + 1 or math.random(count)
+    local r = requests[position]
     if type(r) == "string" then
         return r
     end

@@ -46,6 +46,7 @@ CREATE TABLE crmapi.attachment (
     FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
         ON DELETE CASCADE
 );
+CREATE INDEX attachment_by_message ON crmapi.attachment (message_id);
 
 -- Who may bring events: like crmapi.api_key, for nothing but this.
 CREATE TABLE crmapi.intake_key (

@@ -198,6 +198,7 @@ subtest "workspace_id leads every key (design 4)" => sub {
               ('crmapi.conversation_idle', 'crmapi.webhook_event_old',
                'crmapi.intake_event_old', 'crmapi.agent_by_email',
                'crmapi.agent_by_phone', 'crmapi.agent_by_id',
+               'crmapi.attachment_by_message',
                'crmapi.form_by_id')});
     is_deeply(\@wrong, [], "every other index but those of the worker, and"
         . " those by which channels find their workspace");

@@ -372,6 +372,31 @@ subtest "tokens" => sub {
         "3.4 no token in a log");
 };
 
+subtest "4 the budget of a token" => sub {
+    my $site = httpd(database => $database, conf => "CrmApiIntake On\n"
+        . "CrmApiIntakeLimit 3\n");
+    my $client = $site->client(key => $w->{token});
+    my @r = map { $client->post($EVENTS, event($w)) } 1 .. 4;
+    is(join(" ", map { $_->status } @r), "200 200 200 429", "three a minute");
+    is(join(" ", map { $_->header("X-RateLimit-Remaining") } @r), "2 1 0 0",
+        "4.2 as the headers tell");
+    like($r[3]->header("Retry-After"), qr/^[1-9]\d?$/, "4.3 Retry-After");
+    error_is($r[3], 429, "rate_limited", "the fourth");
+    $site->stop;
+};
+
+subtest "an event_id is known for keep_events" => sub {
+    my $e = event($w);
+    my $first = taken($w, $e);
+    sql($database, "UPDATE crmapi.intake_event SET created_at = now() -"
+        . " interval '31 days' WHERE event_id = '$e->{event_id}'");
+    worker(database => $database, no_start => 1)->once;
+    is(sql($database, "SELECT count(*) FROM crmapi.intake_event WHERE"
+        . " event_id = '$e->{event_id}'"), 0, "upkeep forgets it");
+    isnt(taken($w, $e)->{message_id}, $first->{message_id},
+        "so it is taken again");
+};
+
 subtest "requests" => sub {
     my $client = $httpd->client(key => $w->{token});
     error_is($client->get($EVENTS), 405, "method_not_allowed", "GET");

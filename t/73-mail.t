@@ -187,6 +187,20 @@ subtest "attachments" => sub {
         . " ORDER BY number")],
         [["a.png", 8, "89504e470d0a1a0a"], ["b.pdf", 300, undef]],
         "and kept up to a size");
+    my $id = $got->{message_id};
+    my ($message) = grep { $_->{id} eq $id } @{$c->get(
+        "/api/v1/conversations/$got->{conversation_id}/messages",
+        query => { include => "metadata", page_size => 100 })->data};
+    is($message->{metadata}{attachments}[1]{size}, 300,
+        "the API shows them to who asks");
+    my ($code, $out) = crmapictl($database, "attachment", "get", "$id/1");
+    is($out, "\x89PNG\r\n\x1a\n", "crmapictl attachment get");
+    ($code, $out, my $err) = crmapictl($database, "attachment", "get",
+        "$id/2");
+    like($err, qr/larger than what is kept/, "that was too large");
+    is_deeply([map { "$_->{name} $_->{kept}" } @{$json->decode(crmapictl_ok(
+        $database, "--json", "attachment", "list", $id))}],
+        ["a.png yes", "b.pdf no"], "crmapictl attachment list");
 };
 
 subtest "a reply stops a sequence, what nobody wrote does not" => sub {

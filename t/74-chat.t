@@ -103,6 +103,25 @@ sub is_answered {
     return IO::Select->new($client->{socket})->can_read(0) ? 1 : 0;
 }
 
+# Polls of VISITORS, when all of them wait, which are as many as may; and what
+# one more is told. One that comes when a probe has the place is asked again.
+sub all_wait {
+    my (@visitors) = @_;
+    my @polls = map { asked($_, 0) } @visitors;
+    my $told;
+
+    wait_for(sub {
+        $told = poll($visitors[0], wait => 1)->data->{retry_after};
+        for my $i (grep { is_answered($polls[$_]) } 0 .. $#polls) {
+            $polls[$i]->close;
+            $polls[$i] = asked($visitors[$i], 0);
+            $told = 0;
+        }
+        return $told;
+    }, 20);
+    return ($told, @polls);
+}
+
 subtest "a chat begins" => sub {
     my $before = count_rows($w, "conversation");
     my $data = start($bot);
@@ -415,13 +434,9 @@ subtest "many wait, and hold no connection" => sub {
     plan(skip_all => "a process of prefork has one request")
         if $mpm eq "prefork";
     my @visitors = map { start($bot)->{visitor} } 1 .. 4;
-    my @polls = map { asked($_, 0) } @visitors;
-    # The fifth finds four of them waiting.
-    my $full;
-    ok(wait_for(sub {
-        $full = poll($visitors[0], wait => 1)->data->{retry_after} }, 20),
-        "no more than CrmApiChatPolls wait");
-    cmp_ok($full, ">", 0, "the others are told to come again");
+    my ($full, @polls) = all_wait(@visitors);
+    cmp_ok($full, ">", 0, "no more than CrmApiChatPolls wait; the others are "
+        . "told when to come again");
     is((grep { is_answered($_) } @polls), 0, "none has been answered");
     status_is($httpd->client(key => $w->key)->get("/api/v1/contacts"), 200,
         "the only connection is free for $_") for 1 .. 10;
@@ -437,23 +452,24 @@ subtest "many wait, and hold no connection" => sub {
 
 subtest "a graceful restart waits for nobody" => sub {
     my $visitor = start($bot)->{visitor};
-    my $poll = asked($visitor, 0);
-    if ($mpm ne "prefork") {
-        my @more = map { asked($visitor, 0) } 1 .. 3;
-        ok(wait_for(sub {
-            poll($visitor, wait => 1)->data->{retry_after} }, 20), "it waits");
-    }
+    my ($full, @polls) = $mpm eq "prefork" ? (1, asked($visitor, 0))
+        : all_wait(($visitor) x 4);
+    ok($full, "they wait");
     my $began = time;
     $httpd->restart;
-    my $r = $poll->read_response("GET");
-    cmp_ok(time - $began, "<", 12, "it is answered soon");
-    is($r->status, 200, "as if nothing had come");
-    is_deeply($r->data->{messages}, [], "which is so");
+    for my $poll (@polls) {
+        my $r = $poll->read_response("GET");
+        status_is($r, 200, "as if nothing had come");
+        is_deeply($r->data->{messages}, [], "which is so");
+    }
+    cmp_ok(time - $began, "<", 12, "and soon");
 };
 
 subtest "a budget for each address" => sub {
-    $httpd->write_conf($CONF =~ s/AddressLimit 0/AddressLimit 6/r);
-    $httpd->restart;
+    my $strict = httpd(database => $database, children => 1,
+        conf => $CONF =~ s/AddressLimit 0/AddressLimit 6/r);
+    local $c->{port} = $strict->port;
+    $c->close;
     my $visitor = start($bot)->{visitor};
     my @statuses = map { say_raw($visitor, {})->status } 1 .. 5;
     is("@statuses", "201 201 201 201 201", "six posts");
@@ -466,6 +482,7 @@ subtest "a budget for each address" => sub {
     error_is($c->post("$CHAT/$bot/start", {}), 429, "rate_limited",
         "nor a start");
     status_is(poll($visitor), 200, "reading is free");
+    $c->close;
 };
 
 done_testing;

@@ -298,13 +298,22 @@ function build(options) {
         return { data: rows[0] };
     });
 
+    // PostgreSQL's names have 63 bytes at most.
+    const shortNames = new Map();
+    const shortName = (names) => {
+        const all = names.join(',');
+        if (!shortNames.has(all)) {
+            shortNames.set(all, shortNames.size);
+        }
+        return shortNames.get(all);
+    };
     const update = async (workspace, id, body, client) => {
         const names = inputNames.filter((name) => body[name] !== undefined);
         const sets = names.map((name, i) =>
             `${name} = $${i + 3}::${typeOf(name)}`);
         const changed = names.map((name, i) =>
             `t.${name} IS DISTINCT FROM $${i + 3}::${typeOf(name)}`);
-        const { rows } = await run(`contact-update-${names.join(',')}`,
+        const { rows } = await run(`contact-update-${shortName(names)}`,
             `UPDATE crmapi.contact t SET ${sets.join(', ')}, updated_at = CASE
                 WHEN ${changed.join(' OR ')} THEN greatest(crmapi.now_ms(),
                 t.updated_at + interval '1 millisecond') ELSE t.updated_at END

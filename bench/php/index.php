@@ -66,11 +66,12 @@ function run(string $sql, array $values): PgSql\Result|false
     global $db;
     $name = 's' . hash('xxh64', $sql);
     $result = @pg_execute($db, $name, $values);
+    $error = $result ? '' : pg_last_error($db);
     if (!$result && pg_transaction_status($db) === PGSQL_TRANSACTION_INERROR) {
         // inside an item of an upsert
         pg_query($db, 'ROLLBACK TO SAVEPOINT item; SAVEPOINT item');
     }
-    if (!$result && str_contains(pg_last_error($db), 'prepared statement')
+    if (!$result && str_contains($error, 'prepared statement')
         && @pg_prepare($db, $name, $sql)) {
         $result = @pg_execute($db, $name, $values);
     }

@@ -153,6 +153,8 @@ crm_error_t *ctl_intake_create(ctl_t *ctl);
 crm_error_t *ctl_intake_list(ctl_t *ctl);
 crm_error_t *ctl_intake_revoke(ctl_t *ctl);
 crm_error_t *ctl_agent_origins(ctl_t *ctl);
+crm_error_t *ctl_attachment_list(ctl_t *ctl);
+crm_error_t *ctl_attachment_get(ctl_t *ctl);
 crm_error_t *ctl_deliver(ctl_t *ctl);
 crm_error_t *ctl_admin_add(ctl_t *ctl);
 crm_error_t *ctl_admin_list(ctl_t *ctl);

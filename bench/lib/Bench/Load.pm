@@ -31,7 +31,8 @@ sub wrk {
         command => ["wrk", "-t1", "-c$c", "-d$arg{seconds}s", "--timeout",
             "30s", "-s", "$arg{top}/bench/wrk.lua",
             "http://127.0.0.1:" . ($arg{port} || $server->{port})],
-        env => { BENCH_REQUESTS => "$file", BENCH_SEED => ++$seed + time });
+        env => { BENCH_REQUESTS => "$file", BENCH_SEED => ++$seed + time,
+            BENCH_ORDER => $arg{ordered} });
     my ($n, $us, $p50, $p99, @errors) = $out
         =~ /^RESULT (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)/m
         or die "bench: wrk: $err$out\n";

@@ -152,7 +152,8 @@ sub check {
         for my $server (@$servers) {
             my ($status, $body, $length) = send_request($server, $request);
             my $expected = $work->{name} eq "post" ? 201 : 200;
-            die "bench: $server->{name}: $work->{title}: status $status\n"
+            die "bench: $server->{name}: $work->{title}: status $status: "
+                . join("; ", $server->complaints) . "\n"
                 unless $status == $expected;
             my $rows = $work->{name} =~ /^(?:list|search)$/
                 ? scalar @{$body->{data}} : 1;
@@ -245,7 +246,7 @@ sub statements {
 }
 
 # The id of a new row, as the module would make it.
-my $fresh_id = "(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)"
+our $fresh_id = "(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)"
     . "::bigint), 12, '0') || '7' || substr(md5(random()::text), 1, 3) || '8'"
     . " || substr(md5(random()::text), 1, 15))::uuid";
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_attachment.c: what came with mails */
+#include "crmapictl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "crm_uuid.h"
+
+crm_error_t *ctl_attachment_list(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"number", 'n'}, {"name", 's'}, {"content_type", 's'}, {"size", 'n'},
+        {"kept", 's'}, {NULL, 0}
+    };
+    char id[CRM_UUID_LEN + 1];
+    const char *value = id;
+    PGresult *result;
+
+    CRM_ERR(ctl_uuid(id, ctl, "MESSAGE_ID", ctl->args[0]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT number, name, content_type, size,"
+                      " CASE WHEN body IS NULL THEN 'no' ELSE 'yes' END"
+                      " FROM crmapi.attachment WHERE message_id = $1::uuid"
+                      " ORDER BY number", 1, &value));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
+/* Write the bytes of HEX, a bytea as PostgreSQL writes it, to stdout. */
+static void write_bytes(const char *hex)
+{
+    unsigned byte;
+
+    for (hex += 2; sscanf(hex, "%2x", &byte) == 1; hex += 2) {
+        putchar((int)byte);
+    }
+}
+
+crm_error_t *ctl_attachment_get(ctl_t *ctl)
+{
+    const char *given = ctl->args[0], *slash = strchr(given, '/');
+    const char *number = slash ? slash + 1 : "";
+    char id[CRM_UUID_LEN + 1];
+    const char *values[2] = {id, number};
+    PGresult *result;
+
+    if (!slash || !crm_uuid_parse(id, given, (apr_size_t)(slash - given))
+        || !*number || strlen(number) > 9
+        || number[strspn(number, "0123456789")]) {
+        return ctl_fault(ctl, "MESSAGE_ID/NUMBER must be a message's id and, "
+                         "behind a slash, a number, as attachment list shows "
+                         "it");
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT body FROM crmapi.attachment"
+                      " WHERE message_id = $1::uuid AND number = $2::integer",
+                      2, values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no attachment %s", given);
+    }
+    if (PQgetisnull(result, 0, 0)) {
+        return ctl_fault(ctl, "it was larger than what is kept");
+    }
+    write_bytes(PQgetvalue(result, 0, 0));
+    return NULL;
+}
