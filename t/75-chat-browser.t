@@ -64,7 +64,10 @@ page("other", { html => "", tag => "data-position=\"left\"" }, "words");
 write_file($site->dir . "/htdocs/two.html", "<!DOCTYPE html><title>Two"
     . "</title><iframe src=\"plain.html\" width=500 height=700></iframe>"
     . "<iframe src=\"plain.html\" width=500 height=700></iframe>");
-sub url { "http://" . ($_[1] || "127.0.0.1") . ":" . $site->port . "/$_[0].html" }
+sub url {
+    return "http://" . ($_[1] || "127.0.0.1") . ":" . $site->port
+        . "/$_[0].html";
+}
 
 my $json = JSON::PP->new->utf8->allow_nonref;
 my $profile = tempdir("crm-browser-XXXXXX", TMPDIR => 1, CLEANUP => 1);

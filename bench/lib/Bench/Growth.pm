@@ -190,6 +190,7 @@ sub keys {
     $server->stop;
     my $limited = start_crmapi($self, conf => "CrmApiReadLimit 120\n"
         . "CrmApiWriteLimit 60\n");
+    no warnings "portable";         # addresses have 64 bits
     my ($size) = sort { $b <=> $a } map { /^(\w+)-(\w+) rw-s/
         ? hex($2) - hex($1) : () } split /\n/,
         read_file("/proc/" . ($limited->pids)[-1] . "/maps");
@@ -239,7 +240,8 @@ sub memory {
         $first //= [$n, resident($server)] if $n >= $early;
     }
     my $last = resident($server);
-    my $children = $server->pids - 1;
+    my @pids = $server->pids;
+    my $children = @pids - 1;
     $server->stop;
     $self->{report}->add("\n### Memory\n\n");
     $self->{report}->add(sprintf "%d children had %.1f MiB resident after %d"
@@ -280,12 +282,12 @@ sub large_bodies {
         Bench::Work::send_request($server, [$key, "GET", "/api/v1/contacts"])
             for 1 .. 50;
         my $before = resident($server, "VmHWM");
-        my ($status, $answer, $length) = Bench::Work::send_request($server,
-            [$key, $method, $path, $body]);
+        my ($status, undef, $length) = Bench::Work::send_request($server,
+            [$key, $method, $path, $body], "raw");
         die "bench: $title: $status\n" unless $status == 200;
         my $once = resident($server, "VmHWM") - $before;
-        Bench::Work::send_request($server, [$key, $method, $path, $body])
-            for 1 .. 20;
+        Bench::Work::send_request($server, [$key, $method, $path, $body],
+            "raw") for 1 .. 200;
         my $often = resident($server, "VmHWM") - $before;
         my $bytes = $length > length($body // "") ? $length : length $body;
         push @rows, [$title, number($bytes / 1048576),
@@ -296,7 +298,7 @@ sub large_bodies {
         $server->stop;
     }
     $self->{report}->table(["", "body MiB", "more memory MiB",
-        "times the body", "after 20 more"], @rows);
+        "times the body", "after 200 more"], @rows);
 }
 
 # A database far away: requests of one connection, and so round trips.
@@ -321,6 +323,11 @@ sub distance {
             upsert)) {
         my @requests = Bench::Work->requests($name, $cluster,
             $Bench::Cluster::MAIN, Bench::Cluster::key(0));
+        if ($name eq "upsert") {    # what the database needs hides the way
+            my $body = $json->decode($requests[0][3]);
+            splice @{$body->{contacts}}, 2;
+            @requests = [@{$requests[0]}[0 .. 2], $json->encode($body)];
+        }
         my $result = $self->interleave(map { contestant($self, $_,
             $server{$_}[1], \@requests, connections => 1) } 0, 0.5, 5);
         my %p50 = map { my $ms = $_; $ms => median(map { $_->{p50} }

@@ -107,9 +107,10 @@ sub requests {
     die "bench: no work $name\n";
 }
 
-# Send REQUEST to SERVER. Return the status and the parsed body.
+# Send REQUEST to SERVER. Return the status, the parsed body (unless RAW) and
+# its length.
 sub send_request {
-    my ($server, $request) = @_;
+    my ($server, $request, $raw) = @_;
     my ($key, $method, $path, $body) = @$request;
     if (defined $body) {
         $body =~ s/\@R\@/sprintf "999%06d", ++$serial/ge;
@@ -118,7 +119,7 @@ sub send_request {
         headers => { Authorization => "Bearer $key",
             defined $body ? ("Content-Type" => "application/json") : () },
         defined $body ? (content => $body) : () });
-    return ($r->{status}, eval { $json->decode($r->{content}) },
+    return ($r->{status}, $raw ? undef : eval { $json->decode($r->{content}) },
         length $r->{content});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crmapi-chat.js: the chat button of web pages; docs/chat.md tells how to use it
+// crmapi-chat.js: the chat button of web pages (docs/chat.md)
 (() => {
 "use strict";
 
