@@ -177,7 +177,7 @@ sub keys {
     my $left = @many * 1.05;
     while ($left > 0) {
         my $r = wrk($server, $file, top => $self->{top}, ordered => 1,
-            seconds => 20);
+            seconds => $self->{quick} ? 2 : 20);
         die "bench: $r->{errors} requests of $n keys failed\n"
             if $r->{errors};
         $left -= $r->{n};
@@ -287,7 +287,7 @@ sub large_bodies {
         die "bench: $title: $status\n" unless $status == 200;
         my $once = resident($server, "VmHWM") - $before;
         Bench::Work::send_request($server, [$key, $method, $path, $body],
-            "raw") for 1 .. 200;
+            "raw") for 1 .. $self->{quick} ? 20 : 200;
         my $often = resident($server, "VmHWM") - $before;
         my $bytes = $length > length($body // "") ? $length : length $body;
         push @rows, [$title, number($bytes / 1048576),
@@ -298,7 +298,7 @@ sub large_bodies {
         $server->stop;
     }
     $self->{report}->table(["", "body MiB", "more memory MiB",
-        "times the body", "after 200 more"], @rows);
+        "times the body", "after many more"], @rows);
 }
 
 # A database far away: requests of one connection, and so round trips.

@@ -205,11 +205,21 @@ sub complaints {
         map { split /\n/, read_file("$self->{dir}/$_") } qw(error_log output);
 }
 
+# Die if it complains.
+sub must_be_content {
+    my ($self) = @_;
+    my @bad = $self->complaints;
+    die "bench: $self->{name} complains: $bad[0]\n" if @bad;
+}
+
+# End it; it must have had nothing to complain of.
 sub stop {
     my ($self) = @_;
     my $pid = delete $self->{pid} or return;
+    $self->must_be_content;
     delete $running{$pid};
-    end_process($pid, "TERM", 20);
+    my (undef, $killed) = end_process($pid, "TERM", 20);
+    die "bench: $self->{name} had to be killed\n" if $killed;
 }
 
 # Whatever way the benchmark ends, no server stays.

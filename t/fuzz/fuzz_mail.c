@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_mail.c: mails that come in, whatever they are */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_general.h"
+
+#include "crm_mail.h"
+#include "crm_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* TEXT, which may be NULL, is something that PostgreSQL takes. */
+static void must_be_text(const char *text)
+{
+    if (text && !crm_text_valid_utf8(text, strlen(text))) {
+        abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static apr_pool_t *parent;
+    crm_mail_options_t options;
+    apr_pool_t *pool;
+    crm_mail_t mail;
+
+    if (!parent) {
+        apr_initialize();
+        apr_pool_create(&parent, NULL);
+        crm_mail_init();
+    }
+    apr_pool_create(&pool, parent);
+    memset(&options, 0, sizeof(options));
+    options.attachment_bytes = 1000;
+    crm_mail_read(&mail, (const char *)data, size, &options, pool);
+    must_be_text(mail.from);
+    must_be_text(mail.from_name);
+    must_be_text(mail.subject);
+    must_be_text(mail.message_id);
+    must_be_text(mail.text);
+    apr_pool_destroy(pool);
+    return 0;
+}
