@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- wrk.lua: requests picked at random from the file $BENCH_REQUESTS, whose lines
 -- are KEY, METHOD, PATH and BODY with tabs between them. "@R@" in a body is a
--- number of its own in each request. With $BENCH_ORDER they come in their order.
+-- number of its own in each request. With $BENCH_ORDER they come in their
+-- order.
 local requests = {}
 local count = 0
 local serial = 0

@@ -2,6 +2,7 @@
 # 17-far-pages.t: pages beyond the first thousand rows: read from the nearer end
 # of an index, and still the same rows in the same order (contract 7.2, 7.10,
 # 7.11)
+# plain build only
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 93-docs.t: the manual says what there is, all of it, and its examples work
+# plain build only
 use strict;
 use warnings;
 use FindBin;

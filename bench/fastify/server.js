@@ -382,6 +382,30 @@ function build(options) {
         }
         return ['updated', await update(workspace, known.id, item, client)];
     }
+    async function upsertAll(client, workspace, bot, contacts, order) {
+        const results = [];
+        const data = { created: [], updated: [], errors: [] };
+        await client.query('BEGIN');
+        for (const [, index] of order) {
+            try {
+                await client.query('SAVEPOINT item');
+                results[index] = await upsertItem(client, workspace, bot,
+                    contacts[index]);
+                await client.query('RELEASE SAVEPOINT item');
+            } catch (error) {
+                if (!error.code || error.code === '40P01') {
+                    throw error;
+                }
+                await client.query('ROLLBACK TO SAVEPOINT item');
+                results[index] = ['errors', { index, message: 'refused' }];
+            }
+        }
+        await client.query('COMMIT');
+        for (const [kind, row] of results) {
+            data[kind].push(row);
+        }
+        return data;
+    }
     app.post('/api/v1/contacts/upsert', {
         schema: {
             body: {
@@ -407,34 +431,27 @@ function build(options) {
             },
         },
     }, async (request) => {
-        const data = { created: [], updated: [], errors: [] };
         const { bot_id: bot, contacts } = request.body;
-        const client = await pool.connect();
-        try {
-            await client.query('BEGIN');
-            for (const [index, item] of contacts.entries()) {
-                try {
-                    await client.query('SAVEPOINT item');
-                    const [kind, row] = await upsertItem(client,
-                        request.workspace, bot, tidy(item));
-                    await client.query('RELEASE SAVEPOINT item');
-                    data[kind].push(row);
-                } catch (error) {
-                    if (!error.code) {
-                        throw error;
-                    }
-                    await client.query('ROLLBACK TO SAVEPOINT item');
-                    data.errors.push({ index, message: 'refused' });
+        contacts.forEach(tidy);
+        // in the order of who they are, or two such requests lock each other
+        // out; where they do all the same, once more
+        const order = contacts.map((item, i) => [primary(item.emails, 'email')
+            || primary(item.phone_numbers, 'phone_number') || '', i])
+            .sort((a, b) => (a[0] < b[0] ? -1 : Number(a[0] > b[0])));
+        for (let tries = 1; ; tries++) {
+            const client = await pool.connect();
+            try {
+                return { data: await upsertAll(client, request.workspace, bot,
+                    structuredClone(contacts), order) };
+            } catch (error) {
+                await client.query('ROLLBACK');
+                if (error.code !== '40P01' || tries === 5) {
+                    throw error;
                 }
+            } finally {
+                client.release();
             }
-            await client.query('COMMIT');
-        } catch (error) {
-            await client.query('ROLLBACK');
-            throw error;
-        } finally {
-            client.release();
         }
-        return { data };
     });
     return app;
 }

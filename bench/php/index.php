@@ -314,39 +314,68 @@ function upsert_item(string $workspace, string $bot, array $item): array
 }
 
 // Item by item, each in a savepoint of its own, since one that fails must not
-// fail the others.
-function upsert(string $workspace, array $body): never
+// fail the others. Return the results by index, null after a deadlock.
+function upsert_all(string $workspace, string $bot, array $items,
+    array $order): ?array
 {
     global $db;
+    $results = [];
+    pg_query($db, 'BEGIN');
+    foreach ($order as $index) {
+        $item = $items[$index];
+        $result = [null, false];
+        if ($item) {
+            pg_query($db, 'SAVEPOINT item');
+            try {
+                $result = upsert_item($workspace, $bot, $item);
+            } catch (TypeError) {
+                // a look-up that the database has refused
+            }
+            if (!$result[1] && str_contains(pg_last_error($db), 'deadlock')) {
+                pg_query($db, 'ROLLBACK');
+                return null;
+            }
+            pg_query($db, $result[1] ? 'RELEASE SAVEPOINT item'
+                : 'ROLLBACK TO SAVEPOINT item');
+        }
+        $results[$index] = $result[1] ? $result
+            : ['errors', ['index' => $index, 'message' => 'refused']];
+    }
+    return pg_query($db, 'COMMIT') ? $results : null;
+}
+
+function upsert(string $workspace, array $body): never
+{
     $items = $body['contacts'] ?? null;
     if (!preg_match(UUID, $body['bot_id'] ?? '') || !is_array($items)
         || count($items) > 200) {
         refuse(422, 'validation_error');
     }
-    $data = ['created' => [], 'updated' => [], 'errors' => []];
-    pg_query($db, 'BEGIN');
-    foreach ($items as $index => $item) {
-        $item = is_array($item) ? checked($item) : false;
-        $row = false;
-        if ($item) {
-            pg_query($db, 'SAVEPOINT item');
-            [$kind, $row] = upsert_item($workspace, $body['bot_id'], $item);
-            pg_query($db, $row ? 'RELEASE SAVEPOINT item'
-                : 'ROLLBACK TO SAVEPOINT item');
-        }
-        if ($row) {
-            $data[$kind][] = $row;
-        } else {
-            $data['errors'][] = ['index' => $index, 'message' => 'refused'];
-        }
+    $items = array_map(fn($item) => is_array($item) ? checked($item) : false,
+        $items);
+    // in the order of who they are, or two such requests lock each other out;
+    // where they do all the same, once more
+    $order = array_map(fn($item) => $item ? primary($item['emails'] ?? null,
+        'email') ?? primary($item['phone_numbers'] ?? null, 'phone_number')
+        ?? '' : '', $items);
+    asort($order, SORT_STRING);
+    $results = null;
+    for ($tries = 0; !$results && $tries < 5; $tries++) {
+        $results = upsert_all($workspace, $body['bot_id'], $items,
+            array_keys($order));
     }
-    if (!pg_query($db, 'COMMIT')) {
+    if ($results === null) {
         refuse(503, 'service_unavailable');
+    }
+    ksort($results);
+    $data = ['created' => [], 'updated' => [], 'errors' => []];
+    foreach ($results as [$kind, $row]) {
+        $data[$kind][] = $row;
     }
     answer(200, ['data' => $data]);
 }
 
-// ---- a request ---------------------------------------------------------------
+// ---- a request -------------------------------------------------------------
 $db = pg_pconnect($_SERVER['BENCH_DATABASE']);
 if (!$db) {
     refuse(503, 'service_unavailable');

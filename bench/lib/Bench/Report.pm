@@ -28,9 +28,8 @@ sub table {
             $w = $_ if $_ > $w;
         } $w } 0 .. $#$heading;
     my $line = sub { my @cells = @_;
-        "| " . join(" | ", map { sprintf $_ ? "%*s" : "%-*s",
-            $_ ? ($width[$_], $cells[$_] // "")
-            : ($width[$_], $cells[$_] // "") } 0 .. $#width) . " |\n" };
+        "| " . join(" | ", map { sprintf $_ ? "%*s" : "%-*s", $width[$_],
+            $cells[$_] // "" } 0 .. $#width) . " |\n" };
     $self->add("\n" . $line->(@$heading) . "|" . join("|", map {
         "-" x ($width[$_] + 1) . ($_ ? ":" : "-") } 0 .. $#width) . "|\n"
         . join("", map { $line->(@$_) } @rows) . "\n");

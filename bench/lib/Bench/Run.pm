@@ -11,8 +11,9 @@ use Bench::Report;
 use Bench::Server;
 use Bench::Work;
 
-my @PARTS = qw(compare http2 growth keys memory distance upsert writers tenants
-    import);
+# In this order: what only reads comes first, and what adds much comes last.
+my @PARTS = qw(compare http2 growth keys memory writes distance upsert writers
+    import tenants);
 
 sub new {
     my ($class, %opt) = @_;
@@ -50,7 +51,8 @@ sub run {
 
     $self->say("making the database and $self->{contacts} contacts");
     $self->{cluster} = Bench::Cluster->new(top => $self->{top},
-        ctl => "$self->{build}/crmapictl", schema => "$self->{env}{SRCDIR}/schema");
+        ctl => "$self->{build}/crmapictl",
+        schema => "$self->{env}{SRCDIR}/schema");
     $self->{import} = $self->{cluster}->fill($self->{contacts});
     for my $part (@PARTS) {
         my $method = Bench::Growth->can($part) || $self->can("part_$part");
@@ -101,11 +103,11 @@ sub start_static {
         mpm => "event", %arg);
 }
 
-# ---- the comparison -----------------------------------------------------------
+# ---- the comparison ---------------------------------------------------------
 
 # Run CONTESTANTS, [name, code], in turn, ROUNDS times after one that does not
-# count (nothing counts with --quick). Each code is called with the seconds it may take and returns {rate,
-# ...}. Return {name => [results]}.
+# count (with --quick each counts). Each code is called with the seconds it may
+# take and returns {rate, ...}. Return {name => [results]}.
 sub interleave {
     my ($self, @contestants) = @_;
     my %result;
@@ -122,8 +124,12 @@ sub interleave {
     return \%result;
 }
 
-sub part_compare {
-    my ($self) = @_;
+sub part_compare { $_[0]->contest(grep { !$_->{write} } @Bench::Work::WORKS) }
+sub part_writes { $_[0]->contest(grep { $_->{write} } @Bench::Work::WORKS) }
+
+# All contestants at WORKS.
+sub contest {
+    my ($self, @works) = @_;
     my $cluster = $self->{cluster};
     my ($main, $key) = ($Bench::Cluster::MAIN, Bench::Cluster::key(0));
     my $crmapi = $self->start_crmapi;
@@ -134,7 +140,7 @@ sub part_compare {
 
     $nocount->{nocount} = 1;
     $nocount->{name} = "Fastify without count";
-    for my $work (@Bench::Work::WORKS) {
+    for my $work (@works) {
         my @requests = Bench::Work->requests($work->{name}, $cluster, $main,
             $key);
         my @servers = ($crmapi, $fastify, $php, $work->{nocount} ? $nocount
@@ -184,7 +190,8 @@ sub ceilings {
     print $out "x" x $bytes;
     close $out;
     my $file = Bench::Load::request_file([$requests[0][0], "GET", "/$name"]);
-    my @all = (["pgbench", sub { pgbench($self->{cluster}, $script, seconds => $_[0]) }],
+    my @all = (["pgbench", sub { pgbench($self->{cluster}, $script,
+            seconds => $_[0]) }],
         ["httpd", sub { wrk($static, $file, top => $self->{top},
             seconds => $_[0]) }]);
     return $work->{write} ? $all[0] : @all;

@@ -110,6 +110,7 @@ END
 Listen 127.0.0.1:$tls_port
 SSLSessionCache shmcb:$dir/ssl_cache(512000)
 <VirtualHost 127.0.0.1:$tls_port>
+    ServerName 127.0.0.1
     Protocols h2 http/1.1
     SSLEngine On
     SSLCertificateFile $arg{tls}[0]
