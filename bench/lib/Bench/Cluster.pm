@@ -38,7 +38,7 @@ sub new {
         "pg_stat_statements.track_utility" => "off",
     };
     $self->{pg} = CrmTest::Postgres->start(%{$self->{settings}},
-        log_min_messages => "fatal");
+        log_min_messages => "error");
     $self->{pg}->sql("postgres",
         "CREATE DATABASE $DATABASE OWNER $CrmTest::Postgres::OWNER");
     $self->migrate($DATABASE);
@@ -177,6 +177,26 @@ sub settle {
         WHERE c.relnamespace = 'crmapi'::regnamespace
           AND c.relkind IN ('r', 'i')");
     $self->sql("CHECKPOINT");
+}
+
+# Wait until nobody works in the database: what a contestant had begun when its
+# time was over would cost the next one time, and hold locks.
+sub wait_until_idle {
+    my ($self) = @_;
+    $self->sql("DO \$\$ DECLARE until timestamptz = clock_timestamp()
+            + interval '60 seconds';
+        BEGIN
+            LOOP
+                PERFORM pg_stat_clear_snapshot();
+                EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+                    WHERE backend_type = 'client backend'
+                      AND pid <> pg_backend_pid() AND state <> 'idle');
+                IF clock_timestamp() > until THEN
+                    RAISE EXCEPTION 'the database does not come to rest';
+                END IF;
+                PERFORM pg_sleep(0.02);
+            END LOOP;
+        END \$\$");
 }
 
 sub stop { my ($self) = @_; $self->{pg}->stop if $self->{pg} }

@@ -115,6 +115,7 @@ sub interleave {
     for my $round (($self->{quick} ? 1 : 0) .. $self->{rounds}) {
         for (@contestants) {
             my ($name, $code) = @$_;
+            $self->{cluster}->wait_until_idle;
             my $r = $code->($round ? $self->{seconds} : 1);
             die "bench: $name: $r->{errors} requests failed\n"
                 if $r->{errors};
