@@ -468,8 +468,62 @@ subtest "keys (contract 1.2, 3.2, 3.3)" => sub {
         EXPLAIN (COSTS OFF) SELECT 1 WHERE (SELECT k.read AND k.plan_api
         FROM crmapi.live_key k WHERE k.workspace_id = '$s->{id}'
         AND k.key_hash = '\\x$hash')");
-    is(() = $plan =~ /Index (?:Only )?Scan/g, 3,
-        "the check is three look-ups in unique indexes") or diag($plan);
+    is(() = $plan =~ /Index (?:Only )?Scan/g, 1,
+        "the check is one look-up in a unique index") or diag($plan);
+};
+
+subtest "a key has its plan's rights at every moment (contract 3.3)" => sub {
+    my $s = space();
+    my $plan = "plan " . uuid();
+    my ($free, $pro) = map { [$_, "UPDATE crmapi.workspace SET plan = '$_'
+        WHERE id = '$s->{id}'"] } "free", $plan;
+    my $wrong = "SELECT count(*) FROM crmapi.api_key k
+        JOIN crmapi.workspace w ON w.id = k.workspace_id
+        JOIN crmapi.plan p ON p.name = w.plan
+        WHERE (k.plan_api, k.plan_sequences)
+            IS DISTINCT FROM (p.api, p.api AND p.sequences)";
+    my $rights = sub { join "", @{(sql($db, "SELECT DISTINCT plan_api,
+        plan_sequences FROM crmapi.live_key
+        WHERE workspace_id = '$s->{id}'"))[0]} };
+    my $key = sub { row("api_key", id => uuid(), %{$s->{in}}, name => "K",
+        display => "x", can_read => "t", can_write => "t",
+        key_hash => "\\x" . sha256_hex(uuid())) };
+
+    sql($db, "INSERT INTO crmapi.plan VALUES ('$plan', true, false)");
+    sql($db, $_) for $key->(), $key->();
+    is($rights->(), "tt", "plan pro");
+    sql($db, $pro->[1]);
+    is($rights->(), "tf", "a plan without sequences");
+    sql($db, "UPDATE crmapi.plan SET sequences = true WHERE name = '$plan'");
+    is($rights->(), "tt", "the plan is given sequences");
+    sql($db, "UPDATE crmapi.plan SET api = false WHERE name = '$plan'");
+    is($rights->(), "ff", "no sequences without the API");
+    sql($db, $key->());
+    is($rights->(), "ff", "a new key, too");
+    # each waits for the other, whichever comes first
+    for my $case ([$key->(), $free->[1], "a key, then another plan"],
+            [$free->[1], $key->(), "another plan, then a key"],
+            [$pro->[1], "UPDATE crmapi.plan SET api = true
+                WHERE name = '$plan'", "another plan, then that plan's rights"],
+            ["UPDATE crmapi.plan SET api = false WHERE name = '$plan'",
+                $key->(), "a plan's rights, then a key"]) {
+        my ($first, $second, $name) = @$case;
+        my $begun = "begun " . uuid();
+        my $pid = fork // die $!;
+        if (!$pid) {
+            eval { sql($db, "SET application_name = '$begun'; BEGIN; $first;
+                SELECT pg_sleep(0.5); COMMIT") };
+            POSIX::_exit($@ ? 1 : 0);
+        }
+        wait_for(sub { sql($db, "SELECT count(*) FROM pg_stat_activity
+            WHERE application_name = '$begun' AND wait_event = 'PgSleep'") }, 20);
+        sql($db, $second);
+        waitpid $pid, 0;
+        is($?, 0, "$name: done");
+        is(sql($db, $wrong), 0, "$name: right") or last;
+    }
+    sql($db, $free->[1]);
+    sql($db, "DELETE FROM crmapi.plan WHERE name = '$plan'");
 };
 
 # ---- cards --------------------------------------------------------------------
