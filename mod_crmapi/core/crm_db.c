@@ -421,6 +421,9 @@ static apr_status_t clear_cleanup(void *data)
  * a usable connection if there is none. */
 static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 {
+    int ready = conn->ready;
+
+    conn->ready = 0;
     if (conn->lost) {
         return crm_error_logf(CRM_E_UNAVAILABLE, pool,
                               "CRM2004: database: the connection was lost in the"
@@ -429,7 +432,7 @@ static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
     *open_p = !conn->broken
               && (PQtransactionStatus(conn->pg) == PQTRANS_INTRANS
                   || PQtransactionStatus(conn->pg) == PQTRANS_INERROR);
-    return *open_p ? NULL : crm_conn_ready(conn, pool);
+    return *open_p || ready ? NULL : crm_conn_ready(conn, pool);
 }
 
 /* Run ATTEMPT until it succeeds or may not be sent again. */

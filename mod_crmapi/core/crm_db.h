@@ -35,7 +35,9 @@ typedef struct crm_stmt_t {
  * opened again here; if that fails: CRM_E_UNAVAILABLE. A transaction that was
  * left open is rolled back. After any (re)connect
  * prepared statements are forgotten and the session speaks UTF-8, UTC, ISO
- * dates (set only where the server reports something else), without JIT. */
+ * dates (set only where the server reports something else), without JIT; it
+ * plans each statement once, for whatever is bound, and reads no table from one
+ * end to the other where an index leads to a workspace's rows. */
 crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
                             const crm_conn_options_t *options,
                             apr_pool_t *owner_pool, apr_pool_t *scratch_pool);

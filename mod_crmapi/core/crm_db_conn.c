@@ -28,6 +28,17 @@ static const struct {
     {"standard_conforming_strings", "on", "on", 0},
 };
 
+/* What the server does not report. Our statements are short, and their costs
+ * often guessed at (how far a page is from the beginning is a bind): compiling
+ * them would take longer than doing them. */
+#define SESSION "SET jit TO off;"
+
+/* Requests bring the same statements with other values all the time. They are
+ * made so that one plan is good for all: no planning for each, and no plan that
+ * serves a large workspace by reading the rows of all. */
+#define ADOPTED_SESSION SESSION "SET plan_cache_mode TO force_generic_plan;" \
+    "SET enable_seqscan TO off;"
+
 /* A PQnoticeProcessor: what a server remarks is for its own log. */
 static void ignore_notice(void *baton, const char *message)
 {
@@ -124,12 +135,10 @@ static int has_setting(PGconn *pg, size_t index)
 }
 
 /* Set what CONN's session has otherwise than it must be, in one round trip;
- * mostly there is nothing to do unless it is FRESH. Our statements are short,
- * and their costs often guessed at (how far a page is from the beginning is a
- * bind): compiling them would take longer than doing them. */
+ * mostly there is nothing to do unless it is FRESH. */
 static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
 {
-    char text[256] = "";
+    char text[512] = "";
     crm_error_t *error = NULL;
     PGresult *result;
 
@@ -143,8 +152,8 @@ static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
         }
     }
     if (fresh) {
-        apr_cpystrn(text + strlen(text), "SET jit TO off;",
-                    sizeof(text) - strlen(text));
+        apr_cpystrn(text + strlen(text), conn->adopted ? ADOPTED_SESSION
+                    : SESSION, sizeof(text) - strlen(text));
     }
     if (!*text) {
         return NULL;
@@ -198,9 +207,11 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
         apr_pool_userdata_setn(conn, key, NULL, owner_pool);
     }
     conn->named = options->named_statements;
+    conn->adopted = 1;
     PQsetNoticeProcessor(pg, ignore_notice, NULL);
     crm_db_rollback(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
+    conn->ready = 1;
     *conn_p = conn;
     return NULL;
 }

@@ -25,6 +25,8 @@ struct crm_conn_t {
     PGconn *pg;
     crm_conn_t *next;           /* another connection of the same pool */
     int named;                  /* crm_conn_options_t.named_statements */
+    int adopted;                /* somebody else's: crm_conn_adopt() */
+    int ready;                  /* was found so, and nothing was sent since */
     apr_interval_time_t timeout; /* for each answer; 0: none */
     int pid;                    /* of the backend all this is true for */
     int broken;                 /* must be opened anew before its next use */

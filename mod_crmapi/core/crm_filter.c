@@ -26,18 +26,36 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
     }
 }
 
-void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
-                     const char *bind, const crm_call_t *call)
+/* What hides a column from the indexes that serve its filter: they have another
+ * collation. Equal is the same in both. */
+#define PLAIN " COLLATE \"default\""
+
+/* Add the condition of tags BIND on the column, HOW it is to be seen. */
+static void add_tags(crm_sql_t *sql, const char *how, const char *bind,
+                     const crm_call_t *call)
 {
     const char *match = crm_call_param(call, "tags_match");
 
-    (void)filter;
     if (!*bind) {
         return;
     }
-    crm_sql_add(sql, match && !strcmp(match, "all")
-                ? " AND t.tags @> " : " AND t.tags && ");
+    crm_sql_adds(sql, " AND t.tags", how,
+                 match && !strcmp(match, "all") ? " @> " : " && ", NULL);
     crm_sql_bind(sql, bind, "text[]");
+}
+
+void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
+                     const char *bind, const crm_call_t *call)
+{
+    (void)filter;
+    add_tags(sql, "", bind, call);
+}
+
+void crm_filter_tags_plain(crm_sql_t *sql, const crm_filter_t *filter,
+                           const char *bind, const crm_call_t *call)
+{
+    (void)filter;
+    add_tags(sql, PLAIN, bind, call);
 }
 
 /* Return TEXT as a LIKE pattern that finds it anywhere. */
@@ -58,14 +76,13 @@ static const char *like_pattern(const char *text, apr_pool_t *pool)
     return pattern;
 }
 
-/* Return a pattern of the digits of TEXT, if it is made of what telephone
- * numbers are written with, or NULL (contract 7.8). */
-static const char *digits_pattern(const char *text, apr_pool_t *pool)
+/* Return the digits of TEXT, if it is made of what telephone numbers are
+ * written with, or NULL (contract 7.8). */
+static const char *digits_of(const char *text, apr_pool_t *pool)
 {
-    char *pattern = apr_palloc(pool, strlen(text) + 3);
-    char *out = pattern;
+    char *digits = apr_palloc(pool, strlen(text) + 1);
+    char *out = digits;
 
-    *out++ = '%';
     for (; *text; text++) {
         if (apr_isdigit(*text)) {
             *out++ = *text;
@@ -74,26 +91,79 @@ static const char *digits_pattern(const char *text, apr_pool_t *pool)
             return NULL;
         }
     }
-    if (out == pattern + 1) {
-        return NULL;
-    }
-    *out++ = '%';
     *out = '\0';
-    return pattern;
+    return *digits ? digits : NULL;
+}
+
+/* Return the code point at *TEXT, which is UTF-8, and step over it. */
+static apr_uint32_t next_character(const char **text)
+{
+    const unsigned char *at = (const unsigned char *)*text;
+    apr_uint32_t c = *at++;
+    int more = c < 0xC0 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
+
+    if (more) {
+        c &= 0x3FU >> more;
+    }
+    for (; more && (*at & 0xC0) == 0x80; more--) {
+        c = c << 6 | (*at++ & 0x3FU);
+    }
+    *text = (const char *)at;
+    return c;
+}
+
+/* Return whether C is, as far as can be told here, one of a word: a letter or
+ * a digit, no punctuation or symbol. */
+static int is_of_word(apr_uint32_t c)
+{
+    return c < 0x80 ? apr_isalnum(c)
+           : c >= 0xC0 && (c < 0x2000 || c >= 0x2C00)
+             && (c < 0x3000 || c >= 0x3040) && c < 0x1F000;
+}
+
+/* Return whether TEXT has three characters of a word in a row, a trigram,
+ * which is what an index can find. One that is asked for less goes through all
+ * it has, the rows of all workspaces. */
+static int has_trigram(const char *text)
+{
+    int run = 0;
+
+    while (*text && run < 3) {
+        run = is_of_word(next_character(&text)) ? run + 1 : 0;
+    }
+    return run == 3;
+}
+
+/* Add the condition that FILTER's column contains TEXT, or that the one of
+ * digits contains DIGITS (NULL: none), HOW they are to be seen. A subquery is
+ * evaluated once, an expression for each row. */
+static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
+                       const char *text, const char *digits, const char *how,
+                       apr_pool_t *pool)
+{
+    crm_sql_adds(sql, " AND (", filter->sql, how, NULL);
+    crm_sql_template(sql, " LIKE (SELECT crmapi.fold(?))",
+                     like_pattern(text, pool), "text");
+    if (digits) {
+        crm_sql_adds(sql, " OR ", filter->digits, how, " LIKE ", NULL);
+        crm_sql_bind(sql, like_pattern(digits, pool), "text");
+    }
+    crm_sql_add(sql, ")");
 }
 
 void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *bind, const crm_call_t *call)
 {
-    const char *pattern = like_pattern(bind, call->pool);
-    const char *digits = filter->digits_sql
-                         ? digits_pattern(bind, call->pool) : NULL;
+    const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
+    int indexed = has_trigram(bind) && (!digits || has_trigram(digits));
 
-    crm_sql_add(sql, " AND (");
-    crm_sql_template(sql, filter->sql, pattern, "text");
-    if (digits) {
-        crm_sql_add(sql, " OR ");
-        crm_sql_template(sql, filter->digits_sql, digits, "text");
-    }
-    crm_sql_add(sql, ")");
+    add_search(sql, filter, bind, digits, indexed ? "" : PLAIN, call->pool);
+}
+
+void crm_filter_search_plain(crm_sql_t *sql, const crm_filter_t *filter,
+                             const char *bind, const crm_call_t *call)
+{
+    const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
+
+    add_search(sql, filter, bind, digits, PLAIN, call->pool);
 }

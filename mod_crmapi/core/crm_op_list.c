@@ -14,6 +14,10 @@
  * is cheaper to look for its ids first. */
 #define FAR 1000
 
+/* So many rows at most are looked for by what they hold (tags, a word) before
+ * the order of the list is gone by: see add_found(). */
+#define FEW 2000
+
 /* The largest page_size (contract 7.2). */
 #define PAGE_MAX 100
 
@@ -37,8 +41,9 @@ static const char *parent_column(const crm_call_t *call)
            : apr_pstrcat(call->pool, operation->parent, "_id", NULL);
 }
 
-/* Add " FROM ... WHERE" all conditions on the rows. */
-static void add_rows(crm_sql_t *sql, const crm_call_t *call)
+/* Add " FROM ... WHERE" all conditions on the rows, PLAIN or as the indexes for
+ * what rows hold have them. */
+static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
 {
     const crm_operation_t *operation = call->endpoint->operation;
 
@@ -53,7 +58,10 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call)
     for (crm_param_t *param = call->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
 
-        if (param->given && filter->add) {
+        if (param->given && plain && filter->add_plain) {
+            filter->add_plain(sql, filter, param->bind, call);
+        }
+        else if (param->given && filter->add) {
             filter->add(sql, filter, param->bind, call);
         }
         else if (filter->absent_is_false) {
@@ -104,7 +112,7 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
     }
     else {
         crm_sql_add(sql, "(SELECT count(*)");
-        add_rows(sql, call);
+        add_rows(sql, call, 0);
         crm_sql_add(sql, ")");
     }
 }
@@ -155,30 +163,47 @@ static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
                  "bigint");
 }
 
-/* Add the rows of a page near the beginning, or of all pages at once. The
- * inner LIMIT changes nothing: it is there for the planner, who cannot see
- * what is bound, would count on a tenth of all rows, and so plan anew for each
- * request. */
-static void add_near(crm_sql_t *sql, const crm_call_t *call)
+/* Add "LIMIT" and "OFFSET" of CALL's page. */
+static void add_page(crm_sql_t *sql, const crm_call_t *call)
 {
-    int whole = call->endpoint->operation->whole;
+    crm_sql_add(sql, " LIMIT ");
+    bind_number(sql, call, call->page_size);
+    if (rows_before(call)) {
+        crm_sql_add(sql, " OFFSET ");
+        bind_number(sql, call, rows_before(call));
+    }
+}
+
+/* Return the LIMIT that holds for every page near the beginning. It changes
+ * nothing: it is there for the planner, who cannot see what is bound, would
+ * count on a tenth of all rows, and so sort what an index has in order. */
+static const char *inner_limit(const crm_call_t *call)
+{
     apr_int64_t before = rows_before(call);
 
-    if (!whole) {
-        crm_sql_add(sql, "SELECT t.* FROM (");
-    }
+    return !before ? " LIMIT " TEXT(PAGE_MAX)
+           : before < FAR ? " LIMIT " TEXT(FAR) " + " TEXT(PAGE_MAX) : "";
+}
+
+/* Add the rows of a page by going through the list in its order. If they are
+ * FOUND, only if s says that they are not few. */
+static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int found)
+{
+    crm_sql_add(sql, "SELECT t.* FROM (");
     add_keys(sql, call, "t.*");
-    add_rows(sql, call);
+    add_rows(sql, call, found);
+    crm_sql_add(sql, found ? " AND NOT s.few" : "");
     add_order(sql, call, NULL, 0);
-    if (!whole) {
-        crm_sql_add(sql, before ? " LIMIT " TEXT(FAR) " + " TEXT(PAGE_MAX)
-                    ") t LIMIT " : " LIMIT " TEXT(PAGE_MAX) ") t LIMIT ");
-        bind_number(sql, call, call->page_size);
-    }
-    if (before) {
-        crm_sql_add(sql, " OFFSET ");
-        bind_number(sql, call, before);
-    }
+    crm_sql_adds(sql, inner_limit(call), ") t", NULL);
+    add_page(sql, call);
+}
+
+/* Add the rows of a list that has no pages. */
+static void add_whole(crm_sql_t *sql, const crm_call_t *call)
+{
+    add_keys(sql, call, "t.*");
+    add_rows(sql, call, 0);
+    add_order(sql, call, NULL, 0);
 }
 
 /* Add the ids of a page far from the beginning: from there, if it is in the
@@ -190,7 +215,7 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
 
     crm_sql_add(sql, "(");
     add_keys(sql, call, "t.id");
-    add_rows(sql, call);
+    add_rows(sql, call, 0);
     crm_sql_add(sql, " AND ");
     bind_number(sql, call, 2 * before);
     crm_sql_add(sql, from_end ? " > s.total" : " <= s.total");
@@ -208,18 +233,33 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
     crm_sql_add(sql, from_end ? ", 0))" : ")");
 }
 
-/* Add the rows of a page far from the beginning: what is passed over is read
- * in an index only, and never more than half of it. */
+/* Add the ids of a page far from the beginning: what is passed over is read in
+ * an index only, and never more than half of it. */
 static void add_far(crm_sql_t *sql, const crm_call_t *call)
+{
+    add_half(sql, call, 0);
+    crm_sql_add(sql, " UNION ALL ");
+    add_half(sql, call, 1);
+}
+
+/* Add the ids of a page of what was found, if s says that they are few. */
+static void add_few(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, "SELECT m.* FROM m WHERE s.few");
+    add_order(sql, call, "m", 0);
+    add_page(sql, call);
+}
+
+/* Add the rows whose ids ADD_IDS adds, with the keys of the order. */
+static void add_by_id(crm_sql_t *sql, const crm_call_t *call,
+                      void (*add_ids)(crm_sql_t *sql, const crm_call_t *call))
 {
     crm_sql_add(sql, "SELECT t.*");
     for (int i = 0; call->sort->keys[i]; i++) {
         crm_sql_adds(sql, ", p.o", apr_itoa(call->pool, i), NULL);
     }
     crm_sql_add(sql, " FROM (");
-    add_half(sql, call, 0);
-    crm_sql_add(sql, " UNION ALL ");
-    add_half(sql, call, 1);
+    add_ids(sql, call);
     crm_sql_adds(sql, ") p JOIN crmapi.", call->endpoint->resource->name,
                  " t ON t.workspace_id = $1::uuid AND t.id = p.id", NULL);
 }
@@ -233,6 +273,17 @@ static int is_far(const crm_call_t *call)
            && rows_before(call) >= FAR;
 }
 
+/* Return whether CALL's rows are found by what they hold. */
+static int is_found(const crm_call_t *call)
+{
+    for (crm_param_t *param = call->params; param->filter; param++) {
+        if (param->given && param->filter->add_plain) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return what each row is shown as: with more, if that was asked for. */
 static const crm_shape_t *shape_of(const crm_call_t *call)
 {
@@ -240,23 +291,58 @@ static const crm_shape_t *shape_of(const crm_call_t *call)
                                            : call->endpoint->shape;
 }
 
+/* Add to SQL the FROM of a list whose rows are found by what they hold. How
+ * many do, nobody knows before, least of all a planner that does not see what
+ * is bound: so as many as are FEW are looked for, once. If these are all, they
+ * are the total and the pages are among them. If there are more, the page is
+ * not far away for who goes through the list in its order. */
+static void add_found(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, " FROM (SELECT f.n <= " TEXT(FEW) " AS few, CASE WHEN"
+                " f.n <= " TEXT(FEW) " THEN f.n ELSE ");
+    add_total(sql, call);
+    crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f"
+                " OFFSET 0) s LEFT JOIN LATERAL (");
+    add_by_id(sql, call, add_few);
+    crm_sql_add(sql, " UNION ALL (");
+    add_in_order(sql, call, 1);
+    crm_sql_add(sql, ")");
+}
+
+/* Add to SQL the FROM of any other list. */
+static void add_listed(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, " FROM (SELECT ");
+    add_total(sql, call);
+    /* OFFSET 0: a far page asks for it in several places; counted once */
+    crm_sql_adds(sql, " AS total", is_far(call) ? " OFFSET 0" : "",
+                 ") s LEFT JOIN LATERAL (", NULL);
+    if (call->endpoint->operation->whole) {
+        add_whole(sql, call);
+    }
+    else if (is_far(call)) {
+        add_by_id(sql, call, add_far);
+    }
+    else {
+        add_in_order(sql, call, 0);
+    }
+}
+
 /* One row at least comes back if the key is alive: with the total, and all
  * null beside it if the page is empty. */
 static void make_list(crm_sql_t *sql, crm_call_t *call)
 {
+    int found = is_found(call);
+
     crm_call_sql(sql, call);
-    crm_sql_adds(sql, "SELECT s.total, ", shape_of(call)->columns,
-                 " FROM (SELECT ", NULL);
-    add_total(sql, call);
-    if (is_far(call)) {
-        /* OFFSET 0: it is asked for in several places, and counted once */
-        crm_sql_add(sql, " AS total OFFSET 0) s LEFT JOIN LATERAL (");
-        add_far(sql, call);
+    if (found) {
+        crm_sql_add(sql, "WITH m AS MATERIALIZED (");
+        add_keys(sql, call, "t.id");
+        add_rows(sql, call, 0);
+        crm_sql_add(sql, " LIMIT " TEXT(FEW) " + 1) ");
     }
-    else {
-        crm_sql_add(sql, " AS total) s LEFT JOIN LATERAL (");
-        add_near(sql, call);
-    }
+    crm_sql_adds(sql, "SELECT s.total, ", shape_of(call)->columns, NULL);
+    (found ? add_found : add_listed)(sql, call);
     crm_sql_add(sql, ") t ON true WHERE ");
     crm_call_permit(sql, call);
     add_order(sql, call, "t", 0);

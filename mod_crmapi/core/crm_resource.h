@@ -19,14 +19,19 @@ struct crm_filter_t {
      * the request says. NULL: the parameter filters nothing by itself. */
     void (*add)(crm_sql_t *sql, const crm_filter_t *filter, const char *bind,
                 const crm_call_t *call);
+    /* The same condition in a form that the index that ADD's is for does not
+     * serve. NULL: ADD's is not for one that finds rows by what they hold
+     * (GIN), but by the order of a list or less. */
+    void (*add_plain)(crm_sql_t *sql, const crm_filter_t *filter,
+                      const char *bind, const crm_call_t *call);
     /* What ADD uses: a condition with '?' for the bind; for a boolean the
-     * conditions for true and false ("" for none). */
+     * conditions for true and false ("" for none); for a search the column,
+     * and one more for what only digits make up. */
     const char *sql;
     const char *sql_false;
+    const char *digits;
     int absent_is_false;        /* a boolean that is not sent counts as false */
     int counted;                /* the totals' counters know this filter */
-    /* For a search: more columns, for what only digits make up. */
-    const char *digits_sql;
 };
 
 /* One order of a list: its first keys; "t.id" in the same direction is always

@@ -84,7 +84,7 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of name, slug or summary"},
      .add = crm_filter_search,
-     .sql = "t.search LIKE crmapi.fold(?)"},
+     .sql = "t.search"},
     {.field = {.name = "slug", .type = &crm_type_text},
      .add = crm_filter_bind,
      .sql = "t.slug = ?"},

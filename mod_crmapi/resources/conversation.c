@@ -137,8 +137,8 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of the latest message, e-mail, phone number "
                       "or human name"},
-     .add = crm_filter_search,
-     .sql = "t.search LIKE crmapi.fold(?)"},
+     .add = crm_filter_search, .add_plain = crm_filter_search_plain,
+     .sql = "t.search"},
     {.field = {.name = NULL}}
 };
 
