@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,16 +13,34 @@
 
 static const char hex[] = "0123456789abcdef";
 
-/* The last id's milliseconds and 12-bit counter, of this process. */
+/* Of this process: the last id's milliseconds and 12-bit counter, and random
+ * bytes that no id has yet. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_ms;
 static unsigned int counter;
+static unsigned char reserve[32 * 16];
+static size_t reserve_left;
 static pid_t owner;
 
-/* Set *MS_P, *COUNTER_P to the next pair, greater than any before. A new
- * millisecond begins at a random place in the lower half of the counter. */
+/* Take the next 16 random bytes, asking for those of many ids at once: asking
+ * costs more than the bytes. The lock is held. */
+static void take_random(unsigned char bytes[16])
+{
+    if (!reserve_left) {
+        if (RAND_bytes(reserve, sizeof(reserve)) != 1) {
+            abort();
+        }
+        reserve_left = sizeof(reserve);
+    }
+    reserve_left -= 16;
+    memcpy(bytes, reserve + reserve_left, 16);
+}
+
+/* Set *MS_P, *COUNTER_P to the next pair, greater than any before, and BYTES to
+ * random ones. A new millisecond begins at a random place in the lower half of
+ * the counter. */
 static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
-                      unsigned int seed)
+                      unsigned char bytes[16])
 {
     struct timespec now;
     uint64_t ms;
@@ -29,17 +48,19 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
     clock_gettime(CLOCK_REALTIME, &now);
     ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     pthread_mutex_lock(&lock);
-    if (owner != getpid()) {
+    if (owner != getpid()) {    /* a fork has what its parent had */
         owner = getpid();
         last_ms = 0;
+        reserve_left = 0;
     }
+    take_random(bytes);
     if (ms > last_ms) {
         last_ms = ms;
-        counter = seed & 0x7ff;
+        counter = (unsigned int)(bytes[0] << 8 | bytes[1]) & 0x7ff;
     }
     else if (++counter > 0xfff) {
         last_ms++;
-        counter = seed & 0x7ff;
+        counter = (unsigned int)(bytes[0] << 8 | bytes[1]) & 0x7ff;
     }
     *ms_p = last_ms;
     *counter_p = counter;
@@ -52,10 +73,7 @@ void crm_uuid_v7(char out[CRM_UUID_LEN + 1])
     unsigned int count;
     uint64_t ms;
 
-    if (RAND_bytes(bytes, sizeof(bytes)) != 1) {
-        abort();
-    }
-    next_pair(&ms, &count, (unsigned int)bytes[0] << 8 | bytes[1]);
+    next_pair(&ms, &count, bytes);
     for (int i = 0; i < 6; i++) {
         bytes[i] = (unsigned char)(ms >> (40 - 8 * i));
     }
