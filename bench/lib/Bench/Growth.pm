@@ -9,7 +9,7 @@ use Time::HiRes qw(time);
 use CrmTest::Postgres;
 use CrmTest::Process qw(read_file run_program spawn wait_for write_file);
 use Bench::Cluster;
-use Bench::Load qw(wrk h2load median);
+use Bench::Load qw(wrk h2load pgbench median);
 use Bench::Report;
 use Bench::Server;
 use Bench::Work;
@@ -79,28 +79,21 @@ sub pages {
         WHERE workspace_id = '$Bench::Cluster::MAIN' AND kind = 'contact'
           AND parent = '00000000-0000-0000-0000-000000000000'");
     $page{last} = int(($total->[0] + 24) / 25);
-    my $result = $self->interleave(map { contestant($self, $_, $server,
+    my $plain = "SELECT t.*, (SELECT max(a.created_at) FROM crmapi.activity a
+        WHERE a.workspace_id = t.workspace_id AND a.contact_id = t.id) FROM
+        (SELECT t.* FROM crmapi.contact t WHERE t.workspace_id =
+            '$Bench::Cluster::MAIN' ORDER BY t.created_at DESC, t.id DESC
+        LIMIT 25 OFFSET " . ($page{middle} - 1) * 25 . ") t;\n";
+    my $result = $self->interleave((map { contestant($self, $_, $server,
         [[$key, "GET", "/api/v1/contacts?page=$page{$_}"]],
-        connections => 4) } @names);
-    my @times = $self->{cluster}->sql("DO \$\$ BEGIN END \$\$;"
-        . join "", map { "SELECT extract(epoch FROM clock_timestamp());
-            SELECT count(*) FROM (SELECT t.*, (SELECT max(a.created_at)
-                FROM crmapi.activity a WHERE a.workspace_id = t.workspace_id
-                  AND a.contact_id = t.id) FROM (SELECT t.* FROM crmapi.contact
-                t WHERE t.workspace_id = '$Bench::Cluster::MAIN' ORDER BY
-                t.created_at DESC, t.id DESC LIMIT 25 OFFSET "
-            . ($page{middle} - 1) * 25 . ") t) x;
-            SELECT extract(epoch FROM clock_timestamp());" } 1 .. 7);
-    # psql separates the answers by line ends
-    my @lines = split /[\n\x1e]/, join "\x1e", map { $_->[0] } @times;
-    my $offset = median(map { ($lines[$_ * 3 + 2] - $lines[$_ * 3]) * 1000 }
-        0 .. int(@lines / 3) - 1);
+        connections => 4) } @names), ["plain", sub {
+            pgbench($self->{cluster}, $plain, seconds => $_[0],
+                connections => 4) }]);
     my %p50 = map { my $n = $_; $n => median(map { $_->{p50} }
         @{$result->{$n}}) } @names;
-    # one at a time costs what four at a time on the processors cost together
-    my %ms = map { $_ => 1000 / rate_of($result, $_) } @names;
-    $self->{report}->add("\n### Pages of 25\n\nThe plain OFFSET of the middle"
-        . " page takes " . number($offset) . " ms in the database alone.\n");
+    $self->{report}->add("\n### Pages of 25\n\nFour connections. The plain"
+        . " OFFSET of the middle page, by pgbench, without HTTP: "
+        . number(rate_of($result, "plain")) . "/s.\n");
     $self->{report}->table(["page", "requests/s", "p50 ms",
             "cost to the first"], map { ["$_ ($page{$_})",
             number(rate_of($result, $_)), number($p50{$_}),
@@ -112,13 +105,7 @@ sub pages {
             cost($result, $name, "middle"), 1.1);
     }
     $self->{report}->verdict("middle page: cost to the plain OFFSET",
-        $ms{middle} / ($offset / processors($self)), 0.5);
-}
-
-# How many processors work at once for four connections.
-sub processors {
-    my $n = () = read_file("/proc/cpuinfo") =~ /^processor\s*:/mg;
-    return $n < 4 ? $n || 1 : 4;
+        cost($result, "middle", "plain"), 0.5);
 }
 
 # Searches that find much, and whether they read all tables.
@@ -302,7 +289,7 @@ sub large_bodies {
         $self->{report}->verdict("$title: memory to the larger body",
             $once * 1024 / $bytes, 8);
         $self->{report}->verdict("$title: after many more", $often * 1024
-            / $bytes, 8);
+            / $bytes, 16);
         $server->stop;
     }
     $self->{report}->table(["", "body MiB", "more memory MiB",

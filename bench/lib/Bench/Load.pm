@@ -66,6 +66,11 @@ sub h2load {
         ($app // "?") . " " . ($tls // "?"), mean => $mean };
 }
 
+# What mod_crmapi sets in its sessions (crm_db_conn.c), so that pgbench's have the
+# same plans.
+my $session = "-c jit=off -c plan_cache_mode=force_generic_plan"
+    . " -c enable_seqscan=off";
+
 # pgbench -M prepared on CLUSTER as the API's login, with SCRIPT, a text. Return
 # {rate}.
 sub pgbench {
@@ -75,9 +80,9 @@ sub pgbench {
 
     write_file("$dir/script.sql", $script);
     my ($code, $out, $err) = run_program(seconds => $arg{seconds} + 60,
+        env => { PGOPTIONS => $session },
         command => [CrmTest::Postgres::bindir() . "/pgbench", "-n", "-M",
-            "prepared", "-c", $c, "-j", 1, "-T", $arg{seconds}, "-D",
-            "first=1", "-f", "$dir/script.sql", "-h", $cluster->host, "-U",
+            "prepared", "-c", $c, "-j", 1, "-T", $arg{seconds}, "-f", "$dir/script.sql", "-h", $cluster->host, "-U",
             $CrmTest::Postgres::API, "bench"]);
     my ($tps) = $out =~ /^tps = ([\d.]+)/m
         or die "bench: pgbench: $err$out\n";

@@ -171,6 +171,16 @@ sub contest {
     $_->stop for $crmapi, $fastify, $php, $nocount, $static;
 }
 
+# pgbench for SECONDS with a script that sends statements with parameters that
+# it has fetched, less what pgbench takes with one that FETCHes them only.
+sub statements_alone {
+    my ($self, $seconds, $fetch, $script) = @_;
+    my $both = pgbench($self->{cluster}, $script, seconds => $seconds);
+    my $fetched = pgbench($self->{cluster}, $fetch, seconds => $seconds);
+    return { rate => 1 / (1 / $both->{rate} - 1 / $fetched->{rate}),
+        errors => 0 };
+}
+
 # The two ceilings of WORK: the database with the statements that CRMAPI sends
 # for REQUESTS, and httpd with as many BYTES from memory; for what writes the
 # first only.
@@ -181,7 +191,7 @@ sub ceilings {
         0 .. (@requests < $n ? $#requests : $n - 1);
     my @statements = Bench::Work->statements($self->{cluster}, $crmapi,
         @picked);
-    my $script = Bench::Work->script($self->{cluster}, $work->{name},
+    my @scripts = Bench::Work->script($self->{cluster}, $work->{name},
         @statements);
     my $name = "$work->{name}.json";
     my $path = "$static->{dir}/htdocs/$name";
@@ -191,8 +201,7 @@ sub ceilings {
     print $out "x" x $bytes;
     close $out;
     my $file = Bench::Load::request_file([$requests[0][0], "GET", "/$name"]);
-    my @all = (["pgbench", sub { pgbench($self->{cluster}, $script,
-            seconds => $_[0]) }],
+    my @all = (["pgbench", sub { $self->statements_alone($_[0], @scripts) }],
         ["httpd", sub { wrk($static, $file, top => $self->{top},
             seconds => $_[0]) }]);
     return $work->{write} ? $all[0] : @all;

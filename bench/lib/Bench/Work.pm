@@ -252,10 +252,11 @@ our $fresh_id = "(lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)"
     . "::bigint), 12, '0') || '7' || substr(md5(random()::text), 1, 3) || '8'"
     . " || substr(md5(random()::text), 1, 15))::uuid";
 
-# A script for pgbench that sends STATEMENTS (of statements(), one each) with
-# their parameters in turn. pgbench has numbers only to choose at random, so a
-# client fetches another row of parameters, from a table made here, once in a
-# hundred times.
+# Two scripts for pgbench: one that fetches a row of parameters, from a table
+# made here, and one that does so and sends STATEMENTS (of statements(), one
+# each) with it. pgbench itself has numbers only to choose at random, and the
+# same parameters again and again would find all they need in the processor's
+# caches, which those of requests do not.
 sub script {
     my ($class, $cluster, $name, @statements) = @_;
     my ($sql, $first) = @{$statements[0][0]};
@@ -290,12 +291,12 @@ sub script {
         } @statements) . " ON CONFLICT (name, n) DO UPDATE
             SET value = excluded.value");
     $i = 0;
-    return "\\set r random(1, 2000000000)\n\\set k random(1, 100)\n"
-        . "\\if :k = 1 or :first = 1\n\\set n random(1, "
-        . scalar(@statements) . ")\n\\set first 0\nSELECT "
+    my $fetch = "\\set r random(1, 2000000000)\n\\set n random(1, "
+        . scalar(@statements) . ")\nSELECT "
         . join(", ", map { "value[" . ++$i . "] AS p$_" } @columns)
         . " FROM public.bench_parameter WHERE name = '$name' AND n = :n "
-        . "\\gset\n\\endif\n$sql;\n";
+        . "\\gset\n";
+    return ($fetch, "$fetch$sql;\n");
 }
 
 1;

@@ -83,7 +83,9 @@ sub fill_until {
     until ($condition->()) {
         my $left = $until - time;
         if ($left <= 0 || !IO::Select->new($self->{socket})->can_read($left)) {
-            die "CrmTest: no answer within $self->{timeout} s\n";
+            my $got = length $self->{buffer};
+            die "CrmTest: no answer within $self->{timeout} s, $got bytes"
+                . " read\n" . CrmTest::Httpd->stuck($self->{port});
         }
         my $n = sysread($self->{socket}, $self->{buffer}, 65536,
             length $self->{buffer});

@@ -261,6 +261,33 @@ sub client {
     return CrmTest::Client->new(port => $self->{port}, %arg);
 }
 
+# Where the threads of the one at PORT are, and what the database does, as
+# text: for an answer that does not come.
+sub stuck {
+    my ($class, $port) = @_;
+    my ($self) = grep { $_ && $_->{port} == $port && $_->{pid} }
+        values %running;
+    return "" unless $self;
+    my $text = "";
+
+    for my $pid ($self->{pid}, $self->children) {
+        my %count;
+        for my $task (glob "/proc/$pid/task/*") {
+            my ($call, $fd) = split " ", read_file("$task/syscall");
+            my $file = defined $fd && readlink "$task/fd/" . hex $fd;
+            $count{join " ", "system call", $call // "unknown",
+                $file || "", read_file("$task/wchan")}++;
+        }
+        $text .= "  process $pid: $count{$_} in $_\n" for sort keys %count;
+    }
+    $text .= join "", map { "  database: " . join(" ", map { $_ // "" } @$_)
+        . "\n" } eval { CrmTest::Postgres->get->sql("postgres",
+        "SELECT pid, datname, state, wait_event_type, wait_event,
+            now() - state_change, left(query, 200) FROM pg_stat_activity
+        WHERE backend_type = 'client backend'") };
+    return $text . "  error_log: " . $self->log_text;
+}
+
 # From now on a line of error_log that matches PATTERN is no failure.
 sub expect_log {
     my ($self, @patterns) = @_;
