@@ -233,35 +233,32 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
     crm_sql_add(sql, from_end ? ", 0))" : ")");
 }
 
-/* Add the ids of a page far from the beginning: what is passed over is read in
- * an index only, and never more than half of it. */
+/* Add the rows of a page far from the beginning: what is passed over is read in
+ * an index only, and never more than half of it. Each row is looked for by the
+ * id that was found: were it a join, a planner that takes the workspace for a
+ * small one could look for the ids again for each of its rows. */
 static void add_far(crm_sql_t *sql, const crm_call_t *call)
-{
-    add_half(sql, call, 0);
-    crm_sql_add(sql, " UNION ALL ");
-    add_half(sql, call, 1);
-}
-
-/* Add the ids of a page of what was found, if s says that they are few. */
-static void add_few(crm_sql_t *sql, const crm_call_t *call)
-{
-    crm_sql_add(sql, "SELECT m.* FROM m WHERE s.few");
-    add_order(sql, call, "m", 0);
-    add_page(sql, call);
-}
-
-/* Add the rows whose ids ADD_IDS adds, with the keys of the order. */
-static void add_by_id(crm_sql_t *sql, const crm_call_t *call,
-                      void (*add_ids)(crm_sql_t *sql, const crm_call_t *call))
 {
     crm_sql_add(sql, "SELECT t.*");
     for (int i = 0; call->sort->keys[i]; i++) {
         crm_sql_adds(sql, ", p.o", apr_itoa(call->pool, i), NULL);
     }
     crm_sql_add(sql, " FROM (");
-    add_ids(sql, call);
-    crm_sql_adds(sql, ") p JOIN crmapi.", call->endpoint->resource->name,
-                 " t ON t.workspace_id = $1::uuid AND t.id = p.id", NULL);
+    add_half(sql, call, 0);
+    crm_sql_add(sql, " UNION ALL ");
+    add_half(sql, call, 1);
+    crm_sql_adds(sql, ") p, LATERAL (SELECT t.* FROM crmapi.",
+                 call->endpoint->resource->name, " t WHERE t.workspace_id ="
+                 " $1::uuid AND t.id = p.id OFFSET 0) t", NULL);
+}
+
+/* Add the rows of a page of what was found, if s says that they are few. */
+static void add_few(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, "(SELECT m.* FROM m WHERE s.few");
+    add_order(sql, call, "m", 0);
+    add_page(sql, call);
+    crm_sql_add(sql, ")");
 }
 
 /* Return whether CALL's page is one that add_far() is for. */
@@ -303,7 +300,7 @@ static void add_found(crm_sql_t *sql, const crm_call_t *call)
     add_total(sql, call);
     crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f"
                 " OFFSET 0) s LEFT JOIN LATERAL (");
-    add_by_id(sql, call, add_few);
+    add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
     add_in_order(sql, call, 1);
     crm_sql_add(sql, ")");
@@ -321,7 +318,7 @@ static void add_listed(crm_sql_t *sql, const crm_call_t *call)
         add_whole(sql, call);
     }
     else if (is_far(call)) {
-        add_by_id(sql, call, add_far);
+        add_far(sql, call);
     }
     else {
         add_in_order(sql, call, 0);
@@ -337,7 +334,7 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
     crm_call_sql(sql, call);
     if (found) {
         crm_sql_add(sql, "WITH m AS MATERIALIZED (");
-        add_keys(sql, call, "t.id");
+        add_keys(sql, call, "t.*");
         add_rows(sql, call, 0);
         crm_sql_add(sql, " LIMIT " TEXT(FEW) " + 1) ");
     }
