@@ -1,5 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
+# plain build only
 # 05-schema.t: what the database itself guarantees, and the migrations
 use strict;
 use warnings;

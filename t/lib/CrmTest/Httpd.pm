@@ -274,7 +274,8 @@ sub stuck {
         my %count;
         for my $task (glob "/proc/$pid/task/*") {
             my ($call, $fd) = split " ", read_file("$task/syscall");
-            my $file = defined $fd && readlink "$task/fd/" . hex $fd;
+            my $file = defined $fd && $fd =~ /^0x([0-9a-f]{1,7})$/
+                && readlink "$task/fd/" . hex $1;
             $count{join " ", "system call", $call // "unknown",
                 $file || "", read_file("$task/wchan")}++;
         }
@@ -283,7 +284,8 @@ sub stuck {
     $text .= join "", map { "  database: " . join(" ", map { $_ // "" } @$_)
         . "\n" } eval { CrmTest::Postgres->get->sql("postgres",
         "SELECT pid, datname, state, wait_event_type, wait_event,
-            now() - state_change, left(query, 200) FROM pg_stat_activity
+            now() - state_change, left(query, 80), right(query, 400)
+        FROM pg_stat_activity
         WHERE backend_type = 'client backend'") };
     return $text . "  error_log: " . $self->log_text;
 }
