@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# plain build only
 # 05-schema.t: what the database itself guarantees, and the migrations
+# plain build only
 use strict;
 use warnings;
 use FindBin;
