@@ -43,6 +43,7 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
                       unsigned char bytes[16])
 {
     struct timespec now;
+    unsigned int start;
     uint64_t ms;
 
     clock_gettime(CLOCK_REALTIME, &now);
@@ -54,13 +55,14 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
         reserve_left = 0;
     }
     take_random(bytes);
+    start = (unsigned int)(bytes[0] << 8 | bytes[1]) & 0x7ff;
     if (ms > last_ms) {
         last_ms = ms;
-        counter = (unsigned int)(bytes[0] << 8 | bytes[1]) & 0x7ff;
+        counter = start;
     }
     else if (++counter > 0xfff) {
         last_ms++;
-        counter = (unsigned int)(bytes[0] << 8 | bytes[1]) & 0x7ff;
+        counter = start;
     }
     *ms_p = last_ms;
     *counter_p = counter;

@@ -82,7 +82,8 @@ sub pgbench {
     my ($code, $out, $err) = run_program(seconds => $arg{seconds} + 60,
         env => { PGOPTIONS => $session },
         command => [CrmTest::Postgres::bindir() . "/pgbench", "-n", "-M",
-            "prepared", "-c", $c, "-j", 1, "-T", $arg{seconds}, "-f", "$dir/script.sql", "-h", $cluster->host, "-U",
+            "prepared", "-c", $c, "-j", 1, "-T", $arg{seconds}, "-f",
+            "$dir/script.sql", "-h", $cluster->host, "-U",
             $CrmTest::Postgres::API, "bench"]);
     my ($tps) = $out =~ /^tps = ([\d.]+)/m
         or die "bench: pgbench: $err$out\n";
