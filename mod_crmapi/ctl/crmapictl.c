@@ -16,6 +16,11 @@
 #define CRM_VERSION "unknown"
 #endif
 
+/* How long a statement may take, in seconds: less than mail systems wait for
+ * "deliver", and at most. */
+#define TIMEOUT_DEFAULT 60
+#define TIMEOUT_MAX 86400
+
 #define WORKSPACE CTL_BIT(CTL_WORKSPACE)
 #define NAME CTL_BIT(CTL_NAME)
 #define SLUG CTL_BIT(CTL_SLUG)
@@ -44,6 +49,9 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "the database, as libpq wants it; default $CRMAPI_DATABASE"},
     [CTL_JSON] = {"json", NULL, "print JSON"},
     [CTL_HELP] = {"help", NULL, "print this and end"},
+    [CTL_TIMEOUT] = {"timeout", "SECONDS",
+        "cancel a statement after this time; 0: never; default 60, and 0 for"
+        " migrate, import, export, workspace delete"},
     [CTL_VERSION] = {"version", NULL, "print the version and end"},
     [CTL_WORKSPACE] = {"workspace", "W", "the workspace, by id or slug"},
     [CTL_NAME] = {"name", "N", "a name, at most 1,000 characters"},
@@ -82,7 +90,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
 };
 
 const ctl_command_t ctl_commands[] = {
-    {"migrate", NULL, NULL, 0, 0, SCHEMA,
+    {"migrate", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
      "bring the database to this version's schema", ctl_migrate},
     {"status", NULL, NULL, 0, 0, 0,
      "tell the schema's version, whether workers live, queues and sizes",
@@ -98,7 +106,7 @@ const ctl_command_t ctl_commands[] = {
      "print one workspace", ctl_workspace_show},
     {"workspace", "set", "W", 1, 0, NAME | PLAN,
      "change a workspace's name or plan", ctl_workspace_set},
-    {"workspace", "delete", "W", 1, YES, 0,
+    {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all that is in it, for good",
      ctl_workspace_delete},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
@@ -174,9 +182,9 @@ const ctl_command_t ctl_commands[] = {
      ctl_job_list},
     {"job", "retry", "ID", 1, 0, 0,
      "have a dead job done once more", ctl_job_retry},
-    {"import", NULL, "FILE", 0, WORKSPACE, 0,
+    {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG,
      "read JSON Lines from FILE or stdin, all or nothing", ctl_import},
-    {"export", NULL, NULL, 0, WORKSPACE, 0,
+    {"export", NULL, NULL, 0, WORKSPACE, CTL_LONG,
      "print all of a workspace as JSON Lines", ctl_export},
     {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
 };
@@ -212,10 +220,22 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
     return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
 }
 
+/* Set *TIMEOUT_P to the time a statement of COMMAND may take. */
+static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
+                                const ctl_command_t *command)
+{
+    long seconds = command->takes & CTL_LONG ? 0 : TIMEOUT_DEFAULT;
+
+    CRM_ERR(ctl_number(&seconds, ctl, CTL_TIMEOUT, TIMEOUT_MAX));
+    *timeout_p = apr_time_from_sec(seconds);
+    return NULL;
+}
+
 /* Connect to the database that CTL names and run COMMAND. */
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
     const char *database = ctl->options[CTL_DATABASE];
+    apr_interval_time_t timeout;
 
     if (!database) {
         database = getenv("CRMAPI_DATABASE");
@@ -224,7 +244,9 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
         return ctl_misuse(ctl, "no database: give --database or set"
                              " $CRMAPI_DATABASE");
     }
-    CRM_ERR(crm_conn_open(&ctl->conn, database, ctl->pool, ctl->pool));
+    CRM_ERR(get_timeout(&timeout, ctl, command));
+    CRM_ERR(crm_conn_open(&ctl->conn, database, timeout, ctl->pool,
+                          ctl->pool));
     crm_route_init(ctl->pool);
     return command->run(ctl);
 }

@@ -38,6 +38,7 @@ typedef struct crmapi_config_t {
     int named_statements;
     int request_id_in_database;
     apr_interval_time_t database_wait;
+    apr_interval_time_t database_timeout;
     const char *key_prefix;
     const char *workspace;
     const char *review_path;    /* "": no such page; NULL: not set */

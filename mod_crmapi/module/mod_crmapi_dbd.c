@@ -317,6 +317,7 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
     crm_error_t *error;
 
     options.named_statements = request->config->named_statements;
+    options.timeout = request->config->database_timeout;
     error = crm_conn_adopt(conn_p, pg, &options, dbd->pool, pool);
     if (!error) {
         error = check_schema(request, *conn_p, pool);

@@ -159,14 +159,13 @@ static crm_error_t *connect_session(session_t *session)
         return NULL;
     }
     error = crm_conn_open(session->conn_p, session->config->database,
-                          session->conn_pool, session->mail_pool);
+                          session->config->answer_time, session->conn_pool,
+                          session->mail_pool);
     if (error) {
         *session->conn_p = NULL;
         apr_pool_clear(session->conn_pool);
-        return error;
     }
-    crm_conn_set_timeout(*session->conn_p, session->config->answer_time);
-    return NULL;
+    return error;
 }
 
 static void do_rcpt(session_t *session, const char *rest)
