@@ -35,6 +35,7 @@ static const number_t numbers[] = {
     {"CrmApiAddressLimit", OFFSET(address_limit), 0, LIMIT_MAX, 20, 0},
     {"CrmApiAddresses", OFFSET(addresses), 1, KEYS_MAX, 16384, 1},
     {"CrmApiChatPolls", OFFSET(chat_polls), 0, LIMIT_MAX, 16, 0},
+    {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
 };
 
 /* Directives with On or Off. */
@@ -367,5 +368,9 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiChatPolls", set_number, INFO(&numbers[7]),
                   RSRC_CONF, "threads of a process in which chats may wait "
                   "for an answer; default 16"),
+    AP_INIT_TAKE1("CrmApiUnknownKeyLimit", set_number, INFO(&numbers[8]),
+                  RSRC_CONF, "keys and tokens not in memory that an address "
+                  "may have looked up in 60 seconds; 0: unlimited; default "
+                  "60"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
 };

@@ -47,7 +47,7 @@ typedef struct stage_t {
 
 static crm_limit_t *block;
 static stage_t *stage;
-static const crm_limit_config_t config = {CAPACITY, {READS, WRITES}};
+static const crm_limit_config_t config = {CAPACITY, {READS, WRITES}, 0};
 static __thread apr_int64_t time_read;
 
 static apr_int64_t monotonic_ns(void)

@@ -122,6 +122,8 @@ END
         $text .= "DBDriver pgsql\nDBDParams \"@{[$self->conninfo]}\"\n"
             . ($self->{dbd} // "DBDMin 1\nDBDKeep 4\nDBDMax 10\n");
     }
+    # All clients of a test share an address, and make many keys.
+    $text .= "CrmApiUnknownKeyLimit 0\n" if $self->{crmapi} // 1;
     $text .= "CrmApi On\n" if ($self->{crmapi} // 1) && ($self->{on} // 1);
     $text .= $self->{conf} // "";
     my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
