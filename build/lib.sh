@@ -60,3 +60,9 @@ make_in() {
               head -n 20 >&2
           die "the build failed, see $dir/make.log"; }
 }
+
+# Print the HTTP tests that every run has: all but those that take long and
+# say so by a line "# second gear".
+first_gear() {
+    grep -L '^# second gear' t/[0-9][0-9]-*.t
+}
