@@ -11,6 +11,7 @@ use Scalar::Util ();
 use Test::More ();
 use CrmTest::Client;
 use CrmTest::Postgres;
+use CrmTest::Sanitizer;
 use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
     read_file write_file);
 
@@ -141,16 +142,7 @@ sub conninfo {
 sub environment {
     my %env = (LC_ALL => "C.UTF-8");
 
-    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
-        my @libraries = map { my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`;
-            chomp $path; $path =~ m{/} ? $path : () }
-            qw(libasan.so libubsan.so);
-        $env{LD_PRELOAD} = join ":", @libraries;
-        # httpd frees nothing when it ends; valgrind watches for leaks
-        $env{ASAN_OPTIONS} = "detect_leaks=0:abort_on_error=1:"
-            . "handle_segv=2:handle_sigbus=2:handle_sigill=2:handle_sigfpe=2";
-        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
-    }
+    %env = (%env, CrmTest::Sanitizer::environment(httpd => 1));
     my $build = $CrmTest::BUILD{DIR};
     if (-d "$build/gcov") {
         # For coverage: the children may not write where the objects are, nor
