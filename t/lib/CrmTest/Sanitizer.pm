@@ -14,15 +14,19 @@ my %LIBRARY = (address => "libasan.so", undefined => "libubsan.so",
     thread => "libtsan.so");
 
 # Return the environment, as pairs. httpd => 1: for httpd, which is not of the
-# build itself but loads what is, and has leaks of its own.
+# build itself but loads what is, and has leaks of its own. leaks => 0: do not
+# look for them (mod_ssl's cannot be told from those of OpenSSL's other users).
 sub environment {
     my (%arg) = @_;
     return () if $CrmTest::BUILD{SANITIZERS} eq "no";
     return %OPTIONS unless $arg{httpd};
+    my %options = %OPTIONS;
+    $options{ASAN_OPTIONS} =~ s/detect_leaks=1/detect_leaks=0/
+        unless $arg{leaks} // 1;
     my @libraries = map { chomp(my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`);
         $path =~ m{/} ? $path : () }
         @LIBRARY{split /,/, $CrmTest::BUILD{SANITIZERS}};
-    return (%OPTIONS, LD_PRELOAD => join(":", @libraries),
+    return (%options, LD_PRELOAD => join(":", @libraries),
         LSAN_OPTIONS => "suppressions=$CrmTest::TOP/t/lib/lsan-httpd.txt"
             . ":print_suppressions=0");
 }
