@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mail.c: mails that come in, whatever they are */
+/* libFuzzer: -max_len=65536 t/mail */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

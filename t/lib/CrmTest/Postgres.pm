@@ -37,7 +37,8 @@ sub start {
     my ($class, %settings) = @_;
     my $user = unprivileged();
     my $base = tempdir("crm-pg-XXXXXX", TMPDIR => 1);
-    my $self = bless { dir => $base, pid_of_maker => $$ }, $class;
+    my $self = bless { dir => $base, pid_of_maker => $$,
+        port => $settings{port} }, $class;
     my $bin = bindir();
 
     if ($user) {
@@ -84,15 +85,15 @@ sub start {
 }
 
 # Return the server of this run: the one whose folder is in $CRM_TEST_PG, or
-# one of this process's own.
+# one of this process's own, which the first call starts with SETTINGS.
 sub get {
-    my ($class) = @_;
+    my ($class, %settings) = @_;
     my $dir = $ENV{CRM_TEST_PG};
 
     if ($dir && -S "$dir/.s.PGSQL.5432") {
         return bless { dir => $dir }, $class;
     }
-    $own ||= $class->start;
+    $own ||= $class->start(%settings);
     return $own;
 }
 
@@ -104,7 +105,8 @@ sub host {
 # Return the conninfo of DATABASE for ROLE (default: who migrates).
 sub conninfo {
     my ($self, $database, $role) = @_;
-    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER);
+    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER)
+        . ($self->{port} ? " port=$self->{port}" : "");
 }
 
 # Run SQL in DATABASE as ROLE (default: the superuser). Return the rows as an
