@@ -38,14 +38,13 @@ static const crm_field_t bot_field = {
 };
 
 /* Read the request's own members into *UPSERT; *CONTACTS_P = its array. */
-static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p,
-                                 json_object *body)
+static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
 {
-    crm_call_t *call = upsert->call;
-    crm_input_t input = {call->pool, NULL, call->lenient};
+    crm_input_t input;
+    json_object *body;
     int has_bot = 0;
 
-    *contacts_p = NULL;
+    CRM_ERR(crm_call_body(&body, &input, upsert->call));
     json_object_object_foreach(body, name, value) {
         if (!strcmp(name, "bot_id")) {
             has_bot = 1;
@@ -54,7 +53,7 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p,
         else if (!strcmp(name, "contacts")) {
             *contacts_p = value;
         }
-        else if (!call->lenient) {
+        else if (!input.lenient) {
             crm_input_wrong(&input, name, "is not a known field");
         }
     }
@@ -317,20 +316,15 @@ static crm_error_t *run_without_items(upsert_t *upsert)
 static crm_error_t *serve_upsert(crm_call_t *call)
 {
     upsert_t *upsert = apr_pcalloc(call->pool, sizeof(*upsert));
-    json_object *body, *contacts = NULL;
-    crm_error_t *error = crm_call_params(call);
+    json_object *contacts = NULL;
+    crm_error_t *error;
 
     upsert->call = call;
     upsert->refs = apr_array_make(call->pool, 16, sizeof(crm_ref_t));
     crm_buf_init(&upsert->created, 1024, call->pool);
     crm_buf_init(&upsert->updated, 1024, call->pool);
     crm_buf_init(&upsert->errors, 256, call->pool);
-    if (!error) {
-        error = crm_call_body(&body, call);
-    }
-    if (!error) {
-        error = read_request(upsert, &contacts, body);
-    }
+    error = read_request(upsert, &contacts);
     if (error) {
         return crm_call_refuse(call, error, NULL);
     }

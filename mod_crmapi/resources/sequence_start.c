@@ -506,15 +506,12 @@ static crm_error_t *run(start_t *start)
 static crm_error_t *serve_start(crm_call_t *call)
 {
     start_t *start = apr_pcalloc(call->pool, sizeof(*start));
-    crm_error_t *error = crm_call_params(call);
+    crm_error_t *error;
     json_object *body;
 
     start->call = call;
-    start->pool = start->input.pool = call->pool;
-    start->input.lenient = call->lenient;
-    if (!error) {
-        error = crm_call_body(&body, call);
-    }
+    start->pool = call->pool;
+    error = crm_call_body(&body, &start->input, call);
     if (!error) {
         error = read_start(start, body);
     }
