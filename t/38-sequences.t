@@ -238,10 +238,20 @@ subtest "8.2 an unknown template: 404, after the body" => sub {
     error_is(start($w, template_id => uuid(), contact => undef), 400,
         "bad_request", "8.2 the body first: missing", ["contact"]);
     error_is(start($w, template_id => $w->{orphan}, name => 1), 400,
-        "bad_request", "11.2 where both apply, 400", ["bot_id"]);
-    error_is(start($w, template_id => $w->{orphan}, bot_id => uuid()), 422,
-        "validation_error", "an agent that is none is no missing one",
-        ["bot_id"]);
+        "bad_request", "11.2 where both apply, 400", ["bot_id", "name"]);
+    for my $none (uuid(), "not-an-id", "", 5, [], { id => 1 },
+            $w->twin_of($w->agent), $w->pipeline) {
+        error_is(start($w, template_id => $w->{orphan}, bot_id => $none), 422,
+            "validation_error", "8.2 an agent that is none is no missing one:"
+            . " $none", ["bot_id"]);
+        error_is(start($w, template_id => $w->{orphan}, bot_id => $none,
+            name => 1), 422, "validation_error",
+            "8.2 nor beside what else is wrong", ["bot_id", "name"]);
+        error_is(start($w, template_id => $w->{orphan}, bot_id => $none,
+            contact => undef), 400, "bad_request",
+            "11.2 where both apply, 400: $none", ["bot_id", "contact"])
+            if $none !~ /^[0-9a-f]{8}-/;
+    }
     my $both = start($w, contact => undef, name => 1);
     is($both->status, 400, "11.2 missing and wrong: 400");
     is_deeply(rows($w), \%NONE, "nothing is written");

@@ -37,6 +37,7 @@ typedef struct start_t {
     apr_pool_t *pool;
     crm_input_t input;
     int missing;                /* something required: 400 instead of 422 */
+    unsigned char sent[FIELDS]; /* not null, whatever it is */
     const char *binds[FIELDS];
     crm_values_t values;        /* of the contact */
     crm_wanted_t wanted;
@@ -183,6 +184,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         int i = member_index(name);
 
         if (i < FIELDS) {
+            start->sent[i] = value != NULL;
             if (value) {
                 crm_type_parse(&start->binds[i], &start->input, &fields[i],
                                name, value);
@@ -196,8 +198,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         crm_input_wrong(&start->input, "idempotency_key",
                         "must have 1 to 255 characters");
     }
-    require(start, "template_id",
-            json_object_object_get(body, "template_id") != NULL);
+    require(start, "template_id", start->sent[TEMPLATE_ID]);
     require(start, "contact", contact != NULL);
     if (contact) {
         read_contact(start, contact);
@@ -230,10 +231,9 @@ static void make_question(crm_sql_t *sql, start_t *start)
     crm_sql_bind(sql, start->call->key.workspace_id, "uuid");
 }
 
-static crm_error_t *no_bot(start_t *start)
+/* Add to ERROR (NULL: there is none) that no agent is named. */
+static crm_error_t *no_bot(start_t *start, crm_error_t *error)
 {
-    crm_error_t *error = NULL;
-
     crm_error_detail(&error, "bot_id", "is required, because the template "
                      "has none", start->pool);
     error->code = CRM_E_BAD_REQUEST;
@@ -241,8 +241,9 @@ static crm_error_t *no_bot(start_t *start)
     return error;
 }
 
-/* Refuse a request whose body has ERROR. Where the template has no agent and
- * none is named as well, that 400 goes before a 422 (contract 8.2, 11.2). */
+/* Refuse a request whose body has ERROR. Where neither it nor the template
+ * names an agent, that 400 goes before a 422 (contract 8.2, 11.2); an agent that
+ * is named wrongly is a 422. */
 static crm_error_t *refuse(start_t *start, crm_error_t *error)
 {
     apr_array_header_t *checks = apr_array_make(start->pool, 2,
@@ -255,13 +256,13 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
                       start->pool);
     }
     error = crm_call_refuse(start->call, error, checks);
-    if (error && error->code == CRM_E_VALIDATION && !start->binds[BOT_ID]
+    if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
         && start->binds[TEMPLATE_ID]) {
         make_question(&sql, start);
         CRM_ERR(crm_call_query(&result, start->call, &sql));
         if (crm_db_value(result, 0, COLUMN_TEMPLATE)
             && !crm_db_value(result, 0, COLUMN_TEMPLATE_BOT)) {
-            return no_bot(start);
+            return no_bot(start, error);
         }
     }
     return error;
@@ -422,7 +423,7 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     }
     start->template_bot = crm_db_value(result, 0, COLUMN_TEMPLATE_BOT);
     start->template_name = crm_db_value(result, 0, COLUMN_TEMPLATE_NAME);
-    return bot || start->template_bot ? NULL : no_bot(start);
+    return bot || start->template_bot ? NULL : no_bot(start, NULL);
 }
 
 /* Find or make the contact of START and return it; NULL if what was sent does
