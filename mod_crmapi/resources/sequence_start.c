@@ -72,10 +72,11 @@ static void check_phones(start_t *start, json_object *phones)
 
     for (size_t i = 0; i < count; i++) {
         json_object *entry = json_object_array_get_idx(phones, i);
-        const char *rule = NULL;
+        const char *rule = NULL, *member = "";
 
         if (json_object_is_type(entry, json_type_object)) {
             entry = json_object_object_get(entry, "phone_number");
+            member = ".phone_number";
         }
         if (json_object_is_type(entry, json_type_string)) {
             const char *text = json_object_get_string(entry);
@@ -87,8 +88,8 @@ static void check_phones(start_t *start, json_object *phones)
         if (rule) {
             crm_input_wrong(&start->input,
                             apr_psprintf(start->pool,
-                                         "contact.phone_numbers[%d]", (int)i),
-                            rule);
+                                         "contact.phone_numbers[%d]%s",
+                                         (int)i, member), rule);
         }
     }
 }
@@ -311,8 +312,9 @@ static void unite(start_t *start, const crm_contact_t *contact,
         else if (table[i].type == &crm_type_object) {
             merge_objects(bind, have, *bind, start->pool);
         }
-        else if (!strcmp(table[i].name, "notes") && have && *have) {
-            *bind = apr_pstrcat(start->pool, have, "\n\n[", today, "] ",
+        else if (!strcmp(table[i].name, "notes")) {
+            *bind = apr_pstrcat(start->pool, have ? have : "",
+                                have && *have ? "\n\n[" : "[", today, "] ",
                                 *bind, NULL);
         }
     }
