@@ -47,14 +47,19 @@ void crm_api_write_details(crm_buf_t *body, const apr_array_header_t *details)
 void crm_api_write_refused(crm_buf_t *body, int index,
                            const apr_array_header_t *details)
 {
-    const crm_detail_t *first = &APR_ARRAY_IDX(details, 0, crm_detail_t);
-    const char *message = *first->field
-                          ? apr_pstrcat(body->pool, first->field, " ",
-                                        first->message, NULL)
-                          : first->message;
+    crm_buf_t message;
 
+    crm_buf_init(&message, 128, body->pool);
+    for (int i = 0; i < details->nelts; i++) {
+        const crm_detail_t *detail = &APR_ARRAY_IDX(details, i, crm_detail_t);
+
+        crm_buf_puts(&message, i ? "; " : "");
+        crm_buf_puts(&message, detail->field);
+        crm_buf_puts(&message, *detail->field ? " " : "");
+        crm_buf_puts(&message, detail->message);
+    }
     crm_buf_printf(body, "{\"index\":%d,\"message\":", index);
-    crm_buf_json_string(body, message, strlen(message));
+    crm_buf_json_string(body, message.data, message.len);
     crm_buf_puts(body, ",\"details\":");
     crm_api_write_details(body, details);
     crm_buf_putc(body, '}');
