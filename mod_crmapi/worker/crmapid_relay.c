@@ -73,26 +73,36 @@ static int *count_of(const crmd_relay_t *relay)
     return NULL;
 }
 
+void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config)
+{
+    int *count = count_of(relay);
+
+    if (count) {
+        pthread_mutex_lock(&lock);
+        while (*count > 0 && *count >= config->relay_concurrency) {
+            pthread_cond_wait(&changed, &lock);
+        }
+        ++*count;
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+void crmd_relay_leave(const crmd_relay_t *relay)
+{
+    int *count = count_of(relay);
+
+    if (count) {
+        pthread_mutex_lock(&lock);
+        --*count;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool)
 {
-    int *count = count_of(relay);
-
     memset(receipt, 0, sizeof(*receipt));
-    if (!count) {
-        relay->send(receipt, message, config, pool);
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    while (*count > 0 && *count >= config->relay_concurrency) {
-        pthread_cond_wait(&changed, &lock);
-    }
-    ++*count;
-    pthread_mutex_unlock(&lock);
     relay->send(receipt, message, config, pool);
-    pthread_mutex_lock(&lock);
-    --*count;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
 }

@@ -376,7 +376,9 @@ static void *hand_over_one(void *argument)
     apr_pool_t *pool;
 
     apr_pool_create(&pool, NULL);
+    crmd_relay_enter(&crmd_relay_http, argument);
     crmd_relay_send(&receipt, &crmd_relay_http, &sms, argument, pool);
+    crmd_relay_leave(&crmd_relay_http);
     apr_pool_destroy(pool);
     return receipt.verdict == CRMD_SENT ? argument : NULL;
 }
