@@ -42,6 +42,7 @@
 #define MAX_MESSAGE CTL_BIT(CTL_MAX_MESSAGE)
 #define ATTACHMENT_BYTES CTL_BIT(CTL_ATTACHMENT_BYTES)
 #define HOURLY CTL_BIT(CTL_HOURLY)
+#define AUTHSERV_ID CTL_BIT(CTL_AUTHSERV_ID)
 #define YES CTL_BIT(CTL_YES)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
@@ -86,6 +87,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "larger attachments are only listed; default 262144"},
     [CTL_HOURLY] = {"hourly", "COUNT",
         "more mails an hour from one sender are automatic; default 30"},
+    [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
+        "a host whose Authentication-Results count; may be given again"},
     [CTL_YES] = {"yes", NULL, "really do it"},
 };
 
@@ -131,7 +134,7 @@ const ctl_command_t ctl_commands[] = {
      "print, or set, the origins from which an agent's chat may be used",
      ctl_agent_origins},
     {"deliver", NULL, NULL, 0, 0, WORKSPACE | RECIPIENT | SENDER | MAX_MESSAGE
-     | ATTACHMENT_BYTES | HOURLY,
+     | ATTACHMENT_BYTES | HOURLY | AUTHSERV_ID,
      "take the mail on stdin, and end as sysexits.h has it", ctl_deliver},
     {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,
      "have somebody asked to review sequences", ctl_admin_add},

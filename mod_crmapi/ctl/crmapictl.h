@@ -34,6 +34,7 @@ typedef enum ctl_option_t {
     CTL_MAX_MESSAGE,
     CTL_ATTACHMENT_BYTES,
     CTL_HOURLY,
+    CTL_AUTHSERV_ID,
     CTL_YES,
     CTL_OPTIONS
 } ctl_option_t;

@@ -131,6 +131,7 @@ crm_error_t *ctl_deliver(ctl_t *ctl)
     options.attachment_bytes = (apr_size_t)attachment;
     options.hourly = (int)hourly;
     options.sender = ctl->options[CTL_SENDER];
+    options.authserv_ids = ctl->options[CTL_AUTHSERV_ID];
     crm_buf_init(&mail, 65536, ctl->pool);
     CRM_ERR(read_mail(&mail, &large, ctl, (apr_size_t)max));
     if (large) {

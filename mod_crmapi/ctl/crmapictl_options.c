@@ -68,7 +68,8 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
     if (option == CTL_OPTIONS) {
         return ctl_misuse(ctl, "unknown option %s", shown);
     }
-    if (ctl->options[option] && option != CTL_RECIPIENT) {
+    if (ctl->options[option] && option != CTL_RECIPIENT
+        && option != CTL_AUTHSERV_ID) {
         return ctl_misuse(ctl, "%s is given twice", shown);
     }
     if (!ctl_options[option].value) {

@@ -278,7 +278,8 @@ static void deliver(session_t *session, const crm_buf_t *buf)
     const crmd_config_t *config = session->config;
     crm_mail_options_t options = {
         .attachment_bytes = (apr_size_t)config->mail_attachment_bytes,
-        .hourly = config->mail_hourly, .sender = session->sender
+        .hourly = config->mail_hourly, .sender = session->sender,
+        .authserv_ids = config->mail_authserv_id
     };
     apr_array_header_t *outcomes;
     crm_error_t *error = connect_session(session);
