@@ -10,7 +10,7 @@ use CrmTest::Data;
 use CrmTest::Http2;
 use JSON::PP ();
 
-plan(skip_all => "mod_http2 is of no use with prefork")
+plan(skip_all => "prefork: mod_http2 is of no use there")
     if ($ENV{CRM_MPM} || "event") eq "prefork";
 
 # So few connections that one which is not given back is missed at once.
