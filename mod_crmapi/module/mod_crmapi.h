@@ -65,6 +65,7 @@ typedef struct crmapi_request_t {
     int reached;                /* no rewriting led it elsewhere */
     int claimed;                /* it is ours to serve */
     ap_dbd_t *dbd;              /* held at the moment, or NULL */
+    int dbd_failed;             /* and of no use */
     int no_wait;                /* do without rather than wait */
     int body_read;              /* to its end */
     int caught;                 /* status httpd wanted to send while the body

@@ -299,6 +299,9 @@ sub expect_log {
         @patterns;
 }
 
+# The same, for lines that may come or not.
+sub may_log { my $self = shift; $self->expect_log(@_) }
+
 # All of error_log, and its lines that match PATTERN.
 sub log_text { read_file("$_[0]{dir}/error_log") }
 sub log_lines {

@@ -125,6 +125,9 @@ sub expect_log {
     push @{$self->{expected}}, @patterns;
 }
 
+# The same, for lines that may come or not.
+sub may_log { my $self = shift; $self->expect_log(@_) }
+
 # Lines nobody announced: warnings, errors, or of no form of ours.
 sub unexpected_log {
     my ($self) = @_;
