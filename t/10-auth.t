@@ -479,7 +479,6 @@ subtest "3.4 keys are in no log, whatever a client does with them" => sub {
     $anyone->raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
         . "Authorization: Bearer $key\r\nX-Request-Id: $$-grep\r\n"
         . "Content-Length: nonsense\r\n\r\n");
-    $httpd->expect_log(qr/Content-Length/);
     for my $bad ("Bearer  $key", "Basic $key", "bearer\t$key") {
         $anyone->get("/api/v1/agents", headers => { Authorization => $bad });
     }
