@@ -230,7 +230,6 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $c = $w->client;
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => ["a\@example.com"] })->data->{id};
-    $httpd->expect_log(qr/AH10244: invalid URI path/);
     for my $path ("/agents", "/contacts", "/contacts/$id",
             "/contacts/$id/activities") {
         my $with = $c->get("/api/v1$path/");
@@ -267,7 +266,7 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $hex = join "", map { sprintf "%%%02x", ord } split //, "contacts";
     status_is($c->get("/api/v1/$hex/$id"), 200,
         "percent-encoded letters are the letters");
-    $httpd->expect_log(qr/AH10244: invalid URI path/);
+    $httpd->expect_log(qr/AH10244: invalid URI path/ => 2);
     for my $path ("contacts%2F$id", "contacts%00", "contacts/%00$id",
             "contacts/$id%00", "contacts/%zz", "contacts/%") {
         my $r = $c->raw("GET /api/v1/$path HTTP/1.1\r\nHost: x\r\n"
@@ -548,7 +547,7 @@ END
         ["CONNECT", "CONNECT /api/v1/agents HTTP/1.1\r\nHost: x\r\n$auth\r\n",
             [400, 405], undef],
     );
-    $strict->expect_log(qr/AH00566|AH0\d{4}|AH10244/);
+    $strict->expect_log(qr{AH10244: invalid URI path \(/api/v1/%zz\)} => 1);
     for my $case (@cases) {
         my ($name, $bytes, $status, $code) = @$case;
         my $r = eval { $any->raw($bytes) };
@@ -579,7 +578,6 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
     my $slow = httpd(database => $database, conf => $UNLIMITED
         . "RequestReadTimeout body=1\n");
     my $w = workspace($slow);
-    $slow->expect_log(qr/AH0\d{4}/);
     my $r = $slow->client(timeout => 20)->raw("POST /api/v1/contacts"
         . " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " . $w->key
         . "\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n"
@@ -601,7 +599,7 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
 subtest "5.5 access the site refuses is JSON, too" => sub {
     my $closed = httpd(database => $database, conf => $UNLIMITED
         . "<Location /api/v1/companies>\nRequire all denied\n</Location>\n");
-    $closed->expect_log(qr/AH01630/);
+    $closed->expect_log(qr/AH01630: client denied by server config/ => 1);
     my $w = workspace($closed);
     error_is($w->client->get("/api/v1/companies"), 403, "forbidden",
         "Require all denied");

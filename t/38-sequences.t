@@ -13,8 +13,9 @@ use POSIX qw(strftime);
 my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
-# more clients than a small server has threads, on purpose
-$httpd->expect_log(qr/AH00484: server reached MaxRequestWorkers/);
+# More clients than a small server has threads, on purpose. The parent looks
+# once a second: it may see that or not.
+$httpd->may_log(qr/AH00484: server reached MaxRequestWorkers/);
 my $START = "/api/v1/sequences/start";
 
 # A workspace with two templates: one with an agent, one without.
@@ -709,7 +710,7 @@ END $$ SECURITY DEFINER;
 CREATE TRIGGER zz_test BEFORE INSERT ON crmapi.job FOR EACH ROW
     EXECUTE FUNCTION crmapi.test_end();
 END
-    $failing->expect_log(qr/57P01/);
+    $failing->expect_log(qr/CRM2001: database: 57P01 / => 1);
     my %body = (template_id => $template, idempotency_key => "k",
         contact => { emails => ["a\@x.org"] });
     my $r = $w->client->post($START, \%body);

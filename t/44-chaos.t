@@ -98,7 +98,9 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
         . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
     my @workers = map { worker(database => $database, no_start => 1,
         no_wait => 1, conf => { %conf, name => "w$_" }) } 1, 2;
-    $_->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/) for @workers;
+    # what is left to do hangs on the moment of the kill
+    $_->may_log(qr/CRM3005: \d+ jobs of daemons that fell silent/)
+        for @workers;
     my $midway = 0;
     for my $round (1 .. $rounds) {
         my $moment = $provider->count + int rand 3 * $batch;
@@ -151,7 +153,9 @@ subtest "SIGKILL where nobody drops a second message" => sub {
             sms_from => "+4930", lease => "2s", log_level => "warning",
             webhook_threads => 0 });
     local $ENV{CRMAPID_TWILIO_TOKEN} = "t0ken";
-    $worker->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/);
+    # what is left to do hangs on the moment of the kill
+    $worker->may_log(qr/CRM3005: \d+ jobs of daemons that fell silent/,
+        qr/CRM3122: .*: delivery_unknown/);
     for my $round (1 .. $rounds) {
         my $moment = $provider->count + int rand 2 * $batch;
         start_many($w, $batch);

@@ -461,7 +461,7 @@ subtest "waiting" => sub {
 };
 
 subtest "many wait, and hold no connection" => sub {
-    plan(skip_all => "a process of prefork has one request")
+    plan(skip_all => "prefork has one request a process")
         if $mpm eq "prefork";
     my @visitors = map { start($bot)->{visitor} } 1 .. 4;
     my ($full, @polls) = all_wait(@visitors);

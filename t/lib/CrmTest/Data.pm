@@ -14,6 +14,7 @@ use JSON::PP ();
 use POSIX ();
 use Test::More ();
 use CrmTest;
+use CrmTest::Child;
 
 our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
@@ -321,36 +322,20 @@ sub api_sql {
 # --- several clients at once ------------------------------------------------------
 
 # Run CODE->(n) for n of 1 to COUNT, each in a process of its own, all let go
-# at the same moment. Returns what they returned (JSON), in order.
+# at the same moment. Returns what they returned (JSON), in order; one that does
+# not end well fails the test.
 sub in_processes {
     my ($count, $code) = @_;
-    my (@pids, @outs, @values);
 
     pipe(my $gate, my $release) or die "CrmTest: pipe: $!\n";
-    for my $n (1 .. $count) {
-        pipe(my $out, my $in) or die "CrmTest: pipe: $!\n";
-        my $pid = fork // die "CrmTest: fork: $!\n";
-        if (!$pid) {
-            close $release;
-            sysread $gate, my $byte, 1;
-            my $value = eval { [$code->($n)] } // ["died: $@"];
-            print $in JSON::PP->new->utf8->encode($value);
-            close $in;
-            POSIX::_exit(0);
-        }
-        push @pids, $pid;
-        push @outs, $out;
-    }
+    my @children = map { my $n = $_; CrmTest::Child->start(sub {
+        close $release;
+        sysread $gate, my $byte, 1;
+        return $code->($n);
+    }) } 1 .. $count;
     close $gate;
     close $release;
-    for my $out (@outs) {
-        local $/;
-        my $text = <$out> // "";
-        push @values, $text eq "" ? "died" : @{JSON::PP->new->utf8
-            ->decode($text)};
-    }
-    waitpid $_, 0 for @pids;
-    return @values;
+    return map { $_->result } @children;
 }
 
 1;

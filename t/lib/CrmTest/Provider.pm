@@ -20,6 +20,7 @@ sub new {
         dir => tempdir("crm-provider-XXXXXX", TMPDIR => 1, CLEANUP => 1) },
         $class;
 
+    write_file("$self->{dir}/requests", "");
     $self->{pid} = fork // die "CrmTest: fork: $!\n";
     if (!$self->{pid}) {
         $SIG{TERM} = "DEFAULT";
@@ -57,7 +58,7 @@ sub take_way {
     my ($self) = @_;
     open(my $lock, ">>", "$self->{dir}/lock") or die;
     flock($lock, LOCK_EX);
-    my ($first, @rest) = split /\n/, read_file("$self->{dir}/ways");
+    my ($first, @rest) = split /\n/, read_file("$self->{dir}/ways", "");
     write_file("$self->{dir}/ways", join "\n", @rest);
     return $first // "200";
 }
