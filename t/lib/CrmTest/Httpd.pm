@@ -325,7 +325,7 @@ sub unexpected_log {
         next if $level && $level =~ /^(?:notice|info|debug|trace\d)$/
             && $line !~ /exit signal|parent pid/;
         # a slow child at the end is no fault where everything is slow
-        next if $line =~ /AH00045: child process \d+ still did not exit/
+        next if $line =~ /AH0004[56]: child process \d+ still did not exit/
             && ($ENV{CRM_VALGRIND} || $CrmTest::BUILD{SANITIZERS} ne "no");
         my ($announced) = grep { $line =~ $_->{pattern} }
             @{$self->{expected}};
