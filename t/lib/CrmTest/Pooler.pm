@@ -26,14 +26,14 @@ sub conninfo {
     return "host=$own->{dir} port=6432 dbname=$database user=$role";
 }
 
-# In mode transaction a few connections take turns, so that no two statements
-# of a client need meet the same session.
+# In mode transaction six connections take turns, so that hardly two statements
+# of a client meet the same session.
 sub start {
     my ($class) = @_;
     my $mode = mode();
     my $dir = tempdir("crm-pooler-XXXXXX", TMPDIR => 1);
     my $self = bless { dir => $dir, maker => $$ }, $class;
-    my ($size, $robin) = $mode eq "session" ? (60, 0) : (6, 1);
+    my ($size, $least, $robin) = $mode eq "session" ? (60, 0, 0) : (6, 6, 1);
 
     if (my $user = unprivileged()) {
         chown((getpwnam $user)[2, 3], $dir) or die "CrmTest: $dir: $!\n";
@@ -50,6 +50,7 @@ auth_type = trust
 auth_file = $dir/users
 pool_mode = $mode
 default_pool_size = $size
+min_pool_size = $least
 server_round_robin = $robin
 max_client_conn = 1000
 pidfile = $dir/pid

@@ -21,6 +21,8 @@ sub environment {
     return () if $CrmTest::BUILD{SANITIZERS} eq "no";
     return %OPTIONS unless $arg{httpd};
     my %options = %OPTIONS;
+    # a restart unloads modules, whose thread-local storage must not be read
+    $options{ASAN_OPTIONS} .= ":intercept_tls_get_addr=0";
     $options{ASAN_OPTIONS} =~ s/detect_leaks=1/detect_leaks=0/
         unless $arg{leaks} // 1;
     my @libraries = map { chomp(my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`);
