@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Session;
+use CrmTest::Spec;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 
@@ -169,31 +170,18 @@ subtest "5.1 HEAD works wherever GET does" => sub {
 };
 
 # Methods of each path, as the specification's tables have them.
-my %METHODS = (
-    "/agents" => "GET", "/agents/ID" => "GET",
-    "/contacts" => "GET POST", "/contacts/by-email" => "GET",
-    "/contacts/upsert" => "POST", "/contacts/ID" => "DELETE GET PATCH",
-    "/contacts/ID/activities" => "GET", "/contacts/ID/conversations" => "GET",
-    "/companies" => "GET POST", "/companies/ID" => "DELETE GET PATCH",
-    "/pipelines" => "GET", "/pipelines/ID/stages" => "GET",
-    "/pipeline-cards" => "GET POST",
-    "/pipeline-cards/ID" => "DELETE GET PATCH",
-    "/activities" => "POST", "/conversations" => "GET",
-    "/conversations/ID" => "DELETE GET PATCH",
-    "/conversations/ID/messages" => "GET", "/forms" => "GET",
-    "/forms/ID" => "GET", "/forms/ID/submissions" => "GET",
-    "/submissions/ID" => "GET", "/sequences/start" => "POST",
-    "/sequences/enrollments/ID" => "GET",
-    "/sequences/enrollments/ID/approve" => "POST",
-    "/sequences/enrollments/ID/stop" => "POST",
-);
+my %METHODS;
+for my $operation (keys %CrmTest::Spec::PARAMETERS) {
+    my ($method, $path) = split / /, $operation;
+    push @{$METHODS{$path =~ s/\{id\}/ID/r}}, $method;
+}
 
 subtest "5.1 OPTIONS and 405 with Allow" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     for my $template (sort keys %METHODS) {
         my $path = "/api/v1" . $template =~ s/ID/uuid()/er;
-        my @methods = split / /, $METHODS{$template};
+        my @methods = @{$METHODS{$template}};
         my $allow = join " ", sort @methods, "OPTIONS",
             grep { $_ eq "HEAD" } map { $_ eq "GET" ? "HEAD" : () } @methods;
         my $sorted = sub {

@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Spec;
 
 my $database = database();
 my $httpd = httpd(database => $database,
@@ -279,9 +280,8 @@ subtest "10.3 on a match: what is sent overwrites" => sub {
     my $key = sub { { emails => ["K\@x.org"], @_ } };
     upserted(upsert($w, [$key->()]), "nothing sent: nothing changes, not "
         . "even updated_at (6.6)", updated => [$whole]);
-    my %new = ((map { $_ => "new $_" } qw(first_name last_name company
-            job_title lead_source contact_type address_line1 address_line2
-            city state postal_code country linkedin_url notes)),
+    my %new = ((map { $_ => "new $_" } grep { !/_id$/ }
+            CrmTest::Spec::names("Contact", "string", "written")),
         deal_value => 0.5, tags => ["c"], custom_fields => { d => 1 },
         pipeline_stage_id => ($w->stages)[1]);
     for my $field (sort keys %new) {

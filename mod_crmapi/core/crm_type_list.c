@@ -244,7 +244,8 @@ void crm_type_unite(const char **united_p, const crm_field_t *field,
 static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
                              crm_side_t side)
 {
-    const char *title = kind_of(field) == &email_kind ? "Email" : "Phone";
+    int email = kind_of(field) == &email_kind;
+    const char *title = email ? "Email" : "Phone";
 
     crm_type_schema(buf, "array", field, side);
     if (side == CRM_SIDE_OUTPUT) {
@@ -253,8 +254,9 @@ static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
     }
     else {
         crm_buf_printf(buf, ",\"maxItems\":50,\"items\":{\"anyOf\":["
-                       "{\"type\":\"string\"},{\"$ref\":"
-                       "\"#/components/schemas/%sInput\"}]}", title);
+                       "{\"$ref\":\"#/components/schemas/%s\"},{\"$ref\":"
+                       "\"#/components/schemas/%sInput\"}]}",
+                       email ? "EmailAddress" : "PhoneNumber", title);
     }
 }
 
