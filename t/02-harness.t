@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # 02-harness.t: the tests' own ground: would it notice?
+# plain build only
 use strict;
 use warnings;
 use utf8;
