@@ -40,6 +40,7 @@ sub free_port {
 #   on        => 0: no "CrmApi On"
 #   level     => LogLevel (default "info")
 #   children  => processes (default 2; 1 under valgrind)
+#   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
 sub new {
     my ($class, %arg) = @_;
@@ -139,7 +140,8 @@ sub conninfo {
 
 # The environment httpd is run in, with what the sanitizers want.
 sub environment {
-    my %env = (LC_ALL => "C.UTF-8");
+    my ($self) = @_;
+    my %env = (LC_ALL => "C.UTF-8", %{$self->{env} || {}});
 
     if ($CrmTest::BUILD{SANITIZERS} ne "no") {
         my @libraries = map { my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`;
@@ -171,7 +173,7 @@ sub run {
     my ($code, $out, $err) = run_program(
         command => [$CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
             $self->conf_file, @options],
-        env => environment());
+        env => $self->environment);
     return ($code, $out . $err);
 }
 
@@ -191,7 +193,7 @@ sub start {
     push @command, "-DFOREGROUND";
     $self->{stopped} = 0;
     for my $try (1 .. 5) {
-        $self->{pid} = spawn(command => \@command, env => environment(),
+        $self->{pid} = spawn(command => \@command, env => $self->environment,
             log => "$self->{dir}/output", chdir => "/");
         $running{$self + 0} = $self;
         Scalar::Util::weaken($running{$self + 0});

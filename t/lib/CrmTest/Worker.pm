@@ -18,6 +18,7 @@ my %running;    # address of object => object, weak
 #   database  => name of its database
 #   conf      => { setting => value } in its configuration
 #   conninfo  => instead of the database's own, e.g. through a proxy
+#   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
 # Settings that make it quick are there unless CONF says otherwise.
 sub new {
@@ -54,7 +55,9 @@ sub configure {
 }
 
 sub environment {
-    my %env = (LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef);
+    my ($self) = @_;
+    my %env = (LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef,
+        %{$self->{env} || {}});
 
     # glib's and libcurl's own memory of the first use is not looked at
     if ($CrmTest::BUILD{SANITIZERS} ne "no") {
@@ -82,7 +85,7 @@ sub command {
 sub run {
     my ($self, @options) = @_;
     return run_program(command => [$self->command(@options)],
-        env => environment());
+        env => $self->environment);
 }
 
 # Have it do what is due, at NOW if given; it must succeed.
@@ -102,7 +105,7 @@ sub start {
     my ($self) = @_;
     my $before = () = $self->log_text =~ /CRM3001/g;
 
-    $self->{pid} = spawn(command => [$self->command], env => environment(),
+    $self->{pid} = spawn(command => [$self->command], env => $self->environment,
         log => $self->log_file, chdir => "/");
     $self->{status} = undef;
     return if $self->{no_wait};
