@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Data qw(same_text);
 use CrmTest::Pages ();
 use CrmTest::Receiver;
 use Digest::SHA qw(hmac_sha1_base64);
@@ -460,18 +461,6 @@ cmp_ok(scalar @$plain, ">", 150, "answers to compare: " . @$plain);
 is(scalar(grep { $_->[1] =~ /^5\d\d\n/ } @$plain), 0, "none failed")
     or diag(map { "$_->[0]: $_->[1]\n" } grep { $_->[1] =~ /^5/ } @$plain);
 
-# Show where the text GOT is not WANTED.
-sub differ {
-    my @lines = map { [split /(?<=\n)|(?<=\},)/, $_] } @_;
-
-    for my $i (0 .. ($#{$lines[0]} > $#{$lines[1]} ? $#{$lines[0]}
-            : $#{$lines[1]})) {
-        my ($got, $wanted) = map { $_->[$i] // "(nothing)" } @lines;
-        next if $got eq $wanted;
-        return diag("  got:      $got\n  expected: $wanted");
-    }
-}
-
 # SITE answers as the plain one.
 sub same_as_plain {
     my ($name, %arg) = @_;
@@ -480,9 +469,8 @@ sub same_as_plain {
         my $odd = answers($self);
         is(scalar @$odd, scalar @$plain, "as many answers");
         for my $i (0 .. $#$plain) {
-            my ($got, $wanted) = ($odd->[$i][1], $plain->[$i][1]);
-            ok($got eq $wanted, "the same to $plain->[$i][0]")
-                or differ($got, $wanted);
+            same_text($odd->[$i][1], $plain->[$i][1],
+                "the same to $plain->[$i][0]");
         }
         $self->{worker}->stop;
         $self->{httpd}->stop;
