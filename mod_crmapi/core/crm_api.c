@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_address.h"
@@ -190,7 +191,7 @@ static crm_error_t *authenticate(crm_call_t *call)
         CRM_ERR(learn_key(call));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
-        && strcasecmp(settings->workspace, key->workspace_id)) {
+        && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
         return unauthorized(call);
     }
     call->response->workspace_id = key->workspace_id;

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_number.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
 
@@ -223,12 +224,10 @@ static void check(const crm_intake_event_t *event, crm_input_t *input)
     if (binds[CRM_INTAKE_ROLE] && !*binds[CRM_INTAKE_ROLE]) {
         crm_input_wrong(input, "message.role", "must not be empty");
     }
-    if (binds[CRM_INTAKE_SCORE]) {
-        double score = strtod(binds[CRM_INTAKE_SCORE], NULL);
-
-        if (score < -1 || score > 1) {
-            crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
-        }
+    if (binds[CRM_INTAKE_SCORE]
+        && (crm_number_compare(binds[CRM_INTAKE_SCORE], "-1") < 0
+            || crm_number_compare(binds[CRM_INTAKE_SCORE], "1") > 0)) {
+        crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
     }
     if (binds[CRM_INTAKE_MINUTES] && *binds[CRM_INTAKE_MINUTES] == '-') {
         crm_input_wrong(input, "call.minutes", "must not be negative");

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_budget.h"
@@ -89,7 +90,7 @@ static crm_error_t *authenticate(batch_t *batch)
         CRM_ERR(learn_token(batch));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
-        && strcasecmp(settings->workspace, key->workspace_id)) {
+        && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
         return unauthorized(batch);
     }
     call->response->workspace_id = apr_pstrdup(call->pool,

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "apr_cstr.h"
 #include "apr_lib.h"
 #include "apr_strings.h"
 
@@ -289,10 +290,10 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
         cmd->server) + page->offset);
 
     (void)dir;
-    if (!strcasecmp(value, "on")) {
+    if (!apr_cstr_casecmp(value, "on")) {
         *path = page->usual;
     }
-    else if (!strcasecmp(value, "off")) {
+    else if (!apr_cstr_casecmp(value, "off")) {
         *path = "";
     }
     else if (is_page_path(value)) {

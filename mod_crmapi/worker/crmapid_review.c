@@ -19,7 +19,7 @@ static const char question[] =
     " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
     " (SELECT count(*) FROM crmapi.enrollment_step s"
     "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
-    " k.key, md5(e.id::text || a.id::text)::uuid"
+    " encode(k.key, 'hex'), md5(e.id::text || a.id::text)::uuid"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"

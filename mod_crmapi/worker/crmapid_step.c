@@ -39,7 +39,7 @@ static const char question[] =
     " nullif(a.agent_phone, ''),"
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
-    " nullif(c.last_name, '')), ''), k.key"
+    " nullif(c.last_name, '')), ''), encode(k.key, 'hex')"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"

@@ -21,7 +21,7 @@ our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
     conversation_of message_of form_of submission_of enrollment_of step_of
     email phone in_processes insert change enroll add_step total_of api_sql
-    count_rows same_answer);
+    count_rows same_answer same_text);
 
 # A time as contract 9.1 has it, and an id that the API made.
 our $TIME = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -132,6 +132,22 @@ sub same_answer {
                 |X-RateLimit-(Remaining|Reset))$/xi }
             @{$r->{headers}}), "", $r->body } $response, $other;
     return Test::More::is($texts[0], $texts[1], $name);
+}
+
+# The text GOT is WANTED; where it is not, the first line that differs is shown.
+sub same_text {
+    my ($got, $wanted, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @got = split /\n/, $got, -1;
+    my @wanted = split /\n/, $wanted, -1;
+    my ($i) = grep { ($got[$_] // "\0") ne ($wanted[$_] // "\0") }
+        0 .. ($#got > $#wanted ? $#got : $#wanted);
+
+    return Test::More::ok(1, $name) unless defined $i;
+    Test::More::ok(0, $name);
+    Test::More::diag("  $_->[0]: ", $_->[1] // "(nothing)")
+        for ["got     ", $got[$i]], ["expected", $wanted[$i]];
+    return 0;
 }
 
 # --- records ------------------------------------------------------------------

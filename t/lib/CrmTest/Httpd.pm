@@ -45,6 +45,7 @@ sub free_port {
 #   level     => LogLevel (default "info")
 #   children  => processes (default 2; 1 under valgrind)
 #   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
+#   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
 sub new {
     my ($class, %arg) = @_;
@@ -162,7 +163,7 @@ sub conninfo {
 sub environment {
     my ($self) = @_;
     my $ssl = grep { $_ eq "ssl" } @{$self->{modules} || []};
-    my %env = (LC_ALL => "C.UTF-8",
+    my %env = (LC_ALL => "C.UTF-8", %{$self->{env} || {}},
         CrmTest::Sanitizer::environment(httpd => 1, leaks => !$ssl));
 
     my $build = $CrmTest::BUILD{DIR};

@@ -21,6 +21,7 @@ my %running;    # address of object => object, weak
 #   conf      => { setting => value } in its configuration
 #   conninfo  => instead of the database's own, e.g. through a proxy
 #   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
+#   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
 # Settings that make it quick are there unless CONF says otherwise.
 sub new {
@@ -63,8 +64,9 @@ sub configure {
 }
 
 sub environment {
+    my ($self) = @_;
     return { LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef,
-        CrmTest::Sanitizer::environment() };
+        %{$self->{env} || {}}, CrmTest::Sanitizer::environment() };
 }
 
 # The command, with OPTIONS behind it.
@@ -83,7 +85,7 @@ sub command {
 sub run {
     my ($self, @options) = @_;
     return run_program(command => [$self->command(@options)],
-        env => environment());
+        env => $self->environment);
 }
 
 # Have it do what is due, at NOW if given; it must succeed.
@@ -103,7 +105,7 @@ sub start {
     my ($self) = @_;
     my $before = () = $self->log_text =~ /CRM3001/g;
 
-    $self->{pid} = spawn(command => [$self->command], env => environment(),
+    $self->{pid} = spawn(command => [$self->command], env => $self->environment,
         log => $self->log_file, chdir => "/");
     $self->{status} = undef;
     return if $self->{no_wait};
