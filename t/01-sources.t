@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # 01-sources.t: what keeps the sources in order
+# plain build only
 use strict;
 use warnings;
 use FindBin;

@@ -35,6 +35,7 @@ CrmApiRateLimitKeys 100
 CrmApiMaxBody 65536
 CrmApiKeyPrefix my_key_
 CrmApiDatabaseWait 500ms
+CrmApiDatabaseTimeout 1500ms
 CrmApiNamedStatements Off
 CrmApiRequestIdInDatabase On
 <VirtualHost *:@PORT@>
@@ -66,6 +67,9 @@ my @BAD = (
     ["CrmApiDatabaseWait -1", qr/time from/],
     ["CrmApiDatabaseWait 2x", qr/time from/],
     ["CrmApiDatabaseWait 601", qr/time from/],
+    ["CrmApiDatabaseTimeout 0", qr/time from 1 to 600 s/],
+    ["CrmApiDatabaseTimeout 999ms", qr/time from 1 to/],
+    ["CrmApiDatabaseTimeout 11min", qr/time from 1 to/],
     ["CrmApiWorkspace Acme", qr/id or slug/],
     ["CrmApiWorkspace -acme", qr/id or slug/],
     ["CrmApiWorkspace " . "a" x 64, qr/id or slug/],

@@ -5,12 +5,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
-use CrmTest::Process qw(spawn end_process);
+use CrmTest::Proxy;
 use IO::Select;
-use IO::Socket::INET;
 use IO::Socket::UNIX;
-use POSIX qw(WNOHANG);
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(time);
 
 my $database = database();
 my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
@@ -260,9 +258,10 @@ subtest "a daemon that is killed: its work goes to another" => sub {
     sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'ghost',"
         . " '3 seconds', NULL)");
     is((jobs("id = $id"))[0]{leased_by}, "ghost", "it was somebody's");
-    my $start = time;
+    # after a start of the server nobody is silent for ten seconds
     wait_for(sub { sql($database, "SELECT statement_timestamp() -"
-        . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
+        . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15)
+        or die "CrmTest: the server stays new\n";
     my $worker = worker(database => $database, conf => { lease => "3s" });
     $worker->expect_log(qr/CRM3005: 1 jobs of daemons that fell silent/ => 1);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
@@ -297,64 +296,22 @@ subtest "the database goes away and comes back" => sub {
     # whether a session ended in the midst of a job
     $worker->may_log(qr/CRM3101: .* CRM2001: /);
     for (1 .. 3) {
-        sql($database, "SELECT pg_terminate_backend(pid) FROM"
-            . " pg_stat_activity WHERE usename = 'crmapi_daemon'"
-            . " AND datname = current_database()");
+        cmp_ok(scalar(sql($database, "SELECT count(*) FILTER (WHERE"
+            . " pg_terminate_backend(pid)) FROM pg_stat_activity"
+            . " WHERE usename = 'crmapi_daemon'"
+            . " AND datname = current_database()")), ">", 0,
+            "it has sessions, which end");
         my $id = job("sequence.generate", $NOBODY);
         ok(wait_for(sub { state_of($id) eq "done" }, 20),
-            "all its sessions ended: the job is done none the less");
+            "the job is done none the less");
     }
     $worker->stop;
 };
 
-# A proxy in front of PostgreSQL's socket that can swallow everything: its
-# port and pid. A file FILE that exists stops the flow of new and old
-# connections, which stay open.
-sub swallowing_proxy {
-    my ($file) = @_;
-    my $listen = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
-        Listen => 50, ReuseAddr => 1) or die "$!\n";
-    my $pid = fork // die "$!\n";
-    return ($listen->sockport, $pid) if $pid;
-    eval {
-        my $select = IO::Select->new($listen);
-        my %peer;
-        while (getppid() != 1) {
-            for my $socket ($select->can_read(0.05)) {
-                next if -e $file;
-                if ($socket == $listen) {
-                    my $client = $listen->accept or next;
-                    my $server = IO::Socket::UNIX->new(Peer =>
-                        glob(postgres()->host . "/.s.PGSQL.*")) or next;
-                    @peer{$client, $server} = ($server, $client);
-                    $select->add($client, $server);
-                    next;
-                }
-                next unless $peer{$socket};     # its other end went first
-                my $n = sysread $socket, my $data, 65536;
-                if ($n) {
-                    syswrite $peer{$socket}, $data;
-                    next;
-                }
-                my $other = delete $peer{$socket};
-                delete $peer{$other};
-                $select->remove($socket, $other);
-                close $_ for $socket, $other;
-            }
-        }
-    };
-    POSIX::_exit(0);
-}
-
 subtest "a connection that is there and says nothing" => sub {
-    my $file = CrmTest::Worker->new(database => $database, no_start => 1);
-    my $stopper = $file->dir . "/swallow";
-    my ($port, $pid) = swallowing_proxy($stopper);
-    my $conninfo = postgres()->conninfo($database,
-        $CrmTest::Postgres::WORKER) =~ s/host=\S+/host=127.0.0.1 port=$port/r;
-    my $worker = worker(database => $database,
-        conninfo => "$conninfo connect_timeout=2 sslmode=disable"
-            . " gssencmode=disable", conf => { answer_time => "1s",
+    my $proxy = CrmTest::Proxy->new;
+    my $worker = worker(database => $database, conninfo => $proxy->conninfo(
+        $database, $CrmTest::Postgres::WORKER), conf => { answer_time => "1s",
             poll => "500ms", lease => "4s" });
     $worker->expect_log(qr/CRM2005: database: no answer within 1000 ms/,
         qr/CRM3003: the database cannot be used/);
@@ -362,14 +319,13 @@ subtest "a connection that is there and says nothing" => sub {
     $worker->may_log(qr/CRM2001: database: /, qr/CRM3005: /, qr/CRM3101: /);
     my $id = job("sequence.generate", $NOBODY);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "through the proxy");
-    write_file($stopper, "");
+    $proxy->swallow(1);
     ok($worker->wait_log(qr/CRM2005/, 20), "it gives up waiting, and says so");
     $id = job("sequence.generate", $NOBODY);
-    unlink $stopper;
+    $proxy->swallow(0);
     ok(wait_for(sub { state_of($id) eq "done" }, 40),
         "what came meanwhile is done when the way is free again");
     $worker->stop;
-    end_process($pid, "KILL");
 };
 
 subtest "an old or new schema is refused, and none waits" => sub {

@@ -84,6 +84,8 @@ static crm_error_t *authenticate(batch_t *batch)
     if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;
+        CRM_ERR(crm_api_charge_look_up(call->service, call->request->address,
+                                       call->pool));
         CRM_ERR(learn_token(batch));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)

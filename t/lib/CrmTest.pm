@@ -181,6 +181,8 @@ sub error_is {
         $fields ? (fields => [sort @$fields]) : () }, $name);
     $ok &&= ok(!ref $error->{message} && length $error->{message},
         "$name: with a message") if $ok && !length($error->{message} // "");
+    $ok &&= ok(@{$response->details || []}, "$name: 5.6 with details")
+        if $ok && $status == 422 && !@{$response->details || []};
     diag($response->text) unless $ok;
     return $ok;
 }

@@ -11,7 +11,9 @@ use Scalar::Util ();
 use Test::More ();
 use CrmTest::Client;
 use CrmTest::Log;
+use CrmTest::Pooler;
 use CrmTest::Postgres;
+use CrmTest::Sanitizer;
 use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
     read_file write_file);
 
@@ -34,6 +36,7 @@ sub free_port {
 #   conf      => configuration inside the server, added last; @PORT@, @DIR@,
 #                @CONNINFO@, @MODULEDIR@ are replaced
 #   database  => name of the database for DBDParams (undef: no DBD lines)
+#   conninfo  => instead of the database's own, e.g. over TCP
 #   dbd       => more mod_dbd lines (default: DBDMin 1, DBDKeep 4, DBDMax 10)
 #   mpm       => event, worker, prefork (default $CRM_MPM or event)
 #   modules   => module names added to the usual ones; "-name" takes one away
@@ -134,7 +137,11 @@ END
         $text .= "DBDriver pgsql\nDBDParams \"@{[$self->conninfo]}\"\n"
             . ($self->{dbd} // "DBDMin 1\nDBDKeep 4\nDBDMax 10\n");
     }
+    # All clients of a test share an address, and make many keys.
+    $text .= "CrmApiUnknownKeyLimit 0\n" if $self->{crmapi} // 1;
     $text .= "CrmApi On\n" if ($self->{crmapi} // 1) && ($self->{on} // 1);
+    $text .= "CrmApiNamedStatements Off\n" if ($self->{crmapi} // 1)
+        && (CrmTest::Pooler->mode // "") eq "transaction";
     $text .= $self->{conf} // "";
     my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
         CONNINFO => defined $self->{database} ? $self->conninfo : "");
@@ -145,24 +152,19 @@ END
 # The conninfo of the server's database, for the role the API has.
 sub conninfo {
     my ($self) = @_;
-    return CrmTest::postgres()->conninfo($self->{database},
-        $CrmTest::Postgres::API);
+    return $self->{conninfo} if defined $self->{conninfo};
+    my $server = CrmTest::Pooler->mode ? "CrmTest::Pooler"
+        : CrmTest::postgres();
+    return $server->conninfo($self->{database}, $CrmTest::Postgres::API);
 }
 
 # The environment httpd is run in, with what the sanitizers want.
 sub environment {
-    my %env = (LC_ALL => "C.UTF-8");
+    my ($self) = @_;
+    my $ssl = grep { $_ eq "ssl" } @{$self->{modules} || []};
+    my %env = (LC_ALL => "C.UTF-8",
+        CrmTest::Sanitizer::environment(httpd => 1, leaks => !$ssl));
 
-    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
-        my @libraries = map { my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`;
-            chomp $path; $path =~ m{/} ? $path : () }
-            qw(libasan.so libubsan.so);
-        $env{LD_PRELOAD} = join ":", @libraries;
-        # httpd frees nothing when it ends; valgrind watches for leaks
-        $env{ASAN_OPTIONS} = "detect_leaks=0:abort_on_error=1:"
-            . "handle_segv=2:handle_sigbus=2:handle_sigill=2:handle_sigfpe=2";
-        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
-    }
     my $build = $CrmTest::BUILD{DIR};
     if (-d "$build/gcov") {
         # For coverage: the children may not write where the objects are, nor
@@ -183,7 +185,7 @@ sub run {
     my ($code, $out, $err) = run_program(
         command => [$CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
             $self->conf_file, @options],
-        env => environment());
+        env => $self->environment);
     return ($code, $out . $err);
 }
 
@@ -203,7 +205,7 @@ sub start {
     push @command, "-DFOREGROUND";
     $self->{stopped} = 0;
     for my $try (1 .. 5) {
-        $self->{pid} = spawn(command => \@command, env => environment(),
+        $self->{pid} = spawn(command => \@command, env => $self->environment,
             log => "$self->{dir}/output", chdir => "/");
         $running{$self + 0} = $self;
         Scalar::Util::weaken($running{$self + 0});
@@ -241,8 +243,7 @@ sub answers {
 # How often it has come up (after the start and after each restart).
 sub generation {
     my ($self) = @_;
-    my $count = () = $self->log_text
-        =~ /resuming normal operations/g;
+    my $count = () = $self->log_text =~ /resuming normal operations/g;
     return $count;
 }
 

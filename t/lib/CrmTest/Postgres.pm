@@ -6,6 +6,7 @@ use warnings;
 use Fcntl qw(:flock);
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
+use IO::Handle;
 use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
     wait_for read_file write_file);
 
@@ -19,6 +20,7 @@ our $TEMPLATE = "crm_template";
 sub superuser { $SUPERUSER }
 
 my $own;        # the server this process started, if it did
+my $held = 0;
 
 # Return the folder of PostgreSQL's programs, of the newest version there is.
 sub bindir {
@@ -61,7 +63,8 @@ sub start {
     my ($class, %settings) = @_;
     my $user = unprivileged();
     my $base = tempdir("crm-pg-XXXXXX", TMPDIR => 1);
-    my $self = bless { dir => $base, pid_of_maker => $$ }, $class;
+    my $self = bless { dir => $base, pid_of_maker => $$,
+        port => $settings{port} }, $class;
     my $bin = bindir();
 
     if ($user) {
@@ -109,13 +112,14 @@ sub start {
 }
 
 # Return the server of this run: the one whose folder is in $CRM_TEST_PG, or
-# one of this process's own.
+# one of this process's own, which the first call starts with SETTINGS.
 sub get {
-    my ($class) = @_;
+    my ($class, %settings) = @_;
     my $dir = $ENV{CRM_TEST_PG};
 
-    my $shared = $dir && -S "$dir/.s.PGSQL.5432" && bless { dir => $dir }, $class;
-    my $self = $shared || ($own ||= $class->start);
+    my $self = $dir && -S "$dir/.s.PGSQL.5432"
+        ? bless({ dir => $dir }, $class)
+        : ($own ||= $class->start(%settings));
     $self->check_programs;
     return $self;
 }
@@ -128,7 +132,8 @@ sub host {
 # Return the conninfo of DATABASE for ROLE (default: who migrates).
 sub conninfo {
     my ($self, $database, $role) = @_;
-    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER);
+    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER)
+        . ($self->{port} ? " port=$self->{port}" : "");
 }
 
 # Run SQL in DATABASE as ROLE (default: the superuser). Return the rows as an
@@ -182,6 +187,34 @@ sub make_template {
             "ALTER DATABASE ${TEMPLATE}_new RENAME TO $TEMPLATE");
     }
     $self->{has_template} = 1;
+}
+
+# Hold what SQL locks in DATABASE, in a session of its own. The code that is
+# returned lets go.
+sub hold {
+    my ($self, $database, $sql) = @_;
+    my $mark = "held by $$ " . ++$held;
+
+    open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-v",
+        "ON_ERROR_STOP=1", "-d", $self->conninfo($database, $SUPERUSER))
+        or die "CrmTest: psql: $!\n";
+    $in->autoflush(1);
+    print $in "BEGIN; $sql;\nSELECT '$mark';\n";
+    wait_for(sub { $self->sql($database, "SELECT count(*) FROM"
+        . " pg_stat_activity WHERE datname = current_database()"
+        . " AND state = 'idle in transaction' AND query LIKE '%$mark%'") })
+        or die "CrmTest: nothing is held\n";
+    return sub { print $in "ROLLBACK;\n"; close $in };
+}
+
+# Wait until COUNT sessions of DATABASE wait for a lock; dies when they do not.
+sub wait_locked {
+    my ($self, $database, $count) = @_;
+
+    wait_for(sub { $self->sql($database, "SELECT count(*) FROM"
+        . " pg_stat_activity WHERE datname = current_database()"
+        . " AND wait_event_type = 'Lock'") >= $count }, 20)
+        or die "CrmTest: fewer than $count wait for a lock\n";
 }
 
 my $made = 0;

@@ -10,6 +10,7 @@ use Scalar::Util ();
 use Test::More ();
 use CrmTest::Log;
 use CrmTest::Postgres;
+use CrmTest::Sanitizer;
 use CrmTest::Process qw(spawn end_process run_program wait_for read_file
     write_file);
 
@@ -62,16 +63,8 @@ sub configure {
 }
 
 sub environment {
-    my %env = (LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef);
-
-    # glib's and libcurl's own memory of the first use is not looked at
-    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
-        $env{ASAN_OPTIONS} = "detect_leaks=1:abort_on_error=1";
-        $env{LSAN_OPTIONS} = "suppressions=$CrmTest::TOP/t/lib/lsan.txt"
-            . ":print_suppressions=0";
-        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
-    }
-    return \%env;
+    return { LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef,
+        CrmTest::Sanitizer::environment() };
 }
 
 # The command, with OPTIONS behind it.
