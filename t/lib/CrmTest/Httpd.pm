@@ -244,8 +244,7 @@ sub answers {
 # How often it has come up (after the start and after each restart).
 sub generation {
     my ($self) = @_;
-    my $count = () = $self->log_text
-        =~ /resuming normal operations/g;
+    my $count = () = $self->log_text =~ /resuming normal operations/g;
     return $count;
 }
 
