@@ -7,6 +7,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Process qw(spawn);
+use CrmTest::Session;
 use CrmTest::Spec;
 use Digest::SHA qw(sha256_hex);
 use File::Temp qw(tempdir);
@@ -25,22 +27,27 @@ sub refused {
     return like($done ? "done" : $@, $like, $name);
 }
 
-# Run each of the SQLS in a process of its own, at the same time; return how
-# many failed.
-sub at_once {
-    my (@sqls) = @_;
-    my @pids = map {
-        my $sql = $_;
-        my $pid = fork // die "fork: $!\n";
-        if (!$pid) {
-            my $done = eval { scalar postgres()->sql($db, $sql); 1 };
-            warn $@ unless $done;
-            require POSIX;
-            POSIX::_exit($done ? 0 : 1);
-        }
-        $pid;
-    } @sqls;
-    return scalar grep { waitpid($_, 0); $? } @pids;
+# All of the SQLS are done, at the same moment.
+sub done_at_once {
+    my ($name, @sqls) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is(join("", at_once($db, @sqls)), "", $name);
+}
+
+# Every line of CASES, [table, other members, column, value, ...], is refused,
+# and what PostgreSQL says is LIKE; each with its last member, a GOOD value, is
+# not.
+sub refused_values {
+    my ($like, @cases) = @_;
+    for my $case (@cases) {
+        my ($table, $with, $column, $value, $good) = @$case;
+        my $named = "$table.$column: " . substr $value // "null", 0, 20;
+        refused(row($table, id => uuid(), %$with, $column => $value), $like,
+            $named);
+        ok(eval { sql($db, "BEGIN;" . row($table, id => uuid(), %$with,
+            $column => $good) . "ROLLBACK"); 1 }, "$named: it is the value")
+            or diag($@);
+    }
 }
 
 # An INSERT of a row of TABLE; values are quoted unless they are references to
@@ -246,22 +253,18 @@ subtest "a reference to another workspace's row cannot exist (design 4)" => sub 
 # ---- values -------------------------------------------------------------------
 
 subtest "enumerations and states (specification)" => sub {
-    my @bad = (
-        [agent => $w->{in}, agent_type => "Internal"],
+    refused_values(qr/check constraint/,
+        [agent => $w->{in}, agent_type => "Internal", "internal"],
         [activity => { %{$w->{in}}, contact_id =>
-            make("contact", %{$w->{owned}}) }, activity_type => "email"],
-        [conversation => $w->{owned}, type => 0],
-        [conversation => $w->{owned}, type => 6],
+            make("contact", %{$w->{owned}}) }, activity_type => "email",
+            "note"],
+        [conversation => $w->{owned}, type => 0, 1],
+        [conversation => $w->{owned}, type => 6, 5],
         [conversation => { %{$w->{owned}}, type => 1 },
-            sentiment_score => "1.0001"],
+            sentiment_score => "1.0001", "1"],
         [sequence_template => { %{$w->{in}}, name => "T" },
-            allowed_channels => "{email,fax}"],
+            allowed_channels => "{email,fax}", "{email,sms,voice}"],
     );
-    for my $case (@bad) {
-        my ($table, $with, $column, $value) = @$case;
-        refused(row($table, id => uuid(), %$with, $column => $value),
-            qr/check constraint/, "$table.$column: $value");
-    }
     for my $type (qw(note call meeting video_call task todo reminder)) {
         ok(make("activity", %{$w->{in}}, activity_type => $type,
             contact_id => make("contact", %{$w->{owned}})), $type);
@@ -272,34 +275,29 @@ subtest "enumerations and states (specification)" => sub {
 };
 
 subtest "limits (contract 6.3, 6.4)" => sub {
-    my @bad = (
-        [contact => $w->{owned}, first_name => "x" x 1001],
-        [contact => $w->{owned}, notes => "x" x 65537],
-        [contact => $w->{owned}, linkedin_url => "x" x 2049],
-        [contact => $w->{owned}, deal_value => "1e15"],
-        [contact => $w->{owned}, deal_value => "NaN"],
-        [contact => $w->{owned}, custom_fields => "[]"],
-        [contact => $w->{owned}, emails => "{}"],
-        [contact => $w->{owned}, tags =>
-            "{" . join(",", 1 .. 101) . "}"],
-        [contact => $w->{owned}, tags => "{NULL}"],
-        [company => $w->{owned}, name => ""],
-        [company => $w->{owned}, name => undef],
+    my %card = (%{$w->{in}}, title => "T",
+        pipeline_stage_id => $w->{stages}[0]);
+    refused_values(qr/check constraint|overflow/,
+        [contact => $w->{owned}, first_name => "x" x 1001, "x" x 1000],
+        [contact => $w->{owned}, notes => "x" x 65537, "x" x 65536],
+        [contact => $w->{owned}, linkedin_url => "x" x 2049, "x" x 2048],
+        [contact => $w->{owned}, deal_value => "1e15", "1e14"],
+        [contact => $w->{owned}, deal_value => "NaN", "0"],
+        [contact => $w->{owned}, custom_fields => "[]", "{}"],
+        [contact => $w->{owned}, emails => "{}", "[]"],
+        [contact => $w->{owned}, tags => "{" . join(",", 1 .. 101) . "}",
+            "{" . join(",", 1 .. 100) . "}"],
+        [contact => $w->{owned}, tags => "{NULL}", "{x}"],
+        [company => $w->{owned}, name => "", "x"],
         [conversation => { %{$w->{owned}}, type => 1 },
-            assigned_to => "x" x 256],
-        [pipeline_card => { %{$w->{in}}, title => "T",
-            pipeline_stage_id => $w->{stages}[0] }, order_index => -1],
-        [workspace => { name => "N" }, slug => "Upper"],
-        [workspace => { name => "N" }, slug => "x" x 64],
-        [workspace => { name => "N", slug => "zone" },
-            time_zone => "Mars/Olympus"],
-    );
-    for my $case (@bad) {
-        my ($table, $with, $column, $value) = @$case;
-        refused(row($table, id => uuid(), %$with, $column => $value),
-            qr/check constraint|overflow|null value|time zone/,
-            "$table.$column: " . substr $value // "null", 0, 20);
-    }
+            assigned_to => "x" x 256, "x" x 255],
+        [pipeline_card => \%card, order_index => -1, 0],
+        [workspace => { name => "N" }, slug => "Upper", "lower"],
+        [workspace => { name => "N" }, slug => "x" x 64, "x" x 63]);
+    refused_values(qr/null value in column "name"/,
+        [company => $w->{owned}, name => undef, "x"]);
+    refused_values(qr/time zone/, [workspace => { name => "N",
+        slug => "zone" }, time_zone => "Mars/Olympus", "Europe/Berlin"]);
     my $id = make("contact", %{$w->{owned}}, first_name => "\x{1F600}" x 1000,
         deal_value => "999999999999999.9999");
     is(value("contact", $id, "char_length(first_name)"), 1000,
@@ -475,16 +473,13 @@ subtest "a key has its plan's rights at every moment (contract 3.3)" => sub {
             ["UPDATE crmapi.plan SET api = false WHERE name = '$plan'",
                 $key->(), "a plan's rights, then a key"]) {
         my ($first, $second, $name) = @$case;
-        my $begun = "begun " . uuid();
+        my $end = holding($db, $first);
         my $pid = fork // die $!;
         if (!$pid) {
-            eval { sql($db, "SET application_name = '$begun'; BEGIN; $first;
-                SELECT pg_sleep(0.5); COMMIT") };
-            POSIX::_exit($@ ? 1 : 0);
+            POSIX::_exit(eval { sql($db, $second); 1 } ? 0 : 1);
         }
-        wait_for(sub { sql($db, "SELECT count(*) FROM pg_stat_activity
-            WHERE application_name = '$begun' AND wait_event = 'PgSleep'") }, 20);
-        sql($db, $second);
+        wait_blocked($db, 1);
+        $end->("COMMIT");
         waitpid $pid, 0;
         is($?, 0, "$name: done");
         is(sql($db, $wrong), 0, "$name: right") or last;
@@ -525,9 +520,9 @@ subtest "a card's place (contract 9.8)" => sub {
         "many in one statement");
     my $third = make("pipeline_stage", %{$s->{owned}}, name => "S",
         pipeline_id => $s->{pipeline}, order_index => 2);
-    is(at_once(map { join "", map { row("pipeline_card", %card, id => uuid(),
-        pipeline_stage_id => $third) } 1 .. 5 } 1 .. 12), 0,
-        "sixty at once, by twelve");
+    done_at_once("sixty at once, by twelve", map { join "", map {
+        row("pipeline_card", %card, id => uuid(),
+        pipeline_stage_id => $third) } 1 .. 5 } 1 .. 12);
     is_deeply([map { $_->[0] } sql($db, "SELECT order_index
         FROM crmapi.pipeline_card WHERE pipeline_stage_id = '$third'
         ORDER BY 1")], [0 .. 59], "have sixty places");
@@ -621,11 +616,11 @@ subtest "both ends of an activity go at once" => sub {
         make("activity", %{$s->{in}}, activity_type => "note",
             company_id => $pair->[0], contact_id => $pair->[1]) for 1, 2;
     }
-    is(at_once(
+    done_at_once("neither fails",
         join("", map { "DELETE FROM crmapi.company WHERE id = '$_->[0]';" }
             @pairs),
         join("", map { "DELETE FROM crmapi.contact WHERE id = '$_->[1]';" }
-            @pairs)), 0, "neither fails");
+            @pairs));
     is(scalar sql($db, "SELECT count(*) FROM crmapi.activity
         WHERE workspace_id = '$s->{id}'"), 0, "nothing is left");
 };
@@ -745,6 +740,11 @@ subtest "totals follow every change (contract 7.11)" => sub {
     is(total($s, "company"), 1, "companies");
     sql($db, "BEGIN; DELETE FROM crmapi.contact; ROLLBACK;");
     counters_right("all of them, after a rollback as well");
+    is_deeply([sql($db, "BEGIN; UPDATE crmapi.counter SET n = n + 1
+        WHERE workspace_id = '$s->{id}' AND kind = 'company';
+        SELECT kind, counted - actual FROM crmapi.counter_verify()
+        WHERE workspace_id = '$s->{id}'; ROLLBACK")], [["company", 1],
+        ["company", 1]], "one that is wrong would be shown");
     refused("TRUNCATE crmapi.contact CASCADE", qr/counted/,
         "a TRUNCATE would be missed, so it is refused");
 };
@@ -757,8 +757,8 @@ subtest "totals with many writers" => sub {
     my $delete = "DELETE FROM crmapi.contact WHERE workspace_id = '$s->{id}'
         AND id = (SELECT id FROM crmapi.contact
             WHERE workspace_id = '$s->{id}' LIMIT 1 FOR UPDATE SKIP LOCKED);";
-    is(at_once(map { ($insert . $delete) x 10 } 1 .. 24), 0,
-        "none fails, none is deadlocked");
+    done_at_once("none fails, none is deadlocked",
+        ("$insert $delete" x 10) x 24);
     is(total($s, "contact"), scalar sql($db, "SELECT count(*)
         FROM crmapi.contact WHERE workspace_id = '$s->{id}'"), "are exact");
     counters_right("and so are all others");
@@ -766,12 +766,29 @@ subtest "totals with many writers" => sub {
 
 subtest "a long import holds nobody up" => sub {
     my $s = space();
-    is(at_once("BEGIN; SET LOCAL crmapi.counter_slot = '-1'; "
-        . row("contact", id => uuid(), %{$s->{owned}})
-        . "SELECT pg_sleep(2); COMMIT;",
-        map { "SET lock_timeout = '500ms'; SELECT pg_sleep(0.3); "
-            . row("contact", id => uuid(), %{$s->{owned}}) } 1 .. 16), 0,
-        "sixteen others write meanwhile");
+    my $contact = uuid();
+    my $file = tempdir("crm-import-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    write_file("$file/lines", qq({"object":"contact","id":"$contact",)
+        . qq("bot_id":"$s->{bot}"}\n{"object":"activity","contact_id":)
+        . qq("$contact","activity_type":"note"}\n));
+    # it has counted its contact, and waits for its activity
+    my $let_go = holding($db,
+        "LOCK TABLE crmapi.activity IN EXCLUSIVE MODE");
+    my $pid = spawn(log => "$file/log", command => [$CrmTest::BUILD{CTL},
+        "--database", postgres()->conninfo($db), "import", "--workspace",
+        $s->{id}, "$file/lines"]);
+    my ($importer) = wait_blocked($db, 1);
+    for my $slot (0 .. 15) {
+        ok(eval { sql($db, "SET lock_timeout = '1s';
+            SET crmapi.counter_slot = '$slot'; "
+            . row("contact", id => uuid(), %{$s->{owned}})); 1 },
+            "who counts in slot $slot writes meanwhile") or diag($@);
+    }
+    is_deeply([wait_blocked($db, 1)], [$importer], "it is not yet done");
+    is(total($s, "contact"), 16, "nor seen");
+    $let_go->();
+    waitpid $pid, 0;
+    is($?, 0, "then it is done") or diag(read_file("$file/log"));
     is(total($s, "contact"), 17, "and all are counted");
 };
 
@@ -780,6 +797,7 @@ subtest "what does not count costs no counter" => sub {
     my $id = make("contact", %{$s->{owned}});
     my $before = scalar sql($db, "SELECT array_agg(xmin::text ORDER BY ctid)
         FROM crmapi.counter WHERE workspace_id = '$s->{id}'");
+    like($before, qr/\d/, "it is counted");
     sql($db, "UPDATE crmapi.contact SET notes = 'x', bot_id = bot_id "
         . "WHERE id = '$id'");
     is(scalar sql($db, "SELECT array_agg(xmin::text ORDER BY ctid)
@@ -847,14 +865,23 @@ subtest "deleting a workspace takes all of it" => sub {
 
 subtest "a workspace goes while others write to it" => sub {
     my $s = space();
-    my @writers = map { join "", map {
-        "DO \$\$ BEGIN INSERT INTO crmapi.contact (workspace_id, id, bot_id)
-         VALUES ('$s->{id}', gen_random_uuid(), '$s->{bot}');
-         EXCEPTION WHEN foreign_key_violation THEN NULL; END \$\$;"
-        } 1 .. 20 } 1 .. 8;
-    is(at_once(@writers, "SELECT pg_sleep(0.05);
-        DELETE FROM crmapi.workspace WHERE id = '$s->{id}'"), 0,
-        "they are told that it is gone, or were before");
+    # each writes until it is refused; the workspace goes when all write
+    my $writer = "DO \$\$ BEGIN LOOP
+        BEGIN
+            INSERT INTO crmapi.contact (workspace_id, id, bot_id, last_name)
+            VALUES ('$s->{id}', gen_random_uuid(), '$s->{bot}',
+                pg_backend_pid());
+        EXCEPTION WHEN foreign_key_violation THEN EXIT;
+        END;
+        COMMIT;
+        END LOOP; END \$\$";
+    my $delete = "DO \$\$ BEGIN
+        WHILE (SELECT count(DISTINCT last_name) FROM crmapi.contact
+            WHERE workspace_id = '$s->{id}') < 8 LOOP
+            COMMIT;
+        END LOOP;
+        DELETE FROM crmapi.workspace WHERE id = '$s->{id}'; END \$\$";
+    done_at_once("they are told that it is gone", ($writer) x 8, $delete);
     is(scalar sql($db, "SELECT count(*) FROM crmapi.contact
         WHERE workspace_id = '$s->{id}'"), 0, "nothing is left");
     counters_right("and no counter comes back");
@@ -979,13 +1006,17 @@ subtest "migrating" => sub {
     like($err, qr/\Q$next\E.*changed/, "is told");
 
     write_file("$dir/$next", "CREATE TABLE crmapi.more ();\n");
-    write_file(sprintf("$dir/%04d-gap.sql", $expected + 3), "SELECT 1;\n");
+    my $gap = sprintf "$dir/%04d-gap.sql", $expected + 3;
+    write_file($gap, "SELECT 1;\n");
     ($code, $err) = migrate($dir, $name);
     isnt($code, 0, "a gap");
     like($err, qr/\b@{[sprintf "%04d", $expected + 2]}\b/, "is told");
+    unlink $gap;
+    is((migrate($dir, $name))[0], 0, "without it all is well");
     write_file(sprintf("$dir/%04d-twin.sql", $expected + 1), "SELECT 1;\n");
     ($code, $err) = migrate($dir, $name);
     isnt($code, 0, "a number twice");
+    like($err, qr/\b@{[sprintf "%04d", $expected + 2]} comes next/, "is told");
 };
 
 subtest "two that migrate at once" => sub {

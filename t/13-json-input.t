@@ -273,9 +273,9 @@ subtest "6.1 what is JSON is accepted" => sub {
 # deep for some, so only what the parser says counts here.
 for my $kind (qw(accept reject)) {
     my @files = glob "$FindBin::RealBin/unit/json/$kind/*";
-    next unless @files;
     subtest "6.1 the corpus of JSON to $kind" => sub {
         my $w = workspace($httpd);
+        cmp_ok(scalar @files, ">", 50, "there is a corpus");
         for my $file (@files) {
             my $name = $file =~ s{.*/}{}r;
             my $r = send_body($w, read_file($file));
@@ -466,8 +466,9 @@ subtest "6.3 limits: exactly as much, and one more" => sub {
             $field => $make->($most) });
         status_is($r, 201, "6.3 $path.$field: $most") or next;
         my $got = $r->data->{$field};
-        is_deeply($got, $make->($most), "and it comes back whole")
-            unless $field =~ /^(?:emails|phone)/;
+        $got = [map { $_->{email} // $_->{phone_number} } @$got]
+            if $field =~ /^(?:emails|phone)/;
+        is_deeply($got, $make->($most), "and it comes back whole");
         $complaint //= $field;
         my $more = $c->post("/api/v1/$path", { %{$base{$path}},
             $field => $make->($most + 1) });

@@ -111,8 +111,39 @@ subtest "7.1 Prefer: handling=strict refuses unknown parameters" => sub {
                 grep { $_->{required} && $_->{in} eq "query" }
                 @{$operation->{parameters}} },
             headers => { Prefer => "handling=strict" });
-        error_is($r, 422, "validation_error", $operation->{operationId},
-            ["nonsense"]);
+        # 8.2 a start without its required fields is a 400, whatever else
+        my @error = $operation->{operationId} eq "startSequence"
+            ? (400, "bad_request") : (422, "validation_error");
+        error_is($r, @error, $operation->{operationId});
+        ok((grep { $_ eq "nonsense" } @{$r->fields}), "and names it");
+    }
+};
+
+subtest "2 an unknown parameter comes after 403, 415, 413, 400, 404" => sub {
+    my $reader = $c->with_key($w->make_key("read"));
+    for my $operation (@operations) {
+        my $name = $operation->{operationId};
+        my $fails = sub {
+            my ($client, $id, $status, $code, %arg) = @_;
+            my %headers = (Prefer => "handling=strict",
+                %{delete $arg{headers} || {}});
+            my $r = call($client, $operation, $id, query => "nonsense=1",
+                headers => \%headers, %arg);
+            error_is($r, $status, $code, "$name: $status first");
+            return $r;
+        };
+        $fails->($reader, $none, 403, "forbidden")
+            if $operation->{method} ne "GET";
+        $fails->($c, $none, 404, "not_found")
+            if $operation->{path} =~ /\{id\}/;
+        next if !$operation->{requestBody};
+        $fails->($c, $none, 415, "unsupported_media_type",
+            headers => { "Content-Type" => "text/plain" });
+        $fails->($c, $none, 413, "payload_too_large", body => "x" x 5000);
+        $fails->($c, $none, 400, "bad_request", body => "{");
+        is_deeply($fails->($c, there($operation), 422, "validation_error",
+            body => "[]")->fields, ["", "nonsense"],
+            "5.6 $name: and beside what the body has wrong");
     }
 };
 
@@ -128,8 +159,9 @@ subtest "5.3, 6.1 bodies" => sub {
             "bad_request", "$name: broken");
         error_is(call($c, $operation, $none, body => ""), 400,
             "bad_request", "$name: empty");
-        my $r = call($c, $operation, there($operation), body => "[]");
-        is($r->status, 422, "$name: an array");
+        error_is(call($c, $operation, there($operation), body => $_), 422,
+            "validation_error", "5.6, 6.1 $name: $_ names the body", [""])
+            for "[]", "null", "1", '"text"';
     }
 };
 

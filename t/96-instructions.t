@@ -25,8 +25,9 @@ sub compiler {
 my $program = "$CrmTest::BUILD{DIR}/t/unit/count_instructions";
 my $dir = tempdir("crm-count-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my ($none) = run_program(command => ["valgrind", "--version"]);
-plan(skip_all => "no valgrind here") if $none;
-plan(skip_all => "this is about plain builds") if sanitized() || valgrinded();
+plan(skip_all => "no valgrind: build/setup --tests installs it") if $none;
+plan(skip_all => "plain builds only: others have more instructions")
+    if sanitized() || valgrinded();
 
 # Instructions that SAMPLE's program executes in FUNCTION and what it calls: in
 # all, and in our own code. Returns (own, all, what the program printed).

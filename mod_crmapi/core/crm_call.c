@@ -231,7 +231,8 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
     return failed_checks(call, error, result, checks);
 }
 
-crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call)
+/* Set *VALUE_P to the JSON of CALL's body. */
+static crm_error_t *read_json(json_object **value_p, crm_call_t *call)
 {
     const crm_request_t *request = call->request;
     const char *data, *wrong;
@@ -246,15 +247,25 @@ crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call)
     }
     CRM_ERR(call->service->read_body(&data, &len, request->baton,
                                      call->pool));
-    wrong = crm_json_parse(body_p, &offset, data, len, call->pool);
+    wrong = crm_json_parse(value_p, &offset, data, len, call->pool);
     if (wrong) {
         return crm_error_createf(CRM_E_BAD_REQUEST, call->pool,
                                  "The body is not valid JSON: %s at byte %"
                                  APR_SIZE_T_FMT, wrong, offset);
     }
+    return NULL;
+}
+
+crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
+                           crm_call_t *call)
+{
+    input->pool = call->pool;
+    input->lenient = call->lenient;
+    input->error = crm_call_params(call);
+    CRM_ERR(read_json(body_p, call));
     if (!json_object_is_type(*body_p, json_type_object)) {
-        return crm_error_create(CRM_E_VALIDATION,
-                                "The body must be a JSON object", call->pool);
+        crm_input_wrong(input, "", "must be a JSON object");
+        return input->error;
     }
     return NULL;
 }

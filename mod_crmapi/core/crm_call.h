@@ -92,13 +92,17 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
 crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks);
 
-/* Set *BODY_P to the request's body, a JSON object (contract 5.3, 6.1). */
-crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call);
+/* Read the query's parameters into CALL and set *BODY_P to the body, a JSON
+ * object (contract 5.3, 6.1). Begin INPUT, with what is wrong in the query: that
+ * is no error yet, since 415, 413 and 400 go before it (contract 2). */
+crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
+                           crm_call_t *call);
 
 /* Return the bind of the query parameter NAME, NULL if it was not sent. */
 const char *crm_call_param(const crm_call_t *call, const char *name);
 
-/* Read the query's parameters into CALL. Return the 422 or NULL. */
+/* Read the query's parameters into CALL, whose request has no body that is
+ * wanted. Return the 422 or NULL. */
 crm_error_t *crm_call_params(crm_call_t *call);
 
 /* Finish CALL with STATUS and the body {"data": row ROW of RESULT}, whose

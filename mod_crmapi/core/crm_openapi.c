@@ -345,7 +345,9 @@ static void add_components(crm_buf_t *buf)
             : !strcmp(status, "429") || !strcmp(status, "503")
             ? OPENAPI_RETRY "," OPENAPI_HEADERS : OPENAPI_HEADERS);
         add(buf, "},'content':{'application/json':{'schema':{'$ref':"
-            "'#/components/schemas/Error'}}}}");
+            "'#/components/schemas/");
+        add(buf, !strcmp(status, "422") ? "ValidationError'}}}}"
+            : "Error'}}}}");
     }
     add(buf, "},'schemas':{" OPENAPI_SCHEMAS);
     for (int i = 0; crm_registry[i]; i++) {

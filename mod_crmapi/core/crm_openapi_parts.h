@@ -124,9 +124,10 @@
     "{'type':['array','null'],'maxItems':50,'items':" OPENAPI_REF(address) "}"
 
 #define OPENAPI_DETAILS \
-    "{'type':'array','items':{'type':'object','required':['field'," \
-    "'message'],'properties':{'field':{'type':'string'},'message':{'type':" \
-    "'string'}}}}"
+    "{'type':'array','minItems':1,'items':{'type':'object','required':[" \
+    "'field','message'],'properties':{'field':{'type':'string'," \
+    "'description':'emails[1].email; empty: the body itself'},'message':{" \
+    "'type':'string'}}}}"
 
 #define OPENAPI_SCHEMAS \
     "'Error':{'type':'object','additionalProperties':false,'required':[" \
@@ -138,6 +139,8 @@
     "'validation_error','rate_limited','internal_error'," \
     "'service_unavailable']},'message':{'type':'string'},'details':" \
     OPENAPI_DETAILS "}}}}," \
+    "'ValidationError':{'allOf':[{'$ref':'#/components/schemas/Error'}]," \
+    "'properties':{'error':{'required':['details']}}}," \
     "'Pagination':{'type':'object','additionalProperties':false,'required':[" \
     "'page','page_size','total','total_pages'],'properties':{'page':{" \
     "'type':'integer','minimum':1},'page_size':{'type':'integer'," \
@@ -169,8 +172,9 @@
     "'type':'array','items':{'$ref':'#/components/schemas/Contact'}}," \
     "'updated':{'type':'array','items':{'$ref':" \
     "'#/components/schemas/Contact'}},'errors':{'type':'array','items':{" \
-    "'type':'object','required':['index','message'],'properties':{'index':{" \
-    "'type':'integer','minimum':0},'message':{'type':'string'},'details':" \
+    "'type':'object','required':['index','message','details'],'properties':{" \
+    "'index':{'type':'integer','minimum':0},'message':{'type':'string'}," \
+    "'details':" \
     OPENAPI_DETAILS "}}}}}," \
     "'StartInput':{'type':'object','required':['template_id','contact']," \
     "'properties':{'template_id':" OPENAPI_ID ",'bot_id':{'type':['string'," \

@@ -51,20 +51,24 @@ static unsigned int decode(apr_size_t *len_p, const unsigned char *s,
     return c;
 }
 
-int crm_text_valid_utf8(const char *s, apr_size_t len)
+apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len)
 {
     const unsigned char *at = (const unsigned char *)s;
+    const unsigned char *end = at + len;
     apr_size_t step;
 
-    while (len) {
-        decode(&step, at, len);
+    for (; at < end; at += step) {
+        decode(&step, at, (apr_size_t)(end - at));
         if (!step) {
-            return 0;
+            break;
         }
-        at += step;
-        len -= step;
     }
-    return 1;
+    return (apr_size_t)(at - (const unsigned char *)s);
+}
+
+int crm_text_valid_utf8(const char *s, apr_size_t len)
+{
+    return crm_text_valid_bytes(s, len) == len;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

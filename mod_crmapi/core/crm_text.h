@@ -12,6 +12,10 @@ apr_size_t crm_text_length(const char *s, apr_size_t len);
  * overlong, no surrogates, nothing beyond U+10FFFF. */
 int crm_text_valid_utf8(const char *s, apr_size_t len);
 
+/* Return how many of the LEN bytes at S come before the first that is not of
+ * valid UTF-8; LEN if all are. */
+apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len);
+
 /* Return whether A and B, valid UTF-8, are equal without case, by Unicode's
  * simple case mappings. */
 int crm_text_equal_fold(const char *a, const char *b);

@@ -26,12 +26,12 @@ crm_error_t *ctl_attachment_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Write the bytes of HEX, a bytea as PostgreSQL writes it, to stdout. */
+/* Write the bytes that HEX is to stdout. */
 static void write_bytes(const char *hex)
 {
     unsigned byte;
 
-    for (hex += 2; sscanf(hex, "%2x", &byte) == 1; hex += 2) {
+    for (; sscanf(hex, "%2x", &byte) == 1; hex += 2) {
         putchar((int)byte);
     }
 }
@@ -51,9 +51,9 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
                          "behind a slash, a number, as attachment list shows "
                          "it");
     }
-    CRM_ERR(ctl_query(&result, ctl, "SELECT body FROM crmapi.attachment"
-                      " WHERE message_id = $1::uuid AND number = $2::integer",
-                      2, values));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT encode(body, 'hex')"
+                      " FROM crmapi.attachment WHERE message_id = $1::uuid AND"
+                      " number = $2::integer", 2, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no attachment %s", given);
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_lib.h"
 #include "apr_strings.h"
 
@@ -75,18 +76,18 @@ int crm_chat_origin_ok(const char *origin, const apr_array_header_t *allowed,
 {
     size_t len = strlen(scheme);
 
-    if (!origin || (public_url && !strcasecmp(origin, public_url))) {
+    if (!origin || (public_url && !apr_cstr_casecmp(origin, public_url))) {
         return 1;
     }
     if (host && !strncasecmp(origin, scheme, len)
         && !strncmp(origin + len, "://", 3)
-        && !strcasecmp(origin + len + 3, host)) {
+        && !apr_cstr_casecmp(origin + len + 3, host)) {
         return 1;
     }
     for (int i = 0; i < allowed->nelts; i++) {
         const char *one = APR_ARRAY_IDX(allowed, i, const char *);
 
-        if (!strcmp(one, "*") || !strcasecmp(one, origin)) {
+        if (!strcmp(one, "*") || !apr_cstr_casecmp(one, origin)) {
             return 1;
         }
     }

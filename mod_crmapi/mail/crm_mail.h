@@ -28,6 +28,10 @@ typedef struct crm_mail_options_t {
     const char *sender;         /* the envelope's: "" the null one of bounces;
                                    NULL: unknown, the mail's Return-Path */
     const char *workspace;      /* whose agents, by id or slug; NULL: all */
+    const char *authserv_ids;   /* hosts whose Authentication-Results are
+                                   believed, by what they call themselves
+                                   there, with blanks or commas between them;
+                                   NULL: none */
 } crm_mail_options_t;
 
 /* Something that came with a mail. */
@@ -56,6 +60,8 @@ typedef struct crm_mail_t {
     const char *from;           /* From, else Sender, Reply-To, the envelope's
                                    sender: the first that is an address */
     const char *from_name;
+    int verified;               /* one of the hosts that are trusted says that
+                                   FROM's domain has sent it */
     const char *to;             /* To as it is shown */
     const char *cc;
     const char *subject;

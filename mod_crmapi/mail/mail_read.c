@@ -207,6 +207,18 @@ const char *crm_mail_header(GMimeMessage *mime, const char *name,
                          max, pool);
 }
 
+int crm_mail_count(GMimeMessage *mime, const char *name)
+{
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    int count = g_mime_header_list_get_count(list), found = 0;
+
+    for (int i = 0; i < count; i++) {
+        found += !strcasecmp(name, g_mime_header_get_name(
+                                 g_mime_header_list_get_header_at(list, i)));
+    }
+    return found;
+}
+
 /* Return when the mail was written, as its author says. */
 static const char *date_of(GMimeMessage *mime, apr_pool_t *pool)
 {
@@ -285,6 +297,8 @@ static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,
     read_headers(mail, mime, options, result_pool);
     crm_mail_body(mail, mime, options, result_pool);
     crm_mail_kind(mail, mime, options, result_pool);
+    mail->verified = crm_mail_verified(mail, mime, options->authserv_ids,
+                                       result_pool);
     g_object_unref(mime);
 }
 

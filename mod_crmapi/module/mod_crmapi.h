@@ -38,6 +38,7 @@ typedef struct crmapi_config_t {
     int named_statements;
     int request_id_in_database;
     apr_interval_time_t database_wait;
+    apr_interval_time_t database_timeout;
     const char *key_prefix;
     const char *workspace;
     const char *review_path;    /* "": no such page; NULL: not set */
@@ -47,6 +48,7 @@ typedef struct crmapi_config_t {
     apr_array_header_t *twilio; /* of crm_twilio_account_t, or NULL */
     int intake_limit;
     int address_limit;
+    int unknown_key_limit;
     int addresses;              /* CrmApiAddresses: of the main server */
     int chat_polls;
     /* Made after the configuration has been read: */
@@ -63,6 +65,7 @@ typedef struct crmapi_request_t {
     int reached;                /* no rewriting led it elsewhere */
     int claimed;                /* it is ours to serve */
     ap_dbd_t *dbd;              /* held at the moment, or NULL */
+    int dbd_failed;             /* and of no use */
     int no_wait;                /* do without rather than wait */
     int body_read;              /* to its end */
     int caught;                 /* status httpd wanted to send while the body
@@ -184,7 +187,7 @@ int crmapi_status_news(int index, apr_uint32_t state,
                        apr_interval_time_t again);
 void crmapi_status_register(apr_pool_t *p);
 /* Share metrics with all processes. Return NULL or what is wrong. */
-const char *crmapi_status_init(server_rec *main_server, crm_limit_t *limit,
-                               apr_pool_t *ptemp);
+const char *crmapi_status_init(server_rec *main_server,
+                               const crmapi_shm_t *shm, apr_pool_t *ptemp);
 
 #endif /* MOD_CRMAPI_H */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_form.h"
@@ -87,7 +88,7 @@ static int is_foreign(const crm_page_request_t *request)
     if (!origin || !strcmp(origin, "null")) {
         return 0;
     }
-    return !host || !request->host || strcasecmp(host + 3, request->host);
+    return !host || !request->host || apr_cstr_casecmp(host + 3, request->host);
 }
 
 /* Return NULL or the rule that TEXT's typed value breaks. What was not there

@@ -37,6 +37,7 @@ typedef struct start_t {
     apr_pool_t *pool;
     crm_input_t input;
     int missing;                /* something required: 400 instead of 422 */
+    unsigned char sent[FIELDS]; /* not null, whatever it is */
     const char *binds[FIELDS];
     crm_values_t values;        /* of the contact */
     crm_wanted_t wanted;
@@ -71,10 +72,11 @@ static void check_phones(start_t *start, json_object *phones)
 
     for (size_t i = 0; i < count; i++) {
         json_object *entry = json_object_array_get_idx(phones, i);
-        const char *rule = NULL;
+        const char *rule = NULL, *member = "";
 
         if (json_object_is_type(entry, json_type_object)) {
             entry = json_object_object_get(entry, "phone_number");
+            member = ".phone_number";
         }
         if (json_object_is_type(entry, json_type_string)) {
             const char *text = json_object_get_string(entry);
@@ -86,8 +88,8 @@ static void check_phones(start_t *start, json_object *phones)
         if (rule) {
             crm_input_wrong(&start->input,
                             apr_psprintf(start->pool,
-                                         "contact.phone_numbers[%d]", (int)i),
-                            rule);
+                                         "contact.phone_numbers[%d]%s",
+                                         (int)i, member), rule);
         }
     }
 }
@@ -183,6 +185,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         int i = member_index(name);
 
         if (i < FIELDS) {
+            start->sent[i] = value != NULL;
             if (value) {
                 crm_type_parse(&start->binds[i], &start->input, &fields[i],
                                name, value);
@@ -196,8 +199,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         crm_input_wrong(&start->input, "idempotency_key",
                         "must have 1 to 255 characters");
     }
-    require(start, "template_id",
-            json_object_object_get(body, "template_id") != NULL);
+    require(start, "template_id", start->sent[TEMPLATE_ID]);
     require(start, "contact", contact != NULL);
     if (contact) {
         read_contact(start, contact);
@@ -230,10 +232,9 @@ static void make_question(crm_sql_t *sql, start_t *start)
     crm_sql_bind(sql, start->call->key.workspace_id, "uuid");
 }
 
-static crm_error_t *no_bot(start_t *start)
+/* Add to ERROR (NULL: there is none) that no agent is named. */
+static crm_error_t *no_bot(start_t *start, crm_error_t *error)
 {
-    crm_error_t *error = NULL;
-
     crm_error_detail(&error, "bot_id", "is required, because the template "
                      "has none", start->pool);
     error->code = CRM_E_BAD_REQUEST;
@@ -241,8 +242,9 @@ static crm_error_t *no_bot(start_t *start)
     return error;
 }
 
-/* Refuse a request whose body has ERROR. Where the template has no agent and
- * none is named as well, that 400 goes before a 422 (contract 8.2, 11.2). */
+/* Refuse a request whose body has ERROR. Where neither it nor the template
+ * names an agent, that 400 goes before a 422 (contract 8.2, 11.2); an agent that
+ * is named wrongly is a 422. */
 static crm_error_t *refuse(start_t *start, crm_error_t *error)
 {
     apr_array_header_t *checks = apr_array_make(start->pool, 2,
@@ -255,13 +257,13 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
                       start->pool);
     }
     error = crm_call_refuse(start->call, error, checks);
-    if (error && error->code == CRM_E_VALIDATION && !start->binds[BOT_ID]
+    if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
         && start->binds[TEMPLATE_ID]) {
         make_question(&sql, start);
         CRM_ERR(crm_call_query(&result, start->call, &sql));
         if (crm_db_value(result, 0, COLUMN_TEMPLATE)
             && !crm_db_value(result, 0, COLUMN_TEMPLATE_BOT)) {
-            return no_bot(start);
+            return no_bot(start, error);
         }
     }
     return error;
@@ -310,8 +312,9 @@ static void unite(start_t *start, const crm_contact_t *contact,
         else if (table[i].type == &crm_type_object) {
             merge_objects(bind, have, *bind, start->pool);
         }
-        else if (!strcmp(table[i].name, "notes") && have && *have) {
-            *bind = apr_pstrcat(start->pool, have, "\n\n[", today, "] ",
+        else if (!strcmp(table[i].name, "notes")) {
+            *bind = apr_pstrcat(start->pool, have ? have : "",
+                                have && *have ? "\n\n[" : "[", today, "] ",
                                 *bind, NULL);
         }
     }
@@ -422,7 +425,7 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     }
     start->template_bot = crm_db_value(result, 0, COLUMN_TEMPLATE_BOT);
     start->template_name = crm_db_value(result, 0, COLUMN_TEMPLATE_NAME);
-    return bot || start->template_bot ? NULL : no_bot(start);
+    return bot || start->template_bot ? NULL : no_bot(start, NULL);
 }
 
 /* Find or make the contact of START and return it; NULL if what was sent does
@@ -506,15 +509,12 @@ static crm_error_t *run(start_t *start)
 static crm_error_t *serve_start(crm_call_t *call)
 {
     start_t *start = apr_pcalloc(call->pool, sizeof(*start));
-    crm_error_t *error = crm_call_params(call);
+    crm_error_t *error;
     json_object *body;
 
     start->call = call;
-    start->pool = start->input.pool = call->pool;
-    start->input.lenient = call->lenient;
-    if (!error) {
-        error = crm_call_body(&body, call);
-    }
+    start->pool = call->pool;
+    error = crm_call_body(&body, &start->input, call);
     if (!error) {
         error = read_start(start, body);
     }

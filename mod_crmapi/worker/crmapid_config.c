@@ -289,6 +289,9 @@ static const setting_t settings[] = {
     NUMBER(mail_hourly, "30", 0, 1000000, "Mails that one sender may send to"
            " an agent in an hour. More are kept, but are no replies; 0: no"
            " limit."),
+    TEXT(mail_authserv_id, text, "", "Hosts whose Authentication-Results are"
+         " believed, by their authserv-id, with blanks between them. They"
+         " must remove what others write in their names. Not set: none."),
 
     HEADING("Webhooks"),
     DURATION(webhook_timeout, "15s", 0, 60, "How long an endpoint may take."),

@@ -102,14 +102,12 @@ static crm_error_t *connect_actor(actor_t *actor)
         return NULL;
     }
     error = crm_conn_open(&actor->conn, actor->daemon->config->database,
-                          actor->conn_pool, actor->pool);
+                          actor->timeout, actor->conn_pool, actor->pool);
     if (error) {
         actor->conn = NULL;
         apr_pool_clear(actor->conn_pool);
-        return error;
     }
-    crm_conn_set_timeout(actor->conn, actor->timeout);
-    return NULL;
+    return error;
 }
 
 static actor_t *actor_create(crmd_daemon_t *daemon, int lane,
@@ -452,7 +450,8 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
     int version = 0;
 
     apr_pool_create(&pool, scratch_pool);
-    error = crm_conn_open(&conn, config->database, pool, scratch_pool);
+    error = crm_conn_open(&conn, config->database, config->answer_time, pool,
+                          scratch_pool);
     if (!error) {
         error = crm_migrate_version(&version, conn, scratch_pool);
     }

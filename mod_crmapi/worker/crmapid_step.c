@@ -39,7 +39,7 @@ static const char question[] =
     " nullif(a.agent_phone, ''),"
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
-    " nullif(c.last_name, '')), ''), k.key"
+    " nullif(c.last_name, '')), ''), encode(k.key, 'hex')"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"
@@ -215,15 +215,13 @@ static apr_interval_time_t wait_of(const sending_t *sending)
                                                : wait;
 }
 
-/* Hand SENDING over and record what came of it. */
-static crm_error_t *hand_over(sending_t *sending)
+/* Record what came of handing SENDING over. */
+static crm_error_t *conclude(sending_t *sending)
 {
     crmd_work_t *work = sending->work;
     crmd_receipt_t *receipt = &sending->receipt;
     int again = work->job->attempts < work->config->send_attempts;
 
-    crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
-                    work->pool);
     switch (sending->doubtful && receipt->verdict != CRMD_SENT
             ? CRMD_UNKNOWN : receipt->verdict) {
     case CRMD_SENT:
@@ -246,18 +244,44 @@ static crm_error_t *hand_over(sending_t *sending)
     return record_failed(sending, "delivery_unknown", 0);
 }
 
+/* Take SENDING and hand it over, if that is what *VERDICT_P says; *OVER_P =
+ * whether it was. The relay's place is there first: what ends the enrollment
+ * while others have all places is seen (contract 11.10). */
+static crm_error_t *hand_over(int *over_p, const char **verdict_p,
+                              const char **until_p, sending_t *sending)
+{
+    const crmd_config_t *config = sending->work->config;
+    const crmd_relay_t *relay = sending->relay;
+    crm_error_t *error;
+
+    *over_p = 0;
+    crmd_relay_enter(relay, config);
+    error = take(verdict_p, until_p, sending);
+    if (!error) {
+        sending->doubtful = !strcmp(*verdict_p, "again");
+        *over_p = !strcmp(*verdict_p, "send")
+            || (sending->doubtful && relay->repeatable(config));
+    }
+    if (*over_p) {
+        crmd_relay_send(&sending->receipt, relay, &sending->message, config,
+                        sending->work->pool);
+    }
+    crmd_relay_leave(relay);
+    return error;
+}
+
 crm_error_t *crmd_step_send(crmd_work_t *work)
 {
     const char *verdict, *until;
     crm_error_t *error;
     sending_t sending;
-    int found;
+    int found, over;
 
     CRM_ERR(read_step(&found, &sending, work));
     if (!found) {
         return NULL;
     }
-    error = take(&verdict, &until, &sending);
+    error = hand_over(&over, &verdict, &until, &sending);
     if (error && error->code == CRM_E_UNAVAILABLE) {
         /* Perhaps it was taken and only the answer is lost; we do know that
          * nothing was handed over. */
@@ -266,15 +290,10 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
                              RETAKE_WAIT);
     }
     CRM_ERR(error);
-    if (!strcmp(verdict, "send")) {
-        return hand_over(&sending);
+    if (over) {
+        return conclude(&sending);
     }
-    if (!strcmp(verdict, "again")
-        && sending.relay->repeatable(work->config)) {
-        sending.doubtful = 1;
-        return hand_over(&sending);
-    }
-    if (!strcmp(verdict, "again") || !strcmp(verdict, "lost")) {
+    if (sending.doubtful || !strcmp(verdict, "lost")) {
         return record_failed(&sending, "delivery_unknown", 0);
     }
     if (!strcmp(verdict, "wait")) {

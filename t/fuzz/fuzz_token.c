@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_token.c: what comes with links from mails: tokens, and forms */
+/* libFuzzer: -max_len=4096 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

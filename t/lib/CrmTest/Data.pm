@@ -14,13 +14,14 @@ use JSON::PP ();
 use POSIX ();
 use Test::More ();
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Spec;
 
 our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
     conversation_of message_of form_of submission_of enrollment_of step_of
     email phone in_processes insert change enroll add_step total_of api_sql
-    count_rows same_answer);
+    count_rows same_answer same_text);
 
 # A time as contract 9.1 has it, and an id that the API made.
 our $TIME = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -131,6 +132,22 @@ sub same_answer {
                 |X-RateLimit-(Remaining|Reset))$/xi }
             @{$r->{headers}}), "", $r->body } $response, $other;
     return Test::More::is($texts[0], $texts[1], $name);
+}
+
+# The text GOT is WANTED; where it is not, the first line that differs is shown.
+sub same_text {
+    my ($got, $wanted, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @got = split /\n/, $got, -1;
+    my @wanted = split /\n/, $wanted, -1;
+    my ($i) = grep { ($got[$_] // "\0") ne ($wanted[$_] // "\0") }
+        0 .. ($#got > $#wanted ? $#got : $#wanted);
+
+    return Test::More::ok(1, $name) unless defined $i;
+    Test::More::ok(0, $name);
+    Test::More::diag("  $_->[0]: ", $_->[1] // "(nothing)")
+        for ["got     ", $got[$i]], ["expected", $wanted[$i]];
+    return 0;
 }
 
 # --- records ------------------------------------------------------------------
@@ -277,36 +294,20 @@ sub api_sql {
 # --- several clients at once ------------------------------------------------------
 
 # Run CODE->(n) for n of 1 to COUNT, each in a process of its own, all let go
-# at the same moment. Returns what they returned (JSON), in order.
+# at the same moment. Returns what they returned (JSON), in order; one that does
+# not end well fails the test.
 sub in_processes {
     my ($count, $code) = @_;
-    my (@pids, @outs, @values);
 
     pipe(my $gate, my $release) or die "CrmTest: pipe: $!\n";
-    for my $n (1 .. $count) {
-        pipe(my $out, my $in) or die "CrmTest: pipe: $!\n";
-        my $pid = fork // die "CrmTest: fork: $!\n";
-        if (!$pid) {
-            close $release;
-            sysread $gate, my $byte, 1;
-            my $value = eval { [$code->($n)] } // ["died: $@"];
-            print $in JSON::PP->new->utf8->encode($value);
-            close $in;
-            POSIX::_exit(0);
-        }
-        push @pids, $pid;
-        push @outs, $out;
-    }
+    my @children = map { my $n = $_; CrmTest::Child->start(sub {
+        close $release;
+        sysread $gate, my $byte, 1;
+        return $code->($n);
+    }) } 1 .. $count;
     close $gate;
     close $release;
-    for my $out (@outs) {
-        local $/;
-        my $text = <$out> // "";
-        push @values, $text eq "" ? "died" : @{JSON::PP->new->utf8
-            ->decode($text)};
-    }
-    waitpid $_, 0 for @pids;
-    return @values;
+    return map { $_->result } @children;
 }
 
 1;

@@ -1,0 +1,2 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0015-reserved.sql: the number of a migration that comes from elsewhere
