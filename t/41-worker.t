@@ -467,6 +467,36 @@ subtest "one workspace with much to do does not delay others" => sub {
     $worker->stop;
 };
 
+subtest "an idle daemon hardly asks" => sub {
+    my $db = database();
+    sql("postgres", "ALTER DATABASE $db SET log_statement = 'all'");
+    my $log = postgres()->host . "/log";
+    my $start = -s $log;
+    # what the daemon has asked so far
+    my $statements = sub {
+        return grep { / $db crmapi_daemon LOG:  (?:statement|execute)/ }
+            split /\n/, substr read_file($log), $start;
+    };
+    # settings as they are, but what is needed here
+    my $worker = worker(database => $db, conf => { poll => undef });
+    my $n = -1;
+    my $seconds = 12;
+    # all connections are there, each has said hello
+    wait_for(sub { my $before = $n; $n = $statements->();
+        sleep 0.9; $n == $before }, 20);
+    my @before = $statements->();
+    my $until = time + $seconds;
+    wait_for(sub { time > $until }, $seconds + 5);
+    my @asked = $statements->();
+    splice @asked, 0, scalar @before;
+    cmp_ok(scalar @asked, ">", 3, "it looks for what is due, and says that it"
+        . " lives");
+    cmp_ok(@asked / $seconds, "<", 1, "less than one statement a second")
+        or diag(map { s/.*?execute [^:]*: //r . "\n" } @asked);
+    diag(sprintf "%.2f statements a second", @asked / $seconds);
+    $worker->stop;
+};
+
 subtest "what becomes due is begun then" => sub {
     # poll is of no help here
     my $worker = worker(database => $database, conf => { poll => "2s" });

@@ -140,18 +140,12 @@ static int wait_unless(crmd_daemon_t *daemon, const int *what,
 
 /* ---- doing jobs ---------------------------------------------------------- */
 
-/* Wake one thread of LANE that has nothing to do, or ALL of them. */
-static void wake(crmd_daemon_t *daemon, int lane, int all)
+/* Wake one thread of LANE that has nothing to do; if it finds something, it
+ * wakes the next. The caller holds DAEMON's mutex. */
+static void wake(crmd_daemon_t *daemon, int lane)
 {
-    apr_thread_mutex_lock(daemon->mutex);
     daemon->calls[lane]++;
-    if (all) {
-        apr_thread_cond_broadcast(daemon->wake[lane]);
-    }
-    else {
-        apr_thread_cond_signal(daemon->wake[lane]);
-    }
-    apr_thread_mutex_unlock(daemon->mutex);
+    apr_thread_cond_signal(daemon->wake[lane]);
 }
 
 /* Return whether jobs may be taken; *CALLS_P = how often LANE was woken so
@@ -167,20 +161,19 @@ static int may_work(unsigned *calls_p, crmd_daemon_t *daemon, int lane)
     return may;
 }
 
-/* Wait until there may be a job for LANE: somebody has called since CALLS, or
- * it is time to look. */
-static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned calls,
-                         apr_interval_time_t timeout)
+/* Wait until there may be a job for LANE: somebody has called since CALLS. The
+ * poller calls again while there is one. */
+static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned calls)
 {
     apr_thread_mutex_lock(daemon->mutex);
-    if (!daemon->stopping && daemon->calls[lane] == calls) {
-        apr_thread_cond_timedwait(daemon->wake[lane], daemon->mutex, timeout);
+    while (!daemon->stopping && daemon->calls[lane] == calls) {
+        apr_thread_cond_wait(daemon->wake[lane], daemon->mutex);
     }
     apr_thread_mutex_unlock(daemon->mutex);
 }
 
 /* A claimer's hold(): note that the actor BATON works at JOB, and that its
- * workspace had its turn. */
+ * workspace had its turn. Where one was, more may be. */
 static void hold(void *baton, const crmd_job_t *job)
 {
     actor_t *actor = baton;
@@ -191,6 +184,7 @@ static void hold(void *baton, const crmd_job_t *job)
     if (job) {
         apr_cpystrn(daemon->turns[actor->lane], job->workspace_id,
                     sizeof(daemon->turns[actor->lane]));
+        wake(daemon, actor->lane);
     }
     apr_thread_mutex_unlock(daemon->mutex);
 }
@@ -230,11 +224,8 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
             wait_unless(daemon, &daemon->stopping, daemon->wake[actor->lane],
                         DOWN_TIME);
         }
-        else if (done) {
-            wake(daemon, actor->lane, 0);   /* where one is, more may be */
-        }
-        else {
-            wait_for_job(daemon, actor->lane, calls, daemon->config->poll);
+        else if (!done) {
+            wait_for_job(daemon, actor->lane, calls);
         }
     }
     apr_pool_clear(actor->conn_pool);
@@ -272,13 +263,11 @@ static crm_error_t *beat(actor_t *actor)
     crmd_daemon_t *daemon = actor->daemon;
     const crmd_config_t *config = daemon->config;
     const char *values[10];
-    crm_stmt_t stmts[2] = {
-        {"SELECT crmapi.worker_beat($1::text, $2::text, $3::text,"
-         " $4::integer, $5::text, $6::integer, $7::integer, $8::boolean,"
-         " $9::interval, $10::bigint[])", 10, values},
-        {"SELECT crmapi.job_reap()", 0, NULL}
-    };
-    PGresult *results[2];
+    crm_stmt_t stmt = {"SELECT crmapi.worker_beat($1::text, $2::text,"
+                       " $3::text, $4::integer, $5::text, $6::integer,"
+                       " $7::integer, $8::boolean, $9::interval,"
+                       " $10::bigint[]), crmapi.job_reap()", 10, values};
+    PGresult *result;
     int busy, stopping;
 
     CRM_ERR(connect_actor(actor));
@@ -297,14 +286,10 @@ static crm_error_t *beat(actor_t *actor)
     values[7] = stopping ? "t" : "f";
     values[8] = apr_psprintf(actor->pool, "%" APR_TIME_T_FMT " us",
                              config->lease);
-    CRM_ERR(crm_db_pipeline(results, actor->conn, stmts, 2, actor->pool));
-    if (strcmp(PQgetvalue(results[1], 0, 0), "0")) {
+    CRM_ERR(crm_db_query(&result, actor->conn, &stmt, actor->pool));
+    if (strcmp(PQgetvalue(result, 0, 1), "0")) {
         crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons that fell"
-                  " silent are given to others",
-                  PQgetvalue(results[1], 0, 0));
-        for (int i = 0; i < CRMD_LANES; i++) {
-            wake(daemon, i, 1);
-        }
+                  " silent are given to others", PQgetvalue(result, 0, 1));
     }
     return NULL;
 }
@@ -368,11 +353,13 @@ static crm_error_t *look(actor_t *actor, int *backend, apr_time_t *next_p)
             *next_p = 0;
         }
     }
+    apr_thread_mutex_lock(actor->daemon->mutex);
     for (int lane = 0; lane < CRMD_LANES; lane++) {
         if (found.ready[lane]) {
-            wake(actor->daemon, lane, 1);
+            wake(actor->daemon, lane);
         }
     }
+    apr_thread_mutex_unlock(actor->daemon->mutex);
     return NULL;
 }
 
