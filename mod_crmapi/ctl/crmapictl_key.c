@@ -178,17 +178,19 @@ crm_error_t *ctl_key_revoke(ctl_t *ctl)
 {
     const char *given = ctl->args[0];
     char id[CRM_UUID_LEN + 1];
-    const char *value = id;
+    const char *values[2] = {NULL, id};
     PGresult *result;
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
         /* It may be the key itself, given by mistake: not shown. */
         return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
     }
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id));
     /* A second time changes nothing: revoked is revoked (contract 3.2). */
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET revoked_at ="
                       " coalesce(revoked_at, crmapi.now_ms())"
-                      " WHERE id = $1::uuid RETURNING " FIELDS, 1, &value));
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
+                      " RETURNING " FIELDS, 2, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no key %s", id);
     }
