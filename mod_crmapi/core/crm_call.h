@@ -30,7 +30,7 @@ struct crm_call_t {
                                    it is no UUID */
     int lenient, strict;        /* Prefer: handling=... */
     crm_param_t *params;        /* one for each filter of the operation */
-    int page, page_size;
+    apr_int64_t page, page_size;
     const crm_sort_t *sort;
     int ascending;
     crm_conn_t *conn;           /* taken at the first statement */
