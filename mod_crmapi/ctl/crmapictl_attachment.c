@@ -59,8 +59,9 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
     }
     CRM_ERR(ctl_owner(&values[0], ctl, owners, id));
     CRM_ERR(ctl_query(&result, ctl, "SELECT encode(body, 'hex')"
-                      " FROM crmapi.attachment WHERE workspace_id = $1::uuid AND message_id ="
-                      " $2::uuid AND number = $3::integer", 3, values));
+                      " FROM crmapi.attachment WHERE workspace_id = $1::uuid"
+                      " AND message_id = $2::uuid AND number = $3::integer",
+                      3, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no attachment %s", given);
     }
