@@ -83,6 +83,8 @@ my $c = $w->client;
 my %id = %{$w->{ids}};
 my %their = map { $_ => $w->twin_of($id{$_}) } keys %id;
 my $before = state_of_twin($w);
+like($before, qr/"first_name":\s*"Same".*\Q$w->{their_enrollment}\E/s,
+    "what is compared is what they have");
 
 subtest "the look-alike is there, and its own key sees it" => sub {
     my $t = $w->{twin_client};
@@ -373,6 +375,7 @@ subtest "design 4: no reference across workspaces, even by SQL" => sub {
             . " SET workspace_id = '" . $w->twin->id . "' WHERE workspace_id"
             . " = '$own'");
         isnt($code, 0, "a row of $table does not change its workspace");
+        like($words, qr/permission denied|never changes/, "for that reason");
     }
     # the way to the other side is not longer than one's own: it is the
     # constraint that refuses, and not the statement
