@@ -12,7 +12,8 @@ use CrmTest::Child;
 use CrmTest::Data;
 use Time::HiRes qw(sleep);
 
-my ($CRASHES, $WRITERS) = (4, 6);
+# two connections for each writer, and a process of prefork for each connection
+my ($CRASHES, $WRITERS) = (4, ($ENV{CRM_MPM} || "") eq "prefork" ? 2 : 6);
 my $database = database();
 # as PostgreSQL has it where nobody changes that, unlike servers for tests
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
