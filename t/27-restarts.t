@@ -25,6 +25,8 @@ ServerName free.example
     CrmApiReadLimit $LIMIT
 </VirtualHost>
 END
+# what httpd says of so many clients
+$httpd->may_log(qr/AH00(?:484|161): /);
 my $w = workspace($httpd);
 my $limited = $w->make_key("read");
 
