@@ -373,6 +373,26 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     $e = enrollment($w, $id);
     is(steps($e), "email failed", "the step says so");
     is($e->{status}, "stopped_user", "the enrollment stays stopped");
+    # one that was the contact's, which has another address now
+    $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["dies4\@x.example"] });
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    status_is($w->client->patch("/api/v1/contacts/"
+        . enrollment($w, $id)->{contact_id}, { emails => ["new\@x.example"] }),
+        200);
+    crmapictl_ok($database, qw(suppress add --workspace), $w->id, "--email",
+        "dies4\@x.example");
+    is(enrollment($w, $id)->{status}, "approved", "a suppression of what was"
+        . " its address stops nothing by itself");
+    $worker->once;
+    is(scalar(grep { /^X-Envelope-To: dies4/m } received($smtp)), 0,
+        "11.10 but nothing goes there again");
+    $e = enrollment($w, $id);
+    is(steps($e), "email failed", "the step says so");
+    is($e->{status}, "stopped_unsubscribed", "and the enrollment why");
 };
 
 $provider->stop;
