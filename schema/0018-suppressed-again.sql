@@ -1,26 +1,26 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0018-suppressed-again.sql: no second hand-over to a suppressed address
 --
--- A step whose fate is unknown is handed over again where that makes one message
--- of two. If its address had been suppressed since, and was the contact's no
--- longer, so that the suppression had stopped nothing, it went there none the
--- less (contract 11.10).
+-- A step whose fate is unknown is handed over again where that makes one
+-- message of two. If its address had been suppressed since, and was the
+-- contact's no longer, so that the suppression had stopped nothing, it went
+-- there none the less (contract 11.10).
 
 -- Take a step for sending, under the locks of its enrollment, itself and the
 -- job whose lease OWNER and ATTEMPT name. VERDICT:
 --   send     it is "sending" now, and nobody else will touch it
 --   again    it was so before: a worker has died, and nobody knows whether it
 --            was sent
---   lost     the same, and the enrollment has ended since, or does now since the
---            address has been suppressed
+--   lost     the same, and the enrollment has ended since, or ends here because
+--            its address has been suppressed
 --   gone     it is not to be sent, or no longer
 --   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
 --            today, or the window of its pacing is closed
 --   stopped  its address has been suppressed, so that the enrollment ended
-CREATE OR REPLACE FUNCTION crmapi.step_take(workspace uuid, job bigint, owner text,
-                                 attempt integer, enrollment uuid, step uuid,
-                                 moment timestamptz, daily_limit integer,
-                                 OUT verdict text, OUT until timestamptz)
+CREATE OR REPLACE FUNCTION crmapi.step_take(workspace uuid, job bigint,
+        owner text, attempt integer, enrollment uuid, step uuid,
+        moment timestamptz, daily_limit integer,
+        OUT verdict text, OUT until timestamptz)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE

@@ -466,8 +466,8 @@ static crmd_daemon_t *daemon_create(const crmd_config_t *config,
     return daemon;
 }
 
-/* Start a thread of DAEMON that runs MAIN_FUNCTION with a connection of its own, which
- * gives up after TIMEOUT. */
+/* Start a thread of DAEMON that runs MAIN_FUNCTION with a connection of its
+ * own, which gives up after TIMEOUT. */
 static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
                           apr_thread_start_t main_function, int lane,
                           apr_interval_time_t timeout)
@@ -500,8 +500,7 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
 static crm_error_t *start_all(crmd_daemon_t *daemon)
 {
     const int counts[CRMD_LANES] = {daemon->config->threads,
-                               daemon->config->webhook_threads};
-
+                                    daemon->config->webhook_threads};
     apr_interval_time_t answer = daemon->config->answer_time;
 
     CRM_ERR(crmd_lmtp_start(&daemon->lmtp, daemon->config, daemon->pool));

@@ -21,8 +21,9 @@ typedef struct crmd_claimer_t {
 } crmd_claimer_t;
 
 /* Claim the first job of LANE that is due, of the workspace whose turn it is,
- * and do it; *DONE_P = whether there was one. Whatever becomes of the job is recorded in the database, or its
- * lease runs out. Errors: the database cannot be asked. */
+ * and do it; *DONE_P = whether there was one. Whatever becomes of the job is
+ * recorded in the database, or its lease runs out. Errors: the database cannot
+ * be asked. */
 crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
                           const char *lane, apr_pool_t *scratch_pool);
 
