@@ -24,7 +24,6 @@ struct crm_call_t {
     crm_response_t *response;
     apr_pool_t *pool;
     crm_limit_key_t key;        /* whose request it is */
-    const char *key_hash;       /* bind of a bytea: "\\x..." */
     const crm_route_t *route;   /* NULL: no such route */
     const crm_endpoint_t *endpoint; /* NULL: the route lacks the method */
     const char *path_id;        /* the path's {id}, NULL if there is none or
@@ -62,7 +61,7 @@ void crm_call_release(crm_call_t *call);
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
                             crm_sql_t *sql);
 
-/* Begin SQL for CALL: $1 is the workspace's id, $2 the key's hash. */
+/* Begin SQL for CALL: $1 is the workspace's id, $2 the key's. */
 void crm_call_sql(crm_sql_t *sql, crm_call_t *call);
 
 /* Add to SQL the condition that the key of $1, $2 is alive at this moment and
