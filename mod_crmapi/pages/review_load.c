@@ -13,8 +13,8 @@
 
 /* The enrollment $2 of the workspace $1, for its admin $3; $4: the head of the
  * token of a new form; $5, $6: the parts of that of the form that was sent. What
- * its texts are in short is read before them: should they change in between, the page is
- * out of date, and not wrong. */
+ * its texts are in short is read before them: should they change in between,
+ * the page is out of date, and not wrong. */
 static const char review_sql[] =
     "SELECT e.status, q.name, t.name, a.name,"
     " nullif(concat_ws(' ', c.first_name, c.last_name), ''),"
@@ -138,7 +138,7 @@ static void take_row(crm_review_t *review, const PGresult *result)
 
 crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
 {
-    const char *values[6], *form_signed;
+    const char *values[6], *token, *form_signed;
     PGresult *result;
 
     memset(review, 0, sizeof(*review));
@@ -151,8 +151,9 @@ crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
         return NULL;
     }
     take_row(review, result);
-    review->form_token = crm_token_text(values[3], crm_db_value(result, 0,
-                                        FORM_MAC), page->pool);
+    token = crm_token_text(values[3], crm_db_value(result, 0, FORM_MAC),
+                           page->pool);
+    review->form_token = token ? token : "";
     form_signed = crm_db_value(result, 0, FORM_SIGNED);
     review->form_signed = form_signed && *form_signed == 't';
     CRM_ERR(crm_page_query(&result, page, steps_sql, 2, values));
