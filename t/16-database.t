@@ -258,7 +258,7 @@ subtest "all connections busy: 503 after CrmApiDatabaseWait" => sub {
     my $tight = httpd(database => $database, children => 1,
         dbd => "DBDMin 1\nDBDKeep 2\nDBDMax 2\n",
         conf => "${UNLIMITED}CrmApiDatabaseWait 2s\n");
-    $tight->expect_log(qr/CRM1303: all 2 connections of the process/);
+    $tight->expect_log(qr/CRM1303: none of the 2 connections of the process/);
     my $tw = workspace($tight);
     my $tc = $tw->client(timeout => 60);
     my @ids = map { $tc->post("/api/v1/contacts", { bot_id => $tw->agent })
