@@ -8,14 +8,12 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Process qw(end_process);
 use CrmTest::Provider;
-use File::Temp qw(tempdir);
+use CrmTest::Smtpd;
 use Time::HiRes qw(time);
 
-my ($python) = grep { -x && !system("$_ -c 'import aiosmtpd' 2>/dev/null") }
-    "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
-plan(skip_all => "no python3-aiosmtpd here") unless $python || $ENV{CI};
+plan(skip_all => "no python3-aiosmtpd here")
+    unless CrmTest::Smtpd::python() || $ENV{CI};
 
 my $START = "/api/v1/sequences/start";
 my $database = database();
@@ -27,42 +25,10 @@ CrmApiUnsubscribe On
 END
 my $provider = CrmTest::Provider->new(token => "s3cret-token");
 
-# --- an SMTP server -----------------------------------------------------------
-my $scratch = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-my @smtpd;
-END { local $?; end_process($_->{pid}, "TERM") for @smtpd }
+# The messages that SERVER has.
+sub received { return $_[0]->received }
 
-# Start one that wants USER and PASSWORD, if given.
-sub smtpd {
-    my (@account) = @_;
-    my $folder = "$scratch/" . @smtpd;
-    mkdir $folder;
-    pipe(my $stdin, my $keep) or die;
-    pipe(my $read, my $stdout) or die;
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-        open(STDIN, "<&", $stdin);
-        open(STDOUT, ">&", $stdout);
-        close $keep;
-        open(STDERR, ">", "$scratch/smtpd.log");
-        { exec $python, "$CrmTest::TOP/t/lib/smtpd.py", $folder, @account }
-        POSIX::_exit(127);
-    }
-    close $stdout;
-    my $port = <$read> // die "no SMTP server\n";
-    chomp $port;
-    push @smtpd, { pid => $pid, keep => $keep };
-    return { port => $port, folder => $folder };
-}
-
-# The messages that SERVER has, as texts with LF.
-sub received {
-    my ($server) = @_;
-    return map { read_file($_) =~ s/\r\n/\n/gr }
-        sort grep { m{/\d+$} } glob "$server->{folder}/*";
-}
-
-my $smtp = smtpd();
+my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
     email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
     smtp_tls => "no", sms_relay => "http", voice_relay => "http",
@@ -239,7 +205,7 @@ subtest "a mail server that refuses, or not today" => sub {
 
 subtest "a mail server with accounts, one that is away" => sub {
     my $w = with_template([@MAIL]);
-    my $strict = smtpd("crm", "pa55word");
+    my $strict = CrmTest::Smtpd->new("crm", "pa55word");
     my $secret = $worker->dir . "/password";
     write_file($secret, "wrong-one\n");
     chmod 0600, $secret;

@@ -5,7 +5,9 @@
 #
 # Prints its port on 127.0.0.1. Each message goes to FOLDER/N, with its envelope
 # in X-Envelope lines before it. A recipient "SECONDS.CODE@..." is answered so
-# that many times with that code; "slow@..." is taken after half a second.
+# that many times with that code; "slow@..." is taken after half a second;
+# "mute@..." is taken, and the first time the answer does not come until the file
+# FOLDER/speak is there.
 import asyncio
 import os
 import socket
@@ -17,6 +19,7 @@ from aiosmtpd.smtp import AuthResult, SMTP
 folder = sys.argv[1]
 account = [a.encode() for a in sys.argv[2:4]]
 refused = {}
+heard = set()
 
 
 class Keeper:
@@ -42,6 +45,11 @@ class Keeper:
                 out.write(b"X-Envelope-To: %s\r\n" % to.encode())
             out.write(envelope.content)
         os.rename(path + ".new", path)
+        to = envelope.rcpt_tos[0]
+        if to.startswith("mute") and to not in heard:
+            heard.add(to)
+            while not os.path.exists(os.path.join(folder, "speak")):
+                await asyncio.sleep(0.02)
         return "250 kept"
 
 
