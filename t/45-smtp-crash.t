@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 45-smtp-crash.t: crmapid is killed while an SMTP server has its mail: it is
 # delivered at most once, or with the same Message-ID (contract 11.11)
+# second gear
 use strict;
 use warnings;
 use FindBin;
