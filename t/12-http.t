@@ -6,6 +6,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Session;
+use CrmTest::Spec;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 
@@ -14,6 +16,7 @@ my $database = database();
 my $httpd = httpd(database => $database, conf => $UNLIMITED);
 my $anyone = $httpd->client;
 my $BAD_KEY = "svc_live_" . "n" x 30;
+my $UUID7 = qr/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 # Status of the request METHOD PATH with KEY and more.
 sub asked {
@@ -52,9 +55,6 @@ subtest "2 the order of checks: each before its neighbour" => sub {
     status_is($e->post("/api/v1/contacts", {}), 403);
     error_is($e->post("/api/v1/contacts", {}), 429, "rate_limited",
         "2: 429 before 403");
-    $w->ctl("key", "revoke", ($w->key_ids)[-1]);
-    error_is($e->post("/api/v1/contacts", {}), 401, "unauthorized",
-        "2: 401 before 429");
 
     my $r = $w->client(key => $ro);
     error_is($r->post("/api/v1/none", {}), 404, "not_found",
@@ -81,6 +81,9 @@ subtest "2 the order of checks: each before its neighbour" => sub {
 
     error_is($c->request("POST", "/api/v1/contacts", body => "{", %text),
         415, "unsupported_media_type", "2: 415 before 400");
+    error_is($tight->client(key => $w->make_key("read,write"))->request("POST",
+        "/api/v1/contacts", body => "{" x 2000, %text), 415,
+        "unsupported_media_type", "2: 415 before 413");
     my $tight2 = $tight->client(key => $w->make_key("read,write"));
     error_is($tight2->request("PATCH", "/api/v1/contacts/$none",
         body => "{" x 2000), 413, "payload_too_large", "2: 413 before 400");
@@ -167,31 +170,18 @@ subtest "5.1 HEAD works wherever GET does" => sub {
 };
 
 # Methods of each path, as the specification's tables have them.
-my %METHODS = (
-    "/agents" => "GET", "/agents/ID" => "GET",
-    "/contacts" => "GET POST", "/contacts/by-email" => "GET",
-    "/contacts/upsert" => "POST", "/contacts/ID" => "DELETE GET PATCH",
-    "/contacts/ID/activities" => "GET", "/contacts/ID/conversations" => "GET",
-    "/companies" => "GET POST", "/companies/ID" => "DELETE GET PATCH",
-    "/pipelines" => "GET", "/pipelines/ID/stages" => "GET",
-    "/pipeline-cards" => "GET POST",
-    "/pipeline-cards/ID" => "DELETE GET PATCH",
-    "/activities" => "POST", "/conversations" => "GET",
-    "/conversations/ID" => "DELETE GET PATCH",
-    "/conversations/ID/messages" => "GET", "/forms" => "GET",
-    "/forms/ID" => "GET", "/forms/ID/submissions" => "GET",
-    "/submissions/ID" => "GET", "/sequences/start" => "POST",
-    "/sequences/enrollments/ID" => "GET",
-    "/sequences/enrollments/ID/approve" => "POST",
-    "/sequences/enrollments/ID/stop" => "POST",
-);
+my %METHODS;
+for my $operation (keys %CrmTest::Spec::PARAMETERS) {
+    my ($method, $path) = split / /, $operation;
+    push @{$METHODS{$path =~ s/\{id\}/ID/r}}, $method;
+}
 
 subtest "5.1 OPTIONS and 405 with Allow" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     for my $template (sort keys %METHODS) {
         my $path = "/api/v1" . $template =~ s/ID/uuid()/er;
-        my @methods = split / /, $METHODS{$template};
+        my @methods = @{$METHODS{$template}};
         my $allow = join " ", sort @methods, "OPTIONS",
             grep { $_ eq "HEAD" } map { $_ eq "GET" ? "HEAD" : () } @methods;
         my $sorted = sub {
@@ -228,11 +218,11 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $c = $w->client;
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => ["a\@example.com"] })->data->{id};
-    $httpd->expect_log(qr/AH10244: invalid URI path/);
     for my $path ("/agents", "/contacts", "/contacts/$id",
             "/contacts/$id/activities") {
-        is($c->get("/api/v1$path/")->body, $c->get("/api/v1$path")->body,
-            "5.2 $path/ is $path");
+        my $with = $c->get("/api/v1$path/");
+        status_is($with, 200, "5.2 $path/");
+        is($with->body, $c->get("/api/v1$path")->body, "5.2 is $path");
         error_is($c->get("/api/v1$path//"), 404, "not_found",
             "5.2 $path// is not");
         error_is($c->get("/api/v1/$path"), 404, "not_found",
@@ -264,7 +254,7 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $hex = join "", map { sprintf "%%%02x", ord } split //, "contacts";
     status_is($c->get("/api/v1/$hex/$id"), 200,
         "percent-encoded letters are the letters");
-    $httpd->expect_log(qr/AH10244: invalid URI path/);
+    $httpd->expect_log(qr/AH10244: invalid URI path/ => 2);
     for my $path ("contacts%2F$id", "contacts%00", "contacts/%00$id",
             "contacts/$id%00", "contacts/%zz", "contacts/%") {
         my $r = $c->raw("GET /api/v1/$path HTTP/1.1\r\nHost: x\r\n"
@@ -278,10 +268,9 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     status_is($c->get("/api/v1/contacts/$upper"), 200,
         "ids are UUIDs: case does not matter");
     for my $bad ("{$id}", $id =~ s/-//gr, "urn:uuid:$id", " $id", "$id ",
-            substr($id, 0, -1), "${id}0", "0", "-1", "null", "..", "'",
+            substr($id, 0, -1), "${id}0", "0", "-1", "null", "'",
             "%27%20OR%201=1", "g" . substr $id, 1) {
         my $path = "/api/v1/contacts/" . ($bad =~ s/ /%20/gr);
-        next if $bad eq "..";
         error_is($c->get($path), 404, "not_found", "6.8 no such id: $bad");
     }
 };
@@ -422,10 +411,8 @@ subtest "5.4 X-Request-Id: a sane one is kept" => sub {
     for my $id ("", "x" x 129, "a b", "a,b", "a/b", "a;b", "\xc3\xa4", "a%41",
             "a\"b", "<script>", "a\tb", "a:b", ["one", "two"]) {
         my $r = $c->get("/api/v1/agents", headers => { "X-Request-Id" => $id });
-        my $got = $r->header("X-Request-Id") // "";
-        my $sent = ref $id ? join ", ", @$id : $id;
-        isnt($got, $sent, "5.4 replaced: " . substr $sent, 0, 20);
-        like($got, qr/^[A-Za-z0-9._-]{1,128}$/, "5.4 by a sane one");
+        like($r->header("X-Request-Id") // "", $UUID7, "5.4 replaced: "
+            . (ref $id ? "two" : substr $id, 0, 20));
     }
 };
 
@@ -440,7 +427,8 @@ subtest "5.4 X-Request-Id in the log and in the database's session" => sub {
     # a session that waits for a lock shows whose it is
     my $contact = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
         ->data->{id};
-    my $lock = lock_row($contact);
+    my $let_go = holding($database, "SELECT FROM crmapi.contact WHERE id ="
+        . " '$contact' FOR UPDATE");
     my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1",
         PeerPort => $own->port) or die $!;
     my $body = '{"notes":"x"}';
@@ -452,25 +440,11 @@ subtest "5.4 X-Request-Id in the log and in the database's session" => sub {
         . " WHERE datname = '$database' AND (application_name LIKE"
         . " '%wait-$$%' OR query LIKE '%wait-$$%') AND wait_event_type ="
         . " 'Lock'") }), "5.4 in pg_stat_activity");
-    $lock->();
+    $let_go->();
     my $answer = do { local $/; <$socket> };
     like($answer, qr/^HTTP\/1.1 200 /, "the request itself went on");
     $own->stop;
 };
-
-# Lock the contact ID in a session of its own until the code returned is called.
-sub lock_row {
-    my ($id) = @_;
-    my $psql = open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-d",
-        postgres()->conninfo($database, "postgres")) or die $!;
-    $in->autoflush(1);
-    print $in "BEGIN; SELECT FROM crmapi.contact WHERE id = '$id'"
-        . " FOR UPDATE;\nSELECT 'held by $$';\n";
-    wait_for(sub { sql("postgres", "SELECT count(*) FROM pg_stat_activity"
-        . " WHERE datname = '$database' AND state = 'idle in transaction'"
-        . " AND query LIKE '%held by $$%'") }) or die "no lock\n";
-    return sub { print $in "ROLLBACK;\n"; close $in };
-}
 
 subtest "5.4 Location with every 201 of what can be read by id" => sub {
     my $w = workspace($httpd);
@@ -561,7 +535,7 @@ END
         ["CONNECT", "CONNECT /api/v1/agents HTTP/1.1\r\nHost: x\r\n$auth\r\n",
             [400, 405], undef],
     );
-    $strict->expect_log(qr/AH00566|AH0\d{4}|AH10244/);
+    $strict->expect_log(qr{AH10244: invalid URI path \(/api/v1/%zz\)} => 1);
     for my $case (@cases) {
         my ($name, $bytes, $status, $code) = @$case;
         my $r = eval { $any->raw($bytes) };
@@ -592,7 +566,6 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
     my $slow = httpd(database => $database, conf => $UNLIMITED
         . "RequestReadTimeout body=1\n");
     my $w = workspace($slow);
-    $slow->expect_log(qr/AH0\d{4}/);
     my $r = $slow->client(timeout => 20)->raw("POST /api/v1/contacts"
         . " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " . $w->key
         . "\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n"
@@ -603,6 +576,7 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
         . " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " . $w->key
         . "\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n"
         . '{"bot_id":', shutdown => 1);
+    ok($r, "there is an answer, too");
     error_is($r, 400, "bad_request", "5.3 a body that breaks off is a 400")
         if $r;
     is($slow->client(key => $w->key)->get("/api/v1/contacts")
@@ -613,7 +587,7 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
 subtest "5.5 access the site refuses is JSON, too" => sub {
     my $closed = httpd(database => $database, conf => $UNLIMITED
         . "<Location /api/v1/companies>\nRequire all denied\n</Location>\n");
-    $closed->expect_log(qr/AH01630/);
+    $closed->expect_log(qr/AH01630: client denied by server config/ => 1);
     my $w = workspace($closed);
     error_is($w->client->get("/api/v1/companies"), 403, "forbidden",
         "Require all denied");
@@ -637,11 +611,16 @@ subtest "connections stay usable after errors, pipelining works" => sub {
         status_is($next, 200, "and the next request is answered");
         is($next->json->{pagination}{total}, 1, "as what it is");
     }
-    my $one = "GET /api/v1/agents HTTP/1.1\r\nHost: x\r\nAuthorization: "
-        . "Bearer " . $w->key . "\r\n\r\n";
     my $p = $httpd->client;
-    $p->send_raw($one x 5);
-    is($p->read_response("GET")->status, 200, "pipelined: $_") for 1 .. 5;
+    my @sizes = (7, 0, 3, 100, 0);      # none is to be had by 0
+    $p->send_raw(join "", map { "GET /api/v1/agents?page_size=$_ HTTP/1.1\r\n"
+        . "Host: x\r\nAuthorization: Bearer " . $w->key . "\r\n\r\n" }
+        @sizes);
+    for my $size (@sizes) {
+        my $r = $p->read_response("GET");
+        is($r->status . " " . ($r->json->{pagination}{page_size} // "none"),
+            $size ? "200 $size" : "422 none", "pipelined, in order: $size");
+    }
 };
 
 subtest "Expect: 100-continue is answered only when the body is wanted" => sub {

@@ -6,7 +6,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
-use IO::Socket::INET;
+use CrmTest::Data qw(enroll);
+use CrmTest::Session;
 use JSON::PP ();
 
 my $database = database();
@@ -16,9 +17,10 @@ my $anyone = $httpd->client;
 
 # What no client may see of the inside (contract 5.5).
 my $INSIDE = qr/\b(?:SELECT|INSERT|UPDATE|DELETE\ FROM|WHERE|SQLSTATE|psql
-    |crmapi\.|libpq|postgres|relation|constraint|violates|_fkey|_pkey|_check
+    |crmapi\.|libpq|postgres|relation|constraint|violates
     |syntax\ error\ at\ or|column\s"|plpgsql|json-c|json_tokener|apr_|httpd
-    |apache|localhost|127\.0\.0\.1|\.c:\d+)|\/(?:tmp|usr|var|etc|home|root)\//xi;
+    |apache|localhost|127\.0\.0\.1)|_(?:fkey|pkey|check)\b|\.c:\d+
+    |\/(?:tmp|usr|var|etc|home|root)\//xi;
 
 # R is an error in the envelope and nothing else, and tells nothing.
 sub envelope_is {
@@ -41,6 +43,16 @@ sub envelope_is {
     diag($r->text) unless $ok;
 }
 
+subtest "what would be of the inside is seen" => sub {
+    like($_, $INSIDE, $_) for "SELECT 1", "select \"id\" from", "SQLSTATE 23503",
+        "crmapi.contact", "relation \"contact\" does not exist",
+        "violates check constraint", "contact_company_id_fkey", "form_pkey",
+        "syntax error at or near", "column \"x\"", "(crm_op.c:12)",
+        "/usr/lib/x.so", "at 127.0.0.1";
+    unlike($_, $INSIDE, $_) for "The body is not valid JSON: a comma at byte 3",
+        "must be one of internal, external, both", "contacts[0].emails";
+};
+
 subtest "5.5 every code in its envelope" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
@@ -56,6 +68,13 @@ subtest "5.5 every code in its envelope" => sub {
         "404 of a row");
     envelope_is($c->post("/api/v1/agents", {}), 405, "method_not_allowed",
         "status 405");
+    my ($contact, $template) = $w->import_objects([
+        { object => "contact", bot_id => $w->agent },
+        { object => "sequence_template", name => "T", bot_id => $w->agent,
+            allowed_channels => ["email"] }]);
+    my ($enrollment) = enroll($w, $template, $contact);
+    envelope_is($c->post("/api/v1/sequences/enrollments/$enrollment/approve"),
+        409, "conflict", "status 409");
     envelope_is($c->request("POST", "/api/v1/contacts", body => " " x 200001),
         413, "payload_too_large", "status 413");
     envelope_is($anyone->get("/api/v1/contacts?x=" . "a" x 9000), 414,
@@ -67,6 +86,11 @@ subtest "5.5 every code in its envelope" => sub {
         "status 422");
     envelope_is($c->get("/api/v1/contacts", query => "page=0"), 422,
         "validation_error", "422 of a query");
+    my $tight = httpd(database => $database, conf => "CrmApiReadLimit 1\n");
+    my $one = $tight->client(key => $w->key);
+    status_is($one->get("/api/v1/agents"), 200);
+    envelope_is($one->get("/api/v1/agents"), 429, "rate_limited",
+        "status 429");
 };
 
 subtest "5.5 errors tell nothing of the inside, whatever is sent" => sub {
@@ -183,22 +207,6 @@ subtest "5.6 paths of nested fields" => sub {
         ["order_index", "pipeline_stage_id", "tags", "title"]);
 };
 
-# Hold what SQL locks, in a transaction of its own; the code returned ends it
-# by its argument ("COMMIT" or "ROLLBACK").
-sub holding {
-    my ($sql) = @_;
-    open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-v",
-        "ON_ERROR_STOP=1", "-d", postgres()->conninfo($database, "postgres"))
-        or die $!;
-    $in->autoflush(1);
-    my $mark = "held by $$ " . uuid();
-    print $in "BEGIN; $sql;\nSELECT '$mark';\n";
-    wait_for(sub { sql("postgres", "SELECT count(*) FROM pg_stat_activity"
-        . " WHERE state = 'idle in transaction' AND query LIKE '%$mark%'") })
-        or die "CrmTest: nothing is held\n";
-    return sub { print $in "$_[0];\n"; close $in };
-}
-
 # Send METHOD PATH with JSON, wait until it waits for a lock, call THEN, and
 # return the response.
 sub while_waiting {
@@ -209,10 +217,7 @@ sub while_waiting {
         . "Authorization: Bearer " . $w->key . "\r\n"
         . "Content-Type: application/json\r\nContent-Length: " . length($body)
         . "\r\n\r\n$body");
-    my $waits = wait_for(sub { sql("postgres", "SELECT count(*) FROM"
-        . " pg_stat_activity WHERE datname = '$database' AND"
-        . " wait_event_type = 'Lock'") });
-    ok($waits, "$method $path waits for the other");
+    wait_blocked($database, 1);
     $then->();
     my $r = $c->read_response($method);
     $r->{request} = { method => $method, path => "/api/v1$path",
@@ -229,7 +234,7 @@ subtest "races: what disappears meanwhile" => sub {
         ->data->{id} };
 
     my $id = $company->();
-    my $end = holding("DELETE FROM crmapi.company WHERE id = '$id'");
+    my $end = holding($database, "DELETE FROM crmapi.company WHERE id = '$id'");
     my $r = while_waiting($w, "POST", "/contacts", { bot_id => $w->agent,
         company_id => $id }, sub { $end->("COMMIT") });
     error_is($r, 422, "validation_error",
@@ -238,40 +243,40 @@ subtest "races: what disappears meanwhile" => sub {
 
     $id = $company->();
     my $other = $contact->();
-    $end = holding("DELETE FROM crmapi.company WHERE id = '$id'");
+    $end = holding($database, "DELETE FROM crmapi.company WHERE id = '$id'");
     $r = while_waiting($w, "PATCH", "/contacts/$other",
         { company_id => $id }, sub { $end->("COMMIT") });
     error_is($r, 422, "validation_error", "6.8 in a PATCH, too",
         ["company_id"]);
 
     $id = $contact->();
-    $end = holding("DELETE FROM crmapi.contact WHERE id = '$id'");
+    $end = holding($database, "DELETE FROM crmapi.contact WHERE id = '$id'");
     $r = while_waiting($w, "PATCH", "/contacts/$id", { notes => "x" },
         sub { $end->("COMMIT") });
     error_is($r, 404, "not_found", "a contact deleted while it is changed");
 
     $id = $contact->();
-    $end = holding("DELETE FROM crmapi.contact WHERE id = '$id'");
+    $end = holding($database, "DELETE FROM crmapi.contact WHERE id = '$id'");
     $r = while_waiting($w, "DELETE", "/contacts/$id", undef,
         sub { $end->("COMMIT") });
     error_is($r, 404, "not_found", "8.1 deleted twice at once: one 404");
 
     $id = $contact->();
-    $end = holding("DELETE FROM crmapi.contact WHERE id = '$id'");
+    $end = holding($database, "DELETE FROM crmapi.contact WHERE id = '$id'");
     $r = while_waiting($w, "PATCH", "/contacts/$id", { notes => "x" },
         sub { $end->("ROLLBACK") });
     status_is($r, 200, "rolled back, it is there");
     is($r->data->{notes}, "x", "and changed");
 
     $id = $contact->();
-    $end = holding("DELETE FROM crmapi.contact WHERE id = '$id'");
+    $end = holding($database, "DELETE FROM crmapi.contact WHERE id = '$id'");
     $r = while_waiting($w, "POST", "/activities", { activity_type => "note",
         contact_id => $id }, sub { $end->("COMMIT") });
     error_is($r, 422, "validation_error",
         "6.8 a contact deleted while an activity is made", ["contact_id"]);
 
     $id = $contact->();
-    $end = holding("DELETE FROM crmapi.contact WHERE id = '$id'");
+    $end = holding($database, "DELETE FROM crmapi.contact WHERE id = '$id'");
     $r = while_waiting($w, "POST", "/pipeline-cards", { title => "x",
         pipeline_stage_id => ($w->stages)[0], contact_id => $id },
         sub { $end->("COMMIT") });
@@ -280,7 +285,7 @@ subtest "races: what disappears meanwhile" => sub {
 
     $id = $contact->();
     my $path = "/contacts/$id";
-    $end = holding("UPDATE crmapi.contact SET notes = 'other' WHERE id ="
+    $end = holding($database, "UPDATE crmapi.contact SET notes = 'other' WHERE id ="
         . " '$id'");
     $r = while_waiting($w, "PATCH", $path, { first_name => "x" },
         sub { $end->("COMMIT") });
@@ -296,7 +301,7 @@ subtest "3.2 a key revoked while its request waits" => sub {
     my $key_id = ($w->key_ids)[-1];
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })
         ->data->{id};
-    my $end = holding("SELECT FROM crmapi.contact WHERE id = '$id' FOR UPDATE");
+    my $end = holding($database, "SELECT FROM crmapi.contact WHERE id = '$id' FOR UPDATE");
     my $old = $w->{key};
     $w->{key} = $key;
     my $r = while_waiting($w, "PATCH", "/contacts/$id", { notes => "late" },
@@ -318,7 +323,9 @@ subtest "5.5 what is wrong with the server: 503 or 500, logged once" => sub {
     my $w = workspace($broken);
     my $c = $w->client;
     status_is($c->get("/api/v1/companies"), 200);
-    $broken->expect_log(qr/CRM\d+: /);
+    $broken->expect_log(qr/CRM2001: database: 42703 / => 2,
+        qr/CRM2001: database: 42501 permission denied/ => 1,
+        qr/CRM2001: database: 23514 .*odd_secret_rule/ => 1);
     my $lines = 0;
     my $logged = sub {
         my ($r, $what, $name) = @_;

@@ -18,7 +18,11 @@ chmod 0755, $dir;
 # HTTP/2 needs a threaded MPM to be of use.
 my $h2 = ($ENV{CRM_MPM} || "event") ne "prefork";
 my $httpd = httpd(database => database(), modules => ["ssl", "socache_shmcb",
-    "remoteip", $h2 ? "http2" : ()], conf => <<"END");
+    "remoteip", $h2 ? "http2" : ()],
+    # what mod_ssl thinks of a certificate like that
+    expect_log => [qr/AH01906: .* certificate is a CA certificate/,
+        qr/AH01909: .* does NOT include an ID which matches the server name/,
+        qr/AH01873: Init: Session Cache is not configured/], conf => <<"END");
 SSLEngine On
 SSLCertificateFile $dir/cert.pem
 SSLCertificateKeyFile $dir/key.pem
@@ -28,23 +32,23 @@ RemoteIPInternalProxy 127.0.0.1
 LogFormat "%a %{crmapi-route}n %{crmapi-workspace}n %>s" beside
 CustomLog \@DIR\@/beside_log beside
 END
-# what mod_ssl thinks of a certificate like that
-$httpd->expect_log(qr/AH0(?:1906|1909|1873)/);
 my $log = "$httpd->{dir}/beside_log";
 my $url = "https://localhost:" . $httpd->port . "/api/v1";
 my $w = workspace($httpd);
 
-# Run curl with ARGUMENTS; returns (version, status, body).
+# Run curl with ARGUMENTS; returns (version, status, body, connections made) of
+# the last answer, the others' before its body.
 sub curl {
     my (@arguments) = @_;
     my ($code, $out, $err) = run_program(command => ["curl", "-sS",
         "--cacert", "$dir/cert.pem", "--resolve",
         "localhost:" . $httpd->port . ":127.0.0.1", "-w",
-        "\n%{http_version} %{http_code}", "-H",
+        "\n%{http_version} %{http_code} %{num_connects}\n", "-H",
         "Authorization: Bearer " . $w->key, @arguments]);
     is($code, 0, "curl succeeds") or diag($err);
-    my ($body, $version, $status) = $out =~ /^(.*)\n(\S+) (\d+)$/s;
-    return ($version, $status, $body);
+    my ($body, $version, $status, $made)
+        = $out =~ /^(.*)\n(\S+) (\d+) (\d+)\n\z/s;
+    return ($version, $status, $body, $made);
 }
 
 for my $version ($h2 ? "2" : (), "1.1") {
@@ -67,8 +71,11 @@ for my $version ($h2 ? "2" : (), "1.1") {
         ($spoken, $status, $body) = curl(@how, "$url/none");
         is($status, 404, "an error");
         like($body, qr/^\{"error":\{"code":"not_found"/, "in JSON");
-        ($spoken, $status, $body) = curl(@how, map { "$url/agents" } 1 .. 20);
-        is(() = $body =~ /"pagination"/g, 20, "20 on one connection");
+        ($spoken, $status, $body, my $made) = curl(@how,
+            map { "$url/agents" } 1 .. 20);
+        is(() = $body =~ /"pagination"/g, 20, "20 answers");
+        is_deeply([$body =~ /^\S+ \d+ (\d+)$/mg, $made], [1, (0) x 19],
+            "on one connection");
     };
 }
 

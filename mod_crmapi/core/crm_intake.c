@@ -121,6 +121,8 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
                                 .max = 65536),
     [CRM_INTAKE_TAKEOVER] =
         F(NULL, "human_takeover", "takeover", crm_type_boolean, .max = 0),
+    [CRM_INTAKE_VERIFIED] =
+        F(NULL, "verified", "verified", crm_type_boolean, .max = 0),
     /* nobody sends these */
     [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array, .max = 0),
     [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid, .max = 0),
@@ -242,6 +244,9 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
     }
     parse_members(event, input, value, NULL);
     check(event, input);
+    if (!event->binds[CRM_INTAKE_VERIFIED]) {
+        event->binds[CRM_INTAKE_VERIFIED] = "t";
+    }
 }
 
 /* ---- our own sources ----------------------------------------------------- */

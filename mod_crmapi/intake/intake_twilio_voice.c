@@ -143,7 +143,7 @@ static crm_error_t *take_status(const crm_twilio_hook_t *hook,
     }
     event.binds[CRM_INTAKE_BOT_ID] = agent.bot_id;
     fill_event(&event, hook, call_sid, status, ours);
-    return crm_intake_take(&result, hook->call, agent.workspace_id, &event);
+    return crm_twilio_take(&result, hook, agent.workspace_id, &event);
 }
 
 crm_error_t *crm_twilio_voice(const crm_twilio_hook_t *hook)

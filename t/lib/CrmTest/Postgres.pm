@@ -34,12 +34,37 @@ sub bindir {
     die "CrmTest: no PostgreSQL server programs found\n";
 }
 
+# A line for each file that a server at work goes on loading: what it is now,
+# and its path.
+sub programs {
+    my ($bin) = @_;
+    return join "", map { my @stat = stat;
+        join(":", @stat[0, 1, 7, 9]) . " $_\n" } "$bin/postgres",
+        glob "$bin/../lib/{plpgsql,pg_trgm,btree_gin}.so";
+}
+
+# End the whole run when a package upgrade has replaced PostgreSQL under the
+# server: what fails from then on (58P01 and worse) says nothing of us.
+sub check_programs {
+    my ($self) = @_;
+
+    for (split /\n/, read_file("$self->{dir}/programs", "")) {
+        my ($was, $path) = split / /, $_, 2;
+        my @stat = stat $path;
+        next if join(":", @stat[0, 1, 7, 9]) eq $was;
+        require Test::More;
+        Test::More::BAIL_OUT("$path was replaced while the tests ran (was"
+            . " PostgreSQL upgraded?): nothing counts, run them again");
+    }
+}
+
 # Start a server in a new folder. SETTINGS are added to its configuration.
 sub start {
     my ($class, %settings) = @_;
     my $user = unprivileged();
     my $base = tempdir("crm-pg-XXXXXX", TMPDIR => 1);
-    my $self = bless { dir => $base, pid_of_maker => $$ }, $class;
+    my $self = bless { dir => $base, pid_of_maker => $$,
+        port => $settings{port} }, $class;
     my $bin = bindir();
 
     if ($user) {
@@ -68,6 +93,7 @@ sub start {
         or die "CrmTest: $!\n";
     print $conf "$_ = $settings{$_}\n" for sort keys %settings;
     close $conf;
+    write_file("$base/programs", programs($bin));
     # This folder is nobody's but the servers', so the socket needs no
     # password.
     $self->{pid} = spawn(
@@ -75,10 +101,10 @@ sub start {
         command => [demoted(), "$bin/postgres", "-D", "$base/data"]);
     my $ready = wait_for(sub {
         return -1 if waitpid($self->{pid}, POSIX::WNOHANG()) != 0;
-        return read_file("$base/data/postmaster.pid") =~ /^ready/m;
+        return read_file("$base/data/postmaster.pid", "") =~ /^ready/m;
     }, 60);
     if (!$ready || $ready < 0) {
-        die "CrmTest: PostgreSQL did not start: ", read_file("$base/log"),
+        die "CrmTest: PostgreSQL did not start: ", read_file("$base/log", ""),
             "\n";
     }
     $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
@@ -86,16 +112,16 @@ sub start {
 }
 
 # Return the server of this run: the one whose folder is in $CRM_TEST_PG, or
-# one of this process's own.
+# one of this process's own, which the first call starts with SETTINGS.
 sub get {
-    my ($class) = @_;
+    my ($class, %settings) = @_;
     my $dir = $ENV{CRM_TEST_PG};
 
-    if ($dir && -S "$dir/.s.PGSQL.5432") {
-        return bless { dir => $dir }, $class;
-    }
-    $own ||= $class->start;
-    return $own;
+    my $self = $dir && -S "$dir/.s.PGSQL.5432"
+        ? bless({ dir => $dir }, $class)
+        : ($own ||= $class->start(%settings));
+    $self->check_programs;
+    return $self;
 }
 
 # Return the folder of the socket (the "host" of a conninfo).
@@ -106,7 +132,8 @@ sub host {
 # Return the conninfo of DATABASE for ROLE (default: who migrates).
 sub conninfo {
     my ($self, $database, $role) = @_;
-    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER);
+    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER)
+        . ($self->{port} ? " port=$self->{port}" : "");
 }
 
 # Run SQL in DATABASE as ROLE (default: the superuser). Return the rows as an
@@ -217,12 +244,13 @@ sub halt {
 sub resume {
     my ($self) = @_;
 
+    $self->check_programs;
     unlink "$self->{dir}/data/postmaster.pid";
     $self->{pid} = spawn(chdir => "/", log => "$self->{dir}/log",
         signal => "INT", command => [demoted(), bindir() . "/postgres", "-D",
         "$self->{dir}/data"]);
-    wait_for(sub { read_file("$self->{dir}/data/postmaster.pid") =~ /^ready/m },
-        60) or die "CrmTest: PostgreSQL did not come back\n";
+    wait_for(sub { read_file("$self->{dir}/data/postmaster.pid", "")
+        =~ /^ready/m }, 60) or die "CrmTest: PostgreSQL did not come back\n";
 }
 
 # End the server and remove its folder, if this process started it.

@@ -14,7 +14,8 @@ sub python {
     return $python;
 }
 
-# Start one that wants USER and PASSWORD, if given.
+# Start one that wants USER and PASSWORD, if given, with the certificate (and
+# key) of a file.
 sub new {
     my ($class, @account) = @_;
     my $dir = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Proxy.pm: stands between a client and PostgreSQL, as a network or a
+# pooler does
+#
+#     my $proxy = CrmTest::Proxy->new;
+#     ... $proxy->conninfo($database, $role) ...
+#     $proxy->swallow(1);       # connections stay open and nothing comes through
+#     $proxy->swallow(0);
+#     $proxy->discard;          # sessions that are idle forget what they had
+package CrmTest::Proxy;
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use IO::Select;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use POSIX ();
+use CrmTest::Postgres;
+use CrmTest::Process qw(end_process read_file wait_for write_file);
+
+# Start one.
+sub new {
+    my ($class) = @_;
+    my $listen = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
+        Listen => 50, ReuseAddr => 1) or die "CrmTest: cannot listen: $!\n";
+    my $self = bless { maker => $$, port => $listen->sockport,
+        server => CrmTest::Postgres->get->host . "/.s.PGSQL.5432",
+        dir => tempdir("crm-proxy-XXXXXX", TMPDIR => 1, CLEANUP => 1) },
+        $class;
+
+    $self->{pid} = fork // die "CrmTest: fork: $!\n";
+    if (!$self->{pid}) {
+        eval { $self->run($listen) };
+        POSIX::_exit(0);
+    }
+    return $self;
+}
+
+# The conninfo of DATABASE for ROLE through it.
+sub conninfo {
+    my ($self, $database, $role) = @_;
+    return "host=127.0.0.1 port=$self->{port} dbname=$database user=$role"
+        . " connect_timeout=2 sslmode=disable gssencmode=disable";
+}
+
+# Whether it lets nothing through.
+sub swallow {
+    my ($self, $on) = @_;
+    $on ? write_file("$self->{dir}/swallow", "")
+        : unlink "$self->{dir}/swallow";
+}
+
+# Have "DISCARD ALL" done in each session, which has to be idle. Returns how
+# many there were.
+sub discard {
+    my ($self) = @_;
+    write_file("$self->{dir}/discard", "");
+    wait_for(sub { !-e "$self->{dir}/discard" })
+        or die "CrmTest: the proxy's sessions are busy\n";
+    return read_file("$self->{dir}/discarded");
+}
+
+sub run {
+    my ($self, $listen) = @_;
+    my $select = IO::Select->new($listen);
+    my (%peer, %server);
+
+    while (getppid == $self->{maker}) {
+        for my $socket ($select->can_read(0.02)) {
+            next if -e "$self->{dir}/swallow";
+            if ($socket == $listen) {
+                my $client = $listen->accept or next;
+                my $server = IO::Socket::UNIX->new(Peer => $self->{server})
+                    or next;
+                @peer{$client, $server} = ($server, $client);
+                $server{$server} = $server;
+                $select->add($client, $server);
+                next;
+            }
+            next unless $peer{$socket};     # its other end went first
+            next if $self->pass($socket, $peer{$socket});
+            my $other = delete $peer{$socket};
+            delete $peer{$other};
+            delete @server{$socket, $other};
+            $select->remove($socket, $other);
+            close $_ for $socket, $other;
+        }
+        if (-e "$self->{dir}/discard") {
+            ask_discard($_) for values %server;
+            write_file("$self->{dir}/discarded", scalar keys %server);
+            unlink "$self->{dir}/discard";
+        }
+    }
+}
+
+# Pass on what has come FROM there TO there. False at its end.
+sub pass {
+    my ($self, $from, $to) = @_;
+    my $n = sysread $from, my $data, 65536 or return 0;
+    syswrite $to, $data;
+    return 1;
+}
+
+# Ask the server at SOCKET, as its client, and take the answer up to
+# ReadyForQuery.
+sub ask_discard {
+    my ($socket) = @_;
+    my $sql = "DISCARD ALL\0";
+    my $answer = "";
+
+    syswrite $socket, pack("a N a*", "Q", 4 + length $sql, $sql);
+    until ($answer =~ /Z\x00\x00\x00\x05I\z/) {
+        sysread $socket, $answer, 65536, length $answer or return;
+    }
+}
+
+sub stop {
+    my ($self) = @_;
+    my $pid = delete $self->{pid};
+    end_process($pid, "KILL") if $pid && $self->{maker} == $$;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!, $@);
+    $self->stop;
+}
+
+1;

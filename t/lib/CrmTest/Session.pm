@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Session.pm: sessions of PostgreSQL that hold what others wait for
+package CrmTest::Session;
+use strict;
+use warnings;
+use Exporter qw(import);
+use POSIX ();
+use CrmTest;
+
+our @EXPORT = qw(holding wait_blocked at_once);
+
+# Wait until CONDITION, an expression of SQL, is true: one session asks, many
+# times. Dies with WHAT when it is not within 30 s.
+sub wait_sql {
+    my ($condition, $what) = @_;
+    sql("postgres", <<"SQL");
+DO \$\$
+DECLARE
+    late timestamptz := clock_timestamp() + '30 s';
+BEGIN
+    WHILE NOT ($condition) LOOP
+        IF clock_timestamp() > late THEN
+            RAISE EXCEPTION '$what';
+        END IF;
+        PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+    END LOOP;
+END
+\$\$
+SQL
+}
+
+# Run SQL in a transaction of a session of its own in DATABASE, which holds what
+# SQL locks. Returns a code that ends it by its argument (default "ROLLBACK").
+sub holding {
+    my ($database, $sql) = @_;
+    my $mark = "held by $$ " . uuid();
+
+    open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-v",
+        "ON_ERROR_STOP=1", "-d", postgres()->conninfo($database, "postgres"))
+        or die "CrmTest: psql: $!\n";
+    $in->autoflush(1);
+    print $in "BEGIN;\n$sql;\nSELECT '$mark';\n";
+    wait_sql("EXISTS (SELECT FROM pg_stat_activity WHERE state ="
+        . " 'idle in transaction' AND query LIKE '%$mark%')",
+        "nothing is held");
+    return sub {
+        print $in ($_[0] // "ROLLBACK") . ";\n\\q\n";
+        close $in or die "CrmTest: the session that held failed\n";
+    };
+}
+
+# Wait until N sessions of DATABASE, that meet CONDITION if there is one, wait
+# for a lock. Returns their process ids.
+sub wait_blocked {
+    my ($database, $n, $condition) = @_;
+    my $blocked = "FROM pg_stat_activity WHERE datname = '$database'"
+        . " AND wait_event_type = 'Lock'"
+        . ($condition ? " AND ($condition)" : "");
+
+    wait_sql("(SELECT count(*) $blocked) >= $n", "fewer than $n wait");
+    return map { $_->[0] } sql("postgres", "SELECT pid $blocked");
+}
+
+# Run each of the SQLS in DATABASE in a session of its own, all let go at the
+# same moment. Returns what was said of those that failed.
+sub at_once {
+    my ($database, @sqls) = @_;
+    my $gate = 471100 + $$;
+    my $let_go = holding($database, "SELECT pg_advisory_xact_lock($gate)");
+    my @errors;
+    my @jobs = map {
+        my $sql = $_;
+        my $pid = open(my $out, "-|") // die "CrmTest: fork: $!\n";
+        if (!$pid) {
+            eval { scalar sql($database,
+                "SELECT pg_advisory_lock_shared($gate); $sql") };
+            print $@;
+            close STDOUT;
+            POSIX::_exit(0);
+        }
+        $out;
+    } @sqls;
+
+    wait_blocked($database, scalar @sqls, "wait_event = 'advisory'");
+    $let_go->();
+    for my $out (@jobs) {
+        local $/;
+        my $said = <$out>;
+        push @errors, $said if length $said;
+        close $out;
+    }
+    return @errors;
+}
+
+1;
