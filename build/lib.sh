@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lib.sh: what build/run and build/test share; sourced by bash
+# lib.sh: what build/run, build/test and build/nightly share; sourced by bash
 # shellcheck shell=bash
 
 # Print TEXT as an error of this program and leave.
@@ -59,4 +59,70 @@ make_in() {
         { grep -E 'error|Error|undefined|\*\*\*' "$dir/make.log" |
               head -n 20 >&2
           die "the build failed, see $dir/make.log"; }
+}
+
+# Print the folder of the build NAME.
+build_folder() {
+    case $1 in
+    plain) echo _build/test ;;
+    *) echo "_build/$1" ;;
+    esac
+}
+
+# Make the build NAME, with all that tests need.
+build_for_tests() {
+    local folder options
+    folder=$(build_folder "$1")
+    case $1 in
+    plain) options=(--enable-werror) ;;
+    asan) options=(--enable-werror --enable-sanitizers CFLAGS="-O1 -g") ;;
+    clang) options=(--enable-werror CC=clang) ;;
+    # what gcc warns of where this sanitizer is on is not so
+    tsan) options=(--enable-sanitizers=thread CFLAGS="-O1 -g") ;;
+    fuzz) options=(--enable-werror --enable-fuzzers CC=clang
+                   CFLAGS="-O1 -g") ;;
+    esac
+    mkdir -p _build
+    exec 8>_build/lock
+    flock 8
+    shadow_sources
+    configure_in "$folder" --prefix=/usr/local "${options[@]}"
+    make_in "$folder" all tests
+    flock -u 8
+    exec 8>&-
+}
+
+# Print all unit tests; all fuzz targets; the HTTP tests of the first gear, and
+# of the second.
+unit_tests() {
+    printf '%s\n' t/unit/test_*.c | sed 's/\.c$//'
+}
+fuzz_targets() {
+    printf '%s\n' t/fuzz/fuzz_*.c | sed 's/\.c$//'
+}
+first_gear() {
+    grep -L '^# second gear' t/[0-9][0-9]-*.t
+}
+second_gear() {
+    grep -l '^# second gear' t/[0-9][0-9]-*.t
+}
+
+# Print those of the tests that are read at which C code of ours is at work:
+# they say more in another build.
+in_any_build() {
+    local test
+    while read -r test; do
+        grep -q '^# plain build only' "$test" 2>/dev/null || echo "$test"
+    done
+}
+
+# Become the run of TESTS, each in the build that stands before it
+# (asan:t/10-x.t).
+run_tests() {
+    local build
+    for build in plain asan clang tsan; do
+        export "CRM_BUILD_$build=$PWD/$(build_folder "$build")"
+    done
+    export CRM_BUILDDIR=$PWD/_build/test CRM_SRCDIR=$PWD
+    exec perl t/run -j2 --timer "$@"
 }

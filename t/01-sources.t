@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # 01-sources.t: what keeps the sources in order
+# plain build only
 use strict;
 use warnings;
 use FindBin;
@@ -59,7 +60,7 @@ subtest "the module exports one symbol" => sub {
 };
 
 subtest "what the linker was asked for" => sub {
-    plan skip_all => "sanitizers replace it" if sanitized();
+    plan skip_all => "plain builds only: sanitizers replace it" if sanitized();
     for my $file ($CrmTest::BUILD{MODULE}, $CrmTest::BUILD{CTL}) {
         my $said = `readelf -W -l -d -h $file`;
         like($said, qr/GNU_RELRO/, "$file: relro");
@@ -91,7 +92,8 @@ subtest "migrations are numbered without a gap" => sub {
 };
 
 SKIP: {
-    my $shellcheck = `sh -c "command -v shellcheck"` or skip "no shellcheck", 1;
+    my $shellcheck = `sh -c "command -v shellcheck"` or skip
+        "no shellcheck: build/setup --tests installs it", 1;
     my @scripts = grep { m{^(?:build|t|\.ci)/} && (first_line($_) =~ m{^#!.*sh$}
         || /\.sh$/) } @files;
     my $said = `shellcheck -x @scripts 2>&1`;

@@ -56,7 +56,7 @@ sub environment {
 
 # Processes that have the folder on their command line.
 sub processes {
-    return grep { read_file("/proc/$_/cmdline") =~ /\Q$dir\E/ && $_ != $$ }
+    return grep { read_file("/proc/$_/cmdline", "") =~ /\Q$dir\E/ && $_ != $$ }
         map { m{/proc/(\d+)$} } glob "/proc/[0-9]*";
 }
 

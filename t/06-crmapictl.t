@@ -139,6 +139,30 @@ subtest "a deleted workspace leaves nothing, in no table" => sub {
     }
 };
 
+subtest "a key on a plan without the API (contract 3.3)" => sub {
+    for my $plan (qw(free starter standard pro)) {
+        my $w = crmapictl_ok($db, "workspace", "create", "--name", "Plan",
+            "--plan", $plan);
+        my @of = ("--workspace", $w, "--name", "n", "--scopes", "read");
+        my $old = "svc_live_" . substr($w =~ tr/-//dr, 0, 30);
+        for my $call ([qr/\Asvc_live_\w{30}\n\z/, "key", "create", @of],
+                [qr/\A$uuid\n\z/, { stdin => $old }, "key", "import", @of]) {
+            my ($line, @call) = @$call;
+            my ($code, $out, $err) = crmapictl($db, @call);
+            is($code, 0, "$plan: it is made");
+            like($out, $line, "and printed alone");
+            $plan =~ /^(?:free|starter)$/
+                ? like($err, qr/\Acrmapictl: [^\n]*plan "$plan"[^\n]+\n\z/,
+                    "$plan: that it is of no use yet is said")
+                : is($err, "", "$plan: nothing is said");
+        }
+        my $useful = sub { join " ", map { $_->[0] } sql($db, "SELECT plan_api"
+            . " FROM crmapi.live_key WHERE workspace_id = '$w'") };
+        crmapictl_ok($db, "workspace", "set", $w, "--plan", "standard");
+        is($useful->(), "t t", "$plan: they work once the plan allows it");
+    }
+};
+
 subtest "keys (contract 1.2, 3.3)" => sub {
     my $w = crmapictl_ok($db, "workspace", "create", "--name", "Keys");
     my @of = ("--workspace", $w, "--name", "näme");

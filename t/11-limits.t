@@ -5,6 +5,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use JSON::PP ();
 use POSIX qw(ceil);
 use Time::HiRes qw(time sleep);
@@ -47,34 +48,6 @@ sub headers_are {
     $ok &= ok($reset =~ /^\d+$/ && $reset >= $from && $reset <= $to,
         "$name: reset between $from and $to");
     diag($r->text) unless $ok;
-}
-
-# Run CODE in a process of its own; the return value of collect() is what
-# CODE returns (JSON).
-sub in_process {
-    my ($code) = @_;
-    pipe(my $in, my $out) or die $!;
-    my $pid = fork // die $!;
-    if (!$pid) {
-        close $in;
-        my $value = eval { $code->() };
-        $value = { died => "$@" } if $@;
-        print $out JSON::PP->new->allow_nonref->encode($value);
-        close $out;
-        POSIX::_exit(0);
-    }
-    close $out;
-    return { pid => $pid, in => $in };
-}
-
-sub collect {
-    my ($job) = @_;
-    local $/;
-    my $text = readline $job->{in};
-    waitpid $job->{pid}, 0;
-    my $value = JSON::PP->new->allow_nonref->decode($text);
-    die $value->{died} if ref $value eq "HASH" && $value->{died};
-    return $value;
 }
 
 # --- what takes a minute goes on beside the rest -----------------------------
@@ -126,8 +99,8 @@ sub patience {
 
 my $impatient = workspace($httpd);
 my $patient = workspace($httpd);
-my $demand_job = in_process(sub { demand($impatient->client, 64) });
-my $patience_job = in_process(sub { patience($patient->client) });
+my $demand_job = CrmTest::Child->start(sub { demand($impatient->client, 64) });
+my $patience_job = CrmTest::Child->start(sub { patience($patient->client) });
 
 my $small = httpd(database => $database,
     conf => "CrmApiRateLimitKeys 2\nCrmApiReadLimit 1000\n"
@@ -139,7 +112,7 @@ my $small_start = time;
 
 subtest "4.5 a full table of keys: 503, never let through" => sub {
     my @c = map { $small->client(key => $_) } @three;
-    $small->expect_log(qr/CRM1003/);
+    $small->expect_log(qr/CRM1003: the table of keys is full/ => 2);
     status_is($c[$_]->get("/api/v1/agents"), 200, "key $_ has a slot")
         for 0, 1;
     my $r = $c[2]->get("/api/v1/agents");
@@ -283,7 +256,7 @@ subtest "4.1 many clients at once never get more, nor fewer" => sub {
     my $many = httpd(database => $database, children => 3,
         conf => "CrmApiReadLimit $limit\n");
     my $w = workspace($many);
-    my @jobs = map { in_process(sub {
+    my @jobs = map { CrmTest::Child->start(sub {
         my $c = $w->client;
         my %count;
         $count{$c->get("/api/v1/agents")->status}++ for 1 .. 20;
@@ -291,7 +264,7 @@ subtest "4.1 many clients at once never get more, nor fewer" => sub {
     }) } 1 .. 8;
     my %sum;
     for my $job (@jobs) {
-        my $count = collect($job);
+        my $count = ($job->result)[0];
         $sum{$_} += $count->{$_} for keys %$count;
     }
     is_deeply(\%sum, { 200 => $limit, 429 => 160 - $limit },
@@ -373,7 +346,7 @@ subtest "4.4 counters survive restarts of the same parent" => sub {
 # --- what took a minute -------------------------------------------------------
 
 subtest "4.1 the window rolls: (t - 60 s, t]" => sub {
-    my $all = collect($demand_job);
+    my $all = ($demand_job->result)[0];
     my @admitted = grep { $_->[2] == 200 } @$all;
     my @other = grep { $_->[2] != 200 && $_->[2] != 429 } @$all;
     is_deeply(\@other, [], "only 200 and 429");
@@ -393,7 +366,7 @@ subtest "4.1 the window rolls: (t - 60 s, t]" => sub {
 };
 
 subtest "4.3 who waits for Retry-After is admitted" => sub {
-    my $all = collect($patience_job);
+    my $all = ($patience_job->result)[0];
     is_deeply([map { $_->[2] } @$all],
         [(200) x 3, (200) x 2, 429, (200) x 3, 429, (200) x 2, 429],
         "three and two, then again three and two, and no more")

@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Session;
+use CrmTest::Spec;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 
@@ -54,9 +55,6 @@ subtest "2 the order of checks: each before its neighbour" => sub {
     status_is($e->post("/api/v1/contacts", {}), 403);
     error_is($e->post("/api/v1/contacts", {}), 429, "rate_limited",
         "2: 429 before 403");
-    $w->ctl("key", "revoke", ($w->key_ids)[-1]);
-    error_is($e->post("/api/v1/contacts", {}), 401, "unauthorized",
-        "2: 401 before 429");
 
     my $r = $w->client(key => $ro);
     error_is($r->post("/api/v1/none", {}), 404, "not_found",
@@ -172,31 +170,18 @@ subtest "5.1 HEAD works wherever GET does" => sub {
 };
 
 # Methods of each path, as the specification's tables have them.
-my %METHODS = (
-    "/agents" => "GET", "/agents/ID" => "GET",
-    "/contacts" => "GET POST", "/contacts/by-email" => "GET",
-    "/contacts/upsert" => "POST", "/contacts/ID" => "DELETE GET PATCH",
-    "/contacts/ID/activities" => "GET", "/contacts/ID/conversations" => "GET",
-    "/companies" => "GET POST", "/companies/ID" => "DELETE GET PATCH",
-    "/pipelines" => "GET", "/pipelines/ID/stages" => "GET",
-    "/pipeline-cards" => "GET POST",
-    "/pipeline-cards/ID" => "DELETE GET PATCH",
-    "/activities" => "POST", "/conversations" => "GET",
-    "/conversations/ID" => "DELETE GET PATCH",
-    "/conversations/ID/messages" => "GET", "/forms" => "GET",
-    "/forms/ID" => "GET", "/forms/ID/submissions" => "GET",
-    "/submissions/ID" => "GET", "/sequences/start" => "POST",
-    "/sequences/enrollments/ID" => "GET",
-    "/sequences/enrollments/ID/approve" => "POST",
-    "/sequences/enrollments/ID/stop" => "POST",
-);
+my %METHODS;
+for my $operation (keys %CrmTest::Spec::PARAMETERS) {
+    my ($method, $path) = split / /, $operation;
+    push @{$METHODS{$path =~ s/\{id\}/ID/r}}, $method;
+}
 
 subtest "5.1 OPTIONS and 405 with Allow" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     for my $template (sort keys %METHODS) {
         my $path = "/api/v1" . $template =~ s/ID/uuid()/er;
-        my @methods = split / /, $METHODS{$template};
+        my @methods = @{$METHODS{$template}};
         my $allow = join " ", sort @methods, "OPTIONS",
             grep { $_ eq "HEAD" } map { $_ eq "GET" ? "HEAD" : () } @methods;
         my $sorted = sub {
@@ -233,7 +218,6 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $c = $w->client;
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => ["a\@example.com"] })->data->{id};
-    $httpd->expect_log(qr/AH10244: invalid URI path/);
     for my $path ("/agents", "/contacts", "/contacts/$id",
             "/contacts/$id/activities") {
         my $with = $c->get("/api/v1$path/");
@@ -270,7 +254,7 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $hex = join "", map { sprintf "%%%02x", ord } split //, "contacts";
     status_is($c->get("/api/v1/$hex/$id"), 200,
         "percent-encoded letters are the letters");
-    $httpd->expect_log(qr/AH10244: invalid URI path/);
+    $httpd->expect_log(qr/AH10244: invalid URI path/ => 2);
     for my $path ("contacts%2F$id", "contacts%00", "contacts/%00$id",
             "contacts/$id%00", "contacts/%zz", "contacts/%") {
         my $r = $c->raw("GET /api/v1/$path HTTP/1.1\r\nHost: x\r\n"
@@ -551,7 +535,7 @@ END
         ["CONNECT", "CONNECT /api/v1/agents HTTP/1.1\r\nHost: x\r\n$auth\r\n",
             [400, 405], undef],
     );
-    $strict->expect_log(qr/AH00566|AH0\d{4}|AH10244/);
+    $strict->expect_log(qr{AH10244: invalid URI path \(/api/v1/%zz\)} => 1);
     for my $case (@cases) {
         my ($name, $bytes, $status, $code) = @$case;
         my $r = eval { $any->raw($bytes) };
@@ -582,7 +566,6 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
     my $slow = httpd(database => $database, conf => $UNLIMITED
         . "RequestReadTimeout body=1\n");
     my $w = workspace($slow);
-    $slow->expect_log(qr/AH0\d{4}/);
     my $r = $slow->client(timeout => 20)->raw("POST /api/v1/contacts"
         . " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " . $w->key
         . "\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n"
@@ -604,7 +587,7 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
 subtest "5.5 access the site refuses is JSON, too" => sub {
     my $closed = httpd(database => $database, conf => $UNLIMITED
         . "<Location /api/v1/companies>\nRequire all denied\n</Location>\n");
-    $closed->expect_log(qr/AH01630/);
+    $closed->expect_log(qr/AH01630: client denied by server config/ => 1);
     my $w = workspace($closed);
     error_is($w->client->get("/api/v1/companies"), 403, "forbidden",
         "Require all denied");

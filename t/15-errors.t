@@ -323,7 +323,9 @@ subtest "5.5 what is wrong with the server: 503 or 500, logged once" => sub {
     my $w = workspace($broken);
     my $c = $w->client;
     status_is($c->get("/api/v1/companies"), 200);
-    $broken->expect_log(qr/CRM\d+: /);
+    $broken->expect_log(qr/CRM2001: database: 42703 / => 2,
+        qr/CRM2001: database: 42501 permission denied/ => 1,
+        qr/CRM2001: database: 23514 .*odd_secret_rule/ => 1);
     my $lines = 0;
     my $logged = sub {
         my ($r, $what, $name) = @_;

@@ -51,7 +51,9 @@ LimitRequestBody 2000
     AllowMethods POST
 </Location>
 END
-        $httpd->expect_log(qr/AH0\d{4}|AH10244/);
+        $httpd->expect_log(qr{AH10244: invalid URI path \(/api/v1/%zz\)} => 1,
+            qr/AH01630: client denied by server configuration/ => 2,
+            qr/AH01623: client method denied by server config.* 'GET'/ => 1);
         write_file($httpd->dir . "/htdocs/error.txt", "the site's own\n");
         my $w = workspace($httpd);
         my $auth = "Authorization: Bearer " . $w->key . "\r\n";
@@ -180,7 +182,7 @@ subtest "5.3 a compressed body is measured by what comes out" => sub {
     my $httpd = httpd(database => $database, conf => $UNLIMITED
         . "CrmApiMaxBody 100000\n<Location /api>\nSetInputFilter DEFLATE\n"
         . "</Location>\n");
-    $httpd->expect_log(qr/AH0\d{4}.*nflat/);
+    $httpd->expect_log(qr/AH02619: .*end-of-stream .* inflate header/ => 1);
     my $w = workspace($httpd);
     my $c = $w->client;
     my %gzip = (headers => { "Content-Encoding" => "gzip" });
@@ -188,9 +190,9 @@ subtest "5.3 a compressed body is measured by what comes out" => sub {
     my $r = $c->request("POST", "/api/v1/contacts", %gzip,
         body => Compress::Zlib::memGzip($json . " " x 5000));
     status_is($r, 201, "a compressed body");
-    # mod_deflate frees what it holds only at the end of a body: valgrind sees
-    # that where it is not read so far.
-    unless (valgrinded()) {
+    SKIP: {
+        skip("valgrind sees that mod_deflate frees what it holds only at the"
+            . " end of a body", 1) if valgrinded();
         $r = $c->request("POST", "/api/v1/contacts", %gzip,
             body => Compress::Zlib::memGzip(join " ", $json, 1 .. 30000));
         error_is($r, 413, "payload_too_large", "5.3 inflated it is too large");
@@ -249,7 +251,8 @@ ErrorDocument 404 "the site's own"
     FallbackResource /page.txt
 </Directory>
 END
-    $httpd->expect_log(qr/AH0\d{4}/);
+    $httpd->expect_log(qr/AH00957: http: attempt to connect to 127/ => 1,
+        qr/AH01114: HTTP: failed to make connection to backend/ => 1);
     write_file($httpd->dir . "/htdocs/page.txt", "a page\n");
     my $w = workspace($httpd);
     my $c = $w->client;
@@ -281,7 +284,8 @@ subtest "a site that redirects everything, the API too" => sub {
 subtest "a forward proxy's requests are none of the API's" => sub {
     my $httpd = httpd(database => $database, modules => [qw(proxy proxy_http)],
         conf => "${UNLIMITED}ProxyRequests On\n");
-    $httpd->expect_log(qr/AH0\d{4}/);
+    $httpd->expect_log(qr/AH00957: http: attempt to connect to 127/ => 1,
+        qr/AH01114: HTTP: failed to make connection to backend/ => 1);
     my $c = $httpd->client;
     $c->send_raw("GET http://127.0.0.1:9/api/v1/agents HTTP/1.0\r\n\r\n");
     my $r = $c->read_response("GET");
@@ -300,7 +304,6 @@ subtest "access control of the site" => sub {
     Require valid-user
 </Location>
 END
-    $httpd->expect_log(qr/AH0\d{4}/);
     write_file($httpd->dir . "/users", "u:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n");
     my $w = workspace($httpd);
     my $r = $httpd->client->get("/api/v1/forms");

@@ -131,6 +131,55 @@ subtest "9.2 e-mails and phones" => sub {
     }
 };
 
+# What TEXT, JSON, shows as e-mails and phone numbers, to the byte.
+sub lists_in {
+    my ($text) = @_;
+    return $text =~ /"(?:emails|phone_numbers)":\s*
+        \[(?:"(?:[^"\\]|\\.)*"|[^\]])*\]/gx;
+}
+
+subtest "9.2 one form of e-mails and phones, compact, wherever they are" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my %lists = (emails => ["odd\",:]\\o\@x.org", email("b\@x.org", 1)],
+        phone_numbers => ["+49 (30) 1", phone("2 \", : ]")]);
+    my $form = join "\n", '"emails":[{"email":"odd\",:]\\\\o@x.org",'
+        . '"is_primary":false},{"email":"b@x.org","is_primary":true}]',
+        '"phone_numbers":[{"is_primary":true,"phone_number":"+49 (30) 1"},'
+        . '{"is_primary":false,"phone_number":"2 \", : ]"}]';
+    my $is = sub {
+        my ($text, $name) = @_;
+        is(join("\n", lists_in($text)), $form, "9.2 $name");
+    };
+    my %custom = (custom_fields => { "a : b, c" => [{ x => " \": , " }, 1] });
+    my $body = { bot_id => $w->agent, %lists, %custom };
+    my $r = $c->post("/api/v1/contacts", $body);
+    my $path = "/api/v1/contacts/" . $r->data->{id};
+    $is->($r->body, "POST");
+    $is->($c->get($path)->body, "GET");
+    $is->($c->get("/api/v1/contacts")->body, "the list");
+    $is->($c->patch($path, { first_name => "F" })->body, "PATCH of another");
+    $is->($c->patch($path, \%lists)->body, "PATCH of these");
+    $is->($c->get("/api/v1/contacts/by-email", query =>
+        { email => "b\@x.org" })->body, "by-email");
+    my $upsert = sub { $c->post("/api/v1/contacts/upsert",
+        { bot_id => $w->agent, contacts => [@_] })->body };
+    $is->($upsert->({ emails => ["b\@x.org"], last_name => "L" }),
+        "an upsert's updated one, read from the database");
+    $is->($upsert->(\%lists), "an upsert's updated one, united");
+    $is->($c->post("/api/v1/companies", { %$body, name => "C" })->body,
+        "a company");
+    my $export = $w->ctl("export", "--workspace", $w->id);
+    $is->($_, "the export") for grep { lists_in($_) } split /\n/, $export;
+    $c->delete($path);
+    $is->($upsert->({ %lists, %custom }), "an upsert's created one");
+    for my $text ($c->get("/api/v1/contacts")->body, $export) {
+        my ($custom) = $text =~ /"custom_fields":(\{"a.*?\]\})/;
+        is($custom, '{"a : b, c":[{"x":" \": , "},1]}', "free-form JSON, too")
+            or diag($text);
+    }
+};
+
 subtest "spec PATCH: only sent fields change" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

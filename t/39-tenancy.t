@@ -388,6 +388,11 @@ subtest "design 4: no reference across workspaces, even by SQL" => sub {
 subtest "9.3 the API's role reads no secret and deletes no conversation"
         => sub {
     for my $statement ("SELECT key_hash FROM crmapi.api_key",
+            "SELECT key_hash FROM crmapi.live_key",
+            "SELECT read FROM crmapi.live_key WHERE key_hash = ''",
+            "SELECT key_hash FROM crmapi.live_intake",
+            "SELECT key FROM crmapi.link_key",
+            "SELECT crmapi.token_sign_link('')",
             "SELECT * FROM crmapi.api_key", "DELETE FROM crmapi.conversation",
             "UPDATE crmapi.conversation SET contact_id = NULL",
             "UPDATE crmapi.api_key SET revoked_at = NULL",

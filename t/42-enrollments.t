@@ -354,7 +354,7 @@ subtest "what a template asks for that is not there" => sub {
         "a wrong pacing is told, too");
     $w = with_template(pacing => { time_zone => "Mars/Phobos" });
     $id = start($w);
-    $worker->expect_log(qr/CRM2001.*22023/);
+    $worker->expect_log(qr/CRM2001: database: 22023 time zone/ => 1);
     $worker->once;
     like(enrollment($w, $id)->{generation_error}, qr/time_zone/,
         "a time zone that is none");
@@ -448,7 +448,7 @@ subtest "upkeep" => sub {
         . " AND workspace_id = '" . $w->id . "'; DELETE FROM crmapi.upkeep");
     sql($database, "INSERT INTO crmapi.counter VALUES ('" . $w->id
         . "', 'contact', '00000000-0000-0000-0000-000000000000', 99, 5)");
-    $upkeep->expect_log(qr/CRM3201/);
+    $upkeep->expect_log(qr/CRM3201: the total of contact / => 1);
     $upkeep->once;
     my $told = "CRM3201: the total of contact in workspace " . $w->id;
     like($upkeep->log_text, qr/\Q$told\E/, "a total that is wrong is told");
@@ -466,7 +466,6 @@ subtest "upkeep" => sub {
     $upkeep->once(days(6.9));
     cmp_ok(scalar @ended, ">", 0, "jobs have ended");
     is($kept->(), scalar @ended, "they are kept");
-    $upkeep->expect_log(qr/CRM3102|CRM3122/);
     $upkeep->once(days(9));
     is($kept->(), 0, "for a week");
 };

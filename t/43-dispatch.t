@@ -15,7 +15,8 @@ use Time::HiRes qw(time);
 
 my ($python) = grep { -x && !system("$_ -c 'import aiosmtpd' 2>/dev/null") }
     "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
-plan(skip_all => "no python3-aiosmtpd here") unless $python || $ENV{CI};
+plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
+    unless $python;
 
 my $START = "/api/v1/sequences/start";
 my $database = database();
@@ -32,7 +33,8 @@ my $scratch = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my @smtpd;
 END { local $?; end_process($_->{pid}, "TERM") for @smtpd }
 
-# Start one that wants USER and PASSWORD, if given.
+# Start one that wants USER and PASSWORD, if given, with the certificate (and
+# key) of a file.
 sub smtpd {
     my (@account) = @_;
     my $folder = "$scratch/" . @smtpd;
@@ -210,7 +212,8 @@ subtest "one click stops what runs" => sub {
 
 subtest "a mail server that refuses, or not today" => sub {
     my $w = with_template([@MAIL]);
-    $worker->expect_log(qr/CRM3122/);
+    $worker->expect_log(qr/CRM3122: .* not sent \(it is tried again\)/ => 3,
+        qr/CRM3122: .* not sent \(for good\)/ => 2);
     my $id = start($w, contact => { first_name => "U",
         emails => ["2.450\@x.example"] });
     $worker->once;
@@ -227,7 +230,13 @@ subtest "a mail server that refuses, or not today" => sub {
     $e = enrollment($w, $id);
     is(steps($e), "email failed", "550: never");
     is($e->{status}, "failed", "11.7 dispatch fails: failed");
-    like($e->{generation_error}, qr/550/, "with the server's answer");
+    like($e->{generation_error}, qr/550/, "with the server's code");
+    unlike($worker->log_text, qr/x\.example/,
+        "what else it said quotes the recipient: that is in no log");
+    is(sql($database, "SELECT count(*) FROM crmapi.job j"
+        . " FULL JOIN crmapi.enrollment_step s ON false WHERE"
+        . " concat(j.last_error, s.error) ~ 'x\.example'"), 0,
+        "and in no table that job list shows");
     $worker->configure({ send_attempts => 2 });
     $id = start($w, contact => { first_name => "U",
         emails => ["9.451\@x.example"] });
@@ -239,13 +248,29 @@ subtest "a mail server that refuses, or not today" => sub {
 
 subtest "a mail server with accounts, one that is away" => sub {
     my $w = with_template([@MAIL]);
-    my $strict = smtpd("crm", "pa55word");
+    my $certificate = "$scratch/server.pem";
+    my ($code, $out, $err) = run_program(command => ["openssl", "req",
+        "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+        "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+        $certificate, "-out", "$scratch/ca.pem"]);
+    is($code, 0, "a certificate") or diag($err);
+    write_file($certificate, read_file($certificate)
+        . read_file("$scratch/ca.pem"));
+    my $strict = smtpd("crm", "pa55word", $certificate);
     my $secret = $worker->dir . "/password";
     write_file($secret, "wrong-one\n");
     chmod 0600, $secret;
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$strict->{port}",
         smtp_user => "crm", smtp_password_file => $secret });
-    $worker->expect_log(qr/CRM3122/);
+    for my $tls ("no", "opportunistic") {
+        $worker->configure({ smtp_tls => $tls });
+        ($code, $out, $err) = $worker->run;
+        is($code, 2, "smtp_tls $tls: a password would go in the clear");
+        like($err, qr/smtp_user needs smtp_tls = starttls/, "it says so");
+    }
+    $worker->configure({ smtp_tls => "starttls",
+        smtp_ca_file => "$scratch/ca.pem" });
+    $worker->expect_log(qr/CRM3122: .* not sent \(it is tried again\)/ => 2);
     my $id = start($w, contact => { first_name => "U",
         emails => ["auth\@x.example"] });
     $worker->once;
@@ -254,10 +279,11 @@ subtest "a mail server with accounts, one that is away" => sub {
     unlike($worker->log_text, qr/wrong-one/, "and in no log");
     write_file($secret, "pa55word\n");
     hurry();
-    is(steps(enrollment($w, $id)), "email sent", "the right one");
+    is(steps(enrollment($w, $id)), "email sent", "the right one, in TLS");
     my $nobody = CrmTest::Httpd::free_port();
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$nobody",
-        smtp_user => undef, smtp_password_file => undef });
+        smtp_tls => "no", smtp_ca_file => undef, smtp_user => undef,
+        smtp_password_file => undef });
     $id = start($w, contact => { first_name => "U",
         emails => ["away\@x.example"] });
     $worker->once;
@@ -270,7 +296,8 @@ subtest "a mail server with accounts, one that is away" => sub {
 subtest "a provider that fails in every way" => sub {
     my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
     $worker->configure({ provider_timeout => "700ms" });
-    $worker->expect_log(qr/CRM3122|CRM3123/);
+    $worker->expect_log(qr/CRM3122: .* not sent \(it is tried again\)/,
+        qr/CRM3122: .* not sent \(for good\)/, qr/CRM3123: .*: nobody knows/);
     my $n = 0;
     for my $case (["500"], ["429"], ["503"], ["hang"], ["close"],
             ["endless"], ["garbage", "sent"]) {
@@ -310,7 +337,7 @@ subtest "a provider that fails in every way" => sub {
 
 subtest "11.11 nobody knows whether it was sent" => sub {
     my $w = with_template([@MAIL]);
-    $worker->expect_log(qr/CRM3122|CRM3123/);
+    $worker->expect_log(qr/CRM3122: .*\(for good\).*: delivery_unknown/ => 2);
     my $id = start($w, contact => { first_name => "U",
         emails => ["dies\@x.example"] });
     # as a worker leaves it that dies between hand-over and record
@@ -354,6 +381,26 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     $e = enrollment($w, $id);
     is(steps($e), "email failed", "the step says so");
     is($e->{status}, "stopped_user", "the enrollment stays stopped");
+    # one that was the contact's, which has another address now
+    $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["dies4\@x.example"] });
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    status_is($w->client->patch("/api/v1/contacts/"
+        . enrollment($w, $id)->{contact_id}, { emails => ["new\@x.example"] }),
+        200);
+    crmapictl_ok($database, qw(suppress add --workspace), $w->id, "--email",
+        "dies4\@x.example");
+    is(enrollment($w, $id)->{status}, "approved", "a suppression of what was"
+        . " its address stops nothing by itself");
+    $worker->once;
+    is(scalar(grep { /^X-Envelope-To: dies4/m } received($smtp)), 0,
+        "11.10 but nothing goes there again");
+    $e = enrollment($w, $id);
+    is(steps($e), "email failed", "the step says so");
+    is($e->{status}, "stopped_unsubscribed", "and the enrollment why");
 };
 
 $provider->stop;

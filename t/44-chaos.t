@@ -17,12 +17,13 @@ my $slow = sanitized() || valgrinded();
 
 my $contacts = 10_000;
 
-# A workspace with an agent and a template of STEPS.
+# A workspace with an agent and a template of STEPS, which a reply stops.
 sub with_template {
     my (@steps) = @_;
     my $w = workspace($httpd, twin => 0);
     ($w->{template}) = $w->import_objects([{ object => "sequence_template",
         name => "T", bot_id => $w->agent, steps => \@steps,
+        stop_on_reply => true,
         allowed_channels => [qw(email sms voice)] }]);
     return $w;
 }
@@ -39,8 +40,10 @@ WITH made AS (
     INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name, emails,
         phone_numbers)
     SELECT gen_random_uuid(), '$id', '$bot', 'C' || n,
-        jsonb_build_array(jsonb_build_object('email', n || '\@x.example')),
-        jsonb_build_array(jsonb_build_object('phone_number', '+4930' || n))
+        jsonb_build_array(jsonb_build_object('email', n || '\@x.example',
+            'is_primary', true)),
+        jsonb_build_array(jsonb_build_object('phone_number', '+4930' || n,
+            'is_primary', true))
     FROM generate_series($first, $last) n RETURNING id),
 sequences AS (
     INSERT INTO crmapi.sequence (id, workspace_id, name, bot_id, template_id,
@@ -95,7 +98,9 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
         . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
     my @workers = map { worker(database => $database, no_start => 1,
         no_wait => 1, conf => { %conf, name => "w$_" }) } 1, 2;
-    $_->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/) for @workers;
+    # what is left to do hangs on the moment of the kill
+    $_->may_log(qr/CRM3005: \d+ jobs of daemons that fell silent/)
+        for @workers;
     my $midway = 0;
     for my $round (1 .. $rounds) {
         my $moment = $provider->count + int rand 3 * $batch;
@@ -148,7 +153,9 @@ subtest "SIGKILL where nobody drops a second message" => sub {
             sms_from => "+4930", lease => "2s", log_level => "warning",
             webhook_threads => 0 });
     local $ENV{CRMAPID_TWILIO_TOKEN} = "t0ken";
-    $worker->expect_log(qr/CRM3005|CRM3104|CRM3122|CRM3123|CRM3101/);
+    # what is left to do hangs on the moment of the kill
+    $worker->may_log(qr/CRM3005: \d+ jobs of daemons that fell silent/,
+        qr/CRM3122: .*: delivery_unknown/);
     my $midway = 0;
     for my $round (1 .. $rounds) {
         my $moment = $provider->count + int rand 2 * $batch;
@@ -232,6 +239,53 @@ subtest "a stop that commits before a send" => sub {
     cmp_ok(scalar(grep { $_ ne "none" } @stopped), ">", 0,
         "some were stopped in time");
     cmp_ok($sent, ">", 0, "and some were not");
+    $provider->stop;
+};
+
+subtest "11.10 what commits while a step waits for its relay" => sub {
+    my $provider = CrmTest::Provider->new;
+    my $w = with_template({ channel => "sms", sms_body => "1" });
+    my $worker = worker(database => $database, conf => { sms_relay => "http",
+        provider_url => $provider->url, relay_concurrency => 1,
+        threads => 6, webhook_threads => 0 });
+    $provider->next_answers("wait");
+    start_many($w, 1);
+    ok(wait_for(sub { $provider->count == 1 }, 30), "one has the only place");
+    start_many($w, 5);
+    ok(wait_for(sub { 6 == sql($database, "SELECT count(*) FROM"
+        . " pg_stat_activity WHERE datname = current_database()"
+        . " AND usename = 'crmapi_daemon' AND state = 'idle'"
+        . " AND query ~ 'step_take|FROM crmapi.enrollment_step s'") }, 30),
+        "five wait for it");
+    my ($first, @waiting) = map { { id => $_->[0], contact => $_->[1],
+        phone => $_->[2] } } sql($database, "SELECT e.id, c.id, c.phone_key"
+        . " FROM crmapi.enrollment e JOIN crmapi.contact c ON c.workspace_id ="
+        . " e.workspace_id AND c.id = e.contact_id WHERE e.workspace_id = '"
+        . $w->id . "' ORDER BY c.first_name");
+    my ($suppressed, $stopped, $replied, $moved, $deleted) = @waiting;
+    my @suppress = ($database, qw(suppress add --workspace), $w->id,
+        "--phone");
+    my $contacts = "/api/v1/contacts";
+    crmapictl_ok(@suppress, $suppressed->{phone});
+    status_is($w->client->post("/api/v1/sequences/enrollments/$stopped->{id}"
+        . "/stop"), 200);
+    sql($database, "SELECT crmapi.contact_replied('" . $w->id
+        . "', '$replied->{contact}')");
+    status_is($w->client->patch("$contacts/$moved->{contact}",
+        { phone_numbers => ["+4939"] }), 200);
+    crmapictl_ok(@suppress, $moved->{phone});
+    status_is($w->client->delete("$contacts/$deleted->{contact}"), 204);
+    $provider->release;
+    ok(wait_for(sub { !live($w) && !sql($database, "SELECT count(*) FROM"
+        . " crmapi.job WHERE state = 'leased'") }, 30), "all have ended");
+    $worker->stop;
+    is_deeply([map { $_->{json}{to} } $provider->requests],
+        [$first->{phone}], "only the first one was sent");
+    is_deeply(states($w), { completed => 1, stopped_unsubscribed => 2,
+        stopped_user => 2, stopped_reply => 1 }, "the others were stopped");
+    is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step WHERE"
+        . " status = 'cancelled' AND workspace_id = '" . $w->id . "'"), 5,
+        "and their steps cancelled");
     $provider->stop;
 };
 

@@ -348,6 +348,48 @@ subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
         1, "12.1 contact.created");
 };
 
+subtest "verified: false is a claim" => sub {
+    my $own = space(twin => 0);
+    my $api = $own->client;
+    my ($template) = $own->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $own->agent, stop_on_reply => true,
+        allowed_channels => ["sms"], steps => [{ channel => "sms",
+            sms_body => "x" }] }]);
+    my $enrollment = $api->post("/api/v1/sequences/start", { template_id =>
+        $template, contact => { phone_numbers => ["+4930777"] } })
+        ->data->{enrollment_id};
+    my $id = sql($database, "SELECT contact_id FROM crmapi.enrollment WHERE"
+        . " id = '$enrollment'");
+    my %from = (from => { phone_number => "+4930777", name => "Eve Evil" });
+    my $before = $api->get("/api/v1/contacts/$id")->data;
+    my $status = sub { $api->get("/api/v1/sequences/enrollments/$enrollment")
+        ->data->{status} };
+    my $claim = taken($own, event($own, %from, verified => false));
+    is($claim->{contact_id}, $id, "it is linked");
+    taken($own, event($own, conversation => { id =>
+        $claim->{conversation_id} }, from => {}, verified => false));
+    is_deeply($api->get("/api/v1/contacts/$id")->data, $before,
+        "the contact is as it was");
+    is($status->(), "generating", "and its sequence goes on");
+    my ($said) = @{$api->get("/api/v1/conversations/$claim->{conversation_id}"
+        . "/messages", query => { include => "metadata" })->data};
+    is($said->{metadata}{verified}, false, "the message says so");
+    my $new = taken($own, event($own, from => { email => "new\@x.example",
+        name => "New Name" }, verified => false))->{contact_id};
+    is($api->get("/api/v1/contacts/$new")->data->{first_name}, "New",
+        "a claim makes a new contact");
+    is(bring($own, event($own, verified => "no"))->data->{errors}[0]{details}
+        [0]{field}, "verified", "it is a boolean");
+    for my $verified (undef, true) {
+        my $r = taken($own, event($own, %from, verified => $verified));
+        is($r->{conversation_id}, $claim->{conversation_id},
+            "the same conversation");
+    }
+    is($api->get("/api/v1/contacts/$id")->data->{first_name}, "Eve",
+        "who has a token is believed unless it says otherwise");
+    is($status->(), "stopped_reply", "a reply");
+};
+
 subtest "tokens" => sub {
     my $bad = sub {
         my ($token, $name) = @_;

@@ -332,23 +332,49 @@ subtest "sent twice" => sub {
         "of one contact");
 };
 
-subtest "contacts: found or made" => sub {
+subtest "contacts: found or made, and never changed" => sub {
     my $form = form($w, standard_fields => { email => true, name => true,
-        phone_number => true, city => true, company => true });
+        phone_number => true, city => true, company => true,
+        _form => { lead_source => "web" } });
     my $known = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["Known\@x.example"], company => "Old" })->data->{id};
+        emails => ["Known\@x.example"], company => "Old" })->data;
     send_form($form, email => "KNOWN\@x.example", name => "Grace Hopper",
         company => "New", city => "Arlington", phone_number => "+1 703");
     my ($one) = submissions($w, $form);
-    is($one->{contact_id}, $known, "found by its address");
-    my $contact = $c->get("/api/v1/contacts/$known")->data;
-    is(join("|", map { $contact->{$_} } qw(first_name last_name company city)),
-        "Grace|Hopper|Old|Arlington", "gets what it lacks, keeps what it has");
+    is($one->{contact_id}, $known->{id}, "found by its address");
+    is_deeply($c->get("/api/v1/contacts/$known->{id}")->data, $known,
+        "and not changed: anybody may know an address");
+    my $talk = sql($database, "SELECT id FROM crmapi.conversation WHERE"
+        . " contact_id = '$known->{id}'");
+    my ($said) = @{$c->get("/api/v1/conversations/$talk/messages",
+        query => { include => "metadata" })->data};
+    like($said->{content}, qr/^E-mail: KNOWN\@x.example\n.*^Phone: \+1 703$/ms,
+        "what was said stays in the conversation");
+    is($said->{metadata}{verified}, false, "which says that it is a claim");
     send_form($form, phone_number => "+1 (703)");
-    is((submissions($w, $form))[0]{contact_id}, $known, "by its number");
+    isnt((submissions($w, $form))[0]{contact_id}, $known->{id},
+        "the number that was claimed leads to somebody else");
+    my $made = (submissions($w, $form))[0]{contact_id};
+    send_form($form, phone_number => "+1 703", name => "Eve");
+    is((submissions($w, $form))[0]{contact_id}, $made, "found by its number");
+    is($c->get("/api/v1/contacts/$made")->data->{first_name}, undef,
+        "a contact that a form made is not changed by the next");
     send_form($form, city => "Nowhere");
     is((submissions($w, $form))[0]{contact_id}, undef,
         "who tells no address is nobody");
+};
+
+subtest "a claim leaves it alone who others talk to" => sub {
+    my $form = form($w, standard_fields => { email => true, name => true,
+        phone_number => true });
+    send_form($form, email => "mine\@x.example", name => "Mine");
+    my ($first) = submissions($w, $form);
+    send_form($form, email => "mine\@x.example", name => "Eve",
+        phone_number => "+666");
+    my @talks = sql($database, "SELECT human, email, phone_number FROM"
+        . " crmapi.conversation WHERE contact_id = '$first->{contact_id}'");
+    is_deeply(\@talks, [["Mine", "mine\@x.example", undef]],
+        "one conversation, with whom it began");
 };
 
 subtest "internal submissions" => sub {
@@ -462,17 +488,25 @@ subtest "hostile requests" => sub {
         "is kept as it is");
 };
 
-subtest "a submission stops a sequence" => sub {
+subtest "a submission stops no sequence" => sub {
     my ($template) = $w->import_objects([{ object => "sequence_template",
         name => "T", bot_id => $w->agent, stop_on_reply => true,
         allowed_channels => ["email"], steps => [{ channel => "email",
             email_subject => "s", email_body => "x" }] }]);
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "stops");
     my $id = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => ["seq\@x.example"] } })
+        contact => { emails => ["seq\@x.example", "other\@x.example"] } })
         ->data->{enrollment_id};
-    send_form(form($w), email => "seq\@x.example", name => "S");
+    my $form = form($w);
+    send_form($form, email => "seq\@x.example", name => "S");
+    send_form($form, email => "other\@x.example", name => "S");
+    send_form($form, { query => "internal=true", headers => { Authorization =>
+        "Bearer $token" } }, email => "seq\@x.example", name => "S");
+    is(scalar(my @all = submissions($w, $form, include_internal => "true")),
+        3, "by its address, another one of it, and as a test");
     is($c->get("/api/v1/sequences/enrollments/$id")->data->{status},
-        "stopped_reply", "it is an answer");
+        "generating", "anybody may have sent them");
 };
 
 subtest "the example of docs/forms.md" => sub {

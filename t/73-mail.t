@@ -231,6 +231,115 @@ subtest "a reply stops a sequence, what nobody wrote does not" => sub {
         "and of that contact");
 };
 
+# ---- whose word counts -------------------------------------------------------
+
+# What the host MX says of the mail MAIL.
+my $MX = "mx.crm.example";
+sub stamped {
+    my ($mail, @results) = @_;
+    return join("", map { "Authentication-Results: $_\n" } @results) . $mail;
+}
+my @PASS = ("--authserv-id", $MX);
+
+subtest "a mail that nobody has verified is a claim" => sub {
+    my ($enrollment, undef, $contact) = at_work("kay\@example.org");
+    my $before = $c->get("/api/v1/contacts/$contact")->data;
+    my $got = taken(mail("Stop it", From => "Mallory <kay\@example.org>"));
+    is(conversation($got->{conversation_id})->{contact_id}, $contact,
+        "it is linked");
+    is(metadata($got->{message_id})->{verified}, JSON::PP::false,
+        "and says that it is a claim");
+    is_deeply($c->get("/api/v1/contacts/$contact")->data, $before,
+        "the contact is as it was");
+    is(is_stopped($enrollment), "f", "and its sequence goes on");
+    $got = taken(mail("Hello", From => "New <new.mail\@example.org>"));
+    is($c->get("/api/v1/contacts/" . conversation($got->{conversation_id})
+        ->{contact_id})->data->{first_name}, "New", "it makes a contact");
+};
+
+subtest "a trusted host's Authentication-Results verify one" => sub {
+    my ($enrollment, undef, $contact) = at_work("ida\@example.org");
+    my $pass = "$MX;\n\tdkim=pass header.d=example.org header.b=\"a;b\";\n\t"
+        . "dmarc=pass (p=none; dis=none) header.from=example.org";
+    my $try = sub {
+        my ($results, $options, %headers) = @_;
+        taken(stamped(mail("Yes", From => "Ida Rhodes <ida\@example.org>",
+            %headers), @$results), @$options);
+        return is_stopped($enrollment);
+    };
+    my @not = ("no host is trusted", [[$pass], []],
+        "another host is", [[$pass], ["--authserv-id", "crm.example"]],
+        "it says no", [["$MX; dmarc=fail header.from=example.org"], [@PASS]],
+        "it says nothing", [["$MX; none"], [@PASS]],
+        "it speaks of another domain",
+        [["$MX; dmarc=pass header.from=evil.example"], [@PASS]],
+        "a stranger's header below its own",
+        [["$MX; dmarc=fail header.from=example.org", $pass], [@PASS]],
+        "below one of another trusted host",
+        [["mx2.crm.example; dkim=none", $pass],
+            [@PASS, "--authserv-id", "mx2.crm.example"]],
+        "two senders", [[$pass], [@PASS],
+            From => "ida\@example.org, eve\@example.org"]);
+    while (my ($name, $case) = splice @not, 0, 2) {
+        is($try->(@$case), "f", "not: $name");
+    }
+    my $talk = scalar sql($database, "SELECT id FROM crmapi.conversation"
+        . " WHERE contact_id = '$contact'");
+    is($try->([$pass], [@PASS]), "t", "it does");
+    is(metadata((messages($talk))[-1]{id})->{verified}, undef,
+        "and the message does not say that it is a claim");
+    is($c->get("/api/v1/contacts/$contact")->data->{last_name}, "Rhodes",
+        "the contact gets what it lacks");
+};
+
+subtest "a thread verifies, if we have begun it" => sub {
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "answers");
+    my $server = httpd(database => $database, conf => "CrmApiIntake On\n");
+    my $ours = "<answer-$$\@crm.example>";
+    my ($enrollment, undef, $contact) = at_work("mary\@example.org");
+    my ($other) = at_work("jean\@example.org");
+    my %mary = (From => "mary\@example.org");
+    my $got = taken(mail("Hi", %mary, "Message-ID" => "<begun-$$\@evil>"));
+    taken(mail("Hi again", %mary, "In-Reply-To" => "<begun-$$\@evil>"));
+    is(is_stopped($enrollment), "f", "a stranger's own Message-ID does not");
+    my $r = $server->client(key => $token)->post("/crmapi/intake/v1/events", {
+        event_id => "answer-$$", conversation => { id =>
+        $got->{conversation_id} }, message => { role => "human",
+        content => "Yes?", external_id => $ours } });
+    is(scalar @{$r->data->{accepted}}, 1, "we answer");
+    my $eve = taken(mail("Hi", From => "eve\@example.com"));
+    $server->client(key => $token)->post("/crmapi/intake/v1/events", {
+        event_id => "eve-$$", conversation => { id =>
+        $eve->{conversation_id} }, message => { role => "human",
+        content => "Hm?", external_id => "<eve-$$\@crm.example>" } });
+    taken(mail("Me again", %mary, References =>
+        "<eve-$$\@crm.example> <begun-$$\@evil>"));
+    is(is_stopped($enrollment), "f", "nor what we sent to somebody else");
+    taken(mail("I am Jean", From => "jean\@example.org",
+        "In-Reply-To" => $ours));
+    is(is_stopped($other), "f", "nobody is verified as another contact");
+    is(is_stopped($enrollment), "f", "nor is the contact by another's mail");
+    is(conversation($got->{conversation_id})->{email}, "mary\@example.org",
+        "and the conversation stays hers");
+    taken(mail("It is me", %mary, "In-Reply-To" => $ours));
+    is(is_stopped($enrollment), "t", "who answers what we sent has got it");
+    ($enrollment, undef, $contact) = at_work("lise\@example.org");
+    $got = taken(mail("Hi", From => "lise\@example.org"));
+    $server->client(key => $token)->post("/crmapi/intake/v1/events", {
+        event_id => "answer2-$$", conversation => { id =>
+        $got->{conversation_id} }, message => { role => "human",
+        content => "Yes?", external_id => "<2-answer-$$\@crm.example>" } });
+    taken(stamped(mail("Hello", From => "who\@example.org", "In-Reply-To" =>
+        "<m$count-$$\@example.org>"),
+        "$MX; dmarc=pass header.from=example.org"), @PASS);
+    is(is_stopped($enrollment), "f",
+        "an address that is verified is not the contact's");
+    taken(mail("From home", From => "lise.home\@example.net",
+        "In-Reply-To" => "<2-answer-$$\@crm.example>"));
+    is(is_stopped($enrollment), "t", "from an address that nobody knows");
+};
+
 # A DSN about EMAIL with ACTION and STATUS for the step STEP.
 sub dsn {
     my ($email, $action, $status, $step) = @_;
@@ -276,7 +385,8 @@ subtest "too many in an hour, and mails from the agent itself" => sub {
 my $worker = worker(database => $database, no_start => 1);
 my $path = $worker->dir . "/lmtp";
 my %conf = (lmtp_socket => $path, lmtp_mode => "0600", lmtp_threads => 2,
-    lmtp_timeout => "2s", mail_max_message => 300000);
+    lmtp_timeout => "2s", mail_max_message => 300000,
+    mail_authserv_id => "$MX mx2.crm.example");
 
 # A session that was greeted.
 sub session {
@@ -307,6 +417,7 @@ sub say_to {
 # TEXT as it goes through DATA.
 sub dotted { return ($_[0] =~ s/\r?\n/\r\n/gr =~ s/^\./../mgr) . ".\r\n" }
 
+my ($by_lmtp) = at_work("lmtp\@example.org");  # before the worker runs
 $worker->configure(\%conf);
 $worker->start;
 
@@ -335,6 +446,20 @@ subtest "LMTP: an answer for each recipient" => sub {
     like(say_to($s, "NOOP"), qr/^250/, "and the session goes on");
     like(say_to($s, "x" x 5000), qr/^500 5.5.2/, "a line that is too long");
     like(say_to($s, "QUIT"), qr/^221/, "QUIT");
+};
+
+subtest "LMTP: mail_authserv_id names trusted hosts" => sub {
+    my $s = session();
+    for my $id ("mx.other.example", "mx2.crm.example") {
+        say_to($s, $_) for "MAIL FROM:<lmtp\@example.org>",
+            "RCPT TO:<$sales>", "DATA";
+        print $s dotted(stamped(mail("Yes", From => "lmtp\@example.org"),
+            "$id; dkim=pass header.i=\@example.org"));
+        like(reply($s), qr/^250/, "a mail by $id");
+        is(is_stopped($by_lmtp), $id =~ /mx2/ ? "t" : "f",
+            "is it verified?");
+    }
+    say_to($s, "QUIT");
 };
 
 subtest "every mail of t/mail is taken" => sub {
@@ -415,7 +540,8 @@ subtest "LMTP: files at the socket's place" => sub {
 
 subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
     $worker->configure({ answer_time => "2s" });
-    $worker->expect_log(qr/CRM300|terminat|connect|database/i);
+    $worker->expect_log(
+        qr/CRM2001: database: 42P01 relation "crmapi.intake_event" does not/);
     $worker->start;
     my $s = session();
     say_to($s, "MAIL FROM:<a\@b.example>");

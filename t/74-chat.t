@@ -242,6 +242,36 @@ subtest "an address that a visitor claims" => sub {
     is(scalar sql($database, "SELECT first_name || ' ' || last_name FROM"
         . " crmapi.contact WHERE email_key = 'zoe\@x.example'"), "Zoe Quint",
         "with a name");
+    said($person, { content => "married", name => "Zoe Quant" });
+    is(scalar sql($database, "SELECT human FROM crmapi.conversation WHERE"
+        . " email = 'Zoe\@x.example'"), "Zoe Quant",
+        "visitors say who they are in their own conversation");
+};
+
+subtest "a claim changes no contact and stops nothing" => sub {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $bot, stop_on_reply => true,
+        allowed_channels => ["email"], steps => [{ channel => "email",
+            email_subject => "s", email_body => "x" }] }]);
+    my $api = $w->client;
+    my $enrollment = $api->post("/api/v1/sequences/start", { template_id =>
+        $template, contact => { emails => ["joan\@x.example"] } })->data;
+    my $id = sql($database, "SELECT contact_id FROM crmapi.enrollment WHERE"
+        . " id = '$enrollment->{enrollment_id}'");
+    my $before = $api->get("/api/v1/contacts/$id")->data;
+    my $visitor = start($bot)->{visitor};
+    said($visitor, { email => "joan\@x.example", name => "Eve" });
+    my $message = said($visitor, { content => "and later without it" });
+    is(scalar sql($database, "SELECT c.contact_id FROM crmapi.conversation c"
+        . " JOIN crmapi.message m ON m.conversation_id = c.id WHERE m.id ="
+        . " '$message->{id}'"), $id, "the conversation is linked");
+    is_deeply($api->get("/api/v1/contacts/$id")->data, $before,
+        "the contact is as it was");
+    is($api->get("/api/v1/sequences/enrollments/$enrollment->{enrollment_id}")
+        ->data->{status}, "generating", "and its sequence goes on");
+    is(scalar sql($database, "SELECT metadata ->> 'verified' FROM"
+        . " crmapi.message WHERE id = '$message->{id}'"), "false",
+        "the message says that it is a claim");
 };
 
 subtest "tokens" => sub {
@@ -431,7 +461,7 @@ subtest "waiting" => sub {
 };
 
 subtest "many wait, and hold no connection" => sub {
-    plan(skip_all => "a process of prefork has one request")
+    plan(skip_all => "prefork has one request a process")
         if $mpm eq "prefork";
     my @visitors = map { start($bot)->{visitor} } 1 .. 4;
     my ($full, @polls) = all_wait(@visitors);

@@ -19,8 +19,7 @@ my ($chromium) = grep { -x } map { my $dir = $_;
 my ($node) = grep { -x } map { "$_/node" } split /:/, $ENV{PATH};
 if (!$chromium || !$node) {
     my $missing = $chromium ? "node" : "chromium";
-    BAIL_OUT("no $missing") if $ENV{CI};
-    plan(skip_all => "there is no $missing");
+    plan(skip_all => "no $missing: build/setup --tests installs it");
 }
 
 my $database = database();

@@ -12,34 +12,26 @@ my $httpd = httpd(database => database());
 my $document = $httpd->client->get("/api/v1/openapi.json")->json;
 my $schemas = $document->{components}{schemas};
 
-# The JSON types that the specification's TYPE allows.
-sub types_of {
-    my ($type) = @_;
-    my @types;
-
-    push @types, "string" if $type =~ /^string(?!\[)/;
-    push @types, "array" if $type =~ /^(array|string\[\])/;
-    push @types, "boolean" if $type =~ /^boolean/;
-    push @types, "number" if $type =~ /^number/;
-    push @types, "integer" if $type =~ /^integer/;
-    push @types, "object" if $type =~ /^object/;
-    push @types, "null" if $type =~ /or null/;
-    return @types;
-}
+my %json_type = ("string[]" => "array");
 
 for my $name (sort keys %CrmTest::Spec::FIELDS) {
-    my @table = @{$CrmTest::Spec::FIELDS{$name}};
+    my %what = @{$CrmTest::Spec::FIELDS{$name}};
     my $schema = $schemas->{$name};
-    my @fields;
+    my @fields = CrmTest::Spec::names($name);
+    my %values = CrmTest::Spec::values_of($name);
 
-    while (my ($field, $type) = splice @table, 0, 2) {
-        push @fields, $field;
+    for my $field (@fields) {
         my $property = $schema->{properties}{$field};
         ok($property, "$name.$field") or next;
         next if $property->{'$ref'};
         my $has = $property->{type};
-        is_deeply([sort ref $has ? @$has : $has], [sort { $a cmp $b }
-            types_of($type)], "$name.$field is $type");
+        my @types = CrmTest::Spec::types($what{$field});
+        is_deeply([sort ref $has ? @$has : $has],
+            [sort map { $json_type{$_} // $_ } @types],
+            "$name.$field is " . join " or ", @types);
+        is_deeply([sort grep { defined } @{$property->{enum}}],
+            [sort @{$values{$field}}], "$name.$field: its values")
+            if $values{$field};
     }
     # extensions that only those see who ask for them (docs/api.md)
     my @asked = $name eq "Message" ? "metadata" : ();
@@ -67,18 +59,26 @@ is_deeply([sort @paths], [sort "GET /api/v1/openapi.json",
     map { s{ }{ /api/v1}r } keys %CrmTest::Spec::PARAMETERS],
     "there is no other operation");
 
-for my $name (sort keys %CrmTest::Spec::BODIES) {
-    my ($required, $others) = @{$CrmTest::Spec::BODIES{$name}};
+my %bodies = CrmTest::Spec::bodies();
+for my $name (sort keys %bodies) {
+    my ($required, $all) = @{$bodies{$name}};
     is_deeply([sort @{$schemas->{$name}{required} || []}], [sort @$required],
         "$name: required");
-    is_deeply([sort keys %{$schemas->{$name}{properties}}],
-        [sort @$required, @$others], "$name: all members");
+    is_deeply([sort keys %{$schemas->{$name}{properties}}], [sort @$all],
+        "$name: all members");
 }
+is_deeply([sort keys %{$schemas->{StartInput}{properties}{contact}
+    {properties}}], [sort @CrmTest::Spec::START_CONTACT],
+    "StartInput: all members of its contact");
+is_deeply([sort grep { /(?:Create|Update|Input)$/ } keys %$schemas],
+    [sort keys %bodies, qw(EmailInput PhoneInput)],
+    "there is no other body");
 
 # Every schema that responses use refuses what it does not know, so that the
 # suite's check of every answer finds a field too many.
 for my $name (sort keys %$schemas) {
-    next if $name =~ /(Create|Update|Input)$/;
+    next if $name =~ /(?:Create|Update|Input|Item)$/
+        || $schemas->{$name}{type} ne "object";
     is($schemas->{$name}{additionalProperties}, false,
         "$name allows no other member");
 }

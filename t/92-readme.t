@@ -96,7 +96,7 @@ subtest "Adding it to a site" => sub {
     sql("postgres", "DROP ROLE $_") for qw(site worker);
 };
 
-subtest "the directives and endpoints are all there" => sub {
+subtest "all directives are there, and no endpoint that is not" => sub {
     my $config = read_file("$CrmTest::TOP/mod_crmapi/module/"
         . "mod_crmapi_config.c");
     my %directive = map { $_ => 1 }
@@ -117,7 +117,9 @@ subtest "the directives and endpoints are all there" => sub {
     my %published = map { my $path = $_; map { uc($_) . " "
         . ($path =~ s{^/api/v1}{}r) => 1 } keys %{$paths->{$path}} }
         keys %$paths;
-    is_deeply([sort keys %endpoint], [sort keys %published], "endpoints");
+    cmp_ok(scalar keys %endpoint, ">", 20, "endpoints were found");
+    is_deeply([grep { !$published{$_} } sort keys %endpoint], [],
+        "all of them are served");
 };
 
 done_testing;

@@ -64,14 +64,15 @@ CRM_LD_FLAGS([HARDEN_LDFLAGS], [-Wl,-z,relro -Wl,-z,now])
 CRM_LD_FLAGS([HARDEN_PROG_LDFLAGS], [-pie])
 ])
 
-# CRM_SANITIZERS: address and undefined behaviour, for all that is built.
+# CRM_SANITIZERS(LIST): the sanitizers of LIST, for all that is built.
 AC_DEFUN([CRM_SANITIZERS], [
-crm_sanitize="-fsanitize=address,undefined"
+crm_sanitize="-fsanitize=$1"
 CRM_LD_FLAGS([INSTR_LDFLAGS], [$crm_sanitize])
 AS_IF([test -z "$INSTR_LDFLAGS"],
     [AC_MSG_ERROR([$CC cannot link with $crm_sanitize])])
-INSTR_CFLAGS="$crm_sanitize -fno-sanitize-recover=undefined dnl
--fno-omit-frame-pointer"
+INSTR_CFLAGS="$crm_sanitize -fno-omit-frame-pointer"
+AS_CASE([$1], [*undefined*],
+    [INSTR_CFLAGS="$INSTR_CFLAGS -fno-sanitize-recover=undefined"])
 ])
 
 # CRM_COVERAGE: gcov's counters.

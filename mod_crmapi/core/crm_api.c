@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
+#include "crm_address.h"
 #include "crm_budget.h"
 #include "crm_call.h"
 #include "crm_key.h"
@@ -47,28 +49,49 @@ void crm_api_write_details(crm_buf_t *body, const apr_array_header_t *details)
 void crm_api_write_refused(crm_buf_t *body, int index,
                            const apr_array_header_t *details)
 {
-    const crm_detail_t *first = &APR_ARRAY_IDX(details, 0, crm_detail_t);
-    const char *message = *first->field
-                          ? apr_pstrcat(body->pool, first->field, " ",
-                                        first->message, NULL)
-                          : first->message;
+    crm_buf_t message;
 
+    crm_buf_init(&message, 128, body->pool);
+    for (int i = 0; i < details->nelts; i++) {
+        const crm_detail_t *detail = &APR_ARRAY_IDX(details, i, crm_detail_t);
+
+        crm_buf_puts(&message, i ? "; " : "");
+        crm_buf_puts(&message, detail->field);
+        crm_buf_puts(&message, *detail->field ? " " : "");
+        crm_buf_puts(&message, detail->message);
+    }
     crm_buf_printf(body, "{\"index\":%d,\"message\":", index);
-    crm_buf_json_string(body, message, strlen(message));
+    crm_buf_json_string(body, message.data, message.len);
     crm_buf_puts(body, ",\"details\":");
     crm_api_write_details(body, details);
     crm_buf_putc(body, '}');
 }
 
+/* Return what ERROR says of fields, NULL for nothing. A 422 that names none is
+ * about the whole body, whose name is "" (contract 5.6). */
+static const apr_array_header_t *details_of(const crm_error_t *error,
+                                            apr_pool_t *pool)
+{
+    crm_error_t *whole = NULL;
+
+    if (error->details || error->code != CRM_E_VALIDATION) {
+        return error->details;
+    }
+    crm_error_detail(&whole, "", error->message, pool);
+    return whole->details;
+}
+
 void crm_api_write_error(crm_buf_t *body, const crm_error_t *error)
 {
+    const apr_array_header_t *details = details_of(error, body->pool);
+
     crm_buf_puts(body, "{\"error\":{\"code\":\"");
     crm_buf_puts(body, crm_code_info(error->code)->code);
     crm_buf_puts(body, "\",\"message\":");
     crm_buf_json_string(body, error->message, strlen(error->message));
-    if (error->details) {
+    if (details) {
         crm_buf_puts(body, ",\"details\":");
-        crm_api_write_details(body, error->details);
+        crm_api_write_details(body, details);
     }
     crm_buf_puts(body, "}}");
 }
@@ -109,14 +132,15 @@ static crm_error_t *unauthorized(crm_call_t *call)
  * in the database, and make it known. */
 static crm_error_t *learn_key(crm_call_t *call)
 {
+    char hash[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
     crm_limit_key_t *key = &call->key;
     PGresult *result;
     crm_sql_t sql;
 
+    crm_key_hash_hex(hash + 2, key->hash);
     crm_sql_init(&sql, call->pool);
-    crm_sql_add(&sql, "SELECT k.key_id, k.workspace_id, k.slug"
-                " FROM crmapi.live_key k WHERE k.key_hash = ");
-    crm_sql_bind(&sql, call->key_hash, "bytea");
+    crm_sql_template(&sql, "SELECT k.key_id, k.workspace_id, k.slug"
+                     " FROM crmapi.key_find(?) k", hash, "bytea");
     CRM_ERR(crm_call_query(&result, call, &sql));
     if (!PQntuples(result)) {
         return unauthorized(call);
@@ -133,13 +157,20 @@ static crm_error_t *learn_key(crm_call_t *call)
     return NULL;
 }
 
+crm_error_t *crm_api_charge_look_up(const crm_service_t *service,
+                                    const char *address, apr_pool_t *pool)
+{
+    return crm_address_charge(service->addresses, CRM_ADDRESS_KEY, address,
+                              service->settings.realm, CRM_LIMIT_READ,
+                              service->settings.unknown_key_limit, pool);
+}
+
 /* Find out whose key the request carries (contract 3). */
 static crm_error_t *authenticate(crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;
     crm_limit_key_t *key = &call->key;
     unsigned char hash[CRM_KEY_HASH_LEN];
-    char *bind = apr_palloc(call->pool, 2 + 2 * CRM_KEY_HASH_LEN + 1);
     const char *text;
     apr_size_t len;
 
@@ -149,16 +180,15 @@ static crm_error_t *authenticate(crm_call_t *call)
         return unauthorized(call);
     }
     crm_key_hash(hash, text, len);
-    memcpy(bind, "\\x", 2);
-    crm_key_hash_hex(bind + 2, hash);
-    call->key_hash = bind;
     if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;
+        CRM_ERR(crm_api_charge_look_up(call->service, call->request->address,
+                                       call->pool));
         CRM_ERR(learn_key(call));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
-        && strcasecmp(settings->workspace, key->workspace_id)) {
+        && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
         return unauthorized(call);
     }
     call->response->workspace_id = key->workspace_id;
@@ -166,8 +196,9 @@ static crm_error_t *authenticate(crm_call_t *call)
     return NULL;
 }
 
-/* Charge the key's budget and set the headers of contract 4.2. */
-static crm_error_t *charge(crm_call_t *call)
+/* Charge the key's budget and set the headers of contract 4.2. *CONFIRM_P =
+ * whether it is time to ask whether the key still lives. */
+static crm_error_t *charge(int *confirm_p, crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;
     const char *method = call->request->method;
@@ -185,6 +216,7 @@ static crm_error_t *charge(crm_call_t *call)
         return unauthorized(call);
     }
     call->response->touch = verdict.touch;
+    *confirm_p = verdict.confirm;
     return error;
 }
 
@@ -228,11 +260,23 @@ static crm_error_t *serve_options(crm_call_t *call)
     return NULL;
 }
 
+/* Return ERROR, which the memory alone has decided, or 401 if the database
+ * says that the key is dead. That is asked once in a while, so that a revoked
+ * key is not answered from memory for ever (contract 2.3). A database that is
+ * away changes nothing. */
+static crm_error_t *refuse_confirmed(crm_call_t *call, crm_error_t *error)
+{
+    crm_error_t *refusal = crm_call_refuse(call, error, NULL);
+
+    return refusal->code == CRM_E_UNAUTHORIZED ? refusal : error;
+}
+
 /* Serve in the order of contract 2. */
 static crm_error_t *serve(crm_call_t *call)
 {
     const crm_request_t *request = call->request;
     crm_error_t *error;
+    int confirm = 0;
 
     if (not_ready) {
         return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, "%s", not_ready);
@@ -245,13 +289,12 @@ static crm_error_t *serve(crm_call_t *call)
         return serve_options(call);
     }
     CRM_ERR(authenticate(call));
-    error = charge(call);
+    error = charge(&confirm, call);
     if (!error) {
         error = find_route(call);
     }
     if (error) {
-        return error->code == CRM_E_UNAUTHORIZED
-               ? error : crm_call_refuse(call, error, NULL);
+        return confirm ? refuse_confirmed(call, error) : error;
     }
     /* contract 6.2, 7.1 */
     call->lenient = crm_prefer_has(request->prefer, "handling", "lenient");

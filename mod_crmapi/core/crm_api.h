@@ -21,6 +21,9 @@ typedef struct crm_settings_t {
     const char *workspace;      /* id or slug this vhost is bound to, or NULL */
     apr_uint32_t limits[CRM_LIMIT_CLASSES]; /* a minute; 0: unlimited */
     apr_uint32_t realm;         /* tells databases apart in the key memory */
+    apr_uint32_t unknown_key_limit; /* look-ups a minute for each address of
+                                   keys that the memory does not know; 0:
+                                   unlimited (contract 2.4) */
     int request_id_in_database; /* show it as application_name */
 } crm_settings_t;
 
@@ -28,6 +31,8 @@ typedef struct crm_settings_t {
 typedef struct crm_service_t {
     crm_settings_t settings;
     crm_limit_t *limit;         /* shared memory */
+    crm_limit_t *addresses;     /* the same, of client addresses; NULL where
+                                   none are counted */
     /* Set *CONN_P to a connection to the vhost's database that is this
      * thread's until release() is called. BATON is the request's. Errors:
      * CRM_E_UNAVAILABLE. */
@@ -52,6 +57,7 @@ typedef struct crm_request_t {
     const char *content_type;   /* header's value, or NULL */
     const char *prefer;         /* header's value, or NULL */
     const char *request_id;     /* never NULL */
+    const char *address;        /* the client's, as text: "203.0.113.7" */
     int asks_first;             /* Expect: 100-continue: the body is not sent
                                    before it is wanted */
 } crm_request_t;
@@ -95,6 +101,12 @@ void crm_api_write_details(crm_buf_t *body,
  * (contract 10.2): {index, message, details}. */
 void crm_api_write_refused(crm_buf_t *body, int index,
                            const apr_array_header_t *details);
+
+/* Charge ADDRESS, a client's, for looking up in SERVICE's database a key or
+ * token that the memory does not know (contract 2.4). Error:
+ * CRM_E_RATE_LIMITED, in POOL. */
+crm_error_t *crm_api_charge_look_up(const crm_service_t *service,
+                                    const char *address, apr_pool_t *pool);
 
 /* Record in the database, by way of SERVICE and BATON, that the key KEY_ID of
  * WORKSPACE_ID was used (contract 1.2). Called after the answer has been

@@ -105,3 +105,50 @@ void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len)
     }
     crm_buf_putc(buf, '"');
 }
+
+/* Return whether the character at TEXT, of a JSON string that begins after
+ * START, is escaped. */
+static int is_escaped(const char *start, const char *text)
+{
+    int backslashes = 0;
+
+    while (text > start && *--text == '\\') {
+        backslashes++;
+    }
+    return backslashes % 2;
+}
+
+/* Return the end of the JSON string whose first quote is at TEXT, at most
+ * END. */
+static const char *end_of_string(const char *text, const char *end)
+{
+    const char *quote = text;
+
+    do {
+        quote = memchr(quote + 1, '"', (apr_size_t)(end - quote) - 1);
+    } while (quote && is_escaped(text, quote));
+    return quote ? quote + 1 : end;
+}
+
+void crm_buf_json_compact(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    const char *end = text + len;
+    char *start = crm_buf_reserve(buf, len), *out = start;
+
+    while (text < end) {
+        if (*text == '"') {
+            const char *next = end_of_string(text, end);
+
+            memcpy(out, text, (apr_size_t)(next - text));
+            out += next - text;
+            text = next;
+        }
+        else if ((unsigned char)*text > ' ') {
+            *out++ = *text++;
+        }
+        else {
+            text++;
+        }
+    }
+    buf->len += (apr_size_t)(out - start);
+}

@@ -63,4 +63,8 @@ void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
 /* Add the LEN bytes of UTF-8 at TEXT as a JSON string (RFC 8259, 7). */
 void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len);
 
+/* Add TEXT, LEN bytes of valid JSON, without the blanks between its tokens:
+ * PostgreSQL writes some. */
+void crm_buf_json_compact(crm_buf_t *buf, const char *text, apr_size_t len);
+
 #endif /* CRM_BUF_H */

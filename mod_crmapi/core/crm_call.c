@@ -72,7 +72,7 @@ void crm_call_sql(crm_sql_t *sql, crm_call_t *call)
 {
     crm_sql_init(sql, call->pool);
     APR_ARRAY_PUSH(sql->binds, const char *) = call->key.workspace_id;
-    APR_ARRAY_PUSH(sql->binds, const char *) = call->key_hash;
+    APR_ARRAY_PUSH(sql->binds, const char *) = call->key.key_id;
 }
 
 /* Return the column of crmapi.live_key that permits OPERATION's plan. */
@@ -86,7 +86,7 @@ void crm_call_permit(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_adds(sql, "(SELECT k.", call->endpoint->write ? "write" : "read",
                  " AND k.", plan_column(call->endpoint->operation),
                  " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
-                 " AND k.key_hash = $2::bytea)", NULL);
+                 " AND k.key_id = $2::uuid)", NULL);
 }
 
 /* Set the first half of CHECK to "a row r of NAME with ID exists". */
@@ -143,7 +143,7 @@ static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
                          check->more_cast);
     }
     crm_sql_add(&sql, " FROM (VALUES (1)) one LEFT JOIN crmapi.live_key k"
-                " ON k.workspace_id = $1::uuid AND k.key_hash = $2::bytea");
+                " ON k.workspace_id = $1::uuid AND k.key_id = $2::uuid");
     return crm_call_query(result_p, call, &sql);
 }
 
@@ -231,7 +231,8 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
     return failed_checks(call, error, result, checks);
 }
 
-crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call)
+/* Set *VALUE_P to the JSON of CALL's body. */
+static crm_error_t *read_json(json_object **value_p, crm_call_t *call)
 {
     const crm_request_t *request = call->request;
     const char *data, *wrong;
@@ -246,15 +247,25 @@ crm_error_t *crm_call_body(json_object **body_p, crm_call_t *call)
     }
     CRM_ERR(call->service->read_body(&data, &len, request->baton,
                                      call->pool));
-    wrong = crm_json_parse(body_p, &offset, data, len, call->pool);
+    wrong = crm_json_parse(value_p, &offset, data, len, call->pool);
     if (wrong) {
         return crm_error_createf(CRM_E_BAD_REQUEST, call->pool,
                                  "The body is not valid JSON: %s at byte %"
                                  APR_SIZE_T_FMT, wrong, offset);
     }
+    return NULL;
+}
+
+crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
+                           crm_call_t *call)
+{
+    input->pool = call->pool;
+    input->lenient = call->lenient;
+    input->error = crm_call_params(call);
+    CRM_ERR(read_json(body_p, call));
     if (!json_object_is_type(*body_p, json_type_object)) {
-        return crm_error_create(CRM_E_VALIDATION,
-                                "The body must be a JSON object", call->pool);
+        crm_input_wrong(input, "", "must be a JSON object");
+        return input->error;
     }
     return NULL;
 }

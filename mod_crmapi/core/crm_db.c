@@ -2,8 +2,6 @@
 /* crm_db.c: statements: prepared once, sent in one round trip, sent again */
 #include "crm_db_private.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +10,9 @@
 /* How often a run that the server has rolled back for the sake of another
  * transaction (40P01, 40001) is sent again. */
 #define MAX_CONFLICTS 3
+
+/* Bytes of a COPY that are handed to libpq at once. */
+#define COPY_PART 65536
 
 /* What is sent for a statement, and so what comes back. */
 #define STEP_DEALLOCATE 1
@@ -31,7 +32,6 @@ typedef struct attempt_t {
     int answered;               /* a statement succeeded before it */
     int committed;              /* a COMMIT succeeded before it */
     int down;                   /* the connection failed */
-    int silent;                 /* because no answer came in time */
 } attempt_t;
 
 /* --- prepared statements -------------------------------------------------- */
@@ -216,30 +216,6 @@ static void take(attempt_t *attempt, int i, int step, PGresult *result)
     }
 }
 
-/* Wait until an answer is there, or the connection is known to be dead. Return
- * 0 if neither has come in time. */
-static int await(attempt_t *attempt)
-{
-    PGconn *pg = attempt->conn->pg;
-    apr_interval_time_t left = attempt->conn->timeout;
-    apr_time_t until = left ? apr_time_now() + left : 0;
-
-    while (left && PQisBusy(pg)) {
-        struct pollfd poller = {PQsocket(pg), POLLIN, 0};
-        int count = poll(&poller, 1, (int)(left / 1000) + 1);
-
-        if (count > 0 && !PQconsumeInput(pg)) {
-            return 1;
-        }
-        left = until - apr_time_now();
-        if (left <= 0 || (count < 0 && errno != EINTR)) {
-            attempt->silent = 1;
-            return 0;
-        }
-    }
-    return 1;
-}
-
 /* Receive what answers STEP of statement I. Return 0 if the connection has
  * failed. */
 static int receive_step(attempt_t *attempt, int i, int step)
@@ -248,7 +224,7 @@ static int receive_step(attempt_t *attempt, int i, int step)
     PGresult *result;
     int taken = 0;
 
-    while (await(attempt) && (result = PQgetResult(pg))) {
+    while (crm_db_await(attempt->conn) && (result = PQgetResult(pg))) {
         if (taken) {
             PQclear(result);
         }
@@ -260,7 +236,7 @@ static int receive_step(attempt_t *attempt, int i, int step)
             return 0;
         }
     }
-    return taken && !attempt->silent;
+    return taken && !attempt->conn->silent;
 }
 
 /* Receive the answers to all that was sent. Return 0 if the connection has
@@ -279,7 +255,7 @@ static int receive_all(attempt_t *attempt)
             }
         }
     }
-    if (!await(attempt)) {
+    if (!crm_db_await(attempt->conn)) {
         return 0;
     }
     result = PQgetResult(pg);
@@ -299,16 +275,13 @@ static void attempt_run(attempt_t *attempt)
     attempt->failed = 0;
     attempt->answered = 0;
     attempt->committed = 0;
-    attempt->silent = 0;
     for (int i = 0; i < attempt->count; i++) {
         attempt->results[i] = NULL;
         attempt->prepared[i] = NULL;
         attempt->steps[i] = 0;
     }
     attempt->down = !send_all(attempt) || !receive_all(attempt);
-    if (attempt->down) {
-        conn->broken = 1;
-    }
+    conn->broken |= attempt->down || conn->cancelled;
 }
 
 /* Free what ATTEMPT has received. */
@@ -368,7 +341,7 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
     const char *state = failure_state(attempt);
     int wrong = forget_wrong(attempt, state);
 
-    if (attempt->committed) {
+    if (attempt->committed || attempt->conn->cancelled) {
         return 0;
     }
     if (attempt->down) {
@@ -384,14 +357,9 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
 /* Return the error of ATTEMPT, NULL if every statement succeeded. */
 static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
 {
-    if (attempt->silent) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, pool, "CRM2005: database: no"
-                              " answer within %d ms",
-                              (int)(attempt->conn->timeout / 1000));
-    }
     if (attempt->failure || attempt->down) {
-        crm_error_t *error = crm_db_error(attempt->failure, attempt->conn->pg,
-                                          pool);
+        crm_error_t *error = crm_db_failure(attempt->conn, attempt->failure,
+                                            pool);
 
         if (attempt->down) {
             error->code = CRM_E_UNAVAILABLE;
@@ -424,6 +392,7 @@ static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
     int ready = conn->ready;
 
     conn->ready = 0;
+    crm_db_deadline(conn);
     if (conn->lost) {
         return crm_error_logf(CRM_E_UNAVAILABLE, pool,
                               "CRM2004: database: the connection was lost in the"
@@ -447,12 +416,12 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
     for (;;) {
         attempt_run(attempt);
         error = attempt_error(attempt, pool);
+        conn->lost = open && conn->broken;
         if (!error) {
             return NULL;
         }
         if (open) {
             forget_wrong(attempt, failure_state(attempt));
-            conn->lost = attempt->down;
             break;
         }
         if (!may_resend(attempt, &conflicts, &resends)) {
@@ -521,6 +490,17 @@ crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
     return NULL;
 }
 
+/* Note whether CONN, on which a transaction was OPEN or not, can still be
+ * used. */
+static void note_end(crm_conn_t *conn, int open)
+{
+    if (conn->broken || conn->cancelled
+        || PQstatus(conn->pg) != CONNECTION_OK) {
+        conn->broken = 1;
+        conn->lost = open;
+    }
+}
+
 crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
                          apr_pool_t *scratch_pool)
 {
@@ -529,28 +509,105 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
     int open;
 
     CRM_ERR(begin(&open, conn, scratch_pool));
-    result = PQexec(conn->pg, sql);
+    result = crm_db_command(conn, sql);
     if (!succeeded(result)) {
-        error = crm_db_error(result, conn->pg, scratch_pool);
+        error = crm_db_failure(conn, result, scratch_pool);
     }
     else if (rolled_back(result, sql)) {
         error = crm_error_logf(CRM_E_INTERNAL, scratch_pool, "database:"
                                " COMMIT of a transaction that had failed");
     }
     PQclear(result);
-    if (PQstatus(conn->pg) != CONNECTION_OK) {
-        conn->broken = 1;
-        conn->lost = open;
+    note_end(conn, open);
+    return error;
+}
+
+/* Send the LEN bytes at DATA to CONN, which is in COPY ... FROM STDIN, and end
+ * it. Return what comes back; NULL if CONN failed. */
+static PGresult *copy_all(crm_conn_t *conn, const char *data, apr_size_t len)
+{
+    int sent;
+
+    while (len) {
+        apr_size_t part = len < COPY_PART ? len : COPY_PART;
+
+        sent = PQputCopyData(conn->pg, data, (int)part);
+        if (sent < 0 || !crm_db_flush(conn)) {
+            conn->broken = 1;
+            return NULL;
+        }
+        data += sent ? part : 0;
+        len -= sent ? part : 0;
     }
+    while ((sent = PQputCopyEnd(conn->pg, NULL)) == 0) {
+        if (!crm_db_flush(conn)) {
+            break;
+        }
+    }
+    conn->broken = sent <= 0;
+    return conn->broken ? NULL : crm_db_results(conn);
+}
+
+crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
+                            const char *data, apr_size_t len,
+                            apr_pool_t *scratch_pool)
+{
+    crm_error_t *error = NULL;
+    PGresult *result;
+    int open;
+
+    CRM_ERR(begin(&open, conn, scratch_pool));
+    result = crm_db_command(conn, sql);
+    if (PQresultStatus(result) == PGRES_COPY_IN) {
+        PQclear(result);
+        result = copy_all(conn, data, len);
+    }
+    if (!succeeded(result)) {
+        error = crm_db_failure(conn, result, scratch_pool);
+    }
+    PQclear(result);
+    note_end(conn, open);
+    return error;
+}
+
+crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
+                         crm_db_row_t each, void *baton,
+                         apr_pool_t *result_pool)
+{
+    crm_error_t *error = NULL;
+    PGresult *result = NULL;
+    int open;
+
+    CRM_ERR(begin(&open, conn, result_pool));
+    if (!PQsendQueryParams(conn->pg, stmt->sql, stmt->count, NULL,
+                           stmt->values, NULL, NULL, 0)
+        || !PQsetSingleRowMode(conn->pg)) {
+        return crm_db_failure(conn, NULL, result_pool);
+    }
+    while (crm_db_await(conn) && (result = PQgetResult(conn->pg))) {
+        if (!error) {
+            error = PQresultStatus(result) == PGRES_SINGLE_TUPLE
+                    ? each(baton, result)
+                    : succeeded(result)
+                    ? NULL : crm_db_failure(conn, result, result_pool);
+        }
+        PQclear(result);
+        crm_db_deadline(conn);
+    }
+    if (conn->silent && !error) {
+        error = crm_db_failure(conn, NULL, result_pool);
+    }
+    note_end(conn, open);
     return error;
 }
 
 void crm_db_rollback(crm_conn_t *conn)
 {
     PGTransactionStatusType state = PQtransactionStatus(conn->pg);
+    int broken = conn->broken;
 
     conn->lost = 0;
-    if (conn->broken || state == PQTRANS_IDLE || state == PQTRANS_UNKNOWN) {
+    if (state == PQTRANS_IDLE || state == PQTRANS_UNKNOWN) {
         return;
     }
     if (state == PQTRANS_ACTIVE
@@ -558,6 +615,7 @@ void crm_db_rollback(crm_conn_t *conn)
         conn->broken = 1;
         return;
     }
-    PQclear(PQexec(conn->pg, "ROLLBACK"));
-    conn->broken = PQtransactionStatus(conn->pg) != PQTRANS_IDLE;
+    crm_db_deadline(conn);
+    PQclear(crm_db_command(conn, "ROLLBACK"));
+    conn->broken = broken || PQtransactionStatus(conn->pg) != PQTRANS_IDLE;
 }

@@ -17,6 +17,7 @@ typedef struct crm_conn_t crm_conn_t;
 typedef struct crm_conn_options_t {
     int named_statements;       /* prepare each text once, by name; 0 for
                                    poolers that cannot carry them */
+    apr_interval_time_t timeout; /* as in crm_conn_open() */
 } crm_conn_options_t;
 
 /* A statement: its text, and the values of $1 to $N in PostgreSQL's text
@@ -43,18 +44,18 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
                             apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
 
 /* Open a connection of our own to CONNINFO (libpq's syntax), closed with
- * RESULT_POOL. Errors: CRM_E_UNAVAILABLE, whose LOG holds libpq's reason
- * without any password. */
+ * RESULT_POOL. Each call below takes at most TIMEOUT (microseconds; 0: no
+ * limit), from its first attempt to its last answer. Then the server is asked
+ * to cancel the statement and has two seconds to say that it did; the error
+ * is CRM_E_UNAVAILABLE (CRM2005), and the connection is opened anew before its
+ * next use.
+ * Errors: CRM_E_UNAVAILABLE, whose LOG holds libpq's reason without any
+ * password. */
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
+                           apr_interval_time_t timeout,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool);
 
-/* Give up a statement of CONN whose answer does not come within TIMEOUT
- * (microseconds; 0, the default: wait for ever): CRM_E_UNAVAILABLE, and the
- * connection is opened anew before its next use. For peers that are there and
- * say nothing: a proxy whose other side is gone, a stopped server. */
-void crm_conn_set_timeout(crm_conn_t *conn, apr_interval_time_t timeout);
-
-/* Return the libpq connection of CONN, for COPY, LISTEN and the like. */
+/* Return the libpq connection of CONN, for notifications (LISTEN). */
 PGconn *crm_conn_pg(crm_conn_t *conn);
 
 /* Run STMT on CONN in one round trip and set *RESULT_P to its rows, cleared
@@ -83,6 +84,22 @@ crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
  * Never sent again. A COMMIT that rolls back is an error here and above. */
 crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
                          apr_pool_t *scratch_pool);
+
+/* Run SQL, a COPY ... FROM STDIN in the text format, on CONN with the LEN
+ * bytes at DATA. Never sent again. */
+crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
+                            const char *data, apr_size_t len,
+                            apr_pool_t *scratch_pool);
+
+/* Called with BATON for a row, the only one of RESULT, which is gone
+ * afterwards. An error ends the calls and is returned by crm_db_each(). */
+typedef crm_error_t *(*crm_db_row_t)(void *baton, const PGresult *result);
+
+/* Run STMT on CONN and call EACH with BATON for each row as it arrives. The
+ * connection's timeout applies to the wait for each row. Never sent again. */
+crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
+                         crm_db_row_t each, void *baton,
+                         apr_pool_t *result_pool);
 
 /* Roll back a transaction that CONN may have open; never fails: a connection
  * on which that does not work is reset at its next use. */

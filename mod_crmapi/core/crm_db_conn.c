@@ -158,9 +158,9 @@ static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
     if (!*text) {
         return NULL;
     }
-    result = PQexec(conn->pg, text);
+    result = crm_db_command(conn, text);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) {
-        error = crm_db_error(result, conn->pg, pool);
+        error = crm_db_failure(conn, result, pool);
         conn->broken = 1;
     }
     PQclear(result);
@@ -172,13 +172,14 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
     int pid, fresh;
 
     if (conn->broken || !alive(conn->pg) || !idle(conn->pg)) {
-        PQreset(conn->pg);
         crm_conn_forget(conn);
-        conn->broken = 0;
-        if (PQstatus(conn->pg) != CONNECTION_OK) {
-            return crm_db_error(NULL, conn->pg, result_pool);
+        conn->broken = !crm_db_reset(conn);
+        if (conn->broken) {
+            return crm_db_failure(conn, NULL, result_pool);
         }
     }
+    /* It is blocking again after each (re)connect. */
+    PQsetnonblocking(conn->pg, 1);
     /* The owner may have opened it anew behind our back. */
     pid = PQbackendPID(conn->pg);
     fresh = pid != conn->pid;
@@ -207,9 +208,11 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
         apr_pool_userdata_setn(conn, key, NULL, owner_pool);
     }
     conn->named = options->named_statements;
+    conn->timeout = options->timeout;
     conn->adopted = 1;
     PQsetNoticeProcessor(pg, ignore_notice, NULL);
     crm_db_rollback(conn);
+    crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
     conn->ready = 1;
     *conn_p = conn;
@@ -295,6 +298,7 @@ static apr_status_t finish_cleanup(void *data)
 }
 
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
+                           apr_interval_time_t timeout,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool)
 {
     /* What CONNINFO says goes before what stands before it. */
@@ -318,14 +322,11 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
     }
     PQsetNoticeProcessor(pg, ignore_notice, NULL);
     conn = conn_create(pg, result_pool);
+    conn->timeout = timeout;
+    crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
     *conn_p = conn;
     return NULL;
-}
-
-void crm_conn_set_timeout(crm_conn_t *conn, apr_interval_time_t timeout)
-{
-    conn->timeout = timeout;
 }
 
 PGconn *crm_conn_pg(crm_conn_t *conn)

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_number.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
 
@@ -120,6 +121,8 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
                                 .max = 65536),
     [CRM_INTAKE_TAKEOVER] =
         F(NULL, "human_takeover", "takeover", crm_type_boolean, .max = 0),
+    [CRM_INTAKE_VERIFIED] =
+        F(NULL, "verified", "verified", crm_type_boolean, .max = 0),
     /* nobody sends these */
     [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array, .max = 0),
     [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid, .max = 0),
@@ -221,12 +224,10 @@ static void check(const crm_intake_event_t *event, crm_input_t *input)
     if (binds[CRM_INTAKE_ROLE] && !*binds[CRM_INTAKE_ROLE]) {
         crm_input_wrong(input, "message.role", "must not be empty");
     }
-    if (binds[CRM_INTAKE_SCORE]) {
-        double score = strtod(binds[CRM_INTAKE_SCORE], NULL);
-
-        if (score < -1 || score > 1) {
-            crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
-        }
+    if (binds[CRM_INTAKE_SCORE]
+        && (crm_number_compare(binds[CRM_INTAKE_SCORE], "-1") < 0
+            || crm_number_compare(binds[CRM_INTAKE_SCORE], "1") > 0)) {
+        crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
     }
     if (binds[CRM_INTAKE_MINUTES] && *binds[CRM_INTAKE_MINUTES] == '-') {
         crm_input_wrong(input, "call.minutes", "must not be negative");
@@ -243,6 +244,9 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
     }
     parse_members(event, input, value, NULL);
     check(event, input);
+    if (!event->binds[CRM_INTAKE_VERIFIED]) {
+        event->binds[CRM_INTAKE_VERIFIED] = "t";
+    }
 }
 
 /* ---- our own sources ----------------------------------------------------- */

@@ -53,15 +53,21 @@ typedef enum crm_intake_field_t {
     CRM_INTAKE_SCORE,
     CRM_INTAKE_SUMMARY,
     CRM_INTAKE_TAKEOVER,
+    CRM_INTAKE_VERIFIED,        /* "t": the participant is who it says. NULL,
+                                   "f": a claim, which makes a contact, but
+                                   changes none and stops nothing. Of what
+                                   crm_intake_parse() reads "t" is default */
     /* ours alone */
     CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last: the
-                                   conversation of the last known one */
+                                   conversation of the last known one. One
+                                   that we have sent verifies its contact */
     CRM_INTAKE_STEP_ID,         /* of an enrollment: whom that was sent to is
-                                   who this is from */
+                                   who this is from, for certain */
     CRM_INTAKE_AUTOMATIC,       /* "t": no reply, whoever sent it */
     CRM_INTAKE_SUPPRESS,        /* "email" or "phone": the sender's address is
                                    not to be written to again ... */
-    CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced */
+    CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced:
+                                   with a STEP_ID only */
     CRM_INTAKE_REASON,          /* of that: "unsubscribed", "bounced" */
     CRM_INTAKE_LIFT,            /* "phone": the sender's may be again */
     CRM_INTAKE_FORM_ID,         /* makes a submission */
@@ -70,7 +76,8 @@ typedef enum crm_intake_field_t {
     CRM_INTAKE_CONTACT,         /* JSON object of more of the contact's texts
                                    (first_name, last_name, company, job_title,
                                    address_line1 ... country, linkedin_url,
-                                   lead_source): what it lacks gets them */
+                                   lead_source): a new one gets them, and
+                                   another one what it lacks */
     CRM_INTAKE_ATTACHMENTS,     /* JSON array of {name, type, size, body:
                                    base64 or null}, listed in METADATA too */
     CRM_INTAKE_FIELDS

@@ -447,10 +447,11 @@ const char *crm_json_check(apr_size_t *offset_p, const char *text,
     check.start = check.at = text;
     check.end = text + len;
     check.pool = scratch_pool;
-    *offset_p = 0;
-    if (!crm_text_valid_utf8(text, len)) {
+    *offset_p = crm_text_valid_bytes(text, len);
+    if (*offset_p < len) {
         return "invalid UTF-8";
     }
+    *offset_p = 0;
     if (!check_text(&check)) {
         *offset_p = (apr_size_t)(check.at - text);
     }

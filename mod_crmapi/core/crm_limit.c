@@ -8,7 +8,7 @@
 #include "apr_general.h"
 
 #define MAGIC 0x43524d4cU       /* "CRML" */
-#define VERSION 1U
+#define VERSION 2U
 
 static apr_int64_t monotonic_us(void)
 {
@@ -56,6 +56,7 @@ static int layout_make(crm_layout_t *layout, const crm_limit_config_t *config)
         times += layout->ring[class];
     }
     layout->keys = config->keys;
+    layout->evict = config->evict != 0;
     layout->buckets = 1;
     while (layout->buckets < layout->keys) {
         layout->buckets *= 2;
@@ -141,6 +142,7 @@ const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
         return "the memory was made by another version";
     }
     own.keys = block->layout.keys;
+    own.evict = (int)block->layout.evict;
     memcpy(own.ring, block->layout.ring, sizeof(own.ring));
     if (!layout_make(&layout, &own) || size < layout.size
         || memcmp(&layout, &block->layout, sizeof(layout))) {
@@ -148,6 +150,9 @@ const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
     }
     if (config->keys != own.keys) {
         return "the number of keys has changed";
+    }
+    if (!config->evict != !own.evict) {
+        return "what a new key does to a full table has changed";
     }
     for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
         if (config->ring[class] > own.ring[class]) {
@@ -179,7 +184,7 @@ static void slot_use(crm_limit_t *block, apr_uint32_t number, apr_int64_t now)
     apr_int64_t *seen = crm_seen_at(block, number);
 
     crm_slot_at(block, number)->used = now;
-    if (now - CRM_PEEK(*seen) >= CRM_SEEN_LAG) {
+    if (now - CRM_PEEK(*seen) >= (block->layout.evict ? 0 : CRM_SEEN_LAG)) {
         CRM_COMMIT(*seen, now);
     }
 }
@@ -288,6 +293,10 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
         if (verdict->admitted && now - slot->touched >= CRM_LIMIT_WINDOW_US) {
             slot->touched = now;
             verdict->touch = 1;
+        }
+        if (now - slot->confirmed >= CRM_LIMIT_CONFIRM_US) {
+            slot->confirmed = now;
+            verdict->confirm = 1;
         }
         if (verdict->admitted) {
             CRM_COUNT(counts->admitted[class]);

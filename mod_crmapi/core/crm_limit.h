@@ -8,6 +8,10 @@
 /* The length of the window, in microseconds (contract 4.1). */
 #define CRM_LIMIT_WINDOW_US APR_INT64_C(60000000)
 
+/* How long a key is taken for alive without asking, in microseconds: less than
+ * the minute of contract 2.3. */
+#define CRM_LIMIT_CONFIRM_US APR_INT64_C(30000000)
+
 /* The most that a configuration may ask for. */
 #define CRM_LIMIT_KEYS_MAX (1U << 24)
 #define CRM_LIMIT_RING_MAX (1U << 24)
@@ -32,6 +36,9 @@ typedef struct crm_limit_config_t {
     /* The highest limit of any vhost, 0..CRM_LIMIT_RING_MAX; 0 where all are
      * unlimited. */
     apr_uint32_t ring[CRM_LIMIT_CLASSES];
+    /* When all slots were used in the last 60 s, 0: a new key finds no room;
+     * 1: it takes the slot that was used least recently, or nearly so. */
+    int evict;
 } crm_limit_config_t;
 
 /* What never changes about a key. Texts end with a NUL. */
@@ -56,6 +63,9 @@ typedef struct crm_limit_verdict_t {
     apr_int64_t reset_us;
     int touch;                  /* last_used_at is due: at most once in 60 s
                                    for a key, for one of all callers */
+    int confirm;                /* it is time to ask the database whether the
+                                   key still lives: once in 30 s for a key, for
+                                   one of all callers (contract 2.3) */
 } crm_limit_verdict_t;
 
 /* Counts since the block was made. A process that is killed may take the
@@ -116,7 +126,7 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
 
 /* Remember KEY, which must exist in the database. Return CRM_LIMIT_ADDED (also
  * if it is known already), or CRM_LIMIT_FULL if every slot was used in the last
- * 60 s (contract 4.5). */
+ * 60 s (contract 4.5) and none is evicted. */
 int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key);
 
 /* Forget the key of HASH in REALM, which turned out to be revoked or deleted;

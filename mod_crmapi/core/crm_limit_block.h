@@ -20,7 +20,7 @@
  * Slots are named by their number from 1; 0 is none. There is no pointer.
  *
  * Memory: 1,280 bytes, and for each key
- *     8 + (200 + 48 + 4 * (read limit + write limit), rounded up to 64) bytes,
+ *     8 + (208 + 48 + 4 * (read limit + write limit), rounded up to 64) bytes,
  * and 64 for each bucket. With the limits of the specification, 120 and 60,
  * that is 1,096 bytes for each key and its bucket; with 65,536 keys 68.5 MiB,
  * of which 4 MiB are touched at start and the rest as keys come.
@@ -55,7 +55,8 @@
 #define CRM_STRIPES 16
 
 /* How much SEEN may lag behind, in microseconds: it is written this seldom, so
- * that busy keys whose SEEN share a cache line do not fight over it. */
+ * that busy keys whose SEEN share a cache line do not fight over it. Where
+ * slots are evicted it does not lag: the busiest must not seem the oldest. */
 #define CRM_SEEN_LAG APR_INT64_C(1000000)
 
 /* A store that all stores written before it precede, also in the eyes of those
@@ -80,6 +81,7 @@ typedef struct crm_slot_t {
     apr_uint32_t mark;          /* scratch of chains_mark() */
     apr_int64_t used;           /* when the key was last asked for */
     apr_int64_t touched;        /* when TOUCH was last set */
+    apr_int64_t confirmed;      /* when CONFIRM was last set */
     crm_limit_key_t key;
     crm_window_t windows[CRM_LIMIT_CLASSES];
     apr_uint32_t times[];       /* rings: number n at n modulo its size */
@@ -119,6 +121,7 @@ typedef struct crm_layout_t {
     apr_uint32_t buckets;
     apr_uint32_t ring[CRM_LIMIT_CLASSES]; /* size, at least 1 */
     apr_uint32_t start[CRM_LIMIT_CLASSES]; /* in crm_slot_t.times */
+    apr_uint32_t evict;
     apr_uint64_t slot_size;
     apr_uint64_t seen;          /* offset */
     apr_uint64_t slots;         /* offset */

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+/* Slots that are compared to find one that was not used for long. */
+#define SAMPLE 64
+
 /* Take slot NUMBER out of the chain of BUCKET. Both locks are held. */
 static void chain_unlink(crm_limit_t *block, crm_bucket_t *bucket,
                          apr_uint32_t number)
@@ -90,11 +93,11 @@ static void allocator_unlock(crm_limit_t *block)
     pthread_mutex_unlock(&block->allocator.lock);
 }
 
-/* Take slot NUMBER from its key if that was not asked for since the window
- * began; otherwise set what is seen of it right. Return whether it is free
- * now. The allocator's lock is held. */
+/* Take slot NUMBER from its key if that was not used after LAST; otherwise set
+ * what is seen of it right. Return whether it is free now. The allocator's
+ * lock is held. */
 static int slot_reclaim(crm_limit_t *block, apr_uint32_t number,
-                        apr_int64_t now)
+                        apr_int64_t last)
 {
     crm_slot_t *slot = crm_slot_at(block, number);
     crm_bucket_t *bucket = crm_bucket_of(block, slot->key.hash,
@@ -104,9 +107,10 @@ static int slot_reclaim(crm_limit_t *block, apr_uint32_t number,
     if (!crm_bucket_lock(block, bucket)) {
         return 0;
     }
-    idle = now - slot->used >= CRM_LIMIT_WINDOW_US;
+    idle = slot->used <= last;
     if (idle) {
         chain_unlink(block, bucket, number);
+        CRM_POKE(block->allocator.slots, block->allocator.slots - 1);
     } else {
         CRM_POKE(*crm_seen_at(block, number), slot->used);
     }
@@ -132,8 +136,7 @@ static apr_uint32_t idle_take(crm_limit_t *block, apr_int64_t now)
 
         allocator->hand = number;
         if (now - CRM_PEEK(*seen) >= CRM_LIMIT_WINDOW_US
-            && slot_reclaim(block, number, now)) {
-            CRM_POKE(allocator->slots, allocator->slots - 1);
+            && slot_reclaim(block, number, now - CRM_LIMIT_WINDOW_US)) {
             return number;
         }
         if (CRM_PEEK(*seen) < oldest) {
@@ -142,6 +145,27 @@ static apr_uint32_t idle_take(crm_limit_t *block, apr_int64_t now)
     }
     allocator->full_until = oldest + CRM_LIMIT_WINDOW_US;
     return 0;
+}
+
+/* Return the number of the slot that was used least recently among the next
+ * SAMPLE, taken from its key, or 0. So a new key costs the same in a table of
+ * any size, and whoever was here a moment ago stays. The allocator's lock is
+ * held, and every slot is in a chain. */
+static apr_uint32_t oldest_take(crm_limit_t *block)
+{
+    apr_uint32_t keys = block->layout.keys;
+    apr_uint32_t oldest = 0;
+
+    for (apr_uint32_t i = 0; i < SAMPLE && i < keys; i++) {
+        apr_uint32_t number = block->allocator.hand % keys + 1;
+
+        block->allocator.hand = number;
+        if (!oldest || CRM_PEEK(*crm_seen_at(block, number))
+                       < CRM_PEEK(*crm_seen_at(block, oldest))) {
+            oldest = number;
+        }
+    }
+    return slot_reclaim(block, oldest, APR_INT64_MAX) ? oldest : 0;
 }
 
 /* Return the number of a slot that is in no chain and no list, or 0. The
@@ -157,7 +181,8 @@ static apr_uint32_t slot_take(crm_limit_t *block, apr_int64_t now)
         number = allocator->fresh + 1;
         CRM_COMMIT(allocator->fresh, number);
     } else {
-        number = idle_take(block, now);
+        number = block->layout.evict ? oldest_take(block)
+                 : idle_take(block, now);
     }
     return number;
 }
@@ -172,6 +197,7 @@ static void slot_fill(crm_limit_t *block, apr_uint32_t number,
     memset(slot, 0, sizeof(*slot));
     slot->used = now;
     slot->touched = now - CRM_LIMIT_WINDOW_US;
+    slot->confirmed = now;
     slot->key = *key;
     for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
         slot->windows[class].last = now - CRM_LIMIT_WINDOW_US;
@@ -266,6 +292,7 @@ static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
 
     target->used = source->used;
     target->touched = source->touched;
+    target->confirmed = source->confirmed;
     CRM_POKE(*crm_seen_at(block, to), source->used);
     for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
         const crm_window_t *window = &source->windows[class];

@@ -150,6 +150,23 @@ const char *crm_number_parse_integer(apr_int64_t *value_p, const char *text)
     return NULL;
 }
 
+int crm_number_compare(const char *a, const char *b)
+{
+    int minus_a = *a == '-', minus_b = *b == '-';
+    size_t len_a, len_b;
+    int order;
+
+    if (minus_a != minus_b) {
+        return minus_b - minus_a;
+    }
+    a += minus_a;
+    b += minus_b;
+    len_a = strcspn(a, ".");
+    len_b = strcspn(b, ".");
+    order = len_a != len_b ? (len_a > len_b) - (len_a < len_b) : strcmp(a, b);
+    return minus_a ? -order : order;
+}
+
 apr_size_t crm_number_trim(char *out, const char *pg_text)
 {
     apr_size_t len = strlen(pg_text);

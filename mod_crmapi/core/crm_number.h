@@ -15,6 +15,10 @@ const char *crm_number_parse(const char **canonical_p, const char *text,
  * 3.0 and 3e2 have none. Return NULL or the rule that it breaks. */
 const char *crm_number_parse_integer(apr_int64_t *value_p, const char *text);
 
+/* Return whether A, as crm_number_parse() writes numbers, is less than B
+ * (negative), equal (0) or more (positive). */
+int crm_number_compare(const char *a, const char *b);
+
 /* Write PG_TEXT, PostgreSQL's text of a numeric, without trailing zeros and
  * without a NUL to OUT, which has room for as many bytes. Return their
  * number. */

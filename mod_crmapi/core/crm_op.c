@@ -108,16 +108,15 @@ static crm_error_t *serve_get(crm_call_t *call)
 
 const crm_kind_t crm_op_get = {"get", 200, serve_get, 0};
 
-/* Set *VALUES from the request's body, read as MODE says. */
+/* Read the request, its body into *VALUES as MODE says. */
 static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
                               crm_body_mode_t mode)
 {
-    crm_input_t input = {call->pool, NULL, call->lenient};
     json_object *body;
+    crm_input_t input;
 
     memset(values, 0, sizeof(*values));
-    CRM_ERR(crm_call_params(call));
-    CRM_ERR(crm_call_body(&body, call));
+    CRM_ERR(crm_call_body(&body, &input, call));
     crm_body_read(values, &input, call->endpoint->resource, body, mode, "");
     return input.error;
 }

@@ -154,7 +154,7 @@ static void add_keys(crm_sql_t *sql, const crm_call_t *call,
 /* Return how many rows come before the page. */
 static apr_int64_t rows_before(const crm_call_t *call)
 {
-    return (apr_int64_t)(call->page - 1) * call->page_size;
+    return (call->page - 1) * call->page_size;
 }
 
 static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
@@ -349,10 +349,10 @@ static void write_pagination(crm_buf_t *body, const crm_call_t *call,
 {
     apr_int64_t size = call->page_size;
 
-    crm_buf_printf(body, ",\"pagination\":{\"page\":%d,\"page_size\":%d"
-                   ",\"total\":%" APR_INT64_T_FMT ",\"total_pages\":%"
-                   APR_INT64_T_FMT "}", call->page, call->page_size, total,
-                   (total + size - 1) / size);
+    crm_buf_printf(body, ",\"pagination\":{\"page\":%" APR_INT64_T_FMT
+                   ",\"page_size\":%" APR_INT64_T_FMT ",\"total\":%"
+                   APR_INT64_T_FMT ",\"total_pages\":%" APR_INT64_T_FMT "}",
+                   call->page, size, total, (total + size - 1) / size);
 }
 
 static void answer(crm_call_t *call, const PGresult *result)

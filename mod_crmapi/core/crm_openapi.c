@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "apr_strings.h"
+
 #include "crm_op.h"
 #include "crm_openapi_parts.h"
 
@@ -64,48 +66,63 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
         if ((!flags || (field->flags & flags))
             && (!(field->flags & CRM_F_HIDDEN)
                 || field->flags & CRM_F_ASKED)) {
+            crm_field_t shown = *field;
+
+            if (flags & CRM_F_CREATE && !(field->flags & required)) {
+                /* null is absent: contract 6.5 */
+                shown.flags &= ~(CRM_F_NO_CLEAR | CRM_F_REQUIRED);
+            }
             add(buf, count++ ? "," : "");
             add_string(buf, field->name);
             add(buf, ":");
-            add_field_schema(buf, field, side);
+            add_field_schema(buf, &shown, side);
         }
     }
     add(buf, "}");
 }
 
-static int has_kind(const crm_resource_t *resource, const crm_kind_t *kind)
+/* Add the schema NAME, of a body that has those fields of RESOURCE that have
+ * FLAGS, required where they have REQUIRED; MORE are further members. */
+static void add_body_schema(crm_buf_t *buf, const char *name,
+                            const crm_resource_t *resource, unsigned flags,
+                            unsigned required, const char *more)
 {
-    const crm_operation_t *operation = resource->operations;
-
-    for (; operation && operation->id; operation++) {
-        if (operation->kind == kind) {
-            return 1;
-        }
-    }
-    return 0;
+    add(buf, ",");
+    add_string(buf, name);
+    add(buf, ":{'type':'object'");
+    add(buf, more ? "," : "");
+    add(buf, more ? more : "");
+    add_properties(buf, resource, flags, required, CRM_SIDE_INPUT);
+    add(buf, "}");
 }
 
 static void add_resource_schemas(crm_buf_t *buf,
                                  const crm_resource_t *resource)
 {
+    const crm_operation_t *operation = resource->operations;
+
     crm_buf_printf(buf, ",\"%s\":", resource->title);
     add(buf, "{'type':'object','additionalProperties':false,'description':");
     add_string(buf, resource->doc);
     add_properties(buf, resource, 0, 0, CRM_SIDE_OUTPUT);
     add(buf, "}");
-    if (has_kind(resource, &crm_op_create)) {
-        crm_buf_printf(buf, ",\"%sCreate\":", resource->title);
-        add(buf, "{'type':'object'");
-        add_properties(buf, resource, CRM_F_CREATE, CRM_F_REQUIRED,
-                       CRM_SIDE_INPUT);
-        add(buf, "}");
-    }
-    if (has_kind(resource, &crm_op_update)) {
-        crm_buf_printf(buf, ",\"%sUpdate\":", resource->title);
-        add(buf, "{'type':'object'");
-        add_properties(buf, resource, CRM_F_UPDATE, NONE_REQUIRED,
-                       CRM_SIDE_INPUT);
-        add(buf, "}");
+    for (; operation->id; operation++) {
+        char name[64];
+
+        apr_snprintf(name, sizeof(name), "%s%s", resource->title,
+                     operation->kind == &crm_op_create ? "Create" : "Update");
+        if (operation->kind == &crm_op_create) {
+            add_body_schema(buf, name, resource, CRM_F_CREATE, CRM_F_REQUIRED,
+                            resource->check_schema);
+        }
+        else if (operation->kind == &crm_op_update) {
+            add_body_schema(buf, name, resource, CRM_F_UPDATE, NONE_REQUIRED,
+                            NULL);
+        }
+        if (operation->item_schema) {
+            add_body_schema(buf, operation->item_schema, resource,
+                            CRM_F_CREATE, NONE_REQUIRED, NULL);
+        }
     }
 }
 
@@ -328,7 +345,9 @@ static void add_components(crm_buf_t *buf)
             : !strcmp(status, "429") || !strcmp(status, "503")
             ? OPENAPI_RETRY "," OPENAPI_HEADERS : OPENAPI_HEADERS);
         add(buf, "},'content':{'application/json':{'schema':{'$ref':"
-            "'#/components/schemas/Error'}}}}");
+            "'#/components/schemas/");
+        add(buf, !strcmp(status, "422") ? "ValidationError'}}}}"
+            : "Error'}}}}");
     }
     add(buf, "},'schemas':{" OPENAPI_SCHEMAS);
     for (int i = 0; crm_registry[i]; i++) {

@@ -78,7 +78,7 @@
     "'id':{'name':'id','in':'path','required':true,'schema':{'type':" \
     "'string','format':'uuid'}}," \
     "'page':{'name':'page','in':'query','schema':{'type':'integer'," \
-    "'minimum':1,'default':1}}," \
+    "'minimum':1,'maximum':9007199254740991,'default':1}}," \
     "'page_size':{'name':'page_size','in':'query','schema':{'type':" \
     "'integer','minimum':1,'maximum':100,'default':25}}," \
     "'Prefer':{'name':'Prefer','in':'header','schema':{'type':'string'}," \
@@ -88,21 +88,46 @@
     "'string'},'description':'Kept if it has 1 to 128 characters of" \
     " A-Z a-z 0-9 . _ -'}}"
 
-#define OPENAPI_ADDRESS(title, member) \
+#define OPENAPI_REF(title) "{'$ref':'#/components/schemas/" title "'}"
+
+/* What crm_text_email(), crm_text_phone() and crm_text_e164() take. */
+#define OPENAPI_NO_BLANK "[^@\\\\s\\\\x00-\\\\x1f\\\\x7f-\\\\x9f]+"
+#define OPENAPI_NO_CONTROL "[^\\\\x00-\\\\x1f\\\\x7f]*"
+#define OPENAPI_ADDRESSES \
+    "'EmailAddress':{'type':'string','maxLength':254,'pattern':'^" \
+    OPENAPI_NO_BLANK "@" OPENAPI_NO_BLANK "$','examples':" \
+    "['ada@example.com']}," \
+    "'PhoneNumber':{'type':'string','maxLength':64,'pattern':'^" \
+    OPENAPI_NO_CONTROL "[0-9]" OPENAPI_NO_CONTROL "$','examples':" \
+    "['+49 30 901820']}," \
+    "'E164Number':{'type':'string','pattern':'^[+][1-9][0-9]{1,14}$'," \
+    "'examples':['+1415555010']}"
+
+#define OPENAPI_ADDRESS(title, member, address) \
     "'" title "':{'type':'object','additionalProperties':false,'required':[" \
-    "'" member "','is_primary'],'properties':{'" member "':{'type':" \
-    "'string'},'is_primary':{'type':'boolean'}}},'" title "Input':{'type':" \
-    "'object','required':['" member "'],'properties':{'" member "':{'type':" \
-    "'string'},'is_primary':{'type':'boolean'}}}"
+    "'" member "','is_primary'],'properties':{'" member "':" \
+    OPENAPI_REF(address) ",'is_primary':{'type':'boolean'}}},'" title \
+    "Input':{'type':'object','required':['" member "'],'properties':{'" \
+    member "':" OPENAPI_REF(address) ",'is_primary':{'type':['boolean'," \
+    "'null']}}}"
 
 #define OPENAPI_ID "{'type':'string','format':'uuid'}"
 #define OPENAPI_TEXT "{'type':['string','null']}"
+#define OPENAPI_LINE "{'type':['string','null'],'maxLength':1000}"
 #define OPENAPI_TIME "{'type':['string','null'],'format':'date-time'}"
 
+/* A list of at least one, and one of at most 50 addresses. */
+#define OPENAPI_SOME(member) \
+    "{'required':['" member "'],'properties':{'" member "':{'type':'array'," \
+    "'minItems':1}}}"
+#define OPENAPI_LIST(address) \
+    "{'type':['array','null'],'maxItems':50,'items':" OPENAPI_REF(address) "}"
+
 #define OPENAPI_DETAILS \
-    "{'type':'array','items':{'type':'object','required':['field'," \
-    "'message'],'properties':{'field':{'type':'string'},'message':{'type':" \
-    "'string'}}}}"
+    "{'type':'array','minItems':1,'items':{'type':'object','required':[" \
+    "'field','message'],'properties':{'field':{'type':'string'," \
+    "'description':'emails[1].email; empty: the body itself'},'message':{" \
+    "'type':'string'}}}}"
 
 #define OPENAPI_SCHEMAS \
     "'Error':{'type':'object','additionalProperties':false,'required':[" \
@@ -114,13 +139,16 @@
     "'validation_error','rate_limited','internal_error'," \
     "'service_unavailable']},'message':{'type':'string'},'details':" \
     OPENAPI_DETAILS "}}}}," \
+    "'ValidationError':{'allOf':[{'$ref':'#/components/schemas/Error'}]," \
+    "'properties':{'error':{'required':['details']}}}," \
     "'Pagination':{'type':'object','additionalProperties':false,'required':[" \
     "'page','page_size','total','total_pages'],'properties':{'page':{" \
     "'type':'integer','minimum':1},'page_size':{'type':'integer'," \
     "'minimum':1,'maximum':100},'total':{'type':'integer','minimum':0}," \
     "'total_pages':{'type':'integer','minimum':0}}}," \
-    OPENAPI_ADDRESS("Email", "email") "," \
-    OPENAPI_ADDRESS("Phone", "phone_number") "," \
+    OPENAPI_ADDRESSES "," \
+    OPENAPI_ADDRESS("Email", "email", "EmailAddress") "," \
+    OPENAPI_ADDRESS("Phone", "phone_number", "PhoneNumber") "," \
     "'Sequence':{'type':'object','additionalProperties':false,'required':[" \
     "'id','name','status','bot_id','template_id'],'properties':{'id':" \
     OPENAPI_ID ",'name':{'type':'string'},'status':{'type':'string','enum':" \
@@ -138,26 +166,30 @@
     "'sms_body':" OPENAPI_TEXT "}}," \
     "'UpsertInput':{'type':'object','required':['bot_id','contacts']," \
     "'properties':{'bot_id':" OPENAPI_ID ",'contacts':{'type':'array'," \
-    "'maxItems':200,'items':{'type':'object'}}}}," \
+    "'maxItems':200,'items':" OPENAPI_REF("ContactItem") "}}}," \
     "'UpsertResult':{'type':'object','additionalProperties':false," \
     "'required':['created','updated','errors'],'properties':{'created':{" \
     "'type':'array','items':{'$ref':'#/components/schemas/Contact'}}," \
     "'updated':{'type':'array','items':{'$ref':" \
     "'#/components/schemas/Contact'}},'errors':{'type':'array','items':{" \
-    "'type':'object','required':['index','message'],'properties':{'index':{" \
-    "'type':'integer','minimum':0},'message':{'type':'string'},'details':" \
+    "'type':'object','required':['index','message','details'],'properties':{" \
+    "'index':{'type':'integer','minimum':0},'message':{'type':'string'}," \
+    "'details':" \
     OPENAPI_DETAILS "}}}}}," \
     "'StartInput':{'type':'object','required':['template_id','contact']," \
     "'properties':{'template_id':" OPENAPI_ID ",'bot_id':{'type':['string'," \
-    "'null'],'format':'uuid'},'contact':{'type':'object','properties':{" \
-    "'emails':{'type':'array','items':{'type':'string'}},'phone_numbers':{" \
-    "'type':'array','items':{'type':'string'}},'first_name':" OPENAPI_TEXT \
-    ",'last_name':" OPENAPI_TEXT ",'company':" OPENAPI_TEXT ",'job_title':" \
-    OPENAPI_TEXT ",'lead_source':" OPENAPI_TEXT ",'notes':" OPENAPI_TEXT "," \
-    "'custom_fields':{'type':['object','null']},'tags':{'type':['array'," \
-    "'null'],'items':{'type':'string'}}}},'auto_approve':{'type':['boolean'," \
-    "'null'],'default':false},'idempotency_key':{'type':['string','null']," \
-    "'minLength':1,'maxLength':255},'name':" OPENAPI_TEXT "}}," \
+    "'null'],'format':'uuid'},'contact':{'type':'object','anyOf':[" \
+    OPENAPI_SOME("emails") "," OPENAPI_SOME("phone_numbers") "]," \
+    "'properties':{'emails':" OPENAPI_LIST("EmailAddress") \
+    ",'phone_numbers':" OPENAPI_LIST("E164Number") ",'first_name':" \
+    OPENAPI_LINE ",'last_name':" OPENAPI_LINE ",'company':" OPENAPI_LINE "," \
+    "'job_title':" OPENAPI_LINE ",'lead_source':" OPENAPI_LINE ",'notes':{" \
+    "'type':['string','null'],'maxLength':65536},'custom_fields':{'type':[" \
+    "'object','null'],'additionalProperties':true},'tags':{'type':['array'," \
+    "'null'],'maxItems':100,'items':{'type':'string','minLength':1," \
+    "'maxLength':100}}}},'auto_approve':{'type':['boolean','null']," \
+    "'default':false},'idempotency_key':{'type':['string','null']," \
+    "'minLength':1,'maxLength':255},'name':" OPENAPI_LINE "}}," \
     "'StartResult':{'type':'object','additionalProperties':false,'required':" \
     "['sequence_id','enrollment_id','contact_id','contact_action'," \
     "'auto_approve','status','status_url'],'properties':{'sequence_id':" \

@@ -76,6 +76,9 @@ struct crm_operation_t {
     /* For OpenAPI where the usual bodies do not fit: name of the schema. */
     const char *body_schema;
     const char *answer_schema;
+    /* Name of a schema of what a create takes, of which nothing is required:
+     * an item of the body. */
+    const char *item_schema;
     const char *summary;
 };
 
@@ -93,6 +96,8 @@ struct crm_resource_t {
      * index of the field; SENT tells which were there). NULL: nothing. */
     void (*check)(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent);
+    const char *check_schema;   /* what CHECK asks of a create's body, as
+                                   members of its schema with ' for " */
     int no_import;              /* not a T of crmapictl import */
 };
 

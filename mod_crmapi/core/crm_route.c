@@ -29,6 +29,7 @@ static void add_shape(const crm_resource_t *resource, int asked,
     shape->resource = resource;
     shape->asked = asked;
     shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
+    shape->indexes = apr_palloc(pool, count * sizeof(*shape->indexes));
     shape->keys = apr_palloc(pool, count * sizeof(*shape->keys));
     shape->key_lens = apr_palloc(pool, count * sizeof(*shape->key_lens));
     for (const crm_field_t *field = resource->fields; field->name; field++) {
@@ -38,6 +39,7 @@ static void add_shape(const crm_resource_t *resource, int asked,
             continue;
         }
         shape->fields[i] = field;
+        shape->indexes[i] = (int)(field - resource->fields);
         shape->keys[i] = apr_pstrcat(pool, i ? ",\"" : "\"", field->name,
                                      "\":", NULL);
         shape->key_lens[i] = strlen(shape->keys[i]);

@@ -11,6 +11,7 @@ typedef struct crm_shape_t {
     int asked;                  /* with the CRM_F_ASKED fields */
     int count;                  /* fields in responses */
     const crm_field_t **fields; /* those */
+    int *indexes;               /* of each in the resource's table */
     const char **keys;          /* ",\"name\":" of each */
     apr_size_t *key_lens;
     const char *columns;        /* SQL: their columns and expressions over t */

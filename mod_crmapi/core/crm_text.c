@@ -51,20 +51,24 @@ static unsigned int decode(apr_size_t *len_p, const unsigned char *s,
     return c;
 }
 
-int crm_text_valid_utf8(const char *s, apr_size_t len)
+apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len)
 {
     const unsigned char *at = (const unsigned char *)s;
+    const unsigned char *end = at + len;
     apr_size_t step;
 
-    while (len) {
-        decode(&step, at, len);
+    for (; at < end; at += step) {
+        decode(&step, at, (apr_size_t)(end - at));
         if (!step) {
-            return 0;
+            break;
         }
-        at += step;
-        len -= step;
     }
-    return 1;
+    return (apr_size_t)(at - (const unsigned char *)s);
+}
+
+int crm_text_valid_utf8(const char *s, apr_size_t len)
+{
+    return crm_text_valid_bytes(s, len) == len;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -156,7 +160,7 @@ const char *crm_text_email(const char *s, apr_size_t len)
 {
     const char *at = memchr(s, '@', len);
 
-    if (len > EMAIL_MAX) {
+    if (crm_text_length(s, len) > EMAIL_MAX) {
         return "must have at most 254 characters";
     }
     if (!at || at == s || at == s + len - 1
@@ -174,7 +178,7 @@ const char *crm_text_phone(const char *s, apr_size_t len)
     for (apr_size_t i = 0; i < len; i++) {
         digits += apr_isdigit(s[i]) != 0;
     }
-    if (len > PHONE_MAX) {
+    if (crm_text_length(s, len) > PHONE_MAX) {
         return "must have at most 64 characters";
     }
     return !digits || has_control(s, len) ? "must be a phone number" : NULL;

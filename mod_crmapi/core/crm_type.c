@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_json.h"
@@ -408,10 +409,10 @@ static const char *boolean_parse_query(const char **bind_p,
 {
     (void)field;
     (void)pool;
-    if (!strcasecmp(text, "true") || !strcmp(text, "1")) {
+    if (!apr_cstr_casecmp(text, "true") || !strcmp(text, "1")) {
         *bind_p = "t";
     }
-    else if (!strcasecmp(text, "false") || !strcmp(text, "0")) {
+    else if (!apr_cstr_casecmp(text, "false") || !strcmp(text, "0")) {
         *bind_p = "f";
     }
     else {

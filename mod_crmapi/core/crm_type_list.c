@@ -21,15 +21,17 @@
 /* What tells the two apart. */
 typedef struct kind_t {
     const char *member;         /* the address's name in an entry */
+    int last;                   /* it comes behind is_primary there, as jsonb
+                                   sorts them: by length */
     const char *(*check)(const char *text, apr_size_t len);
     const char *rule;           /* of an entry that is neither */
 } kind_t;
 
 static const kind_t email_kind = {
-    "email", crm_text_email, "must be a string or an object with email"
+    "email", 0, crm_text_email, "must be a string or an object with email"
 };
 static const kind_t phone_kind = {
-    "phone_number", crm_text_phone,
+    "phone_number", 1, crm_text_phone,
     "must be a string or an object with phone_number"
 };
 
@@ -160,11 +162,15 @@ static const char *list_json(apr_array_header_t *list, const kind_t *kind,
     crm_buf_putc(&buf, '[');
     for (int i = 0; i < list->nelts; i++) {
         const char *text = APR_ARRAY_IDX(list, i, address_t).text;
+        const char *is_primary = i == primary ? "\"is_primary\":true"
+                                 : "\"is_primary\":false";
 
-        crm_buf_printf(&buf, "%s{\"%s\":", i ? "," : "", kind->member);
+        crm_buf_printf(&buf, "%s{%s%s\"%s\":", i ? "," : "",
+                       kind->last ? is_primary : "", kind->last ? "," : "",
+                       kind->member);
         crm_buf_json_string(&buf, text, strlen(text));
-        crm_buf_puts(&buf, i == primary ? ",\"is_primary\":true}"
-                     : ",\"is_primary\":false}");
+        crm_buf_printf(&buf, "%s%s}", kind->last ? "" : ",",
+                       kind->last ? "" : is_primary);
     }
     crm_buf_putc(&buf, ']');
     crm_buf_putc(&buf, '\0');
@@ -235,15 +241,11 @@ void crm_type_unite(const char **united_p, const crm_field_t *field,
     *united_p = list_json(list, kind, pool);
 }
 
-static void write_json(crm_buf_t *buf, const char *text, apr_size_t len)
-{
-    crm_buf_add(buf, text, len);
-}
-
 static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
                              crm_side_t side)
 {
-    const char *title = kind_of(field) == &email_kind ? "Email" : "Phone";
+    int email = kind_of(field) == &email_kind;
+    const char *title = email ? "Email" : "Phone";
 
     crm_type_schema(buf, "array", field, side);
     if (side == CRM_SIDE_OUTPUT) {
@@ -252,19 +254,20 @@ static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
     }
     else {
         crm_buf_printf(buf, ",\"maxItems\":50,\"items\":{\"anyOf\":["
-                       "{\"type\":\"string\"},{\"$ref\":"
-                       "\"#/components/schemas/%sInput\"}]}", title);
+                       "{\"$ref\":\"#/components/schemas/%s\"},{\"$ref\":"
+                       "\"#/components/schemas/%sInput\"}]}",
+                       email ? "EmailAddress" : "PhoneNumber", title);
     }
 }
 
 const crm_type_t crm_type_emails = {
     .name = "emails", .cast = "jsonb", .empty = "[]",
-    .parse = addresses_parse, .write = write_json, .schema = addresses_schema,
+    .parse = addresses_parse, .write = crm_buf_json_compact, .schema = addresses_schema,
 };
 
 const crm_type_t crm_type_phones = {
     .name = "phones", .cast = "jsonb", .empty = "[]",
-    .parse = addresses_parse, .write = write_json, .schema = addresses_schema,
+    .parse = addresses_parse, .write = crm_buf_json_compact, .schema = addresses_schema,
 };
 
 /* ---- text[] ---- */
@@ -521,7 +524,7 @@ static void object_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_object = {
     .name = "object", .cast = "jsonb", .empty = "{}", .parse = object_parse,
-    .write = write_json, .schema = object_schema,
+    .write = crm_buf_json_compact, .schema = object_schema,
 };
 
 static void array_parse(const char **bind_p, crm_input_t *input,
@@ -545,5 +548,5 @@ static void array_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_array = {
     .name = "array", .cast = "jsonb", .empty = "[]", .parse = array_parse,
-    .write = write_json, .schema = array_schema,
+    .write = crm_buf_json_compact, .schema = array_schema,
 };

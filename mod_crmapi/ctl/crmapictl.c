@@ -16,6 +16,11 @@
 #define CRM_VERSION "unknown"
 #endif
 
+/* How long a statement may take, in seconds: less than mail systems wait for
+ * "deliver", and at most. */
+#define TIMEOUT_DEFAULT 60
+#define TIMEOUT_MAX 86400
+
 #define WORKSPACE CTL_BIT(CTL_WORKSPACE)
 #define NAME CTL_BIT(CTL_NAME)
 #define SLUG CTL_BIT(CTL_SLUG)
@@ -37,6 +42,7 @@
 #define MAX_MESSAGE CTL_BIT(CTL_MAX_MESSAGE)
 #define ATTACHMENT_BYTES CTL_BIT(CTL_ATTACHMENT_BYTES)
 #define HOURLY CTL_BIT(CTL_HOURLY)
+#define AUTHSERV_ID CTL_BIT(CTL_AUTHSERV_ID)
 #define YES CTL_BIT(CTL_YES)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
@@ -44,6 +50,9 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "the database, as libpq wants it; default $CRMAPI_DATABASE"},
     [CTL_JSON] = {"json", NULL, "print JSON"},
     [CTL_HELP] = {"help", NULL, "print this and end"},
+    [CTL_TIMEOUT] = {"timeout", "SECONDS",
+        "cancel a statement after this time; 0: never; default 60, and 0 for"
+        " migrate, import, export, workspace delete"},
     [CTL_VERSION] = {"version", NULL, "print the version and end"},
     [CTL_WORKSPACE] = {"workspace", "W", "the workspace, by id or slug"},
     [CTL_NAME] = {"name", "N", "a name, at most 1,000 characters"},
@@ -78,11 +87,13 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "larger attachments are only listed; default 262144"},
     [CTL_HOURLY] = {"hourly", "COUNT",
         "more mails an hour from one sender are automatic; default 30"},
+    [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
+        "a host whose Authentication-Results count; may be given again"},
     [CTL_YES] = {"yes", NULL, "really do it"},
 };
 
 const ctl_command_t ctl_commands[] = {
-    {"migrate", NULL, NULL, 0, 0, SCHEMA,
+    {"migrate", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
      "bring the database to this version's schema", ctl_migrate},
     {"status", NULL, NULL, 0, 0, 0,
      "tell the schema's version, whether workers live, queues and sizes",
@@ -98,7 +109,7 @@ const ctl_command_t ctl_commands[] = {
      "print one workspace", ctl_workspace_show},
     {"workspace", "set", "W", 1, 0, NAME | PLAN,
      "change a workspace's name or plan", ctl_workspace_set},
-    {"workspace", "delete", "W", 1, YES, 0,
+    {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all that is in it, for good",
      ctl_workspace_delete},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
@@ -107,23 +118,23 @@ const ctl_command_t ctl_commands[] = {
      "take over the API key on stdin and print its id", ctl_key_import},
     {"key", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's API keys", ctl_key_list},
-    {"key", "revoke", "KEY_ID", 1, 0, 0,
+    {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
      "end an API key, at once and for good", ctl_key_revoke},
     {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
      "make an intake token and print it, this once", ctl_intake_create},
     {"intake", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's intake tokens", ctl_intake_list},
-    {"intake", "revoke", "TOKEN_ID", 1, 0, 0,
+    {"intake", "revoke", "TOKEN_ID", 1, 0, WORKSPACE,
      "end an intake token, at once and for good", ctl_intake_revoke},
-    {"attachment", "list", "MESSAGE_ID", 1, 0, 0,
+    {"attachment", "list", "MESSAGE_ID", 1, 0, WORKSPACE,
      "print what came with a message", ctl_attachment_list},
-    {"attachment", "get", "MESSAGE_ID/NUMBER", 1, 0, 0,
+    {"attachment", "get", "MESSAGE_ID/NUMBER", 1, 0, WORKSPACE,
      "write the bytes of one to stdout", ctl_attachment_get},
-    {"agent", "origins", "AGENT_ID", 1, 0, ORIGINS,
+    {"agent", "origins", "AGENT_ID", 1, 0, WORKSPACE | ORIGINS,
      "print, or set, the origins from which an agent's chat may be used",
      ctl_agent_origins},
     {"deliver", NULL, NULL, 0, 0, WORKSPACE | RECIPIENT | SENDER | MAX_MESSAGE
-     | ATTACHMENT_BYTES | HOURLY,
+     | ATTACHMENT_BYTES | HOURLY | AUTHSERV_ID,
      "take the mail on stdin, and end as sysexits.h has it", ctl_deliver},
     {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,
      "have somebody asked to review sequences", ctl_admin_add},
@@ -134,11 +145,11 @@ const ctl_command_t ctl_commands[] = {
     {"enrollment", "list", NULL, 0, WORKSPACE, STATUS,
      "print a workspace's enrollments, newest first, at most 100",
      ctl_enrollment_list},
-    {"enrollment", "approve", "ID", 1, 0, 0,
+    {"enrollment", "approve", "ID", 1, 0, WORKSPACE,
      "approve one that waits for it", ctl_enrollment_approve},
-    {"enrollment", "reject", "ID", 1, 0, 0,
+    {"enrollment", "reject", "ID", 1, 0, WORKSPACE,
      "reject one that waits for approval", ctl_enrollment_reject},
-    {"enrollment", "stop", "ID", 1, 0, 0,
+    {"enrollment", "stop", "ID", 1, 0, WORKSPACE,
      "stop one: nothing more is sent", ctl_enrollment_stop},
     {"suppress", "add", NULL, 0, WORKSPACE, EMAIL | PHONE | REASON,
      "never write to an address again; what runs for it stops",
@@ -155,28 +166,28 @@ const ctl_command_t ctl_commands[] = {
      ctl_webhook_add},
     {"webhook", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's webhook endpoints", ctl_webhook_list},
-    {"webhook", "remove", "ID", 1, 0, 0,
+    {"webhook", "remove", "ID", 1, 0, WORKSPACE,
      "remove an endpoint with all its deliveries", ctl_webhook_remove},
-    {"webhook", "rotate", "ID", 1, 0, 0,
+    {"webhook", "rotate", "ID", 1, 0, WORKSPACE,
      "give an endpoint a new secret; the old one signs too for 24 hours",
      ctl_webhook_rotate},
-    {"webhook", "enable", "ID", 1, 0, 0,
+    {"webhook", "enable", "ID", 1, 0, WORKSPACE,
      "let an endpoint that was disabled get events again",
      ctl_webhook_enable},
     {"webhook", "deliveries", NULL, 0, WORKSPACE, STATUS,
      "print deliveries, the newest first, with their last attempt",
      ctl_webhook_deliveries},
-    {"webhook", "redrive", "ID", 1, 0, 0,
+    {"webhook", "redrive", "ID", 1, 0, WORKSPACE,
      "send a delivery again, or all failed ones of an endpoint",
      ctl_webhook_redrive},
-    {"job", "list", NULL, 0, 0, STATUS,
+    {"job", "list", NULL, 0, 0, WORKSPACE | STATUS,
      "print jobs of the worker (dead ones, unless --status), at most 100",
      ctl_job_list},
-    {"job", "retry", "ID", 1, 0, 0,
+    {"job", "retry", "ID", 1, 0, WORKSPACE,
      "have a dead job done once more", ctl_job_retry},
-    {"import", NULL, "FILE", 0, WORKSPACE, 0,
+    {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG,
      "read JSON Lines from FILE or stdin, all or nothing", ctl_import},
-    {"export", NULL, NULL, 0, WORKSPACE, 0,
+    {"export", NULL, NULL, 0, WORKSPACE, CTL_LONG,
      "print all of a workspace as JSON Lines", ctl_export},
     {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
 };
@@ -212,10 +223,22 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
     return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
 }
 
+/* Set *TIMEOUT_P to the time a statement of COMMAND may take. */
+static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
+                                const ctl_command_t *command)
+{
+    long seconds = command->takes & CTL_LONG ? 0 : TIMEOUT_DEFAULT;
+
+    CRM_ERR(ctl_number(&seconds, ctl, CTL_TIMEOUT, TIMEOUT_MAX));
+    *timeout_p = apr_time_from_sec(seconds);
+    return NULL;
+}
+
 /* Connect to the database that CTL names and run COMMAND. */
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
     const char *database = ctl->options[CTL_DATABASE];
+    apr_interval_time_t timeout;
 
     if (!database) {
         database = getenv("CRMAPI_DATABASE");
@@ -224,7 +247,9 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
         return ctl_misuse(ctl, "no database: give --database or set"
                              " $CRMAPI_DATABASE");
     }
-    CRM_ERR(crm_conn_open(&ctl->conn, database, ctl->pool, ctl->pool));
+    CRM_ERR(get_timeout(&timeout, ctl, command));
+    CRM_ERR(crm_conn_open(&ctl->conn, database, timeout, ctl->pool,
+                          ctl->pool));
     crm_route_init(ctl->pool);
     return command->run(ctl);
 }

@@ -11,6 +11,7 @@ typedef enum ctl_option_t {
     CTL_DATABASE,
     CTL_JSON,
     CTL_HELP,
+    CTL_TIMEOUT,
     CTL_VERSION,
     CTL_WORKSPACE,
     CTL_NAME,
@@ -33,12 +34,17 @@ typedef enum ctl_option_t {
     CTL_MAX_MESSAGE,
     CTL_ATTACHMENT_BYTES,
     CTL_HOURLY,
+    CTL_AUTHSERV_ID,
     CTL_YES,
     CTL_OPTIONS
 } ctl_option_t;
 
 /* The bit of OPTION in a set of them. */
 #define CTL_BIT(option) (1u << (option))
+
+/* Among the options a command takes: unless --timeout is given, its statements
+ * may take as long as they need. */
+#define CTL_LONG (1u << 31)
 
 /* What an option looks like. */
 typedef struct ctl_option_info_t {
@@ -85,6 +91,10 @@ crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
 /* Return the help for COMMAND (NULL: for the tool), in POOL. */
 const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool);
 
+/* Set *NUMBER_P to the option OPTION, from 0 to MAX, if it is given. */
+crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
+                        long max);
+
 /* Return an error with what FORMAT makes: the tool ends with 1. */
 crm_error_t *ctl_fault(ctl_t *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -123,6 +133,17 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
  * Errors: there is none. */
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                               const char *what);
+
+/* SQL for ctl_owner(): the workspaces whose TABLE has the id $1. */
+#define CTL_OWNERS(table) \
+    "SELECT t.workspace_id FROM crmapi." table " t WHERE t.id = $1"
+
+/* Set *WORKSPACE_P to the workspace of the row that ID, an operand, names: that
+ * of --workspace, or the one that OWNERS, SQL with ID as $1, finds; NULL if it
+ * finds none. Errors: several have ID, for ids are unique in a workspace only
+ * and one export may be imported twice. */
+crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
+                       const char *owners, const char *id);
 
 /* Set ID to GIVEN, the operand called WHAT, in lower case. Errors: it is no
  * UUID. */

@@ -14,28 +14,6 @@
 #include "crm_buf.h"
 #include "crm_mail.h"
 
-/* How long the database may take to answer: less than mail systems wait. */
-#define ANSWER_TIME apr_time_from_sec(60)
-
-/* Set *NUMBER_P to the option OPTION, from 0 to MAX, if it is given. */
-static crm_error_t *get_number(long *number_p, ctl_t *ctl,
-                               ctl_option_t option, long max)
-{
-    const char *text = ctl->options[option];
-    char *end;
-
-    if (!text) {
-        return NULL;
-    }
-    errno = 0;
-    *number_p = strtol(text, &end, 10);
-    if (errno || *text < '0' || *text > '9' || *end || *number_p > max) {
-        return ctl_misuse(ctl, "--%s must be a number from 0 to %ld",
-                          ctl_options[option].name, max);
-    }
-    return NULL;
-}
-
 /* Read stdin into BUF: LARGE_P is set if there is more than MAX bytes of it,
  * but all is read, so that the mail system gets rid of it. */
 static crm_error_t *read_mail(crm_buf_t *buf, int *large_p, ctl_t *ctl,
@@ -142,10 +120,10 @@ crm_error_t *ctl_deliver(ctl_t *ctl)
     crm_buf_t mail;
     int large;
 
-    CRM_ERR(get_number(&max, ctl, CTL_MAX_MESSAGE, 100 * 1024 * 1024));
-    CRM_ERR(get_number(&attachment, ctl, CTL_ATTACHMENT_BYTES,
+    CRM_ERR(ctl_number(&max, ctl, CTL_MAX_MESSAGE, 100 * 1024 * 1024));
+    CRM_ERR(ctl_number(&attachment, ctl, CTL_ATTACHMENT_BYTES,
                        10 * 1024 * 1024));
-    CRM_ERR(get_number(&hourly, ctl, CTL_HOURLY, 1000000));
+    CRM_ERR(ctl_number(&hourly, ctl, CTL_HOURLY, 1000000));
     if (ctl->options[CTL_WORKSPACE]) {
         CRM_ERR(ctl_workspace_id(&options.workspace, ctl,
                                  ctl->options[CTL_WORKSPACE]));
@@ -153,13 +131,13 @@ crm_error_t *ctl_deliver(ctl_t *ctl)
     options.attachment_bytes = (apr_size_t)attachment;
     options.hourly = (int)hourly;
     options.sender = ctl->options[CTL_SENDER];
+    options.authserv_ids = ctl->options[CTL_AUTHSERV_ID];
     crm_buf_init(&mail, 65536, ctl->pool);
     CRM_ERR(read_mail(&mail, &large, ctl, (apr_size_t)max));
     if (large) {
         ctl->code = EX_DATAERR;
         return ctl_fault(ctl, "the mail has more than %ld bytes", max);
     }
-    crm_conn_set_timeout(ctl->conn, ANSWER_TIME);
     crm_mail_deliver(&outcomes, ctl->conn, mail.data, mail.len,
                      recipients_of(ctl), &options, ctl->pool);
     ctl->code = report_all(ctl, outcomes);

@@ -24,15 +24,25 @@ static const char *columns_of(const crm_resource_t *resource,
     return columns;
 }
 
-/* Write the row of RESULT, of RESOURCE, as a line to LINE. */
-static void write_line(crm_buf_t *line, const crm_resource_t *resource,
-                       const PGresult *result)
+/* An export of a resource. */
+typedef struct writer_t {
+    const crm_resource_t *resource;
+    crm_buf_t *line;
+    FILE *out;
+    apr_pool_t *pool;
+} writer_t;
+
+/* A crm_db_row_t: write the row of RESULT as a line of the writer_t BATON. */
+static crm_error_t *write_row(void *baton, const PGresult *result)
 {
+    writer_t *writer = baton;
+    crm_buf_t *line = writer->line;
     int column = 0;
 
     line->len = 0;
-    crm_buf_printf(line, "{\"object\":\"%s\"", resource->name);
-    for (const crm_field_t *field = resource->fields; field->name; field++) {
+    crm_buf_printf(line, "{\"object\":\"%s\"", writer->resource->name);
+    for (const crm_field_t *field = writer->resource->fields; field->name;
+         field++) {
         if (field->flags & CRM_F_DERIVED) {
             continue;
         }
@@ -42,33 +52,9 @@ static void write_line(crm_buf_t *line, const crm_resource_t *resource,
         column++;
     }
     crm_buf_add(line, "}\n", 2);
-}
-
-/* Write the rows that come over PG, one by one, to OUT. */
-static crm_error_t *write_rows(PGconn *pg, const crm_resource_t *resource,
-                               crm_buf_t *line, FILE *out, apr_pool_t *pool)
-{
-    crm_error_t *error = NULL;
-    PGresult *result;
-
-    while ((result = PQgetResult(pg))) {
-        ExecStatusType status = PQresultStatus(result);
-
-        if (status == PGRES_SINGLE_TUPLE && !error) {
-            write_line(line, resource, result);
-            if (fwrite(line->data, 1, line->len, out) != line->len) {
-                error = crm_error_createf(CRM_E_INTERNAL, pool,
-                                          "cannot write: %s",
-                                          strerror(errno));
-            }
-        }
-        else if (status != PGRES_SINGLE_TUPLE && status != PGRES_TUPLES_OK
-                 && !error) {
-            error = crm_db_error(result, pg, pool);
-        }
-        PQclear(result);
-    }
-    return error;
+    return fwrite(line->data, 1, line->len, writer->out) == line->len
+           ? NULL : crm_error_createf(CRM_E_INTERNAL, writer->pool,
+                                      "cannot write: %s", strerror(errno));
 }
 
 static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
@@ -76,7 +62,7 @@ static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
                                     crm_buf_t *line, FILE *out,
                                     apr_pool_t *pool)
 {
-    PGconn *pg = crm_conn_pg(conn);
+    writer_t writer = {resource, line, out, pool};
     crm_stmt_t stmt;
     crm_sql_t sql;
 
@@ -86,11 +72,7 @@ static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
     crm_sql_template(&sql, " WHERE t.workspace_id = ? ORDER BY t.id",
                      workspace_id, "uuid");
     crm_sql_stmt(&stmt, &sql);
-    if (!PQsendQueryParams(pg, stmt.sql, stmt.count, NULL, stmt.values, NULL,
-                           NULL, 0) || !PQsetSingleRowMode(pg)) {
-        return crm_db_error(NULL, pg, pool);
-    }
-    return write_rows(pg, resource, line, out, pool);
+    return crm_db_each(conn, &stmt, write_row, &writer, pool);
 }
 
 crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id, FILE *out,

@@ -136,32 +136,13 @@ static void add_copy_value(crm_buf_t *rows, const char *value)
 /* Send what STAGE has gathered. */
 static crm_error_t *flush(import_t *import, stage_t *stage)
 {
-    PGconn *pg = crm_conn_pg(import->conn);
     const char *sql = apr_pstrcat(import->line_pool, "COPY stage_",
                                   stage->resource->name, " FROM STDIN", NULL);
-    PGresult *result;
-    crm_error_t *error = NULL;
+    apr_size_t len = stage->rows.len;
 
-    if (!stage->rows.len) {
-        return NULL;
-    }
-    result = PQexec(pg, sql);
-    if (PQresultStatus(result) != PGRES_COPY_IN) {
-        error = crm_db_error(result, pg, import->pool);
-        PQclear(result);
-        return error;
-    }
-    PQclear(result);
-    PQputCopyData(pg, stage->rows.data, (int)stage->rows.len);
-    PQputCopyEnd(pg, NULL);
-    while ((result = PQgetResult(pg))) {
-        if (!error && PQresultStatus(result) != PGRES_COMMAND_OK) {
-            error = crm_db_error(result, pg, import->pool);
-        }
-        PQclear(result);
-    }
     stage->rows.len = 0;
-    return error;
+    return len ? crm_db_copy_in(import->conn, sql, stage->rows.data, len,
+                                import->pool) : NULL;
 }
 
 /* ---- reading lines ---- */

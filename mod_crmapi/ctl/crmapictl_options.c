@@ -2,6 +2,8 @@
 /* crmapictl_options.c: reading a command line, and saying what fits there */
 #include "crmapictl.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"
@@ -10,7 +12,8 @@
 
 /* Options that go with every command. */
 #define COMMON (CTL_BIT(CTL_DATABASE) | CTL_BIT(CTL_JSON) \
-                | CTL_BIT(CTL_HELP) | CTL_BIT(CTL_VERSION))
+                | CTL_BIT(CTL_HELP) | CTL_BIT(CTL_TIMEOUT) \
+                | CTL_BIT(CTL_VERSION))
 
 /* The words of a command line that are no options. */
 typedef struct words_t {
@@ -65,7 +68,8 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
     if (option == CTL_OPTIONS) {
         return ctl_misuse(ctl, "unknown option %s", shown);
     }
-    if (ctl->options[option] && option != CTL_RECIPIENT) {
+    if (ctl->options[option] && option != CTL_RECIPIENT
+        && option != CTL_AUTHSERV_ID) {
         return ctl_misuse(ctl, "%s is given twice", shown);
     }
     if (!ctl_options[option].value) {
@@ -258,6 +262,24 @@ static void add_options(crm_buf_t *buf, unsigned options)
             crm_buf_printf(buf, "%s\n", ctl_options[option].help);
         }
     }
+}
+
+crm_error_t *ctl_number(long *number_p, ctl_t *ctl,
+                               ctl_option_t option, long max)
+{
+    const char *text = ctl->options[option];
+    char *end;
+
+    if (!text) {
+        return NULL;
+    }
+    errno = 0;
+    *number_p = strtol(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end || *number_p > max) {
+        return ctl_misuse(ctl, "--%s must be a number from 0 to %ld",
+                          ctl_options[option].name, max);
+    }
+    return NULL;
 }
 
 const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool)

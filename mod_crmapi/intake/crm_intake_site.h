@@ -31,8 +31,6 @@ typedef struct crm_intake_site_t {
                                    0: unlimited */
     apr_uint32_t address_limit; /* posts a minute for each address of forms and
                                    chats; 0: unlimited */
-    crm_limit_t *addresses;     /* counts them, in shared memory; NULL where
-                                   the limit is 0 */
     crm_bell_t *bell;           /* rings for conversations, in shared memory */
     int pollers;                /* long polls that may wait at once in this
                                    process */

@@ -62,6 +62,12 @@ void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text);
 /* Answer HOOK with nothing at all: 204. */
 void crm_twilio_done(const crm_twilio_hook_t *hook);
 
+/* Take EVENT, which Twilio has signed: it is no claim. */
+crm_error_t *crm_twilio_take(crm_intake_result_t *result,
+                             const crm_twilio_hook_t *hook,
+                             const char *workspace_id,
+                             crm_intake_event_t *event);
+
 /* Take EVENT about something that we may not know: *KNOWN_P = 0 then. */
 crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
                              const char *workspace_id,

@@ -4,14 +4,9 @@
 
 #include <string.h>
 
-#include "apr_network_io.h"
 #include "apr_strings.h"
 
-#include "crm_budget.h"
-#include "crm_key.h"
-
-/* Bytes of an IPv6 address that are a customer's; the rest is his to choose. */
-#define V6_NET 8
+#include "crm_address.h"
 
 static const crm_intake_route_t *const parts[] = {
     crm_intake_event_routes, crm_intake_twilio_routes, crm_intake_form_routes,
@@ -63,63 +58,12 @@ void crm_intake_release(crm_intake_call_t *call)
 
 /* ---- budgets of addresses ------------------------------------------------ */
 
-/* Write to NET what the budget of ADDRESS, as text, belongs to, and return how
- * many bytes that is: those of an IPv4 address, the /64 of an IPv6 one. */
-static apr_size_t net_of(unsigned char net[16], const char *address,
-                         apr_pool_t *pool)
-{
-    apr_sockaddr_t *sockaddr;
-
-    if (apr_sockaddr_info_get(&sockaddr, address, APR_UNSPEC, 0, 0, pool)) {
-        return 0;
-    }
-    memcpy(net, sockaddr->ipaddr_ptr, (size_t)sockaddr->ipaddr_len);
-    return sockaddr->ipaddr_len == 16 ? V6_NET
-                                      : (apr_size_t)sockaddr->ipaddr_len;
-}
-
-/* Write to HASH what stands for KIND and the address of CALL. */
-static void hash_of(unsigned char hash[CRM_KEY_HASH_LEN],
-                    const crm_intake_call_t *call, const char *kind)
-{
-    unsigned char net[16];
-    apr_size_t len = net_of(net, call->request->address, call->pool);
-    crm_buf_t text;
-
-    crm_buf_init(&text, 64, call->pool);
-    crm_buf_add(&text, kind, strlen(kind) + 1);
-    crm_buf_add(&text, (const char *)net, len);
-    crm_key_hash(hash, text.data, text.len);
-}
-
 crm_error_t *crm_intake_charge(crm_intake_call_t *call, const char *kind)
 {
-    const crm_intake_site_t *site = call->site;
-    apr_uint32_t realm = call->service->settings.realm;
-    crm_limit_verdict_t verdict;
-    crm_limit_key_t key;
-    crm_error_t *error;
-
-    if (!site->addresses || !site->address_limit) {
-        return NULL;
-    }
-    memset(&key, 0, sizeof(key));
-    hash_of(key.hash, call, kind);
-    key.realm = realm;
-    for (int i = 0; i < 2; i++) {
-        error = crm_budget_charge(&verdict, NULL, site->addresses, key.hash,
-                                  realm, CRM_LIMIT_WRITE,
-                                  site->address_limit, NULL, call->pool);
-        if (verdict.known) {
-            return error;
-        }
-        if (crm_limit_add(site->addresses, &key) == CRM_LIMIT_FULL) {
-            break;
-        }
-    }
-    return crm_error_logf(CRM_E_UNAVAILABLE, call->pool,
-                          "CRM4001: the table of addresses is full: raise "
-                          "CrmApiAddresses");
+    return crm_address_charge(call->service->addresses, kind,
+                              call->request->address,
+                              call->service->settings.realm, CRM_LIMIT_WRITE,
+                              call->site->address_limit, call->pool);
 }
 
 /* ---- events -------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_lib.h"
 #include "apr_strings.h"
 
@@ -75,18 +76,18 @@ int crm_chat_origin_ok(const char *origin, const apr_array_header_t *allowed,
 {
     size_t len = strlen(scheme);
 
-    if (!origin || (public_url && !strcasecmp(origin, public_url))) {
+    if (!origin || (public_url && !apr_cstr_casecmp(origin, public_url))) {
         return 1;
     }
     if (host && !strncasecmp(origin, scheme, len)
         && !strncmp(origin + len, "://", 3)
-        && !strcasecmp(origin + len + 3, host)) {
+        && !apr_cstr_casecmp(origin + len + 3, host)) {
         return 1;
     }
     for (int i = 0; i < allowed->nelts; i++) {
         const char *one = APR_ARRAY_IDX(allowed, i, const char *);
 
-        if (!strcmp(one, "*") || !strcasecmp(one, origin)) {
+        if (!strcmp(one, "*") || !apr_cstr_casecmp(one, origin)) {
             return 1;
         }
     }
@@ -103,21 +104,11 @@ int crm_chat_id_ok(const char *id)
     return len && len <= ID_MAX && !id[len];
 }
 
-int crm_chat_token_read(char visitor[CRM_UUID_LEN + 1], const char *text,
-                        apr_size_t len, const char *workspace_id,
-                        const char *bot_id, const unsigned char *key,
-                        apr_time_t now)
+int crm_chat_token_ok(const crm_token_t *token, const char *workspace_id,
+                      const char *bot_id, apr_time_t now)
 {
-    crm_token_t token;
-
-    if (!crm_token_read(&token, text, len)
-        || !crm_token_verify(text, key)
-        || token.purpose != CRM_TOKEN_VISITOR
-        || strcmp(token.workspace_id, workspace_id)
-        || strcmp(token.other_id, bot_id)
-        || crm_token_expired(&token, now)) {
-        return 0;
-    }
-    memcpy(visitor, token.subject_id, CRM_UUID_LEN + 1);
-    return 1;
+    return token->purpose == CRM_TOKEN_VISITOR
+           && !strcmp(token->workspace_id, workspace_id)
+           && !strcmp(token->other_id, bot_id)
+           && !crm_token_expired(token, now);
 }

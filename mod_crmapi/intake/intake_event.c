@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_budget.h"
@@ -41,8 +42,7 @@ static crm_error_t *learn_token(batch_t *batch)
 
     CRM_ERR(crm_intake_query(&result, batch->call,
                              "SELECT k.key_id, k.workspace_id, k.slug"
-                             " FROM crmapi.live_intake k"
-                             " WHERE k.key_hash = $1::bytea", 1,
+                             " FROM crmapi.intake_key_find($1::bytea) k", 1,
                              &batch->key_hash));
     if (!PQntuples(result)) {
         return unauthorized(batch);
@@ -84,10 +84,12 @@ static crm_error_t *authenticate(batch_t *batch)
     if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;
+        CRM_ERR(crm_api_charge_look_up(call->service, call->request->address,
+                                       call->pool));
         CRM_ERR(learn_token(batch));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
-        && strcasecmp(settings->workspace, key->workspace_id)) {
+        && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
         return unauthorized(batch);
     }
     call->response->workspace_id = apr_pstrdup(call->pool,

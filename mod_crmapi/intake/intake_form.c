@@ -3,8 +3,8 @@
 #include "crm_webform.h"
 
 #include <string.h>
-#include <strings.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_form.h"
@@ -25,8 +25,8 @@ static const char form_sql[] =
     " lower($2::text) OR w.slug = $2::text) LIMIT 2";
 
 static const char token_sql[] =
-    "SELECT FROM crmapi.live_intake k WHERE k.key_hash = $1::bytea"
-    " AND k.workspace_id = $2::uuid";
+    "SELECT FROM crmapi.intake_key_find($1::bytea) k"
+    " WHERE k.workspace_id = $2::uuid";
 
 /* ---- the form ------------------------------------------------------------ */
 
@@ -81,7 +81,7 @@ static crm_error_t *check_origin(const crm_webform_t *form,
         return NULL;
     }
     for (int i = 0; i < form->origins->nelts; i++) {
-        if (!strcasecmp(APR_ARRAY_IDX(form->origins, i, const char *),
+        if (!apr_cstr_casecmp(APR_ARRAY_IDX(form->origins, i, const char *),
                         origin)) {
             return NULL;
         }

@@ -2,10 +2,9 @@
 /* intake_form_rules.c: whether an answer is as its field wants it */
 #include "crm_webform.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "apr_cstr.h"
 #include "apr_strings.h"
 
 #include "crm_form.h"
@@ -68,6 +67,18 @@ static const char *json_number(const char *text, apr_pool_t *pool)
                          NULL);
 }
 
+/* Return whether NUMBER, canonical, is beyond LIMIT in the direction SIGN. A
+ * LIMIT that is NULL or no number is none. */
+static int passes(const char *number, int sign, const char *limit,
+                  apr_pool_t *pool)
+{
+    const char *text = limit ? json_number(limit, pool) : NULL;
+    const char *canonical;
+
+    return text && !crm_number_parse(&canonical, text, pool)
+           && sign * crm_number_compare(number, canonical) > 0;
+}
+
 static const char *number_rule(const char **canonical_p,
                                const crm_webform_field_t *field,
                                const char *value, apr_pool_t *pool)
@@ -75,7 +86,6 @@ static const char *number_rule(const char **canonical_p,
     const char *text = json_number(value, pool);
     const char *wrong = text ? crm_number_parse(canonical_p, text, pool)
                              : "must be a number";
-    double number = wrong ? 0 : strtod(*canonical_p, NULL);
 
     if (wrong) {
         return wrong;
@@ -83,10 +93,10 @@ static const char *number_rule(const char **canonical_p,
     if (field->type == CRM_WEBFORM_INTEGER && strchr(*canonical_p, '.')) {
         return "must be a whole number";
     }
-    if (field->min && number < strtod(field->min, NULL)) {
+    if (passes(*canonical_p, -1, field->min, pool)) {
         return apr_psprintf(pool, "must be at least %s", field->min);
     }
-    return field->max && number > strtod(field->max, NULL)
+    return passes(*canonical_p, 1, field->max, pool)
            ? apr_psprintf(pool, "must be at most %s", field->max) : NULL;
 }
 
@@ -120,7 +130,7 @@ static const char *boolean_rule(const char **canonical_p,
                                 const char *value)
 {
     for (size_t i = 0; i < COUNT(truths); i++) {
-        if (!strcasecmp(value, truths[i].word)) {
+        if (!apr_cstr_casecmp(value, truths[i].word)) {
             *canonical_p = truths[i].means;
             return field->required && *truths[i].means == 'f'
                    ? "must be ticked" : NULL;

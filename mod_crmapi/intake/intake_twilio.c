@@ -202,13 +202,21 @@ void crm_twilio_done(const crm_twilio_hook_t *hook)
     hook->call->response->status = 204;
 }
 
+crm_error_t *crm_twilio_take(crm_intake_result_t *result,
+                             const crm_twilio_hook_t *hook,
+                             const char *workspace_id,
+                             crm_intake_event_t *event)
+{
+    event->binds[CRM_INTAKE_VERIFIED] = "t";
+    return crm_intake_take(result, hook->call, workspace_id, event);
+}
+
 crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
                              const char *workspace_id,
                              crm_intake_event_t *event)
 {
     crm_intake_result_t result;
-    crm_error_t *error = crm_intake_take(&result, hook->call, workspace_id,
-                                         event);
+    crm_error_t *error = crm_twilio_take(&result, hook, workspace_id, event);
 
     *known_p = !error;
     return error && error->code == CRM_E_VALIDATION ? NULL : error;

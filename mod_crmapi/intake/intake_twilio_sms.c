@@ -160,7 +160,7 @@ static crm_error_t *greet(const crm_twilio_hook_t *hook,
     event.binds[CRM_INTAKE_ROLE] = "assistant";
     event.binds[CRM_INTAKE_TO_PHONE] = phone;
     event.binds[CRM_INTAKE_CONTENT] = agent->greeting;
-    CRM_ERR(crm_intake_take(&taken, hook->call, agent->workspace_id, &event));
+    CRM_ERR(crm_twilio_take(&taken, hook, agent->workspace_id, &event));
     crm_twilio_answer(hook, agent->greeting);
     return NULL;
 }
@@ -219,7 +219,7 @@ crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
         return crm_twilio_nobody(hook, to);
     }
     fill_event(&event, hook, &agent, sid, wants);
-    CRM_ERR(crm_intake_take(&result, hook->call, agent.workspace_id, &event));
+    CRM_ERR(crm_twilio_take(&result, hook, agent.workspace_id, &event));
     if (result.opened && !wants && agent.greeting && *agent.greeting
         && event.binds[CRM_INTAKE_FROM_PHONE]) {
         return greet(hook, &agent, sid, event.binds[CRM_INTAKE_FROM_PHONE],

@@ -2,8 +2,6 @@
 /* intake_twilio_voice.c: news of calls and of their recordings */
 #include "crm_twilio.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_lib.h"
@@ -33,12 +31,16 @@ static const char call_sql[] =
 int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
 {
     size_t len = strlen(seconds);
+    apr_int64_t parts;
 
     if (!len || len > SECONDS_DIGITS
         || strspn(seconds, "0123456789") != len) {
         return 0;
     }
-    snprintf(out, size, "%.4f", atoi(seconds) / 60.0);
+    /* no floating point: a process's locale may have a comma in it */
+    parts = (apr_atoi64(seconds) * 10000 + 30) / 60;
+    apr_snprintf(out, size, "%" APR_INT64_T_FMT ".%04d", parts / 10000,
+                 (int)(parts % 10000));
     return 1;
 }
 
@@ -141,7 +143,7 @@ static crm_error_t *take_status(const crm_twilio_hook_t *hook,
     }
     event.binds[CRM_INTAKE_BOT_ID] = agent.bot_id;
     fill_event(&event, hook, call_sid, status, ours);
-    return crm_intake_take(&result, hook->call, agent.workspace_id, &event);
+    return crm_twilio_take(&result, hook, agent.workspace_id, &event);
 }
 
 crm_error_t *crm_twilio_voice(const crm_twilio_hook_t *hook)

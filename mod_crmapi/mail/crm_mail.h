@@ -28,6 +28,10 @@ typedef struct crm_mail_options_t {
     const char *sender;         /* the envelope's: "" the null one of bounces;
                                    NULL: unknown, the mail's Return-Path */
     const char *workspace;      /* whose agents, by id or slug; NULL: all */
+    const char *authserv_ids;   /* hosts whose Authentication-Results are
+                                   believed, by what they call themselves
+                                   there, with blanks or commas between them;
+                                   NULL: none */
 } crm_mail_options_t;
 
 /* Something that came with a mail. */
@@ -56,6 +60,8 @@ typedef struct crm_mail_t {
     const char *from;           /* From, else Sender, Reply-To, the envelope's
                                    sender: the first that is an address */
     const char *from_name;
+    int verified;               /* one of the hosts that are trusted says that
+                                   FROM's domain has sent it */
     const char *to;             /* To as it is shown */
     const char *cc;
     const char *subject;
@@ -81,6 +87,12 @@ typedef struct crm_mail_t {
 /* Make the library ready. To be called before the process has threads that use
  * GMime; again: nothing happens. */
 void crm_mail_init(void);
+
+/* Hold GMime alone: it says little about threads, and a mail takes it some
+ * milliseconds, so one thread of a process uses it at a time, whatever for. The
+ * library is made ready. crm_mail_read() sees to it itself. */
+void crm_mail_lock(void);
+void crm_mail_unlock(void);
 
 /* Read the LEN BYTES of a mail (RFC 5322, MIME) into MAIL. Whatever they are,
  * something is read: what is no mail is its text. OPTIONS as above; all that

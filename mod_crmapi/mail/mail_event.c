@@ -191,6 +191,7 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     binds[CRM_INTAKE_BOT_ID] = delivery->bot_id;
     binds[CRM_INTAKE_AUTOMATIC] = delivery->automatic ? "t" : NULL;
     binds[CRM_INTAKE_STEP_ID] = delivery->step_id;
+    binds[CRM_INTAKE_VERIFIED] = delivery->mail->verified ? "t" : NULL;
     if (delivery->mail->references->nelts) {
         binds[CRM_INTAKE_REFERENCES] = crm_mail_references(
             delivery->mail, delivery->pool);

@@ -26,19 +26,6 @@ static int begins(const char *text, const char *word)
            && (!text[len] || strchr(" ;,\t(@", text[len]));
 }
 
-/* How many headers NAME MIME has. */
-static int count_headers(GMimeMessage *mime, const char *name)
-{
-    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
-    int count = g_mime_header_list_get_count(list), found = 0;
-
-    for (int i = 0; i < count; i++) {
-        found += !strcasecmp(name, g_mime_header_get_name(
-                                 g_mime_header_list_get_header_at(list, i)));
-    }
-    return found;
-}
-
 /* Return what report MIME is (RFC 6522) that tells of no address, or NULL. */
 static const char *report(GMimeMessage *mime)
 {
@@ -133,7 +120,7 @@ static void read_steps(crm_mail_t *mail, apr_pool_t *pool)
 static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
                         const crm_mail_options_t *options, apr_pool_t *pool)
 {
-    if (count_headers(mime, "Received") > HOPS) {
+    if (crm_mail_count(mime, "Received") > HOPS) {
         return "loop";
     }
     if (crm_mail_bounced(mail, mime, pool)) {

@@ -53,6 +53,9 @@ const char *crm_mail_step(const char *id, apr_pool_t *pool);
 const char *crm_mail_header(GMimeMessage *mime, const char *name,
                             apr_size_t max, apr_pool_t *pool);
 
+/* mail_read.c: return how many headers NAME MIME has. */
+int crm_mail_count(GMimeMessage *mime, const char *name);
+
 /* mail_read.c: return the bytes of PART, decoded (*LEN_P of them, and a NUL),
  * in POOL. */
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
@@ -75,6 +78,26 @@ int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool);
  * everything else. */
 void crm_mail_kind(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool);
+
+/* What a header Authentication-Results says of a mail's sender; what goes
+ * before all else comes last. */
+typedef enum crm_mail_word_t {
+    CRM_MAIL_FOREIGN,           /* whoever wrote it is not trusted */
+    CRM_MAIL_SILENT,            /* neither of these */
+    CRM_MAIL_PASSED,            /* DMARC passed, or a signature (DKIM) of the
+                                   sender's domain or one above it */
+    CRM_MAIL_FAILED             /* DMARC did not, or it cannot be read */
+} crm_mail_word_t;
+
+/* mail_auth.c: return what VALUE, of such a header, says of a mail from
+ * DOMAIN, if its authserv-id is one of IDS, as in crm_mail_options_t. */
+crm_mail_word_t crm_mail_results(const char *value, const char *ids,
+                                 const char *domain, apr_pool_t *pool);
+
+/* mail_auth.c: return whether MIME's headers say that a host of IDS has
+ * verified who MAIL is from: MAIL's from and nobody else. */
+int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
+                      const char *ids, apr_pool_t *pool);
 
 /* mail_json.c: return, as JSON in POOL, what is kept with MAIL's message; its
  * references; its attachments with their bodies (NULL: it has none). */

@@ -16,8 +16,6 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* GMime says little about threads, and a mail takes some milliseconds: one
- * after the other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* GMime's types come to be at their first use, with nothing that keeps threads
@@ -207,6 +205,18 @@ const char *crm_mail_header(GMimeMessage *mime, const char *name,
                          max, pool);
 }
 
+int crm_mail_count(GMimeMessage *mime, const char *name)
+{
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    int count = g_mime_header_list_get_count(list), found = 0;
+
+    for (int i = 0; i < count; i++) {
+        found += !strcasecmp(name, g_mime_header_get_name(
+                                 g_mime_header_list_get_header_at(list, i)));
+    }
+    return found;
+}
+
 /* Return when the mail was written, as its author says. */
 static const char *date_of(GMimeMessage *mime, apr_pool_t *pool)
 {
@@ -285,6 +295,8 @@ static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,
     read_headers(mail, mime, options, result_pool);
     crm_mail_body(mail, mime, options, result_pool);
     crm_mail_kind(mail, mime, options, result_pool);
+    mail->verified = crm_mail_verified(mail, mime, options->authserv_ids,
+                                       result_pool);
     g_object_unref(mime);
 }
 
@@ -308,11 +320,21 @@ void crm_mail_init(void)
     pthread_once(&once, init_library);
 }
 
-void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
-                   const crm_mail_options_t *options, apr_pool_t *result_pool)
+void crm_mail_lock(void)
 {
     crm_mail_init();
     pthread_mutex_lock(&lock);
-    read_mail(mail, bytes, len, options, result_pool);
+}
+
+void crm_mail_unlock(void)
+{
     pthread_mutex_unlock(&lock);
+}
+
+void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
+                   const crm_mail_options_t *options, apr_pool_t *result_pool)
+{
+    crm_mail_lock();
+    read_mail(mail, bytes, len, options, result_pool);
+    crm_mail_unlock();
 }

@@ -32,7 +32,6 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->twilio = config->twilio;
     site->token_limit = (apr_uint32_t)config->intake_limit;
     site->address_limit = (apr_uint32_t)config->address_limit;
-    site->addresses = shm->addresses;
     site->bell = shm->bell;
     site->pollers = config->chat_polls;
 }
@@ -47,9 +46,11 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     settings->workspace = config->workspace;
     settings->limits[CRM_LIMIT_READ] = (apr_uint32_t)config->read_limit;
     settings->limits[CRM_LIMIT_WRITE] = (apr_uint32_t)config->write_limit;
+    settings->unknown_key_limit = (apr_uint32_t)config->unknown_key_limit;
     settings->request_id_in_database = config->request_id_in_database;
     crmapi_gate_find(&config->gate, settings, s, pconf);
     config->service.limit = shm->limit;
+    config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
     config->service.release = crmapi_release;
     config->service.read_body = crmapi_read_body;
@@ -85,17 +86,20 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     }
     wrong = crmapi_shm_create(&shm, main_server, ptemp);
     if (!wrong) {
-        wrong = crmapi_status_init(main_server, shm.limit, ptemp);
+        wrong = crmapi_status_init(main_server, &shm, ptemp);
+    }
+    crmapi_gates_clear(pconf);
+    for (server_rec *s = main_server; s && !wrong; s = s->next) {
+        if (crmapi_serves(crmapi_config(s))) {
+            complete_server(crmapi_config(s), s, &shm, pconf);
+        }
+    }
+    if (!wrong) {
+        wrong = crmapi_gates_share(pconf, ptemp);
     }
     if (wrong) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", wrong);
         return HTTP_INTERNAL_SERVER_ERROR;
-    }
-    crmapi_gates_clear(pconf);
-    for (server_rec *s = main_server; s; s = s->next) {
-        if (crmapi_serves(crmapi_config(s))) {
-            complete_server(crmapi_config(s), s, &shm, pconf);
-        }
     }
     crmapi_gates_complain(main_server, ptemp);
     return OK;

@@ -38,6 +38,7 @@ typedef struct crmapi_config_t {
     int named_statements;
     int request_id_in_database;
     apr_interval_time_t database_wait;
+    apr_interval_time_t database_timeout;
     const char *key_prefix;
     const char *workspace;
     const char *review_path;    /* "": no such page; NULL: not set */
@@ -47,6 +48,7 @@ typedef struct crmapi_config_t {
     apr_array_header_t *twilio; /* of crm_twilio_account_t, or NULL */
     int intake_limit;
     int address_limit;
+    int unknown_key_limit;
     int addresses;              /* CrmApiAddresses: of the main server */
     int chat_polls;
     /* Made after the configuration has been read: */
@@ -63,6 +65,7 @@ typedef struct crmapi_request_t {
     int reached;                /* no rewriting led it elsewhere */
     int claimed;                /* it is ours to serve */
     ap_dbd_t *dbd;              /* held at the moment, or NULL */
+    int dbd_failed;             /* and of no use */
     int no_wait;                /* do without rather than wait */
     int body_read;              /* to its end */
     int caught;                 /* status httpd wanted to send while the body
@@ -127,6 +130,9 @@ void crmapi_gates_clear(apr_pool_t *pconf);
  * been told for S. */
 void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
                       const server_rec *s, apr_pool_t *pconf);
+/* Share with all processes what was logged of the gates, which are all there.
+ * Return NULL or what is wrong. */
+const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp);
 /* Say what is missing in the configuration, once for each gate. */
 void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp);
 /* Make what the threads of this process need. */
@@ -177,14 +183,19 @@ const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
 void crmapi_status_count(int status, apr_int64_t db_us);
 /* Count a request that found no connection in time. */
 void crmapi_status_busy(void);
-/* May it be logged that the thing INDEX is in STATE? Once over all processes
+/* What was logged last of a thing; in shared memory, all zeros at the start. */
+typedef struct crmapi_news_t {
+    apr_uint32_t state;
+    apr_int64_t at;             /* when; 0: never */
+} crmapi_news_t;
+/* May it be logged that the thing of NEWS is in STATE? Once over all processes
  * when it was in another one before (0 at the start), and again where AGAIN
  * (microseconds, 0: never) have passed since. */
-int crmapi_status_news(int index, apr_uint32_t state,
+int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);
 void crmapi_status_register(apr_pool_t *p);
 /* Share metrics with all processes. Return NULL or what is wrong. */
-const char *crmapi_status_init(server_rec *main_server, crm_limit_t *limit,
-                               apr_pool_t *ptemp);
+const char *crmapi_status_init(server_rec *main_server,
+                               const crmapi_shm_t *shm, apr_pool_t *ptemp);
 
 #endif /* MOD_CRMAPI_H */

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "apr_cstr.h"
 #include "apr_lib.h"
 #include "apr_strings.h"
 
@@ -35,6 +36,7 @@ static const number_t numbers[] = {
     {"CrmApiAddressLimit", OFFSET(address_limit), 0, LIMIT_MAX, 20, 0},
     {"CrmApiAddresses", OFFSET(addresses), 1, KEYS_MAX, 16384, 1},
     {"CrmApiChatPolls", OFFSET(chat_polls), 0, LIMIT_MAX, 16, 0},
+    {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
 };
 
 /* Directives with On or Off. */
@@ -47,14 +49,29 @@ static const struct {
     {OFFSET(request_id_in_database), 0},
 };
 
+/* Directives with a time: range and default in seconds. */
+static const struct duration_t {
+    const char *name;
+    size_t offset;
+    int min, max, initial;
+} durations[] = {
+    {"CrmApiDatabaseWait", OFFSET(database_wait), 0, 600, 2},
+    {"CrmApiDatabaseTimeout", OFFSET(database_timeout), 1, 600, 30},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-#define WAIT_DEFAULT apr_time_from_sec(2)
-#define WAIT_MAX apr_time_from_sec(600)
 
 /* Return CONFIG's number at OFFSET. */
 static int *number_at(crmapi_config_t *config, size_t offset)
 {
     return (int *)(void *)((char *)config + offset);
+}
+
+/* Return CONFIG's duration at OFFSET. */
+static apr_interval_time_t *duration_at(crmapi_config_t *config,
+                                        size_t offset)
+{
+    return (apr_interval_time_t *)(void *)((char *)config + offset);
 }
 
 void *crmapi_config_create(apr_pool_t *p, server_rec *s)
@@ -68,7 +85,9 @@ void *crmapi_config_create(apr_pool_t *p, server_rec *s)
     for (size_t i = 0; i < COUNT(flags); i++) {
         *number_at(config, flags[i].offset) = -1;
     }
-    config->database_wait = -1;
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        *duration_at(config, durations[i].offset) = -1;
+    }
     return config;
 }
 
@@ -92,8 +111,11 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
     for (size_t i = 0; i < COUNT(flags); i++) {
         merge_number(merged, more, flags[i].offset);
     }
-    if (more->database_wait != -1) {
-        merged->database_wait = more->database_wait;
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        if (*duration_at(more, durations[i].offset) != -1) {
+            *duration_at(merged, durations[i].offset)
+                = *duration_at(more, durations[i].offset);
+        }
     }
     if (more->key_prefix) {
         merged->key_prefix = more->key_prefix;
@@ -131,8 +153,11 @@ void crmapi_config_complete(crmapi_config_t *config)
             *number_at(config, flags[i].offset) = flags[i].initial;
         }
     }
-    if (config->database_wait == -1) {
-        config->database_wait = WAIT_DEFAULT;
+    for (size_t i = 0; i < COUNT(durations); i++) {
+        if (*duration_at(config, durations[i].offset) == -1) {
+            *duration_at(config, durations[i].offset)
+                = apr_time_from_sec(durations[i].initial);
+        }
     }
     if (!config->key_prefix) {
         config->key_prefix = CRM_KEY_PREFIX;
@@ -178,19 +203,22 @@ static const char *set_flag(cmd_parms *cmd, void *dir, int on)
     return NULL;
 }
 
-static const char *set_wait(cmd_parms *cmd, void *dir, const char *value)
+static const char *set_duration(cmd_parms *cmd, void *dir, const char *value)
 {
-    apr_interval_time_t wait;
+    const struct duration_t *duration = cmd->info;
+    apr_interval_time_t time;
 
     (void)dir;
     if (!apr_isdigit(*value)
-        || ap_timeout_parameter_parse(value, &wait, "s") || wait < 0
-        || wait > WAIT_MAX) {
-        return apr_psprintf(cmd->pool, "CrmApiDatabaseWait must be a time "
-                            "from 0 to 600 s, such as 2, 2s or 500ms, not "
-                            "\"%s\"", value);
+        || ap_timeout_parameter_parse(value, &time, "s")
+        || time < apr_time_from_sec(duration->min)
+        || time > apr_time_from_sec(duration->max)) {
+        return apr_psprintf(cmd->pool, "%s must be a time from %d to %d s, "
+                            "such as 2, 2s or 2500ms, not \"%s\"",
+                            duration->name, duration->min, duration->max,
+                            value);
     }
-    crmapi_config(cmd->server)->database_wait = wait;
+    *duration_at(crmapi_config(cmd->server), duration->offset) = time;
     return NULL;
 }
 
@@ -262,10 +290,10 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
         cmd->server) + page->offset);
 
     (void)dir;
-    if (!strcasecmp(value, "on")) {
+    if (!apr_cstr_casecmp(value, "on")) {
         *path = page->usual;
     }
-    else if (!strcasecmp(value, "off")) {
+    else if (!apr_cstr_casecmp(value, "off")) {
         *path = "";
     }
     else if (is_page_path(value)) {
@@ -301,8 +329,11 @@ const command_rec crmapi_commands[] = {
                   "the largest body of a request, in bytes; default 2097152"),
     AP_INIT_TAKE1("CrmApiKeyPrefix", set_prefix, NULL, RSRC_CONF,
                   "what API keys begin with; default svc_live_"),
-    AP_INIT_TAKE1("CrmApiDatabaseWait", set_wait, NULL, RSRC_CONF,
-                  "how long a request may wait for a database connection "
+    AP_INIT_TAKE1("CrmApiDatabaseTimeout", set_duration, INFO(&durations[1]),
+                  RSRC_CONF, "how long a statement may take before it is "
+                  "cancelled and the request answered 503; default 30s"),
+    AP_INIT_TAKE1("CrmApiDatabaseWait", set_duration, INFO(&durations[0]),
+                  RSRC_CONF, "how long a request may wait for a database connection "
                   "before it is answered 503; default 2s"),
     AP_INIT_FLAG("CrmApiNamedStatements", set_flag, INFO(&flags[1].offset),
                  RSRC_CONF, "Off: prepare no statements, for poolers that "
@@ -338,5 +369,9 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiChatPolls", set_number, INFO(&numbers[7]),
                   RSRC_CONF, "threads of a process in which chats may wait "
                   "for an answer; default 16"),
+    AP_INIT_TAKE1("CrmApiUnknownKeyLimit", set_number, INFO(&numbers[8]),
+                  RSRC_CONF, "keys and tokens not in memory that an address "
+                  "may have looked up in 60 seconds; 0: unlimited; default "
+                  "60"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
 };

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "apr_optional.h"
+#include "apr_shm.h"
 #include "apr_strings.h"
 #include "apr_thread_cond.h"
 #include "apr_thread_mutex.h"
 
+#include "ap_mpm.h"
 #include "http_main.h"
 #include "mod_dbd.h"
 
@@ -22,21 +24,27 @@ APLOG_USE_MODULE(crmapi);
 /* After how long what has not changed is logged again. */
 #define LOG_AGAIN apr_time_from_sec(60)
 
+/* A database that has given no connection back for so long hangs. */
+#define HANGS_AFTER apr_time_from_msec(500)
+
 /* States of a database for the log: these, or another one for each version of
  * the schema. */
 enum { READY, MISCONFIGURED, UNREACHABLE, SCHEMA_OF };
 
 struct crmapi_gate_t {
-    int state_news;             /* whether its state is news; waits are told */
-    int busy_news;              /* apart: they come and go */
+    crmapi_news_t *state_news;  /* what was logged of its state; waits are told */
+    crmapi_news_t *busy_news;   /* apart: they come and go */
     const dbd_cfg_t *config;    /* mod_dbd's; NULL: not loaded */
     const char *missing;        /* why it cannot be used at all, or NULL */
+    const char *name;           /* for the log: " (dbname=crm)", or "" */
     apr_uint32_t realm;
     int max;                    /* connections in a process; 0: any number */
+    int share;                  /* threads, if it hangs; 0: any number */
     apr_thread_mutex_t *mutex;  /* over what follows */
     apr_thread_cond_t *freed;
     int used;
     int waiting;
+    apr_time_t moved;           /* when one was given back, or the first taken */
     apr_time_t schema_seen;     /* when the right schema was seen last */
 };
 
@@ -101,6 +109,28 @@ static apr_uint32_t realm_of(const dbd_cfg_t *config)
     return hash;
 }
 
+/* Return how CONFIG's database is called in the log, in POOL: by that of its
+ * parameters which says where it is, never by a password. */
+static const char *name_of(const dbd_cfg_t *config, apr_pool_t *pool)
+{
+    static const char *const keywords[] = {
+        "service", "host", "hostaddr", "port", "dbname", NULL
+    };
+    PQconninfoOption *options = PQconninfoParse(config->params, NULL);
+    const char *name = NULL;
+
+    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+        for (const char *const *word = keywords; *word && o->val; word++) {
+            if (!strcmp(*word, o->keyword)) {
+                name = apr_pstrcat(pool, name ? name : "", name ? " " : " (",
+                                   *word, "=", o->val, NULL);
+            }
+        }
+    }
+    PQconninfoFree(options);
+    return name ? apr_pstrcat(pool, name, ")", NULL) : "";
+}
+
 /* Do A and B share mod_dbd's pool of connections? */
 static int same_pool(const dbd_cfg_t *a, const dbd_cfg_t *b)
 {
@@ -125,11 +155,11 @@ static crmapi_gate_t *gate_of(const dbd_cfg_t *config, apr_pool_t *pool)
         }
     }
     gate = apr_pcalloc(pool, sizeof(*gate));
-    gate->state_news = 2 * gates->nelts;
-    gate->busy_news = gate->state_news + 1;
     gate->config = config;
     gate->missing = find_missing(config, pool);
+    gate->name = "";
     if (!gate->missing) {
+        gate->name = name_of(config, pool);
         gate->realm = realm_of(config);
         gate->max = config->persist ? config->nmax : 0;
     }
@@ -144,13 +174,38 @@ void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
     settings->realm = (*gate_p)->realm;
 }
 
+/* The memory goes with the configuration: after a restart what is wrong is said
+ * again. */
+const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp)
+{
+    apr_size_t size = 2 * (apr_size_t)gates->nelts * sizeof(crmapi_news_t);
+    crmapi_news_t *news;
+    apr_status_t status;
+    apr_shm_t *shm;
+
+    status = apr_shm_create(&shm, size, NULL, pconf);
+    if (status) {
+        return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
+                            " of databases: %pm", &status);
+    }
+    news = apr_shm_baseaddr_get(shm);
+    memset(news, 0, size);
+    for (int i = 0; i < gates->nelts; i++) {
+        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+
+        gate->state_news = news++;
+        gate->busy_news = news++;
+    }
+    return NULL;
+}
+
 /* Log TEXT about GATE, which is in STATE, if that is news. */
 static void report(const crmapi_gate_t *gate, apr_uint32_t state,
                    int level, const server_rec *s, const char *text)
 {
     if (crmapi_status_news(gate->state_news, state,
                            state == READY ? 0 : LOG_AGAIN)) {
-        ap_log_error(APLOG_MARK, level, 0, s, "%s", text);
+        ap_log_error(APLOG_MARK, level, 0, s, "%s%s", text, gate->name);
     }
 }
 
@@ -174,12 +229,29 @@ void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp)
     }
 }
 
+/* Return how many threads of this process requests for a database that hangs
+ * may hold, so that others are left to those for other databases; 0: any
+ * number. */
+static int share_of_threads(void)
+{
+    int threads = 0;
+
+    if (gates->nelts < 2
+        || ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) != APR_SUCCESS) {
+        return 0;
+    }
+    return threads / 2;
+}
+
 apr_status_t crmapi_gates_create(apr_pool_t *pchild)
 {
+    int share = share_of_threads();
+
     for (int i = 0; i < gates->nelts; i++) {
         crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
         apr_status_t status;
 
+        gate->share = share;
         status = apr_thread_mutex_create(&gate->mutex,
                                          APR_THREAD_MUTEX_DEFAULT, pchild);
         if (!status) {
@@ -197,6 +269,14 @@ static int is_full(const crmapi_gate_t *gate)
     return gate->max && gate->used >= gate->max;
 }
 
+/* Return whether GATE's database hangs and requests for it, COUNT of them, hold
+ * more than their share of the threads. */
+static int is_crowded(const crmapi_gate_t *gate, int count)
+{
+    return gate->share && count > gate->share && gate->used
+           && apr_time_now() - gate->moved > HANGS_AFTER;
+}
+
 /* Wait at most WAIT for GATE to have a free connection. Whoever comes
  * while others wait, waits behind them. Its mutex is held. */
 static void wait_free(crmapi_gate_t *gate, apr_interval_time_t wait)
@@ -209,10 +289,12 @@ static void wait_free(crmapi_gate_t *gate, apr_interval_time_t wait)
     gate->waiting++;
     do {
         wait = end - apr_time_now();
-        if (wait <= 0) {
+        if (wait <= 0 || is_crowded(gate, gate->used + gate->waiting)) {
             break;
         }
-        apr_thread_cond_timedwait(gate->freed, gate->mutex, wait);
+        apr_thread_cond_timedwait(gate->freed, gate->mutex,
+                                  gate->share && wait > HANGS_AFTER
+                                  ? HANGS_AFTER : wait);
     } while (is_full(gate));
     gate->waiting--;
 }
@@ -226,7 +308,11 @@ static int enter(crmapi_gate_t *gate, apr_interval_time_t wait)
 
     apr_thread_mutex_lock(gate->mutex);
     wait_free(gate, wait);
-    entered = !is_full(gate);
+    entered = !is_full(gate)
+              && !is_crowded(gate, gate->used + gate->waiting + 1);
+    if (entered && !gate->used) {
+        gate->moved = apr_time_now();
+    }
     gate->used += entered;
     if (!is_full(gate) && gate->waiting) {
         apr_thread_cond_signal(gate->freed);
@@ -235,11 +321,14 @@ static int enter(crmapi_gate_t *gate, apr_interval_time_t wait)
     return entered;
 }
 
-/* Count a connection of GATE as given back. */
-static void leave(crmapi_gate_t *gate)
+/* Count a connection of GATE as given back; SERVED: it was one indeed. */
+static void leave(crmapi_gate_t *gate, int served)
 {
     apr_thread_mutex_lock(gate->mutex);
     gate->used--;
+    if (served) {
+        gate->moved = apr_time_now();
+    }
     apr_thread_cond_signal(gate->freed);
     apr_thread_mutex_unlock(gate->mutex);
 }
@@ -258,10 +347,10 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *pool)
         crmapi_status_busy();
         if (crmapi_status_news(gate->busy_news, 1, LOG_AGAIN)) {
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
-                          "CRM1303: all %d connections of the process were "
-                          "busy for all of CrmApiDatabaseWait, so requests "
-                          "are answered 503: raise DBDMax (%s)",
-                          gate->max, request->id);
+                          "CRM1303: none of the %d connections of the process "
+                          "became free in time, so requests are answered "
+                          "503: raise DBDMax, or see what they wait for "
+                          "(%s)%s", gate->max, request->id, gate->name);
         }
     }
     return unavailable(pool);
@@ -317,6 +406,7 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
     crm_error_t *error;
 
     options.named_statements = request->config->named_statements;
+    options.timeout = request->config->database_timeout;
     error = crm_conn_adopt(conn_p, pg, &options, dbd->pool, pool);
     if (!error) {
         error = check_schema(request, *conn_p, pool);
@@ -340,7 +430,7 @@ static apr_status_t give_back(void *data)
 
     dbd_close(request->r->server, request->dbd);
     request->dbd = NULL;
-    leave(request->config->gate);
+    leave(request->config->gate, !request->dbd_failed);
     return APR_SUCCESS;
 }
 
@@ -362,7 +452,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
     }
     dbd = dbd_open(pool, s);
     if (!dbd) {                 /* mod_dbd has logged why */
-        leave(gate);
+        leave(gate, 0);
         return unavailable(pool);
     }
     request->dbd = dbd;
@@ -370,6 +460,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
                               apr_pool_cleanup_null);
     *conn_p = NULL;
     error = adopt(conn_p, request, dbd, pool);
+    request->dbd_failed = error != NULL;
     if (error) {
         crmapi_release(*conn_p, request);
         *conn_p = NULL;

@@ -153,6 +153,7 @@ static void serve(crmapi_request_t *request)
     api.content_type = apr_table_get(r->headers_in, "Content-Type");
     api.prefer = apr_table_get(r->headers_in, "Prefer");
     api.request_id = request->id;
+    api.address = r->useragent_ip;
     api.asks_first = r->expecting_100;
     crm_api_serve(&request->response, &request->config->service, &api);
 }

@@ -5,6 +5,8 @@
 #include "apr_shm.h"
 #include "apr_strings.h"
 
+#include "crm_address.h"
+
 APLOG_USE_MODULE(crmapi);
 
 /* What outlives a restart of the same parent process (contract 4.4): it and
@@ -42,16 +44,24 @@ static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
     }
 }
 
-/* The same for addresses of forms and chats: nothing is read by them. */
+/* The same for addresses: "reads" are look-ups of keys, "writes" are posts to
+ * forms and chats. Each ring holds the budget of a /48. */
 static void wanted_addresses(crm_limit_config_t *config,
                              server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
     config->keys = (apr_uint32_t)crmapi_config(main_server)->addresses;
+    config->evict = 1;
     for (server_rec *s = main_server; s; s = s->next) {
-        if (*crmapi_config(s)->intake_path) {
+        const crmapi_config_t *server = crmapi_config(s);
+
+        if (crmapi_serves(server)) {
+            raise_ring(&config->ring[CRM_LIMIT_READ],
+                       CRM_ADDRESS_SITE * server->unknown_key_limit);
+        }
+        if (*server->intake_path) {
             raise_ring(&config->ring[CRM_LIMIT_WRITE],
-                  crmapi_config(s)->address_limit);
+                       CRM_ADDRESS_SITE * server->address_limit);
         }
     }
 }
@@ -130,7 +140,7 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     }
     why = retained->shm ? unfit(retained, config) : NULL;
     if (!retained->shm || why) {
-        retained_t made = {NULL, NULL, {0, {0, 0}}};
+        retained_t made = {NULL, NULL, {0, {0, 0}, 0}};
         const char *wrong = make_block(&made, config, main_server, ptemp);
 
         if (wrong) {
@@ -192,13 +202,12 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
     wanted_keys(&config, main_server);
     wrong = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
                         ptemp);
-    if (wrong || !any_intake(main_server)) {
-        return wrong;
-    }
     wanted_addresses(&config, main_server);
-    if (config.ring[CRM_LIMIT_WRITE]) {
+    if (!wrong && (config.ring[CRM_LIMIT_READ]
+                   || config.ring[CRM_LIMIT_WRITE])) {
         wrong = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
                             main_server, ptemp);
     }
-    return wrong ? wrong : share_bell(&shm->bell, main_server, ptemp);
+    return wrong || !any_intake(main_server)
+           ? wrong : share_bell(&shm->bell, main_server, ptemp);
 }

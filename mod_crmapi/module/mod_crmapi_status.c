@@ -11,15 +11,6 @@
 #include "http_protocol.h"
 #include "mod_status.h"
 
-/* How many things may have a state that is logged when it changes. */
-#define NEWS 64
-
-/* What was logged last of a thing. */
-typedef struct news_t {
-    apr_uint32_t state;
-    apr_int64_t at;             /* when; 0: never */
-} news_t;
-
 /* Counts of all processes since the parent started. */
 typedef struct metrics_t {
     apr_uint64_t classes[6];    /* answers 1xx to 5xx, by their hundreds */
@@ -27,11 +18,11 @@ typedef struct metrics_t {
     apr_uint64_t db_requests;   /* of these, at the database */
     apr_uint64_t db_us;
     apr_uint64_t busy;          /* that found no connection in time */
-    news_t news[NEWS];
 } metrics_t;
 
 static metrics_t *metrics;
 static crm_limit_t *limit;
+static crm_limit_t *addresses;  /* NULL: none are counted */
 
 /* A line of the section: its name for machines and for people. */
 typedef struct line_t {
@@ -67,10 +58,9 @@ void crmapi_status_busy(void)
     add(&metrics->busy, 1);
 }
 
-int crmapi_status_news(int index, apr_uint32_t state,
+int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again)
 {
-    news_t *news = &metrics->news[index % NEWS];
     apr_uint32_t before = __atomic_exchange_n(&news->state, state,
                                               __ATOMIC_ACQ_REL);
     apr_int64_t at = __atomic_load_n(&news->at, __ATOMIC_ACQUIRE);
@@ -94,6 +84,18 @@ static void print_line(request_rec *r, int flags, const line_t *line)
         ap_rprintf(r, "<dt>%s: %" APR_UINT64_T_FMT "</dt>\n", line->text,
                    line->value);
     }
+}
+
+/* Return how many look-ups of keys were refused to addresses. */
+static apr_uint64_t refused_look_ups(void)
+{
+    crm_limit_stats_t stats;
+
+    if (!addresses) {
+        return 0;
+    }
+    crm_limit_stats(&stats, addresses);
+    return stats.refused[CRM_LIMIT_READ];
 }
 
 static int status_hook(request_rec *r, int flags)
@@ -126,6 +128,8 @@ static int status_hook(request_rec *r, int flags)
         {"WritesRefused", "Writes over the limit",
          stats.refused[CRM_LIMIT_WRITE]},
         {"KeysRefused", "Keys that found the table full", stats.full},
+        {"LookUpsRefused", "Look-ups of unknown keys over an address's limit",
+         refused_look_ups()},
         {"Keys", "Keys known", stats.slots},
         {"KeysMax", "Keys that may be known", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",
@@ -147,31 +151,30 @@ static int status_hook(request_rec *r, int flags)
     return OK;
 }
 
-const char *crmapi_status_init(server_rec *main_server, crm_limit_t *shared,
-                               apr_pool_t *ptemp)
+const char *crmapi_status_init(server_rec *main_server,
+                               const crmapi_shm_t *shm, apr_pool_t *ptemp)
 {
     static const char key[] = "mod_crmapi_metrics";
     metrics_t **retained = ap_retained_data_get(key);
     apr_status_t status;
-    apr_shm_t *shm;
+    apr_shm_t *made;
 
     if (!retained) {
         retained = ap_retained_data_create(key, sizeof(*retained));
     }
     if (!*retained) {
-        status = apr_shm_create(&shm, sizeof(metrics_t), NULL,
+        status = apr_shm_create(&made, sizeof(metrics_t), NULL,
                                 main_server->process->pool);
         if (status) {
             return apr_psprintf(ptemp, "CRM1405: no shared memory for the "
                                 "metrics: %pm", &status);
         }
-        *retained = apr_shm_baseaddr_get(shm);
+        *retained = apr_shm_baseaddr_get(made);
         memset(*retained, 0, sizeof(metrics_t));
     }
-    limit = shared;
+    limit = shm->limit;
+    addresses = shm->addresses;
     metrics = *retained;
-    /* After a restart what is wrong is said again. */
-    memset(metrics->news, 0, sizeof(metrics->news));
     return NULL;
 }
 

@@ -78,10 +78,15 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
     (void)binds;
 }
 
+#define EITHER(member) \
+    "{'required':['" member "'],'properties':{'" member "':{'type':'string'}}}"
+
 const crm_resource_t crm_resource_activity = {
     .name = "activity", .title = "Activity", .tag = "Activities",
     .doc = "Something done, or to be done, with a contact or company.",
     .fields = fields,
     .operations = operations,
     .check = check,
+    .check_schema = "'anyOf':[" EITHER("contact_id") "," EITHER("company_id")
+                    "]",
 };

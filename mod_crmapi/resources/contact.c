@@ -147,6 +147,7 @@ static const crm_operation_t operations[] = {
      .kind = &crm_contact_upsert,
      .body_schema = "UpsertInput",
      .answer_schema = "UpsertResult",
+     .item_schema = "ContactItem",
      .statuses = {400, 413, 415, 422},
      .summary = "Create or update up to 200 contacts"},
     {.id = "getContact", .method = "GET", .path = "/contacts/{id}",

@@ -187,6 +187,13 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
+/* Return binds for all fields of a contact's table, hidden ones included. */
+static const char **new_binds(apr_pool_t *pool)
+{
+    return apr_pcalloc(pool, (size_t)crm_resource_fields(&crm_resource_contact)
+                       * sizeof(const char *));
+}
+
 /* Return a contact for ROW of the look-up's RESULT. */
 static crm_contact_t *read_contact(const PGresult *result, int row,
                                    apr_pool_t *pool)
@@ -196,10 +203,10 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
     char *created_at = apr_palloc(pool, CRM_TIME_SIZE);
     char *updated_at = apr_palloc(pool, CRM_TIME_SIZE);
 
-    contact->binds = apr_pcalloc(pool, (size_t)shape->count
-                                 * sizeof(*contact->binds));
+    contact->binds = new_binds(pool);
     for (int i = 0; i < shape->count; i++) {
-        contact->binds[i] = crm_db_value(result, row, COLUMN_FIRST + i);
+        contact->binds[shape->indexes[i]] = crm_db_value(result, row,
+                                                         COLUMN_FIRST + i);
     }
     contact->id = contact->binds[crm_contact_index("id")];
     crm_time_from_pg(created_at,
@@ -441,7 +448,6 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
                                         const char *bot_id)
 {
     const crm_field_t *fields = crm_resource_contact.fields;
-    size_t count = (size_t)crm_resource_fields(&crm_resource_contact);
     crm_contact_t *contact = apr_pcalloc(batch->pool, sizeof(*contact));
     char *id = apr_palloc(batch->pool, CRM_UUID_LEN + 1);
 
@@ -449,9 +455,8 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
     contact->id = id;
     contact->is_new = 1;
     contact->created_at = contact->updated_at = batch->now;
-    contact->binds = apr_pcalloc(batch->pool,
-                                 count * sizeof(*contact->binds));
-    for (size_t i = 0; i < count; i++) {
+    contact->binds = new_binds(batch->pool);
+    for (int i = 0; fields[i].name; i++) {
         contact->binds[i] = values->sent[i] ? values->binds[i] : NULL;
         if (!contact->binds[i] && !(fields[i].flags & CRM_F_NULLABLE)) {
             contact->binds[i] = fields[i].type->empty;
@@ -543,7 +548,7 @@ void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
 
     crm_buf_putc(buf, '{');
     for (int i = 0; i < shape->count; i++) {
-        const char *text = contact->binds[i];
+        const char *text = contact->binds[shape->indexes[i]];
 
         crm_buf_add(buf, shape->keys[i], shape->key_lens[i]);
         crm_type_write(buf, shape->fields[i], text, text ? strlen(text) : 0);
@@ -573,12 +578,14 @@ static const char *contacts_json(crm_contact_batch_t *batch, int new)
     return count ? buf.data : NULL;
 }
 
-/* Return whether field INDEX is written, by an insert or by an update. */
+/* Return whether FIELD is written, by an insert or by an update. Hidden ones
+ * are not known here: they keep their values or defaults. */
 static int is_written(const crm_field_t *field, int new)
 {
-    return (field->flags & (new ? CRM_F_CREATE : CRM_F_UPDATE))
-           || !strcmp(field->name, "updated_at")
-           || (new && !strcmp(field->name, "created_at"));
+    return !(field->flags & CRM_F_HIDDEN)
+           && ((field->flags & (new ? CRM_F_CREATE : CRM_F_UPDATE))
+               || !strcmp(field->name, "updated_at")
+               || (new && !strcmp(field->name, "created_at")));
 }
 
 /* Add the written fields to SQL, each between BEFORE and AFTER, or with its

@@ -38,14 +38,13 @@ static const crm_field_t bot_field = {
 };
 
 /* Read the request's own members into *UPSERT; *CONTACTS_P = its array. */
-static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p,
-                                 json_object *body)
+static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
 {
-    crm_call_t *call = upsert->call;
-    crm_input_t input = {call->pool, NULL, call->lenient};
+    crm_input_t input;
+    json_object *body;
     int has_bot = 0;
 
-    *contacts_p = NULL;
+    CRM_ERR(crm_call_body(&body, &input, upsert->call));
     json_object_object_foreach(body, name, value) {
         if (!strcmp(name, "bot_id")) {
             has_bot = 1;
@@ -54,7 +53,7 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p,
         else if (!strcmp(name, "contacts")) {
             *contacts_p = value;
         }
-        else if (!call->lenient) {
+        else if (!input.lenient) {
             crm_input_wrong(&input, name, "is not a known field");
         }
     }
@@ -143,7 +142,7 @@ static void read_items(upsert_t *upsert, json_object *contacts)
 }
 
 /* Put the e-mails and phones that CONTACT has before those sent in VALUES
- * (contract 10.3); a null has cleared them. */
+ * (contract 10.3); a null has cleared them, and wrong ones have no bind. */
 static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
                         json_object *item, apr_pool_t *pool)
 {
@@ -152,7 +151,7 @@ static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
         int index = crm_contact_index(lists[i]);
 
-        if (values->sent[index] && json_object_object_get(item, lists[i])) {
+        if (values->binds[index] && json_object_object_get(item, lists[i])) {
             crm_type_unite(&values->binds[index],
                            &crm_resource_contact.fields[index],
                            contact->binds[index], values->binds[index], pool);
@@ -204,17 +203,17 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
     const char *owner = NULL;
 
     crm_contact_batch_miss(batch, &item->input, &item->values, item->prefix);
-    if (!contact) {
+    if (contact) {
+        unite_lists(&item->values, contact, value, upsert->call->pool);
+        crm_contact_fits(&item->input, &item->values, item->prefix);
+    }
+    else {
         find_owner(&owner, upsert, batch, item);
     }
     if (item->input.error) {
         return;
     }
     if (contact) {
-        unite_lists(&item->values, contact, value, upsert->call->pool);
-        if (!crm_contact_fits(&item->input, &item->values, item->prefix)) {
-            return;
-        }
         crm_contact_batch_update(batch, wanted, contact, &item->values);
     }
     else {
@@ -300,12 +299,9 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
 
 /* Without an item that could be written the key and the agent are all that
  * there is to look at. */
-static crm_error_t *run_without_items(upsert_t *upsert)
+static crm_error_t *run_without_items(upsert_t *upsert,
+                                      const apr_array_header_t *checks)
 {
-    apr_pool_t *pool = upsert->call->pool;
-    apr_array_header_t *checks = apr_array_make(pool, 1, sizeof(crm_check_t));
-
-    crm_check_ref(checks, "agent", upsert->bot_id, "bot_id", pool);
     CRM_ERR(crm_call_refuse(upsert->call, NULL, checks));
     for (int i = 0; i < upsert->count; i++) {
         write_item_error(upsert, i);
@@ -317,27 +313,28 @@ static crm_error_t *run_without_items(upsert_t *upsert)
 static crm_error_t *serve_upsert(crm_call_t *call)
 {
     upsert_t *upsert = apr_pcalloc(call->pool, sizeof(*upsert));
-    json_object *body, *contacts = NULL;
-    crm_error_t *error = crm_call_params(call);
+    apr_array_header_t *checks = apr_array_make(call->pool, 1,
+                                                sizeof(crm_check_t));
+    json_object *contacts = NULL;
+    crm_error_t *error;
 
     upsert->call = call;
     upsert->refs = apr_array_make(call->pool, 16, sizeof(crm_ref_t));
     crm_buf_init(&upsert->created, 1024, call->pool);
     crm_buf_init(&upsert->updated, 1024, call->pool);
     crm_buf_init(&upsert->errors, 256, call->pool);
-    if (!error) {
-        error = crm_call_body(&body, call);
-    }
-    if (!error) {
-        error = read_request(upsert, &contacts, body);
+    error = read_request(upsert, &contacts);
+    if (upsert->bot_id) {
+        crm_check_ref(checks, bot_field.ref, upsert->bot_id, bot_field.name,
+                      call->pool);
     }
     if (error) {
-        return crm_call_refuse(call, error, NULL);
+        return crm_call_refuse(call, error, checks);
     }
     add_ref(upsert, "agent", upsert->bot_id);
     read_items(upsert, contacts);
     return upsert->wanted_count ? run(upsert, contacts)
-           : run_without_items(upsert);
+           : run_without_items(upsert, checks);
 }
 
 const crm_kind_t crm_contact_upsert = {"upsert", 200, serve_upsert, 1};

@@ -10,7 +10,7 @@
 
 /* A contact in memory: as it is in the database, or as it is going to be. */
 typedef struct crm_contact_t {
-    const char **binds;         /* of each field, by its index */
+    const char **binds;         /* of each field, by its index in the table */
     const char *id;
     const char *created_at;     /* 24 characters */
     const char *updated_at;

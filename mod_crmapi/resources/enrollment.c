@@ -10,11 +10,6 @@ static const char *const statuses[] = {
 
 /* Types of the two members that another table fills: the database makes their
  * JSON, so they are never read. */
-static void write_json(crm_buf_t *buf, const char *text, apr_size_t len)
-{
-    crm_buf_add(buf, text, len);
-}
-
 static void sequence_schema(crm_buf_t *buf, const crm_field_t *field,
                             crm_side_t side)
 {
@@ -33,12 +28,12 @@ static void steps_schema(crm_buf_t *buf, const crm_field_t *field,
 }
 
 static const crm_type_t type_sequence = {
-    .name = "sequence", .cast = "json", .write = write_json,
+    .name = "sequence", .cast = "json", .write = crm_buf_json_compact,
     .schema = sequence_schema,
 };
 
 static const crm_type_t type_steps = {
-    .name = "steps", .cast = "json", .write = write_json,
+    .name = "steps", .cast = "json", .write = crm_buf_json_compact,
     .schema = steps_schema,
 };
 

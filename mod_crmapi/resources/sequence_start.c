@@ -37,10 +37,10 @@ typedef struct start_t {
     apr_pool_t *pool;
     crm_input_t input;
     int missing;                /* something required: 400 instead of 422 */
+    unsigned char sent[FIELDS]; /* not null, whatever it is */
     const char *binds[FIELDS];
     crm_values_t values;        /* of the contact */
     crm_wanted_t wanted;
-    json_object *contact;
     const char *template_bot;   /* the template's own, or NULL */
     const char *template_name;
 } start_t;
@@ -71,10 +71,11 @@ static void check_phones(start_t *start, json_object *phones)
 
     for (size_t i = 0; i < count; i++) {
         json_object *entry = json_object_array_get_idx(phones, i);
-        const char *rule = NULL;
+        const char *rule = NULL, *member = "";
 
         if (json_object_is_type(entry, json_type_object)) {
             entry = json_object_object_get(entry, "phone_number");
+            member = ".phone_number";
         }
         if (json_object_is_type(entry, json_type_string)) {
             const char *text = json_object_get_string(entry);
@@ -86,8 +87,8 @@ static void check_phones(start_t *start, json_object *phones)
         if (rule) {
             crm_input_wrong(&start->input,
                             apr_psprintf(start->pool,
-                                         "contact.phone_numbers[%d]", (int)i),
-                            rule);
+                                         "contact.phone_numbers[%d]%s",
+                                         (int)i, member), rule);
         }
     }
 }
@@ -102,31 +103,34 @@ static int is_contact_member(const char *name)
     return 0;
 }
 
-/* Take out of CONTACT what it may not have. */
-static void check_members(start_t *start, json_object *contact)
+static apr_status_t put_object(void *object)
 {
+    json_object_put(object);
+    return APR_SUCCESS;
+}
+
+/* Return those members of CONTACT that there are, in START's pool. Others are
+ * wrong; null means absent, as what is sent overwrites only if it is not null
+ * (contract 11.5). */
+static json_object *take_members(start_t *start, json_object *contact)
+{
+    json_object *taken = json_object_new_object();
+
+    apr_pool_cleanup_register(start->pool, taken, put_object,
+                              apr_pool_cleanup_null);
     json_object_object_foreach(contact, name, value) {
-        if (!is_contact_member(name) && !start->input.lenient) {
+        if (is_contact_member(name)) {
+            if (value) {
+                json_object_object_add(taken, name, json_object_get(value));
+            }
+        }
+        else if (!start->input.lenient) {
             crm_input_wrong(&start->input,
                             apr_pstrcat(start->pool, "contact.", name, NULL),
                             "is not a known field");
         }
-        (void)value;
     }
-}
-
-/* Null means absent here: what is sent overwrites only if it is not null
- * (contract 11.5). */
-static void drop_nulls(crm_values_t *values, json_object *contact)
-{
-    for (int i = 0; crm_resource_contact.fields[i].name; i++) {
-        const char *name = crm_resource_contact.fields[i].name;
-
-        if (values->sent[i] && (!json_object_object_get(contact, name)
-                                || !is_contact_member(name))) {
-            values->sent[i] = 0;
-        }
-    }
+    return taken;
 }
 
 /* Return whether CONTACT's list NAME has no address; one that broke a rule, so
@@ -145,14 +149,10 @@ static void read_contact(start_t *start, json_object *contact)
         crm_input_wrong(&start->input, "contact", "must be an object");
         return;
     }
-    start->contact = contact;
-    check_members(start, contact);
+    contact = take_members(start, contact);
     check_phones(start, json_object_object_get(contact, "phone_numbers"));
-    start->input.lenient = 1;
     crm_body_read(&start->values, &start->input, &crm_resource_contact,
                   contact, CRM_BODY_MERGE, "contact.");
-    start->input.lenient = start->call->lenient;
-    drop_nulls(&start->values, contact);
     emails = start->values.binds[crm_contact_index("emails")];
     phones = start->values.binds[crm_contact_index("phone_numbers")];
     if (is_empty(contact, "emails", emails)
@@ -183,6 +183,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         int i = member_index(name);
 
         if (i < FIELDS) {
+            start->sent[i] = value != NULL;
             if (value) {
                 crm_type_parse(&start->binds[i], &start->input, &fields[i],
                                name, value);
@@ -196,8 +197,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         crm_input_wrong(&start->input, "idempotency_key",
                         "must have 1 to 255 characters");
     }
-    require(start, "template_id",
-            json_object_object_get(body, "template_id") != NULL);
+    require(start, "template_id", start->sent[TEMPLATE_ID]);
     require(start, "contact", contact != NULL);
     if (contact) {
         read_contact(start, contact);
@@ -230,10 +230,9 @@ static void make_question(crm_sql_t *sql, start_t *start)
     crm_sql_bind(sql, start->call->key.workspace_id, "uuid");
 }
 
-static crm_error_t *no_bot(start_t *start)
+/* Add to ERROR (NULL: there is none) that no agent is named. */
+static crm_error_t *no_bot(start_t *start, crm_error_t *error)
 {
-    crm_error_t *error = NULL;
-
     crm_error_detail(&error, "bot_id", "is required, because the template "
                      "has none", start->pool);
     error->code = CRM_E_BAD_REQUEST;
@@ -241,8 +240,9 @@ static crm_error_t *no_bot(start_t *start)
     return error;
 }
 
-/* Refuse a request whose body has ERROR. Where the template has no agent and
- * none is named as well, that 400 goes before a 422 (contract 8.2, 11.2). */
+/* Refuse a request whose body has ERROR. Where neither it nor the template
+ * names an agent, that 400 goes before a 422 (contract 8.2, 11.2); an agent that
+ * is named wrongly is a 422. */
 static crm_error_t *refuse(start_t *start, crm_error_t *error)
 {
     apr_array_header_t *checks = apr_array_make(start->pool, 2,
@@ -255,13 +255,13 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
                       start->pool);
     }
     error = crm_call_refuse(start->call, error, checks);
-    if (error && error->code == CRM_E_VALIDATION && !start->binds[BOT_ID]
+    if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
         && start->binds[TEMPLATE_ID]) {
         make_question(&sql, start);
         CRM_ERR(crm_call_query(&result, start->call, &sql));
         if (crm_db_value(result, 0, COLUMN_TEMPLATE)
             && !crm_db_value(result, 0, COLUMN_TEMPLATE_BOT)) {
-            return no_bot(start);
+            return no_bot(start, error);
         }
     }
     return error;
@@ -310,8 +310,9 @@ static void unite(start_t *start, const crm_contact_t *contact,
         else if (table[i].type == &crm_type_object) {
             merge_objects(bind, have, *bind, start->pool);
         }
-        else if (!strcmp(table[i].name, "notes") && have && *have) {
-            *bind = apr_pstrcat(start->pool, have, "\n\n[", today, "] ",
+        else if (!strcmp(table[i].name, "notes")) {
+            *bind = apr_pstrcat(start->pool, have ? have : "",
+                                have && *have ? "\n\n[" : "[", today, "] ",
                                 *bind, NULL);
         }
     }
@@ -422,7 +423,7 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     }
     start->template_bot = crm_db_value(result, 0, COLUMN_TEMPLATE_BOT);
     start->template_name = crm_db_value(result, 0, COLUMN_TEMPLATE_NAME);
-    return bot || start->template_bot ? NULL : no_bot(start);
+    return bot || start->template_bot ? NULL : no_bot(start, NULL);
 }
 
 /* Find or make the contact of START and return it; NULL if what was sent does
@@ -506,15 +507,12 @@ static crm_error_t *run(start_t *start)
 static crm_error_t *serve_start(crm_call_t *call)
 {
     start_t *start = apr_pcalloc(call->pool, sizeof(*start));
-    crm_error_t *error = crm_call_params(call);
+    crm_error_t *error;
     json_object *body;
 
     start->call = call;
-    start->pool = start->input.pool = call->pool;
-    start->input.lenient = call->lenient;
-    if (!error) {
-        error = crm_call_body(&body, call);
-    }
+    start->pool = call->pool;
+    error = crm_call_body(&body, &start->input, call);
     if (!error) {
         error = read_start(start, body);
     }

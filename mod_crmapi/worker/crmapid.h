@@ -168,8 +168,14 @@ extern const crmd_relay_t crmd_relay_twilio;    /* crmapid_twilio.c */
 const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
                                   const char *channel);
 
-/* Hand MESSAGE to RELAY, as one of at most config's relay_concurrency at the
- * same time in this process: others wait (crmapid_relay.c). */
+/* Take one of RELAY's places, of which this process has CONFIG's
+ * relay_concurrency; wait until there is one. Whether a message is to be sent
+ * at all is looked at behind this (contract 11.10; crmapid_relay.c). */
+void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config);
+void crmd_relay_leave(const crmd_relay_t *relay);
+
+/* Hand MESSAGE to RELAY, one of whose places the caller has
+ * (crmapid_relay.c). */
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool);

@@ -187,8 +187,7 @@ static const setting_t settings[] = {
            " ask for a review. Each has a connection of its own."),
     NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks; 0: this daemon"
            " delivers none."),
-    DURATION(poll, "1s", 0, 2, "How often is looked for what is due when"
-             " nobody notifies."),
+    DURATION(poll, "2s", 0, 2, "Polling interval when no NOTIFY arrives."),
     DURATION(lease, "15s", 1, 300, "How long work may be silent before it is"
              " given to another daemon. It is lengthened every third of it."),
     DURATION(answer_time, "20s", 1, 600, "How long the database may take to"
@@ -289,6 +288,9 @@ static const setting_t settings[] = {
     NUMBER(mail_hourly, "30", 0, 1000000, "Mails that one sender may send to"
            " an agent in an hour. More are kept, but are no replies; 0: no"
            " limit."),
+    TEXT(mail_authserv_id, text, "", "Hosts whose Authentication-Results are"
+         " believed, by their authserv-id, with blanks between them. They"
+         " must remove what others write in their names. Not set: none."),
 
     HEADING("Webhooks"),
     DURATION(webhook_timeout, "15s", 0, 60, "How long an endpoint may take."),

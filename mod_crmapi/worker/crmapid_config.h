@@ -75,6 +75,7 @@ typedef struct crmd_config_t {
     int mail_max_message;
     int mail_attachment_bytes;
     int mail_hourly;
+    const char *mail_authserv_id;
     /* webhooks */
     apr_interval_time_t webhook_timeout;
     int webhook_concurrency;

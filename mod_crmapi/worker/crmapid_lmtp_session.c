@@ -159,14 +159,13 @@ static crm_error_t *connect_session(session_t *session)
         return NULL;
     }
     error = crm_conn_open(session->conn_p, session->config->database,
-                          session->conn_pool, session->mail_pool);
+                          session->config->answer_time, session->conn_pool,
+                          session->mail_pool);
     if (error) {
         *session->conn_p = NULL;
         apr_pool_clear(session->conn_pool);
-        return error;
     }
-    crm_conn_set_timeout(*session->conn_p, session->config->answer_time);
-    return NULL;
+    return error;
 }
 
 static void do_rcpt(session_t *session, const char *rest)
@@ -279,7 +278,8 @@ static void deliver(session_t *session, const crm_buf_t *buf)
     const crmd_config_t *config = session->config;
     crm_mail_options_t options = {
         .attachment_bytes = (apr_size_t)config->mail_attachment_bytes,
-        .hourly = config->mail_hourly, .sender = session->sender
+        .hourly = config->mail_hourly, .sender = session->sender,
+        .authserv_ids = config->mail_authserv_id
     };
     apr_array_header_t *outcomes;
     crm_error_t *error = connect_session(session);

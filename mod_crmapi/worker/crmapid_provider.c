@@ -7,9 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_json.h"
 
-#include "crmapid_curl.h"
 #include "crmapid_relay.h"
 
 #define ANSWER_MAX 65536
@@ -48,22 +46,6 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     crm_buf_putc(buf, '}');
 }
 
-/* Return the "id" of the answer BODY, LEN bytes; NULL if it says none. */
-static const char *id_of(const char *body, apr_size_t len, apr_pool_t *pool)
-{
-    json_object *answer, *id;
-    apr_size_t offset;
-
-    if (crm_json_parse(&answer, &offset, body, len, pool)
-        || !json_object_object_get_ex(answer, "id", &id)
-        || (!json_object_is_type(id, json_type_string)
-            && !json_object_is_type(id, json_type_int))) {
-        return NULL;
-    }
-    return crmd_one_line(json_object_get_string(id),
-                         strlen(json_object_get_string(id)), pool);
-}
-
 /* Return what an answer of STATUS means. That a gateway (502, 504) knows not
  * what became of the request, and that the same key is in work already (409),
  * leaves open what becomes of the message. */
@@ -86,8 +68,6 @@ static crmd_verdict_t verdict_of(int status)
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
-    const char *said;
-
     receipt->retry_after = answer->retry_after;
     if (!answer->status) {
         crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
@@ -97,13 +77,11 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
     }
     if (answer->status < 300) {
         crmd_receipt_fill(receipt, CRMD_SENT, NULL);
-        receipt->provider_id = id_of(answer->body, answer->len, pool);
+        receipt->provider_id = crmd_answer_id(answer, "id", pool);
         return;
     }
-    said = crmd_one_line(answer->body, answer->len, pool);
     crmd_receipt_fill(receipt, verdict_of(answer->status),
-                      apr_psprintf(pool, "the provider answered %d%s%s",
-                                   answer->status, *said ? ": " : "", said));
+                      crmd_answer_reason("the provider", answer, pool));
 }
 
 static void send_message(crmd_receipt_t *receipt,

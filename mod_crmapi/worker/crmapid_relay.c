@@ -5,6 +5,13 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "apr_strings.h"
+
+#include "crm_json.h"
+
+/* The largest code of an answer that is shown: no telephone number. */
+#define CODE_MAX 999999
+
 enum { RELAYS = 4 };
 
 const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
@@ -23,6 +30,50 @@ void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
 {
     receipt->verdict = verdict;
     receipt->reason = verdict == CRMD_SENT ? NULL : reason;
+}
+
+/* Return the member NAME of ANSWER's JSON (freed with POOL), NULL if there is
+ * none. */
+static json_object *member(const crmd_http_answer_t *answer, const char *name,
+                           apr_pool_t *pool)
+{
+    json_object *object, *value;
+    apr_size_t offset;
+
+    if (crm_json_parse(&object, &offset, answer->body, answer->len, pool)
+        || !json_object_object_get_ex(object, name, &value)) {
+        return NULL;
+    }
+    return value;
+}
+
+const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,
+                           apr_pool_t *pool)
+{
+    json_object *id = member(answer, name, pool);
+    const char *text;
+
+    if (!json_object_is_type(id, json_type_string)
+        && !json_object_is_type(id, json_type_int)) {
+        return NULL;
+    }
+    text = json_object_get_string(id);
+    return crmd_one_line(text, strlen(text), pool);
+}
+
+const char *crmd_answer_reason(const char *who,
+                               const crmd_http_answer_t *answer,
+                               apr_pool_t *pool)
+{
+    json_object *code = member(answer, "code", pool);
+    apr_int64_t number = json_object_is_type(code, json_type_int)
+                         ? json_object_get_int64(code) : 0;
+
+    if (number > 0 && number <= CODE_MAX) {
+        return apr_psprintf(pool, "%s answered %d, error %d", who,
+                            answer->status, (int)number);
+    }
+    return apr_psprintf(pool, "%s answered %d", who, answer->status);
 }
 
 const char *crmd_sender_of(const crmd_message_t *message,
@@ -73,26 +124,36 @@ static int *count_of(const crmd_relay_t *relay)
     return NULL;
 }
 
+void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config)
+{
+    int *count = count_of(relay);
+
+    if (count) {
+        pthread_mutex_lock(&lock);
+        while (*count > 0 && *count >= config->relay_concurrency) {
+            pthread_cond_wait(&changed, &lock);
+        }
+        ++*count;
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+void crmd_relay_leave(const crmd_relay_t *relay)
+{
+    int *count = count_of(relay);
+
+    if (count) {
+        pthread_mutex_lock(&lock);
+        --*count;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool)
 {
-    int *count = count_of(relay);
-
     memset(receipt, 0, sizeof(*receipt));
-    if (!count) {
-        relay->send(receipt, message, config, pool);
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    while (*count > 0 && *count >= config->relay_concurrency) {
-        pthread_cond_wait(&changed, &lock);
-    }
-    ++*count;
-    pthread_mutex_unlock(&lock);
     relay->send(receipt, message, config, pool);
-    pthread_mutex_lock(&lock);
-    --*count;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
 }

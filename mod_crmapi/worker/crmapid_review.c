@@ -19,12 +19,11 @@ static const char question[] =
     " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
     " (SELECT count(*) FROM crmapi.enrollment_step s"
     "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
-    " k.key, md5(e.id::text || a.id::text)::uuid"
+    " crmapi.token_sign_link($4::bytea), md5(e.id::text || a.id::text)::uuid"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
     " JOIN crmapi.workspace w ON w.id = e.workspace_id"
-    " JOIN crmapi.link_key k ON k.workspace_id = e.workspace_id"
     " JOIN crmapi.admin a ON a.workspace_id = e.workspace_id"
     " AND a.id = $3::uuid"
     " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
@@ -32,15 +31,14 @@ static const char question[] =
     " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
     " AND e.status = 'pending_approval'";
 
-enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_KEY, ID };
+enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID };
 
-/* Return what the mail about ENROLLMENT says. */
+/* Return what the mail about ENROLLMENT says, whose link has the head HEAD. */
 static const char *make_text(crmd_work_t *work, const PGresult *row,
-                             const char *enrollment, const char *admin)
+                             const char *enrollment, const char *head)
 {
-    const char *link = crmd_link_review(work->config, work->job->workspace_id,
-                                        enrollment, admin,
-                                        PQgetvalue(row, 0, LINK_KEY),
+    const char *link = crmd_link_review(work->config, head,
+                                        crm_db_value(row, 0, LINK_MAC),
                                         work->pool);
     const char *how = link
         ? apr_psprintf(work->pool, "Read it, change it, approve or reject it"
@@ -59,39 +57,33 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                         PQgetvalue(row, 0, WORKSPACE), how);
 }
 
-crm_error_t *crmd_review_mail(crmd_work_t *work)
+/* Send the mail about ENROLLMENT that ROW is about, whose link has the head
+ * HEAD, and say what becomes of WORK. */
+static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
+                      const PGresult *row, const char *enrollment,
+                      const char *head)
 {
-    const char *values[3] = {
-        work->job->workspace_id, crmd_payload(work, "enrollment_id"),
-        crmd_payload(work, "admin_id")
-    };
+    const crmd_config_t *config = work->config;
     crmd_message_t message;
     crmd_receipt_t receipt;
-    PGresult *result;
 
-    CRM_ERR(crmd_query(&result, work, question, 3, values));
-    if (!PQntuples(result)) {
-        return NULL;            /* decided already */
-    }
     memset(&message, 0, sizeof(message));
-    memset(&receipt, 0, sizeof(receipt));
     message.channel = "email";
-    message.id = PQgetvalue(result, 0, ID);
+    message.id = PQgetvalue(row, 0, ID);
     message.workspace_id = work->job->workspace_id;
-    message.from = *work->config->mail_from ? work->config->mail_from : NULL;
-    message.from_name = work->config->mail_from_name;
-    message.to = PQgetvalue(result, 0, TO);
-    message.to_name = crm_db_value(result, 0, TO_NAME);
+    message.from = *config->mail_from ? config->mail_from : NULL;
+    message.from_name = config->mail_from_name;
+    message.to = PQgetvalue(row, 0, TO);
+    message.to_name = crm_db_value(row, 0, TO_NAME);
     message.subject = apr_psprintf(work->pool, "Please review: %s for %s",
-                                   PQgetvalue(result, 0, SEQUENCE),
-                                   PQgetvalue(result, 0, CONTACT));
-    message.text = make_text(work, result, values[1], values[2]);
+                                   PQgetvalue(row, 0, SEQUENCE),
+                                   PQgetvalue(row, 0, CONTACT));
+    message.text = make_text(work, row, enrollment, head);
     message.automatic = 1;
-    crmd_relay_send(&receipt, crmd_relay_of(work->config, "email"), &message,
-                    work->config, work->pool);
+    crmd_relay_send(&receipt, relay, &message, config, work->pool);
     if (receipt.verdict == CRMD_REFUSED
         || (receipt.verdict != CRMD_SENT
-            && work->job->attempts >= work->config->send_attempts)) {
+            && work->job->attempts >= config->send_attempts)) {
         crmd_work_dead(work, receipt.reason);
     }
     else if (receipt.verdict != CRMD_SENT) {
@@ -99,5 +91,25 @@ crm_error_t *crmd_review_mail(crmd_work_t *work)
         crmd_work_retry(work, crmd_backoff(work->job->attempts, FIRST_WAIT,
                                            LAST_WAIT), receipt.reason);
     }
-    return NULL;
+}
+
+crm_error_t *crmd_review_mail(crmd_work_t *work)
+{
+    const crmd_relay_t *relay = crmd_relay_of(work->config, "email");
+    const char *values[4] = {
+        work->job->workspace_id, crmd_payload(work, "enrollment_id"),
+        crmd_payload(work, "admin_id"), NULL
+    };
+    crm_error_t *error;
+    PGresult *result;
+
+    values[3] = crmd_link_review_head(work->config, values[0], values[1],
+                                      values[2], work->pool);
+    crmd_relay_enter(relay, work->config);
+    error = crmd_query(&result, work, question, 4, values);
+    if (!error && PQntuples(result)) {      /* else it is decided already */
+        send_mail(work, relay, result, values[1], values[3]);
+    }
+    crmd_relay_leave(relay);
+    return error;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_smtp.c: mails by SMTP (RFC 5321), and what became of them (contract
  * 11.11) */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "apr_strings.h"
 
@@ -14,48 +14,63 @@
 /* More bytes of answers than any server needs to take one mail. */
 #define ANSWERS_MAX 65536
 
-/* More sockets than libcurl ever has open for one transfer: one for each
- * family of addresses, until one is connected. */
-#define SOCKETS 4
+/* How long the answer to QUIT is waited for: nothing depends on it. */
+#define QUIT_TIME apr_time_from_sec(1)
 
-/* What the server answers to. */
+/* The status of an answer (RFC 3463) with its NUL: "5.123.456". */
+#define STATUS_SIZE 10
+
+/* How far it is. */
 typedef enum stage_t {
     STAGE_HELLO,                /* all before the mail: greeting, TLS, login */
-    STAGE_MAIL,
-    STAGE_RCPT,
-    STAGE_DATA,
-    STAGE_END                   /* the final dot */
+    STAGE_ENVELOPE,             /* MAIL, RCPT, DATA */
+    STAGE_MAIL,                 /* libcurl asks for the mail */
+    STAGE_END                   /* libcurl knows that it has all of it: the
+                                   final dot may have been sent */
 } stage_t;
 
 static const char *const stage_names[] = {
-    "the greeting or login", "MAIL", "RCPT", "DATA", "the mail"
+    "the greeting or login", "the envelope", "the mail", "the end of the mail"
 };
 
 /* A conversation with the server. */
 typedef struct talk_t {
+    CURL *curl;
     const crmd_mail_t *mail;
     apr_size_t pos;             /* bytes of the mail that libcurl has */
     stage_t stage;
-    int over;                   /* QUIT was sent: nothing counts any more */
-    int code;                   /* of the last whole answer in this stage; 0:
-                                   none yet */
-    const char *answer;         /* its last line */
+    apr_time_t heard;           /* when the server last said something in this
+                                   stage; 0: nothing yet */
+    apr_time_t until;           /* when libcurl must be done, QUIT included */
+    int code;                   /* of the last answer that had a STATUS */
+    char status[STATUS_SIZE];
     apr_size_t answers;         /* bytes of answers so far */
-    curl_socket_t sockets[SOCKETS]; /* open ones; CURL_SOCKET_BAD: none */
     apr_pool_t *pool;
     char text[CURL_ERROR_SIZE];
 } talk_t;
 
+/* ---- what libcurl calls -------------------------------------------------- */
+
 static void enter(talk_t *talk, stage_t stage)
 {
     talk->stage = stage;
-    talk->code = 0;
-    talk->answer = NULL;
+    talk->heard = 0;
 }
 
-/* Give libcurl more of the mail. It asks again only when all it had is with
- * the system: when it hears that there is no more, it sends the dot, and not
- * before. */
+/* CURLOPT_PREREQFUNCTION: the connection is there, the mail is next. */
+static int begin_mail(void *baton, char *ip, char *own_ip, int port,
+                      int own_port)
+{
+    (void)ip;
+    (void)own_ip;
+    (void)port;
+    (void)own_port;
+    enter(baton, STAGE_ENVELOPE);
+    return CURL_PREREQFUNC_OK;
+}
+
+/* CURLOPT_READFUNCTION: give libcurl more of the mail. Before it hears that
+ * there is no more it cannot send the dot. */
 static size_t give(char *buffer, size_t size, size_t count, void *baton)
 {
     talk_t *talk = baton;
@@ -64,119 +79,82 @@ static size_t give(char *buffer, size_t size, size_t count, void *baton)
     if (n > size * count) {
         n = size * count;
     }
-    if (!n) {
-        enter(talk, STAGE_END);
-        return 0;
+    if (talk->stage == STAGE_ENVELOPE || !n) {
+        enter(talk, n ? STAGE_MAIL : STAGE_END);
     }
     memcpy(buffer, talk->mail->text + talk->pos, n);
     talk->pos += n;
     return n;
 }
 
-static curl_socket_t open_socket(void *baton, curlsocktype purpose,
-                                 struct curl_sockaddr *address)
+/* Keep code and status of an answer's last line: LEN bytes at TEXT. All else
+ * that it says stays here, since servers quote the recipient. */
+static void keep_status(talk_t *talk, const char *text, size_t len)
 {
-    talk_t *talk = baton;
-    curl_socket_t fd = socket(address->family,
-                              address->socktype | SOCK_CLOEXEC,
-                              address->protocol);
+    char line[32], status[STATUS_SIZE];
+    int code, end = 0, len_of_status = 0;
 
-    (void)purpose;
-    for (int i = 0; i < SOCKETS; i++) {
-        if (talk->sockets[i] == CURL_SOCKET_BAD) {
-            talk->sockets[i] = fd;
-            break;
-        }
-    }
-    return fd;
-}
-
-static int close_socket(void *baton, curl_socket_t fd)
-{
-    talk_t *talk = baton;
-
-    for (int i = 0; i < SOCKETS; i++) {
-        if (talk->sockets[i] == fd) {
-            talk->sockets[i] = CURL_SOCKET_BAD;
-        }
-    }
-    return close(fd);
-}
-
-/* Hear nothing more: libcurl would wait for the answer to QUIT for two minutes,
- * whatever the time-out is, and nothing depends on it. */
-static void stop_listening(talk_t *talk)
-{
-    for (int i = 0; i < SOCKETS; i++) {
-        if (talk->sockets[i] != CURL_SOCKET_BAD) {
-            shutdown(talk->sockets[i], SHUT_RD);
+    apr_cpystrn(line, text, len < sizeof(line) ? len + 1 : sizeof(line));
+    if (sscanf(line, "%3d %9[0-9.]%n", &code, status, &end) == 2
+        && strchr(" \r\n", line[end])) {
+        sscanf(status, "%*1[245].%*3[0-9].%*3[0-9]%n", &len_of_status);
+        if (len_of_status == (int)strlen(status)) {
+            talk->code = code;
+            memcpy(talk->status, status, sizeof(status));
         }
     }
 }
 
-/* Note which command was sent: LEN bytes at TEXT. A login's are not looked
- * at. */
-static void note_command(talk_t *talk, const char *text, size_t len)
+/* Return the code of an answer that decides what becomes of the mail, 0 if
+ * none came: one that says no, or yes to the final dot. */
+static long decision_of(const talk_t *talk)
 {
-    if (len > 5 && !strncmp(text, "MAIL ", 5)) {
-        enter(talk, STAGE_MAIL);
+    long code = 0;
+
+    if (talk->heard) {
+        curl_easy_getinfo(talk->curl, CURLINFO_RESPONSE_CODE, &code);
     }
-    else if (len > 5 && !strncmp(text, "RCPT ", 5)) {
-        enter(talk, STAGE_RCPT);
-    }
-    else if (len >= 4 && !strncmp(text, "DATA", 4)) {
-        enter(talk, STAGE_DATA);
-    }
-    else if (len >= 4 && !strncmp(text, "QUIT", 4)) {
-        talk->over = 1;
-        stop_listening(talk);
-    }
+    return code >= 400 || (talk->stage == STAGE_END && code / 100 == 2)
+           ? code : 0;
 }
 
-/* Note a line of an answer; "250-" is not the last one (RFC 5321, 4.2.1).
- * After the final one nothing counts. */
-static void note_answer(talk_t *talk, const char *text, size_t len)
+/* Return whether only QUIT is left. That a login is refused decides nothing:
+ * libcurl may try another one. */
+static int is_decided(const talk_t *talk)
 {
-    int code = 0;
-
-    talk->answers += len;
-    if (talk->over || (talk->stage == STAGE_END && talk->code)) {
-        return;
-    }
-    for (size_t i = 0; i < 3; i++) {
-        if (i >= len || text[i] < '0' || text[i] > '9') {
-            return;
-        }
-        code = code * 10 + text[i] - '0';
-    }
-    if (len > 3 && text[3] == '-') {
-        return;
-    }
-    talk->code = code;
-    talk->answer = crmd_one_line(text, len, talk->pool);
+    return talk->stage != STAGE_HELLO && decision_of(talk);
 }
 
-static int watch(CURL *curl, curl_infotype type, char *data, size_t len,
-                 void *baton)
-{
-    (void)curl;
-    if (type == CURLINFO_HEADER_OUT) {
-        note_command(baton, data, len);
-    }
-    else if (type == CURLINFO_HEADER_IN) {
-        note_answer(baton, data, len);
-    }
-    return 0;
-}
-
-/* The same lines again, where the transfer can be ended. */
-static size_t limit(char *data, size_t size, size_t count, void *baton)
+/* CURLOPT_HEADERFUNCTION: hear a line of an answer. */
+static size_t hear(char *data, size_t size, size_t count, void *baton)
 {
     talk_t *talk = baton;
 
-    (void)data;
+    talk->answers += size * count;
+    if (!is_decided(talk)) {
+        talk->heard = apr_time_now();
+        keep_status(talk, data, size * count);
+    }
     return talk->answers > ANSWERS_MAX ? 0 : size * count;
 }
+
+/* CURLOPT_XFERINFOFUNCTION: end it when the answer to QUIT does not come:
+ * libcurl would wait for two minutes, whatever the time-out is. */
+static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
+                   curl_off_t up_total, curl_off_t up)
+{
+    const talk_t *talk = baton;
+    apr_time_t now = apr_time_now();
+
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    return now > talk->until
+        || (is_decided(talk) && now > talk->heard + QUIT_TIME);
+}
+
+/* ---- settings ------------------------------------------------------------ */
 
 static int is_smtps(const crmd_config_t *config)
 {
@@ -202,77 +180,75 @@ static void set_login(CURL *curl, const crmd_config_t *config)
     }
 }
 
-static void set_talk(CURL *curl, talk_t *talk)
+static void set_talk(CURL *curl, talk_t *talk, const crmd_config_t *config)
 {
-    for (int i = 0; i < SOCKETS; i++) {
-        talk->sockets[i] = CURL_SOCKET_BAD;
-    }
-    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, talk);
-    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
-    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, talk);
+    talk->curl = curl;
+    talk->until = apr_time_now() + config->smtp_timeout + QUIT_TIME;
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, begin_mail);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, talk);
     curl_easy_setopt(curl, CURLOPT_READFUNCTION, give);
     curl_easy_setopt(curl, CURLOPT_READDATA, talk);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, limit);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, hear);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, talk);
-    curl_easy_setopt(curl, CURLOPT_VERBOSE, 1L);
-    curl_easy_setopt(curl, CURLOPT_DEBUGFUNCTION, watch);
-    curl_easy_setopt(curl, CURLOPT_DEBUGDATA, talk);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, is_over);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, talk);
+    /* QUIT while the functions above are there. */
+    curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
 }
 
-/* Return whether the server's answer is about us, not about the mail: who we
- * are, or how we talk (RFC 4954, RFC 3207). */
-static int is_our_fault(const talk_t *talk)
+/* ---- what comes of it ---------------------------------------------------- */
+
+/* Return whether the server's no of CODE is about us, not about the mail: who
+ * we are, or how we talk (RFC 4954, RFC 3207). */
+static int is_our_fault(const talk_t *talk, long code)
 {
-    return talk->stage == STAGE_HELLO || talk->code == 530
-        || talk->code == 534 || talk->code == 535 || talk->code == 538;
+    return talk->stage == STAGE_HELLO || code == 530 || code == 534
+        || code == 535 || code == 538;
 }
 
-/* Fill RECEIPT with what an answer that says no means, if TALK has one. */
-static int take_refusal(crmd_receipt_t *receipt, const talk_t *talk)
+/* Return why the server's answer of CODE says no. */
+static const char *refusal(const talk_t *talk, long code)
 {
-    const char *reason;
+    int has_status = talk->code == code;
 
-    if (talk->code < 400 || talk->code > 599) {
-        return 0;
+    return apr_psprintf(talk->pool, "the mail server answered %ld%s%s to %s",
+                        code, has_status ? " " : "",
+                        has_status ? talk->status : "",
+                        stage_names[talk->stage]);
+}
+
+/* Return why TALK, ended with CODE, has come to nothing. */
+static const char *failure(const talk_t *talk, CURLcode code)
+{
+    if (talk->answers > ANSWERS_MAX) {
+        return "the mail server's answers have no end";
     }
-    /* What is said about a login is not repeated: it might hold the login. */
-    reason = is_our_fault(talk)
-        ? apr_psprintf(talk->pool, "the mail server answered %d to %s",
-                       talk->code, stage_names[talk->stage])
-        : apr_pstrcat(talk->pool, "the mail server's answer to ",
-                      stage_names[talk->stage], ": ", talk->answer, NULL);
-    crmd_receipt_fill(receipt, talk->code < 500 || is_our_fault(talk)
-                      ? CRMD_NOT_NOW : CRMD_REFUSED, reason);
-    return 1;
+    return apr_pstrcat(talk->pool, "the mail server, at ",
+                       stage_names[talk->stage], ": ",
+                       crmd_curl_reason(code, talk->text, talk->pool), NULL);
 }
 
 /* Fill RECEIPT with what TALK, ended with CODE, means. */
 static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
 {
-    const char *reason = crmd_curl_reason(code, talk->text, talk->pool);
+    long decision = decision_of(talk);
 
-    if (talk->stage == STAGE_END && talk->code >= 200 && talk->code < 300) {
+    if (code == CURLE_OK || decision / 100 == 2) {
         crmd_receipt_fill(receipt, CRMD_SENT, NULL);
         receipt->provider_id = talk->mail->message_id;
-        return;
     }
-    if (take_refusal(receipt, talk)) {
-        return;
-    }
-    if (talk->answers > ANSWERS_MAX) {
-        reason = "the mail server's answers have no end";
-    }
-    else if (talk->stage == STAGE_HELLO) {
-        reason = apr_pstrcat(talk->pool, "the mail server: ", reason, NULL);
+    else if (decision) {
+        crmd_receipt_fill(receipt, decision < 500
+                          || is_our_fault(talk, decision)
+                          ? CRMD_NOT_NOW : CRMD_REFUSED,
+                          refusal(talk, decision));
     }
     else {
-        reason = apr_pstrcat(talk->pool, "the mail server, after ",
-                             stage_names[talk->stage], ": ", reason, NULL);
+        crmd_receipt_fill(receipt, talk->stage == STAGE_END ? CRMD_UNKNOWN
+                          : CRMD_NOT_NOW, failure(talk, code));
     }
-    crmd_receipt_fill(receipt, talk->stage == STAGE_END ? CRMD_UNKNOWN
-                      : CRMD_NOT_NOW, reason);
 }
 
 /* Hand MAIL over with CURL. */
@@ -284,12 +260,11 @@ static void transfer(crmd_receipt_t *receipt, CURL *curl, talk_t *talk,
     to = curl_slist_append(NULL, apr_pstrcat(talk->pool, "<", talk->mail->to,
                                              ">", NULL));
     set_login(curl, config);
-    set_talk(curl, talk);
+    set_talk(curl, talk, config);
     curl_easy_setopt(curl, CURLOPT_MAIL_FROM, apr_pstrcat(
                          talk->pool, "<", talk->mail->from, ">", NULL));
     curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, to);
     judge(receipt, talk, curl_easy_perform(curl));
-    stop_listening(talk);
     curl_easy_cleanup(curl);
     curl_slist_free_all(to);
 }
@@ -346,10 +321,10 @@ static const char *check(const crmd_config_t *config, const char *channel,
     if (!is_smtps(config) && strncasecmp(config->smtp_url, "smtp:", 5)) {
         return "smtp_url must begin with smtp:// or smtps://";
     }
-    if (*config->smtp_user && !strcmp(config->smtp_tls, "opportunistic")
-        && !is_smtps(config)) {
-        /* Whoever is between could take the password. */
-        return "smtp_user needs smtp_tls = starttls (or no)";
+    if (*config->smtp_user && !is_smtps(config)
+        && strcmp(config->smtp_tls, "starttls")) {
+        return "smtp_user needs smtp_tls = starttls, or a URL smtps://:"
+               " without, anybody on the way could read the password";
     }
     if (!*config->mail_from || !crmd_mail_address(config->mail_from)) {
         return "mail_from must be an address: the relay smtp needs it";

@@ -24,6 +24,7 @@ typedef struct sending_t {
     crmd_work_t *work;
     const char *enrollment;
     const char *step;
+    const char *link;           /* head of the token to unsubscribe, or NULL */
     const crmd_relay_t *relay;
     int doubtful;               /* it may have been sent before: only "sent"
                                    is news */
@@ -39,7 +40,8 @@ static const char question[] =
     " nullif(a.agent_phone, ''),"
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
-    " nullif(c.last_name, '')), ''), k.key"
+    " nullif(c.last_name, '')), ''),"
+    " CASE s.channel WHEN 'email' THEN crmapi.token_sign_link($3::bytea) END"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"
@@ -47,14 +49,13 @@ static const char question[] =
     " AND q.id = e.sequence_id"
     " JOIN crmapi.agent a ON a.workspace_id = q.workspace_id"
     " AND a.id = q.bot_id"
-    " JOIN crmapi.link_key k ON k.workspace_id = s.workspace_id"
     " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
     " AND c.id = e.contact_id"
     " WHERE s.workspace_id = $1::uuid AND s.id = $2::uuid";
 
 enum {
     CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
-    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_KEY
+    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC
 };
 
 /* Return VALUE, or DEFAULT_VALUE, or NULL if that is "". */
@@ -81,8 +82,8 @@ static void make_message(sending_t *sending, const PGresult *result)
         message->subject = crm_db_value(result, 0, SUBJECT);
         message->text = crm_db_value(result, 0, EMAIL_BODY);
         message->unsubscribe = crmd_link_unsubscribe(
-            config, message->workspace_id, sending->step,
-            PQgetvalue(result, 0, LINK_KEY), sending->work->pool);
+            config, sending->link, crm_db_value(result, 0, LINK_MAC),
+            sending->work->pool);
     }
     else if (!strcmp(message->channel, "sms")) {
         message->from = or_else(crm_db_value(result, 0, FROM_PHONE),
@@ -102,7 +103,7 @@ static void make_message(sending_t *sending, const PGresult *result)
 static crm_error_t *read_step(int *found_p, sending_t *sending,
                               crmd_work_t *work)
 {
-    const char *values[2];
+    const char *values[3];
     PGresult *result;
 
     memset(sending, 0, sizeof(*sending));
@@ -111,7 +112,10 @@ static crm_error_t *read_step(int *found_p, sending_t *sending,
     sending->step = crmd_payload(work, "step_id");
     values[0] = work->job->workspace_id;
     values[1] = sending->step;
-    CRM_ERR(crmd_query(&result, work, question, 2, values));
+    values[2] = crmd_link_unsubscribe_head(work->config, values[0],
+                                           sending->step, work->pool);
+    sending->link = values[2];
+    CRM_ERR(crmd_query(&result, work, question, 3, values));
     *found_p = PQntuples(result) > 0;
     if (*found_p) {
         make_message(sending, result);
@@ -215,15 +219,13 @@ static apr_interval_time_t wait_of(const sending_t *sending)
                                                : wait;
 }
 
-/* Hand SENDING over and record what came of it. */
-static crm_error_t *hand_over(sending_t *sending)
+/* Record what came of handing SENDING over. */
+static crm_error_t *conclude(sending_t *sending)
 {
     crmd_work_t *work = sending->work;
     crmd_receipt_t *receipt = &sending->receipt;
     int again = work->job->attempts < work->config->send_attempts;
 
-    crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
-                    work->pool);
     switch (sending->doubtful && receipt->verdict != CRMD_SENT
             ? CRMD_UNKNOWN : receipt->verdict) {
     case CRMD_SENT:
@@ -246,18 +248,44 @@ static crm_error_t *hand_over(sending_t *sending)
     return record_failed(sending, "delivery_unknown", 0);
 }
 
+/* Take SENDING and hand it over, if that is what *VERDICT_P says; *OVER_P =
+ * whether it was. The relay's place is there first: what ends the enrollment
+ * while others have all places is seen (contract 11.10). */
+static crm_error_t *hand_over(int *over_p, const char **verdict_p,
+                              const char **until_p, sending_t *sending)
+{
+    const crmd_config_t *config = sending->work->config;
+    const crmd_relay_t *relay = sending->relay;
+    crm_error_t *error;
+
+    *over_p = 0;
+    crmd_relay_enter(relay, config);
+    error = take(verdict_p, until_p, sending);
+    if (!error) {
+        sending->doubtful = !strcmp(*verdict_p, "again");
+        *over_p = !strcmp(*verdict_p, "send")
+            || (sending->doubtful && relay->repeatable(config));
+    }
+    if (*over_p) {
+        crmd_relay_send(&sending->receipt, relay, &sending->message, config,
+                        sending->work->pool);
+    }
+    crmd_relay_leave(relay);
+    return error;
+}
+
 crm_error_t *crmd_step_send(crmd_work_t *work)
 {
     const char *verdict, *until;
     crm_error_t *error;
     sending_t sending;
-    int found;
+    int found, over;
 
     CRM_ERR(read_step(&found, &sending, work));
     if (!found) {
         return NULL;
     }
-    error = take(&verdict, &until, &sending);
+    error = hand_over(&over, &verdict, &until, &sending);
     if (error && error->code == CRM_E_UNAVAILABLE) {
         /* Perhaps it was taken and only the answer is lost; we do know that
          * nothing was handed over. */
@@ -266,15 +294,10 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
                              RETAKE_WAIT);
     }
     CRM_ERR(error);
-    if (!strcmp(verdict, "send")) {
-        return hand_over(&sending);
+    if (over) {
+        return conclude(&sending);
     }
-    if (!strcmp(verdict, "again")
-        && sending.relay->repeatable(work->config)) {
-        sending.doubtful = 1;
-        return hand_over(&sending);
-    }
-    if (!strcmp(verdict, "again") || !strcmp(verdict, "lost")) {
+    if (sending.doubtful || !strcmp(verdict, "lost")) {
         return record_failed(&sending, "delivery_unknown", 0);
     }
     if (!strcmp(verdict, "wait")) {

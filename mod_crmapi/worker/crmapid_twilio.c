@@ -8,9 +8,7 @@
 
 #include "crm_buf.h"
 #include "crm_html.h"
-#include "crm_json.h"
 
-#include "crmapid_curl.h"
 #include "crmapid_relay.h"
 
 #define ANSWER_MAX 65536
@@ -65,33 +63,6 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     }
 }
 
-/* Return the member NAME of the answer as text; NULL: there is none. */
-static const char *member(json_object *answer, const char *name,
-                          apr_pool_t *pool)
-{
-    json_object *value;
-
-    if (!json_object_object_get_ex(answer, name, &value) || !value
-        || json_object_is_type(value, json_type_object)
-        || json_object_is_type(value, json_type_array)) {
-        return NULL;
-    }
-    return crmd_one_line(json_object_get_string(value),
-                         strlen(json_object_get_string(value)), pool);
-}
-
-/* Return what ANSWER says went wrong, from JSON (its VALUE, or NULL). */
-static const char *complaint(const crmd_http_answer_t *answer,
-                             json_object *value, apr_pool_t *pool)
-{
-    const char *code = member(value, "code", pool);
-    const char *text = member(value, "message", pool);
-
-    return apr_psprintf(pool, "Twilio answered %d%s%s%s%s", answer->status,
-                        code ? ", error " : "", code ? code : "",
-                        text ? ": " : "", text ? text : "");
-}
-
 /* Return what an answer of STATUS, no success, means. Twilio knows no
  * idempotency key, so whatever is not a clear no is unknown. */
 static crmd_verdict_t verdict_of(int status)
@@ -116,25 +87,19 @@ static crmd_verdict_t verdict_of(int status)
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
-    json_object *value = NULL;
-    apr_size_t offset;
-
     receipt->retry_after = answer->retry_after;
     if (!answer->status) {
         crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
                           apr_pstrcat(pool, "Twilio: ", answer->error, NULL));
         return;
     }
-    if (crm_json_parse(&value, &offset, answer->body, answer->len, pool)) {
-        value = NULL;
-    }
     if (answer->status < 300) {
         crmd_receipt_fill(receipt, CRMD_SENT, NULL);
-        receipt->provider_id = member(value, "sid", pool);
+        receipt->provider_id = crmd_answer_id(answer, "sid", pool);
         return;
     }
     crmd_receipt_fill(receipt, verdict_of(answer->status),
-                      complaint(answer, value, pool));
+                      crmd_answer_reason("Twilio", answer, pool));
 }
 
 static void send_message(crmd_receipt_t *receipt,

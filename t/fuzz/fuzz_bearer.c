@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_bearer.c: the headers that are taken apart: Authorization, Prefer */
+/* libFuzzer: -max_len=512 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

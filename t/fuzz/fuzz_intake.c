@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_intake.c: what channels send: events, answers to forms, cursors */
+/* libFuzzer: -max_len=16384 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

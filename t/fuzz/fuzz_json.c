@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_json.c: the strict check, json-c behind it, and what can be stored */
+/* libFuzzer: -max_len=16384 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mail.c: mails that come in, whatever they are */
+/* libFuzzer: -max_len=65536 t/mail */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     apr_pool_create(&pool, parent);
     memset(&options, 0, sizeof(options));
     options.attachment_bytes = 1000;
+    options.authserv_ids = "mx.example.org";
     crm_mail_read(&mail, (const char *)data, size, &options, pool);
     must_be_text(mail.from);
     must_be_text(mail.from_name);

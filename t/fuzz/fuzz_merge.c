@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_merge.c: texts with merge fields, as templates have them */
+/* libFuzzer: -max_len=4096 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_pacing.c: a template's pacing, delays and steps, from any JSON */
+/* libFuzzer: -max_len=4096 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

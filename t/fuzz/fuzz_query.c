@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_query.c: query strings, and the types' readers behind them */
+/* libFuzzer: -max_len=8190 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_time.c: times of bodies and queries, and the database's */
+/* libFuzzer: -max_len=64 */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,8 +18,12 @@ use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(dirname);
 use JSON::PP ();
+use Test2::IPC;         # checks in a forked process are the test's own
 use Test::More ();
 BEGIN {
+    # servers go on to the end: no waiting for them
+    Test2::API::test2_ipc_wait_disable();
+
     # all but done_testing, which looks at the servers' logs first
     Test::More->import(import =>
         [grep { $_ ne "done_testing" } @Test::More::EXPORT]);
@@ -91,6 +95,12 @@ sub database {
     push @databases, [$$, $name];
     return $name;
 }
+
+# An answer that blames the database may be PostgreSQL's upgrade: see get().
+CrmTest::Client->hook(sub {
+    my ($request, $response) = @_;
+    postgres() if $response->status >= 500 && @databases;
+});
 
 # Run SQL in DATABASE as superuser: rows as arrays, or the first value.
 sub sql {
@@ -171,6 +181,8 @@ sub error_is {
         $fields ? (fields => [sort @$fields]) : () }, $name);
     $ok &&= ok(!ref $error->{message} && length $error->{message},
         "$name: with a message") if $ok && !length($error->{message} // "");
+    $ok &&= ok(@{$response->details || []}, "$name: 5.6 with details")
+        if $ok && $status == 422 && !@{$response->details || []};
     diag($response->text) unless $ok;
     return $ok;
 }

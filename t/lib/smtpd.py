@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # smtpd.py: an SMTP server (aiosmtpd) that keeps what it gets, for tests
 #
-#     smtpd.py FOLDER [USER PASSWORD]
+#     smtpd.py FOLDER [USER PASSWORD CERTIFICATE]
 #
 # Prints its port on 127.0.0.1. Each message goes to FOLDER/N, with its envelope
-# in X-Envelope lines before it. A recipient "SECONDS.CODE@..." is answered so
-# that many times with that code; "slow@..." is taken after half a second.
+# in X-Envelope lines before it. With an account it wants STARTTLS first;
+# CERTIFICATE is a PEM file that has the key as well. A recipient
+# "TIMES.CODE@..." is answered that many times with that code; "slow@..." is
+# taken after half a second.
 import asyncio
 import os
 import socket
+import ssl
 import sys
 
 from aiosmtpd.controller import Controller
@@ -16,6 +19,7 @@ from aiosmtpd.smtp import AuthResult, SMTP
 
 folder = sys.argv[1]
 account = [a.encode() for a in sys.argv[2:4]]
+certificate = sys.argv[4] if account else None
 refused = {}
 
 
@@ -27,7 +31,7 @@ class Keeper:
         if len(name) == 2 and name[0].isdigit() and name[1].isdigit():
             refused[address] = refused.get(address, 0) + 1
             if refused[address] <= int(name[0]):
-                return name[1] + " not today"
+                return name[1] + " <" + address + "> not today"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
@@ -55,8 +59,10 @@ class Loopback(Controller):
     def factory(self):
         options = {}
         if account:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate)
             options = dict(authenticator=authenticate, auth_required=True,
-                           auth_require_tls=False)
+                           tls_context=tls, require_starttls=True)
         return SMTP(self.handler, hostname="127.0.0.1", **options)
 
 

@@ -217,7 +217,7 @@ static apr_size_t scan_and_copy(const char *answer, apr_size_t len, int count,
 /* Make SERVICE one with the key KEY known to its memory. */
 static void make_service(crm_service_t *service, apr_pool_t *pool)
 {
-    crm_limit_config_t config = {16, {0, 0}};
+    crm_limit_config_t config = {16, {0, 0}, 0};
     apr_size_t size = crm_limit_size(&config);
     crm_limit_key_t key;
 

@@ -186,6 +186,34 @@ START_TEST(every_character_comes_back)
 }
 END_TEST
 
+/* JSON, and the same without blanks. */
+static const char *const compacts[][2] = {
+    {"", ""},
+    {"[]", "[]"},
+    {" [ 1 ,\n2\t,\r-3.5e1 ] ", "[1,2,-3.5e1]"},
+    {"{\"a\": \"b\", \"c\": [true, null]}",
+     "{\"a\":\"b\",\"c\":[true,null]}"},
+    {"[\" a , b \", \"\"]", "[\" a , b \",\"\"]"},
+    {"[\"\\\" , \", \"\\\\\", \" \\\\\\\" \", 1]",
+     "[\"\\\" , \",\"\\\\\",\" \\\\\\\" \",1]"},
+    {"[\"never ends , ", "[\"never ends , "},
+    {"[\"cut off \\", "[\"cut off \\"},
+    {"\"", "\""},
+};
+
+START_TEST(compact_json_has_blanks_in_strings_only)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1, crm_check_pool());
+    crm_buf_putc(&buf, '<');
+    crm_buf_json_compact(&buf, compacts[_i][0], strlen(compacts[_i][0]));
+    crm_buf_putc(&buf, '>');
+    holds(&buf, apr_pstrcat(crm_check_pool(), "<", compacts[_i][1], ">",
+                            NULL));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("buf");
@@ -201,6 +229,8 @@ int main(void)
     tcase_add_loop_test(json, rfc_8259_strings, 0,
                         (int)(sizeof(strings) / sizeof(*strings)));
     tcase_add_test(json, every_character_comes_back);
+    tcase_add_loop_test(json, compact_json_has_blanks_in_strings_only, 0,
+                        (int)(sizeof(compacts) / sizeof(*compacts)));
     suite_add_tcase(suite, grow);
     suite_add_tcase(suite, json);
     return crm_check_main(suite);

@@ -14,9 +14,11 @@
 
 #include "crm_check.h"
 #include "crm_db.h"
+#include "crm_server.h"
 
-static const crm_conn_options_t named = {1};
-static const crm_conn_options_t unnamed = {0};
+static const crm_conn_options_t named = {1, 0};
+static const crm_conn_options_t unnamed = {0, 0};
+static const crm_conn_options_t hasty = {1, 300000};
 static apr_pool_t *pool;
 static PGconn *other;           /* a second session, for looking and killing */
 static PGconn *pg;              /* the one that is adopted */
@@ -579,7 +581,7 @@ START_TEST(a_statement_without_an_answer_is_not_sent_again)
 
     PQfinish(pg);
     pg = NULL;
-    error = crm_conn_open(&conn, conninfo, pool, pool);
+    error = crm_conn_open(&conn, conninfo, 0, pool, pool);
     ck_assert_msg(!error, "%s", why(error));
     ask("SELECT 'warm'");
     relay.deaf = 1;
@@ -596,6 +598,218 @@ START_TEST(a_statement_without_an_answer_is_not_sent_again)
     ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "2");
     apr_pool_clear(pool);
     relay_stop(&relay);
+}
+END_TEST
+
+/* --- timeouts -------------------------------------------------------------- */
+
+/* No session but the second one is at a statement; one that was cancelled
+ * needs a moment to roll back. */
+static void all_idle(void)
+{
+    const char *busy = "";
+
+    for (int i = 0; i < 1000; i++) {
+        busy = look("SELECT count(*) FROM pg_stat_activity WHERE datname ="
+                    " current_database() AND backend_type = 'client backend'"
+                    " AND pid <> pg_backend_pid() AND state <> 'idle'");
+        if (*busy == '0') {
+            return;
+        }
+        usleep(10000);
+    }
+    ck_abort_msg("%s statements go on", busy);
+}
+
+/* ERROR says that the time was over, and REST. */
+static void ended_in_time(const crm_error_t *error, apr_time_t start,
+                          const char *rest)
+{
+    apr_interval_time_t took = apr_time_now() - start;
+
+    ck_assert_msg(error && error->code == CRM_E_UNAVAILABLE, "%s", why(error));
+    ck_assert_str_eq(error->log, apr_pstrcat(pool, "CRM2005: database: no"
+                                             " answer within 300 ms", rest,
+                                             NULL));
+    ck_assert_int_ge(took, 290000);
+    ck_assert_int_lt(took, 20000000);
+}
+
+#define CANCELLED ", so the statement was cancelled"
+
+START_TEST(a_statement_that_takes_too_long_is_cancelled)
+{
+    apr_time_t start = apr_time_now();
+    PGresult *result;
+
+    adopt(&hasty);
+    ended_in_time(query(&result, "SELECT pg_sleep(60)", NULL), start,
+                  CANCELLED);
+    all_idle();
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ask("BEGIN");
+    start = apr_time_now();
+    ended_in_time(crm_db_exec(conn, "SELECT pg_sleep(60)", pool), start,
+                  CANCELLED);
+    /* nothing runs as if the transaction were still open */
+    refuse("SELECT 1", CRM_E_UNAVAILABLE, NULL);
+    crm_db_rollback(conn);
+    all_idle();
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+}
+END_TEST
+
+START_TEST(a_pipeline_that_takes_too_long_is_undone)
+{
+    const crm_stmt_t stmts[] = {
+        {"BEGIN", 0, NULL},
+        {"INSERT INTO test_db.row VALUES (1)", 0, NULL},
+        {"SELECT pg_sleep(60)", 0, NULL},
+        {"COMMIT", 0, NULL}
+    };
+    apr_time_t start = apr_time_now();
+    PGresult *results[4];
+
+    adopt(&hasty);
+    ended_in_time(crm_db_pipeline(results, conn, stmts, 4, pool), start,
+                  CANCELLED);
+    all_idle();
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "0");
+}
+END_TEST
+
+START_TEST(a_time_for_all_attempts_together)
+{
+    apr_time_t start = apr_time_now();
+
+    adopt(&hasty);
+    /* each attempt takes 200 ms, and would be tried again */
+    refuse("SELECT pg_sleep(0.2), test_db.fail('40001', 100)",
+           CRM_E_UNAVAILABLE, NULL);
+    ck_assert_int_lt(apr_time_now() - start, 20000000);
+    ck_assert_int_le(atoi(look("SELECT last_value FROM test_db.tries")), 2);
+}
+END_TEST
+
+START_TEST(a_silent_server_is_given_up)
+{
+    crm_error_t *error;
+    PGresult *result;
+    apr_time_t start;
+    pid_t stopped;
+
+    adopt(&hasty);
+    stopped = PQbackendPID(pg);
+    ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
+    start = apr_time_now();
+    error = query(&result, "SELECT 1", NULL);
+    kill(stopped, SIGCONT);
+    ended_in_time(error, start, "");
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_int_ne(PQbackendPID(pg), stopped);
+}
+END_TEST
+
+/* More than all buffers on the way hold is sent to a backend that is stopped:
+ * neither a statement nor a COPY waits for it. */
+START_TEST(a_backend_that_does_not_read_is_given_up)
+{
+    char *large = apr_palloc(pool, 32 * 1024 * 1024);
+    apr_time_t start;
+    PGresult *result;
+    crm_error_t *error;
+    pid_t stopped;
+
+    memset(large, 'x', 32 * 1024 * 1024);
+    large[32 * 1024 * 1024 - 1] = '\0';
+    adopt(&hasty);
+    ask("SELECT 'warm'");
+    stopped = PQbackendPID(pg);
+    ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
+    start = apr_time_now();
+    error = query(&result, "SELECT length($1::text)", large);
+    kill(stopped, SIGCONT);
+    ended_in_time(error, start, "");
+
+    adopt(&hasty);
+    error = crm_db_exec(conn, "CREATE TEMPORARY TABLE copied (text text)",
+                        pool);
+    ck_assert_msg(!error, "%s", why(error));
+    stopped = PQbackendPID(pg);
+    ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
+    start = apr_time_now();
+    error = crm_db_copy_in(conn, "COPY copied FROM STDIN", large,
+                           32 * 1024 * 1024 - 1, pool);
+    kill(stopped, SIGCONT);
+    ended_in_time(error, start, "");
+}
+END_TEST
+
+START_TEST(a_server_that_never_lets_in_is_given_up)
+{
+    apr_time_t start;
+    crm_error_t *error;
+    int port, fd = server_open(&port, 1);
+
+    PQfinish(pg);
+    pg = PQconnectStart(apr_psprintf(pool, "host=127.0.0.1 port=%d sslmode="
+                                     "disable gssencmode=disable", port));
+    start = apr_time_now();
+    error = crm_conn_adopt(&conn, pg, &hasty, pool, pool);
+    ended_in_time(error, start, "");
+    close(fd);
+}
+END_TEST
+
+/* --- rows one by one, and COPY --------------------------------------------- */
+
+/* A crm_db_row_t: gather what is in the column; the row "stop" fails. */
+static crm_error_t *gather(void *baton, const PGresult *result)
+{
+    const char **gathered = baton;
+
+    ck_assert_int_eq(PQntuples(result), 1);
+    *gathered = apr_pstrcat(pool, *gathered, crm_db_value(result, 0, 0), " ",
+                            NULL);
+    return strcmp(crm_db_value(result, 0, 0), "stop") ? NULL
+           : crm_error_logf(CRM_E_INTERNAL, pool, "stopped");
+}
+
+START_TEST(rows_come_one_by_one)
+{
+    crm_stmt_t stmt = {"VALUES ('a'), ('b'), ('c')", 0, NULL};
+    const char *gathered = "";
+    crm_error_t *error;
+
+    error = crm_db_each(conn, &stmt, gather, &gathered, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(gathered, "a b c ");
+    gathered = "";
+    stmt.sql = "VALUES ('a'), ('stop'), ('c')";
+    error = crm_db_each(conn, &stmt, gather, &gathered, pool);
+    ck_assert_str_eq(why(error), "stopped");
+    ck_assert_str_eq(gathered, "a stop ");
+    stmt.sql = "SELECT (1 / (3 - n))::text FROM generate_series(1, 5) n";
+    error = crm_db_each(conn, &stmt, gather, &gathered, pool);
+    ck_assert_pstr_eq(error->sqlstate, "22012");
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+}
+END_TEST
+
+START_TEST(a_copy_that_fails_says_why)
+{
+    crm_error_t *error = crm_db_copy_in(conn, "COPY test_db.row FROM STDIN",
+                                        "1\ta\n2\tb\n", 8, pool);
+
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(look("SELECT string_agg(text, '' ORDER BY n) FROM"
+                          " test_db.row"), "ab");
+    error = crm_db_copy_in(conn, "COPY test_db.row FROM STDIN",
+                           "3\tc\n2\td\n", 8, pool);
+    ck_assert_pstr_eq(error->sqlstate, "23505");
+    error = crm_db_copy_in(conn, "COPY test_db.none FROM STDIN", "", 0, pool);
+    ck_assert_pstr_eq(error->sqlstate, "42P01");
+    ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "2");
 }
 END_TEST
 
@@ -766,7 +980,7 @@ START_TEST(passwords_stay_out_of_errors)
         "sesame",
     };
     crm_conn_t *none;
-    crm_error_t *error = crm_conn_open(&none, wrong[_i], pool, pool);
+    crm_error_t *error = crm_conn_open(&none, wrong[_i], 0, pool, pool);
 
     ck_assert_ptr_nonnull(error);
     ck_assert_int_eq(error->code, CRM_E_UNAVAILABLE);
@@ -838,6 +1052,16 @@ static void add_losses(TCase *tests)
     tcase_add_test(tests, a_database_that_is_gone_is_unavailable);
 }
 
+static void add_timeouts(TCase *tests)
+{
+    tcase_add_test(tests, a_statement_that_takes_too_long_is_cancelled);
+    tcase_add_test(tests, a_pipeline_that_takes_too_long_is_undone);
+    tcase_add_test(tests, a_time_for_all_attempts_together);
+    tcase_add_test(tests, a_silent_server_is_given_up);
+    tcase_add_test(tests, a_backend_that_does_not_read_is_given_up);
+    tcase_add_test(tests, a_server_that_never_lets_in_is_given_up);
+}
+
 static void add_runs(TCase *tests)
 {
     tcase_add_loop_test(tests, conflicts_are_tried_again_three_times, 0, 2);
@@ -850,6 +1074,8 @@ static void add_runs(TCase *tests)
     tcase_add_loop_test(tests, sqlstates_have_their_codes, 0, 17);
     tcase_add_test(tests, values_stay_out_of_the_log);
     tcase_add_loop_test(tests, passwords_stay_out_of_errors, 0, 6);
+    tcase_add_test(tests, rows_come_one_by_one);
+    tcase_add_test(tests, a_copy_that_fails_says_why);
 }
 
 int main(void)
@@ -863,6 +1089,7 @@ int main(void)
     add_sessions(new_case(suite, "sessions"));
     add_prepared(new_case(suite, "prepared statements"));
     add_losses(new_case(suite, "lost connections"));
+    add_timeouts(new_case(suite, "timeouts"));
     add_runs(new_case(suite, "runs"));
     return crm_check_main(suite);
 }

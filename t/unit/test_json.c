@@ -171,6 +171,11 @@ static const struct {
     {"[01]", "a comma or the end is missing", 2},
     {"[-]", "malformed number", 2},
     {"[nul]", "unknown word", 1},
+    {"\xff", "invalid UTF-8", 0},
+    {"[\"a\xc3\xa4\xff\"]", "invalid UTF-8", 5},
+    {"[\"a\", \"\xc3\"]", "invalid UTF-8", 7},
+    {"[\"\xed\xa0\x80\"]", "invalid UTF-8", 2},
+    {"[\"\xf0\x9f\x98\x80\xf0\x9f\x98", "invalid UTF-8", 6},
 };
 
 START_TEST(a_fault_is_named_with_its_place)

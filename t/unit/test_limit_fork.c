@@ -23,8 +23,16 @@
 #define CAPACITY 64
 #define VISITORS 200            /* further keys, which come and go */
 #define WORKERS 4               /* processes */
-#define THREADS 2               /* in each */
+#define THREADS 8               /* in all */
 #define LOG_SIZE 200000         /* records of a thread */
+
+/* The thread sanitizer sees what the threads of its process do and knows of no
+ * other: one process has all threads there. */
+#ifdef __SANITIZE_THREAD__
+#define MANY 1
+#else
+#define MANY WORKERS
+#endif
 
 /* What became of one request. */
 typedef struct record_t {
@@ -42,12 +50,12 @@ typedef struct stage_t {
     apr_int64_t start_ns;
     apr_uint32_t stop;
     apr_uint32_t touches[KEYS];
-    log_t logs[WORKERS * THREADS];
+    log_t logs[THREADS];
 } stage_t;
 
 static crm_limit_t *block;
 static stage_t *stage;
-static const crm_limit_config_t config = {CAPACITY, {READS, WRITES}};
+static const crm_limit_config_t config = {CAPACITY, {READS, WRITES}, 0};
 static __thread apr_int64_t time_read;
 
 static apr_int64_t monotonic_ns(void)
@@ -276,11 +284,11 @@ static int compare_times(const void *a, const void *b)
 static int gather(apr_int64_t **times_p, int key, crm_limit_class_t class,
                   int admitted)
 {
-    apr_int64_t *times = malloc(WORKERS * THREADS * LOG_SIZE * sizeof(*times));
+    apr_int64_t *times = malloc(THREADS * LOG_SIZE * sizeof(*times));
     apr_uint32_t i;
     int count = 0, log;
 
-    for (log = 0; log < WORKERS * THREADS; log++) {
+    for (log = 0; log < THREADS; log++) {
         const log_t *list = &stage->logs[log];
 
         ck_assert_msg(list->count < LOG_SIZE, "a log is full");
@@ -357,21 +365,22 @@ static int judge(int keys_count, int lost)
     return total;
 }
 
-/* Let WORKERS processes of THREADS threads work on KEYS_COUNT keys for a while,
- * and judge. */
-static void stress(int keys_count, int visitors)
+/* Let COUNT processes share THREADS threads, which work on KEYS_COUNT keys for
+ * a while, and judge. */
+static void stress(int count, int keys_count, int visitors)
 {
     pid_t pids[WORKERS];
+    int threads = THREADS / count;
     crm_limit_stats_t stats;
     int total, i, key;
 
     add_keys();
-    for (i = 0; i < WORKERS; i++) {
-        pids[i] = start(i * THREADS, THREADS, keys_count, visitors);
+    for (i = 0; i < count; i++) {
+        pids[i] = start(i * threads, threads, keys_count, visitors);
     }
     nap(2000000);
     stop();
-    for (i = 0; i < WORKERS; i++) {
+    for (i = 0; i < count; i++) {
         wait_for(pids[i]);
     }
     total = judge(keys_count, 0);
@@ -393,19 +402,25 @@ static void stress(int keys_count, int visitors)
 
 START_TEST(contract_4_1_one_key_many_processes)
 {
-    stress(1, 0);
+    stress(MANY, 1, 0);
 }
 END_TEST
 
 START_TEST(contract_4_1_many_keys_many_processes)
 {
-    stress(KEYS, 0);
+    stress(MANY, KEYS, 0);
 }
 END_TEST
 
 START_TEST(contract_4_1_many_keys_while_others_come_and_go)
 {
-    stress(KEYS, 1);
+    stress(MANY, KEYS, 1);
+}
+END_TEST
+
+START_TEST(contract_4_1_many_threads_of_one_process)
+{
+    stress(1, KEYS, 1);
 }
 END_TEST
 
@@ -656,6 +671,7 @@ int main(void)
     tcase_add_test(tcase, contract_4_1_one_key_many_processes);
     tcase_add_test(tcase, contract_4_1_many_keys_many_processes);
     tcase_add_test(tcase, contract_4_1_many_keys_while_others_come_and_go);
+    tcase_add_test(tcase, contract_4_1_many_threads_of_one_process);
     tcase_add_test(tcase, killed_at_random_moments);
     tcase_add_test(tcase, half_an_admission_does_not_count);
     tcase_add_test(tcase, no_slot_is_lost_on_its_way_in);

@@ -6,25 +6,25 @@
 
 START_TEST(memory_is_as_computed)
 {
-    crm_limit_config_t usual = {65536, {READS, WRITES}};
-    crm_limit_config_t odd = {5, {1000, 7}};
+    crm_limit_config_t usual = {65536, {READS, WRITES}, 0};
+    crm_limit_config_t odd = {5, {1000, 7}, 0};
 
     ck_assert_uint_eq(crm_limit_size(&usual), 1280 + 65536 * 1096);
     /* 8 buckets; 5 times 8 bytes, rounded up to 64; slots likewise. */
     ck_assert_uint_eq(crm_limit_size(&odd),
-                      1280 + 8 * 64 + 64 + 5 * ((248 + 4 * 1007 + 63) / 64 * 64));
+                      1280 + 8 * 64 + 64 + 5 * ((256 + 4 * 1007 + 63) / 64 * 64));
 }
 END_TEST
 
 START_TEST(nonsense_has_no_size)
 {
-    crm_limit_config_t no_keys = {0, {READS, WRITES}};
-    crm_limit_config_t many_keys = {CRM_LIMIT_KEYS_MAX + 1, {READS, WRITES}};
-    crm_limit_config_t all_keys = {APR_UINT32_MAX, {READS, WRITES}};
-    crm_limit_config_t long_ring = {16, {READS, CRM_LIMIT_RING_MAX + 1}};
-    crm_limit_config_t wrapping = {16, {APR_UINT32_MAX, APR_UINT32_MAX}};
+    crm_limit_config_t no_keys = {0, {READS, WRITES}, 0};
+    crm_limit_config_t many_keys = {CRM_LIMIT_KEYS_MAX + 1, {READS, WRITES}, 0};
+    crm_limit_config_t all_keys = {APR_UINT32_MAX, {READS, WRITES}, 0};
+    crm_limit_config_t long_ring = {16, {READS, CRM_LIMIT_RING_MAX + 1}, 0};
+    crm_limit_config_t wrapping = {16, {APR_UINT32_MAX, APR_UINT32_MAX}, 0};
     crm_limit_config_t largest = {CRM_LIMIT_KEYS_MAX,
-                                  {CRM_LIMIT_RING_MAX, CRM_LIMIT_RING_MAX}};
+                                  {CRM_LIMIT_RING_MAX, CRM_LIMIT_RING_MAX}, 0};
 
     ck_assert_uint_eq(crm_limit_size(&no_keys), 0);
     ck_assert_uint_eq(crm_limit_size(&many_keys), 0);
@@ -42,7 +42,7 @@ END_TEST
 
 START_TEST(init_refuses_what_does_not_fit)
 {
-    crm_limit_config_t nothing = {0, {1, 1}};
+    crm_limit_config_t nothing = {0, {1, 1}, 0};
 
     ck_assert_pstr_ne(crm_limit_init(block, block_size - 1, &config), NULL);
     ck_assert_pstr_ne(crm_limit_init(block, block_size, &nothing), NULL);
@@ -72,6 +72,10 @@ START_TEST(graceful_restart_reuses_the_block)
     other.keys = config.keys - 1;
     ck_assert_pstr_eq(crm_limit_check(block, block_size, &other),
                       "the number of keys has changed");
+    other = config;
+    other.evict = 1;
+    ck_assert_pstr_eq(crm_limit_check(block, block_size, &other),
+                      "what a new key does to a full table has changed");
 }
 END_TEST
 
@@ -250,6 +254,52 @@ START_TEST(contract_4_5_refused_requests_are_uses_too)
     }
     ck_assert_int_eq(add(8), CRM_LIMIT_FULL);
     ck_assert_int_eq(is_there(1), 1);
+}
+END_TEST
+
+/* Of four slots, all used within the minute, the one used least recently goes,
+ * and whoever comes finds room. */
+START_TEST(full_table_that_evicts_has_room_for_everybody)
+{
+    free(block);
+    config.evict = 1;
+    make_block(4, READS, WRITES);
+    for (int i = 1; i <= 4; i++) {
+        ck_assert_int_eq(add(i), CRM_LIMIT_ADDED);
+        admit(i, CRM_LIMIT_READ, 2);
+        now += 2 * SECOND;
+    }
+    ck_assert_uint_eq(read_1(2).remaining, 0);
+    ck_assert_int_eq(add(5), CRM_LIMIT_ADDED);
+    ck_assert_int_eq(is_there(2), 0);
+    ck_assert_int_eq(is_there(1) + is_there(3) + is_there(4) + is_there(5), 4);
+    ck_assert_uint_eq(read_1(2).admitted, 0);
+    for (int i = 6; i <= 1000; i++) {
+        now += 2 * SECOND / 100;
+        ck_assert_int_eq(add(i), CRM_LIMIT_ADDED);
+        now += 2 * SECOND;
+        ck_assert_int_eq(find(1), 1);
+    }
+    ck_assert_uint_eq(stats().slots, 4);
+    ck_assert_uint_eq(stats().full, 0);
+    config.evict = 0;
+}
+END_TEST
+
+/* Contract 2.3: what the memory alone refuses is confirmed by the database
+ * more often than once in a minute, and by one caller. */
+START_TEST(contract_2_3_a_key_is_confirmed_twice_a_minute)
+{
+    add(1);
+    ck_assert_int_eq(read_1(1).confirm, 0);
+    now += WINDOW / 2 - 1;
+    ck_assert_int_eq(read_1(1).confirm, 0);
+    now += 1;
+    ck_assert_int_eq(read_1(1).confirm, 1);
+    ck_assert_int_eq(read_1(1).confirm, 0);
+    now += WINDOW / 2;
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).confirm, 1);
+    ck_assert_int_eq(read_1(1).confirm, 0);
 }
 END_TEST
 
@@ -521,6 +571,8 @@ int main(void)
     tcase_add_test(tcase, forgotten_key_is_unknown_and_its_slot_free);
     tcase_add_test(tcase, contract_4_5_full_table_reuses_what_is_idle_for_60_s);
     tcase_add_test(tcase, contract_4_5_refused_requests_are_uses_too);
+    tcase_add_test(tcase, full_table_that_evicts_has_room_for_everybody);
+    tcase_add_test(tcase, contract_2_3_a_key_is_confirmed_twice_a_minute);
     tcase_add_test(tcase, new_owner_of_a_slot_starts_afresh);
     tcase_add_test(tcase, capacity_is_exact);
     tcase_add_loop_test(tcase, random_keys_against_a_model, 0, 5);

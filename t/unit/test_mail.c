@@ -11,8 +11,8 @@
 #include "apr_file_io.h"
 #include "apr_strings.h"
 
-#include "crm_mail.h"
 #include "crm_text.h"
+#include "mail_private.h"
 
 typedef struct expected_t {
     const char *mail;           /* t/mail/MAIL.eml */
@@ -388,6 +388,129 @@ START_TEST(the_envelopes_sender_counts)
 }
 END_TEST
 
+/* RFC 8601: what a header says of a mail from shop.example.org. */
+START_TEST(authentication_results_are_read)
+{
+    static const struct {
+        const char *value;
+        crm_mail_word_t word;
+    } cases[] = {
+        {"mx.example; dmarc=pass header.from=shop.example.org",
+         CRM_MAIL_PASSED},
+        {" (a (nested \\) one)) MX.Example (x) 1 ;\r\n\tdmarc (y) = (z) pass"
+         " (p=none) header.from = Shop.Example.org ; spf=fail",
+         CRM_MAIL_PASSED},
+        {"\"mx.example\"; dkim=pass reason=\"good; signature\""
+         " header.i=\"a b\"@example.org header.b=ab/=cd", CRM_MAIL_PASSED},
+        {"mx2.example;dkim=fail header.d=shop.example.org;"
+         "dkim/1=pass header.d=example.org", CRM_MAIL_PASSED},
+        {"mx.example; dkim=pass header.d=evil.example"
+         " header.i=@shop.example.org", CRM_MAIL_SILENT},
+        {"mx.example; dkim=pass header.d=org", CRM_MAIL_SILENT},
+        {"mx.example; dkim=pass header.d=op.example.org", CRM_MAIL_SILENT},
+        {"mx.example; dkim=pass header.d=x.shop.example.org",
+         CRM_MAIL_SILENT},
+        {"mx.example; dkim=pass", CRM_MAIL_SILENT},
+        {"mx.example; dkim=none header.d=shop.example.org",
+         CRM_MAIL_SILENT},
+        {"mx.example; spf=pass smtp.mailfrom=shop.example.org",
+         CRM_MAIL_SILENT},
+        {"mx.example; spf=pass smtp.mailfrom=\"; dmarc=pass"
+         " header.from=shop.example.org\"@evil.example", CRM_MAIL_SILENT},
+        {"mx.example; spf=pass (\"; dmarc=pass header.from=shop.example.org)",
+         CRM_MAIL_SILENT},
+        {"mx.example; dmarc=none; dkim=pass header.d=shop.example.org",
+         CRM_MAIL_PASSED},
+        {"mx.example; dmarc=fail; dkim=pass header.d=shop.example.org",
+         CRM_MAIL_FAILED},
+        {"mx.example; dmarc=fail; dmarc=pass header.from=shop.example.org",
+         CRM_MAIL_FAILED},
+        {"mx.example; dmarc=pass header.from=evil.example", CRM_MAIL_FAILED},
+        {"mx.example; dmarc=pass", CRM_MAIL_FAILED},
+        {"mx.example; dmarc=pass header.from=shop.example.org; (",
+         CRM_MAIL_FAILED},
+        {"mx.example; dmarc=pass header.from=shop.example.org \"x",
+         CRM_MAIL_FAILED},
+        {"mx.example; dmarc=pass header.from=shop.example.org; dkim",
+         CRM_MAIL_FAILED},
+        {"mx.example dmarc=pass header.from=shop.example.org",
+         CRM_MAIL_FAILED},
+        {"mx.example 1(", CRM_MAIL_FAILED},
+        {"mx.example 2; dmarc=pass header.from=shop.example.org",
+         CRM_MAIL_SILENT},
+        {"mx.example; none", CRM_MAIL_SILENT},
+        {"mx.example", CRM_MAIL_SILENT},
+        {"mx.example; dmarc=pass header.from=shop.example.org;",
+         CRM_MAIL_PASSED},
+        {"mx; dmarc=pass header.from=shop.example.org", CRM_MAIL_FOREIGN},
+        {"mx.example.evil; dmarc=pass header.from=shop.example.org",
+         CRM_MAIL_FOREIGN},
+        {"dmarc=pass header.from=shop.example.org", CRM_MAIL_FOREIGN},
+        {"(mx.example; dmarc=pass", CRM_MAIL_FOREIGN},
+        {"", CRM_MAIL_FOREIGN},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        ck_assert_msg(crm_mail_results(cases[i].value,
+                                       " mx.example,\nmx2.example",
+                                       "shop.example.org", crm_check_pool())
+                      == cases[i].word, "%s", cases[i].value);
+    }
+}
+END_TEST
+
+#define PASS(id) "Authentication-Results: " id "; dmarc=pass" \
+    " header.from=example.org\n"
+#define FAIL(id) "Authentication-Results: " id "; dmarc=fail" \
+    " header.from=example.org\n"
+#define SPF(id) "Authentication-Results: " id "; spf=pass\n"
+#define RECEIVED "Received: from x by y; Mon, 02 Nov 2026 10:00:00 +0100\n"
+#define FROM "From: Ada <ada@example.org>\n"
+
+START_TEST(only_a_trusted_host_verifies_a_sender)
+{
+    static const struct {
+        const char *head;
+        int verified;
+    } cases[] = {
+        {PASS("a") RECEIVED FROM, 1},
+        {RECEIVED PASS("a") FROM, 1},
+        {RECEIVED RECEIVED PASS("c") PASS("a") FROM, 1},
+        {PASS("a") FROM, 1},
+        {PASS("c") RECEIVED FROM, 0},
+        /* several by the host, then what a stranger wrote */
+        {SPF("a") PASS("a") RECEIVED FROM, 1},
+        {PASS("b") FAIL("a") RECEIVED FROM, 0},
+        {FAIL("a") RECEIVED PASS("a") FROM, 0},
+        {SPF("a") RECEIVED PASS("a") FROM, 0},
+        {RECEIVED SPF("a") PASS("a") FROM, 0},
+        {RECEIVED SPF("b") PASS("a") RECEIVED FROM, 0},
+        {SPF("a") PASS("a") FROM, 0},
+        /* whoever looks at From sees the same address */
+        {PASS("a") RECEIVED FROM FROM, 0},
+        {PASS("a") RECEIVED "From: ada@example.org, eve@example.org\n", 0},
+        {PASS("a") RECEIVED "From: \"eve@example.org\" <ada@example.org>\n",
+         0},
+        {PASS("a") RECEIVED "From: ada@example.net\n", 0},
+        {PASS("a") RECEIVED "Sender: ada@example.org\n", 0},
+        {PASS("a") RECEIVED, 0},
+    };
+    crm_mail_options_t trusting = {.authserv_ids = "a b"};
+    crm_mail_t mail;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *text = apr_pstrcat(crm_check_pool(), cases[i].head,
+                                       "\nx\n", NULL);
+
+        crm_mail_read(&mail, text, strlen(text), &trusting,
+                      crm_check_pool());
+        ck_assert_msg(mail.verified == cases[i].verified, "%s", text);
+        crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
+        ck_assert_msg(!mail.verified, "nobody is trusted: %s", text);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mail");
@@ -402,6 +525,8 @@ int main(void)
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
     tcase_add_test(reads, message_ids_and_steps_are_found);
     tcase_add_test(reads, the_envelopes_sender_counts);
+    tcase_add_test(reads, authentication_results_are_read);
+    tcase_add_test(reads, only_a_trusted_host_verifies_a_sender);
     tcase_set_timeout(breaks, 60);
     tcase_add_loop_test(breaks, truncated_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, damaged_mails_are_read, 0, MAILS);

@@ -148,6 +148,29 @@ START_TEST(a_million_zeros)
 }
 END_TEST
 
+/* Canonical numbers, in their order. */
+static const char *const ordered[] = {
+    "-999999999999999.9999", "-999999999999999", "-100", "-99.5", "-10.25",
+    "-10.2", "-10", "-9", "-1", "-0.0001", "0", "0.0001", "0.0012", "0.1",
+    "1", "1.5", "9", "10", "10.2", "10.25", "99.5", "100", "999999999999999",
+    "999999999999999.9999",
+};
+
+START_TEST(numbers_are_compared_by_value)
+{
+    int count = (int)(sizeof(ordered) / sizeof(*ordered));
+
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; j < count; j++) {
+            int order = crm_number_compare(ordered[i], ordered[j]);
+
+            ck_assert_msg((order > 0) - (order < 0) == (i > j) - (i < j),
+                          "%s and %s: %d", ordered[i], ordered[j], order);
+        }
+    }
+}
+END_TEST
+
 static const struct {
     const char *text;
     apr_int64_t value;
@@ -238,6 +261,7 @@ int main(void)
     tcase_add_loop_test(numbers, contract_6_4_out_of_range, 0, COUNT(bad));
     tcase_add_test(numbers, four_decimals_in_every_notation);
     tcase_add_test(numbers, a_million_zeros);
+    tcase_add_test(numbers, numbers_are_compared_by_value);
     tcase_add_loop_test(whole, contract_6_4_integers_accept_3_0, 0,
                         COUNT(integers));
     tcase_add_loop_test(whole, contract_6_4_what_is_no_integer, 0,

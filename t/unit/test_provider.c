@@ -149,8 +149,12 @@ static const struct {
     {"HTTP/1.1 201 x\r\nContent-Length: 9\r\n\r\n{", FINISH, CRMD_SENT,
      CRMD_SENT, NULL, 0},
     {SAYS("302", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "302", 0},
-    {SAYS("400", "{\"code\":21211,\"message\":\"bad 'To'\"}"), FINISH,
-     CRMD_REFUSED, CRMD_REFUSED, "21211", 0},
+    {SAYS("400", "{\"code\":21211,\"message\":\"bad 'To' +491701234567\"}"),
+     FINISH, CRMD_REFUSED, CRMD_REFUSED, "400, error 21211", 0},
+    {SAYS("400", "{\"code\":491701234567}"), FINISH, CRMD_REFUSED,
+     CRMD_REFUSED, "400", 0},
+    {SAYS("400", "{\"code\":\"+491701234567\"}"), FINISH, CRMD_REFUSED,
+     CRMD_REFUSED, "400", 0},
     {SAYS("400", "\x1b[2J\xff\n"), FINISH, CRMD_REFUSED, CRMD_REFUSED, "400",
      0},
     {SAYS("401", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "401", 0},
@@ -196,6 +200,9 @@ static void check_case(int i, const crmd_relay_t *relay,
                   || strstr(receipt.reason, cases[i].reason), "%s: %s",
                   relay->name, receipt.reason);
     ck_assert(!receipt.reason || !strpbrk(receipt.reason, "\r\n\x1b\xff"));
+    /* It goes to the log. */
+    ck_assert_msg(!receipt.reason || !strstr(receipt.reason, "1701234567"),
+                  "%s: %s", relay->name, receipt.reason);
     ck_assert_pstr_eq(receipt.provider_id,
                       strstr(cases[i].answer, "A1") ? "A1" : NULL);
     ck_assert_msg(cases[i].retry_after < 0 ? seconds <= 86400
@@ -376,7 +383,9 @@ static void *hand_over_one(void *argument)
     apr_pool_t *pool;
 
     apr_pool_create(&pool, NULL);
+    crmd_relay_enter(&crmd_relay_http, argument);
     crmd_relay_send(&receipt, &crmd_relay_http, &sms, argument, pool);
+    crmd_relay_leave(&crmd_relay_http);
     apr_pool_destroy(pool);
     return receipt.verdict == CRMD_SENT ? argument : NULL;
 }

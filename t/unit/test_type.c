@@ -164,7 +164,7 @@ static const case_t cases[] = {
     {&crm_type_emails, "[null,1]", NULL, "f[0]; f[1]"},
     {&crm_type_emails, "\"a@x\"", NULL, "f"},
     {&crm_type_phones, "[\"+1 (555) 01\"]",
-     "[{\"phone_number\":\"+1 (555) 01\",\"is_primary\":true}]", NULL},
+     "[{\"is_primary\":true,\"phone_number\":\"+1 (555) 01\"}]", NULL},
     {&crm_type_phones, "[\"\"]", NULL, "f[0]"},
     {&crm_type_phones, "[\"call me\"]", NULL, "f[0]"},
     {&crm_type_phones, "[{\"email\":\"a@x\"}]", NULL,
@@ -425,7 +425,7 @@ static const struct {
     {&crm_type_tags, "{a,\"b c\",\"\\\"\\\\\",\"\"}",
      "[\"a\",\"b c\",\"\\\"\\\\\",\"\"]"},
     {&crm_type_tags, "{\"{x}\",\"a,b\"}", "[\"{x}\",\"a,b\"]"},
-    {&crm_type_object, "{\"a\": 1}", "{\"a\": 1}"},
+    {&crm_type_object, "{\"a\": 1}", "{\"a\":1}"},
     {&crm_type_channel, "3", "3"}, {&crm_type_enum, "red", "\"red\""},
 };
 

@@ -204,7 +204,7 @@ sub resident {
     my ($parent, @children) = $server->pids;
     my $sum = 0;
     for my $pid (@children) {
-        my ($kb) = read_file("/proc/$pid/status")
+        my ($kb) = read_file("/proc/$pid/status", "")
             =~ /^\Q@{[$what || "VmRSS"]}\E:\s*(\d+)/m;
         $sum += $kb || 0;
     }

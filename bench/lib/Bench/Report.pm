@@ -111,7 +111,7 @@ sub versions {
     my $first = sub { my ($code, $out, $err) = run_program(command => [@_]);
         my ($line) = split /\n/, $out || $err; $line };
     my $npm = "$self->{run}{top}/_build/bench-npm/node_modules";
-    my $package = sub { read_file("$npm/$_[0]/package.json")
+    my $package = sub { read_file("$npm/$_[0]/package.json", "")
         =~ /"version": "([^"]+)"/ ? "$_[0] $1" : () };
     return ($first->("$self->{run}{build}/crmapictl", "--version"),
         $first->($self->{run}{env}{HTTPD}, "-v") =~ s/^Server version: //r,
@@ -127,7 +127,7 @@ sub machine {
     my $n = () = read_file("/proc/cpuinfo") =~ /^processor\s*:/mg;
     my ($kb) = read_file("/proc/meminfo") =~ /MemTotal:\s*(\d+)/;
     my ($kernel) = (POSIX::uname())[2];
-    my ($os) = read_file("/etc/os-release") =~ /^PRETTY_NAME="([^"]*)"/m;
+    my ($os) = read_file("/etc/os-release", "") =~ /^PRETTY_NAME="([^"]*)"/m;
     return sprintf "%d x %s, %.0f GB of memory, %s, Linux %s", $n,
         $cpu // "a processor", $kb / 1048576, $os // "an unknown system",
         $kernel;
@@ -139,7 +139,7 @@ sub write {
     my ($self, $file) = @_;
     my $run = $self->{run};
     my $settings = $run->{cluster}{settings};
-    my $old = read_file($file)
+    my $old = read_file($file, "")
         || read_file("$run->{top}/bench/performance.md.in");
     my $rows = $self->{text};
 

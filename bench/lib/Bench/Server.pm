@@ -47,8 +47,8 @@ sub start {
     }, 30);
     if (!$up || $up < 0) {
         die "bench: $arg{name} did not start: "
-            . read_file("$arg{dir}/output") . read_file("$arg{dir}/error_log")
-            . "\n";
+            . join("", map { read_file("$arg{dir}/$_", "") }
+                qw(output error_log)) . "\n";
     }
     return $self;
 }
@@ -124,7 +124,7 @@ END
         tls_port => $tls_port, base => $arg{base} // "/api/v1",
         command => [$arg{httpd}, "-d", $dir, "-f", "$dir/httpd.conf",
             "-DFOREGROUND"],
-        ready => sub { read_file("$dir/error_log")
+        ready => sub { read_file("$dir/error_log", "")
             =~ /resuming normal operations|configured -- / });
 }
 
@@ -183,7 +183,7 @@ sub fastify {
     return $class->start(name => "Fastify", dir => $dir, port => $port,
         tls_port => $tls_port, base => "/api/v1",
         command => [demoted(), "node", "$dir/server.js"],
-        ready => sub { my $n = () = read_file("$dir/output") =~ /^ready$/mg;
+        ready => sub { my $n = () = read_file("$dir/output", "") =~ /^ready$/mg;
             $n >= 2 },
         env => { NODE_ENV => "production", PORT => $port,
             DATABASE_HOST => $arg{host}, DATABASE_NAME => $arg{database},
@@ -203,7 +203,7 @@ sub pids {
 sub complaints {
     my ($self) = @_;
     return grep { /\S/ && !/:(?:notice|info|debug)\]|^ready$/ }
-        map { split /\n/, read_file("$self->{dir}/$_") } qw(error_log output);
+        map { split /\n/, read_file("$self->{dir}/$_", "") } qw(error_log output);
 }
 
 # Die if it complains.

@@ -14,12 +14,14 @@ use JSON::PP ();
 use POSIX ();
 use Test::More ();
 use CrmTest;
+use CrmTest::Child;
+use CrmTest::Spec;
 
 our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
     conversation_of message_of form_of submission_of enrollment_of step_of
     email phone in_processes insert change enroll add_step total_of api_sql
-    count_rows same_answer);
+    count_rows same_answer same_text);
 
 # A time as contract 9.1 has it, and an id that the API made.
 our $TIME = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -132,117 +134,88 @@ sub same_answer {
     return Test::More::is($texts[0], $texts[1], $name);
 }
 
+# The text GOT is WANTED; where it is not, the first line that differs is shown.
+sub same_text {
+    my ($got, $wanted, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @got = split /\n/, $got, -1;
+    my @wanted = split /\n/, $wanted, -1;
+    my ($i) = grep { ($got[$_] // "\0") ne ($wanted[$_] // "\0") }
+        0 .. ($#got > $#wanted ? $#got : $#wanted);
+
+    return Test::More::ok(1, $name) unless defined $i;
+    Test::More::ok(0, $name);
+    Test::More::diag("  $_->[0]: ", $_->[1] // "(nothing)")
+        for ["got     ", $got[$i]], ["expected", $wanted[$i]];
+    return 0;
+}
+
 # --- records ------------------------------------------------------------------
 
 sub email { { email => $_[0], is_primary => $_[1] ? true : false } }
 sub phone { { phone_number => $_[0], is_primary => $_[1] ? true : false } }
 
-my @ADDRESS = map { $_ => undef } qw(address_line1 address_line2 city state
-    postal_code country);
+# A record of SCHEMA as it is when nobody said anything: null where that may
+# be, empty lists and objects; MEMBERS over it. What else it has is a test's
+# to say.
+sub record_of {
+    my ($schema, %members) = @_;
+    my %what = @{$CrmTest::Spec::FIELDS{$schema}};
+    my %usual = (id => $ID, created_at => $TIME, updated_at => $TIME,
+        submitted_at => $TIME);
+    my %record;
 
-# A record of workspace W with every field that the specification's table has:
-# those not in MEMBERS as they are when nobody said anything.
-sub contact_of {
-    my ($w, %members) = @_;
-    return { id => $ID, workspace_id => $w->id, bot_id => $w->agent,
-        (map { $_ => undef } qw(first_name last_name company company_id
-            job_title lead_source deal_value pipeline_stage_id contact_type
-            linkedin_url notes last_contacted_at)), @ADDRESS,
-        emails => [], phone_numbers => [], tags => [], custom_fields => {},
-        created_at => $TIME, updated_at => $TIME, %members };
+    for my $name (keys %what) {
+        my %is = map { $_ => 1 } CrmTest::Spec::words($what{$name});
+        if ($is{null}) { $record{$name} = undef }
+        elsif ($is{array} || $is{"string[]"}) { $record{$name} = [] }
+        elsif ($is{object}) { $record{$name} = {} }
+        elsif ($is{boolean}) { $record{$name} = false }
+        elsif ($usual{$name}) { $record{$name} = $usual{$name} }
+    }
+    return { %record, %members };
 }
 
-sub company_of {
-    my ($w, %members) = @_;
-    return { id => $ID, workspace_id => $w->id, bot_id => $w->agent,
-        (map { $_ => undef } qw(domain website industry company_size
-            company_type employee_count annual_revenue description
-            total_deal_value pipeline_stage_id linkedin_url notes
-            last_activity_at)), @ADDRESS,
-        emails => [], phone_numbers => [], tags => [], custom_fields => {},
-        created_at => $TIME, updated_at => $TIME, %members };
+# The same for what belongs to workspace W, and to its agent.
+sub owned_of {
+    my ($schema, $w, %members) = @_;
+    my %owner = (workspace_id => $w->id, bot_id => $w->agent);
+    my %there = map { $_ => 1 } CrmTest::Spec::names($schema);
+
+    return record_of($schema,
+        (map { $_ => $owner{$_} } grep { $there{$_} } keys %owner), %members);
 }
+
+sub contact_of { owned_of("Contact", @_) }
+sub company_of { owned_of("Company", @_) }
+sub form_of { owned_of("Form", @_) }
+sub conversation_of { owned_of("Conversation", shift, active => true, @_) }
+sub card_of { record_of("PipelineCard", order_index => 0, @_) }
+sub activity_of { record_of("Activity", @_) }
+sub message_of { record_of("Message", content => "", @_) }
+sub submission_of { record_of("Submission", @_) }
 
 sub agent_of {
     my ($w, %members) = @_;
-    return { id => $w->agent, workspace_id => $w->id,
-        (map { $_ => undef } qw(name slug summary agent_role agent_type
-            agent_status agent_color agent_email agent_phone chat_greeting
-            chat_avatar_intro chat_avatar_image_url phone_greeting
-            phone_voice_id text_greeting email_inbound
-            email_outbound_autoreply email_outbound_email
-            email_outbound_name booking_provider enabled_event_type_ids
-            popular_topics)),
-        is_agent => true, enabled => true, public => false,
-        allow_human_takeover => false, escalation_detection_enabled => false,
-        sentiment_analysis_enabled => false, knowledge_count => 0,
-        number_of_conversations => 0, created_at => $TIME, %members };
+    return owned_of("Agent", $w, id => $w->agent, is_agent => true,
+        enabled => true, knowledge_count => 0, number_of_conversations => 0,
+        %members);
 }
 
 sub pipeline_of {
     my ($w, %members) = @_;
-    return { id => $w->pipeline, workspace_id => $w->id,
-        bot_id => $w->agent, is_default => false, is_private => false,
-        created_at => $TIME, updated_at => $TIME, %members };
+    return owned_of("Pipeline", $w, id => $w->pipeline, %members);
 }
 
 sub stage_of {
     my ($w, %members) = @_;
-    return { bot_id => $w->agent, pipeline_id => $w->pipeline,
-        created_at => $TIME, updated_at => $TIME, %members };
-}
-
-sub card_of {
-    my (%members) = @_;
-    return { id => $ID, contact_id => undef, description => undef,
-        tags => [], order_index => 0, archived_at => undef,
-        created_at => $TIME, updated_at => $TIME, %members };
-}
-
-sub activity_of {
-    my (%members) = @_;
-    return { id => $ID, (map { $_ => undef } qw(contact_id company_id title
-            description due_date duration_minutes completed_at)),
-        metadata => {}, created_at => $TIME, %members };
-}
-
-sub conversation_of {
-    my ($w, %members) = @_;
-    return { bot_id => $w->agent, (map { $_ => undef } qw(contact_id email
-            phone_number human assigned_to assigned_at archived archived_at
-            deleted deleted_at internal_notes last_message last_message_at
-            last_active_at sentiment_positive sentiment_score
-            sentiment_summary audio_url minutes visitor_id)),
-        human_takeover => false, active => true, internal => false,
-        created_at => $TIME, %members };
-}
-
-sub message_of {
-    my (%members) = @_;
-    return { content => "", (map { $_ => undef } qw(content_type status
-            tool_used tool_arguments)), created_at => $TIME, %members };
-}
-
-sub form_of {
-    my ($w, %members) = @_;
-    return { workspace_id => $w->id, bot_id => $w->agent,
-        description => undef, standard_fields => {}, custom_fields => {},
-        survey_questions => {}, created_at => $TIME, updated_at => $TIME,
-        %members };
-}
-
-sub submission_of {
-    my (%members) = @_;
-    return { contact_id => undef, custom_field_responses => {},
-        is_internal => false, submitted_at => $TIME, %members };
+    return owned_of("PipelineStage", $w, pipeline_id => $w->pipeline,
+        %members);
 }
 
 sub enrollment_of {
-    my (%members) = @_;
-    return { id => $ID, sequence_id => $ID, contact_id => $ID,
-        status => "generating", generation_error => undef,
-        approved_at => undef, stop_reason => undef, created_at => $TIME,
-        updated_at => $TIME, steps => [], %members };
+    return record_of("Enrollment", sequence_id => $ID, contact_id => $ID,
+        status => "generating", @_);
 }
 
 sub step_of {
@@ -321,36 +294,20 @@ sub api_sql {
 # --- several clients at once ------------------------------------------------------
 
 # Run CODE->(n) for n of 1 to COUNT, each in a process of its own, all let go
-# at the same moment. Returns what they returned (JSON), in order.
+# at the same moment. Returns what they returned (JSON), in order; one that does
+# not end well fails the test.
 sub in_processes {
     my ($count, $code) = @_;
-    my (@pids, @outs, @values);
 
     pipe(my $gate, my $release) or die "CrmTest: pipe: $!\n";
-    for my $n (1 .. $count) {
-        pipe(my $out, my $in) or die "CrmTest: pipe: $!\n";
-        my $pid = fork // die "CrmTest: fork: $!\n";
-        if (!$pid) {
-            close $release;
-            sysread $gate, my $byte, 1;
-            my $value = eval { [$code->($n)] } // ["died: $@"];
-            print $in JSON::PP->new->utf8->encode($value);
-            close $in;
-            POSIX::_exit(0);
-        }
-        push @pids, $pid;
-        push @outs, $out;
-    }
+    my @children = map { my $n = $_; CrmTest::Child->start(sub {
+        close $release;
+        sysread $gate, my $byte, 1;
+        return $code->($n);
+    }) } 1 .. $count;
     close $gate;
     close $release;
-    for my $out (@outs) {
-        local $/;
-        my $text = <$out> // "";
-        push @values, $text eq "" ? "died" : @{JSON::PP->new->utf8
-            ->decode($text)};
-    }
-    waitpid $_, 0 for @pids;
-    return @values;
+    return map { $_->result } @children;
 }
 
 1;

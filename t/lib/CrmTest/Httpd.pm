@@ -10,7 +10,10 @@ use POSIX qw(WNOHANG);
 use Scalar::Util ();
 use Test::More ();
 use CrmTest::Client;
+use CrmTest::Log;
+use CrmTest::Pooler;
 use CrmTest::Postgres;
+use CrmTest::Sanitizer;
 use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
     read_file write_file);
 
@@ -33,6 +36,7 @@ sub free_port {
 #   conf      => configuration inside the server, added last; @PORT@, @DIR@,
 #                @CONNINFO@, @MODULEDIR@ are replaced
 #   database  => name of the database for DBDParams (undef: no DBD lines)
+#   conninfo  => instead of the database's own, e.g. over TCP
 #   dbd       => more mod_dbd lines (default: DBDMin 1, DBDKeep 4, DBDMax 10)
 #   mpm       => event, worker, prefork (default $CRM_MPM or event)
 #   modules   => module names added to the usual ones; "-name" takes one away
@@ -40,13 +44,25 @@ sub free_port {
 #   on        => 0: no "CrmApi On"
 #   level     => LogLevel (default "info")
 #   children  => processes (default 2; 1 under valgrind)
+#   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
+#   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
 sub new {
     my ($class, %arg) = @_;
-    my $self = bless { maker => $$, expected => [], seen => 0, %arg }, $class;
+    my $self = bless { maker => $$, %arg }, $class;
 
     $self->{mpm} ||= $ENV{CRM_MPM} || "event";
-    $self->{dir} = tempdir("crm-httpd-XXXXXX", TMPDIR => 1);
+    my $dir = $self->{dir} = tempdir("crm-httpd-XXXXXX", TMPDIR => 1);
+    # Lines of level warn and above are judged, and such of no httpd form at
+    # all. What a crash leaves is but a notice to httpd: CrmTest::Log knows.
+    $self->{log} = CrmTest::Log->new(
+        files => sub { grep { -e } "$dir/error_log", "$dir/output" },
+        quiet => qr/^\[[^\]]*\] \[\w*:(?:notice|info|debug|trace\d)\] /);
+    $self->expect_log(@{$arg{expect_log} || []});
+    $self->may_log(@{$arg{may_log} || []});
+    # a slow child at the end is no fault where everything is slow
+    $self->may_log(qr/AH0004[56]: child process \d+ still did not exit/)
+        if $ENV{CRM_VALGRIND} || $CrmTest::BUILD{SANITIZERS} ne "no";
     chmod 0755, $self->{dir};
     mkdir "$self->{dir}/htdocs" or die "CrmTest: $!\n";
     write_file("$self->{dir}/mime.types", "text/plain txt\n");
@@ -122,7 +138,11 @@ END
         $text .= "DBDriver pgsql\nDBDParams \"@{[$self->conninfo]}\"\n"
             . ($self->{dbd} // "DBDMin 1\nDBDKeep 4\nDBDMax 10\n");
     }
+    # All clients of a test share an address, and make many keys.
+    $text .= "CrmApiUnknownKeyLimit 0\n" if $self->{crmapi} // 1;
     $text .= "CrmApi On\n" if ($self->{crmapi} // 1) && ($self->{on} // 1);
+    $text .= "CrmApiNamedStatements Off\n" if ($self->{crmapi} // 1)
+        && (CrmTest::Pooler->mode // "") eq "transaction";
     $text .= $self->{conf} // "";
     my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
         CONNINFO => defined $self->{database} ? $self->conninfo : "");
@@ -133,24 +153,19 @@ END
 # The conninfo of the server's database, for the role the API has.
 sub conninfo {
     my ($self) = @_;
-    return CrmTest::postgres()->conninfo($self->{database},
-        $CrmTest::Postgres::API);
+    return $self->{conninfo} if defined $self->{conninfo};
+    my $server = CrmTest::Pooler->mode ? "CrmTest::Pooler"
+        : CrmTest::postgres();
+    return $server->conninfo($self->{database}, $CrmTest::Postgres::API);
 }
 
 # The environment httpd is run in, with what the sanitizers want.
 sub environment {
-    my %env = (LC_ALL => "C.UTF-8");
+    my ($self) = @_;
+    my $ssl = grep { $_ eq "ssl" } @{$self->{modules} || []};
+    my %env = (LC_ALL => "C.UTF-8", %{$self->{env} || {}},
+        CrmTest::Sanitizer::environment(httpd => 1, leaks => !$ssl));
 
-    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
-        my @libraries = map { my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`;
-            chomp $path; $path =~ m{/} ? $path : () }
-            qw(libasan.so libubsan.so);
-        $env{LD_PRELOAD} = join ":", @libraries;
-        # httpd frees nothing when it ends; valgrind watches for leaks
-        $env{ASAN_OPTIONS} = "detect_leaks=0:abort_on_error=1:"
-            . "handle_segv=2:handle_sigbus=2:handle_sigill=2:handle_sigfpe=2";
-        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
-    }
     my $build = $CrmTest::BUILD{DIR};
     if (-d "$build/gcov") {
         # For coverage: the children may not write where the objects are, nor
@@ -171,27 +186,21 @@ sub run {
     my ($code, $out, $err) = run_program(
         command => [$CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
             $self->conf_file, @options],
-        env => environment());
+        env => $self->environment);
     return ($code, $out . $err);
 }
 
 # Start it and wait until it answers. Dies with the reason when it does not.
 sub start {
     my ($self) = @_;
-    my @command = ($CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
-        $self->conf_file);
+    # valgrind goes along with a fork, so the children are watched too
+    my @command = (CrmTest::Sanitizer::valgrind("$self->{dir}/valgrind.%p"),
+        $CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f", $self->conf_file,
+        "-DFOREGROUND");
 
-    if ($ENV{CRM_VALGRIND}) {
-        # the children are watched too: valgrind goes along with a fork
-        @command = ("valgrind", "--quiet", "--vgdb=no", "--leak-check=full",
-            "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
-            "--num-callers=30", "--log-file=$self->{dir}/valgrind.%p",
-            @command);
-    }
-    push @command, "-DFOREGROUND";
     $self->{stopped} = 0;
     for my $try (1 .. 5) {
-        $self->{pid} = spawn(command => \@command, env => environment(),
+        $self->{pid} = spawn(command => \@command, env => $self->environment,
             log => "$self->{dir}/output", chdir => "/");
         $running{$self + 0} = $self;
         Scalar::Util::weaken($running{$self + 0});
@@ -203,8 +212,8 @@ sub start {
             return $self->answers;
         }, 30);
         return if $up && $up > 0;
-        my $words = read_file("$self->{dir}/output")
-            . read_file("$self->{dir}/error_log");
+        my $words = join "", map { read_file("$self->{dir}/$_", "") }
+            qw(output error_log);
         if ($words =~ /could not bind|Address already in use/ && $try < 5) {
             $self->{port} = free_port();
             unlink "$self->{dir}/output", "$self->{dir}/error_log";
@@ -222,15 +231,14 @@ sub answers {
     return 0 unless -s "$self->{dir}/httpd.pid";
     my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1",
         PeerPort => $self->{port}, Proto => "tcp", Timeout => 2) or return 0;
-    return read_file("$self->{dir}/error_log")
+    return read_file("$self->{dir}/error_log", "")
         =~ /resuming normal operations|configured -- /;
 }
 
 # How often it has come up (after the start and after each restart).
 sub generation {
     my ($self) = @_;
-    my $count = () = read_file("$self->{dir}/error_log")
-        =~ /resuming normal operations/g;
+    my $count = () = $self->log_text =~ /resuming normal operations/g;
     return $count;
 }
 
@@ -243,7 +251,7 @@ sub restart {
     kill $signal || "USR1", $self->{pid};
     wait_for(sub { $self->generation > $before }, 30)
         or die "CrmTest: httpd did not restart: "
-            . read_file("$self->{dir}/error_log") . "\n";
+            . $self->log_text . "\n";
     wait_for(sub { $self->answers }, 30);
 }
 
@@ -252,7 +260,7 @@ sub children {
     my ($self) = @_;
     my $pid = $self->{pid};
     return grep { $_ } split /\s+/,
-        read_file("/proc/$pid/task/$pid/children");
+        read_file("/proc/$pid/task/$pid/children", "");
 }
 
 # A client for it: client(key => ...).
@@ -273,11 +281,11 @@ sub stuck {
     for my $pid ($self->{pid}, $self->children) {
         my %count;
         for my $task (glob "/proc/$pid/task/*") {
-            my ($call, $fd) = split " ", read_file("$task/syscall");
+            my ($call, $fd) = split " ", read_file("$task/syscall", "");
             my $file = defined $fd && $fd =~ /^0x([0-9a-f]{1,7})$/
                 && readlink "$task/fd/" . hex $1;
             $count{join " ", "system call", $call // "unknown",
-                $file || "", read_file("$task/wchan")}++;
+                $file || "", read_file("$task/wchan", "")}++;
         }
         $text .= "  process $pid: $count{$_} in $_\n" for sort keys %count;
     }
@@ -290,12 +298,10 @@ sub stuck {
     return $text . "  error_log: " . $self->log_text;
 }
 
-# From now on a line of error_log that matches PATTERN is no failure.
-sub expect_log {
-    my ($self, @patterns) = @_;
-    push @{$self->{expected}}, map { { pattern => $_, count => 0 } }
-        @patterns;
-}
+# From now on each of PATTERNS has to come in error_log, or may come: see
+# CrmTest::Log.
+sub expect_log { my $self = shift; $self->{log}->expect(@_) }
+sub may_log { my $self = shift; $self->{log}->may(@_) }
 
 # All of error_log, and its lines that match PATTERN.
 sub log_text { read_file("$_[0]{dir}/error_log") }
@@ -310,33 +316,6 @@ sub wait_log {
     return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
 }
 sub access_log { read_file("$_[0]{dir}/access_log") }
-
-# Lines nobody announced: of level warn or above, or of no httpd form at all
-# (a sanitizer's report, a failed assertion).
-sub unexpected_log {
-    my ($self) = @_;
-    my @bad;
-
-    for my $line (split(/\n/, $self->log_text),
-            split(/\n/, read_file("$self->{dir}/output"))) {
-        my ($level) = $line =~ /^\[[^\]]*\] \[\w*:(\w+)\] /;
-        next if $line eq "";
-        # that a child crashed is but a notice to httpd
-        next if $level && $level =~ /^(?:notice|info|debug|trace\d)$/
-            && $line !~ /exit signal|parent pid/;
-        # a slow child at the end is no fault where everything is slow
-        next if $line =~ /AH00045: child process \d+ still did not exit/
-            && ($ENV{CRM_VALGRIND} || $CrmTest::BUILD{SANITIZERS} ne "no");
-        my ($announced) = grep { $line =~ $_->{pattern} }
-            @{$self->{expected}};
-        if ($announced) {
-            $announced->{count}++;
-            next;
-        }
-        push @bad, $line;
-    }
-    return @bad;
-}
 
 # Wait, not for long, until connections that clients have closed are closed
 # here, too: mpm_event, told to end at once, closes what its workers have, and
@@ -369,10 +348,12 @@ sub stop {
         $self->complain("httpd ended with status $status")
             if $status && !$killed && !$self->{may_die};
     }
-    if (my @bad = $self->unexpected_log) {
-        splice @bad, 40, @bad - 40, "..." if @bad > 40;
-        $self->complain("error_log has lines that were not announced", @bad);
-    }
+    my ($bad, $missing) = $self->{log}->judge;
+    splice @$bad, 40, @$bad - 40, "..." if @$bad > 40;
+    $self->complain("error_log has lines that were not announced", @$bad)
+        if @$bad;
+    $self->complain("error_log lacks lines that were announced", @$missing)
+        if @$missing;
     for my $file (glob "$self->{dir}/valgrind.*") {
         my $text = read_file($file);
         $self->complain("valgrind complains", split /\n/, $text)

@@ -128,8 +128,8 @@ sub same {
     additionalProperties => sub {
         my ($self, $value, $schema, $at, $rule) = @_;
         return unless ref $value eq "HASH";
-        my @others = grep { !exists $schema->{properties}{$_} }
-            sort keys %$value;
+        my $known = $schema->{properties} || {};
+        my @others = grep { !exists $known->{$_} } sort keys %$value;
         return map { $self->problems($value->{$_}, $rule, "$at.$_") }
             @others;
     },
@@ -166,7 +166,7 @@ sub same {
     },
     pattern => sub {
         my ($self, $value, $schema, $at, $pattern) = @_;
-        return unless type_of($value) eq "string" && $value !~ /$pattern/;
+        return unless type_of($value) eq "string" && $value !~ /$pattern/u;
         return "$at: does not match $pattern";
     },
     format => sub {
@@ -242,6 +242,9 @@ sub problems {
     if (ref $schema ne "HASH") {
         return $schema ? () : "$at: is not allowed";
     }
+    $schema = { %$schema, additionalProperties => JSON::PP::false }
+        if $self->{closed} && $schema->{properties} && $schema->{type}
+            && !exists $schema->{additionalProperties};
     if (exists $schema->{'$ref'}) {
         push @problems, $self->problems($value,
             $self->resolve({ '$ref' => $schema->{'$ref'} }), $at);
@@ -254,6 +257,16 @@ sub problems {
             $schema->{$word});
     }
     return @problems;
+}
+
+# Return whether the body of a request, VALUE by SCHEMA, is to be refused, and
+# where: the paths of what is wrong as details name them. Objects of requests
+# have no members but those of the document (contract 6.2).
+sub refused {
+    my ($self, $value, $schema) = @_;
+    local $self->{closed} = 1;
+
+    return map { /^\$\.?(.*?): / } $self->problems($value, $schema);
 }
 
 # --- answers -----------------------------------------------------------------

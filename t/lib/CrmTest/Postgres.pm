@@ -6,6 +6,7 @@ use warnings;
 use Fcntl qw(:flock);
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
+use IO::Handle;
 use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
     wait_for read_file write_file);
 
@@ -19,6 +20,7 @@ our $TEMPLATE = "crm_template";
 sub superuser { $SUPERUSER }
 
 my $own;        # the server this process started, if it did
+my $held = 0;
 
 # Return the folder of PostgreSQL's programs, of the newest version there is.
 sub bindir {
@@ -32,12 +34,37 @@ sub bindir {
     die "CrmTest: no PostgreSQL server programs found\n";
 }
 
+# A line for each file that a server at work goes on loading: what it is now,
+# and its path.
+sub programs {
+    my ($bin) = @_;
+    return join "", map { my @stat = stat;
+        join(":", @stat[0, 1, 7, 9]) . " $_\n" } "$bin/postgres",
+        glob "$bin/../lib/{plpgsql,pg_trgm,btree_gin}.so";
+}
+
+# End the whole run when a package upgrade has replaced PostgreSQL under the
+# server: what fails from then on (58P01 and worse) says nothing of us.
+sub check_programs {
+    my ($self) = @_;
+
+    for (split /\n/, read_file("$self->{dir}/programs", "")) {
+        my ($was, $path) = split / /, $_, 2;
+        my @stat = stat $path;
+        next if join(":", @stat[0, 1, 7, 9]) eq $was;
+        require Test::More;
+        Test::More::BAIL_OUT("$path was replaced while the tests ran (was"
+            . " PostgreSQL upgraded?): nothing counts, run them again");
+    }
+}
+
 # Start a server in a new folder. SETTINGS are added to its configuration.
 sub start {
     my ($class, %settings) = @_;
     my $user = unprivileged();
     my $base = tempdir("crm-pg-XXXXXX", TMPDIR => 1);
-    my $self = bless { dir => $base, pid_of_maker => $$ }, $class;
+    my $self = bless { dir => $base, pid_of_maker => $$,
+        port => $settings{port} }, $class;
     my $bin = bindir();
 
     if ($user) {
@@ -66,6 +93,7 @@ sub start {
         or die "CrmTest: $!\n";
     print $conf "$_ = $settings{$_}\n" for sort keys %settings;
     close $conf;
+    write_file("$base/programs", programs($bin));
     # This folder is nobody's but the servers', so the socket needs no
     # password.
     $self->{pid} = spawn(
@@ -73,10 +101,10 @@ sub start {
         command => [demoted(), "$bin/postgres", "-D", "$base/data"]);
     my $ready = wait_for(sub {
         return -1 if waitpid($self->{pid}, POSIX::WNOHANG()) != 0;
-        return read_file("$base/data/postmaster.pid") =~ /^ready/m;
+        return read_file("$base/data/postmaster.pid", "") =~ /^ready/m;
     }, 60);
     if (!$ready || $ready < 0) {
-        die "CrmTest: PostgreSQL did not start: ", read_file("$base/log"),
+        die "CrmTest: PostgreSQL did not start: ", read_file("$base/log", ""),
             "\n";
     }
     $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
@@ -84,16 +112,16 @@ sub start {
 }
 
 # Return the server of this run: the one whose folder is in $CRM_TEST_PG, or
-# one of this process's own.
+# one of this process's own, which the first call starts with SETTINGS.
 sub get {
-    my ($class) = @_;
+    my ($class, %settings) = @_;
     my $dir = $ENV{CRM_TEST_PG};
 
-    if ($dir && -S "$dir/.s.PGSQL.5432") {
-        return bless { dir => $dir }, $class;
-    }
-    $own ||= $class->start;
-    return $own;
+    my $self = $dir && -S "$dir/.s.PGSQL.5432"
+        ? bless({ dir => $dir }, $class)
+        : ($own ||= $class->start(%settings));
+    $self->check_programs;
+    return $self;
 }
 
 # Return the folder of the socket (the "host" of a conninfo).
@@ -104,7 +132,8 @@ sub host {
 # Return the conninfo of DATABASE for ROLE (default: who migrates).
 sub conninfo {
     my ($self, $database, $role) = @_;
-    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER);
+    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER)
+        . ($self->{port} ? " port=$self->{port}" : "");
 }
 
 # Run SQL in DATABASE as ROLE (default: the superuser). Return the rows as an
@@ -160,6 +189,34 @@ sub make_template {
     $self->{has_template} = 1;
 }
 
+# Hold what SQL locks in DATABASE, in a session of its own. The code that is
+# returned lets go.
+sub hold {
+    my ($self, $database, $sql) = @_;
+    my $mark = "held by $$ " . ++$held;
+
+    open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-v",
+        "ON_ERROR_STOP=1", "-d", $self->conninfo($database, $SUPERUSER))
+        or die "CrmTest: psql: $!\n";
+    $in->autoflush(1);
+    print $in "BEGIN; $sql;\nSELECT '$mark';\n";
+    wait_for(sub { $self->sql($database, "SELECT count(*) FROM"
+        . " pg_stat_activity WHERE datname = current_database()"
+        . " AND state = 'idle in transaction' AND query LIKE '%$mark%'") })
+        or die "CrmTest: nothing is held\n";
+    return sub { print $in "ROLLBACK;\n"; close $in };
+}
+
+# Wait until COUNT sessions of DATABASE wait for a lock; dies when they do not.
+sub wait_locked {
+    my ($self, $database, $count) = @_;
+
+    wait_for(sub { $self->sql($database, "SELECT count(*) FROM"
+        . " pg_stat_activity WHERE datname = current_database()"
+        . " AND wait_event_type = 'Lock'") >= $count }, 20)
+        or die "CrmTest: fewer than $count wait for a lock\n";
+}
+
 my $made = 0;
 # Make a database: a copy of TEMPLATE (default: empty). Return its name.
 sub create_database {
@@ -187,12 +244,13 @@ sub halt {
 sub resume {
     my ($self) = @_;
 
+    $self->check_programs;
     unlink "$self->{dir}/data/postmaster.pid";
     $self->{pid} = spawn(chdir => "/", log => "$self->{dir}/log",
         signal => "INT", command => [demoted(), bindir() . "/postgres", "-D",
         "$self->{dir}/data"]);
-    wait_for(sub { read_file("$self->{dir}/data/postmaster.pid") =~ /^ready/m },
-        60) or die "CrmTest: PostgreSQL did not come back\n";
+    wait_for(sub { read_file("$self->{dir}/data/postmaster.pid", "")
+        =~ /^ready/m }, 60) or die "CrmTest: PostgreSQL did not come back\n";
 }
 
 # End the server and remove its folder, if this process started it.

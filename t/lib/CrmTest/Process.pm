@@ -3,6 +3,7 @@
 package CrmTest::Process;
 use strict;
 use warnings;
+use Carp ();
 use Exporter qw(import);
 use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
@@ -139,12 +140,19 @@ sub wait_for {
     return $value;
 }
 
-# Return the bytes of the file PATH, "" if there is none.
+# Return the bytes of the file PATH. It has to be there, unless DEFAULT says
+# what to return without it: read_file($path, "").
 sub read_file {
-    my ($path) = @_;
-    open(my $in, "<:raw", $path) or return "";
+    my ($path, $default) = @_;
     local $/;
-    return scalar(<$in>) // "";
+
+    if (open(my $in, "<:raw", $path)) {
+        $! = 0;
+        my $text = <$in>;
+        return $text // "" unless $!;
+    }
+    return $default if defined $default;
+    Carp::croak("CrmTest: $path: $!");
 }
 
 # Make the file PATH contain TEXT.

@@ -8,7 +8,7 @@ use File::Temp qw(tempdir);
 use IO::Select;
 use IO::Socket::INET;
 use JSON::PP ();
-use CrmTest::Process qw(end_process read_file write_file);
+use CrmTest::Process qw(end_process read_file wait_for write_file);
 
 # Start one. It answers 200 with an id, 401 without the Bearer TOKEN if one is
 # given, or as next_answers() says. An answer may take DELAY seconds.
@@ -20,6 +20,7 @@ sub new {
         dir => tempdir("crm-provider-XXXXXX", TMPDIR => 1, CLEANUP => 1) },
         $class;
 
+    write_file("$self->{dir}/requests", "");
     $self->{pid} = fork // die "CrmTest: fork: $!\n";
     if (!$self->{pid}) {
         $SIG{TERM} = "DEFAULT";
@@ -39,10 +40,17 @@ sub new {
 sub url { "http://127.0.0.1:$_[0]{port}/messages" }
 
 # The next requests are answered in these WAYS: a status, "later" (429 with
-# Retry-After), "hang", "close", "endless", "garbage"; then as usual.
+# Retry-After), "hang", "close", "endless", "garbage", "wait" (for release(),
+# then 200); then as usual.
 sub next_answers {
     my ($self, @ways) = @_;
     write_file("$self->{dir}/ways", join "\n", @ways);
+}
+
+# Answer those that wait.
+sub release {
+    my ($self) = @_;
+    write_file("$self->{dir}/released", "");
 }
 
 # Take the first of the ways.
@@ -50,7 +58,7 @@ sub take_way {
     my ($self) = @_;
     open(my $lock, ">>", "$self->{dir}/lock") or die;
     flock($lock, LOCK_EX);
-    my ($first, @rest) = split /\n/, read_file("$self->{dir}/ways");
+    my ($first, @rest) = split /\n/, read_file("$self->{dir}/ways", "");
     write_file("$self->{dir}/ways", join "\n", @rest);
     return $first // "200";
 }
@@ -77,12 +85,13 @@ sub serve {
     select undef, undef, undef, $self->{delay} if $self->{delay};
     return if $way eq "close";
     sleep 60, return if $way eq "hang";
+    wait_for(sub { -e "$self->{dir}/released" }, 60) if $way eq "wait";
     if ($way eq "endless") {
         print $client "HTTP/1.1 500 No\r\n\r\n";
         1 while print $client "x" x 65536;
         return;
     }
-    my $status = $way eq "later" ? 429 : $way eq "garbage" ? 200 : $way;
+    my $status = $way eq "later" ? 429 : $way =~ /^[gw]/ ? 200 : $way;
     my $answer = $way eq "garbage" ? "\x00\xff<html>{" : '{"id": "p-1"}';
     print $client "HTTP/1.1 $status X\r\nContent-Type: application/json\r\n"
         . ($way eq "later" ? "Retry-After: 120\r\n" : "")

@@ -9,7 +9,7 @@ use IO::Socket::INET;
 use JSON::PP ();
 use POSIX qw(WNOHANG);
 use Time::HiRes qw(time);
-use CrmTest::Process qw(wait_for read_file);
+use CrmTest::Process qw(wait_for read_file write_file);
 
 my $json = JSON::PP->new->utf8->canonical;
 
@@ -31,6 +31,7 @@ sub new {
         dir => tempdir("crm-receiver-XXXXXX", TMPDIR => 1, CLEANUP => 1) },
         $class;
 
+    write_file("$self->{dir}/log", "");
     $self->{pid} = fork // die "CrmTest: fork: $!\n";
     if (!$self->{pid}) {
         POSIX::setpgid(0, 0);

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Spec.pm: the specification's tables, as they stand there
+# CrmTest/Spec.pm: the specification's tables, as they stand there. No other
+# test has lists of fields or operations: they ask here
+#
+#     CrmTest::Spec::names("Contact")             # all its fields, in order
+#     CrmTest::Spec::names("Contact", "updated", "null")
 package CrmTest::Spec;
 use strict;
 use warnings;
 
-# Schema => [field => type, ...] in the order of its table.
+# Schema => [field => what, ...] in the order of its table. What: its types,
+# then what bodies do with it (required: a create must have it, created,
+# updated, written: both), whether it is derived from others, its values.
 our %FIELDS = (
     Agent => [
         id => "string",
@@ -16,7 +22,7 @@ our %FIELDS = (
         enabled => "boolean",
         public => "boolean",
         agent_role => "string or null",
-        agent_type => "string or null",
+        agent_type => "string or null, one of internal external both",
         agent_status => "string or null",
         agent_color => "string or null",
         agent_email => "string or null",
@@ -44,60 +50,60 @@ our %FIELDS = (
     Contact => [
         id => "string",
         workspace_id => "string",
-        bot_id => "string",
-        first_name => "string or null",
-        last_name => "string or null",
-        emails => "array",
-        phone_numbers => "array",
-        company => "string or null",
-        company_id => "string or null",
-        job_title => "string or null",
-        lead_source => "string or null",
-        tags => "string[]",
-        deal_value => "number or null",
-        pipeline_stage_id => "string or null",
-        contact_type => "string or null",
-        address_line1 => "string or null",
-        address_line2 => "string or null",
-        city => "string or null",
-        state => "string or null",
-        postal_code => "string or null",
-        country => "string or null",
-        linkedin_url => "string or null",
-        notes => "string or null",
-        custom_fields => "object",
-        last_contacted_at => "string or null",
+        bot_id => "string, required",
+        first_name => "string or null, written",
+        last_name => "string or null, written",
+        emails => "array, written",
+        phone_numbers => "array, written",
+        company => "string or null, written",
+        company_id => "string or null, written",
+        job_title => "string or null, written",
+        lead_source => "string or null, written",
+        tags => "string[], written",
+        deal_value => "number or null, written",
+        pipeline_stage_id => "string or null, written",
+        contact_type => "string or null, written",
+        address_line1 => "string or null, written",
+        address_line2 => "string or null, written",
+        city => "string or null, written",
+        state => "string or null, written",
+        postal_code => "string or null, written",
+        country => "string or null, written",
+        linkedin_url => "string or null, written",
+        notes => "string or null, written",
+        custom_fields => "object, written",
+        last_contacted_at => "string or null, derived",
         created_at => "string",
         updated_at => "string",
     ],
     Company => [
         id => "string",
         workspace_id => "string",
-        bot_id => "string",
-        name => "string",
-        domain => "string or null",
-        website => "string or null",
-        industry => "string or null",
-        company_size => "string or null",
-        company_type => "string or null",
-        employee_count => "number or null",
-        annual_revenue => "number or null",
-        description => "string or null",
-        emails => "array",
-        phone_numbers => "array",
-        tags => "string[]",
-        total_deal_value => "number or null",
-        pipeline_stage_id => "string or null",
-        address_line1 => "string or null",
-        address_line2 => "string or null",
-        city => "string or null",
-        state => "string or null",
-        postal_code => "string or null",
-        country => "string or null",
-        linkedin_url => "string or null",
-        notes => "string or null",
-        custom_fields => "object",
-        last_activity_at => "string or null",
+        bot_id => "string, required",
+        name => "string, required, written",
+        domain => "string or null, written",
+        website => "string or null, written",
+        industry => "string or null, written",
+        company_size => "string or null, written",
+        company_type => "string or null, written",
+        employee_count => "number or null, written",
+        annual_revenue => "number or null, written",
+        description => "string or null, written",
+        emails => "array, written",
+        phone_numbers => "array, written",
+        tags => "string[], written",
+        total_deal_value => "number or null, derived",
+        pipeline_stage_id => "string or null, written",
+        address_line1 => "string or null, written",
+        address_line2 => "string or null, written",
+        city => "string or null, written",
+        state => "string or null, written",
+        postal_code => "string or null, written",
+        country => "string or null, written",
+        linkedin_url => "string or null, written",
+        notes => "string or null, written",
+        custom_fields => "object, written",
+        last_activity_at => "string or null, derived",
         created_at => "string",
         updated_at => "string",
     ],
@@ -123,27 +129,28 @@ our %FIELDS = (
     ],
     PipelineCard => [
         id => "string",
-        pipeline_stage_id => "string",
-        contact_id => "string or null",
-        title => "string",
-        description => "string or null",
-        tags => "string[]",
-        order_index => "integer",
-        archived_at => "string or null",
+        pipeline_stage_id => "string, required, written",
+        contact_id => "string or null, written",
+        title => "string, required, written",
+        description => "string or null, written",
+        tags => "string[], written",
+        order_index => "integer, written",
+        archived_at => "string or null, updated",
         created_at => "string",
         updated_at => "string",
     ],
     Activity => [
         id => "string",
-        contact_id => "string or null",
-        company_id => "string or null",
-        activity_type => "string",
-        title => "string or null",
-        description => "string or null",
-        due_date => "string or null",
-        duration_minutes => "number or null",
-        completed_at => "string or null",
-        metadata => "object",
+        contact_id => "string or null, created",
+        company_id => "string or null, created",
+        activity_type => "string, required, one of note call meeting
+            video_call task todo reminder",
+        title => "string or null, created",
+        description => "string or null, created",
+        due_date => "string or null, created",
+        duration_minutes => "number or null, created",
+        completed_at => "string or null, created",
+        metadata => "object, created",
         created_at => "string",
     ],
     Conversation => [
@@ -154,16 +161,16 @@ our %FIELDS = (
         email => "string or null",
         phone_number => "string or null",
         human => "string or null",
-        human_takeover => "boolean",
-        assigned_to => "string or null",
+        human_takeover => "boolean, updated",
+        assigned_to => "string or null, updated",
         assigned_at => "string or null",
-        active => "boolean",
-        archived => "boolean or null",
+        active => "boolean, updated",
+        archived => "boolean or null, updated",
         archived_at => "string or null",
         deleted => "boolean or null",
         deleted_at => "string or null",
         internal => "boolean",
-        internal_notes => "string or null",
+        internal_notes => "string or null, updated",
         last_message => "string or null",
         last_message_at => "string or null",
         last_active_at => "string or null",
@@ -210,14 +217,15 @@ our %FIELDS = (
         id => "string",
         sequence_id => "string",
         contact_id => "string",
-        status => "string",
+        status => "string, one of generating pending_approval approved running
+            stopped_reply stopped_unsubscribed stopped_user completed failed",
         generation_error => "string or null",
         approved_at => "string or null",
         stop_reason => "string or null",
         created_at => "string",
         updated_at => "string",
-        sequence => "object",
-        steps => "array",
+        sequence => "object, derived",
+        steps => "array, derived",
     ],
     Pagination => [
         page => "integer",
@@ -226,6 +234,10 @@ our %FIELDS = (
         total_pages => "integer",
     ],
 );
+
+my @conversations = qw(bot_id contact_id visitor_id assigned_to type active
+    archived human_takeover include_deleted created_after created_before
+    last_message_after last_message_before search sort order page page_size);
 
 # Operation => the query parameters of its table, all of them.
 our %PARAMETERS = (
@@ -242,10 +254,7 @@ our %PARAMETERS = (
     "POST /contacts/upsert" => [],
     "GET /contacts/{id}/activities" => [qw(activity_type page page_size)],
     # "not shown" there; contract 7.9
-    "GET /contacts/{id}/conversations" => [qw(bot_id contact_id visitor_id
-        assigned_to type active archived human_takeover include_deleted
-        created_after created_before last_message_after last_message_before
-        search sort order page page_size)],
+    "GET /contacts/{id}/conversations" => [@conversations],
     "GET /companies" => [qw(search tags industry domain bot_id page
         page_size)],
     "GET /companies/{id}" => [],
@@ -261,10 +270,7 @@ our %PARAMETERS = (
     "PATCH /pipeline-cards/{id}" => [],
     "DELETE /pipeline-cards/{id}" => [],
     "POST /activities" => [],
-    "GET /conversations" => [qw(bot_id contact_id visitor_id assigned_to type
-        active archived human_takeover include_deleted created_after
-        created_before last_message_after last_message_before search sort
-        order page page_size)],
+    "GET /conversations" => [@conversations],
     "GET /conversations/{id}" => [],
     "PATCH /conversations/{id}" => [],
     "DELETE /conversations/{id}" => [],
@@ -281,37 +287,74 @@ our %PARAMETERS = (
     "POST /sequences/enrollments/{id}/stop" => [],
 );
 
-# Schema of a body => [required], [the others].
+# Schemas of bodies that are no resource's => [required], [the others].
 our %BODIES = (
-    ContactCreate => [[qw(bot_id)], [qw(first_name last_name company
-        company_id job_title lead_source contact_type address_line1
-        address_line2 city state postal_code country linkedin_url notes emails
-        phone_numbers tags deal_value pipeline_stage_id custom_fields)]],
-    ContactUpdate => [[], [qw(first_name last_name company
-        company_id job_title lead_source contact_type address_line1
-        address_line2 city state postal_code country linkedin_url notes emails
-        phone_numbers tags deal_value pipeline_stage_id custom_fields)]],
-    CompanyCreate => [[qw(bot_id name)], [qw(domain website industry
-        company_size company_type description pipeline_stage_id address_line1
-        address_line2 city state postal_code country linkedin_url notes
-        employee_count annual_revenue emails phone_numbers tags
-        custom_fields)]],
-    CompanyUpdate => [[], [qw(name domain website industry
-        company_size company_type description pipeline_stage_id address_line1
-        address_line2 city state postal_code country linkedin_url notes
-        employee_count annual_revenue emails phone_numbers tags
-        custom_fields)]],
-    PipelineCardCreate => [[qw(pipeline_stage_id title)], [qw(contact_id
-        description tags order_index)]],
-    PipelineCardUpdate => [[], [qw(pipeline_stage_id contact_id title
-        description tags order_index archived_at)]],
-    ActivityCreate => [[qw(activity_type)], [qw(contact_id company_id title
-        description due_date completed_at duration_minutes metadata)]],
-    ConversationUpdate => [[], [qw(internal_notes assigned_to archived
-        human_takeover active)]],
     UpsertInput => [[qw(bot_id contacts)], []],
     StartInput => [[qw(template_id contact)], [qw(bot_id auto_approve
         idempotency_key name)]],
 );
+
+# Members of "contact" in a StartInput.
+our @START_CONTACT = qw(emails phone_numbers first_name last_name company
+    job_title lead_source notes custom_fields tags);
+
+# The words of a field's text WHAT, without its values.
+sub words {
+    my ($what) = @_;
+    my @words = split /, | or /, $what =~ s/, one of .*//sr;
+    my %implied = (required => ["created"], written => ["created", "updated"]);
+
+    return map { ($_, @{$implied{$_} || []}) } @words;
+}
+
+# Those of them that are types.
+sub types { return grep { !/(?:ed|en)$/ } words($_[0]) }
+
+# The fields of SCHEMA, in order; with WORDS those only that have them all.
+sub names {
+    my ($schema, @words) = @_;
+    my @table = @{$FIELDS{$schema}};
+    my @names;
+
+    while (my ($name, $what) = splice @table, 0, 2) {
+        my %has = map { $_ => 1 } words($what);
+        push @names, $name unless grep { !$has{$_} } @words;
+    }
+    return @names;
+}
+
+# The values of the fields of SCHEMA that have only some: name => [values].
+sub values_of {
+    my ($schema) = @_;
+    my %what = @{$FIELDS{$schema}};
+    my %values;
+
+    for my $name (keys %what) {
+        my ($values) = $what{$name} =~ /, one of (.*)/s or next;
+        $values{$name} = [split " ", $values];
+    }
+    return %values;
+}
+
+# The bodies: schema => [required], [all].
+sub bodies {
+    my %bodies = map { $_ => [$BODIES{$_}[0],
+        [map { @$_ } @{$BODIES{$_}}]] } keys %BODIES;
+
+    for my $schema (keys %FIELDS) {
+        my @created = names($schema, "created");
+        my @updated = names($schema, "updated");
+        $bodies{"${schema}Create"} = [[names($schema, "required")], \@created]
+            if @created;
+        $bodies{"${schema}Update"} = [[], \@updated] if @updated;
+    }
+    return %bodies;
+}
+
+# The table of the database that SCHEMA is in: PipelineCard: pipeline_card.
+sub table_of {
+    my ($schema) = @_;
+    return lc($schema =~ s/(?<=[a-z])(?=[A-Z])/_/gr);
+}
 
 1;

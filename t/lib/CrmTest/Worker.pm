@@ -8,7 +8,9 @@ use File::Temp qw(tempdir);
 use POSIX qw(WNOHANG);
 use Scalar::Util ();
 use Test::More ();
+use CrmTest::Log;
 use CrmTest::Postgres;
+use CrmTest::Sanitizer;
 use CrmTest::Process qw(spawn end_process run_program wait_for read_file
     write_file);
 
@@ -18,14 +20,22 @@ my %running;    # address of object => object, weak
 #   database  => name of its database
 #   conf      => { setting => value } in its configuration
 #   conninfo  => instead of the database's own, e.g. through a proxy
+#   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
+#   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
 # Settings that make it quick are there unless CONF says otherwise.
 sub new {
     my ($class, %arg) = @_;
-    my $self = bless { maker => $$, expected => [], %arg }, $class;
+    my $self = bless { maker => $$, %arg }, $class;
 
-    $self->{dir} = tempdir("crm-worker-XXXXXX", TMPDIR => 1);
+    my $dir = $self->{dir} = tempdir("crm-worker-XXXXXX", TMPDIR => 1);
+    $self->{log} = CrmTest::Log->new(
+        files => sub { grep { -e } "$dir/log", glob "$dir/valgrind.*" },
+        quiet => qr/^\S+Z \[\d+\] (?:notice|info|debug): /);
+    $self->expect_log(@{$arg{expect_log} || []});
+    $self->may_log(@{$arg{may_log} || []});
     chmod 0700, $self->{dir};
+    write_file($self->log_file, "");
     $self->configure($arg{conf} || {});
     $running{$self + 0} = $self;
     Scalar::Util::weaken($running{$self + 0});
@@ -54,35 +64,23 @@ sub configure {
 }
 
 sub environment {
-    my %env = (LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef);
-
-    # glib's and libcurl's own memory of the first use is not looked at
-    if ($CrmTest::BUILD{SANITIZERS} ne "no") {
-        $env{ASAN_OPTIONS} = "detect_leaks=1:abort_on_error=1";
-        $env{LSAN_OPTIONS} = "suppressions=$CrmTest::TOP/t/lib/lsan.txt"
-            . ":print_suppressions=0";
-        $env{UBSAN_OPTIONS} = "print_stacktrace=1:halt_on_error=1";
-    }
-    return \%env;
+    my ($self) = @_;
+    return { LC_ALL => "C.UTF-8", CRMAPI_DATABASE => undef,
+        %{$self->{env} || {}}, CrmTest::Sanitizer::environment() };
 }
 
 # The command, with OPTIONS behind it.
 sub command {
     my ($self, @options) = @_;
-    my @valgrind = $ENV{CRM_VALGRIND} ? ("valgrind", "--quiet", "--vgdb=no",
-        "--leak-check=full", "--show-leak-kinds=definite",
-        "--errors-for-leak-kinds=definite", "--num-callers=30",
-        "--log-file=$self->{dir}/valgrind.%p") : ();
-
-    return (@valgrind, $CrmTest::BUILD{WORKER}, "-c",
-        $self->conf_file, @options);
+    return (CrmTest::Sanitizer::valgrind("$self->{dir}/valgrind.%p"),
+        $CrmTest::BUILD{WORKER}, "-c", $self->conf_file, @options);
 }
 
 # Run it with OPTIONS. Return (exit code, stdout, stderr).
 sub run {
     my ($self, @options) = @_;
     return run_program(command => [$self->command(@options)],
-        env => environment());
+        env => $self->environment);
 }
 
 # Have it do what is due, at NOW if given; it must succeed.
@@ -102,7 +100,7 @@ sub start {
     my ($self) = @_;
     my $before = () = $self->log_text =~ /CRM3001/g;
 
-    $self->{pid} = spawn(command => [$self->command], env => environment(),
+    $self->{pid} = spawn(command => [$self->command], env => $self->environment,
         log => $self->log_file, chdir => "/");
     $self->{status} = undef;
     return if $self->{no_wait};
@@ -126,24 +124,10 @@ sub wait_log {
     return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
 }
 
-# From now on a line of the log that matches PATTERN is no failure.
-sub expect_log {
-    my ($self, @patterns) = @_;
-    push @{$self->{expected}}, @patterns;
-}
-
-# Lines nobody announced: warnings, errors, or of no form of ours.
-sub unexpected_log {
-    my ($self) = @_;
-    my @lines = split /\n/, $self->log_text;
-
-    push @lines, split /\n/, read_file($_) for glob "$self->{dir}/valgrind.*";
-    return grep {
-        my $line = $_;
-        $line ne "" && $line !~ /^\S+Z \[\d+\] (?:notice|info|debug): /
-            && !grep { $line =~ $_ } @{$self->{expected}};
-    } @lines;
-}
+# From now on each of PATTERNS has to come in the log, or may come: see
+# CrmTest::Log.
+sub expect_log { my $self = shift; $self->{log}->expect(@_) }
+sub may_log { my $self = shift; $self->{log}->may(@_) }
 
 # End it by SIGNAL; it must finish what it does and exit with 0.
 sub stop {
@@ -156,12 +140,18 @@ sub stop {
         Test::More::ok(0, "crmapid ends by itself") if $killed;
         Test::More::is($status, 0, "crmapid exits with 0") if $status;
     }
-    my @bad = $self->unexpected_log;
-    return if $self->{looked}++ && !@bad;
-    Test::More::is(scalar @bad, 0, "crmapid logged nothing unexpected")
-        || Test::More::diag(join "\n", @bad[0 .. ($#bad > 20 ? 20 : $#bad)])
-        if @bad;
-    @{$self->{expected}} = (qr/./) if @bad;
+    my ($bad, $missing) = $self->{log}->judge;
+    splice @$bad, 20, @$bad - 20, "..." if @$bad > 20;
+    complain("crmapid's log has lines that were not announced", @$bad)
+        if @$bad;
+    complain("crmapid's log lacks lines that were announced", @$missing)
+        if @$missing;
+}
+
+sub complain {
+    my ($what, @lines) = @_;
+    Test::More::fail($what);
+    Test::More::diag("  $_") for @lines;
 }
 
 # End it as a crash does.
@@ -183,7 +173,7 @@ sub DESTROY {
     my ($self) = @_;
     local ($?, $!, $@);
     return if $self->{maker} != $$;
-    $self->kill;
+    ${^GLOBAL_PHASE} eq "RUN" ? $self->stop : $self->kill;
     delete $running{$self + 0};
     remove_tree($self->{dir});
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_address.c: budgets of client addresses */
+#include "crm_address.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "crm_buf.h"
+#include "crm_budget.h"
+#include "crm_key.h"
+
+/* Bytes of an IPv6 address that name a subnet, and a site. */
+#define SUBNET 8
+#define SITE 6
+
+/* Bytes of an IPv4 address. */
+#define V4 4
+
+/* Write the bytes of ADDRESS to NET and return how many they are: 4, or 16; 0
+ * if it is no address. */
+static apr_size_t parse(unsigned char net[16], const char *address)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, 0xff};
+
+    if (inet_pton(AF_INET, address, net) == 1) {
+        return V4;
+    }
+    if (inet_pton(AF_INET6, address, net) != 1) {
+        return 0;
+    }
+    if (!memcmp(net, mapped, sizeof(mapped))) {
+        memmove(net, net + sizeof(mapped), V4);
+        return V4;
+    }
+    return 16;
+}
+
+/* Charge the first LEN bytes of NET, which get a slot if they have none. */
+static crm_error_t *charge(crm_limit_t *addresses, const char *kind,
+                           const unsigned char *net, apr_size_t len,
+                           apr_uint32_t realm, crm_limit_class_t class,
+                           apr_uint32_t max, apr_pool_t *pool)
+{
+    crm_limit_verdict_t verdict;
+    crm_limit_key_t key;
+    crm_error_t *error;
+    crm_buf_t text;
+
+    memset(&key, 0, sizeof(key));
+    key.realm = realm;
+    crm_buf_init(&text, 64, pool);
+    crm_buf_add(&text, kind, strlen(kind) + 1);
+    crm_buf_add(&text, (const char *)net, len);
+    crm_key_hash(key.hash, text.data, text.len);
+    do {
+        error = crm_budget_charge(&verdict, NULL, addresses, key.hash, realm,
+                                  class, max, NULL, pool);
+        if (verdict.known) {
+            return error;
+        }
+    } while (crm_limit_add(addresses, &key) == CRM_LIMIT_ADDED);
+    return crm_error_logf(CRM_E_UNAVAILABLE, pool,
+                          "CRM4001: the table of addresses cannot be used");
+}
+
+crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
+                                const char *address, apr_uint32_t realm,
+                                crm_limit_class_t class, apr_uint32_t max,
+                                apr_pool_t *pool)
+{
+    unsigned char net[16];
+    apr_size_t len;
+
+    if (!addresses || !max) {
+        return NULL;
+    }
+    len = parse(net, address);
+    /* First the /64: what it is refused costs its neighbours nothing. */
+    CRM_ERR(charge(addresses, kind, net, len == 16 ? SUBNET : len, realm,
+                   class, max, pool));
+    return len == 16
+           ? charge(addresses, kind, net, SITE, realm, class,
+                    max * CRM_ADDRESS_SITE, pool)
+           : NULL;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_db_wait.c: waiting for a server, for no longer than the timeout */
+#include "crm_db_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* How long a server has to say that it cancelled a statement. */
+#define CANCEL_TIME apr_time_from_sec(2)
+
+/* How many threads may ask servers to cancel at once. */
+#define CANCELS_MAX 16
+
+static int cancels;             /* threads that do */
+
+void crm_db_deadline(crm_conn_t *conn)
+{
+    conn->until = conn->timeout ? apr_time_now() + conn->timeout : 0;
+    conn->cancelled = conn->silent = 0;
+}
+
+/* The thread that sends the PGcancel at DATA. */
+static void *cancel_main(void *data)
+{
+    char reason[256];
+
+    PQcancel(data, reason, sizeof(reason));
+    PQfreeCancel(data);
+    __atomic_sub_fetch(&cancels, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* Run cancel_main() with REQUEST in a thread that takes no signals. Return 0
+ * if there is none. */
+static int start_cancel(PGcancel *request)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_t thread;
+    int failed;
+
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    failed = pthread_create(&thread, &attributes, cancel_main, request);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return !failed;
+}
+
+/* Ask the server to cancel the statement of PG. PQcancel() connects to it and
+ * waits for as long as it likes, so a thread of its own does that. Where the
+ * server does not answer at all, these threads wait: there are few of them. */
+static void cancel(PGconn *pg)
+{
+    PGcancel *request = NULL;
+
+    if (__atomic_add_fetch(&cancels, 1, __ATOMIC_RELAXED) <= CANCELS_MAX
+        && (request = PQgetCancel(pg)) && start_cancel(request)) {
+        return;
+    }
+    PQfreeCancel(request);
+    __atomic_sub_fetch(&cancels, 1, __ATOMIC_RELAXED);
+}
+
+/* Return how long poll() may wait before CONN's deadline, in milliseconds. */
+static int poll_time(const crm_conn_t *conn)
+{
+    apr_interval_time_t left = conn->until - apr_time_now();
+
+    if (!conn->until) {
+        return -1;
+    }
+    if (left <= 0) {
+        return 0;
+    }
+    return left / 1000 < INT_MAX ? (int)((left + 999) / 1000) : INT_MAX;
+}
+
+/* Wait until CONN's socket has one of EVENTS. *EVENTS_P = which; 0 at the
+ * deadline. Return 0 if poll() fails. */
+static int wait_events(short *events_p, const crm_conn_t *conn, int events)
+{
+    struct pollfd poller = {PQsocket(conn->pg), (short)events, 0};
+    int count = poll(&poller, 1, poll_time(conn));
+
+    *events_p = poller.revents;
+    return count >= 0 || errno == EINTR;
+}
+
+/* CONN's deadline has come: cancel its statement, or give up if that was
+ * done. Return 0 to give up. */
+static int expire(crm_conn_t *conn)
+{
+    if (!conn->until || apr_time_now() < conn->until) {
+        return 1;
+    }
+    if (conn->cancelled) {
+        conn->silent = 1;
+        shutdown(PQsocket(conn->pg), SHUT_RDWR); /* and the server's locks go */
+        return 0;
+    }
+    cancel(conn->pg);
+    conn->cancelled = 1;
+    conn->until = apr_time_now() + CANCEL_TIME;
+    return 1;
+}
+
+int crm_db_await(crm_conn_t *conn)
+{
+    PGconn *pg = conn->pg;
+    int unsent;
+    short events;
+
+    while ((unsent = PQflush(pg)) >= 0 && PQisBusy(pg)) {
+        if (!wait_events(&events, conn, unsent ? POLLIN | POLLOUT : POLLIN)) {
+            return 0;
+        }
+        if (!events && !expire(conn)) {
+            return 0;
+        }
+        if ((events & ~POLLOUT) && !PQconsumeInput(pg)) {
+            break;
+        }
+    }
+    return 1;
+}
+
+int crm_db_flush(crm_conn_t *conn)
+{
+    short events;
+    int unsent;
+
+    while ((unsent = PQflush(conn->pg)) > 0) {
+        if (!wait_events(&events, conn, POLLIN | POLLOUT)
+            || (!events && !expire(conn))
+            || ((events & ~POLLOUT) && !PQconsumeInput(conn->pg))) {
+            return 0;
+        }
+    }
+    return unsent == 0;
+}
+
+/* Return whether RESULT is the last that is to be received: it begins a
+ * COPY. */
+static int begins_copy(const PGresult *result)
+{
+    return PQresultStatus(result) == PGRES_COPY_IN
+           || PQresultStatus(result) == PGRES_COPY_OUT;
+}
+
+PGresult *crm_db_results(crm_conn_t *conn)
+{
+    PGresult *last = NULL, *result;
+
+    while (crm_db_await(conn)) {
+        result = PQgetResult(conn->pg);
+        if (!result) {
+            return last;
+        }
+        PQclear(last);
+        last = result;
+        if (begins_copy(last) || PQstatus(conn->pg) != CONNECTION_OK) {
+            return last;
+        }
+    }
+    conn->broken = 1;
+    PQclear(last);
+    return NULL;
+}
+
+PGresult *crm_db_command(crm_conn_t *conn, const char *sql)
+{
+    return PQsendQuery(conn->pg, sql) ? crm_db_results(conn) : NULL;
+}
+
+/* Return whether libpq itself limits how long PG may take to connect. */
+static int has_connect_timeout(PGconn *pg)
+{
+    PQconninfoOption *options = PQconninfo(pg);
+    int has = 0;
+
+    for (PQconninfoOption *option = options; option && option->keyword;
+         option++) {
+        has |= !strcmp(option->keyword, "connect_timeout") && option->val
+               && atoi(option->val) > 0;
+    }
+    PQconninfoFree(options);
+    return has;
+}
+
+int crm_db_reset(crm_conn_t *conn)
+{
+    PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
+    PGconn *pg = conn->pg;
+    short events;
+
+    /* With several hosts, libpq goes on to the next one after this time. */
+    if (!conn->until || has_connect_timeout(pg)) {
+        PQreset(pg);
+        return PQstatus(pg) == CONNECTION_OK;
+    }
+    if (!PQresetStart(pg)) {
+        return 0;
+    }
+    while (wanted == PGRES_POLLING_READING
+           || wanted == PGRES_POLLING_WRITING) {
+        if (!wait_events(&events, conn, wanted == PGRES_POLLING_READING
+                         ? POLLIN : POLLOUT)) {
+            return 0;
+        }
+        if (!events && apr_time_now() >= conn->until) {
+            conn->silent = 1;
+            return 0;
+        }
+        if (events) {
+            wanted = PQresetPoll(pg);
+        }
+    }
+    return wanted == PGRES_POLLING_OK;
+}
+
+crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
+                            apr_pool_t *result_pool)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    int ended = conn->cancelled && state && !strcmp(state, "57014");
+
+    if (conn->silent || ended) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
+                              "CRM2005: database: no answer within %d ms%s",
+                              (int)(conn->timeout / 1000), ended
+                              ? ", so the statement was cancelled" : "");
+    }
+    return crm_db_error(result, conn->pg, result_pool);
+}

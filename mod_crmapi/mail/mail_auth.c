@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_auth.c: whether a host that is trusted has verified a mail's sender
+ * (RFC 8601) */
+#include "mail_private.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#define BLANKS " \t\r\n"
+#define ENDS BLANKS ";("        /* of a value */
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---- words --------------------------------------------------------------- */
+
+/* Return what follows blanks and comments at C (RFC 5322, 3.2.2), NULL if a
+ * comment does not end. */
+static const char *skip(const char *c)
+{
+    int depth = 0;
+
+    for (;; c++) {
+        c += depth ? 0 : strspn(c, BLANKS);
+        if (*c == '(') {
+            depth++;
+        }
+        else if (!depth) {
+            return c;
+        }
+        else if (*c == ')') {
+            depth--;
+        }
+        else if (!*c || (*c == '\\' && !*++c)) {
+            return NULL;
+        }
+    }
+}
+
+/* Return the end of the quoted string at C, NULL if it has none. */
+static const char *quoted_end(const char *c)
+{
+    for (c++; *c && *c != '"'; c++) {
+        if (*c == '\\' && !*++c) {
+            return NULL;
+        }
+    }
+    return *c ? c + 1 : NULL;
+}
+
+/* Return the word at *C_P, which goes up to one of STOPS, without its quotes;
+ * *C_P = what follows it and blanks. NULL: that cannot be read. */
+static char *take(const char **c_p, const char *stops, apr_pool_t *pool)
+{
+    const char *c = *c_p, *end = c;
+    char *word, *out;
+    int inside = 0;
+
+    while (end && *end && !strchr(stops, *end)) {
+        end = *end == '"' ? quoted_end(end) : end + 1;
+    }
+    *c_p = end ? skip(end) : NULL;
+    if (!*c_p) {
+        return NULL;
+    }
+    word = out = apr_palloc(pool, (apr_size_t)(end - c) + 1);
+    for (; c < end; c++) {
+        if (*c == '"') {
+            inside = !inside;
+            continue;
+        }
+        c += inside && *c == '\\';
+        *out++ = *c;
+    }
+    *out = '\0';
+    return word;
+}
+
+/* Set *NAME_P, without a version ("dkim/1"), and *VALUE_P to those of
+ * "name=value" at *C_P. Return 0 if it is something else. */
+static int take_pair(const char **name_p, const char **value_p,
+                     const char **c_p, apr_pool_t *pool)
+{
+    char *name = take(c_p, ENDS "=", pool);
+
+    if (!name || !*name || **c_p != '=') {
+        return 0;
+    }
+    name[strcspn(name, "/")] = '\0';
+    *name_p = name;
+    *c_p = skip(*c_p + 1);
+    *value_p = *c_p ? take(c_p, ENDS, pool) : NULL;
+    return *value_p != NULL;
+}
+
+/* ---- what a header says -------------------------------------------------- */
+
+/* A result and those of its properties that name a domain. */
+typedef struct result_t {
+    const char *method, *verdict;
+    const char *from, *signer, *identity;
+} result_t;
+
+/* Return what follows the '@' of TEXT (may be NULL), all of it if none does. */
+static const char *domain_of(const char *text)
+{
+    const char *at = text ? strrchr(text, '@') : NULL;
+
+    return at ? at + 1 : text;
+}
+
+/* Return whether SIGNER, a domain, may speak for DOMAIN: itself, or one above
+ * it that is no top-level domain. */
+static int is_above(const char *signer, const char *domain)
+{
+    size_t len = signer ? strlen(signer) : 0, whole = strlen(domain);
+
+    return len && len <= whole && strchr(signer, '.')
+           && !strcasecmp(domain + whole - len, signer)
+           && (len == whole || domain[whole - len - 1] == '.');
+}
+
+/* Return what RESULT says of a mail from DOMAIN. */
+static crm_mail_word_t judge(const result_t *result, const char *domain)
+{
+    int passed = !strcasecmp(result->verdict, "pass");
+    const char *signer = result->signer ? result->signer
+                         : domain_of(result->identity);
+
+    if (!strcasecmp(result->method, "dmarc")) {
+        const char *from = domain_of(result->from);
+
+        return passed && from && !strcasecmp(from, domain) ? CRM_MAIL_PASSED
+               : !strcasecmp(result->verdict, "none") ? CRM_MAIL_SILENT
+                                                      : CRM_MAIL_FAILED;
+    }
+    return passed && !strcasecmp(result->method, "dkim")
+           && is_above(signer, domain) ? CRM_MAIL_PASSED : CRM_MAIL_SILENT;
+}
+
+/* Read the result at *C_P up to its end. Return 0 if it cannot be read. */
+static int take_result(result_t *result, const char **c_p, apr_pool_t *pool)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } places[] = {
+        {"header.from", &result->from}, {"header.d", &result->signer},
+        {"header.i", &result->identity},
+    };
+    const char *name, *value;
+
+    memset(result, 0, sizeof(*result));
+    if (!take_pair(&result->method, &result->verdict, c_p, pool)) {
+        return 0;
+    }
+    while (**c_p && **c_p != ';') {
+        if (!take_pair(&name, &value, c_p, pool)) {
+            return 0;
+        }
+        for (size_t i = 0; i < COUNT(places); i++) {
+            if (!strcasecmp(name, places[i].name)) {
+                *places[i].value = value;
+            }
+        }
+    }
+    return 1;
+}
+
+/* Return whether ID is one of the words of IDS. */
+static int is_trusted(const char *id, const char *ids)
+{
+    static const char ends[] = BLANKS ",";
+    size_t len = strlen(id);
+
+    for (; *ids; ids += strcspn(ids, ends)) {
+        ids += strspn(ids, ends);
+        if (len && strcspn(ids, ends) == len && !strncasecmp(ids, id, len)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+crm_mail_word_t crm_mail_results(const char *value, const char *ids,
+                                 const char *domain, apr_pool_t *pool)
+{
+    const char *c = skip(value), *id = c ? take(&c, ENDS, pool) : NULL;
+    crm_mail_word_t word = CRM_MAIL_SILENT, one;
+
+    if (!id || !is_trusted(id, ids)) {
+        return CRM_MAIL_FOREIGN;
+    }
+    if (apr_isdigit(*c)) {
+        const char *version = take(&c, ENDS, pool);
+
+        if (version && strcmp(version, "1")) {
+            return CRM_MAIL_SILENT; /* another version of the header */
+        }
+    }
+    while (c && *c == ';' && (c = skip(c + 1)) && *c) {
+        result_t result;
+        const char *none = c;
+
+        if (!strncasecmp(c, "none", 4) && (none = skip(c + 4)) && !*none) {
+            return CRM_MAIL_SILENT;
+        }
+        if (!take_result(&result, &c, pool)) {
+            return CRM_MAIL_FAILED;
+        }
+        one = judge(&result, domain);
+        word = one > word ? one : word;
+    }
+    return c && !*c ? word : CRM_MAIL_FAILED;
+}
+
+/* ---- the mail ------------------------------------------------------------ */
+
+/* Return whether FROM is the one sender that MIME names, whoever reads it. */
+static int is_only_sender(GMimeMessage *mime, const char *from,
+                          apr_pool_t *pool)
+{
+    apr_array_header_t *all = apr_array_make(pool, 2, sizeof(const char *));
+
+    if (crm_mail_count(mime, "From") != 1) {
+        return 0;
+    }
+    crm_mail_addresses(all, mime, "From", pool);
+    return all->nelts == 1 && !strcmp(APR_ARRAY_IDX(all, 0, const char *),
+                                      from);
+}
+
+int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
+                      const char *ids, apr_pool_t *pool)
+{
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    int count = g_mime_header_list_get_count(list);
+    int relayed = crm_mail_count(mime, "Received") == 0;
+    crm_mail_word_t word = CRM_MAIL_FOREIGN, one;
+
+    if (!ids || !mail->from || !is_only_sender(mime, mail->from, pool)) {
+        return 0;
+    }
+    /* What is above the first Received is by hosts of ours. Below it anybody
+     * may have written what follows the first header of a trusted host. */
+    for (int i = 0; i < count && !(relayed && word); i++) {
+        GMimeHeader *header = g_mime_header_list_get_header_at(list, i);
+        const char *name = g_mime_header_get_name(header);
+        const char *raw = g_mime_header_get_raw_value(header);
+
+        relayed |= !strcasecmp(name, "Received");
+        if (raw && !strcasecmp(name, "Authentication-Results")) {
+            one = crm_mail_results(raw, ids, domain_of(mail->from), pool);
+            word = one > word ? one : word;
+        }
+    }
+    return word == CRM_MAIL_PASSED;
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+# 09-admission.t: who is refused costs the database nothing (contract 2.3, 2.4,
+# 4.5)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my $database = database();
+my $LIMIT = 5;                  # look-ups of an address
+my $httpd = httpd(database => $database, modules => ["remoteip", "status"],
+    conf => <<"END");
+CrmApiReadLimit 3
+CrmApiUnknownKeyLimit $LIMIT
+RemoteIPHeader X-Client
+<Location /server-status>
+    SetHandler server-status
+    Require all granted
+</Location>
+END
+
+# How many requests were at the database so far.
+sub at_database {
+    my ($count) = $httpd->client->get("/server-status?auto")->body
+        =~ /^CrmApiDatabaseRequests: (\d+)/m;
+    return $count;
+}
+
+# A key that nobody has.
+my $keys = 0;
+sub stranger { return sprintf "svc_live_%030d", ++$keys }
+
+# Ask with KEY from ADDRESS.
+sub ask {
+    my ($key, $address, $path) = @_;
+    return $httpd->client->get($path || "/api/v1/agents", headers => {
+        Authorization => "Bearer $key", "X-Client" => $address });
+}
+
+# R is the 429 of contract 2.4.
+sub too_many_look_ups {
+    my ($r, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    error_is($r, 429, "rate_limited", $name);
+    like($r->header("Retry-After") // "", qr/^([1-9]|[1-5]\d|60)$/,
+        "$name: with Retry-After");
+    is($r->header("X-RateLimit-Limit"), undef,
+        "$name: without the headers of a key's budget");
+}
+
+subtest "2.3 429, and 404 and 405 of what does not exist, need no database"
+    => sub {
+    my $w = workspace($httpd);
+    my $key = $w->make_key("read,write");
+    my $ask = sub { ask($key, "192.0.2.1", @_) };
+    status_is($ask->("/api/v1/agents"), 200, "the key becomes known");
+    my $before = at_database();
+    error_is($ask->("/api/v1/none"), 404, "not_found", "no such path");
+    error_is($httpd->client->request("PUT", "/api/v1/contacts", headers => {
+        Authorization => "Bearer $key" }, json => {}), 405,
+        "method_not_allowed", "no such method");
+    status_is($ask->("/api/v1/agents"), 200, "the last one of the budget");
+    error_is($ask->("/api/v1/agents"), 429, "rate_limited", "one too many")
+        for 1 .. 5;
+    is(at_database() - $before, 1, "the database saw the 200 only");
+    status_is($ask->("/api/v1/none"), 429, "the budget goes before the path");
+};
+
+subtest "2.4 an address may have so many unknown keys looked up" => sub {
+    my $w = workspace($httpd);
+    my $known = $w->make_key("read");
+    my $fresh = $w->make_key("read");
+    status_is(ask($known, "192.0.2.2"), 200, "a key that becomes known");
+    my $before = at_database();
+    for my $n (2 .. $LIMIT) {
+        error_is(ask(stranger(), "192.0.2.2"), 401, "unauthorized",
+            "look-up $n of $LIMIT");
+    }
+    too_many_look_ups(ask(stranger(), "192.0.2.2"), "one more") for 1 .. 5;
+    is(at_database() - $before, $LIMIT - 1,
+        "the database saw no look-up beyond the limit");
+    too_many_look_ups(ask($fresh, "192.0.2.2"), "a good key, not yet known");
+    status_is(ask($known, "192.0.2.2"), 200,
+        "a known key is not refused by this");
+    error_is(ask("svc_live_malformed", "192.0.2.2"), 401, "unauthorized",
+        "what cannot be a key needs no look-up");
+    status_is(ask($fresh, "192.0.2.3"), 200, "another address has its own");
+};
+
+subtest "2.4 IPv6: a /64 is one address" => sub {
+    error_is(ask(stranger(), "2001:db8:1:1::$_"), 401, "unauthorized",
+        "look-up $_") for 1 .. $LIMIT;
+    too_many_look_ups(ask(stranger(), "2001:db8:1:1:ffff::1"), "one more");
+    error_is(ask(stranger(), "2001:db8:2:2::1"), 401, "unauthorized",
+        "another /64");
+};
+
+subtest "2.3 a revoked key gets 401 within a minute, whatever it asks" => sub {
+    my $w = workspace($httpd);
+    my $key = $w->make_key("read");
+    my $id = ($w->key_ids)[-1];
+    status_is(ask($key, "192.0.2.4"), 200, "request $_") for 1 .. 3;
+    $w->ctl("key", "revoke", $id);
+    my %seen;
+    ok(wait_for(sub {
+        my $status = ask($key, "192.0.2.4")->status;
+        $seen{$status}++;
+        return $status == 401;
+    }, 60), "401 after a while");
+    is_deeply([grep { $_ != 401 } sort keys %seen], [429],
+        "and nothing but 429 before");
+    error_is(ask($key, "192.0.2.4"), 401, "unauthorized", "for good");
+};
+
+subtest "2.3 a database that is away: refusals stay what they are" => sub {
+    my $w = workspace($httpd);
+    my $key = $w->make_key("read");
+    status_is(ask($key, "192.0.2.5"), 200, "request $_") for 1 .. 3;
+    sql("postgres", "ALTER DATABASE $database ALLOW_CONNECTIONS false");
+    sql("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        . " WHERE datname = '$database'");
+    error_is(ask($key, "192.0.2.5"), 429, "rate_limited", "over the limit");
+    sql("postgres", "ALTER DATABASE $database ALLOW_CONNECTIONS true");
+    my ($refused) = $httpd->client->get("/server-status?auto")->body
+        =~ /^CrmApiLookUpsRefused: (\d+)/m;
+    is($refused, 7, "mod_status counts the look-ups that were refused");
+};
+
+done_testing;

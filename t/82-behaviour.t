@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+# 82-behaviour.t: the served OpenAPI document against what the server does:
+# values of its query parameters, bodies around its schemas
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Samples;
+
+my $httpd = httpd(database => database(),
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $w = workspace($httpd);
+my $c = $w->client;
+my $samples = CrmTest::Samples->new($w);
+my $openapi = $samples->openapi;
+my $paths = $openapi->{document}{paths};
+my $json = JSON::PP->new->utf8->canonical->allow_nonref;
+my @operations = map { my $path = $_; map { { %{$paths->{$path}{$_}},
+    method => uc $_, path => $path } } sort keys %{$paths->{$path}} }
+    sort keys %$paths;
+
+# The address of OPERATION, of something that is there.
+sub address {
+    my ($operation) = @_;
+    return $operation->{path}
+        =~ s/\{id\}/$samples->id_for($operation->{path})/er;
+}
+
+# --- query parameters ---------------------------------------------------------
+
+# GET OPERATION with QUERY. What the document declares is never unknown.
+sub ask {
+    my ($operation, $query) = @_;
+    return $c->get(address($operation), query => $query,
+        headers => { Prefer => "handling=strict" });
+}
+
+# The rows that RESPONSE shows.
+sub rows_of {
+    my ($r) = @_;
+    return $r->status == 200 && ref $r->data eq "ARRAY" ? @{$r->data} : ();
+}
+
+sub distinct {
+    my %seen;
+    return grep { defined && !$seen{$_}++ } map { ref eq "ARRAY" ? @$_ : $_ }
+        @_;
+}
+
+sub is_id { ($_[0]{format} // "") eq "uuid" }
+
+# The field of a row that the parameter NAME is about.
+sub field_of { return $_[0] =~ s/_(?:after|before)$/_at/r }
+
+# Values of PARAMETER that should make a difference to ROWS.
+sub tried {
+    my ($parameter, @rows) = @_;
+    my ($name, $schema) = @$parameter{qw(name schema)};
+
+    return @{$schema->{enum}} if $schema->{enum};
+    return qw(true false) if $schema->{type} eq "boolean";
+    return 2 if $schema->{type} eq "integer";
+    my @own = distinct(map { $_->{field_of($name)} } @rows);
+    return (@own, uuid()) if @own && is_id($schema);
+    return @own if @own;
+    return map { $samples->reference($name, $_) } 0 .. 2 if is_id($schema);
+    # any text of a row: one of them can be searched
+    return grep { length $_ <= $schema->{maxLength} } distinct(map { my $row
+        = $_; map { $row->{$_} } grep { !ref $row->{$_} && !/_id$|^id$/ }
+        sort keys %$row } @rows[0 .. 3]);
+}
+
+# What PARAMETER works with, by its kind: what else a request must say.
+sub beside {
+    my ($parameter, @rows) = @_;
+    my ($of) = $parameter->{name} =~ /^(\w+)_match$/;
+
+    return ($of => join ",", (distinct(map { $_->{$of} } @rows))[0, 1]) if $of;
+    return $parameter->{name} eq "page" ? (page_size => 5) : ();
+}
+
+# Those of ROWS that have VALUE of the parameter NAME; nothing where no field
+# tells.
+sub having {
+    my ($name, $value, @rows) = @_;
+    my $field = field_of($name);
+
+    return undef if !@rows || !exists $rows[0]{$field};
+    return [grep { my $has = $_->{$field};
+        $name =~ /_after$/ ? defined $has && $has ge $value
+        : $name =~ /_before$/ ? defined $has && $has le $value
+        : ref $has eq "ARRAY" ? grep { $_ eq $value } @$has
+        : $value =~ /^(?:true|false)$/ ? !$has eq ($value eq "false")
+        : defined $has && $has eq $value } @rows];
+}
+
+# What PARAMETER of OPERATION must not be, as query values.
+sub wrong_values {
+    my ($parameter) = @_;
+    my $schema = $parameter->{schema};
+
+    return ($schema->{enum} || ($schema->{format} // "") eq "date-time"
+            || $schema->{type} =~ /^(?:boolean|integer)$/ ? "perhaps" : (),
+        $schema->{maxLength} ? "x" x ($schema->{maxLength} + 1) : (),
+        (map { $_ - 1 } grep { defined } $schema->{minimum}),
+        (map { $_ + 1 } grep { defined } $schema->{maximum}),
+        $parameter->{name} =~ /^(?:search|tags)$/ ? () : "");
+}
+
+# PARAMETER of OPERATION, a list, makes the difference that its name tells.
+sub parameter_works {
+    my ($operation, $parameter, @rows) = @_;
+    my ($name, $schema) = @$parameter{qw(name schema)};
+    my %beside = beside($parameter, @rows);
+    my $plain = ask($operation, { page_size => 100, %beside })->body;
+    my @tried = tried($parameter, @rows);
+    my $other = 0;
+
+    for my $value (@tried) {
+        my $r = ask($operation, { page_size => 100, %beside, $name => $value });
+        status_is($r, 200, "$name=$value") or next;
+        # a channel is named in many ways (7.6), but shown in one
+        my $having = $name eq "type" && $value !~ /^\d$/ ? undef
+            : having($name, $value, @rows);
+        is_deeply($r->ids, [map { $_->{id} } @$having],
+            "$name=$value: those that have it, and no other") if $having;
+        $other ||= $r->body ne $plain && ($having || @{$r->data});
+    }
+    ok($other, "$name changes the answer") or diag("tried: @tried");
+    error_is(ask($operation, { %beside, $name => $_ }), 422,
+        "validation_error", "$name=" . substr($_, 0, 10) . ": 422", [$name])
+        for wrong_values($parameter);
+    error_is(ask($operation, { %beside, $name => [@tried[0, 0]] }), 422,
+        "validation_error", "7.1 $name twice", [$name]);
+    return unless is_id($schema);
+    is_deeply(ask($operation, { $name => $_ })->data, [],
+        "6.8 $name=$_: an empty list") for uuid(), "x";
+}
+
+# Those of OPERATION in the query.
+sub parameters {
+    my ($operation) = @_;
+    return grep { $_->{in} eq "query" } map { $openapi->resolve($_) }
+        @{$operation->{parameters} || []};
+}
+
+for my $operation (@operations) {
+    my @parameters = parameters($operation) or next;
+    next if !($samples->shown($operation))[1];
+    subtest "GET $operation->{path}: parameters" => sub {
+        my @rows = rows_of(ask($operation, { page_size => 100 }));
+        cmp_ok(scalar @rows, ">=", 5, "there are rows") or return;
+        my $pages = join " ", map { @{ask($operation, { page => $_,
+            page_size => 7 })->ids} } 1 .. 1 + @rows / 7;
+        is($pages, join(" ", map { $_->{id} } @rows),
+            "its pages are the whole list");
+        parameter_works($operation, $_, @rows) for @parameters;
+    };
+}
+
+subtest "GET /api/v1/contacts/by-email: its parameter" => sub {
+    my ($operation, @others) = grep { parameters($_)
+        && !($samples->shown($_))[1] } @operations;
+    is($operation->{path}, "/api/v1/contacts/by-email", "it has one");
+    is_deeply(\@others, [], "and nothing else that is no list");
+    error_is(ask($operation, {}), 422, "validation_error", "7.8 it is missing",
+        ["email"]);
+    my %primary = map { $_->{emails}[0]{email} => 1 } grep { @{$_->{emails}} }
+        rows_of(ask({ path => "/api/v1/contacts" }, {}));
+    cmp_ok(scalar keys %primary, ">", 1, "there are addresses");
+    is(ask($operation, { email => $_ })->data->{emails}[0]{email}, $_,
+        "email=$_: who has it") for sort keys %primary;
+};
+
+# --- bodies, which leave much behind: in a workspace of their own -------------
+
+$w = workspace($httpd);
+$c = $w->client;
+$samples = CrmTest::Samples->new($w);
+my $values = $samples->values;
+
+# The fields that RESPONSE complains of; those of an upsert's item, too, whose
+# failure is no failure of the request (contract 10.2).
+sub complaints {
+    my ($r) = @_;
+    my @details = @{$r->details || []};
+
+    push @details, map { @{$_->{details} || []} } @{$r->data->{errors} || []}
+        if $r->status == 200 && ref $r->data eq "HASH";
+    return map { $_->{field} } @details;
+}
+
+# What RESPONSE shows of the resource that was written.
+sub written {
+    my ($r) = @_;
+    my $data = $r->data;
+
+    return $data->{created} ? $data->{created}[0] // $data->{updated}[0]
+        : $data;
+}
+
+# Whether the member NAME of what RESPONSE shows is what was sent. A null is
+# as good as nothing, and clears.
+sub is_kept {
+    my ($r, $name, $sent, $what) = @_;
+    my $row = written($r);
+
+    return if !exists $row->{$name} || ($r->status != 200 && !defined $sent);
+    my $kept = $row->{$name};
+    if (defined $sent) {
+        # addresses may be sent as texts, and what was there stays (10.3)
+        return if ref $sent eq "ARRAY" && $name =~ /^(?:emails|phone_numbers)$/;
+        $sent += 0 if !ref $sent && !ref $kept
+            && CrmTest::OpenAPI::type_of($sent) =~ /^(?:integer|number)$/;
+    }
+    else {
+        $sent = ref $kept eq "ARRAY" ? [] : ref $kept eq "HASH" ? {} : undef;
+    }
+    is($json->encode([$kept]), $json->encode([$sent]), "$what: is kept");
+}
+
+# OPERATION with BODY in which WHAT is at AT does what the document says.
+sub body_is_right {
+    my ($operation, $schema, $body, $at, $what) = @_;
+    my $name = "$at: $what";
+    my @refused = $openapi->refused($body, $schema);
+    push @refused, $at if $what eq $CrmTest::Values::NOTHING;   # 6.8
+    my $r = $c->request($operation->{method}, address($operation),
+        json => $body);
+
+    if ($what eq $CrmTest::Values::NOTHING && $at eq "template_id") {
+        error_is($r, 404, "not_found", "8.2 $name: is not found");
+        return;
+    }
+    if (!@refused) {
+        my $fine = $r->status =~ /^2/ && !complaints($r);
+        ok($fine, "$name: is taken") or diag($r->text);
+        is_kept($r, $at, $body->{$at}, $name)
+            if $fine && exists $body->{$at};
+        # the next one's contact is a new one, to which nothing is added
+        $c->delete("/api/v1/contacts/" . $r->data->{contact_id})
+            if $fine && $operation->{path} =~ m{/sequences/start$};
+        # a long text need not come back with every later answer
+        $c->patch(address($operation), $values->whole($schema, 2))
+            if $operation->{method} eq "PATCH" && length $r->body > 10_000;
+        return;
+    }
+    # contract 8.2: there, what is missing at all is a 400
+    my $missing = $operation->{path} =~ m{/sequences/start$}
+        && grep { !defined $body->{$_} } @{$schema->{required}};
+    my $item = ref $r->data eq "HASH" && $r->data->{errors};
+    is($r->status, $missing ? 400 : $item ? 200 : 422, "$name: is refused")
+        or diag($r->text);
+    my %where = map { $_ => 1 } $at, @refused;
+    my @others = grep { my $field = $_;
+        !grep { $field eq $_ || $field =~ /^\Q$_\E[.\[]/ } keys %where }
+        complaints($r);
+    ok(complaints($r) && !@others, "$name: which is named, and nothing else")
+        or diag(join " ", $r->text, "wrong by the document:", sort keys %where);
+}
+
+# The cases of OPERATION's body: at, what, the whole body. A body has what it
+# must have, and of the rest the member that the case is about.
+sub cases_of {
+    my ($schema) = @_;
+    my $least = $values->least($schema, 1);
+    my @cases = (["", "what is required", $least],
+        ["", "everything", $values->whole($schema, 2)]);
+
+    for my $case ($values->around_members($schema, $least, "")) {
+        push @cases, [@$case{qw(at what value)}];
+    }
+    return @cases;
+}
+
+for my $operation (grep { $_->{requestBody} } @operations) {
+    subtest "$operation->{method} $operation->{path}: bodies" => sub {
+        my $schema = $openapi->resolve($operation->{requestBody}{content}
+            {"application/json"}{schema});
+        for my $case (cases_of($schema)) {
+            my ($at, $what, $body) = @$case;
+            body_is_right($operation, $schema, $body, $at, $what);
+            next if $what ne "an unknown member";
+            my $r = $c->request($operation->{method}, address($operation),
+                json => $body, headers => { Prefer => "handling=lenient" });
+            ok($r->status =~ /^2/ && !complaints($r),
+                "6.2 $at: handling=lenient ignores it") or diag($r->text);
+        }
+    };
+}
+
+$httpd->stop;
+done_testing;

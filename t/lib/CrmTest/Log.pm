@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Log.pm: judges a server's log: what was announced, and nothing else
+package CrmTest::Log;
+use strict;
+use warnings;
+use Fcntl qw(:flock);
+use Test::More ();
+use CrmTest::Process qw(read_file);
+
+# A crash, a failed assertion, a report of a sanitizer or of valgrind, the C
+# library's word on a broken heap. No pattern announces these.
+our @NEVER = (
+    qr/\bAH0005[012]\b|exit signal|seg fault or similar|core ?dump/i,
+    qr/\bAH0010[02]\b|assertion\b.*\bfailed|\bSIG(?:SEGV|ABRT|BUS|ILL|FPE)\b/i,
+    qr/Sanitizer\b|\bruntime error: /,
+    qr/^==\d+==/,
+    qr/stack smashing|buffer overflow detected|Segmentation fault/,
+    qr/\b(?:malloc|free|realloc|munmap_chunk)\(\): |double free or|corrupted /,
+);
+
+# What the host's own packages warn of: [pattern, reason]. It says nothing of
+# us, so it is told once in a run and fails nothing.
+our @HOST = (
+    [qr/AH01882: /, "httpd runs with an older OpenSSL than mod_ssl was built"
+        . " with (build/setup upgrades it)"],
+    [qr/^Warning: program compiled against libxml \d+ using older \d+/,
+        "a module of httpd runs with an older libxml2 than it was built with"],
+);
+
+# A judge of FILES, a function that returns paths. A line that matches QUIET is
+# no complaint of the server's.
+sub new {
+    my ($class, %arg) = @_;
+    return bless { files => $arg{files}, quiet => $arg{quiet},
+        announced => [], told => {} }, $class;
+}
+
+# From now on a line that matches one of PATTERNS has to come. A number behind
+# a pattern says how many lines exactly.
+sub expect {
+    my ($self, @patterns) = @_;
+
+    while (@patterns) {
+        my $pattern = shift @patterns;
+        my $times = @patterns && !ref $patterns[0] ? shift @patterns : undef;
+        $self->announce($pattern, times => $times, must => 1);
+    }
+}
+
+# From now on lines that match one of PATTERNS may come.
+sub may {
+    my ($self, @patterns) = @_;
+    $self->announce($_) for @patterns;
+}
+
+sub announce {
+    my ($self, $pattern, %how) = @_;
+    my %from = map { $_ => -s $_ // 0 } $self->{files}->();
+
+    push @{$self->{announced}}, { pattern => $pattern, from => \%from, %how };
+}
+
+# All lines so far: [path, offset, text].
+sub lines {
+    my ($self) = @_;
+    my @lines;
+
+    for my $path ($self->{files}->()) {
+        my $offset = 0;
+        for my $text (split /(?<=\n)/, read_file($path)) {
+            push @lines, [$path, $offset, $text =~ s/\n\z//r];
+            $offset += length $text;
+        }
+    }
+    return @lines;
+}
+
+# Look at all lines. Return (lines that nobody announced, announcements whose
+# line did not come), as references to arrays of texts; each is told once.
+sub judge {
+    my ($self) = @_;
+    my (@bad, @missing);
+    my @announced = @{$self->{announced}};
+
+    $_->{count} = 0 for @announced;
+    for my $line ($self->lines) {
+        my ($path, $offset, $text) = @$line;
+        next if $text eq "" || $self->allowed($line);
+        push @bad, $text unless $self->{told}{"$path $offset"}++;
+    }
+    for my $one (grep { $_->{must} } @announced) {
+        my $times = $one->{times} // ($one->{count} || "one or more");
+        next if $times eq $one->{count} || $self->{told}{$one}++;
+        push @missing, "$one->{pattern}: $one->{count} lines, not $times";
+    }
+    return (\@bad, \@missing);
+}
+
+# Whether LINE may be there. It counts for the announcement that it fits.
+sub allowed {
+    my ($self, $line) = @_;
+    my ($path, $offset, $text) = @$line;
+
+    return 0 if grep { $text =~ $_ } @NEVER;
+    my @fit = grep { $offset >= ($_->{from}{$path} // 0)
+        && $text =~ $_->{pattern}
+        && $_->{count} < ($_->{times} // 9**9) } @{$self->{announced}};
+    # first the one that still waits for its line
+    my ($for) = ((grep { $_->{must} && $_->{count} < ($_->{times} // 1) }
+        @fit), @fit);
+    if ($for) {
+        $for->{count}++;
+        return 1;
+    }
+    return 1 if $text =~ $self->{quiet};
+    my ($host) = grep { $text =~ $_->[0] } @HOST;
+    tell_once("$host->[1]: " . $text =~ s/^(?:\[[^\]]*\] )+//r) if $host;
+    return !!$host;
+}
+
+my %told;
+# Tell TEXT at the end of the run, once for all test files (t/run does it), or
+# at once when this test runs by hand.
+sub tell_once {
+    my ($text) = @_;
+    my $records = $ENV{CRM_TEST_RECORDS};
+
+    return if $told{$text}++;
+    return Test::More::diag("note: $text") unless $records;
+    open(my $notes, "+>>:raw", "$records/notes") or die "CrmTest: $records: $!\n";
+    flock($notes, LOCK_EX);
+    seek $notes, 0, 0;
+    print $notes "$text\n" unless grep { $_ eq "$text\n" } <$notes>;
+    close $notes;
+}
+
+1;

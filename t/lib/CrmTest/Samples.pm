@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Samples.pm: a workspace with rows of every resource, made of what the
+# served OpenAPI document says of them
+#
+#     my $samples = CrmTest::Samples->new(workspace($httpd));
+#     my @ids = $samples->ids("Contact");
+#     my $id = $samples->id_for("/api/v1/contacts/{id}/activities");
+package CrmTest::Samples;
+use strict;
+use warnings;
+use Digest::MD5 qw(md5);
+use CrmTest;
+use CrmTest::OpenAPI;
+use CrmTest::Values;
+
+# Rows of each resource. So many that a part of them, those of one parent,
+# still differ from each other in every field.
+my $ROWS = 60;
+
+# Schemas of members whose ids are not called after them.
+my %named = (bot => "Agent", template => "SequenceTemplate");
+
+# Fill workspace W by what its server's document says.
+sub new {
+    my ($class, $w) = @_;
+    my $openapi = CrmTest::OpenAPI->new($w->client(key => undef)
+        ->get("/api/v1/openapi.json")->json);
+    my $self = bless { w => $w, openapi => $openapi, ids => {} }, $class;
+
+    $self->{values} = CrmTest::Values->new($openapi,
+        sub { $self->reference(@_) });
+    my @schemas = $self->resources;
+    # all at once, so that rows may refer to those of any other resource
+    $self->{ids}{$_} = [map { uuid() } 1 .. $ROWS] for @schemas;
+    my ($template) = @{$self->{ids}{SequenceTemplate} = [uuid()]};
+    $w->import_objects([(map { $self->rows($_) } @schemas),
+        { object => "sequence_template", id => $template, bot_id => $w->agent,
+            name => "Template", allowed_channels => ["email"] }]);
+    $self->{ids}{Enrollment} = [$w->client->post("/api/v1/sequences/start", {
+        template_id => $template, contact => { emails => ['e@e.example'] } })
+        ->data->{enrollment_id}];
+    return $self;
+}
+
+sub openapi { $_[0]{openapi} }
+sub values { $_[0]{values} }
+sub ids { @{$_[0]{ids}{$_[1]} || []} }
+
+# The schemas of what GET shows. An enrollment is not imported, but started.
+sub resources {
+    my ($self) = @_;
+    my $paths = $self->{openapi}{document}{paths};
+    my %shown = map { ($self->shown($_))[0] => 1 }
+        grep { $_ } map { $_->{get} } CORE::values %$paths;
+
+    delete @shown{"", "Enrollment"};
+    return sort keys %shown;
+}
+
+# The name that SCHEMA's resource has in imports.
+sub object_of {
+    my ($schema) = @_;
+    return lc($schema =~ s/(?<=[a-z])(?=[A-Z])/_/gr);
+}
+
+# An id for the member NAME, the N-th.
+sub reference {
+    my ($self, $name, $n) = @_;
+    my ($what) = $name =~ /^(\w+)_id$/;
+
+    return uuid() if !defined $what;
+    return $self->{w}->id if $what eq "workspace";
+    my $ids = $self->{ids}{$named{$what}
+        // join "", map { ucfirst } split /_/, $what};
+    die "Samples: $name refers to nothing\n" unless $ids;
+    return $ids->[$n % @$ids];
+}
+
+# One of three values for the member NAME of row N: each mixes them in its own
+# way.
+sub choice {
+    my ($name, $n) = @_;
+    return unpack("N", md5("$name $n")) % 3;
+}
+
+# The lines of an import of SCHEMA.
+sub rows {
+    my ($self, $schema) = @_;
+    my $properties = $self->{openapi}{document}{components}{schemas}{$schema}
+        {properties};
+    my @rows;
+
+    for my $n (0 .. $ROWS - 1) {
+        my %row = (object => object_of($schema),
+            id => $self->{ids}{$schema}[$n]);
+        for my $name (grep { !/^(?:id|workspace_id)$/ } keys %$properties) {
+            my $member = $properties->{$name};
+            my $null = grep { $_ eq "null" } ref $member->{type}
+                ? @{$member->{type}} : ();
+            my $pick = choice($name, $n);
+            my $value = $self->{values}->value($member, $name, $pick);
+            # a list of texts has two, so that one may be among others
+            push @$value, "also " . choice("$name, too", $n)
+                if ref $value eq "ARRAY" && !ref $value->[0];
+            # a reference always has something to refer to
+            $row{$name} = $null && $pick == 2 && $name !~ /_id$/ ? undef
+                : $value;
+        }
+        push @rows, \%row;
+    }
+    return @rows;
+}
+
+# The schema that an answer of OPERATION shows, and whether it is a list.
+sub shown {
+    my ($self, $operation) = @_;
+    my $openapi = $self->{openapi};
+    my ($success) = grep { /^2/ } sort keys %{$operation->{responses}};
+    my $data = ($openapi->resolve($operation->{responses}{$success})
+        ->{content}{"application/json"}{schema} || {})->{properties}{data}
+        || {};
+    my $name = ($data->{items} || $data)->{'$ref'} // "";
+
+    return ($name =~ s{.*/}{}r, !!$data->{items});
+}
+
+# An id of something that is there for PATH, a template of the document: of
+# what GET shows of the part with the parameter, or of the list before it.
+sub id_for {
+    my ($self, $path) = @_;
+    my $paths = $self->{openapi}{document}{paths};
+    my ($list, $one) = $path =~ m{^((.*?)/\{id\})} ? ($2, $1) : return;
+
+    for my $operation (grep { $_ } map { ($paths->{$_} || {})->{get} }
+            $one, $list) {
+        my ($name) = $self->shown($operation);
+        my ($id) = $self->ids($name);
+        return $id if $id;
+    }
+    die "Samples: nothing is there for $path\n";
+}
+
+1;

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Sanitizer.pm: what programs run with under sanitizers and valgrind
+package CrmTest::Sanitizer;
+use strict;
+use warnings;
+
+# A report ends the program.
+my %OPTIONS = (
+    ASAN_OPTIONS => "detect_leaks=1:abort_on_error=1:handle_segv=2"
+        . ":handle_sigbus=2:handle_sigill=2:handle_sigfpe=2",
+    UBSAN_OPTIONS => "print_stacktrace=1:halt_on_error=1",
+    TSAN_OPTIONS => "halt_on_error=1:second_deadlock_stack=1");
+my %LIBRARY = (address => "libasan.so", undefined => "libubsan.so",
+    thread => "libtsan.so");
+
+# Return the environment, as pairs. httpd => 1: for httpd, which is not of the
+# build itself but loads what is, and has leaks of its own. leaks => 0: do not
+# look for them (mod_ssl's cannot be told from those of OpenSSL's other users).
+sub environment {
+    my (%arg) = @_;
+    return () if $CrmTest::BUILD{SANITIZERS} eq "no";
+    return %OPTIONS unless $arg{httpd};
+    my %options = %OPTIONS;
+    # a restart unloads modules, whose thread-local storage must not be read
+    $options{ASAN_OPTIONS} .= ":intercept_tls_get_addr=0";
+    $options{ASAN_OPTIONS} =~ s/detect_leaks=1/detect_leaks=0/
+        unless $arg{leaks} // 1;
+    my @libraries = map { chomp(my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`);
+        $path =~ m{/} ? $path : () }
+        @LIBRARY{split /,/, $CrmTest::BUILD{SANITIZERS}};
+    return (%options, LD_PRELOAD => join(":", @libraries),
+        LSAN_OPTIONS => "suppressions=$ENV{CRM_SRCDIR}/t/lib/lsan-httpd.txt"
+            . ":print_suppressions=0");
+}
+
+# Return what stands before a command under valgrind, nothing without. What it
+# complains of goes to the file LOG; without one to stderr, and the exit code
+# is 99 then.
+sub valgrind {
+    my ($log) = @_;
+    return () unless $ENV{CRM_VALGRIND};
+    return (qw(valgrind --quiet --vgdb=no --leak-check=full
+        --show-leak-kinds=definite --errors-for-leak-kinds=definite
+        --num-callers=30), "--suppressions=$ENV{CRM_SRCDIR}/t/lib/valgrind.txt",
+        defined $log ? "--log-file=$log" : "--error-exitcode=99");
+}
+
+1;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_address_budget.c: budgets of client addresses (contract 2.4, 2.5) */
+#include <stdio.h>
+
+#include "crm_address.h"
+#include "crm_limit_test.h"
+
+static apr_pool_t *pool;
+
+static void set_up(void)
+{
+    setup();
+    free(block);
+    config.evict = 1;
+    make_block(64, 3 * CRM_ADDRESS_SITE, 3 * CRM_ADDRESS_SITE);
+    pool = crm_check_pool();
+}
+
+/* Charge ADDRESS for a KIND under 3 a minute: 0 where it is refused. */
+static int charge(const char *kind, const char *address)
+{
+    crm_error_t *error = crm_address_charge(block, kind, address, 0,
+                                            CRM_LIMIT_READ, 3, pool);
+
+    now++;
+    if (error) {
+        ck_assert_int_eq(error->code, CRM_E_RATE_LIMITED);
+        ck_assert_int_ge(error->retry_after, 1);
+        ck_assert_int_le(error->retry_after, 60);
+    }
+    return !error;
+}
+
+/* ADDRESS may make COUNT requests of a KIND, and no more. */
+static void may(const char *kind, const char *address, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ck_assert_msg(charge(kind, address), "%s: request %d", address, i);
+    }
+    ck_assert_msg(!charge(kind, address), "%s: one more", address);
+}
+
+START_TEST(each_address_has_a_budget)
+{
+    may("key", "203.0.113.7", 3);
+    may("key", "203.0.113.8", 3);
+    may("form", "203.0.113.7", 3);
+    now += WINDOW;
+    may("key", "203.0.113.7", 3);
+}
+END_TEST
+
+START_TEST(an_ipv6_address_stands_for_its_64)
+{
+    may("key", "2001:db8:1:2::1", 3);
+    ck_assert(!charge("key", "2001:db8:1:2:ffff:ffff:ffff:ffff"));
+    may("key", "2001:db8:1:3::1", 3);
+}
+END_TEST
+
+START_TEST(a_mapped_address_is_the_ipv4_one)
+{
+    may("key", "203.0.113.7", 3);
+    ck_assert(!charge("key", "::ffff:203.0.113.7"));
+}
+END_TEST
+
+START_TEST(a_48_has_a_budget_of_its_own)
+{
+    int admitted = 0;
+    char address[40];
+
+    for (int i = 0; i < 1000; i++) {
+        snprintf(address, sizeof(address), "2001:db8:5:%x::1", i);
+        admitted += charge("key", address);
+    }
+    ck_assert_int_eq(admitted, 3 * CRM_ADDRESS_SITE);
+    may("key", "2001:db8:6::1", 3);
+}
+END_TEST
+
+/* A /64 over its own budget takes nothing from the others of its /48. */
+START_TEST(refused_requests_cost_the_neighbours_nothing)
+{
+    may("key", "2001:db8:7:1::1", 3);
+    for (int i = 0; i < 100; i++) {
+        ck_assert(!charge("key", "2001:db8:7:1::1"));
+    }
+    may("key", "2001:db8:7:2::1", 3);
+}
+END_TEST
+
+START_TEST(nobody_new_is_shut_out)
+{
+    char address[40];
+
+    for (int i = 0; i < 5000; i++) {
+        snprintf(address, sizeof(address), "10.1.%d.%d", i / 250, i % 250);
+        ck_assert(charge("key", address));
+    }
+}
+END_TEST
+
+START_TEST(without_a_table_or_limit_nothing_is_counted)
+{
+    for (int i = 0; i < 10; i++) {
+        ck_assert_ptr_null(crm_address_charge(NULL, "key", "192.0.2.1", 0,
+                                              CRM_LIMIT_READ, 3, pool));
+        ck_assert_ptr_null(crm_address_charge(block, "key", "192.0.2.1", 0,
+                                              CRM_LIMIT_READ, 0, pool));
+    }
+    may("key", "192.0.2.1", 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("address_budget");
+    TCase *tcase = tcase_create("address_budget");
+
+    tcase_add_checked_fixture(tcase, set_up, teardown);
+    tcase_add_test(tcase, each_address_has_a_budget);
+    tcase_add_test(tcase, an_ipv6_address_stands_for_its_64);
+    tcase_add_test(tcase, a_mapped_address_is_the_ipv4_one);
+    tcase_add_test(tcase, a_48_has_a_budget_of_its_own);
+    tcase_add_test(tcase, refused_requests_cost_the_neighbours_nothing);
+    tcase_add_test(tcase, nobody_new_is_shut_out);
+    tcase_add_test(tcase, without_a_table_or_limit_nothing_is_counted);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}
