@@ -14,7 +14,8 @@
 
 /* What is signed of a token is its head, by the key of its workspace, which the
  * database alone knows: crmapi.token_sign_link(), _page(), token_signed().
- * Heads and signatures are binds of a bytea ("\\x..."). */
+ * Heads and signatures are binds of a bytea ("\\x..."). A query that returns one
+ * says '\\x' || encode(..., 'hex'): a database's bytea_output may be escape. */
 
 /* What a token is for. One for a purpose is worth nothing for another. */
 typedef enum crm_token_purpose_t {

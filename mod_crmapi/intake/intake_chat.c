@@ -14,7 +14,8 @@
 #define TOKEN_DAYS 365
 #define PREFLIGHT_SECONDS "7200"
 
-static const char sign_sql[] = "SELECT crmapi.token_sign_page($1::bytea)";
+static const char sign_sql[] =
+    "SELECT '\\x' || encode(crmapi.token_sign_page($1::bytea), 'hex')";
 
 /* The agent $1, unless this server is for another workspace: $2, an id or a
  * slug; whether $3 and $4 are the parts of a token of its workspace. Ids are

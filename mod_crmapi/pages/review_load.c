@@ -22,7 +22,7 @@ static const char review_sql[] =
     " crmapi.review_digest(e.workspace_id, e.id), coalesce(m.name, m.email),"
     " coalesce(e.stop_reason, e.generation_error),"
     " to_char(e.approved_at AT TIME ZONE w.time_zone, " TIME_FORMAT "),"
-    " crmapi.token_sign_page($4::bytea),"
+    " '\\x' || encode(crmapi.token_sign_page($4::bytea), 'hex'),"
     " crmapi.token_signed($5::bytea, $6::bytea)"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.workspace w ON w.id = e.workspace_id"
