@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Process qw(spawn);
 use CrmTest::Session;
 use CrmTest::Spec;
@@ -475,14 +476,10 @@ subtest "a key has its plan's rights at every moment (contract 3.3)" => sub {
                 $key->(), "a plan's rights, then a key"]) {
         my ($first, $second, $name) = @$case;
         my $end = holding($db, $first);
-        my $pid = fork // die $!;
-        if (!$pid) {
-            POSIX::_exit(eval { sql($db, $second); 1 } ? 0 : 1);
-        }
+        my $waits = CrmTest::Child->start(sub { sql($db, $second); 1 });
         wait_blocked($db, 1);
         $end->("COMMIT");
-        waitpid $pid, 0;
-        is($?, 0, "$name: done");
+        is(($waits->result)[0], 1, "$name: done");
         is(sql($db, $wrong), 0, "$name: right") or last;
     }
     sql($db, $free->[1]);
