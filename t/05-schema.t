@@ -36,9 +36,8 @@ sub done_at_once {
     return is(join("", at_once($db, @sqls)), "", $name);
 }
 
-# Every line of CASES, [table, other members, column, value, ...], is refused,
-# and what PostgreSQL says is LIKE; each with its last member, a GOOD value, is
-# not.
+# A row of each of CASES, [table, its other members, column, value, good value],
+# is refused, and what PostgreSQL says is LIKE; with the good value it is taken.
 sub refused_values {
     my ($like, @cases) = @_;
     for my $case (@cases) {
