@@ -466,6 +466,8 @@ subtest "upkeep" => sub {
     $upkeep->once(days(6.9));
     cmp_ok(scalar @ended, ">", 0, "jobs have ended");
     is($kept->(), scalar @ended, "they are kept");
+    # the sequence that just began goes on, perhaps without a way to send
+    $upkeep->may_log(qr/CRM3102|CRM3122/);
     $upkeep->once(days(9));
     is($kept->(), 0, "for a week");
 };

@@ -8,15 +8,13 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Process qw(end_process);
 use CrmTest::Provider;
+use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
 use Time::HiRes qw(time);
 
-my ($python) = grep { -x && !system("$_ -c 'import aiosmtpd' 2>/dev/null") }
-    "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
 plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless $python;
+    unless CrmTest::Smtpd::python();
 
 my $START = "/api/v1/sequences/start";
 my $database = database();
@@ -28,43 +26,12 @@ CrmApiUnsubscribe On
 END
 my $provider = CrmTest::Provider->new(token => "s3cret-token");
 
-# --- an SMTP server -----------------------------------------------------------
 my $scratch = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-my @smtpd;
-END { local $?; end_process($_->{pid}, "TERM") for @smtpd }
 
-# Start one that wants USER and PASSWORD, if given, with the certificate (and
-# key) of a file.
-sub smtpd {
-    my (@account) = @_;
-    my $folder = "$scratch/" . @smtpd;
-    mkdir $folder;
-    pipe(my $stdin, my $keep) or die;
-    pipe(my $read, my $stdout) or die;
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-        open(STDIN, "<&", $stdin);
-        open(STDOUT, ">&", $stdout);
-        close $keep;
-        open(STDERR, ">", "$scratch/smtpd.log");
-        { exec $python, "$CrmTest::TOP/t/lib/smtpd.py", $folder, @account }
-        POSIX::_exit(127);
-    }
-    close $stdout;
-    my $port = <$read> // die "no SMTP server\n";
-    chomp $port;
-    push @smtpd, { pid => $pid, keep => $keep };
-    return { port => $port, folder => $folder };
-}
+# The messages that SERVER has.
+sub received { return $_[0]->received }
 
-# The messages that SERVER has, as texts with LF.
-sub received {
-    my ($server) = @_;
-    return map { read_file($_) =~ s/\r\n/\n/gr }
-        sort grep { m{/\d+$} } glob "$server->{folder}/*";
-}
-
-my $smtp = smtpd();
+my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
     email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
     smtp_tls => "no", sms_relay => "http", voice_relay => "http",
@@ -256,7 +223,7 @@ subtest "a mail server with accounts, one that is away" => sub {
     is($code, 0, "a certificate") or diag($err);
     write_file($certificate, read_file($certificate)
         . read_file("$scratch/ca.pem"));
-    my $strict = smtpd("crm", "pa55word", $certificate);
+    my $strict = CrmTest::Smtpd->new("crm", "pa55word", $certificate);
     my $secret = $worker->dir . "/password";
     write_file($secret, "wrong-one\n");
     chmod 0600, $secret;
