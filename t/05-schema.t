@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Process qw(spawn);
 use CrmTest::Session;
 use CrmTest::Spec;
@@ -35,9 +36,8 @@ sub done_at_once {
     return is(join("", at_once($db, @sqls)), "", $name);
 }
 
-# Every line of CASES, [table, other members, column, value, ...], is refused,
-# and what PostgreSQL says is LIKE; each with its last member, a GOOD value, is
-# not.
+# A row of each of CASES, [table, its other members, column, value, good value],
+# is refused, and what PostgreSQL says is LIKE; with the good value it is taken.
 sub refused_values {
     my ($like, @cases) = @_;
     for my $case (@cases) {
@@ -475,14 +475,10 @@ subtest "a key has its plan's rights at every moment (contract 3.3)" => sub {
                 $key->(), "a plan's rights, then a key"]) {
         my ($first, $second, $name) = @$case;
         my $end = holding($db, $first);
-        my $pid = fork // die $!;
-        if (!$pid) {
-            POSIX::_exit(eval { sql($db, $second); 1 } ? 0 : 1);
-        }
+        my $waits = CrmTest::Child->start(sub { sql($db, $second); 1 });
         wait_blocked($db, 1);
         $end->("COMMIT");
-        waitpid $pid, 0;
-        is($?, 0, "$name: done");
+        is(($waits->result)[0], 1, "$name: done");
         is(sql($db, $wrong), 0, "$name: right") or last;
     }
     sql($db, $free->[1]);
