@@ -163,8 +163,9 @@ subtest "the page shows what will be sent" => sub {
     my $put = $web->request("PUT", $path);
     page_is($put, 405, qr/did not work/, "PUT");
     is($put->header("Allow"), "GET, HEAD, POST", "with Allow");
-    unlike(html($web->get("$path?done=approved")), qr/Thank you/,
-        "a query of one's own is not believed");
+    my $own = $web->get("$path?done=approved");
+    page_is($own, 200, qr/Review before sending/, "a query of one's own");
+    unlike(html($own), qr/Thank you/, "is not believed");
 };
 
 subtest "11.7, 11.12 approve, as it stands" => sub {
@@ -590,6 +591,7 @@ subtest "without a database" => sub {
 };
 
 my $log = $httpd->log_text;
+like($log, qr/resuming normal operations/, "there is an error log");
 unlike($log, qr/[\w-]{100}/, "no token in the error log");
 unlike(join("", map { s/"[^"]*"//r } split /^/, $httpd->access_log),
     qr/[\w-]{100}/, "nor in the access log but for the request's line");

@@ -454,7 +454,7 @@ subtest "requests" => sub {
     error_is($client->post($EVENTS, "x"), 422, "validation_error", "a text");
     error_is($client->post($EVENTS, { event_id => "x" x 5_000_000 }), 413,
         "payload_too_large", "5 MB");
-    $httpd->client->get("/")->status;
+    status_is($client->post($EVENTS, event($w)), 200, "and the next is served");
 };
 
 done_testing;

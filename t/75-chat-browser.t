@@ -171,6 +171,11 @@ subtest "a question and its answer, by mouse" => sub {
         . " crmapi.message WHERE role = 'user'"), url("plain"),
         "the page is told of");
     is_deeply(browser("complaints"), [], "the console has no complaint");
+    browser("eval", "console.error('one')");
+    browser("eval", "void fetch('http://127.0.0.1:1/').catch(() => 0)");
+    ok(wait_for(sub { my @all = @{browser("complaints")};
+        grep({ $_ eq "one" } @all) && grep({ /127\.0\.0\.1:1/ } @all) }),
+        "it would be heard, and so would what the policy forbids");
 };
 
 subtest "another page of the site" => sub {
