@@ -440,11 +440,11 @@ subtest "an idle daemon hardly asks" => sub {
     };
     # settings as they are, but what is needed here
     my $worker = worker(database => $db, conf => { poll => undef });
-    my $n = -1;
     my $seconds = 12;
-    # all connections are there, each has said hello
-    wait_for(sub { my $before = $n; $n = $statements->();
-        sleep 0.9; $n == $before }, 20);
+    # the last task of the first upkeep has ended
+    ok(wait_for(sub { (grep { /counter_trim/ } $statements->())
+        && !sql($db, "SELECT count(*) FROM crmapi.upkeep"
+            . " WHERE ended_at IS NULL") }, 60), "the daemon has begun");
     my @before = $statements->();
     my $until = time + $seconds;
     wait_for(sub { time > $until }, $seconds + 5);
