@@ -191,6 +191,8 @@ subtest "5.1 HEAD, OPTIONS, other methods" => sub {
         next unless grep { $_ eq "GET" } @allowed;
         my $get = $c->get($at);
         my $head = $c->head($at);
+        is($get->header("Content-Length"), length $get->body,
+            "GET $path tells its length");
         is($head->status, $get->status, "HEAD $path");
         is($head->header("Content-Length"), $get->header("Content-Length"),
             "with the same length");
