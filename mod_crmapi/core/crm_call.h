@@ -92,8 +92,8 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks);
 
 /* Read the query's parameters into CALL and set *BODY_P to the body, a JSON
- * object (contract 5.3, 6.1). Begin INPUT, with what is wrong in the query: that
- * is no error yet, since 415, 413 and 400 go before it (contract 2). */
+ * object (contract 5.3, 6.1). Begin INPUT, with what is wrong in the query:
+ * that is no error yet, since 415, 413 and 400 go before it (contract 2). */
 crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
                            crm_call_t *call);
 
