@@ -99,8 +99,10 @@ sub write_conf {
     }
     $text .= "LoadModule crmapi_module $CrmTest::BUILD{MODULE}\n"
         if $self->{crmapi} // 1;
-    my $children = $ENV{CRM_VALGRIND} ? 1 : $self->{children} || 2;
-    my $threads = $self->{mpm} eq "prefork" ? 0 : 10;
+    my ($children, $threads) = ($self->{children} || 2, 10);
+    # valgrind goes on with one thread at a time: one process has all of them
+    ($children, $threads) = (1, $threads * $children) if $ENV{CRM_VALGRIND};
+    $threads = 0 if $self->{mpm} eq "prefork";
     $text .= "StartServers $children\nServerLimit " . ($children + 4) . "\n";
     $text .= $threads
         ? "ThreadsPerChild $threads\nThreadLimit $threads\n"
