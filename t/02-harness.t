@@ -485,6 +485,15 @@ END
     is($code, 1, "in CI it is one");
     ($code, $said) = $run->("true", "22-none");
     is("$code $said", "0 Nothing was left out.\n", "nothing");
+    write_file("$scratch/t/23-plain.t", "# plain build only\n");
+    write_file("$scratch/t/24-second.t", "# second gear\n");
+    my $summary = CrmTest::Summary->new($scratch);
+    $summary->leave_out($scratch, qw(plain:t/22-none.t asan:t/22-none.t
+        plain:t/23-plain.t));
+    is_deeply([map { $_->[0] . " " . $_->[1] =~ s/:.*//r }
+        @{$summary->{left_out}}], ["asan:t/23-plain.t plain builds only",
+        "asan:t/24-second.t second gear", "plain:t/24-second.t second gear"],
+        "what a whole run does not have by its mark");
 };
 
 subtest "build/setup upgrades an OpenSSL that httpd is too new for" => sub {

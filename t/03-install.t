@@ -28,22 +28,28 @@ subtest "make install puts everything in place" => sub {
     my @files = map { s{^\Q$scratch\E/root}{}r } grep { -f }
         split /\n/, `find $scratch/root -type f`;
     my %have = map { s{.*/}{}r => $_ } @files;
-    for my $name (qw(mod_crmapi.so crmapictl crmapi.conf)) {
+    for my $name (qw(mod_crmapi.so crmapictl crmapid crmapi.conf crmapid.conf
+            crmapid.service), map { s{.*/}{}r }
+            glob "$CrmTest::TOP/docs/man/*.[1-9]") {
         ok($have{$name}, "$name is installed");
     }
+    cmp_ok(scalar(grep { /\.[18]$/ } keys %have), ">=", 2, "manual pages");
     is($have{"mod_crmapi.so"},
         "$CrmTest::BUILD{LIBEXECDIR}/mod_crmapi.so" =~
             s/\$\{prefix\}/$have{crmapictl} =~ s{\/bin\/crmapictl}{}r/er,
         "the module lies in the folder that was asked for");
     ok(!$have{"mod_crmapi.la"}, "libtool's own file does not stay");
+    cmp_ok(scalar(grep { /\.sql$/ } keys %have), ">=", 13, "the schema");
     for my $sql (glob "$CrmTest::TOP/schema/*.sql") {
         my $name = $sql =~ s{.*/}{}r;
         like($have{$name} // "", qr{/mod_crmapi/schema/\Q$name\E$},
             "schema/$name is installed");
     }
-    my ($code, $out) = run_program(
-        command => ["$scratch/root$have{crmapictl}", "--help"]);
-    is($code, 0, "the installed crmapictl runs");
+    for my $name (qw(crmapictl crmapid)) {
+        my ($code, $out) = run_program(
+            command => ["$scratch/root$have{$name}", "--version"]);
+        is($code, 0, "the installed $name runs");
+    }
     my $conf = read_file("$scratch/root$have{'crmapi.conf'}");
     like($conf, qr{^LoadModule crmapi_module \S+/mod_crmapi\.so$}m,
         "the sample configuration loads the module");
@@ -64,8 +70,9 @@ subtest "make dist holds every file, and builds" => sub {
     mkdir $dist;
     make_ok($build, "it packs", "distdir", "distdir=$dist/src",
         "am__remove_distdir=:") or return;
-    my @missing = grep { !-e "$dist/src/$_" }
-        split /\n/, `$^X $CrmTest::TOP/build/sources --list`;
+    my @files = split /\n/, `$^X $CrmTest::TOP/build/sources --list`;
+    cmp_ok(scalar @files, ">", 1_000, "the project has files");
+    my @missing = grep { !-e "$dist/src/$_" } @files;
     is("@missing", "", "every file of the project is in it");
     mkdir "$dist/build";
     my ($code, $out, $err) = run_program(chdir => "$dist/build",

@@ -73,7 +73,8 @@ subtest "options" => sub {
     my ($code, $n, $line, $out) = refused("--help");
     is($code, 0, "--help");
     like($out, qr/--$_\b/, "--help names --$_")
-        for qw(port dir fresh no-demo conf help);
+        for qw(port dir fresh no-demo conf
+        worker-conf help);
     for my $case (
         [["--bogus"], qr/--bogus/], [["--port"], qr/--port/],
         [["--port", "x"], qr/--port x/], [["--port", "70000"], qr/70000/],
@@ -107,6 +108,7 @@ subtest "a first start with data" => sub {
     ok(kill(0, $env{httpd_pid}), "CRMAPI_HTTPD_PID");
     ok(-f $env{conf} && -f $env{error_log} && -d $env{pgdata},
         "configuration, log and data are where it says");
+    cmp_ok(scalar(processes()), ">", 3, "its processes are seen");
     my ($code, $out) = run_program(command => [$CrmTest::BUILD{CTL},
         "--json", "workspace", "show", $env{workspace}],
         env => { CRMAPI_DATABASE => $env{database} });
@@ -143,8 +145,9 @@ subtest "a first start with data" => sub {
         like($out, qr/"data":\s*\[\s*\{/, "pasted:$command");
     }
     my $error_log = read_file($env{error_log});
+    like($error_log, qr/resuming normal operations/, "error_log is httpd's");
     unlike($error_log, qr/:(?:warn|error|crit|alert|emerg)\]/,
-        "error_log has no complaint");
+        "and has no complaint");
     my ($code2, undef, $line) = refused("--dir", $dir, "--port", $port);
     isnt($code2, 0, "a second one on the same folder is refused");
     like($line, qr/in use/, "and says why");
@@ -167,9 +170,10 @@ subtest "a second start takes seconds, and the data is still there" => sub {
     is_deeply([processes()], [], "nothing is left running");
 
     write_file("$scratch/more.conf", "Header set X-More yes\n");
+    write_file("$scratch/worker.conf", "name = mine\n");
     my $begun = time;
     my $pid = begin("second", "--port", $port, "--conf",
-        "$scratch/more.conf");
+        "$scratch/more.conf", "--worker-conf", "$scratch/worker.conf");
     ok($pid, "it starts") or diag(read_file("$scratch/second.log")), return;
     cmp_ok(time - $begun, "<", 15, "in seconds");
     my %env = environment();
@@ -177,6 +181,9 @@ subtest "a second start takes seconds, and the data is still there" => sub {
         ->get("/api/v1/contacts");
     status_is($r, 200, "the same key opens it");
     is($r->header("X-More"), "yes", "--conf is included");
+    ok(wait_for(sub { CrmTest::crmapictl_ok(undef, { env => {
+        CRMAPI_DATABASE => $env{database} } }, "--json", "worker", "list")
+        =~ /"name":\s*"mine"/ }), "--worker-conf, too");
     my ($status) = end_process($pid, "INT", 60);
     delete $started{$pid};
     is($status, 0, "SIGINT ends it");
@@ -189,15 +196,16 @@ subtest "when a server dies, or the script itself" => sub {
     my %env = environment();
     kill KILL => $env{httpd_pid};
     my $status;
-    wait_for(sub { my $r = waitpid($pid, WNOHANG);
-        $status = $?; $r != 0 }, 60);
+    ok(wait_for(sub { my $r = waitpid($pid, WNOHANG);
+        $status = $?; $r == $pid }, 60), "without httpd it ends");
     delete $started{$pid};
-    isnt($status, 0, "without httpd it ends and fails");
+    isnt($status, 0, "and fails");
     is_deeply([processes()], [], "nothing is left running");
 
     $pid = begin("fourth", "--port", $port);
     ok($pid, "it starts again") or diag(read_file("$scratch/fourth.log")),
         return;
+    cmp_ok(scalar(processes()), ">", 3, "its processes are there");
     kill KILL => $pid;
     waitpid($pid, 0);
     delete $started{$pid};

@@ -7,11 +7,13 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Process qw(spawn);
 use CrmTest::Session;
 use CrmTest::Spec;
-use Digest::SHA qw(sha256_hex);
+use Digest::SHA qw(hmac_sha256 hmac_sha256_hex sha256_hex);
 use File::Temp qw(tempdir);
+use MIME::Base64 qw(encode_base64);
 
 my $db = database();
 my $api = $CrmTest::Postgres::API;
@@ -34,9 +36,8 @@ sub done_at_once {
     return is(join("", at_once($db, @sqls)), "", $name);
 }
 
-# Every line of CASES, [table, other members, column, value, ...], is refused,
-# and what PostgreSQL says is LIKE; each with its last member, a GOOD value, is
-# not.
+# A row of each of CASES, [table, its other members, column, value, good value],
+# is refused, and what PostgreSQL says is LIKE; with the good value it is taken.
 sub refused_values {
     my ($like, @cases) = @_;
     for my $case (@cases) {
@@ -432,7 +433,7 @@ subtest "keys (contract 1.2, 3.2, 3.3)" => sub {
     my $plan = join "\n", map { $_->[0] } sql($db, "SET enable_seqscan = off;
         EXPLAIN (COSTS OFF) SELECT 1 WHERE (SELECT k.read AND k.plan_api
         FROM crmapi.live_key k WHERE k.workspace_id = '$s->{id}'
-        AND k.key_hash = '\\x$hash')");
+        AND k.key_id = '$id')");
     is(() = $plan =~ /Index (?:Only )?Scan/g, 1,
         "the check is one look-up in a unique index") or diag($plan);
 };
@@ -474,14 +475,10 @@ subtest "a key has its plan's rights at every moment (contract 3.3)" => sub {
                 $key->(), "a plan's rights, then a key"]) {
         my ($first, $second, $name) = @$case;
         my $end = holding($db, $first);
-        my $pid = fork // die $!;
-        if (!$pid) {
-            POSIX::_exit(eval { sql($db, $second); 1 } ? 0 : 1);
-        }
+        my $waits = CrmTest::Child->start(sub { sql($db, $second); 1 });
         wait_blocked($db, 1);
         $end->("COMMIT");
-        waitpid $pid, 0;
-        is($?, 0, "$name: done");
+        is(($waits->result)[0], 1, "$name: done");
         is(sql($db, $wrong), 0, "$name: right") or last;
     }
     sql($db, $free->[1]);
@@ -943,6 +940,160 @@ subtest "the API's role may do what the API does and no more" => sub {
     }
 };
 
+# Columns that no role of a daemon selects (contract 9.3), and all others that
+# hold bytes: a new one has to be here or there.
+my %secret = map { $_ => 1 } qw(api_key.key_hash intake_key.key_hash
+    link_key.key live_intake.key_hash live_key.key_hash
+    webhook_endpoint.key webhook_endpoint.old_key);
+my %open = ("attachment.body" => 1);
+my @logins = ($api, $CrmTest::Postgres::WORKER);
+
+subtest "9.3 no role of a daemon reads a secret" => sub {
+    my @bytes = map { $_->[0] } sql($db, "SELECT c.relname || '.' || a.attname
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'crmapi'::regnamespace AND a.attnum > 0
+          AND c.relkind IN ('r', 'v', 'm') AND a.atttypid = 'bytea'::regtype");
+    is_deeply([sort @bytes], [sort keys %secret, keys %open],
+        "all columns of bytes are known");
+    for my $column (sort keys %secret) {
+        my ($table, $name) = split /\./, $column;
+        for my $role (qw(crmapi_api crmapi_worker), @logins) {
+            is(scalar sql($db, "SELECT has_column_privilege('$role',
+                'crmapi.$table', '$name', 'SELECT')"), "f",
+                "$role has no right to read $column");
+        }
+        for my $role (@logins) {
+            refused("SELECT $name FROM crmapi.$table", qr/permission denied/,
+                "$role does not read $column", $role);
+            refused("SELECT FROM crmapi.$table WHERE $name = '\\x00'",
+                qr/permission denied/, "nor asks for it", $role);
+            refused("SELECT * FROM crmapi.$table", qr/permission denied/,
+                "nor all of $table", $role);
+        }
+    }
+};
+
+subtest "functions with their owner's rights" => sub {
+    my @defined = sql($db, "SELECT p.oid::regprocedure::text,
+            p.proowner = n.nspowner,
+            'search_path=pg_catalog, pg_temp' = ANY (p.proconfig),
+            has_function_privilege('public', p.oid, 'EXECUTE'),
+            p.prorettype = 'trigger'::regtype
+        FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE p.prosecdef AND n.nspname = 'crmapi'");
+    cmp_ok(scalar @defined, ">", 30, "there are some");
+    for my $one (@defined) {
+        my ($name, $owned, $path, $public, $trigger) = @$one;
+        is("$owned$path", "tt", "$name: by the owner, with a safe path");
+        is($public, "f", "$name: not for everybody") if $trigger eq "f";
+    }
+    my @allowed = map { "$_->[0] $_->[1]" } sql($db, "SELECT r.rolname,
+            p.proname FROM pg_proc p, pg_roles r
+        WHERE p.pronamespace = 'crmapi'::regnamespace
+          AND r.rolname IN ('crmapi_api', 'crmapi_worker')
+          AND p.proname IN ('key_find', 'intake_key_find', 'token_mac',
+              'token_sign_link', 'token_sign_page', 'token_signed',
+              'webhook_mac', 'webhook_sign')
+          AND has_function_privilege(r.oid, p.oid, 'EXECUTE')
+        ORDER BY 1, 2");
+    is_deeply(\@allowed, ["crmapi_api intake_key_find", "crmapi_api key_find",
+        "crmapi_api token_sign_page", "crmapi_api token_signed",
+        "crmapi_worker token_sign_link", "crmapi_worker webhook_sign"],
+        "who may call those that use secrets");
+};
+
+subtest "a key and a token are found by their hashes" => sub {
+    my $s = space();
+    for my $case (["api_key", "key_find", can_read => "t",
+                can_write => "t"], ["intake_key", "intake_key_find"]) {
+        my ($table, $function, @members) = @$case;
+        my $id = make($table, %{$s->{in}}, name => "K", display => "x",
+            @members, key_hash => \"sha256('$s->{id}')");
+        my $found = sub { join " ", map { @$_ } as($api, "SELECT * FROM
+            crmapi.$function(sha256('$_[0]'))") };
+        is($found->($s->{id}), "$id $s->{id} w-" . substr($s->{id}, -12),
+            "$function: whose it is");
+        is($found->("x"), "", "nobody's");
+        sql($db, "UPDATE crmapi.$table SET revoked_at = now()
+            WHERE id = '$id'");
+        is($found->($s->{id}), "", "nor when it is revoked");
+    }
+};
+
+subtest "tokens are signed and compared, each for its purpose" => sub {
+    my $s = space();
+    my $key = pack "H*", scalar sql($db, "SELECT encode(key, 'hex')
+        FROM crmapi.link_key WHERE workspace_id = '$s->{id}'");
+    my $daemon = $CrmTest::Postgres::WORKER;
+    my $head = sub {
+        my ($purpose, $workspace) = @_;
+        return unpack "H*", pack "C C (H32)3 Q>", 1, $purpose,
+            map({ s/-//gr } $workspace // $s->{id}, uuid(), uuid()), 7;
+    };
+    my $call = sub { my ($role, $function, @hex) = @_;
+        my $value = as($role, "SELECT crmapi.$function("
+            . join(", ", map { "'\\x$_'" } @hex) . ")");
+        return $value };
+    for my $purpose (1 .. 5) {
+        my $one = $head->($purpose);
+        my $mac = hmac_sha256_hex(pack("H*", $one), $key);
+        is($call->($daemon, "token_sign_link", $one),
+            $purpose <= 2 ? "\\x$mac" : undef, "$purpose: the worker's");
+        is($call->($api, "token_sign_page", $one),
+            $purpose == 3 || $purpose == 4 ? "\\x$mac" : undef,
+            "$purpose: the API's");
+        is($call->($api, "token_signed", $one, $mac), "t",
+            "$purpose: the right signature");
+        is($call->($api, "token_signed", $one, $_), "f", "a wrong one")
+            for $mac =~ s/^(.)/$1 eq "0" ? "1" : "0"/er, $mac . "00",
+                substr($mac, 2), "";
+        is($call->($api, "token_signed", $head->($purpose), $mac), "f",
+            "that of another token");
+    }
+    is($call->($api, "token_sign_page", $head->(3, uuid())), undef,
+        "no such workspace");
+    is($call->($api, "token_signed", $head->(3, uuid()), "00" x 32), "f",
+        "nor a comparison");
+    is($call->($api, "token_sign_page", $_), undef, "no token: $_")
+        for "", "01", "0103", $head->(3) . "00", substr($head->(3), 2);
+};
+
+subtest "12.2 webhooks are signed as Standard Webhooks has it" => sub {
+    my $s = space();
+    is(scalar sql($db, "SELECT crmapi.webhook_mac(
+        'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{\"test\": 2432232314}',
+        decode('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64'))"),
+        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        "the vector of its reference libraries");
+    my @keys = ("k" x 24, "o" x 64);
+    my $hook = make("webhook_endpoint", %{$s->{in}}, url => "https://x.org",
+        events => "{contact.created}", key => $keys[0], old_key => $keys[1],
+        old_key_until => "2026-11-01T00:00:00Z");
+    my $event = make("webhook_event", %{$s->{in}}, type => "t",
+        body => "{\"a\":\"\x{fc}\"}");
+    my $delivery = make("webhook_delivery", %{$s->{in}}, event_id => $event,
+        endpoint_id => $hook, job_id => 1);
+    my $signed = sub { join " ", map { @$_ } as($CrmTest::Postgres::WORKER,
+        "SELECT * FROM crmapi.webhook_sign('$_[0]', '$_[1]', '1700000000',
+        $_[2])") };
+    my $id = "msg_" . ($event =~ s/-//gr);
+    my $text = "$id.1700000000.{\"a\":\"\xc3\xbc\"}";
+    my @right = map { "v1," . encode_base64(hmac_sha256($text, $_), "") }
+        @keys;
+    is($signed->($s->{id}, $delivery, "'2026-10-31T23:59:59Z'"), "$id @right",
+        "by the new and the old key");
+    is($signed->($s->{id}, $delivery, "'2026-11-01T00:00:00Z'"), "$id $right[0]",
+        "when its time is over by the new one");
+    sql($db, "UPDATE crmapi.webhook_endpoint SET old_key_until = now()
+        + interval '1 hour' WHERE id = '$hook'");
+    is($signed->($s->{id}, $delivery, "NULL"), "$id @right",
+        "at this moment");
+    is($signed->(uuid(), $delivery, "NULL"), "", "of another workspace");
+    sql($db, "UPDATE crmapi.webhook_event SET body = NULL, snapshot = '{}'
+        WHERE id = '$event'");
+    is($signed->($s->{id}, $delivery, "NULL"), "", "without a body");
+};
+
 # ---- migrations ---------------------------------------------------------------
 
 sub files { my ($dir) = @_; return sort map { s{.*/}{}r } glob "$dir/*.sql" }
@@ -1038,13 +1189,57 @@ subtest "two that migrate at once" => sub {
         "each is applied once") for $name, $second;
 };
 
+subtest "a database that is filled is migrated" => sub {
+    my ($dir, $name) = fresh();
+    my @later = grep { substr($_, 0, 4) > 13 } files($dir);
+    unlink map { "$dir/$_" } @later;
+    is((migrate($dir, $name))[0], 0, "as it was at 0013");
+    my ($w, $bot, $hook, $event, $delivery, $talk) = map { uuid() } 1 .. 6;
+    my %in = (workspace_id => $w);
+    sql($name, join "", row("workspace", id => $w, name => "W", plan => "pro",
+            slug => "w"), row("agent", %in, id => $bot, name => "A"),
+        row("api_key", %in, id => uuid(), name => "K", display => "x",
+            key_hash => \"sha256('k')"),
+        row("intake_key", %in, id => uuid(), name => "K", display => "x",
+            key_hash => \"sha256('i')"),
+        row("webhook_endpoint", %in, id => $hook, url => "https://x.org",
+            events => "{contact.created}", key => "k" x 24),
+        row("webhook_event", %in, id => $event, type => "t", body => "b"),
+        row("webhook_delivery", %in, id => $delivery, event_id => $event,
+            endpoint_id => $hook, job_id => 1),
+        row("conversation", %in, id => $talk, bot_id => $bot, type => 4));
+    my ($key) = sql($name, "SELECT encode(key, 'hex') FROM crmapi.link_key");
+    my $ask = sub { postgres()->sql($name, @_) };
+    my $take = sub { $ask->("SELECT message_id FROM crmapi.intake('$w',
+        sha256('i'), '[{\"event_id\": \"$_[0]\", \"conversation_id\":
+        \"$talk\", \"content\": \"x\"}]')", $api) };
+    is(scalar(() = $take->("before")), 1, "it takes an event");
+    write_file("$dir/$_", read_file("$CrmTest::TOP/schema/$_")) for @later;
+    my ($code, $err) = migrate($dir, $name);
+    is($code, 0, "migrated") or diag($err);
+    is(scalar(() = $take->("after")), 1, "it takes another event");
+    is(scalar $ask->("SELECT workspace_id FROM crmapi.key_find(sha256('k'))",
+        $api), $w, "its keys are found");
+    my $head = "0102" . ($w =~ s/-//gr) . "00" x 40;
+    is(scalar $ask->("SELECT crmapi.token_signed('\\x$head', '\\x"
+        . hmac_sha256_hex(pack("H*", $head), pack "H*", $key->[0]) . "')",
+        $api), "t", "links that were sent before are good");
+    is(scalar $ask->("SELECT signatures FROM crmapi.webhook_sign('$w',
+        '$delivery', '1', NULL)", $CrmTest::Postgres::WORKER), "v1,"
+        . encode_base64(hmac_sha256("msg_" . ($event =~ s/-//gr) . ".1.b",
+            "k" x 24), ""), "webhooks are signed by the secret that was told");
+};
+
 subtest "extensions may be elsewhere" => sub {
     my ($dir, $name) = fresh();
     sql($name, "CREATE SCHEMA ext; GRANT USAGE ON SCHEMA ext TO PUBLIC;
         CREATE EXTENSION pg_trgm SCHEMA ext;
-        CREATE EXTENSION btree_gin SCHEMA ext");
+        CREATE EXTENSION btree_gin SCHEMA ext;
+        CREATE EXTENSION pgcrypto SCHEMA ext");
     my ($code, $err) = migrate($dir, $name);
     is($code, 0, "found") or diag($err);
+    is(scalar sql($name, "SELECT crmapi.webhook_mac('x', 'k')"), "v1,"
+        . encode_base64(hmac_sha256("x", "k"), ""), "and used");
 };
 
 subtest "a database of another encoding is refused" => sub {

@@ -123,17 +123,43 @@ subtest "a deleted workspace leaves nothing, in no table" => sub {
             emails => [{ email => 'a@example.org', is_primary => true }] },
         { object => "company", bot_id => $w->agent, name => "C" }]);
     crmapictl_ok($db, "workspace", "delete", $w->id, "--yes");
-    for my $row (sql($db, "SELECT table_name FROM information_schema.columns"
+    my @tables = map { $_->[0] } sql($db, "SELECT table_name"
+        . " FROM information_schema.columns"
         . " JOIN information_schema.tables USING (table_schema, table_name)"
         . " WHERE table_schema = 'crmapi' AND column_name = 'workspace_id'"
-        . " AND table_type = 'BASE TABLE' ORDER BY 1")) {
-        my $table = $row->[0];
+        . " AND table_type = 'BASE TABLE' ORDER BY 1");
+    cmp_ok(scalar @tables, ">", 18, "there are tables");
+    for my $table (@tables) {
         is(sql($db, "SELECT count(*) FROM crmapi.$table WHERE workspace_id"
             . " = '" . $w->id . "'"), 0, "nothing left in $table");
         cmp_ok(sql($db, "SELECT count(*) FROM crmapi.$table WHERE"
             . " workspace_id = '" . $w->twin->id . "'"), ">", 0,
             "the look-alike's $table is there")
             if $table =~ /^(?:agent|contact|company|pipeline)$/;
+    }
+};
+
+subtest "a key on a plan without the API (contract 3.3)" => sub {
+    for my $plan (qw(free starter standard pro)) {
+        my $w = crmapictl_ok($db, "workspace", "create", "--name", "Plan",
+            "--plan", $plan);
+        my @of = ("--workspace", $w, "--name", "n", "--scopes", "read");
+        my $old = "svc_live_" . substr($w =~ tr/-//dr, 0, 30);
+        for my $call ([qr/\Asvc_live_\w{30}\n\z/, "key", "create", @of],
+                [qr/\A$uuid\n\z/, { stdin => $old }, "key", "import", @of]) {
+            my ($line, @call) = @$call;
+            my ($code, $out, $err) = crmapictl($db, @call);
+            is($code, 0, "$plan: it is made");
+            like($out, $line, "and printed alone");
+            $plan =~ /^(?:free|starter)$/
+                ? like($err, qr/\Acrmapictl: [^\n]*plan "$plan"[^\n]+\n\z/,
+                    "$plan: that it is of no use yet is said")
+                : is($err, "", "$plan: nothing is said");
+        }
+        my $useful = sub { join " ", map { $_->[0] } sql($db, "SELECT plan_api"
+            . " FROM crmapi.live_key WHERE workspace_id = '$w'") };
+        crmapictl_ok($db, "workspace", "set", $w, "--plan", "standard");
+        is($useful->(), "t t", "$plan: they work once the plan allows it");
     }
 };
 
@@ -324,7 +350,8 @@ subtest "import and export go through the tool" => sub {
     my $two = crmapictl_ok($db, "workspace", "create", "--name", "To");
     my $lines = crmapictl_ok($db, "export", "--workspace", $one->id);
     my $twin = $one->twin->id;
-    unlike($lines, qr/\Q$twin/, "an export has nothing of another workspace");
+    like($lines, qr/"object":\s*"agent"/, "an export has what is there");
+    unlike($lines, qr/\Q$twin/, "and nothing of another workspace");
     fails("a bad line", $db, 1, qr/stdin: line 2: nme: /,
         { stdin => qq({"object":"agent","name":"a"}\n)
             . qq({"object":"agent","nme":"a"}\n) },

@@ -343,6 +343,18 @@ subtest "7.2 pages" => sub {
         "7.2 past the end: 200, empty data, the true total");
     ($data, $pagination) = $page->({ page => 1_000_000, page_size => 100 });
     is_deeply([$data, $pagination->{total}], [[], 110], "far past the end");
+    for my $far (100_000_001, 4_294_967_297, 9_007_199_254_740_991) {
+        for my $query ({}, { search => "N1" }, { tags => "none" },
+                { bot_id => $w->agent }) {
+            ($data, $pagination) = $page->({ %$query, page => $far,
+                page_size => 100 });
+            is_deeply([$data, $pagination->{page}], [[], $far],
+                "7.2 any integer from 1 on: $far @{[%$query]}");
+        }
+        is_deeply($c->get("/api/v1$_", query => "page=$far&page_size=100")
+            ->data, [], "7.2 page $far of $_") for qw(/agents /companies
+            /pipelines /pipeline-cards /conversations /forms);
+    }
     ($data, $pagination) = $page->({ page => 2, page_size => 100 });
     is(scalar @$data, 10, "the last page is what is left");
     ($data, $pagination) = $page->({ search => "N1", page_size => 5 });

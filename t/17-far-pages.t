@@ -40,6 +40,7 @@ sub pages_are {
     my ($path, $query, $sql, $name) = @_;
     my @want = map { $_->[0] } sql($database, $sql);
     my @seen;
+    cmp_ok(scalar @want, ">", 1_000, "$name: more than a thousand");
     for (my $page = 1; @seen < @want; $page++) {
         my $r = $c->get("/api/v1$path", query => { %$query, page => $page,
             page_size => 90 });
@@ -81,12 +82,17 @@ pages_are("/conversations", { sort => "last_message_at", order => "asc",
         $httpd->restart;        # a session's counts are there at its end
         wait_for(sub { !sql($database, "SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND usename =
-                '$CrmTest::Postgres::API' AND query LIKE '%contact%'") }, 20);
+                '$CrmTest::Postgres::API' AND query LIKE '%contact%'") }, 20)
+            or die "CrmTest: sessions stay\n";
         return scalar sql($database, "SELECT sum(idx_tup_read)
             FROM pg_stat_user_indexes
             WHERE relid = 'crmapi.contact'::regclass");
     };
+    # The primary key keeps the pages of those that are gone: to the planner it
+    # is a worse way to a row than an index of the workspace's times.
     sql($database, "ALTER TABLE crmapi.contact SET (autovacuum_enabled = false);
+        INSERT INTO crmapi.contact (id, workspace_id, bot_id)
+        SELECT gen_random_uuid(), '$id', '$bot' FROM generate_series(1, 6000);
         DELETE FROM crmapi.contact WHERE workspace_id = '$id'");
     # as it was: forty workspaces with a contact each
     sql($database, <<"END");
@@ -107,8 +113,10 @@ END
             { page => $page, page_size => 100 });
         is(scalar @{$r->data}, 100, "a workspace that grew: page $page");
     }
-    cmp_ok($read->() - $before, "<=", 3 * 3000 * 2, "three far pages read each"
-        . " row once or twice");
+    my $rows = $read->() - $before;
+    cmp_ok($rows, ">=", 3 * 100, "what is read is counted");
+    cmp_ok($rows, "<=", 3 * 3000 * 2, "three far pages read each row once or"
+        . " twice");
 }
 
 done_testing;

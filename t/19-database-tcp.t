@@ -73,7 +73,7 @@ sub over_tcp {
         dbname => $database, user => $role, password => $PASSWORD,
         sslmode => "verify-full", sslrootcert => "$dir/ours.crt",
         sslcert => "$dir/none",
-        channel_binding => "require", connect_timeout => 5, %options);
+        channel_binding => "require", connect_timeout => 60, %options);
     return join " ", map { "$_=$value{$_}" } sort keys %value;
 }
 

@@ -23,14 +23,18 @@ sub headers_are {
     is($r->header("Content-Length"), length $r->body, "$name: its length");
 }
 
+# What an ErrorDocument is, how it is written, and how it answers a 404 of the
+# site's own: status, body, Location.
 my @KINDS = (
-    ["a local path", "/error.txt"],
-    ["a local path that is not there", "/nowhere.txt"],
-    ["a text", "\"the site's own\""],
-    ["a URL", "http://elsewhere.example/error-%{STATUS}"],
+    ["a local path", "/error.txt", 404, qr/\Athe site's own\n\z/],
+    ["a local path that is not there", "/nowhere.txt", 404,
+        qr/<h1>Not Found.*additionally, a 404 Not Found/si],
+    ["a text", "\"the site's own\"", 404, qr/\Athe site's own\z/],
+    ["a URL", "http://elsewhere.example/error-%{STATUS}", 302, qr/<a href/,
+        "http://elsewhere.example/error-404"],
 );
 for my $kind (@KINDS) {
-    my ($what, $document) = @$kind;
+    my ($what, $document, @elsewhere) = @$kind;
     subtest "5.5 an ErrorDocument that is $what replaces nothing" => sub {
         my $documents = join "", map { my $status = $_; "ErrorDocument $_ "
             . ($document =~ s/%\{STATUS\}/$status/r) . "\n" }
@@ -103,8 +107,9 @@ END
             "403 application/json 1 0", "5.1 HEAD of httpd's own error");
         my $other = $httpd->client->raw("GET /none HTTP/1.1\r\nHost: x\r\n"
             . "Connection: close\r\n\r\n");
-        isnt($other->header("Content-Type") // "", "application/json",
-            "elsewhere the site's ErrorDocument is used: " . $other->status);
+        is($other->status, $elsewhere[0], "elsewhere it is used: status");
+        like($other->body, $elsewhere[1], "its body");
+        is($other->header("Location"), $elsewhere[2], "its Location");
         $httpd->stop;
     };
 }

@@ -36,17 +36,19 @@ my $log = "$httpd->{dir}/beside_log";
 my $url = "https://localhost:" . $httpd->port . "/api/v1";
 my $w = workspace($httpd);
 
-# Run curl with ARGUMENTS; returns (version, status, body).
+# Run curl with ARGUMENTS; returns (version, status, body, connections made) of
+# the last answer, the others' before its body.
 sub curl {
     my (@arguments) = @_;
     my ($code, $out, $err) = run_program(command => ["curl", "-sS",
         "--cacert", "$dir/cert.pem", "--resolve",
         "localhost:" . $httpd->port . ":127.0.0.1", "-w",
-        "\n%{http_version} %{http_code}", "-H",
+        "\n%{http_version} %{http_code} %{num_connects}\n", "-H",
         "Authorization: Bearer " . $w->key, @arguments]);
     is($code, 0, "curl succeeds") or diag($err);
-    my ($body, $version, $status) = $out =~ /^(.*)\n(\S+) (\d+)$/s;
-    return ($version, $status, $body);
+    my ($body, $version, $status, $made)
+        = $out =~ /^(.*)\n(\S+) (\d+) (\d+)\n\z/s;
+    return ($version, $status, $body, $made);
 }
 
 for my $version ($h2 ? "2" : (), "1.1") {
@@ -69,8 +71,11 @@ for my $version ($h2 ? "2" : (), "1.1") {
         ($spoken, $status, $body) = curl(@how, "$url/none");
         is($status, 404, "an error");
         like($body, qr/^\{"error":\{"code":"not_found"/, "in JSON");
-        ($spoken, $status, $body) = curl(@how, map { "$url/agents" } 1 .. 20);
-        is(() = $body =~ /"pagination"/g, 20, "20 on one connection");
+        ($spoken, $status, $body, my $made) = curl(@how,
+            map { "$url/agents" } 1 .. 20);
+        is(() = $body =~ /"pagination"/g, 20, "20 answers");
+        is_deeply([$body =~ /^\S+ \d+ (\d+)$/mg, $made], [1, (0) x 19],
+            "on one connection");
     };
 }
 

@@ -387,6 +387,13 @@ sub intake {
                 day => "2026-05-01", email => "ilse\@x.example" }),
             headers => { Origin => "https://wiki.example" }));
     }
+    my $chat = "$base/chat/$ID{agent}";
+    my $started = $httpd->client->post("$chat/start", {});
+    my $visitor = $started->data->{visitor} // "none";
+    $started->{body} =~ s/"visitor":"\K[\w-]{100,}/TOKEN/;
+    $keep->("a chat", $started);
+    $keep->("what a visitor says", $httpd->client->post("$chat/messages",
+        { id => "m", content => "İ" }, key => $visitor));
     $keep->("a call", twilio($self, "voice", CallSid => "CA" . "1" x 32,
         CallStatus => "completed", Direction => "inbound",
         From => "+4930777", To => "+4930100", CallDuration => 100));

@@ -177,8 +177,8 @@ sub fill {
         $count{$table}++;
     }
     # what has moved is as old as all the rest
-    sql($database, join "\n", $sql, $count{enrollment} ? (@MOVES,
-        "UPDATE crmapi.enrollment SET updated_at = '$then'") : ());
+    sql($database, join "\n", "BEGIN;", $sql, $count{enrollment} ? (@MOVES,
+        "UPDATE crmapi.enrollment SET updated_at = '$then';") : (), "COMMIT");
     return \%count;
 }
 
@@ -248,20 +248,24 @@ my @ASKED = (
             approved running completed failed stopped_user)) } qw(p s)),
 );
 
-# The answers of the database of VERSION to what TABLES allow.
+my %answer;
+# What the database of VERSION has answered to KEY's GET of PATH.
+sub answer {
+    my ($version, $key, $path) = @_;
+    return $answer{"$version $key $path"} //= do {
+        my $r = client($version, $key)->get("/api/v1/$path");
+        "$key $path: " . $r->status . " " . $r->body;
+    };
+}
+
+# The answers of the database of VERSION to what TABLES allow. The key of a
+# plan without the API asks once.
 sub answers {
     my ($version, $tables) = @_;
-    my @all;
+    my @paths = map { $_->[1] } grep { $tables->{$_->[0]} } @ASKED;
 
-    for my $asked (@ASKED) {
-        my ($table, $path) = @$asked;
-        next unless $tables->{$table};
-        for my $key (sort keys %KEY) {
-            my $r = client($version, $key)->get("/api/v1/$path");
-            push @all, "$key $path: " . $r->status . " " . $r->body;
-        }
-    }
-    return \@all;
+    return map { my $path = $_; map { answer($version, $_, $path) }
+        $path eq "agents" ? qw(f p s) : qw(p s) } @paths;
 }
 
 for my $version (1 .. $NEWEST) {
@@ -282,9 +286,9 @@ for my $version (1 .. $NEWEST) {
         is(sql($database, "SELECT count(*) FROM crmapi.workspace w LEFT JOIN"
             . " crmapi.link_key k ON k.workspace_id = w.id"
             . " WHERE k.key IS NULL"), 0, "each workspace can sign links");
-        my ($got, $wanted) = map { answers($_, $count) } $version, $NEWEST;
-        same_text(join("\n", @$got), join("\n", @$wanted),
-            "it answers as if filled at $NEWEST: " . @$got . " answers");
+        my @got = answers($version, $count);
+        same_text(join("\n", @got), join("\n", answers($NEWEST, $count)),
+            "it answers as if filled at $NEWEST: " . @got . " answers");
         works($version, $count);
     };
 }

@@ -300,12 +300,11 @@ subtest "10.3 on a match: what is sent overwrites" => sub {
         updated_at => $TIME }]);
     $whole = $r->data->{updated}[0];
     $r = upsert($w, [$key->((map { $_ => undef } keys %new, "company_id"))]);
-    upserted($r, "10.3 null clears, as in a PATCH", updated => [{ %$whole,
-        (map { $_ => undef } keys %new, "company_id"), tags => [],
-        custom_fields => {}, updated_at => $TIME }]);
+    my %cleared = (%$whole, (map { $_ => undef } keys %new, "company_id"),
+        tags => [], custom_fields => {}, updated_at => $TIME);
+    upserted($r, "10.3 null clears, as in a PATCH", updated => [\%cleared]);
     $r = upsert($w, [{ phone_numbers => ["1"], emails => undef }]);
-    upserted($r, "and a list", updated => [{ %{$r->data->{updated}[0]},
-        id => $whole->{id}, emails => [] }]);
+    upserted($r, "and a list", updated => [{ %cleared, emails => [] }]);
     $r = upsert($w, [{ phone_numbers => undef, first_name => "N" },
         { emails => undef, tags => undef, custom_fields => undef }]);
     upserted($r, "on a create null is absent", created => [
@@ -536,18 +535,22 @@ subtest "10.5 beside deletes and patches of the same people" => sub {
                 next;
             }
             for my $id (@{$own->get("/api/v1/contacts")->ids}) {
-                my $status = $n == 2
+                $count{$n == 2
                     ? $own->delete("/api/v1/contacts/$id")->status
                     : $own->patch("/api/v1/contacts/$id",
-                        { notes => "n" })->status;
-                $count{$status}++ if $status !~ /^(200|204|404)$/;
+                        { notes => "n$_" })->status}++;
             }
         }
         return \%count;
     });
     is_deeply([@got[0, 2]], [({ "200: 20" => 5 }) x 2],
         "every upsert finds or makes all of them");
-    is_deeply([@got[1, 3]], [{}, {}], "the others do their work");
+    for my $case ([1, 204], [3, 200]) {
+        my ($n, $done) = @$case;
+        cmp_ok(delete $got[$n]{$done} // 0, ">", 0, "some are $done");
+        delete $got[$n]{404};
+        is_deeply($got[$n], {}, "others are gone already");
+    }
     is(total_of($w->client, "/contacts"), count_rows($w, "contact"),
         "the total is right");
 };

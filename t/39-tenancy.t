@@ -83,6 +83,8 @@ my $c = $w->client;
 my %id = %{$w->{ids}};
 my %their = map { $_ => $w->twin_of($id{$_}) } keys %id;
 my $before = state_of_twin($w);
+like($before, qr/"first_name":\s*"Same".*\Q$w->{their_enrollment}\E/s,
+    "what is compared is what they have");
 
 subtest "the look-alike is there, and its own key sees it" => sub {
     my $t = $w->{twin_client};
@@ -373,6 +375,7 @@ subtest "design 4: no reference across workspaces, even by SQL" => sub {
             . " SET workspace_id = '" . $w->twin->id . "' WHERE workspace_id"
             . " = '$own'");
         isnt($code, 0, "a row of $table does not change its workspace");
+        like($words, qr/permission denied|never changes/, "for that reason");
     }
     # the way to the other side is not longer than one's own: it is the
     # constraint that refuses, and not the statement
@@ -385,6 +388,11 @@ subtest "design 4: no reference across workspaces, even by SQL" => sub {
 subtest "9.3 the API's role reads no secret and deletes no conversation"
         => sub {
     for my $statement ("SELECT key_hash FROM crmapi.api_key",
+            "SELECT key_hash FROM crmapi.live_key",
+            "SELECT read FROM crmapi.live_key WHERE key_hash = ''",
+            "SELECT key_hash FROM crmapi.live_intake",
+            "SELECT key FROM crmapi.link_key",
+            "SELECT crmapi.token_sign_link('')",
             "SELECT * FROM crmapi.api_key", "DELETE FROM crmapi.conversation",
             "UPDATE crmapi.conversation SET contact_id = NULL",
             "UPDATE crmapi.api_key SET revoked_at = NULL",

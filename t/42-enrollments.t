@@ -185,6 +185,7 @@ subtest "pending_approval, and who is asked" => sub {
         "its steps are cancelled");
     ($code, $out, $err) = crmapictl($database, qw(enrollment reject), $id);
     is($code, 1, "one that was approved cannot be rejected");
+    like($err, qr/approved cannot be rejected/, "with the reason");
     is(enrollment($w, $id)->{status}, "approved", "and stays as it was");
     like(crmapictl_ok($database, qw(enrollment list --workspace), $w->id),
         qr/^\Q$id\E\tapproved\tWelcome/m, "enrollment list shows them");
@@ -195,6 +196,10 @@ subtest "11.12 stop, in every state" => sub {
     my %at = (generating => sub {}, pending_approval => sub { $worker->once },
         approved => sub { $worker->once },
         running => sub { $worker->once; $worker->once(days(1.1)) });
+    my %left = (generating => "", pending_approval => "email cancelled,"
+        . " sms cancelled, voice cancelled", approved => "email sent,"
+        . " sms cancelled, voice cancelled", running => "email sent,"
+        . " sms sent, voice cancelled");
     for my $state (qw(generating pending_approval approved running)) {
         my $id = start($w, auto_approve => $state eq "pending_approval"
             ? false : true);
@@ -204,7 +209,7 @@ subtest "11.12 stop, in every state" => sub {
         my $r = $w->client->post("/api/v1/sequences/enrollments/$id/stop");
         status_is($r, 200, "is stopped");
         is($r->data->{status}, "stopped_user", "by a user");
-        unlike(steps($r->data), qr/scheduled/, "no step is left");
+        is(steps($r->data), $left{$state}, "no step is left");
         $worker->once(days(30));
         is(steps(enrollment($w, $id)), steps($r->data),
             "and nothing is sent any more");
@@ -259,6 +264,7 @@ subtest "a reply, a suppression, a contact that goes" => sub {
     my ($code, $out, $err) = crmapictl($database, qw(suppress remove
         --workspace), $w->id, "--email", "second$$\@x.org");
     is($code, 1, "what is not suppressed cannot be lifted");
+    like($err, qr/not suppressed/, "with the reason");
 
     my $deaf = with_template(stop_on_reply => false);
     my $id = start($deaf);
@@ -270,6 +276,7 @@ subtest "a reply, a suppression, a contact that goes" => sub {
     ($code, $out, $err) = crmapictl($database, qw(reply --workspace),
         $deaf->id, "--contact", $e[0]{contact_id});
     is($code, 1, "another workspace's contact is none of it");
+    like($err, qr/no contact/, "with the reason");
 };
 
 subtest "11.6 channels: what the template allows and the contact has" => sub {
@@ -450,13 +457,19 @@ subtest "upkeep" => sub {
     is($w->client->get("/api/v1/contacts")->json->{pagination}{total},
         count_rows($w, "contact"), "the API says the right one");
 
-    my $jobs = sub { scalar sql($database, "SELECT count(*) FROM crmapi.job"
-        . " WHERE state IN ('done', 'cancelled')") };
-    cmp_ok($jobs->(), ">", 0, "jobs that are done are kept");
+    start(with_template());
+    $upkeep->once;
+    my @ended = map { $_->[0] } sql($database, "SELECT id FROM crmapi.job"
+        . " WHERE state IN ('done', 'cancelled')");
+    my $kept = sub { scalar sql($database, "SELECT count(*) FROM crmapi.job"
+        . " WHERE id IN (" . join(",", @ended) . ")") };
+    $upkeep->once(days(6.9));
+    cmp_ok(scalar @ended, ">", 0, "jobs have ended");
+    is($kept->(), scalar @ended, "they are kept");
+    # the sequence that just began goes on, perhaps without a way to send
+    $upkeep->may_log(qr/CRM3102|CRM3122/);
     $upkeep->once(days(9));
-    cmp_ok($jobs->(), "<=", scalar(sql($database, "SELECT count(*) FROM"
-        . " crmapi.job WHERE finished_at > now() - interval '1 minute'")),
-        "for a week");
+    is($kept->(), 0, "for a week");
 };
 
 done_testing;

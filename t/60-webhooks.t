@@ -553,7 +553,8 @@ subtest "who may see and do what" => sub {
             . " workspace_id"), qr/permission denied/,
             "the worker changes webhook_$table by functions only");
     }
-    like($as->($_, "SELECT crmapi.webhook_redrive('" . uuid() . "')"),
+    like($as->($_, "SELECT crmapi.webhook_redrive('" . uuid()
+        . "', '" . uuid() . "')"),
         qr/permission denied/, "redrive is the operator's")
         for $api, $crmapid;
     like($as->($api, "SELECT crmapi.webhook_key()"), qr/permission denied/,

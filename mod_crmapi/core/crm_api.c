@@ -132,14 +132,15 @@ static crm_error_t *unauthorized(crm_call_t *call)
  * in the database, and make it known. */
 static crm_error_t *learn_key(crm_call_t *call)
 {
+    char hash[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
     crm_limit_key_t *key = &call->key;
     PGresult *result;
     crm_sql_t sql;
 
+    crm_key_hash_hex(hash + 2, key->hash);
     crm_sql_init(&sql, call->pool);
-    crm_sql_add(&sql, "SELECT k.key_id, k.workspace_id, k.slug"
-                " FROM crmapi.live_key k WHERE k.key_hash = ");
-    crm_sql_bind(&sql, call->key_hash, "bytea");
+    crm_sql_template(&sql, "SELECT k.key_id, k.workspace_id, k.slug"
+                     " FROM crmapi.key_find(?) k", hash, "bytea");
     CRM_ERR(crm_call_query(&result, call, &sql));
     if (!PQntuples(result)) {
         return unauthorized(call);
@@ -170,7 +171,6 @@ static crm_error_t *authenticate(crm_call_t *call)
     const crm_settings_t *settings = &call->service->settings;
     crm_limit_key_t *key = &call->key;
     unsigned char hash[CRM_KEY_HASH_LEN];
-    char *bind = apr_palloc(call->pool, 2 + 2 * CRM_KEY_HASH_LEN + 1);
     const char *text;
     apr_size_t len;
 
@@ -180,9 +180,6 @@ static crm_error_t *authenticate(crm_call_t *call)
         return unauthorized(call);
     }
     crm_key_hash(hash, text, len);
-    memcpy(bind, "\\x", 2);
-    crm_key_hash_hex(bind + 2, hash);
-    call->key_hash = bind;
     if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;

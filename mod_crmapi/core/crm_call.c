@@ -72,7 +72,7 @@ void crm_call_sql(crm_sql_t *sql, crm_call_t *call)
 {
     crm_sql_init(sql, call->pool);
     APR_ARRAY_PUSH(sql->binds, const char *) = call->key.workspace_id;
-    APR_ARRAY_PUSH(sql->binds, const char *) = call->key_hash;
+    APR_ARRAY_PUSH(sql->binds, const char *) = call->key.key_id;
 }
 
 /* Return the column of crmapi.live_key that permits OPERATION's plan. */
@@ -86,7 +86,7 @@ void crm_call_permit(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_adds(sql, "(SELECT k.", call->endpoint->write ? "write" : "read",
                  " AND k.", plan_column(call->endpoint->operation),
                  " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
-                 " AND k.key_hash = $2::bytea)", NULL);
+                 " AND k.key_id = $2::uuid)", NULL);
 }
 
 /* Set the first half of CHECK to "a row r of NAME with ID exists". */
@@ -143,7 +143,7 @@ static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
                          check->more_cast);
     }
     crm_sql_add(&sql, " FROM (VALUES (1)) one LEFT JOIN crmapi.live_key k"
-                " ON k.workspace_id = $1::uuid AND k.key_hash = $2::bytea");
+                " ON k.workspace_id = $1::uuid AND k.key_id = $2::uuid");
     return crm_call_query(result_p, call, &sql);
 }
 

@@ -24,14 +24,13 @@ struct crm_call_t {
     crm_response_t *response;
     apr_pool_t *pool;
     crm_limit_key_t key;        /* whose request it is */
-    const char *key_hash;       /* bind of a bytea: "\\x..." */
     const crm_route_t *route;   /* NULL: no such route */
     const crm_endpoint_t *endpoint; /* NULL: the route lacks the method */
     const char *path_id;        /* the path's {id}, NULL if there is none or
                                    it is no UUID */
     int lenient, strict;        /* Prefer: handling=... */
     crm_param_t *params;        /* one for each filter of the operation */
-    int page, page_size;
+    apr_int64_t page, page_size;
     const crm_sort_t *sort;
     int ascending;
     crm_conn_t *conn;           /* taken at the first statement */
@@ -62,7 +61,7 @@ void crm_call_release(crm_call_t *call);
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
                             crm_sql_t *sql);
 
-/* Begin SQL for CALL: $1 is the workspace's id, $2 the key's hash. */
+/* Begin SQL for CALL: $1 is the workspace's id, $2 the key's. */
 void crm_call_sql(crm_sql_t *sql, crm_call_t *call);
 
 /* Add to SQL the condition that the key of $1, $2 is alive at this moment and
@@ -93,8 +92,8 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks);
 
 /* Read the query's parameters into CALL and set *BODY_P to the body, a JSON
- * object (contract 5.3, 6.1). Begin INPUT, with what is wrong in the query: that
- * is no error yet, since 415, 413 and 400 go before it (contract 2). */
+ * object (contract 5.3, 6.1). Begin INPUT, with what is wrong in the query:
+ * that is no error yet, since 415, 413 and 400 go before it (contract 2). */
 crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
                            crm_call_t *call);
 

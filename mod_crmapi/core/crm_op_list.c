@@ -154,7 +154,7 @@ static void add_keys(crm_sql_t *sql, const crm_call_t *call,
 /* Return how many rows come before the page. */
 static apr_int64_t rows_before(const crm_call_t *call)
 {
-    return (apr_int64_t)(call->page - 1) * call->page_size;
+    return (call->page - 1) * call->page_size;
 }
 
 static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
@@ -234,22 +234,21 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
 }
 
 /* Add the rows of a page far from the beginning: what is passed over is read in
- * an index only, and never more than half of it. Each row is looked for by the
- * id that was found: were it a join, a planner that takes the workspace for a
- * small one could look for the ids again for each of its rows. */
+ * an index only, and never more than half of it. The rows are looked for by all
+ * ids that were found, at once: a planner that takes the workspace for a small
+ * one could prefer any of its indexes, and go through all of it. Were each id
+ * looked for by itself, or the ids a join, it would do so for each row. */
 static void add_far(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, "SELECT t.*");
-    for (int i = 0; call->sort->keys[i]; i++) {
-        crm_sql_adds(sql, ", p.o", apr_itoa(call->pool, i), NULL);
-    }
-    crm_sql_add(sql, " FROM (");
+    crm_sql_add(sql, "SELECT t.* FROM (SELECT array_agg(h.id) AS ids FROM (");
     add_half(sql, call, 0);
     crm_sql_add(sql, " UNION ALL ");
     add_half(sql, call, 1);
-    crm_sql_adds(sql, ") p, LATERAL (SELECT t.* FROM crmapi.",
-                 call->endpoint->resource->name, " t WHERE t.workspace_id ="
-                 " $1::uuid AND t.id = p.id OFFSET 0) t", NULL);
+    crm_sql_add(sql, ") h) p, LATERAL (");
+    add_keys(sql, call, "t.*");
+    crm_sql_adds(sql, " FROM crmapi.", call->endpoint->resource->name,
+                 " t WHERE t.workspace_id = $1::uuid AND t.id = ANY (p.ids)"
+                 " OFFSET 0) t", NULL);
 }
 
 /* Add the rows of a page of what was found, if s says that they are few. */
@@ -350,10 +349,10 @@ static void write_pagination(crm_buf_t *body, const crm_call_t *call,
 {
     apr_int64_t size = call->page_size;
 
-    crm_buf_printf(body, ",\"pagination\":{\"page\":%d,\"page_size\":%d"
-                   ",\"total\":%" APR_INT64_T_FMT ",\"total_pages\":%"
-                   APR_INT64_T_FMT "}", call->page, call->page_size, total,
-                   (total + size - 1) / size);
+    crm_buf_printf(body, ",\"pagination\":{\"page\":%" APR_INT64_T_FMT
+                   ",\"page_size\":%" APR_INT64_T_FMT ",\"total\":%"
+                   APR_INT64_T_FMT ",\"total_pages\":%" APR_INT64_T_FMT "}",
+                   call->page, size, total, (total + size - 1) / size);
 }
 
 static void answer(crm_call_t *call, const PGresult *result)

@@ -78,7 +78,7 @@
     "'id':{'name':'id','in':'path','required':true,'schema':{'type':" \
     "'string','format':'uuid'}}," \
     "'page':{'name':'page','in':'query','schema':{'type':'integer'," \
-    "'minimum':1,'default':1}}," \
+    "'minimum':1,'maximum':9007199254740991,'default':1}}," \
     "'page_size':{'name':'page_size','in':'query','schema':{'type':" \
     "'integer','minimum':1,'maximum':100,'default':25}}," \
     "'Prefer':{'name':'Prefer','in':'header','schema':{'type':'string'}," \

@@ -10,7 +10,8 @@
 
 #define PAGE_SIZE 25            /* specification, Limits */
 #define PAGE_SIZE_MAX 100
-#define PAGE_MAX 100000000      /* the product with a size fits 64 bits */
+#define PAGE_MAX APR_INT64_C(9007199254740991) /* what every JSON reader has
+                                   exactly; rows to it fit 64 bits */
 
 /* The parameters that lists have beside their filters. */
 typedef struct list_param_t {
@@ -21,7 +22,7 @@ typedef struct list_param_t {
 } list_param_t;
 
 /* Set *NUMBER_P to TEXT, an integer from 1 to MAX; return 0 if it is none. */
-static int positive(int *number_p, const char *text, int max)
+static int positive(apr_int64_t *number_p, const char *text, apr_int64_t max)
 {
     apr_size_t len = strspn(text, "0123456789");
     apr_int64_t number;
@@ -33,14 +34,14 @@ static int positive(int *number_p, const char *text, int max)
     if (number < 1 || number > max) {
         return 0;
     }
-    *number_p = (int)number;
+    *number_p = number;
     return 1;
 }
 
 static const char *set_page(crm_call_t *call, const char *text)
 {
     return positive(&call->page, text, PAGE_MAX)
-           ? NULL : "must be an integer from 1 to 100000000";
+           ? NULL : "must be an integer from 1 to 9007199254740991";
 }
 
 static const char *set_page_size(crm_call_t *call, const char *text)

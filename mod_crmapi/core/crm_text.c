@@ -160,7 +160,7 @@ const char *crm_text_email(const char *s, apr_size_t len)
 {
     const char *at = memchr(s, '@', len);
 
-    if (len > EMAIL_MAX) {
+    if (crm_text_length(s, len) > EMAIL_MAX) {
         return "must have at most 254 characters";
     }
     if (!at || at == s || at == s + len - 1
@@ -178,7 +178,7 @@ const char *crm_text_phone(const char *s, apr_size_t len)
     for (apr_size_t i = 0; i < len; i++) {
         digits += apr_isdigit(s[i]) != 0;
     }
-    if (len > PHONE_MAX) {
+    if (crm_text_length(s, len) > PHONE_MAX) {
         return "must have at most 64 characters";
     }
     return !digits || has_control(s, len) ? "must be a phone number" : NULL;

@@ -24,12 +24,12 @@ int crm_text_equal_fold(const char *a, const char *b);
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
 
 /* Return NULL or the rule that the LEN bytes at S break as an e-mail address
- * (contract 6.3): at most 254 bytes, one '@' with something on both sides, no
- * spaces or control characters. */
+ * (contract 6.3): at most 254 characters, one '@' with something on both
+ * sides, no spaces or control characters. */
 const char *crm_text_email(const char *s, apr_size_t len);
 
-/* The same for a phone number as people write it: at most 64 bytes, at least
- * one digit, no control characters. */
+/* The same for a phone number as people write it: at most 64 characters, at
+ * least one digit, no control characters. */
 const char *crm_text_phone(const char *s, apr_size_t len);
 
 /* The same for an E.164 number (contract 11.5): '+' and 2 to 15 digits, the

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
+#include "apr_escape.h"
 #include "apr_lib.h"
 #include "apr_strings.h"
 
@@ -110,21 +109,26 @@ static void unpack_id(char *out, const unsigned char *data)
     *out = '\0';
 }
 
-/* Write the signature of the token DATA by KEY to MAC. */
-static void sign(unsigned char *mac, const unsigned char *data,
-                 const unsigned char *key)
+/* Return the LEN bytes at DATA as a bind of a bytea, in POOL. */
+static const char *bind_of(const unsigned char *data, apr_size_t len,
+                           apr_pool_t *pool)
 {
-    unsigned len = MAC_LEN;
-
-    if (!HMAC(EVP_sha256(), key, CRM_TOKEN_KEY_LEN, data, AT_MAC, mac, &len)) {
-        abort();
-    }
+    return apr_pstrcat(pool, "\\x", apr_pescape_hex(pool, data, len, 0),
+                       NULL);
 }
 
-int crm_token_write(char out[CRM_TOKEN_LEN + 1], const crm_token_t *token,
-                    const unsigned char *key)
+/* Write to OUT the LEN bytes of BIND, a bytea. Return 0 if it has another
+ * length, or is NULL. */
+static int bytes_of(unsigned char *out, apr_size_t len, const char *bind)
 {
-    unsigned char data[SIZE];
+    return bind && strlen(bind) == 2 + 2 * len && !memcmp(bind, "\\x", 2)
+           && apr_unescape_hex(out, bind + 2, APR_ESCAPE_STRING, 0, NULL)
+              == APR_SUCCESS;
+}
+
+const char *crm_token_head(const crm_token_t *token, apr_pool_t *pool)
+{
+    unsigned char data[AT_MAC];
 
     memset(data, 0, sizeof(data));
     data[AT_VERSION] = VERSION;
@@ -133,14 +137,26 @@ int crm_token_write(char out[CRM_TOKEN_LEN + 1], const crm_token_t *token,
         || !pack_id(data + AT_SUBJECT, token->subject_id)
         || (*token->other_id && !pack_id(data + AT_OTHER, token->other_id))
         || token->expires < 0) {
-        return 0;
+        return NULL;
     }
     for (int i = 0; i < 8; i++) {
         data[AT_EXPIRES + i] = (unsigned char)(token->expires >> (56 - 8 * i));
     }
-    sign(data + AT_MAC, data, key);
-    encode(out, data);
-    return 1;
+    return bind_of(data, AT_MAC, pool);
+}
+
+const char *crm_token_text(const char *head, const char *mac,
+                           apr_pool_t *pool)
+{
+    char *text = apr_palloc(pool, CRM_TOKEN_LEN + 1);
+    unsigned char data[SIZE];
+
+    if (!bytes_of(data, AT_MAC, head)
+        || !bytes_of(data + AT_MAC, MAC_LEN, mac)) {
+        return NULL;
+    }
+    encode(text, data);
+    return text;
 }
 
 int crm_token_read(crm_token_t *token, const char *text, apr_size_t len)
@@ -172,15 +188,16 @@ int crm_token_read(crm_token_t *token, const char *text, apr_size_t len)
     return 1;
 }
 
-int crm_token_verify(const char *text, const unsigned char *key)
+void crm_token_parts(const char **head_p, const char **mac_p,
+                     const char *text, apr_pool_t *pool)
 {
-    unsigned char data[SIZE], mac[MAC_LEN];
+    unsigned char data[SIZE];
 
     if (!decode(data, text)) {
-        return 0;
+        abort();
     }
-    sign(mac, data, key);
-    return CRYPTO_memcmp(mac, data + AT_MAC, MAC_LEN) == 0;
+    *head_p = bind_of(data, AT_MAC, pool);
+    *mac_p = bind_of(data + AT_MAC, MAC_LEN, pool);
 }
 
 int crm_token_expired(const crm_token_t *token, apr_time_t now)
@@ -198,32 +215,11 @@ void crm_token_bind(char out[CRM_UUID_LEN + 1], const char *text)
     unpack_id(out, hash);
 }
 
-int crm_token_key(unsigned char *key, const char *hex)
-{
-    if (hex && hex[0] == '\\' && hex[1] == 'x') {
-        hex += 2;
-    }
-    if (!hex || strlen(hex) != 2 * CRM_TOKEN_KEY_LEN) {
-        return 0;
-    }
-    for (int i = 0; i < CRM_TOKEN_KEY_LEN; i++) {
-        int high = hex_value(hex[2 * i]), low = hex_value(hex[2 * i + 1]);
-
-        if (high < 0 || low < 0) {
-            return 0;
-        }
-        key[i] = (unsigned char)(high << 4 | low);
-    }
-    return 1;
-}
-
-/* Return the token of PURPOSE for these ids (OTHER may be NULL). */
+/* Return the head of the token of PURPOSE for these ids (OTHER may be NULL). */
 static const char *make(crm_token_purpose_t purpose, const char *workspace,
                         const char *subject, const char *other,
-                        apr_int64_t expires, const unsigned char *key,
-                        apr_pool_t *result_pool)
+                        apr_int64_t expires, apr_pool_t *pool)
 {
-    char *out = apr_palloc(result_pool, CRM_TOKEN_LEN + 1);
     crm_token_t token;
 
     memset(&token, 0, sizeof(token));
@@ -234,32 +230,27 @@ static const char *make(crm_token_purpose_t purpose, const char *workspace,
         || (other && !crm_uuid_parse(token.other_id, other, strlen(other)))) {
         return NULL;
     }
-    return crm_token_write(out, &token, key) ? out : NULL;
+    return crm_token_head(&token, pool);
 }
 
 const char *crm_token_review(const char *workspace_id,
                              const char *enrollment_id, const char *admin_id,
-                             apr_int64_t expires, const unsigned char *key,
-                             apr_pool_t *result_pool)
+                             apr_int64_t expires, apr_pool_t *pool)
 {
     return make(CRM_TOKEN_REVIEW, workspace_id, enrollment_id, admin_id,
-                expires, key, result_pool);
+                expires, pool);
 }
 
 const char *crm_token_unsubscribe(const char *workspace_id,
-                                  const char *step_id,
-                                  const unsigned char *key,
-                                  apr_pool_t *result_pool)
+                                  const char *step_id, apr_pool_t *pool)
 {
-    return make(CRM_TOKEN_UNSUBSCRIBE, workspace_id, step_id, NULL, 0, key,
-                result_pool);
+    return make(CRM_TOKEN_UNSUBSCRIBE, workspace_id, step_id, NULL, 0, pool);
 }
 
 const char *crm_token_visitor(const char *workspace_id,
                               const char *visitor_id, const char *bot_id,
-                              apr_int64_t expires, const unsigned char *key,
-                              apr_pool_t *result_pool)
+                              apr_int64_t expires, apr_pool_t *pool)
 {
     return make(CRM_TOKEN_VISITOR, workspace_id, visitor_id, bot_id, expires,
-                key, result_pool);
+                pool);
 }

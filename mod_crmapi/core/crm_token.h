@@ -12,8 +12,10 @@
  * of 90 bytes, so that no bit is left over and there is no padding. */
 #define CRM_TOKEN_LEN 120
 
-/* Length of the key of a workspace (crmapi.link_key). */
-#define CRM_TOKEN_KEY_LEN 32
+/* What is signed of a token is its head, by the key of its workspace, which the
+ * database alone knows: crmapi.token_sign_link(), _page(), token_signed().
+ * Heads and signatures are binds of a bytea ("\\x..."). A query that returns one
+ * says '\\x' || encode(..., 'hex'): a database's bytea_output may be escape. */
 
 /* What a token is for. One for a purpose is worth nothing for another. */
 typedef enum crm_token_purpose_t {
@@ -35,19 +37,23 @@ typedef struct crm_token_t {
                                    worth nothing; 0: never */
 } crm_token_t;
 
-/* Write TOKEN, signed with KEY (CRM_TOKEN_KEY_LEN bytes, the workspace's), and
- * a NUL to OUT. Return 0 if an id of TOKEN is no UUID, if its workspace or
- * subject is missing, or if EXPIRES is negative. */
-int crm_token_write(char out[CRM_TOKEN_LEN + 1], const crm_token_t *token,
-                    const unsigned char *key);
+/* Return TOKEN's head, in POOL; NULL if an id of TOKEN is no UUID, if its
+ * workspace or subject is missing, or if EXPIRES is negative. */
+const char *crm_token_head(const crm_token_t *token, apr_pool_t *pool);
 
-/* Set *TOKEN to what the LEN bytes at TEXT say, which nobody has vouched for:
- * for finding the workspace's key. Return 0 if they are no token. */
+/* Return the token whose head is HEAD and whose signature is MAC, in POOL; NULL
+ * if one of them is NULL or has another length. */
+const char *crm_token_text(const char *head, const char *mac,
+                           apr_pool_t *pool);
+
+/* Set *TOKEN to what the LEN bytes at TEXT say, which nobody has vouched for.
+ * Return 0 if they are no token. */
 int crm_token_read(crm_token_t *token, const char *text, apr_size_t len);
 
-/* Return whether TEXT, which crm_token_read() took, was signed with KEY, in a
- * time that does not depend on where the signatures differ. */
-int crm_token_verify(const char *text, const unsigned char *key);
+/* Set *HEAD_P and *MAC_P to the parts of TEXT, which crm_token_read() took, in
+ * POOL. */
+void crm_token_parts(const char **head_p, const char **mac_p,
+                     const char *text, apr_pool_t *pool);
 
 /* Return whether TOKEN is worth nothing any more at NOW. */
 int crm_token_expired(const crm_token_t *token, apr_time_t now);
@@ -56,33 +62,24 @@ int crm_token_expired(const crm_token_t *token, apr_time_t now);
  * that has it is good for the page behind that text and no other. */
 void crm_token_bind(char out[CRM_UUID_LEN + 1], const char *text);
 
-/* Write to KEY (CRM_TOKEN_KEY_LEN bytes) what HEX says: 64 hexadecimal digits,
- * with or without the "\x" that PostgreSQL writes before a bytea. Return 0 if
- * HEX is NULL or anything else. */
-int crm_token_key(unsigned char *key, const char *hex);
-
-/* Return the token with which ADMIN_ID may review ENROLLMENT_ID of
- * WORKSPACE_ID, whose key is KEY, until EXPIRES (seconds since 1970), in
- * RESULT_POOL; NULL if an id is no UUID. */
+/* Return the head of the token with which ADMIN_ID may review ENROLLMENT_ID of
+ * WORKSPACE_ID until EXPIRES (seconds since 1970), in POOL; NULL if an id is no
+ * UUID. */
 const char *crm_token_review(const char *workspace_id,
                              const char *enrollment_id, const char *admin_id,
-                             apr_int64_t expires, const unsigned char *key,
-                             apr_pool_t *result_pool);
+                             apr_int64_t expires, apr_pool_t *pool);
 
-/* Return the token that takes the address that STEP_ID of WORKSPACE_ID is sent
- * to off all lists (RFC 8058), for ever, in RESULT_POOL; NULL if an id is no
- * UUID. KEY is the workspace's. */
+/* Return the head of the token that takes the address that STEP_ID of
+ * WORKSPACE_ID is sent to off all lists (RFC 8058), for ever, in POOL; NULL if
+ * an id is no UUID. */
 const char *crm_token_unsubscribe(const char *workspace_id,
-                                  const char *step_id,
-                                  const unsigned char *key,
-                                  apr_pool_t *result_pool);
+                                  const char *step_id, apr_pool_t *pool);
 
-/* Return the token by which the browser of VISITOR_ID is known to BOT_ID, an
- * agent of WORKSPACE_ID, until EXPIRES (seconds since 1970), in RESULT_POOL;
- * NULL if an id is no UUID. KEY is the workspace's. */
+/* Return the head of the token by which the browser of VISITOR_ID is known to
+ * BOT_ID, an agent of WORKSPACE_ID, until EXPIRES (seconds since 1970), in
+ * POOL; NULL if an id is no UUID. */
 const char *crm_token_visitor(const char *workspace_id,
                               const char *visitor_id, const char *bot_id,
-                              apr_int64_t expires, const unsigned char *key,
-                              apr_pool_t *result_pool);
+                              apr_int64_t expires, apr_pool_t *pool);
 
 #endif /* CRM_TOKEN_H */

@@ -262,12 +262,14 @@ static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_emails = {
     .name = "emails", .cast = "jsonb", .empty = "[]",
-    .parse = addresses_parse, .write = crm_buf_json_compact, .schema = addresses_schema,
+    .parse = addresses_parse, .write = crm_buf_json_compact,
+    .schema = addresses_schema,
 };
 
 const crm_type_t crm_type_phones = {
     .name = "phones", .cast = "jsonb", .empty = "[]",
-    .parse = addresses_parse, .write = crm_buf_json_compact, .schema = addresses_schema,
+    .parse = addresses_parse, .write = crm_buf_json_compact,
+    .schema = addresses_schema,
 };
 
 /* ---- text[] ---- */

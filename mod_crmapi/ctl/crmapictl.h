@@ -134,6 +134,17 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                               const char *what);
 
+/* SQL for ctl_owner(): the workspaces whose TABLE has the id $1. */
+#define CTL_OWNERS(table) \
+    "SELECT t.workspace_id FROM crmapi." table " t WHERE t.id = $1"
+
+/* Set *WORKSPACE_P to the workspace of the row that ID, an operand, names: that
+ * of --workspace, or the one that OWNERS, SQL with ID as $1, finds; NULL if it
+ * finds none. Errors: several have ID, for ids are unique in a workspace only
+ * and one export may be imported twice. */
+crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
+                       const char *owners, const char *id);
+
 /* Set ID to GIVEN, the operand called WHAT, in lower case. Errors: it is no
  * UUID. */
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,

@@ -7,6 +7,10 @@
 
 #include "crm_uuid.h"
 
+/* The workspaces whose attachments a message's id names. */
+static const char owners[] = "SELECT DISTINCT t.workspace_id"
+    " FROM crmapi.attachment t WHERE t.message_id = $1";
+
 crm_error_t *ctl_attachment_list(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {
@@ -14,14 +18,16 @@ crm_error_t *ctl_attachment_list(ctl_t *ctl)
         {"kept", 's'}, {NULL, 0}
     };
     char id[CRM_UUID_LEN + 1];
-    const char *value = id;
+    const char *values[2] = {NULL, id};
     PGresult *result;
 
     CRM_ERR(ctl_uuid(id, ctl, "MESSAGE_ID", ctl->args[0]));
+    CRM_ERR(ctl_owner(&values[0], ctl, owners, id));
     CRM_ERR(ctl_query(&result, ctl, "SELECT number, name, content_type, size,"
                       " CASE WHEN body IS NULL THEN 'no' ELSE 'yes' END"
-                      " FROM crmapi.attachment WHERE message_id = $1::uuid"
-                      " ORDER BY number", 1, &value));
+                      " FROM crmapi.attachment WHERE workspace_id = $1::uuid"
+                      " AND message_id = $2::uuid ORDER BY number", 2,
+                      values));
     ctl_print(ctl, result, columns, 0);
     return NULL;
 }
@@ -41,7 +47,7 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
     const char *given = ctl->args[0], *slash = strchr(given, '/');
     const char *number = slash ? slash + 1 : "";
     char id[CRM_UUID_LEN + 1];
-    const char *values[2] = {id, number};
+    const char *values[3] = {NULL, id, number};
     PGresult *result;
 
     if (!slash || !crm_uuid_parse(id, given, (apr_size_t)(slash - given))
@@ -51,9 +57,11 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
                          "behind a slash, a number, as attachment list shows "
                          "it");
     }
+    CRM_ERR(ctl_owner(&values[0], ctl, owners, id));
     CRM_ERR(ctl_query(&result, ctl, "SELECT encode(body, 'hex')"
-                      " FROM crmapi.attachment WHERE message_id = $1::uuid AND"
-                      " number = $2::integer", 2, values));
+                      " FROM crmapi.attachment WHERE workspace_id = $1::uuid"
+                      " AND message_id = $2::uuid AND number = $3::integer",
+                      3, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no attachment %s", given);
     }

@@ -77,7 +77,7 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
 {
     const char *given = ctl->args[0];
     char id[CRM_UUID_LEN + 1];
-    const char *value = id;
+    const char *values[2] = {NULL, id};
     PGresult *result;
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
@@ -85,9 +85,11 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
         return ctl_fault(ctl, "TOKEN_ID must be an id, as intake list shows "
                          "it");
     }
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("intake_key"), id));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.intake_key SET revoked_at ="
                       " coalesce(revoked_at, crmapi.now_ms())"
-                      " WHERE id = $1::uuid RETURNING " FIELDS, 1, &value));
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
+                      " RETURNING " FIELDS, 2, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no intake token %s", id);
     }
@@ -139,17 +141,19 @@ crm_error_t *ctl_agent_origins(ctl_t *ctl)
     };
     const char *list = ctl->options[CTL_ORIGINS];
     char id[CRM_UUID_LEN + 1];
-    const char *values[2] = {id, NULL};
+    const char *values[3] = {NULL, id, NULL};
     PGresult *result;
 
     CRM_ERR(ctl_uuid(id, ctl, "AGENT_ID", ctl->args[0]));
     if (list) {
-        CRM_ERR(read_origins(&values[1], ctl, list));
+        CRM_ERR(read_origins(&values[2], ctl, list));
     }
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("agent"), id));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.agent SET chat_origins ="
-                      " coalesce($2::text[], chat_origins) WHERE id ="
-                      " $1::uuid RETURNING id, name, to_json(chat_origins)",
-                      2, values));
+                      " coalesce($3::text[], chat_origins)"
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
+                      " RETURNING id, name, to_json(chat_origins)", 3,
+                      values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no agent %s", id);
     }

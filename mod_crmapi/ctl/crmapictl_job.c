@@ -18,21 +18,26 @@ crm_error_t *ctl_job_list(ctl_t *ctl)
     static const char *const states[] = {
         "ready", "leased", "done", "dead", "cancelled", NULL
     };
+    const char *named = ctl->options[CTL_WORKSPACE];
     const char *state = ctl->options[CTL_STATUS];
     const char *const *known = states;
+    const char *values[2] = {NULL, state ? state : "dead"};
     PGresult *result;
 
-    state = state ? state : "dead";
-    while (*known && strcmp(*known, state)) {
+    while (*known && strcmp(*known, values[1])) {
         known++;
     }
     if (!*known) {
         return ctl_fault(ctl, "--status must be ready, leased, done, dead or"
                          " cancelled");
     }
+    if (named) {
+        CRM_ERR(ctl_workspace_id(&values[0], ctl, named));
+    }
     CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.job"
-                      " WHERE state = $1::text"
-                      " ORDER BY run_at, id LIMIT 100", 1, &state));
+                      " WHERE ($1::uuid IS NULL OR workspace_id = $1::uuid)"
+                      " AND state = $2::text"
+                      " ORDER BY run_at, id LIMIT 100", 2, values));
     ctl_print(ctl, result, columns, 0);
     return NULL;
 }
@@ -42,15 +47,18 @@ crm_error_t *ctl_job_list(ctl_t *ctl)
 crm_error_t *ctl_job_retry(ctl_t *ctl)
 {
     const char *id = ctl->args[0];
+    const char *values[2] = {NULL, id};
     PGresult *result;
 
     if (!*id || strlen(id) > 18 || strspn(id, "0123456789") != strlen(id)) {
         return ctl_fault(ctl, "ID must be a number, as job list shows it");
     }
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("job"), id));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.job SET state = 'ready',"
                       " attempts = 0, run_at = statement_timestamp(),"
-                      " finished_at = NULL WHERE id = $1::bigint"
-                      " AND state = 'dead' RETURNING " FIELDS, 1, &id));
+                      " finished_at = NULL WHERE workspace_id = $1::uuid"
+                      " AND id = $2::bigint AND state = 'dead'"
+                      " RETURNING " FIELDS, 2, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no dead job %s", id);
     }

@@ -20,8 +20,10 @@
     {"revoked_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same with the key itself, for the command that makes it. */
+/* The same with the key itself, for the command that makes it, and behind that
+ * the plan, if it does not include the API. */
 static const ctl_column_t new_columns[] = {COLUMNS, {"key", 's'}, {NULL, 0}};
+enum { KEY_COLUMN = 7, PLAN_COLUMN };
 
 /* Set *PREFIX_P to what keys begin with (the rule of CrmApiKeyPrefix). */
 static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
@@ -58,17 +60,20 @@ static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
 }
 
 /* Run the INSERT of a key whose VALUES are id, workspace, name, hash, display,
- * write. The last column of *RESULT_P is for ctl_key_create(). */
+ * write. *RESULT_P has the columns of new_columns and PLAN_COLUMN; KEY_COLUMN
+ * is for ctl_key_create(). */
 static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                            const char *const values[6])
 {
     crm_error_t *error = ctl_query(result_p, ctl, "INSERT INTO crmapi.api_key"
-                                   " (id, workspace_id, name, key_hash,"
+                                   " AS k (id, workspace_id, name, key_hash,"
                                    " display, can_read, can_write)"
                                    " VALUES ($1::uuid, $2::uuid, $3::text,"
                                    " $4::bytea, $5::text, true, $6::boolean)"
-                                   " RETURNING " FIELDS ", NULL::text", 6,
-                                   values);
+                                   " RETURNING " FIELDS ", NULL::text,"
+                                   " (SELECT w.plan FROM crmapi.workspace w"
+                                   " WHERE w.id = k.workspace_id"
+                                   " AND NOT k.plan_api)", 6, values);
 
     if (error && error->sqlstate && !strcmp(error->sqlstate, "23505")) {
         return ctl_fault(ctl, "this key exists already");
@@ -103,9 +108,20 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
     return insert(result_p, ctl, values);
 }
 
+/* Say that the key of RESULT is of no use yet, where that is so. */
+static void warn_of_plan(ctl_t *ctl, const PGresult *result)
+{
+    const char *plan = crm_db_value(result, 0, PLAN_COLUMN);
+
+    if (plan) {
+        fprintf(stderr, "crmapictl: the key is refused until the workspace's"
+                " plan allows it: the plan \"%s\" does not include the API\n",
+                ctl_clean(plan, ctl->pool));
+    }
+}
+
 crm_error_t *ctl_key_create(ctl_t *ctl)
 {
-    int column = (int)(sizeof(new_columns) / sizeof(new_columns[0])) - 2;
     char key[CRM_KEY_SIZE];
     const char *prefix;
     PGresult *result;
@@ -115,9 +131,10 @@ crm_error_t *ctl_key_create(ctl_t *ctl)
         return ctl_fault(ctl, "the system has no randomness to give");
     }
     CRM_ERR(store(&result, ctl, key, prefix));
-    PQsetvalue(result, 0, column, key, (int)strlen(key));
+    PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
     ctl_print_one(ctl, key, result, new_columns);
     OPENSSL_cleanse(key, sizeof(key));
+    warn_of_plan(ctl, result);
     return NULL;
 }
 
@@ -157,6 +174,7 @@ crm_error_t *ctl_key_import(ctl_t *ctl)
     OPENSSL_cleanse(key, sizeof(key));
     if (!error) {
         ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, columns);
+        warn_of_plan(ctl, result);
     }
     return error;
 }
@@ -178,17 +196,19 @@ crm_error_t *ctl_key_revoke(ctl_t *ctl)
 {
     const char *given = ctl->args[0];
     char id[CRM_UUID_LEN + 1];
-    const char *value = id;
+    const char *values[2] = {NULL, id};
     PGresult *result;
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
         /* It may be the key itself, given by mistake: not shown. */
         return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
     }
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id));
     /* A second time changes nothing: revoked is revoked (contract 3.2). */
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET revoked_at ="
                       " coalesce(revoked_at, crmapi.now_ms())"
-                      " WHERE id = $1::uuid RETURNING " FIELDS, 1, &value));
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
+                      " RETURNING " FIELDS, 2, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no key %s", id);
     }

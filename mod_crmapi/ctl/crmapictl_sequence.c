@@ -129,31 +129,25 @@ crm_error_t *ctl_enrollment_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Do MOVE to the enrollment that is the operand, whatever workspace it is
- * in. */
+/* Do MOVE to the enrollment that is the operand. */
 static crm_error_t *move(ctl_t *ctl, const crm_move_t *what)
 {
     const char *mark = strchr(what->call, '?');
     char id[CRM_UUID_LEN + 1];
-    const char *values[2];
+    const char *values[2] = {NULL, id};
     PGresult *result;
     const char *had;
 
     CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
-    values[0] = id;
-    CRM_ERR(ctl_query(&result, ctl, "SELECT workspace_id"
-                      " FROM crmapi.enrollment WHERE id = $1::uuid", 1,
-                      values));
-    if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no enrollment %s", id);
-    }
-    values[0] = PQgetvalue(result, 0, 0);
-    values[1] = id;
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("enrollment"), id));
     CRM_ERR(ctl_query(&result, ctl, apr_pstrcat(ctl->pool, "SELECT ",
                       apr_pstrmemdup(ctl->pool, what->call,
                                      (apr_size_t)(mark - what->call)),
                       "$2::uuid", mark + 1, NULL), 2, values));
-    had = PQgetvalue(result, 0, 0);
+    had = crm_db_value(result, 0, 0);
+    if (!had) {
+        return ctl_fault(ctl, "there is no enrollment %s", id);
+    }
     if (!crm_move_allowed(what, had)) {
         return ctl_fault(ctl, "an enrollment that is %s cannot be %s", had,
                          what->done);

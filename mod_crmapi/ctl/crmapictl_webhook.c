@@ -96,15 +96,20 @@ crm_error_t *ctl_webhook_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Run SQL with the endpoint that the operand names as $1, and set *RESULT_P to
- * its row. */
+/* What follows a statement that changes the endpoint ENDPOINT. */
+#define ENDPOINT " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid" \
+    " RETURNING " FIELDS
+
+/* Run SQL, which ends with ENDPOINT, for what the operand names, and set
+ * *RESULT_P to its row. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl, const char *sql)
 {
     char id[CRM_UUID_LEN + 1];
-    const char *value = id;
+    const char *values[2] = {NULL, id};
 
     CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
-    CRM_ERR(ctl_query(result_p, ctl, sql, 1, &value));
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("webhook_endpoint"), id));
+    CRM_ERR(ctl_query(result_p, ctl, sql, 2, values));
     if (!PQntuples(*result_p)) {
         return ctl_fault(ctl, "there is no endpoint %s", id);
     }
@@ -117,7 +122,7 @@ crm_error_t *ctl_webhook_remove(ctl_t *ctl)
 
     /* The jobs of its deliveries find nothing any more, and are done. */
     CRM_ERR(change(&result, ctl, "DELETE FROM crmapi.webhook_endpoint e"
-                   " WHERE e.id = $1::uuid RETURNING " FIELDS));
+                   ENDPOINT));
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }
@@ -129,7 +134,7 @@ crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
     CRM_ERR(change(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
                    " SET key = crmapi.webhook_key(), old_key = e.key,"
                    " old_key_until = crmapi.now_ms() + interval '24 hours'"
-                   " WHERE e.id = $1::uuid RETURNING " FIELDS SECRET));
+                   ENDPOINT SECRET));
     ctl_print_one(ctl, PQgetvalue(result, 0, SECRET_COLUMN), result,
                   new_columns);
     return NULL;
@@ -141,7 +146,7 @@ crm_error_t *ctl_webhook_enable(ctl_t *ctl)
 
     CRM_ERR(change(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
                    " SET disabled_at = NULL, disabled_reason = NULL"
-                   " WHERE e.id = $1::uuid RETURNING " FIELDS));
+                   ENDPOINT));
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }
@@ -182,19 +187,25 @@ crm_error_t *ctl_webhook_deliveries(ctl_t *ctl)
     return NULL;
 }
 
-/* Return why nothing of ID was sent again. */
-static crm_error_t *why_not(ctl_t *ctl, const char *id)
+/* The workspaces with a delivery or an endpoint of an id. */
+static const char redrive_owners[] =
+    CTL_OWNERS("webhook_delivery") " UNION " CTL_OWNERS("webhook_endpoint");
+
+/* Return why nothing was sent again of VALUES: the workspace and the id. */
+static crm_error_t *why_not(ctl_t *ctl, const char *const values[2])
 {
     PGresult *result;
 
     CRM_ERR(ctl_query(&result, ctl, "SELECT e.disabled_at IS NOT NULL,"
-                      " e.id = $1::uuid FROM crmapi.webhook_endpoint e"
-                      " WHERE e.id = $1::uuid OR (e.workspace_id, e.id) IN"
-                      " (SELECT d.workspace_id, d.endpoint_id"
+                      " e.id = $2::uuid FROM crmapi.webhook_endpoint e"
+                      " WHERE e.workspace_id = $1::uuid AND (e.id = $2::uuid"
+                      " OR e.id IN (SELECT d.endpoint_id"
                       " FROM crmapi.webhook_delivery d"
-                      " WHERE d.id = $1::uuid)", 1, &id));
+                      " WHERE d.workspace_id = $1::uuid"
+                      " AND d.id = $2::uuid))", 2, values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no delivery and no endpoint %s", id);
+        return ctl_fault(ctl, "there is no delivery and no endpoint %s",
+                         values[1]);
     }
     if (*PQgetvalue(result, 0, 0) == 't') {
         return ctl_fault(ctl, "its endpoint is disabled: webhook enable"
@@ -208,14 +219,15 @@ crm_error_t *ctl_webhook_redrive(ctl_t *ctl)
 {
     static const ctl_column_t redriven[] = {{"redriven", 'n'}, {NULL, 0}};
     char id[CRM_UUID_LEN + 1];
-    const char *value = id;
+    const char *values[2] = {NULL, id};
     PGresult *result;
 
     CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.webhook_redrive($1::uuid)",
-                      1, &value));
+    CRM_ERR(ctl_owner(&values[0], ctl, redrive_owners, id));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.webhook_redrive($1::uuid,"
+                      " $2::uuid)", 2, values));
     if (!strcmp(PQgetvalue(result, 0, 0), "0")) {
-        CRM_ERR(why_not(ctl, id));
+        CRM_ERR(why_not(ctl, values));
     }
     ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, redriven);
     return NULL;

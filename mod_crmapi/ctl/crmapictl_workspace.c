@@ -200,6 +200,24 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
     return NULL;
 }
 
+crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
+                       const char *owners, const char *id)
+{
+    const char *named = ctl->options[CTL_WORKSPACE];
+    PGresult *result;
+
+    if (named) {
+        return ctl_workspace_id(workspace_p, ctl, named);
+    }
+    CRM_ERR(ctl_query(&result, ctl, owners, 1, &id));
+    if (PQntuples(result) > 1) {
+        return ctl_fault(ctl, "%d workspaces have the id %s: say which one by"
+                         " --workspace W", PQntuples(result), id);
+    }
+    *workspace_p = PQntuples(result) ? PQgetvalue(result, 0, 0) : NULL;
+    return NULL;
+}
+
 /* Set *RESULT_P to the row of the workspace ID, which WHAT named. */
 static crm_error_t *find(PGresult **result_p, ctl_t *ctl, const char *id,
                          const char *what)

@@ -53,13 +53,10 @@ int crm_chat_origin_ok(const char *origin, const apr_array_header_t *allowed,
  * of [A-Za-z0-9_-]. */
 int crm_chat_id_ok(const char *id);
 
-/* Write to VISITOR whom TEXT (LEN bytes) is the token of, if it was made with
- * KEY for the agent BOT_ID of WORKSPACE_ID and is worth something at NOW.
- * Return 0 otherwise. */
-int crm_chat_token_read(char visitor[CRM_UUID_LEN + 1], const char *text,
-                        apr_size_t len, const char *workspace_id,
-                        const char *bot_id, const unsigned char *key,
-                        apr_time_t now);
+/* Return whether TOKEN is a visitor's, for the agent BOT_ID of WORKSPACE_ID,
+ * and worth something at NOW: its subject is the visitor. */
+int crm_chat_token_ok(const crm_token_t *token, const char *workspace_id,
+                      const char *bot_id, apr_time_t now);
 
 /* ---- a request ----------------------------------------------------------- */
 
@@ -69,7 +66,9 @@ typedef struct crm_chat_t {
     const char *workspace_id;
     const char *bot_id;
     const char *name, *greeting, *color, *avatar;   /* the agent's, or NULL */
-    unsigned char key[CRM_TOKEN_KEY_LEN];   /* the workspace's */
+    const char *token_text;     /* of the visitor, or NULL */
+    crm_token_t token;          /* the same */
+    int is_signed;              /* TOKEN is the workspace's */
     char visitor[CRM_UUID_LEN + 1]; /* whose token it carries */
     json_object *body;          /* of a POST: an object */
 } crm_chat_t;

@@ -14,14 +14,18 @@
 #define TOKEN_DAYS 365
 #define PREFLIGHT_SECONDS "7200"
 
+static const char sign_sql[] =
+    "SELECT '\\x' || encode(crmapi.token_sign_page($1::bytea), 'hex')";
+
 /* The agent $1, unless this server is for another workspace: $2, an id or a
- * slug. Ids are unique within a workspace: what is there twice is nobody's. */
+ * slug; whether $3 and $4 are the parts of a token of its workspace. Ids are
+ * unique within a workspace: what is there twice is nobody's. */
 static const char agent_sql[] =
     "SELECT a.workspace_id, a.id, a.name, a.chat_greeting, a.agent_color,"
-    " a.chat_avatar_image_url, a.chat_origins, encode(k.key, 'hex')"
+    " a.chat_avatar_image_url, a.chat_origins,"
+    " crmapi.token_signed($3::bytea, $4::bytea)"
     " FROM crmapi.agent a"
     " JOIN crmapi.workspace w ON w.id = a.workspace_id"
-    " JOIN crmapi.link_key k ON k.workspace_id = a.workspace_id"
     " WHERE a.id = $1::uuid AND a.public AND a.enabled AND ($2::text IS NULL"
     " OR w.id::text = lower($2::text) OR w.slug = $2::text) LIMIT 2";
 
@@ -83,19 +87,39 @@ static crm_error_t *check_origin(crm_chat_t *chat, const char *origins)
     return NULL;
 }
 
+/* Set CHAT's token to the one that its request carries, if that is one: in the
+ * body if it IS_START. */
+static void read_token(crm_chat_t *chat, int is_start)
+{
+    const char *text = chat->call->request->authorization;
+    json_object *member = NULL;
+
+    if (is_start) {
+        json_object_object_get_ex(chat->body, "visitor", &member);
+        text = json_object_is_type(member, json_type_string)
+               ? json_object_get_string(member) : NULL;
+    }
+    else if (text) {
+        text = strncasecmp(text, "Bearer ", 7) ? NULL : text + 7;
+    }
+    if (text && crm_token_read(&chat->token, text, strlen(text))) {
+        chat->token_text = text;
+    }
+}
+
 /* Set *CHAT to the agent ID and see whether a page may chat with it. Errors:
  * CRM_E_NOT_FOUND. */
 static crm_error_t *load_agent(crm_chat_t *chat, const char *id)
 {
     crm_intake_call_t *call = chat->call;
-    const char *values[2];
+    const char *values[4] = {id, call->service->settings.workspace}, *is;
     PGresult *result;
 
-    values[0] = id;
-    values[1] = call->service->settings.workspace;
-    CRM_ERR(crm_intake_query(&result, call, agent_sql, 2, values));
-    if (PQntuples(result) != 1
-        || !crm_token_key(chat->key, PQgetvalue(result, 0, 7))) {
+    if (chat->token_text) {
+        crm_token_parts(&values[2], &values[3], chat->token_text, call->pool);
+    }
+    CRM_ERR(crm_intake_query(&result, call, agent_sql, 4, values));
+    if (PQntuples(result) != 1) {
         return crm_error_create(CRM_E_NOT_FOUND, "There is no such chat",
                                 call->pool);
     }
@@ -105,20 +129,32 @@ static crm_error_t *load_agent(crm_chat_t *chat, const char *id)
     chat->greeting = crm_db_value(result, 0, 3);
     chat->color = crm_db_value(result, 0, 4);
     chat->avatar = crm_db_value(result, 0, 5);
+    is = crm_db_value(result, 0, 7);
+    chat->is_signed = is && *is == 't';
     call->response->workspace_id = chat->workspace_id;
     return check_origin(chat, PQgetvalue(result, 0, 6));
+}
+
+/* Set CHAT's visitor to that of its token, if it is the workspace's and will
+ * still be worth something in DAYS days. Return 0 otherwise. */
+static int find_visitor(crm_chat_t *chat, int days)
+{
+    apr_time_t then = apr_time_now() + apr_time_from_sec(days * DAY);
+
+    if (!chat->is_signed
+        || !crm_chat_token_ok(&chat->token, chat->workspace_id, chat->bot_id,
+                              then)) {
+        return 0;
+    }
+    memcpy(chat->visitor, chat->token.subject_id, sizeof(chat->visitor));
+    return 1;
 }
 
 /* Set CHAT's visitor to the one whose token the request carries. Errors:
  * CRM_E_UNAUTHORIZED. */
 static crm_error_t *authenticate(crm_chat_t *chat)
 {
-    const char *header = chat->call->request->authorization;
-
-    if (!header || strncasecmp(header, "Bearer ", 7)
-        || !crm_chat_token_read(chat->visitor, header + 7, strlen(header + 7),
-                                chat->workspace_id, chat->bot_id, chat->key,
-                                apr_time_now())) {
+    if (!find_visitor(chat, 0)) {
         return crm_error_create(CRM_E_UNAUTHORIZED, "Visitor token is missing "
                                 "or invalid", chat->call->pool);
     }
@@ -127,10 +163,9 @@ static crm_error_t *authenticate(crm_chat_t *chat)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/* Set *TEXT_P to the token that CHAT's body has, "" if it has none. */
-static crm_error_t *read_start(const char **text_p, crm_chat_t *chat)
+/* Fail if CHAT's body has anything else than a visitor's token. */
+static crm_error_t *check_start(const crm_chat_t *chat)
 {
-    json_object *value = NULL;
     crm_error_t *error = NULL;
 
     json_object_object_foreach(chat->body, name, member) {
@@ -142,42 +177,31 @@ static crm_error_t *read_start(const char **text_p, crm_chat_t *chat)
             crm_error_detail(&error, name, "must be a string",
                              chat->call->pool);
         }
-        else {
-            value = member;
-        }
     }
-    *text_p = value ? json_object_get_string(value) : "";
     return error;
 }
 
-/* Return whether TEXT will still be a token for CHAT in DAYS days, and whose
- * in CHAT's visitor. */
-static int is_good(crm_chat_t *chat, const char *text, int days)
-{
-    apr_time_t then = apr_time_now() + apr_time_from_sec(days * DAY);
-
-    return crm_chat_token_read(chat->visitor, text, strlen(text),
-                               chat->workspace_id, chat->bot_id, chat->key,
-                               then);
-}
-
-/* Set *TOKEN_P to the token of CHAT's visitor: the one that its body has, a
+/* Set *TEXT_P to the token of CHAT's visitor: the one that its body has, a
  * new one for the same visitor when half of its time is over, one for a new
  * visitor if there is none, or one that is worth nothing. */
-static crm_error_t *find_visitor(const char **token_p, crm_chat_t *chat)
+static crm_error_t *make_token(const char **text_p, crm_chat_t *chat)
 {
     apr_int64_t expires = apr_time_sec(apr_time_now()) + TOKEN_DAYS * DAY;
+    const char *head;
+    PGresult *result;
 
-    CRM_ERR(read_start(token_p, chat));
-    if (is_good(chat, *token_p, TOKEN_DAYS / 2)) {
+    *text_p = chat->token_text;
+    if (find_visitor(chat, TOKEN_DAYS / 2)) {
         return NULL;
     }
-    if (!is_good(chat, *token_p, 0)) {
+    if (!find_visitor(chat, 0)) {
         crm_uuid_v7(chat->visitor);
     }
-    *token_p = crm_token_visitor(chat->workspace_id, chat->visitor,
-                                 chat->bot_id, expires, chat->key,
-                                 chat->call->pool);
+    head = crm_token_visitor(chat->workspace_id, chat->visitor, chat->bot_id,
+                             expires, chat->call->pool);
+    CRM_ERR(crm_intake_query(&result, chat->call, sign_sql, 1, &head));
+    *text_p = crm_token_text(head, crm_db_value(result, 0, 0),
+                             chat->call->pool);
     return NULL;
 }
 
@@ -203,7 +227,8 @@ static crm_error_t *start(crm_chat_t *chat)
     const char *token;
     PGresult *messages;
 
-    CRM_ERR(find_visitor(&token, chat));
+    CRM_ERR(check_start(chat));
+    CRM_ERR(make_token(&token, chat));
     CRM_ERR(crm_chat_talks(&talks, chat));
     CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &talks));
     crm_intake_type(call, "application/json");
@@ -297,6 +322,7 @@ static crm_error_t *serve_chat(crm_intake_call_t *call, const char *rest)
     if (!strcmp(call->request->method, "POST")) {
         wrong = read_body(&chat);
     }
+    read_token(&chat, is_start);
     /* What is wrong with it is told to pages that may hear it. */
     CRM_ERR(load_agent(&chat, id));
     CRM_ERR(wrong);

@@ -104,21 +104,11 @@ int crm_chat_id_ok(const char *id)
     return len && len <= ID_MAX && !id[len];
 }
 
-int crm_chat_token_read(char visitor[CRM_UUID_LEN + 1], const char *text,
-                        apr_size_t len, const char *workspace_id,
-                        const char *bot_id, const unsigned char *key,
-                        apr_time_t now)
+int crm_chat_token_ok(const crm_token_t *token, const char *workspace_id,
+                      const char *bot_id, apr_time_t now)
 {
-    crm_token_t token;
-
-    if (!crm_token_read(&token, text, len)
-        || !crm_token_verify(text, key)
-        || token.purpose != CRM_TOKEN_VISITOR
-        || strcmp(token.workspace_id, workspace_id)
-        || strcmp(token.other_id, bot_id)
-        || crm_token_expired(&token, now)) {
-        return 0;
-    }
-    memcpy(visitor, token.subject_id, CRM_UUID_LEN + 1);
-    return 1;
+    return token->purpose == CRM_TOKEN_VISITOR
+           && !strcmp(token->workspace_id, workspace_id)
+           && !strcmp(token->other_id, bot_id)
+           && !crm_token_expired(token, now);
 }

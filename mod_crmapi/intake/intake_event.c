@@ -42,8 +42,7 @@ static crm_error_t *learn_token(batch_t *batch)
 
     CRM_ERR(crm_intake_query(&result, batch->call,
                              "SELECT k.key_id, k.workspace_id, k.slug"
-                             " FROM crmapi.live_intake k"
-                             " WHERE k.key_hash = $1::bytea", 1,
+                             " FROM crmapi.intake_key_find($1::bytea) k", 1,
                              &batch->key_hash));
     if (!PQntuples(result)) {
         return unauthorized(batch);

@@ -25,8 +25,8 @@ static const char form_sql[] =
     " lower($2::text) OR w.slug = $2::text) LIMIT 2";
 
 static const char token_sql[] =
-    "SELECT FROM crmapi.live_intake k WHERE k.key_hash = $1::bytea"
-    " AND k.workspace_id = $2::uuid";
+    "SELECT FROM crmapi.intake_key_find($1::bytea) k"
+    " WHERE k.workspace_id = $2::uuid";
 
 /* ---- the form ------------------------------------------------------------ */
 

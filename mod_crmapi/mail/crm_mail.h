@@ -88,6 +88,12 @@ typedef struct crm_mail_t {
  * GMime; again: nothing happens. */
 void crm_mail_init(void);
 
+/* Hold GMime alone: it says little about threads, and a mail takes it some
+ * milliseconds, so one thread of a process uses it at a time, whatever for. The
+ * library is made ready. crm_mail_read() sees to it itself. */
+void crm_mail_lock(void);
+void crm_mail_unlock(void);
+
 /* Read the LEN BYTES of a mail (RFC 5322, MIME) into MAIL. Whatever they are,
  * something is read: what is no mail is its text. OPTIONS as above; all that
  * is made lives in RESULT_POOL. Threads may call it at the same time. */

@@ -16,8 +16,6 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* GMime says little about threads, and a mail takes some milliseconds: one
- * after the other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* GMime's types come to be at their first use, with nothing that keeps threads
@@ -322,11 +320,21 @@ void crm_mail_init(void)
     pthread_once(&once, init_library);
 }
 
-void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
-                   const crm_mail_options_t *options, apr_pool_t *result_pool)
+void crm_mail_lock(void)
 {
     crm_mail_init();
     pthread_mutex_lock(&lock);
-    read_mail(mail, bytes, len, options, result_pool);
+}
+
+void crm_mail_unlock(void)
+{
     pthread_mutex_unlock(&lock);
+}
+
+void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
+                   const crm_mail_options_t *options, apr_pool_t *result_pool)
+{
+    crm_mail_lock();
+    read_mail(mail, bytes, len, options, result_pool);
+    crm_mail_unlock();
 }

@@ -88,15 +88,18 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     if (!wrong) {
         wrong = crmapi_status_init(main_server, &shm, ptemp);
     }
-    if (wrong) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", wrong);
-        return HTTP_INTERNAL_SERVER_ERROR;
-    }
     crmapi_gates_clear(pconf);
-    for (server_rec *s = main_server; s; s = s->next) {
+    for (server_rec *s = main_server; s && !wrong; s = s->next) {
         if (crmapi_serves(crmapi_config(s))) {
             complete_server(crmapi_config(s), s, &shm, pconf);
         }
+    }
+    if (!wrong) {
+        wrong = crmapi_gates_share(pconf, ptemp);
+    }
+    if (wrong) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", wrong);
+        return HTTP_INTERNAL_SERVER_ERROR;
     }
     crmapi_gates_complain(main_server, ptemp);
     return OK;

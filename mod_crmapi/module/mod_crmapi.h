@@ -130,6 +130,9 @@ void crmapi_gates_clear(apr_pool_t *pconf);
  * been told for S. */
 void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
                       const server_rec *s, apr_pool_t *pconf);
+/* Share with all processes what was logged of the gates, which are all there.
+ * Return NULL or what is wrong. */
+const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp);
 /* Say what is missing in the configuration, once for each gate. */
 void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp);
 /* Make what the threads of this process need. */
@@ -180,10 +183,15 @@ const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
 void crmapi_status_count(int status, apr_int64_t db_us);
 /* Count a request that found no connection in time. */
 void crmapi_status_busy(void);
-/* May it be logged that the thing INDEX is in STATE? Once over all processes
+/* What was logged last of a thing; in shared memory, all zeros at the start. */
+typedef struct crmapi_news_t {
+    apr_uint32_t state;
+    apr_int64_t at;             /* when; 0: never */
+} crmapi_news_t;
+/* May it be logged that the thing of NEWS is in STATE? Once over all processes
  * when it was in another one before (0 at the start), and again where AGAIN
  * (microseconds, 0: never) have passed since. */
-int crmapi_status_news(int index, apr_uint32_t state,
+int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);
 void crmapi_status_register(apr_pool_t *p);
 /* Share metrics with all processes. Return NULL or what is wrong. */

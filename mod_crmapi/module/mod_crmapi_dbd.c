@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apr_optional.h"
+#include "apr_shm.h"
 #include "apr_strings.h"
 #include "apr_thread_cond.h"
 #include "apr_thread_mutex.h"
@@ -31,10 +32,11 @@ APLOG_USE_MODULE(crmapi);
 enum { READY, MISCONFIGURED, UNREACHABLE, SCHEMA_OF };
 
 struct crmapi_gate_t {
-    int state_news;             /* whether its state is news; waits are told */
-    int busy_news;              /* apart: they come and go */
+    crmapi_news_t *state_news;  /* what was logged of its state; waits are told */
+    crmapi_news_t *busy_news;   /* apart: they come and go */
     const dbd_cfg_t *config;    /* mod_dbd's; NULL: not loaded */
     const char *missing;        /* why it cannot be used at all, or NULL */
+    const char *name;           /* for the log: " (dbname=crm)", or "" */
     apr_uint32_t realm;
     int max;                    /* connections in a process; 0: any number */
     int share;                  /* threads, if it hangs; 0: any number */
@@ -107,6 +109,28 @@ static apr_uint32_t realm_of(const dbd_cfg_t *config)
     return hash;
 }
 
+/* Return how CONFIG's database is called in the log, in POOL: by that of its
+ * parameters which says where it is, never by a password. */
+static const char *name_of(const dbd_cfg_t *config, apr_pool_t *pool)
+{
+    static const char *const keywords[] = {
+        "service", "host", "hostaddr", "port", "dbname", NULL
+    };
+    PQconninfoOption *options = PQconninfoParse(config->params, NULL);
+    const char *name = NULL;
+
+    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+        for (const char *const *word = keywords; *word && o->val; word++) {
+            if (!strcmp(*word, o->keyword)) {
+                name = apr_pstrcat(pool, name ? name : "", name ? " " : " (",
+                                   *word, "=", o->val, NULL);
+            }
+        }
+    }
+    PQconninfoFree(options);
+    return name ? apr_pstrcat(pool, name, ")", NULL) : "";
+}
+
 /* Do A and B share mod_dbd's pool of connections? */
 static int same_pool(const dbd_cfg_t *a, const dbd_cfg_t *b)
 {
@@ -131,11 +155,11 @@ static crmapi_gate_t *gate_of(const dbd_cfg_t *config, apr_pool_t *pool)
         }
     }
     gate = apr_pcalloc(pool, sizeof(*gate));
-    gate->state_news = 2 * gates->nelts;
-    gate->busy_news = gate->state_news + 1;
     gate->config = config;
     gate->missing = find_missing(config, pool);
+    gate->name = "";
     if (!gate->missing) {
+        gate->name = name_of(config, pool);
         gate->realm = realm_of(config);
         gate->max = config->persist ? config->nmax : 0;
     }
@@ -150,13 +174,38 @@ void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
     settings->realm = (*gate_p)->realm;
 }
 
+/* The memory goes with the configuration: after a restart what is wrong is said
+ * again. */
+const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp)
+{
+    apr_size_t size = 2 * (apr_size_t)gates->nelts * sizeof(crmapi_news_t);
+    crmapi_news_t *news;
+    apr_status_t status;
+    apr_shm_t *shm;
+
+    status = apr_shm_create(&shm, size, NULL, pconf);
+    if (status) {
+        return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
+                            " of databases: %pm", &status);
+    }
+    news = apr_shm_baseaddr_get(shm);
+    memset(news, 0, size);
+    for (int i = 0; i < gates->nelts; i++) {
+        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+
+        gate->state_news = news++;
+        gate->busy_news = news++;
+    }
+    return NULL;
+}
+
 /* Log TEXT about GATE, which is in STATE, if that is news. */
 static void report(const crmapi_gate_t *gate, apr_uint32_t state,
                    int level, const server_rec *s, const char *text)
 {
     if (crmapi_status_news(gate->state_news, state,
                            state == READY ? 0 : LOG_AGAIN)) {
-        ap_log_error(APLOG_MARK, level, 0, s, "%s", text);
+        ap_log_error(APLOG_MARK, level, 0, s, "%s%s", text, gate->name);
     }
 }
 
@@ -300,8 +349,8 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *pool)
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                           "CRM1303: none of the %d connections of the process "
                           "became free in time, so requests are answered "
-                          "503: raise DBDMax, or see what they wait for (%s)",
-                          gate->max, request->id);
+                          "503: raise DBDMax, or see what they wait for "
+                          "(%s)%s", gate->max, request->id, gate->name);
         }
     }
     return unavailable(pool);

@@ -11,15 +11,6 @@
 #include "http_protocol.h"
 #include "mod_status.h"
 
-/* How many things may have a state that is logged when it changes. */
-#define NEWS 64
-
-/* What was logged last of a thing. */
-typedef struct news_t {
-    apr_uint32_t state;
-    apr_int64_t at;             /* when; 0: never */
-} news_t;
-
 /* Counts of all processes since the parent started. */
 typedef struct metrics_t {
     apr_uint64_t classes[6];    /* answers 1xx to 5xx, by their hundreds */
@@ -27,7 +18,6 @@ typedef struct metrics_t {
     apr_uint64_t db_requests;   /* of these, at the database */
     apr_uint64_t db_us;
     apr_uint64_t busy;          /* that found no connection in time */
-    news_t news[NEWS];
 } metrics_t;
 
 static metrics_t *metrics;
@@ -68,10 +58,9 @@ void crmapi_status_busy(void)
     add(&metrics->busy, 1);
 }
 
-int crmapi_status_news(int index, apr_uint32_t state,
+int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again)
 {
-    news_t *news = &metrics->news[index % NEWS];
     apr_uint32_t before = __atomic_exchange_n(&news->state, state,
                                               __ATOMIC_ACQ_REL);
     apr_int64_t at = __atomic_load_n(&news->at, __ATOMIC_ACQUIRE);
@@ -186,8 +175,6 @@ const char *crmapi_status_init(server_rec *main_server,
     limit = shm->limit;
     addresses = shm->addresses;
     metrics = *retained;
-    /* After a restart what is wrong is said again. */
-    memset(metrics->news, 0, sizeof(metrics->news));
     return NULL;
 }
 

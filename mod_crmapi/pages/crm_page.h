@@ -13,7 +13,6 @@ typedef struct crm_page_t {
     apr_pool_t *pool;
     crm_conn_t *conn;
     crm_token_t token;
-    unsigned char key[CRM_TOKEN_KEY_LEN];
     int posts;                  /* it is a POST, which may change something */
     const apr_array_header_t *fields;   /* of its form, or NULL */
 } crm_page_t;

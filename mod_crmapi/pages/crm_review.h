@@ -46,8 +46,9 @@ typedef struct crm_review_t {
     const char *reason;         /* why it has stopped or failed */
     const char *approved;       /* when, in the workspace's time zone */
     apr_array_header_t *steps;  /* of crm_review_step_t */
+    const char *form_token;     /* for the form of this page */
     /* about what was sent with a form, or done before: */
-    const char *form_token;
+    int form_signed;            /* its token is the workspace's */
     const char *done;           /* what the query says was done, or NULL */
     const char *problem;        /* why it was not done, or NULL */
     int conflict;               /* others have changed texts meanwhile */

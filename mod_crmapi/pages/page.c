@@ -4,19 +4,16 @@
 
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include "apr_strings.h"
 
 #include "crm_form.h"
 
-/* The key of the workspace $1, unless this server is for another one: $2, an
- * id or a slug. */
-static const char key_sql[] =
-    "SELECT encode(k.key, 'hex') FROM crmapi.link_key k"
-    " JOIN crmapi.workspace w ON w.id = k.workspace_id"
-    " WHERE w.id = $1::uuid AND ($2::text IS NULL OR w.id::text ="
-    " lower($2::text) OR w.slug = $2::text)";
+/* Whether the token of the head $3 and the signature $4 is one of its workspace
+ * $1; no row: this server is for another one, $2, an id or a slug. */
+static const char signed_sql[] =
+    "SELECT crmapi.token_signed($3::bytea, $4::bytea)"
+    " FROM crmapi.workspace w WHERE w.id = $1::uuid AND ($2::text IS NULL"
+    " OR w.id::text = lower($2::text) OR w.slug = $2::text)";
 
 crm_error_t *crm_page_query(PGresult **result_p, const crm_page_t *page,
                             const char *sql, int count,
@@ -38,17 +35,14 @@ crm_error_t *crm_page_query(PGresult **result_p, const crm_page_t *page,
 static crm_error_t *authenticate(int *is_p, crm_page_t *page,
                                  const crm_service_t *service)
 {
-    const char *values[2];
+    const char *values[4];
     PGresult *result;
-    int known;
 
     values[0] = page->token.workspace_id;
     values[1] = service->settings.workspace;
-    CRM_ERR(crm_page_query(&result, page, key_sql, 2, values));
-    known = PQntuples(result) == 1
-            && crm_token_key(page->key, crm_db_value(result, 0, 0));
-    /* The work is the same where there is no such workspace. */
-    *is_p = crm_token_verify(page->request->token, page->key) && known;
+    crm_token_parts(&values[2], &values[3], page->request->token, page->pool);
+    CRM_ERR(crm_page_query(&result, page, signed_sql, 4, values));
+    *is_p = PQntuples(result) == 1 && *PQgetvalue(result, 0, 0) == 't';
     return NULL;
 }
 
@@ -180,5 +174,4 @@ void crm_page_serve(crm_response_t *response, const crm_service_t *service,
     if (error) {
         say_error(response, error, request->pool);
     }
-    OPENSSL_cleanse(page.key, sizeof(page.key));
 }

@@ -15,9 +15,6 @@
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 65536
 
-/* How long a page that was opened may be sent back, in seconds. */
-#define FORM_TTL (2 * 60 * 60)
-
 static const char act_sql[] =
     "SELECT crmapi.review_act($1::uuid, $2::uuid, $3, $4, $5::jsonb)";
 
@@ -37,22 +34,11 @@ static const struct {
 
 /* --- forms ---------------------------------------------------------------- */
 
-/* Return a new token for the form of PAGE. */
-static const char *make_form_token(const crm_page_t *page)
-{
-    char *out = apr_palloc(page->pool, CRM_TOKEN_LEN + 1);
-    crm_token_t token = page->token;
-
-    token.purpose = CRM_TOKEN_FORM;
-    crm_token_bind(token.other_id, page->request->token);
-    token.expires = apr_time_sec(page->request->now) + FORM_TTL;
-    return crm_token_write(out, &token, page->key) ? out : "";
-}
-
-/* Return NULL or why the form that was sent to PAGE is not taken: it must be
- * one that this very page has had, not long ago. Set *OLD_P to whether it is
- * but old. */
-static const char *check_form_token(int *old_p, const crm_page_t *page)
+/* Return NULL or why the form that was sent to PAGE, of REVIEW, is not taken:
+ * it must be one that this very page has had, not long ago. Set *OLD_P to
+ * whether it is but old. */
+static const char *check_form_token(int *old_p, const crm_page_t *page,
+                                    const crm_review_t *review)
 {
     const char *text = crm_form_get(page->fields, "form");
     char bound[CRM_UUID_LEN + 1];
@@ -65,7 +51,7 @@ static const char *check_form_token(int *old_p, const crm_page_t *page)
         || strcmp(token.workspace_id, page->token.workspace_id)
         || strcmp(token.subject_id, page->token.subject_id)
         || strcmp(token.other_id, bound)
-        || !crm_token_verify(text, page->key)) {
+        || !review->form_signed) {
         return "This form did not come from this page, so nothing was done. "
                "Please look again and decide here.";
     }
@@ -187,7 +173,6 @@ static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
         return NULL;
     }
     review->problem = problem;
-    review->form_token = make_form_token(page);
     if (keep) {
         take_texts(review, page);
         review->conflict = status == 409;
@@ -240,7 +225,7 @@ static int find_action(const crm_page_t *page)
 static crm_error_t *post(crm_page_t *page, crm_review_t *review)
 {
     int old, n = find_action(page);
-    const char *problem = check_form_token(&old, page);
+    const char *problem = check_form_token(&old, page, review);
 
     if (problem) {
         return show_again(page, review, problem, old, 403);
@@ -283,7 +268,6 @@ crm_error_t *crm_page_review(crm_page_t *page)
         crm_page_refuse(page->response, page->pool);
         return NULL;
     }
-    review.form_token = make_form_token(page);
     if (page->posts) {
         return post(page, &review);
     }

@@ -4,18 +4,26 @@
 
 #include <string.h>
 
+#include "crm_form.h"
+
+/* How long a page that was opened may be sent back, in seconds. */
+#define FORM_TTL (2 * 60 * 60)
+
 #define TIME_FORMAT "'FMDay, FMDD FMMonth YYYY, HH24:MI'"
 
-/* The enrollment $2 of the workspace $1, for its admin $3. What its texts are
- * in short is read before them: should they change in between, the page is
- * out of date, and not wrong. */
+/* The enrollment $2 of the workspace $1, for its admin $3; $4: the head of the
+ * token of a new form; $5, $6: the parts of that of the form that was sent. What
+ * its texts are in short is read before them: should they change in between,
+ * the page is out of date, and not wrong. */
 static const char review_sql[] =
     "SELECT e.status, q.name, t.name, a.name,"
     " nullif(concat_ws(' ', c.first_name, c.last_name), ''),"
     " crmapi.list_primary(c.emails, 'email'), c.company, w.name, w.time_zone,"
     " crmapi.review_digest(e.workspace_id, e.id), coalesce(m.name, m.email),"
     " coalesce(e.stop_reason, e.generation_error),"
-    " to_char(e.approved_at AT TIME ZONE w.time_zone, " TIME_FORMAT ")"
+    " to_char(e.approved_at AT TIME ZONE w.time_zone, " TIME_FORMAT "),"
+    " '\\x' || encode(crmapi.token_sign_page($4::bytea), 'hex'),"
+    " crmapi.token_signed($5::bytea, $6::bytea)"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.workspace w ON w.id = e.workspace_id"
     " JOIN crmapi.admin m ON m.workspace_id = e.workspace_id"
@@ -91,6 +99,29 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
     }
 }
 
+/* The columns of forms behind those of take_row(). */
+enum { FORM_MAC = 13, FORM_SIGNED };
+
+/* Set *HEAD_P to the head of the token for the form of PAGE, and *SENT to the
+ * parts of the one that was sent with it, or NULL. */
+static void read_forms(const char **head_p, const char **sent,
+                       const crm_page_t *page)
+{
+    const char *text = page->fields ? crm_form_get(page->fields, "form")
+                                    : NULL;
+    crm_token_t token;
+
+    sent[0] = sent[1] = NULL;
+    if (text && crm_token_read(&token, text, strlen(text))) {
+        crm_token_parts(&sent[0], &sent[1], text, page->pool);
+    }
+    token = page->token;
+    token.purpose = CRM_TOKEN_FORM;
+    crm_token_bind(token.other_id, page->request->token);
+    token.expires = apr_time_sec(page->request->now) + FORM_TTL;
+    *head_p = crm_token_head(&token, page->pool);
+}
+
 /* Take the columns of RESULT's row into REVIEW. */
 static void take_row(crm_review_t *review, const PGresult *result)
 {
@@ -107,18 +138,24 @@ static void take_row(crm_review_t *review, const PGresult *result)
 
 crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
 {
-    const char *values[3];
+    const char *values[6], *token, *form_signed;
     PGresult *result;
 
     memset(review, 0, sizeof(*review));
     values[0] = page->token.workspace_id;
     values[1] = page->token.subject_id;
     values[2] = *page->token.other_id ? page->token.other_id : NULL;
-    CRM_ERR(crm_page_query(&result, page, review_sql, 3, values));
+    read_forms(&values[3], &values[4], page);
+    CRM_ERR(crm_page_query(&result, page, review_sql, 6, values));
     if (!PQntuples(result)) {
         return NULL;
     }
     take_row(review, result);
+    token = crm_token_text(values[3], crm_db_value(result, 0, FORM_MAC),
+                           page->pool);
+    review->form_token = token ? token : "";
+    form_signed = crm_db_value(result, 0, FORM_SIGNED);
+    review->form_signed = form_signed && *form_signed == 't';
     CRM_ERR(crm_page_query(&result, page, steps_sql, 2, values));
     review->steps = apr_array_make(page->pool, PQntuples(result) + 1,
                                    sizeof(crm_review_step_t));

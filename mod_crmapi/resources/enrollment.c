@@ -8,8 +8,6 @@ static const char *const statuses[] = {
     "stopped_unsubscribed", "stopped_user", "completed", "failed", NULL
 };
 
-/* Types of the two members that another table fills: the database makes their
- * JSON, so they are never read. */
 static void sequence_schema(crm_buf_t *buf, const crm_field_t *field,
                             crm_side_t side)
 {
@@ -27,6 +25,8 @@ static void steps_schema(crm_buf_t *buf, const crm_field_t *field,
                  "\"#/components/schemas/Step\"}");
 }
 
+/* Types of the two members that another table fills: the database makes their
+ * JSON, so they are never read. */
 static const crm_type_t type_sequence = {
     .name = "sequence", .cast = "json", .write = crm_buf_json_compact,
     .schema = sequence_schema,

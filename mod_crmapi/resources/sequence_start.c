@@ -41,7 +41,6 @@ typedef struct start_t {
     const char *binds[FIELDS];
     crm_values_t values;        /* of the contact */
     crm_wanted_t wanted;
-    json_object *contact;
     const char *template_bot;   /* the template's own, or NULL */
     const char *template_name;
 } start_t;
@@ -104,31 +103,34 @@ static int is_contact_member(const char *name)
     return 0;
 }
 
-/* Take out of CONTACT what it may not have. */
-static void check_members(start_t *start, json_object *contact)
+static apr_status_t put_object(void *object)
 {
+    json_object_put(object);
+    return APR_SUCCESS;
+}
+
+/* Return those members of CONTACT that there are, in START's pool. Others are
+ * wrong; null means absent, as what is sent overwrites only if it is not null
+ * (contract 11.5). */
+static json_object *take_members(start_t *start, json_object *contact)
+{
+    json_object *taken = json_object_new_object();
+
+    apr_pool_cleanup_register(start->pool, taken, put_object,
+                              apr_pool_cleanup_null);
     json_object_object_foreach(contact, name, value) {
-        if (!is_contact_member(name) && !start->input.lenient) {
+        if (is_contact_member(name)) {
+            if (value) {
+                json_object_object_add(taken, name, json_object_get(value));
+            }
+        }
+        else if (!start->input.lenient) {
             crm_input_wrong(&start->input,
                             apr_pstrcat(start->pool, "contact.", name, NULL),
                             "is not a known field");
         }
-        (void)value;
     }
-}
-
-/* Null means absent here: what is sent overwrites only if it is not null
- * (contract 11.5). */
-static void drop_nulls(crm_values_t *values, json_object *contact)
-{
-    for (int i = 0; crm_resource_contact.fields[i].name; i++) {
-        const char *name = crm_resource_contact.fields[i].name;
-
-        if (values->sent[i] && (!json_object_object_get(contact, name)
-                                || !is_contact_member(name))) {
-            values->sent[i] = 0;
-        }
-    }
+    return taken;
 }
 
 /* Return whether CONTACT's list NAME has no address; one that broke a rule, so
@@ -147,14 +149,10 @@ static void read_contact(start_t *start, json_object *contact)
         crm_input_wrong(&start->input, "contact", "must be an object");
         return;
     }
-    start->contact = contact;
-    check_members(start, contact);
+    contact = take_members(start, contact);
     check_phones(start, json_object_object_get(contact, "phone_numbers"));
-    start->input.lenient = 1;
     crm_body_read(&start->values, &start->input, &crm_resource_contact,
                   contact, CRM_BODY_MERGE, "contact.");
-    start->input.lenient = start->call->lenient;
-    drop_nulls(&start->values, contact);
     emails = start->values.binds[crm_contact_index("emails")];
     phones = start->values.binds[crm_contact_index("phone_numbers")];
     if (is_empty(contact, "emails", emails)

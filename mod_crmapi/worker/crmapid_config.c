@@ -187,8 +187,7 @@ static const setting_t settings[] = {
            " ask for a review. Each has a connection of its own."),
     NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks; 0: this daemon"
            " delivers none."),
-    DURATION(poll, "1s", 0, 2, "How often is looked for what is due when"
-             " nobody notifies."),
+    DURATION(poll, "2s", 0, 2, "Polling interval when no NOTIFY arrives."),
     DURATION(lease, "15s", 1, 300, "How long work may be silent before it is"
              " given to another daemon. It is lengthened every third of it."),
     DURATION(answer_time, "20s", 1, 600, "How long the database may take to"

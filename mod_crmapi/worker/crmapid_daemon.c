@@ -2,7 +2,6 @@
 /* crmapid_daemon.c: threads that work, wake each other, and say they live */
 #include "crmapid_daemon.h"
 
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "crmapid_job.h"
 #include "crmapid_lmtp.h"
 #include "crmapid_log.h"
+#include "crmapid_poll.h"
 
 /* How long a server may take to answer a statement of upkeep, which may count
  * everything there is. */
@@ -26,18 +26,14 @@
 /* The lease of one that works alone, and has nobody to lengthen it. */
 #define LONE_LEASE apr_time_from_sec(900)
 
-/* How often the listening connection is asked whether it lives (design 7). */
-#define PROBE_TIME apr_time_from_sec(10)
+/* How long the poller hears no call to end. */
+#define HEAR_TIME apr_time_from_sec(1)
 
 /* The wait before the database is tried again. */
 #define DOWN_TIME apr_time_from_msec(500)
 
 /* How often upkeep looks whether something is due. */
 #define UPKEEP_LOOK apr_time_from_sec(30)
-
-/* Which threads serve which jobs: those with the same word before the dot. */
-enum { LANE_SEQUENCE, LANE_WEBHOOK, LANES };
-static const char *const lanes[LANES] = {"sequence", "webhook"};
 
 struct crmd_daemon_t {
     const crmd_config_t *config;
@@ -46,13 +42,15 @@ struct crmd_daemon_t {
     apr_pool_t *pool;
     apr_array_header_t *threads; /* of apr_thread_t *: those that do jobs */
     apr_array_header_t *actors; /* of actor_t *: all of them */
-    apr_thread_t *beat, *listener, *upkeep;
+    apr_thread_t *beat, *poller, *upkeep;
     crmd_lmtp_t *lmtp;          /* NULL: no mails are taken */
     /* All below belongs to who holds the mutex. */
     apr_thread_mutex_t *mutex;
-    apr_thread_cond_t *wake[LANES];
-    apr_thread_cond_t *end;     /* of beat, listener, upkeep */
-    unsigned calls[LANES];      /* counts wakes, so that none is missed */
+    apr_thread_cond_t *wake[CRMD_LANES];
+    apr_thread_cond_t *end;     /* of beat, poller, upkeep */
+    unsigned calls[CRMD_LANES]; /* counts wakes, so that none is missed */
+    char turns[CRMD_LANES][CRM_UUID_LEN + 1]; /* the workspace whose turn was
+                                   the last; "": nobody's */
     int stopping;               /* jobs are no longer taken */
     int ending;                 /* the others end, too */
     int down;                   /* the database was away when last asked */
@@ -140,18 +138,12 @@ static int wait_unless(crmd_daemon_t *daemon, const int *what,
 
 /* ---- doing jobs ---------------------------------------------------------- */
 
-/* Wake one thread of LANE that has nothing to do, or ALL of them. */
-static void wake(crmd_daemon_t *daemon, int lane, int all)
+/* Wake one thread of LANE that has nothing to do; if it finds something, it
+ * wakes the next. The caller holds DAEMON's mutex. */
+static void wake(crmd_daemon_t *daemon, int lane)
 {
-    apr_thread_mutex_lock(daemon->mutex);
     daemon->calls[lane]++;
-    if (all) {
-        apr_thread_cond_broadcast(daemon->wake[lane]);
-    }
-    else {
-        apr_thread_cond_signal(daemon->wake[lane]);
-    }
-    apr_thread_mutex_unlock(daemon->mutex);
+    apr_thread_cond_signal(daemon->wake[lane]);
 }
 
 /* Return whether jobs may be taken; *CALLS_P = how often LANE was woken so
@@ -167,41 +159,51 @@ static int may_work(unsigned *calls_p, crmd_daemon_t *daemon, int lane)
     return may;
 }
 
-/* Wait until there may be a job for LANE: somebody has called since CALLS, or
- * it is time to look. */
-static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned calls,
-                         apr_interval_time_t timeout)
+/* Wait until there may be a job for LANE: somebody has called since CALLS. The
+ * poller calls again while there is one. */
+static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned calls)
 {
     apr_thread_mutex_lock(daemon->mutex);
-    if (!daemon->stopping && daemon->calls[lane] == calls) {
-        apr_thread_cond_timedwait(daemon->wake[lane], daemon->mutex, timeout);
+    while (!daemon->stopping && daemon->calls[lane] == calls) {
+        apr_thread_cond_wait(daemon->wake[lane], daemon->mutex);
     }
     apr_thread_mutex_unlock(daemon->mutex);
 }
 
-/* A claimer's hold(): note that the actor BATON works at the job ID. */
-static void hold(void *baton, const char *id)
+/* A claimer's hold(): note that the actor BATON works at JOB, and that its
+ * workspace had its turn. Where one was, more may be. */
+static void hold(void *baton, const crmd_job_t *job)
 {
     actor_t *actor = baton;
+    crmd_daemon_t *daemon = actor->daemon;
 
-    apr_thread_mutex_lock(actor->daemon->mutex);
-    apr_cpystrn(actor->job, id ? id : "", sizeof(actor->job));
-    apr_thread_mutex_unlock(actor->daemon->mutex);
+    apr_thread_mutex_lock(daemon->mutex);
+    apr_cpystrn(actor->job, job ? job->id : "", sizeof(actor->job));
+    if (job) {
+        apr_cpystrn(daemon->turns[actor->lane], job->workspace_id,
+                    sizeof(daemon->turns[actor->lane]));
+        wake(daemon, actor->lane);
+    }
+    apr_thread_mutex_unlock(daemon->mutex);
 }
 
-/* Do one job, if there is one. *DONE_P = whether. */
-static crm_error_t *work(int *done_p, actor_t *actor)
+/* Do one job that is due at MOMENT (NULL: now), if there is one. *DONE_P =
+ * whether. */
+static crm_error_t *work(int *done_p, actor_t *actor, const char *moment)
 {
-    crmd_claimer_t claimer;
+    crmd_daemon_t *daemon = actor->daemon;
+    char after[CRM_UUID_LEN + 1];
+    crmd_claimer_t claimer = {daemon->config, NULL, daemon->id, moment, NULL,
+                              hold, actor};
 
     CRM_ERR(connect_actor(actor));
-    claimer.config = actor->daemon->config;
+    apr_thread_mutex_lock(daemon->mutex);
+    apr_cpystrn(after, daemon->turns[actor->lane], sizeof(after));
+    apr_thread_mutex_unlock(daemon->mutex);
     claimer.conn = actor->conn;
-    claimer.owner = actor->daemon->id;
-    claimer.moment = NULL;
-    claimer.hold = hold;
-    claimer.baton = actor;
-    return crmd_job_run(done_p, &claimer, lanes[actor->lane], actor->pool);
+    claimer.after = *after ? after : NULL;
+    return crmd_job_run(done_p, &claimer, crmd_lanes[actor->lane],
+                        actor->pool);
 }
 
 static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
@@ -212,7 +214,7 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
 
     while (may_work(&calls, daemon, actor->lane)) {
         int done = 0;
-        crm_error_t *error = work(&done, actor);
+        crm_error_t *error = work(&done, actor, NULL);
 
         note_database(daemon, error);
         apr_pool_clear(actor->pool);
@@ -220,11 +222,8 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
             wait_unless(daemon, &daemon->stopping, daemon->wake[actor->lane],
                         DOWN_TIME);
         }
-        else if (done) {
-            wake(daemon, actor->lane, 0);   /* where one is, more may be */
-        }
-        else {
-            wait_for_job(daemon, actor->lane, calls, daemon->config->poll);
+        else if (!done) {
+            wait_for_job(daemon, actor->lane, calls);
         }
     }
     apr_pool_clear(actor->conn_pool);
@@ -262,13 +261,11 @@ static crm_error_t *beat(actor_t *actor)
     crmd_daemon_t *daemon = actor->daemon;
     const crmd_config_t *config = daemon->config;
     const char *values[10];
-    crm_stmt_t stmts[2] = {
-        {"SELECT crmapi.worker_beat($1::text, $2::text, $3::text,"
-         " $4::integer, $5::text, $6::integer, $7::integer, $8::boolean,"
-         " $9::interval, $10::bigint[])", 10, values},
-        {"SELECT crmapi.job_reap()", 0, NULL}
-    };
-    PGresult *results[2];
+    crm_stmt_t stmt = {"SELECT crmapi.worker_beat($1::text, $2::text,"
+                       " $3::text, $4::integer, $5::text, $6::integer,"
+                       " $7::integer, $8::boolean, $9::interval,"
+                       " $10::bigint[]), crmapi.job_reap()", 10, values};
+    PGresult *result;
     int busy, stopping;
 
     CRM_ERR(connect_actor(actor));
@@ -287,14 +284,10 @@ static crm_error_t *beat(actor_t *actor)
     values[7] = stopping ? "t" : "f";
     values[8] = apr_psprintf(actor->pool, "%" APR_TIME_T_FMT " us",
                              config->lease);
-    CRM_ERR(crm_db_pipeline(results, actor->conn, stmts, 2, actor->pool));
-    if (strcmp(PQgetvalue(results[1], 0, 0), "0")) {
+    CRM_ERR(crm_db_query(&result, actor->conn, &stmt, actor->pool));
+    if (strcmp(PQgetvalue(result, 0, 1), "0")) {
         crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons that fell"
-                  " silent are given to others",
-                  PQgetvalue(results[1], 0, 0));
-        for (int i = 0; i < LANES; i++) {
-            wake(daemon, i, 1);
-        }
+                  " silent are given to others", PQgetvalue(result, 0, 1));
     }
     return NULL;
 }
@@ -332,57 +325,43 @@ static void *APR_THREAD_FUNC beat_main(apr_thread_t *thread, void *data)
     return NULL;
 }
 
-/* ---- listening ----------------------------------------------------------- */
+/* ---- looking for what is due --------------------------------------------- */
 
-/* Hand what CONN was notified of on to the threads. */
-static void take_notices(crmd_daemon_t *daemon, PGconn *pg)
+/* Wake who has something to do, with the connection of ACTOR: ask at *NEXT_P,
+ * which is moved on, and hear until then what BACKEND is told. */
+static crm_error_t *look(actor_t *actor, int *backend, apr_time_t *next_p)
 {
-    PGnotify *notice;
-
-    while ((notice = PQnotifies(pg))) {
-        for (int i = 0; i < LANES; i++) {
-            if (!strcmp(notice->extra, lanes[i])) {
-                wake(daemon, i, 1);
-            }
-        }
-        PQfreemem(notice);
-    }
-}
-
-/* Wait for what the connection of ACTOR is told, for one second. */
-static crm_error_t *hear(actor_t *actor)
-{
-    PGconn *pg = crm_conn_pg(actor->conn);
-    struct pollfd poller = {PQsocket(pg), POLLIN, 0};
-
-    if (poll(&poller, 1, 1000) > 0 && !PQconsumeInput(pg)) {
-        return crm_db_error(NULL, pg, actor->pool);
-    }
-    take_notices(actor->daemon, pg);
-    return NULL;
-}
-
-/* Ask whether the connection of ACTOR lives. One that was opened anew does
- * not listen yet. */
-static crm_error_t *probe(actor_t *actor, int *backend)
-{
-    crm_stmt_t stmt = {"SELECT 1", 0, NULL};
-    PGresult *result;
+    apr_interval_time_t most = actor->daemon->config->poll;
+    crmd_poll_t found;
+    apr_time_t now;
+    int unheard;
 
     CRM_ERR(connect_actor(actor));
-    CRM_ERR(crm_db_query(&result, actor->conn, &stmt, actor->pool));
-    if (PQbackendPID(crm_conn_pg(actor->conn)) != *backend) {
-        stmt.sql = "LISTEN crmapi_job";
-        CRM_ERR(crm_db_query(&result, actor->conn, &stmt, actor->pool));
-        *backend = PQbackendPID(crm_conn_pg(actor->conn));
-        for (int i = 0; i < LANES; i++) {
-            wake(actor->daemon, i, 1);
+    CRM_ERR(crmd_poll_listen(&unheard, backend, actor->conn, actor->pool));
+    now = apr_time_now();
+    if (unheard || now >= *next_p) {
+        CRM_ERR(crmd_poll_ask(&found, actor->conn, NULL, actor->pool));
+        *next_p = apr_time_now() + (found.next < 0 || found.next > most
+                                    ? most : found.next);
+    }
+    else {
+        CRM_ERR(crmd_poll_hear(&found, actor->conn, *next_p - now < HEAR_TIME
+                               ? *next_p - now : HEAR_TIME, actor->pool));
+        if (!found.next) {
+            *next_p = 0;
         }
     }
+    apr_thread_mutex_lock(actor->daemon->mutex);
+    for (int lane = 0; lane < CRMD_LANES; lane++) {
+        if (found.ready[lane]) {
+            wake(actor->daemon, lane);
+        }
+    }
+    apr_thread_mutex_unlock(actor->daemon->mutex);
     return NULL;
 }
 
-static void *APR_THREAD_FUNC listener_main(apr_thread_t *thread, void *data)
+static void *APR_THREAD_FUNC poller_main(apr_thread_t *thread, void *data)
 {
     actor_t *actor = data;
     crmd_daemon_t *daemon = actor->daemon;
@@ -390,19 +369,9 @@ static void *APR_THREAD_FUNC listener_main(apr_thread_t *thread, void *data)
     int backend = 0, ending = 0;
 
     while (!ending) {
-        crm_error_t *error = NULL;
+        crm_error_t *error = look(actor, &backend, &next);
 
-        if (apr_time_now() >= next) {
-            error = probe(actor, &backend);
-            next = apr_time_now() + PROBE_TIME;
-        }
-        if (!error) {
-            error = hear(actor);
-        }
-        if (error) {
-            note_database(daemon, error);
-            next = 0;
-        }
+        note_database(daemon, error);
         apr_pool_clear(actor->pool);
         ending = wait_unless(daemon, &daemon->ending, daemon->end,
                              error ? DOWN_TIME : 0);
@@ -491,14 +460,14 @@ static crmd_daemon_t *daemon_create(const crmd_config_t *config,
     daemon->actors = apr_array_make(pool, 16, sizeof(actor_t *));
     apr_thread_mutex_create(&daemon->mutex, APR_THREAD_MUTEX_DEFAULT, pool);
     apr_thread_cond_create(&daemon->end, pool);
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < CRMD_LANES; i++) {
         apr_thread_cond_create(&daemon->wake[i], pool);
     }
     return daemon;
 }
 
-/* Start a thread of DAEMON that runs MAIN_FUNCTION with a connection of its own, which
- * gives up after TIMEOUT. */
+/* Start a thread of DAEMON that runs MAIN_FUNCTION with a connection of its
+ * own, which gives up after TIMEOUT. */
 static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
                           apr_thread_start_t main_function, int lane,
                           apr_interval_time_t timeout)
@@ -530,16 +499,15 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
 
 static crm_error_t *start_all(crmd_daemon_t *daemon)
 {
-    const int counts[LANES] = {daemon->config->threads,
-                               daemon->config->webhook_threads};
-
+    const int counts[CRMD_LANES] = {daemon->config->threads,
+                                    daemon->config->webhook_threads};
     apr_interval_time_t answer = daemon->config->answer_time;
 
     CRM_ERR(crmd_lmtp_start(&daemon->lmtp, daemon->config, daemon->pool));
     CRM_ERR(start(&daemon->beat, daemon, beat_main, 0, answer));
-    CRM_ERR(start(&daemon->listener, daemon, listener_main, 0, answer));
+    CRM_ERR(start(&daemon->poller, daemon, poller_main, 0, answer));
     CRM_ERR(start(&daemon->upkeep, daemon, upkeep_main, 0, UPKEEP_TIME));
-    for (int lane = 0; lane < LANES; lane++) {
+    for (int lane = 0; lane < CRMD_LANES; lane++) {
         for (int i = 0; i < counts[lane]; i++) {
             apr_thread_t *thread;
 
@@ -564,7 +532,7 @@ void crmd_daemon_stop(crmd_daemon_t *daemon)
     crmd_lmtp_stop(daemon->lmtp);
     apr_thread_mutex_lock(daemon->mutex);
     daemon->stopping = 1;
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < CRMD_LANES; i++) {
         apr_thread_cond_broadcast(daemon->wake[i]);
     }
     apr_thread_mutex_unlock(daemon->mutex);
@@ -576,7 +544,7 @@ void crmd_daemon_stop(crmd_daemon_t *daemon)
     daemon->ending = 1;
     apr_thread_cond_broadcast(daemon->end);
     apr_thread_mutex_unlock(daemon->mutex);
-    join(daemon->listener);
+    join(daemon->poller);
     join(daemon->upkeep);
     join(daemon->beat);
 }
@@ -601,18 +569,22 @@ crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
     crmd_config_t *lone = apr_pmemdup(pool, config, sizeof(*config));
     crmd_daemon_t *daemon = daemon_create(lone, pool);
     actor_t *actor = actor_create(daemon, 0, UPKEEP_TIME, pool);
-    crmd_claimer_t claimer = {lone, NULL, daemon->id, moment, hold, actor};
     crm_error_t *error;
 
     lone->lease = LONE_LEASE;
     error = beat(actor);
 
-    for (int lane = 0; lane < LANES && !error; lane++) {
+    for (int lane = 0; lane < CRMD_LANES && !error; lane++) {
         int done = 1;
 
-        claimer.conn = actor->conn;
+        actor->lane = lane;
         while (done && !error) {
-            error = crmd_job_run(&done, &claimer, lanes[lane], actor->pool);
+            crmd_poll_t found;
+
+            error = crmd_poll_ask(&found, actor->conn, moment, actor->pool);
+            if (!error) {
+                error = work(&done, actor, moment);
+            }
             if (!error) {
                 apr_pool_clear(actor->pool);
             }

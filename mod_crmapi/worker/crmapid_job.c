@@ -143,9 +143,10 @@ static crm_error_t *claim(int *done_p, crmd_job_t *job,
                           const crmd_claimer_t *claimer, const char *lane,
                           apr_pool_t *pool)
 {
-    const char *values[4];
+    const char *values[5];
     crm_stmt_t stmt = {"SELECT c.* FROM crmapi.job_claim($1::text, $2::text,"
-                       " $3::interval, $4::timestamptz) c", 4, values};
+                       " $3::interval, $4::timestamptz, $5::uuid) c", 5,
+                       values};
     PGresult *result;
 
     values[0] = lane;
@@ -153,6 +154,7 @@ static crm_error_t *claim(int *done_p, crmd_job_t *job,
     values[2] = apr_psprintf(pool, "%" APR_TIME_T_FMT " us",
                              claimer->config->lease);
     values[3] = claimer->moment;
+    values[4] = claimer->after;
     CRM_ERR(crm_db_query(&result, claimer->conn, &stmt, pool));
     *done_p = PQntuples(result) > 0;
     if (*done_p) {
@@ -279,7 +281,7 @@ crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
     if (*done_p) {
         crmd_logf(CRM_LOG_DEBUG, "CRM3103: job %s (%s), attempt %d", job.id,
                   job.kind, job.attempts);
-        claimer->hold(claimer->baton, job.id);
+        claimer->hold(claimer->baton, &job);
         error = run(&work);
         claimer->hold(claimer->baton, NULL);
         if (error) {

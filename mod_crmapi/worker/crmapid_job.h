@@ -11,16 +11,19 @@ typedef struct crmd_claimer_t {
     crm_conn_t *conn;
     const char *owner;          /* the daemon's id, which leases name */
     const char *moment;         /* see crmd_work_t */
-    /* Told, with BATON, the id of the job whose lease is to be lengthened from
-     * now on, NULL when there is none any more. A claim whose answer was lost
-     * is never told: its lease runs out. */
-    void (*hold)(void *baton, const char *id);
+    const char *after;          /* whose workspace's turn was the last; NULL:
+                                   nobody's */
+    /* Told, with BATON, the job whose lease is to be lengthened from now on,
+     * NULL when there is none any more. A claim whose answer was lost is never
+     * told: its lease runs out. */
+    void (*hold)(void *baton, const crmd_job_t *job);
     void *baton;
 } crmd_claimer_t;
 
-/* Claim the first job of LANE that is due and do it; *DONE_P = whether there
- * was one. Whatever becomes of the job is recorded in the database, or its
- * lease runs out. Errors: the database cannot be asked. */
+/* Claim the first job of LANE that is due, of the workspace whose turn it is,
+ * and do it; *DONE_P = whether there was one. Whatever becomes of the job is
+ * recorded in the database, or its lease runs out. Errors: the database cannot
+ * be asked. */
 crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
                           const char *lane, apr_pool_t *scratch_pool);
 

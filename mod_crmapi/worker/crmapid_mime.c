@@ -2,7 +2,6 @@
 /* crmapid_mime.c: a message as a mail (RFC 5322, MIME) */
 #include "crmapid_mime.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include <gmime/gmime.h>
@@ -10,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_html.h"
+#include "crm_mail.h"
 #include "crm_text.h"
 
 #include "crmapid_relay.h"
@@ -19,17 +19,6 @@
  * readers see the fold. */
 #define NAME_BYTES 64
 #define SUBJECT_BYTES 2000
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/* GMime says little about threads, and a mail takes less than a millisecond:
- * one after the other. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void init_library(void)
-{
-    g_mime_init();
-}
 
 /* ---- bodies -------------------------------------------------------------- */
 
@@ -331,10 +320,9 @@ const char *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
     const char *wrong = check_names(mail, message, config, result_pool);
 
     if (!wrong) {
-        pthread_once(&once, init_library);
-        pthread_mutex_lock(&lock);
+        crm_mail_lock();
         make_mail(mail, message, config, crlf, result_pool);
-        pthread_mutex_unlock(&lock);
+        crm_mail_unlock();
     }
     return wrong;
 }

@@ -19,12 +19,12 @@ static const char question[] =
     " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
     " (SELECT count(*) FROM crmapi.enrollment_step s"
     "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
-    " encode(k.key, 'hex'), md5(e.id::text || a.id::text)::uuid"
+    " '\\x' || encode(crmapi.token_sign_link($4::bytea), 'hex'),"
+    " md5(e.id::text || a.id::text)::uuid"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
     " JOIN crmapi.workspace w ON w.id = e.workspace_id"
-    " JOIN crmapi.link_key k ON k.workspace_id = e.workspace_id"
     " JOIN crmapi.admin a ON a.workspace_id = e.workspace_id"
     " AND a.id = $3::uuid"
     " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
@@ -32,15 +32,14 @@ static const char question[] =
     " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
     " AND e.status = 'pending_approval'";
 
-enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_KEY, ID };
+enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID };
 
-/* Return what the mail about ENROLLMENT says. */
+/* Return what the mail about ENROLLMENT says, whose link has the head HEAD. */
 static const char *make_text(crmd_work_t *work, const PGresult *row,
-                             const char *enrollment, const char *admin)
+                             const char *enrollment, const char *head)
 {
-    const char *link = crmd_link_review(work->config, work->job->workspace_id,
-                                        enrollment, admin,
-                                        PQgetvalue(row, 0, LINK_KEY),
+    const char *link = crmd_link_review(work->config, head,
+                                        crm_db_value(row, 0, LINK_MAC),
                                         work->pool);
     const char *how = link
         ? apr_psprintf(work->pool, "Read it, change it, approve or reject it"
@@ -59,11 +58,11 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                         PQgetvalue(row, 0, WORKSPACE), how);
 }
 
-/* Send the mail about ENROLLMENT that ROW is about to ADMIN, and say what
- * becomes of WORK. */
+/* Send the mail about ENROLLMENT that ROW is about, whose link has the head
+ * HEAD, and say what becomes of WORK. */
 static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
                       const PGresult *row, const char *enrollment,
-                      const char *admin)
+                      const char *head)
 {
     const crmd_config_t *config = work->config;
     crmd_message_t message;
@@ -80,7 +79,7 @@ static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     message.subject = apr_psprintf(work->pool, "Please review: %s for %s",
                                    PQgetvalue(row, 0, SEQUENCE),
                                    PQgetvalue(row, 0, CONTACT));
-    message.text = make_text(work, row, enrollment, admin);
+    message.text = make_text(work, row, enrollment, head);
     message.automatic = 1;
     crmd_relay_send(&receipt, relay, &message, config, work->pool);
     if (receipt.verdict == CRMD_REFUSED
@@ -98,17 +97,19 @@ static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
 crm_error_t *crmd_review_mail(crmd_work_t *work)
 {
     const crmd_relay_t *relay = crmd_relay_of(work->config, "email");
-    const char *values[3] = {
+    const char *values[4] = {
         work->job->workspace_id, crmd_payload(work, "enrollment_id"),
-        crmd_payload(work, "admin_id")
+        crmd_payload(work, "admin_id"), NULL
     };
     crm_error_t *error;
     PGresult *result;
 
+    values[3] = crmd_link_review_head(work->config, values[0], values[1],
+                                      values[2], work->pool);
     crmd_relay_enter(relay, work->config);
-    error = crmd_query(&result, work, question, 3, values);
+    error = crmd_query(&result, work, question, 4, values);
     if (!error && PQntuples(result)) {      /* else it is decided already */
-        send_mail(work, relay, result, values[1], values[2]);
+        send_mail(work, relay, result, values[1], values[3]);
     }
     crmd_relay_leave(relay);
     return error;

@@ -24,6 +24,7 @@ typedef struct sending_t {
     crmd_work_t *work;
     const char *enrollment;
     const char *step;
+    const char *link;           /* head of the token to unsubscribe, or NULL */
     const crmd_relay_t *relay;
     int doubtful;               /* it may have been sent before: only "sent"
                                    is news */
@@ -39,7 +40,9 @@ static const char question[] =
     " nullif(a.agent_phone, ''),"
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
-    " nullif(c.last_name, '')), ''), encode(k.key, 'hex')"
+    " nullif(c.last_name, '')), ''),"
+    " CASE s.channel WHEN 'email'"
+    " THEN '\\x' || encode(crmapi.token_sign_link($3::bytea), 'hex') END"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"
@@ -47,14 +50,13 @@ static const char question[] =
     " AND q.id = e.sequence_id"
     " JOIN crmapi.agent a ON a.workspace_id = q.workspace_id"
     " AND a.id = q.bot_id"
-    " JOIN crmapi.link_key k ON k.workspace_id = s.workspace_id"
     " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
     " AND c.id = e.contact_id"
     " WHERE s.workspace_id = $1::uuid AND s.id = $2::uuid";
 
 enum {
     CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
-    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_KEY
+    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC
 };
 
 /* Return VALUE, or DEFAULT_VALUE, or NULL if that is "". */
@@ -81,8 +83,8 @@ static void make_message(sending_t *sending, const PGresult *result)
         message->subject = crm_db_value(result, 0, SUBJECT);
         message->text = crm_db_value(result, 0, EMAIL_BODY);
         message->unsubscribe = crmd_link_unsubscribe(
-            config, message->workspace_id, sending->step,
-            PQgetvalue(result, 0, LINK_KEY), sending->work->pool);
+            config, sending->link, crm_db_value(result, 0, LINK_MAC),
+            sending->work->pool);
     }
     else if (!strcmp(message->channel, "sms")) {
         message->from = or_else(crm_db_value(result, 0, FROM_PHONE),
@@ -102,7 +104,7 @@ static void make_message(sending_t *sending, const PGresult *result)
 static crm_error_t *read_step(int *found_p, sending_t *sending,
                               crmd_work_t *work)
 {
-    const char *values[2];
+    const char *values[3];
     PGresult *result;
 
     memset(sending, 0, sizeof(*sending));
@@ -111,7 +113,10 @@ static crm_error_t *read_step(int *found_p, sending_t *sending,
     sending->step = crmd_payload(work, "step_id");
     values[0] = work->job->workspace_id;
     values[1] = sending->step;
-    CRM_ERR(crmd_query(&result, work, question, 2, values));
+    values[2] = crmd_link_unsubscribe_head(work->config, values[0],
+                                           sending->step, work->pool);
+    sending->link = values[2];
+    CRM_ERR(crmd_query(&result, work, question, 3, values));
     *found_p = PQntuples(result) > 0;
     if (*found_p) {
         make_message(sending, result);

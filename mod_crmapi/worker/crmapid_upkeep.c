@@ -83,6 +83,8 @@ static const task_t tasks[] = {
      "SELECT crmapi.counter_trim()", NULL},
 };
 
+#define TASKS (sizeof(tasks) / sizeof(tasks[0]))
+
 static apr_interval_time_t interval(const crmd_config_t *config, size_t at)
 {
     return *(const apr_interval_time_t *)((const char *)config + at);
@@ -119,6 +121,36 @@ static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
         n = apr_atoi64(PQgetvalue(result, 0, 0));
         *count_p += n;
     } while (n == BATCH);
+    return NULL;
+}
+
+/* Set *DUE_P to whether any task is due: one statement where mostly none is. */
+static crm_error_t *look(int *due_p, const upkeep_t *upkeep)
+{
+    const char *values[3];
+    crm_stmt_t stmt = {"SELECT EXISTS (SELECT FROM unnest($1::text[],"
+                       " $2::interval[]) t (task, every)"
+                       " LEFT JOIN crmapi.upkeep u ON u.task = t.task"
+                       " WHERE u.begun_at IS NULL OR u.begun_at <="
+                       " coalesce($3::timestamptz, statement_timestamp())"
+                       " - t.every)", 3, values};
+    const char *names = "", *periods = "";
+    apr_pool_t *pool = upkeep->pool;
+    PGresult *result;
+
+    for (size_t i = 0; i < TASKS; i++) {
+        const char *comma = i ? "," : "";
+
+        names = apr_pstrcat(pool, names, comma, tasks[i].name, NULL);
+        periods = apr_pstrcat(pool, periods, comma, microseconds(
+                                  interval(upkeep->config, tasks[i].every),
+                                  pool), NULL);
+    }
+    values[0] = apr_pstrcat(pool, "{", names, "}", NULL);
+    values[1] = apr_pstrcat(pool, "{", periods, "}", NULL);
+    values[2] = upkeep->moment;
+    CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, pool));
+    *due_p = *PQgetvalue(result, 0, 0) == 't';
     return NULL;
 }
 
@@ -180,10 +212,13 @@ crm_error_t *crmd_upkeep_run(crm_conn_t *conn, const crmd_config_t *config,
                              const char *moment, apr_pool_t *scratch_pool)
 {
     upkeep_t upkeep = {conn, config, moment, scratch_pool};
+    int due;
 
-    for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++) {
-        int due;
-
+    CRM_ERR(look(&due, &upkeep));
+    if (!due) {
+        return NULL;
+    }
+    for (size_t i = 0; i < TASKS; i++) {
         CRM_ERR(begin(&due, &upkeep, &tasks[i]));
         if (due) {
             CRM_ERR(run_task(&upkeep, &tasks[i]));

@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-
-#include "apr_escape.h"
 #include "apr_strings.h"
 
 #include "crm_resources.h"
@@ -16,9 +13,6 @@
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
 #include "crmapid_webhook.h"
-
-/* Bytes of the longest key. */
-#define KEY_MAX 64
 
 /* The events there are, and what each is about. */
 static const struct {
@@ -40,7 +34,6 @@ typedef struct delivery_t {
     const char *snapshot;
     const char *endpoint;
     const char *url;
-    const char *keys[2];        /* hexadecimal; the second may be NULL */
     int attempts;               /* that count for the schedule */
 } delivery_t;
 
@@ -48,10 +41,7 @@ typedef struct delivery_t {
 static const char question[] =
     "SELECT d.status, d.job_id = $2::bigint, d.attempts - d.base, v.id,"
     " v.type, v.created_at, v.body, v.snapshot, e.id, e.url,"
-    " e.disabled_at IS NOT NULL, encode(e.key, 'hex'),"
-    " CASE WHEN e.old_key_until"
-    " > coalesce($4::timestamptz, statement_timestamp())"
-    " THEN encode(e.old_key, 'hex') END"
+    " e.disabled_at IS NOT NULL"
     " FROM crmapi.webhook_delivery d"
     " JOIN crmapi.webhook_event v ON v.workspace_id = d.workspace_id"
     " AND v.id = d.event_id"
@@ -61,7 +51,7 @@ static const char question[] =
 
 enum {
     STATUS, MINE, ATTEMPTS, EVENT, TYPE, CREATED_AT, BODY, SNAPSHOT, ENDPOINT,
-    URL, DISABLED, KEY, OLD_KEY
+    URL, DISABLED
 };
 
 /* What is to become of it, as crmapi.webhook_attempted() calls it. */
@@ -76,15 +66,15 @@ typedef struct outcome_t {
 static crm_error_t *load(delivery_t *delivery, int *disabled_p,
                          crmd_work_t *work)
 {
-    const char *values[4] = {
+    const char *values[3] = {
         work->job->workspace_id, work->job->id,
-        crmd_payload(work, "delivery_id"), work->moment
+        crmd_payload(work, "delivery_id")
     };
     PGresult *row;
 
     memset(delivery, 0, sizeof(*delivery));
     *disabled_p = 0;
-    CRM_ERR(crmd_query(&row, work, question, 4, values));
+    CRM_ERR(crmd_query(&row, work, question, 3, values));
     if (!PQntuples(row) || strcmp(PQgetvalue(row, 0, STATUS), "pending")
         || *PQgetvalue(row, 0, MINE) != 't') {
         return NULL;
@@ -98,8 +88,6 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
     delivery->snapshot = crm_db_value(row, 0, SNAPSHOT);
     delivery->endpoint = PQgetvalue(row, 0, ENDPOINT);
     delivery->url = PQgetvalue(row, 0, URL);
-    delivery->keys[0] = PQgetvalue(row, 0, KEY);
-    delivery->keys[1] = crm_db_value(row, 0, OLD_KEY);
     delivery->attempts = atoi(PQgetvalue(row, 0, ATTEMPTS));
     *disabled_p = *PQgetvalue(row, 0, DISABLED) == 't';
     return NULL;
@@ -174,50 +162,28 @@ static crm_error_t *make_body(delivery_t *delivery)
 
 /* ---- the request --------------------------------------------------------- */
 
-/* Return what the event is called where it is sent: the same in all attempts
- * ("msg_" and the id without hyphens). */
-static const char *message_id(const delivery_t *delivery)
+/* Set *ID_P to what DELIVERY's event is called where it is sent, the same in all
+ * attempts, and *SIGNATURES_P to those of its body as sent at TIMESTAMP: one for
+ * each key, with a space between them. Only the database knows keys. */
+static crm_error_t *sign(const char **id_p, const char **signatures_p,
+                         const delivery_t *delivery, const char *timestamp)
 {
-    char *id = apr_pstrcat(delivery->work->pool, "msg_", delivery->event,
-                           NULL);
-    char *out = id;
+    const char *values[4] = {
+        delivery->work->job->workspace_id, delivery->id, timestamp,
+        delivery->work->moment
+    };
+    PGresult *result;
 
-    for (const char *in = id; *in; in++) {
-        if (*in != '-') {
-            *out++ = *in;
-        }
+    CRM_ERR(crmd_query(&result, delivery->work, "SELECT s.id, s.signatures"
+                       " FROM crmapi.webhook_sign($1::uuid, $2::uuid,"
+                       " $3::text, $4::timestamptz) s", 4, values));
+    if (!PQntuples(result)) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, delivery->work->pool,
+                              "the delivery %s has gone", delivery->id);
     }
-    *out = '\0';
-    return id;
-}
-
-/* Return the signatures of DELIVERY as message ID at TIMESTAMP, one for each
- * key, with a space between them; NULL: they could not be made. */
-static const char *sign(const delivery_t *delivery, const char *id,
-                        const char *timestamp)
-{
-    apr_pool_t *pool = delivery->work->pool;
-    const char *signatures = NULL;
-
-    for (int i = 0; i < 2 && delivery->keys[i]; i++) {
-        unsigned char key[KEY_MAX];
-        const char *one = NULL;
-        apr_size_t len = 0;
-
-        if (strlen(delivery->keys[i]) <= 2 * sizeof(key)
-            && apr_unescape_hex(key, delivery->keys[i], APR_ESCAPE_STRING, 0,
-                                &len) == APR_SUCCESS) {
-            one = crmd_webhook_sign(key, len, id, timestamp, delivery->body,
-                                    strlen(delivery->body), pool);
-        }
-        OPENSSL_cleanse(key, sizeof(key));
-        if (!one) {
-            return NULL;
-        }
-        signatures = signatures
-                     ? apr_pstrcat(pool, signatures, " ", one, NULL) : one;
-    }
-    return signatures;
+    *id_p = PQgetvalue(result, 0, 0);
+    *signatures_p = PQgetvalue(result, 0, 1);
+    return NULL;
 }
 
 /* Whether a connection to ADDRESS is made: asked by libcurl with the address
@@ -230,26 +196,21 @@ static int is_public(const struct sockaddr *address, socklen_t len,
 }
 
 /* Send DELIVERY and wait for *ANSWER. */
-static void post(crmd_http_answer_t *answer, const delivery_t *delivery)
+static crm_error_t *post(crmd_http_answer_t *answer,
+                         const delivery_t *delivery)
 {
     const crmd_config_t *config = delivery->work->config;
     apr_pool_t *pool = delivery->work->pool;
-    const char *id = message_id(delivery);
     const char *timestamp = apr_psprintf(pool, "%" APR_TIME_T_FMT,
                                          apr_time_sec(apr_time_now()));
-    const char *signature = sign(delivery, id, timestamp);
     const char *headers[5] = {"Content-Type: application/json"};
+    const char *id = NULL, *signatures = NULL;
     crmd_http_request_t request;
 
-    memset(answer, 0, sizeof(*answer));
-    answer->body = "";
-    if (!signature) {
-        answer->error = "it could not be signed";
-        return;
-    }
+    CRM_ERR(sign(&id, &signatures, delivery, timestamp));
     headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
     headers[2] = apr_pstrcat(pool, "webhook-timestamp: ", timestamp, NULL);
-    headers[3] = apr_pstrcat(pool, "webhook-signature: ", signature, NULL);
+    headers[3] = apr_pstrcat(pool, "webhook-signature: ", signatures, NULL);
     headers[4] = NULL;
     memset(&request, 0, sizeof(request));
     request.url = delivery->url;
@@ -261,6 +222,7 @@ static void post(crmd_http_answer_t *answer, const delivery_t *delivery)
     request.max_answer = CRMD_WEBHOOK_ANSWER;
     request.allowed = config->webhook_private ? NULL : is_public;
     crmd_http_send(answer, &request, pool);
+    return NULL;
 }
 
 /* ---- what comes of it ---------------------------------------------------- */
@@ -345,7 +307,7 @@ static crm_error_t *attempt(delivery_t *delivery)
     crmd_http_answer_t answer;
     outcome_t outcome;
 
-    post(&answer, delivery);
+    CRM_ERR(post(&answer, delivery));
     judge(&outcome, &answer, delivery);
     CRM_ERR(record(delivery, started, &answer, &outcome));
     tell(delivery, &outcome);

@@ -9,15 +9,6 @@
 /* Bytes of an endpoint's answer that are kept. */
 #define CRMD_WEBHOOK_ANSWER 1024
 
-/* Return, in RESULT_POOL, the signature of the message ID, sent at TIMESTAMP
- * (seconds since 1970, as text), that says the LEN bytes at BODY: "v1," and
- * the base64 of HMAC-SHA256 with the KEY_LEN bytes at KEY (Standard Webhooks
- * 1.0, Signature scheme). NULL: OpenSSL could not make it. */
-const char *crmd_webhook_sign(const unsigned char *key, apr_size_t key_len,
-                              const char *id, const char *timestamp,
-                              const char *body, apr_size_t len,
-                              apr_pool_t *result_pool);
-
 /* Return the wait for the next attempt when MADE (at least 1) have failed, a
  * random tenth longer than contract 12.3 has it, and at least RETRY_AFTER (0:
  * no wish), which counts for no more than a day. -1: there is no next one. */

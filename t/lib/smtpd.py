@@ -7,7 +7,8 @@
 # in X-Envelope lines before it. With an account it wants STARTTLS first;
 # CERTIFICATE is a PEM file that has the key as well. A recipient
 # "TIMES.CODE@..." is answered that many times with that code; "slow@..." is
-# taken after half a second.
+# taken after half a second; "mute@..." is taken, and the first time the answer
+# does not come until the file FOLDER/speak is there.
 import asyncio
 import os
 import socket
@@ -21,6 +22,7 @@ folder = sys.argv[1]
 account = [a.encode() for a in sys.argv[2:4]]
 certificate = sys.argv[4] if account else None
 refused = {}
+heard = set()
 
 
 class Keeper:
@@ -46,6 +48,11 @@ class Keeper:
                 out.write(b"X-Envelope-To: %s\r\n" % to.encode())
             out.write(envelope.content)
         os.rename(path + ".new", path)
+        to = envelope.rcpt_tos[0]
+        if to.startswith("mute") and to not in heard:
+            heard.add(to)
+            while not os.path.exists(os.path.join(folder, "speak")):
+                await asyncio.sleep(0.02)
         return "250 kept"
 
 

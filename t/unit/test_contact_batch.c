@@ -188,7 +188,7 @@ static void open_batch(const char *body, int there)
     service.acquire = acquire;
     call = (crm_call_t){.service = &service, .request = &request,
                         .response = &response, .pool = pool,
-                        .key_hash = "\\x00", .endpoint = &endpoint};
+                        .endpoint = &endpoint};
     apr_cpystrn(call.key.workspace_id, WORKSPACE,
                 sizeof(call.key.workspace_id));
     sent = apr_array_make(pool, 64, sizeof(const char *));

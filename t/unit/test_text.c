@@ -196,10 +196,18 @@ END_TEST
 
 START_TEST(contract_6_3_an_email_has_254_at_most)
 {
+    char letters[1000];
+
     ck_assert_ptr_null(ask(crm_text_email, repeat('a', 252, "@b")));
     ck_assert_ptr_nonnull(ask(crm_text_email, repeat('a', 253, "@b")));
     ck_assert_str_eq(ask(crm_text_email, repeat('a', 2000, "@b")),
                      "must have at most 254 characters");
+    memset(letters, 0, sizeof(letters));
+    for (int i = 0; i < 252; i++) {
+        strcat(letters, "\xc3\xa4");
+    }
+    ck_assert_ptr_null(ask(crm_text_email, strcat(letters, "@b")));
+    ck_assert_ptr_nonnull(ask(crm_text_email, strcat(letters, "b")));
     ck_assert_ptr_nonnull(crm_text_email("a\0@b", 4));
     ck_assert_ptr_nonnull(crm_text_email("a@b\0", 4));
 }

@@ -136,7 +136,8 @@ sub crmapi {
         modules => ["dbd", $arg{module}],
         conf => "DBDriver pgsql\nDBDParams \"$arg{conninfo}"
             . " connect_timeout=5\"\n${wait}CrmApi On\nCrmApiReadLimit 0\n"
-            . "CrmApiWriteLimit 0\n" . ($arg{conf} // ""),
+            . "CrmApiWriteLimit 0\nCrmApiUnknownKeyLimit 0\n"
+            . ($arg{conf} // ""),
         tls_conf => "    CrmApi On\n");
 }
 

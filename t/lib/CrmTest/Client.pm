@@ -300,8 +300,16 @@ sub json {
     return ${$self->{json}};
 }
 
-# What is under "data", and the error's code, message and details.
-sub data { $_[0]->json->{data} }
+# What is under "data"; dies when nothing is.
+sub data {
+    my ($self) = @_;
+    my $json = $self->json;
+    die "CrmTest: an answer without data: " . $self->text . "\n"
+        unless ref $json eq "HASH" && exists $json->{data};
+    return $json->{data};
+}
+
+# The ids of a list, and an error's code, message and details.
 sub ids { [map { $_->{id} } @{$_[0]->data}] }
 sub code { ($_[0]->json->{error} || {})->{code} }
 sub message { ($_[0]->json->{error} || {})->{message} }

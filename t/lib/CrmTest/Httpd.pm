@@ -193,17 +193,11 @@ sub run {
 # Start it and wait until it answers. Dies with the reason when it does not.
 sub start {
     my ($self) = @_;
-    my @command = ($CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f",
-        $self->conf_file);
+    # valgrind goes along with a fork, so the children are watched too
+    my @command = (CrmTest::Sanitizer::valgrind("$self->{dir}/valgrind.%p"),
+        $CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f", $self->conf_file,
+        "-DFOREGROUND");
 
-    if ($ENV{CRM_VALGRIND}) {
-        # the children are watched too: valgrind goes along with a fork
-        @command = ("valgrind", "--quiet", "--vgdb=no", "--leak-check=full",
-            "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
-            "--num-callers=30", "--log-file=$self->{dir}/valgrind.%p",
-            @command);
-    }
-    push @command, "-DFOREGROUND";
     $self->{stopped} = 0;
     for my $try (1 .. 5) {
         $self->{pid} = spawn(command => \@command, env => $self->environment,
@@ -244,8 +238,7 @@ sub answers {
 # How often it has come up (after the start and after each restart).
 sub generation {
     my ($self) = @_;
-    my $count = () = $self->log_text
-        =~ /resuming normal operations/g;
+    my $count = () = $self->log_text =~ /resuming normal operations/g;
     return $count;
 }
 

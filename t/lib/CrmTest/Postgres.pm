@@ -117,8 +117,9 @@ sub get {
     my ($class, %settings) = @_;
     my $dir = $ENV{CRM_TEST_PG};
 
-    my $shared = $dir && -S "$dir/.s.PGSQL.5432" && bless { dir => $dir }, $class;
-    my $self = $shared || ($own ||= $class->start(%settings));
+    my $self = $dir && -S "$dir/.s.PGSQL.5432"
+        ? bless({ dir => $dir }, $class)
+        : ($own ||= $class->start(%settings));
     $self->check_programs;
     return $self;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Sanitizer.pm: what programs of a build with sanitizers are run with
+# CrmTest/Sanitizer.pm: what programs run with under sanitizers and valgrind
 package CrmTest::Sanitizer;
 use strict;
 use warnings;
@@ -29,8 +29,20 @@ sub environment {
         $path =~ m{/} ? $path : () }
         @LIBRARY{split /,/, $CrmTest::BUILD{SANITIZERS}};
     return (%options, LD_PRELOAD => join(":", @libraries),
-        LSAN_OPTIONS => "suppressions=$CrmTest::TOP/t/lib/lsan-httpd.txt"
+        LSAN_OPTIONS => "suppressions=$ENV{CRM_SRCDIR}/t/lib/lsan-httpd.txt"
             . ":print_suppressions=0");
+}
+
+# Return what stands before a command under valgrind, nothing without. What it
+# complains of goes to the file LOG; without one to stderr, and the exit code
+# is 99 then.
+sub valgrind {
+    my ($log) = @_;
+    return () unless $ENV{CRM_VALGRIND};
+    return (qw(valgrind --quiet --vgdb=no --leak-check=full
+        --show-leak-kinds=definite --errors-for-leak-kinds=definite
+        --num-callers=30), "--suppressions=$ENV{CRM_SRCDIR}/t/lib/valgrind.txt",
+        defined $log ? "--log-file=$log" : "--error-exitcode=99");
 }
 
 1;

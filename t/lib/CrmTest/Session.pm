@@ -4,8 +4,8 @@ package CrmTest::Session;
 use strict;
 use warnings;
 use Exporter qw(import);
-use POSIX ();
 use CrmTest;
+use CrmTest::Child;
 
 our @EXPORT = qw(holding wait_blocked at_once);
 
@@ -67,29 +67,15 @@ sub at_once {
     my ($database, @sqls) = @_;
     my $gate = 471100 + $$;
     my $let_go = holding($database, "SELECT pg_advisory_xact_lock($gate)");
-    my @errors;
-    my @jobs = map {
-        my $sql = $_;
-        my $pid = open(my $out, "-|") // die "CrmTest: fork: $!\n";
-        if (!$pid) {
-            eval { scalar sql($database,
-                "SELECT pg_advisory_lock_shared($gate); $sql") };
-            print $@;
-            close STDOUT;
-            POSIX::_exit(0);
-        }
-        $out;
-    } @sqls;
+    my @jobs = map { my $sql = $_; CrmTest::Child->start(sub {
+        eval { scalar sql($database,
+            "SELECT pg_advisory_lock_shared($gate); $sql") };
+        return $@;
+    }) } @sqls;
 
     wait_blocked($database, scalar @sqls, "wait_event = 'advisory'");
     $let_go->();
-    for my $out (@jobs) {
-        local $/;
-        my $said = <$out>;
-        push @errors, $said if length $said;
-        close $out;
-    }
-    return @errors;
+    return grep { length } map { $_->result } @jobs;
 }
 
 1;

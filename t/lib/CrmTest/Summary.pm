@@ -3,6 +3,7 @@
 package CrmTest::Summary;
 use strict;
 use warnings;
+use CrmTest::Process qw(read_file);
 
 # Reasons for which something may be left out on any machine: it is not for
 # this build, MPM, system or run. In CI any other reason fails the run: what is
@@ -10,6 +11,7 @@ use warnings;
 our @ELSEWHERE = (
     qr/^plain builds? only\b/,
     qr/^prefork\b/,
+    qr/^second gear\b/,
     qr/^valgrind\b/,
     qr/^no apt here\b/,
     qr/^only a run of the whole suite\b/,
@@ -33,6 +35,24 @@ sub watch {
     # what a subtest has left out is indented
     $parser->callback(unknown => sub {
         $skip->($1) if $_[0]->raw =~ /^\s+ok\b[^#]*# skip\b\s*(.*?)\s*$/i });
+}
+
+# Tell which test files of the folder SOURCES a whole run of TESTS (as t/run
+# has them) does not have, by the marks in their heads.
+sub leave_out {
+    my ($self, $sources, @tests) = @_;
+    my %runs = map { $_ => 1 } @tests;
+    my %build = map { /^(\w+):/ ? ($1 => 1) : () } @tests;
+
+    for my $path (glob "$sources/t/[0-9][0-9]-*.t") {
+        my ($file) = $path =~ m{(t/[^/]+)$};
+        my ($mark) = read_file($path) =~ /^# (second gear|plain build only)/m
+            or next;
+        push @{$self->{left_out}}, map { [$_ => $mark eq "second gear"
+            ? "second gear: build/test --all runs it"
+            : "plain builds only: none of our C code is at work in it"] }
+            grep { !$runs{$_} } map { "$_:$file" } sort keys %build;
+    }
 }
 
 # Notes of the tests, each once.

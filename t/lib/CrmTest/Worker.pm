@@ -72,13 +72,8 @@ sub environment {
 # The command, with OPTIONS behind it.
 sub command {
     my ($self, @options) = @_;
-    my @valgrind = $ENV{CRM_VALGRIND} ? ("valgrind", "--quiet", "--vgdb=no",
-        "--leak-check=full", "--show-leak-kinds=definite",
-        "--errors-for-leak-kinds=definite", "--num-callers=30",
-        "--log-file=$self->{dir}/valgrind.%p") : ();
-
-    return (@valgrind, $CrmTest::BUILD{WORKER}, "-c",
-        $self->conf_file, @options);
+    return (CrmTest::Sanitizer::valgrind("$self->{dir}/valgrind.%p"),
+        $CrmTest::BUILD{WORKER}, "-c", $self->conf_file, @options);
 }
 
 # Run it with OPTIONS. Return (exit code, stdout, stderr).

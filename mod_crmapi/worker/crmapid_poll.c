@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_poll.c: which lanes have jobs that are due, and when others have */
+#include "crmapid_poll.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+const char *const crmd_lanes[CRMD_LANES] = {"sequence", "webhook"};
+
+/* Columns of crmapi.job_poll(). */
+enum { LANE, READY, WAIT };
+
+/* Return the lane NAME, -1 if it is none of ours. */
+static int lane_of(const char *name)
+{
+    for (int lane = 0; lane < CRMD_LANES; lane++) {
+        if (!strcmp(crmd_lanes[lane], name)) {
+            return lane;
+        }
+    }
+    return -1;
+}
+
+static void begin(crmd_poll_t *found)
+{
+    memset(found, 0, sizeof(*found));
+    found->next = -1;
+}
+
+crm_error_t *crmd_poll_ask(crmd_poll_t *found, crm_conn_t *conn,
+                           const char *moment, apr_pool_t *scratch_pool)
+{
+    crm_stmt_t stmt = {"SELECT p.lane, p.ready, p.wait FROM crmapi.job_poll("
+                       "'{sequence,webhook}', $1::timestamptz) p", 1,
+                       &moment};
+    PGresult *result;
+
+    begin(found);
+    CRM_ERR(crm_db_query(&result, conn, &stmt, scratch_pool));
+    for (int i = 0; i < PQntuples(result); i++) {
+        int lane = lane_of(PQgetvalue(result, i, LANE));
+        const char *wait = crm_db_value(result, i, WAIT);
+
+        if (lane >= 0) {
+            found->ready[lane] = *PQgetvalue(result, i, READY) == 't';
+        }
+        if (wait && (found->next < 0 || apr_atoi64(wait) < found->next)) {
+            found->next = apr_atoi64(wait);
+        }
+    }
+    return NULL;
+}
+
+crm_error_t *crmd_poll_listen(int *new_p, int *backend_p, crm_conn_t *conn,
+                              apr_pool_t *scratch_pool)
+{
+    crm_stmt_t stmt = {"LISTEN crmapi_job", 0, NULL};
+    PGresult *result;
+
+    *new_p = PQbackendPID(crm_conn_pg(conn)) != *backend_p;
+    if (*new_p) {
+        CRM_ERR(crm_db_query(&result, conn, &stmt, scratch_pool));
+        *backend_p = PQbackendPID(crm_conn_pg(conn));
+    }
+    return NULL;
+}
+
+/* Take from PG what it was told into FOUND. Return whether it was anything. */
+static int take_notices(crmd_poll_t *found, PGconn *pg)
+{
+    PGnotify *notice;
+    int any = 0;
+
+    while ((notice = PQnotifies(pg))) {
+        int lane = lane_of(notice->extra);
+
+        any = 1;
+        if (lane >= 0) {
+            found->ready[lane] = 1;
+        }
+        else if (!*notice->extra) {
+            found->next = 0;
+        }
+        PQfreemem(notice);
+    }
+    return any;
+}
+
+crm_error_t *crmd_poll_hear(crmd_poll_t *found, crm_conn_t *conn,
+                            apr_interval_time_t timeout,
+                            apr_pool_t *scratch_pool)
+{
+    PGconn *pg = crm_conn_pg(conn);
+    struct pollfd poller = {PQsocket(pg), POLLIN, 0};
+
+    begin(found);
+    /* Some may have come with the answer to a statement. */
+    if (take_notices(found, pg)) {
+        return NULL;
+    }
+    if (poll(&poller, 1, (int)((timeout + 999) / 1000)) > 0) {
+        if (!PQconsumeInput(pg)) {
+            return crm_db_error(NULL, pg, scratch_pool);
+        }
+        take_notices(found, pg);
+    }
+    return NULL;
+}

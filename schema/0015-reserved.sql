@@ -1,2 +1,0 @@
--- SPDX-License-Identifier: Apache-2.0
--- 0015-reserved.sql: the number of a migration that comes from elsewhere

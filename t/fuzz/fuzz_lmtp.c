@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_lmtp.c: what a mail system says to the worker's LMTP socket */
+/* libFuzzer: -max_len=4096 */
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "apr_general.h"
+
+#include "crm_mail.h"
+#include "crm_text.h"
+#include "crmapid_lmtp.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MAX_MESSAGE 1000
+
+static void must(int is)
+{
+    if (!is) {
+        abort();
+    }
+}
+
+/* --- instead of the database (the linker's --wrap) --- */
+
+crm_error_t *__wrap_crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
+                                  apr_pool_t *result_pool,
+                                  apr_pool_t *scratch_pool);
+void __wrap_crm_conn_set_timeout(crm_conn_t *conn,
+                                 apr_interval_time_t timeout);
+crm_error_t *__wrap_crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
+                                   const char *address, const char *workspace,
+                                   apr_pool_t *scratch_pool);
+void __wrap_crm_mail_deliver(apr_array_header_t **outcomes_p,
+                             crm_conn_t *conn, const char *bytes,
+                             apr_size_t len,
+                             const apr_array_header_t *recipients,
+                             const crm_mail_options_t *options,
+                             apr_pool_t *result_pool);
+
+crm_error_t *__wrap_crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
+                                  apr_pool_t *result_pool,
+                                  apr_pool_t *scratch_pool)
+{
+    (void)conninfo;
+    (void)scratch_pool;
+    *conn_p = apr_pcalloc(result_pool, 1);
+    return NULL;
+}
+
+void __wrap_crm_conn_set_timeout(crm_conn_t *conn, apr_interval_time_t timeout)
+{
+    (void)conn;
+    (void)timeout;
+}
+
+/* Nobody is at an address that begins with an x. */
+crm_error_t *__wrap_crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
+                                   const char *address, const char *workspace,
+                                   apr_pool_t *scratch_pool)
+{
+    (void)conn;
+    (void)workspace;
+    (void)scratch_pool;
+    must(*address && crm_text_valid_utf8(address, strlen(address)));
+    *fate_p = *address == 'x' ? CRM_MAIL_NOBODY : CRM_MAIL_TAKEN;
+    return NULL;
+}
+
+/* What is handed over is not too large, and has recipients who were taken. */
+void __wrap_crm_mail_deliver(apr_array_header_t **outcomes_p,
+                             crm_conn_t *conn, const char *bytes,
+                             apr_size_t len,
+                             const apr_array_header_t *recipients,
+                             const crm_mail_options_t *options,
+                             apr_pool_t *result_pool)
+{
+    (void)conn;
+    (void)bytes;
+    must(len <= MAX_MESSAGE && recipients->nelts > 0);
+    must(crm_text_valid_utf8(options->sender, strlen(options->sender)));
+    *outcomes_p = apr_array_make(result_pool, 1, sizeof(crm_mail_outcome_t));
+    for (int i = 0; i < recipients->nelts; i++) {
+        crm_mail_outcome_t *one = apr_array_push(*outcomes_p);
+
+        memset(one, 0, sizeof(*one));
+        one->recipient = APR_ARRAY_IDX(recipients, i, const char *);
+        must(*one->recipient != 'x');
+    }
+}
+
+/* --- the client --- */
+
+/* All that was said comes in lines of RFC 5321, 4.2: three digits, a blank or
+ * a hyphen, a text without controls, of at most 512 bytes. */
+static void judge(const char *said, size_t len)
+{
+    must(len > 4 && !memcmp(said, "220 ", 4));
+    while (len) {
+        const char *end = memchr(said, '\n', len);
+        size_t line = end ? (size_t)(end - said) + 1 : 0;
+
+        must(line > 6 && line <= 512 && said[line - 2] == '\r');
+        must(strchr("2345", said[0]) && isdigit((unsigned char)said[1])
+             && isdigit((unsigned char)said[2]));
+        must(said[3] == ' ' || said[3] == '-');
+        for (size_t i = 0; i < line - 2; i++) {
+            must(isprint((unsigned char)said[i]));
+        }
+        said += line;
+        len -= line;
+    }
+}
+
+/* Let a session run over SOCKET and judge what it says at CLIENT. */
+static void serve(int socket, int client, apr_pool_t *pool)
+{
+    static const crmd_config_t config = {.lmtp_timeout = APR_USEC_PER_SEC,
+        .mail_max_message = MAX_MESSAGE, .database = ""};
+    crm_conn_t *conn = NULL;
+    apr_size_t len = 0, size = 1 << 20;
+    char *said = apr_palloc(pool, size);
+    apr_pool_t *conn_pool;
+    ssize_t got;
+
+    apr_pool_create(&conn_pool, pool);
+    crmd_lmtp_serve(&conn, socket, -1, &config, conn_pool, pool);
+    close(socket);
+    while ((got = recv(client, said + len, size - len, 0)) > 0) {
+        len += (apr_size_t)got;
+    }
+    judge(said, len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static apr_pool_t *parent;
+    int pair[2], room = 1 << 20;
+    apr_pool_t *pool;
+
+    if (!parent) {
+        apr_initialize();
+        apr_pool_create(&parent, NULL);
+    }
+    apr_pool_create(&pool, parent);
+    must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    must(!setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)));
+    must(!fcntl(pair[0], F_SETFL, O_NONBLOCK));
+    must(send(pair[1], data, size, 0) == (ssize_t)size);
+    must(!shutdown(pair[1], SHUT_WR));
+    serve(pair[0], pair[1], pool);
+    close(pair[1]);
+    apr_pool_destroy(pool);
+    return 0;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Smtpd.pm: an SMTP server of the test's own (aiosmtpd, t/lib/smtpd.py),
+# ended when the object goes
+package CrmTest::Smtpd;
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use CrmTest::Process qw(end_process read_file);
+
+# A Python that has aiosmtpd, or undef.
+sub python {
+    my ($python) = grep { -x && !system("$_ -c 'import aiosmtpd' 2>/dev/null") }
+        "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
+    return $python;
+}
+
+# Start one that wants USER and PASSWORD, if given, with the certificate (and
+# key) of a file.
+sub new {
+    my ($class, @account) = @_;
+    my $dir = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    my $python = python();
+    my $maker = $$;
+
+    mkdir "$dir/mail" or die "CrmTest: $dir: $!\n";
+    pipe(my $stdin, my $keep) or die "CrmTest: pipe: $!\n";
+    pipe(my $read, my $stdout) or die "CrmTest: pipe: $!\n";
+    my $pid = fork // die "CrmTest: fork: $!\n";
+    if (!$pid) {
+        open(STDIN, "<&", $stdin);
+        open(STDOUT, ">&", $stdout);
+        close $keep;
+        open(STDERR, ">", "$dir/log");
+        { exec $python, "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail",
+            @account }
+        POSIX::_exit(127);
+    }
+    close $stdout;
+    my $port = <$read> // die "CrmTest: no SMTP server\n";
+    chomp $port;
+    # it ends with its standard input, however this process ends
+    return bless { maker => $maker, pid => $pid, keep => $keep,
+        port => $port, folder => "$dir/mail" }, $class;
+}
+
+# What it has taken, oldest first, as texts with LF.
+sub received {
+    my ($self) = @_;
+    my @files = sort { $a->[0] <=> $b->[0] }
+        map { m{/(\d+)$} ? [$1, $_] : () } glob "$self->{folder}/*";
+    return map { read_file($_->[1]) =~ s/\r\n/\n/gr } @files;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!, $@);
+    return if $self->{maker} != $$;
+    end_process($self->{pid}, "TERM");
+}
+
+1;
