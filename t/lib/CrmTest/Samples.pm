@@ -11,6 +11,7 @@ use warnings;
 use Digest::MD5 qw(md5);
 use CrmTest;
 use CrmTest::OpenAPI;
+use CrmTest::Spec;
 use CrmTest::Values;
 
 # Rows of each resource. So many that a part of them, those of one parent,
@@ -57,12 +58,6 @@ sub resources {
     return sort keys %shown;
 }
 
-# The name that SCHEMA's resource has in imports.
-sub object_of {
-    my ($schema) = @_;
-    return lc($schema =~ s/(?<=[a-z])(?=[A-Z])/_/gr);
-}
-
 # An id for the member NAME, the N-th.
 sub reference {
     my ($self, $name, $n) = @_;
@@ -91,7 +86,7 @@ sub rows {
     my @rows;
 
     for my $n (0 .. $ROWS - 1) {
-        my %row = (object => object_of($schema),
+        my %row = (object => CrmTest::Spec::table_of($schema),
             id => $self->{ids}{$schema}[$n]);
         for my $name (grep { !/^(?:id|workspace_id)$/ } keys %$properties) {
             my $member = $properties->{$name};
