@@ -78,6 +78,14 @@ sub live {
     return $n;
 }
 
+# Wait until WORKER, which was started without waiting, takes signals.
+sub wait_up {
+    my ($worker) = @_;
+    my $pid = $worker->pid;
+    return wait_for(sub { sql($database, "SELECT count(*) FROM crmapi.worker"
+        . " WHERE pid = $pid") }, 60);
+}
+
 subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
     # Each round brings work of its own, so that the number of kills hangs on
     # no machine's speed.
@@ -103,7 +111,8 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
         for @workers;
     my $midway = 0;
     for my $round (1 .. $rounds) {
-        my $moment = $provider->count + int rand 3 * $batch;
+        # there is work left at this moment: a third at least
+        my $moment = $provider->count + int rand 2 * $batch;
         start_many($w, $batch);
         $_->pid || $_->start for @workers;
         wait_for(sub { $provider->count >= $moment }, 5);
@@ -112,6 +121,7 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
     }
     $_->pid || $_->start for @workers;
     ok(wait_for(sub { !live($w) }, 120), "all have ended");
+    wait_up($_) for @workers;
     $_->stop for @workers;
     my $states = states($w);
     diag("$rounds times killed, $midway of them amid work: ", join ", ",
@@ -141,7 +151,7 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
 };
 
 subtest "SIGKILL where nobody drops a second message" => sub {
-    my ($rounds, $batch) = ($ENV{CRM_LONG} || ($slow ? 4 : 10), 10);
+    my ($rounds, $batch) = ($ENV{CRM_LONG} || ($slow ? 4 : 10), 50);
     my $count = $rounds * $batch;
     # Twilio's interface takes no idempotency key
     my $provider = CrmTest::Provider->new;
@@ -158,7 +168,8 @@ subtest "SIGKILL where nobody drops a second message" => sub {
         qr/CRM3122: .*: delivery_unknown/);
     my $midway = 0;
     for my $round (1 .. $rounds) {
-        my $moment = $provider->count + int rand 2 * $batch;
+        # there is work left at this moment: half of it
+        my $moment = $provider->count + int rand $batch;
         start_many($w, $batch);
         $worker->start;
         wait_for(sub { $provider->count >= $moment }, 5);
@@ -167,6 +178,7 @@ subtest "SIGKILL where nobody drops a second message" => sub {
     }
     $worker->start;
     ok(wait_for(sub { !live($w) }, 120), "all have ended");
+    wait_up($worker);
     $worker->stop;
     cmp_ok($midway, ">", 0, "it was killed amid work");
     my $states = states($w);
