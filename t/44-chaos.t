@@ -216,6 +216,7 @@ subtest "a stop that commits before a send" => sub {
         . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'"
         . " ORDER BY created_at, id");
     $worker->start;
+    ok(wait_for(sub { $provider->count }, 60), "the worker sends");
     my $lanes = 4;
     my @stopped = map { @$_ } in_processes($lanes, sub {
         my ($lane) = @_;
