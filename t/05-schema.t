@@ -1114,7 +1114,7 @@ sub migrate {
     return ($code, $err);
 }
 
-my $expected = (read_file("$CrmTest::TOP/mod_crmapi/core/crm_migrate.h")
+my $expected = (read_file("$CrmTest::TOP/mod_crmapi/database/crm_migrate.h")
     =~ /CRM_SCHEMA_VERSION (\d+)/)[0];
 
 subtest "migrations are recorded, each with its checksum" => sub {

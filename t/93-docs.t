@@ -10,7 +10,7 @@ use CrmTest;
 my %text = map { m{docs/(\S+)$}; ($1 => read_file($_)) }
     glob "$CrmTest::TOP/docs/*.md";
 my $sources = join "\n", map { read_file($_) }
-    glob "$CrmTest::TOP/mod_crmapi/*/*.[ch]";
+    glob "$CrmTest::TOP/mod_crmapi/{*,*/*}/*.[ch]";
 
 # The rows of the table in TEXT whose first heading is HEADING, as arrays of
 # their cells.
@@ -126,12 +126,12 @@ subtest "operations.md has every message code, and no other" => sub {
 };
 
 # The status of each CRM_E_* code, and its name.
-my $errors = read_file("$CrmTest::TOP/mod_crmapi/core/crm_error.c");
+my $errors = read_file("$CrmTest::TOP/mod_crmapi/base/crm_error.c");
 my %status = $errors =~ /\[CRM_(E_\w+)\] = \{(\d+),/g;
 my %code = $errors =~ /= \{(\d+), "(\w+)"/g;
 
 subtest "operations.md has the SQLSTATEs of crm_db_error.c" => sub {
-    my $file = read_file("$CrmTest::TOP/mod_crmapi/core/crm_db_error.c");
+    my $file = read_file("$CrmTest::TOP/mod_crmapi/database/crm_db_error.c");
     my %there = ("none" => "E_UNAVAILABLE", "any other" => "E_INTERNAL",
         $file =~ /\{"(\w+)", CRM_(E_\w+)\}/g);
     my %told = map { @$_[0, 2] } table($operations, "SQLSTATE");

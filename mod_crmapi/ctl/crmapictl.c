@@ -10,6 +10,7 @@
 #include "apr_general.h"
 #include "apr_strings.h"
 
+#include "crm_resources.h"
 #include "crm_route.h"
 
 #ifndef CRM_VERSION
@@ -250,7 +251,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(get_timeout(&timeout, ctl, command));
     CRM_ERR(crm_conn_open(&ctl->conn, database, timeout, ctl->pool,
                           ctl->pool));
-    crm_route_init(ctl->pool);
+    CRM_ERR(crm_route_init(crm_resources, ctl->pool));
     return command->run(ctl);
 }
 

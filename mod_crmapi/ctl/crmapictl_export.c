@@ -5,7 +5,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_resource.h"
+#include "crm_resources.h"
 #include "crmapictl_import.h"
 
 /* Return the columns of RESOURCE that are stored, in POOL; what is derived
@@ -84,9 +84,9 @@ crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id, FILE *out,
     crm_buf_init(&line, 65536, result_pool);
     error = crm_db_exec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
                         " ONLY", result_pool);
-    for (int i = 0; !error && crm_registry[i]; i++) {
-        if (!crm_registry[i]->no_import) {
-            error = export_resource(conn, workspace_id, crm_registry[i],
+    for (int i = 0; !error && crm_resources[i]; i++) {
+        if (!crm_resources[i]->no_import) {
+            error = export_resource(conn, workspace_id, crm_resources[i],
                                     &line, out, result_pool);
         }
     }

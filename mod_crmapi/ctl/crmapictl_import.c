@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
-#include "crm_resource.h"
+#include "crm_resources.h"
 #include "crm_uuid.h"
 
 /* The way: each line is checked here as the API would check it, and copied
@@ -456,13 +456,13 @@ crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
     crm_error_t *error;
     size_t count = 0;
 
-    while (crm_registry[count]) {
+    while (crm_resources[count]) {
         count++;
     }
     import.stages = apr_pcalloc(result_pool, count * sizeof(stage_t));
     for (size_t i = 0; i < count; i++) {
-        if (!crm_registry[i]->no_import) {
-            import.stages[import.stage_count++].resource = crm_registry[i];
+        if (!crm_resources[i]->no_import) {
+            import.stages[import.stage_count++].resource = crm_resources[i];
         }
     }
     apr_pool_create(&import.line_pool, result_pool);

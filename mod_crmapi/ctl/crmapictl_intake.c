@@ -8,7 +8,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_intake_site.h"
+#include "crm_intake.h"
 #include "crm_key.h"
 #include "crm_type.h"
 #include "crm_uuid.h"

@@ -10,9 +10,6 @@
 /* Where intake lives unless the configuration says otherwise. */
 #define CRM_INTAKE_PATH "/crmapi/intake/v1/"
 
-/* What intake tokens begin with. */
-#define CRM_INTAKE_PREFIX "svc_in_"
-
 /* An account of Twilio's whose webhooks are taken (CrmApiTwilio). */
 typedef struct crm_twilio_account_t {
     const char *sid;            /* "AC..." */

@@ -7,6 +7,8 @@
 #include "http_core.h"
 #include "http_protocol.h"
 
+#include "crm_resources.h"
+
 /* Return the configuration of S, its very own: a vhost without a directive of
  * ours shares that of MAIN_SERVER, but may have another database. */
 static crmapi_config_t *own_config(server_rec *s,
@@ -108,18 +110,19 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
 /* A hook: what is needed once in a process. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
-    const char *wrong;
+    crm_error_t *error;
 
     if (!any_enabled(main_server)) {
         return;
     }
-    wrong = crm_api_init(pchild);
-    if (!wrong && crmapi_gates_create(pchild)) {
-        wrong = "CRM1104: no mutex for the database connections";
+    error = crm_api_init(crm_resources, pchild);
+    if (!error && crmapi_gates_create(pchild)) {
+        error = crm_error_logf(CRM_E_INTERNAL, pchild, "CRM1104: no mutex for "
+                               "the database connections");
     }
-    if (wrong) {
+    if (error) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; the API "
-                     "answers 503", wrong);
+                     "answers 503", error->log);
         crmapi_refuse_all();
         crmapi_mounts_refuse_all();
     }

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_query.h"
+#include "crm_resources.h"
 #include "crm_route.h"
 #include "crm_uuid.h"
 
@@ -69,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        crm_route_init(root);
+        crm_route_init(crm_resources, root);
     }
     apr_pool_create(&pool, root);
     path = malloc(size + 1);

@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_query.h"
-#include "crm_resource.h"
+#include "crm_resources.h"
 #include "crm_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,8 +24,8 @@ static void must(int is)
 /* Read the value of PARAM as every filter of every operation would. */
 static void read_as_filters(const crm_query_param_t *param, apr_pool_t *pool)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_operation_t *operation = crm_registry[i]->operations;
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_operation_t *operation = crm_resources[i]->operations;
 
         for (; operation && operation->id; operation++) {
             const crm_filter_t *filter = operation->filters;

@@ -10,7 +10,7 @@
 
 #include "crm_api.h"
 #include "crm_key.h"
-#include "crm_resource.h"
+#include "crm_resources.h"
 #include "crm_route.h"
 
 #define KEY "svc_live_abcdefghijklmnopqrstuvwxABCDEF"
@@ -276,7 +276,7 @@ static void measure(apr_pool_t *pool)
 int main(int argc, const char *const *argv)
 {
     apr_pool_t *pool;
-    const char *wrong;
+    crm_error_t *error;
 
     apr_initialize();
     atexit(apr_terminate);
@@ -290,9 +290,9 @@ int main(int argc, const char *const *argv)
         fputs("usage: count_instructions get|list|filters|create\n", stderr);
         return EXIT_FAILURE;
     }
-    wrong = crm_api_init(pool);
-    if (wrong) {
-        fprintf(stderr, "%s\n", wrong);
+    error = crm_api_init(crm_resources, pool);
+    if (error) {
+        fprintf(stderr, "%s\n", error->log);
         return EXIT_FAILURE;
     }
     measure(pool);

@@ -14,7 +14,7 @@
 
 static void setup(void)
 {
-    crm_route_init(crm_check_pool());
+    crm_route_init(crm_resources, crm_check_pool());
 }
 
 /* Return "field; field" of ERROR's details, "" for none. */

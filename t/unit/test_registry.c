@@ -14,8 +14,8 @@
 /* Return the operation whose method and path are NAME, "GET /agents". */
 static const crm_operation_t *operation_of(const char *name)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_operation_t *operation = crm_registry[i]->operations;
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_operation_t *operation = crm_resources[i]->operations;
 
         for (; operation && operation->id; operation++) {
             if (!strcmp(name, apr_pstrcat(crm_check_pool(), operation->method,
@@ -27,10 +27,15 @@ static const crm_operation_t *operation_of(const char *name)
     return NULL;
 }
 
+static void setup(void)
+{
+    crm_registry_init(crm_resources, crm_check_pool());
+}
+
 START_TEST(resources_and_fields_are_found_by_name)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_resource_t *resource = crm_registry[i];
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_resource_t *resource = crm_resources[i];
         int count = crm_resource_fields(resource);
 
         ck_assert_ptr_eq(crm_resource_find(resource->name), resource);
@@ -53,8 +58,8 @@ END_TEST
 /* The registry's order is that of imports and exports. */
 START_TEST(each_comes_after_those_it_refers_to)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_field_t *field = crm_registry[i]->fields;
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_field_t *field = crm_resources[i]->fields;
 
         for (; field->name; field++) {
             int known = 0;
@@ -63,10 +68,10 @@ START_TEST(each_comes_after_those_it_refers_to)
                 continue;
             }
             for (int j = 0; j < i; j++) {
-                known |= !strcmp(crm_registry[j]->name, field->ref);
+                known |= !strcmp(crm_resources[j]->name, field->ref);
             }
             ck_assert_msg(known, "%s.%s refers to %s, which comes later",
-                          crm_registry[i]->name, field->name, field->ref);
+                          crm_resources[i]->name, field->name, field->ref);
         }
     }
 }
@@ -82,14 +87,14 @@ START_TEST(contract_6_2_read_only_fields)
         "last_activity_at", "total_deal_value", "assigned_at", "deleted_at",
     };
 
-    for (int i = 0; crm_registry[i]; i++) {
+    for (int i = 0; crm_resources[i]; i++) {
         for (int j = 0; j < COUNT(names); j++) {
-            const crm_field_t *field = crm_resource_field(crm_registry[i],
+            const crm_field_t *field = crm_resource_field(crm_resources[i],
                                                           names[j]);
 
             ck_assert_msg(!field || !(field->flags & (CRM_F_CREATE
                                                       | CRM_F_UPDATE)),
-                          "%s.%s can be written", crm_registry[i]->name,
+                          "%s.%s can be written", crm_resources[i]->name,
                           names[j]);
         }
     }
@@ -100,8 +105,8 @@ END_TEST
 
 START_TEST(every_parameter_can_be_read_and_is_there_once)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_operation_t *operation = crm_registry[i]->operations;
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_operation_t *operation = crm_resources[i]->operations;
 
         for (; operation && operation->id; operation++) {
             const crm_filter_t *filter = operation->filters;
@@ -185,6 +190,7 @@ int main(void)
     TCase *tables = tcase_create("tables"), *fields = tcase_create("fields");
     TCase *operations = tcase_create("operations");
 
+    tcase_add_checked_fixture(tables, setup, NULL);
     tcase_add_test(tables, resources_and_fields_are_found_by_name);
     tcase_add_test(tables, each_comes_after_those_it_refers_to);
     tcase_add_test(fields, contract_6_2_read_only_fields);

@@ -11,7 +11,7 @@
 
 static void setup(void)
 {
-    crm_route_init(crm_check_pool());
+    crm_route_init(crm_resources, crm_check_pool());
 }
 
 /* A path, the template it fits (NULL: none) and its parameter. */
@@ -136,9 +136,9 @@ END_TEST
 
 START_TEST(the_registry_is_sound)
 {
-    const char *wrong = crm_registry_check(crm_check_pool());
+    crm_error_t *error = crm_route_init(crm_resources, crm_check_pool());
 
-    ck_assert_msg(!wrong, "%s", wrong);
+    ck_assert_msg(!error, "%s", error->log);
 }
 END_TEST
 
@@ -162,12 +162,12 @@ END_TEST
 
 START_TEST(contract_9_3_every_field_is_shown_in_order)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_shape_t *shape = crm_shape_of(crm_registry[i]);
-        const crm_field_t *field = crm_registry[i]->fields;
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_shape_t *shape = crm_shape_of(crm_resources[i]);
+        const crm_field_t *field = crm_resources[i]->fields;
         int count = 0;
 
-        if (!crm_registry[i]->operations) {
+        if (!crm_resources[i]->operations) {
             continue;
         }
         ck_assert_ptr_nonnull(shape);

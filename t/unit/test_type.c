@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_channel.h"
 #include "crm_op.h"
 #include "crm_resources.h"
 #include "crm_type.h"

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_channel.h"
 #include "crm_number.h"
 #include "crm_text.h"
 #include "crm_uuid.h"

@@ -40,8 +40,10 @@ typedef struct crm_route_t {
     const char *allow;          /* value of the header Allow */
 } crm_route_t;
 
-/* Build the table of routes from crm_registry in POOL. Once in a process. */
-void crm_route_init(apr_pool_t *pool);
+/* Make RESOURCES the registry and build their routes and shapes in POOL. Call
+ * once, before there are threads. Errors: those of crm_registry_init(). */
+crm_error_t *crm_route_init(const crm_resource_t *const *resources,
+                            apr_pool_t *pool);
 
 /* Return the route of PATH (decoded, below /api/v1; one trailing slash is
  * ignored, contract 5.2) or NULL. Where several fit, reserved words go before

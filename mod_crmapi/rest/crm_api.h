@@ -11,6 +11,7 @@
 #include "crm_error.h"
 #include "crm_limit.h"
 #include "crm_log.h"
+#include "crm_resource.h"
 
 /* Where the API lives below the host's root. */
 #define CRM_API_BASE "/api/v1"
@@ -78,11 +79,12 @@ typedef struct crm_response_t {
     int touch;                  /* crm_api_touch() is due after this answer */
 } crm_response_t;
 
-/* Check that the tables of resources are sound and build what is made from
- * them once (statement texts, the OpenAPI document) in POOL, which must live
- * as long as requests are served. To be called once in a process (in a child
- * before its threads start). Return NULL or what is wrong. */
-const char *crm_api_init(apr_pool_t *pool);
+/* Serve RESOURCES from now on: build what is made from their tables once
+ * (routes, statement texts, the OpenAPI document) in POOL, which must live as
+ * long as requests are served. Call once in a process (in a child before its
+ * threads start). Errors: those of crm_registry_init(). */
+crm_error_t *crm_api_init(const crm_resource_t *const *resources,
+                          apr_pool_t *pool);
 
 /* Serve REQUEST with SERVICE and fill *RESPONSE, all in REQUEST->pool. Every
  * failure becomes an answer with the JSON envelope. Nothing of the answer may

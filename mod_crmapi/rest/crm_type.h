@@ -92,7 +92,6 @@ extern const crm_type_t crm_type_integer;   /* 32 bits, not negative */
 extern const crm_type_t crm_type_boolean;
 extern const crm_type_t crm_type_time;      /* contract 7.5, 9.1 */
 extern const crm_type_t crm_type_enum;      /* one of FIELD->values */
-extern const crm_type_t crm_type_channel;   /* a conversation's type, 7.6 */
 extern const crm_type_t crm_type_object;    /* free-form JSON, 6.3 */
 extern const crm_type_t crm_type_array;     /* free-form JSON array */
 extern const crm_type_t crm_type_tags;

@@ -139,24 +139,27 @@ static void make_allow(crm_route_t *route, apr_pool_t *pool)
     route->allow = apr_pstrcat(pool, allow, "OPTIONS", NULL);
 }
 
-void crm_route_init(apr_pool_t *pool)
+crm_error_t *crm_route_init(const crm_resource_t *const *resources,
+                            apr_pool_t *pool)
 {
+    CRM_ERR(crm_registry_init(resources, pool));
     routes = apr_array_make(pool, 40, sizeof(crm_route_t));
     shapes = apr_array_make(pool, 40, sizeof(crm_shape_t));
-    for (int i = 0; crm_registry[i]; i++) {
-        add_shape(crm_registry[i], 0, pool);
-        add_shape(crm_registry[i], 1, pool);
+    for (int i = 0; resources[i]; i++) {
+        add_shape(resources[i], 0, pool);
+        add_shape(resources[i], 1, pool);
     }
-    for (int i = 0; crm_registry[i]; i++) {
-        const crm_operation_t *operation = crm_registry[i]->operations;
+    for (int i = 0; resources[i]; i++) {
+        const crm_operation_t *operation = resources[i]->operations;
 
         for (; operation && operation->id; operation++) {
-            add_endpoint(crm_registry[i], operation, pool);
+            add_endpoint(resources[i], operation, pool);
         }
     }
     for (int i = 0; i < routes->nelts; i++) {
         make_allow(&APR_ARRAY_IDX(routes, i, crm_route_t), pool);
     }
+    return NULL;
 }
 
 const apr_array_header_t *crm_route_all(void)

@@ -101,9 +101,15 @@ struct crm_resource_t {
     int no_import;              /* not a T of crmapictl import */
 };
 
-/* The resources, NULL at the end, in an order in which they can be imported:
- * each after those that it refers to. */
-extern const crm_resource_t *const crm_registry[];
+/* Make RESOURCES (NULL at the end, static) the resources of this process.
+ * Call once, before there are threads. Errors, in POOL: CRM_E_INTERNAL if
+ * their tables are unsound: a reference to nothing, a field twice, an
+ * operation without a kind ... */
+crm_error_t *crm_registry_init(const crm_resource_t *const *resources,
+                               apr_pool_t *pool);
+
+/* Return the resources given to crm_registry_init(). */
+const crm_resource_t *const *crm_registry(void);
 
 /* Return the resource called NAME, or NULL. */
 const crm_resource_t *crm_resource_find(const char *name);
@@ -114,9 +120,5 @@ const crm_field_t *crm_resource_field(const crm_resource_t *resource,
 
 /* Return the number of fields of RESOURCE. */
 int crm_resource_fields(const crm_resource_t *resource);
-
-/* Return NULL or what is unsound in the registry's tables, in POOL: a
- * reference to nothing, a field twice, an operation without a kind ... */
-const char *crm_registry_check(apr_pool_t *pool);
 
 #endif /* CRM_RESOURCE_H */

@@ -5,6 +5,10 @@
 
 #include "crm_resource.h"
 
+/* The resources, NULL at the end, in an order in which they can be imported:
+ * each after those that it refers to. */
+extern const crm_resource_t *const crm_resources[];
+
 extern const crm_resource_t crm_resource_agent;
 extern const crm_resource_t crm_resource_company;
 extern const crm_resource_t crm_resource_pipeline;

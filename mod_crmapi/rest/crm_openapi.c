@@ -350,9 +350,9 @@ static void add_components(crm_buf_t *buf)
             : "Error'}}}}");
     }
     add(buf, "},'schemas':{" OPENAPI_SCHEMAS);
-    for (int i = 0; crm_registry[i]; i++) {
-        if (crm_registry[i]->operations) {
-            add_resource_schemas(buf, crm_registry[i]);
+    for (int i = 0; crm_registry()[i]; i++) {
+        if (crm_registry()[i]->operations) {
+            add_resource_schemas(buf, crm_registry()[i]);
         }
     }
     add(buf, "}}");
@@ -362,17 +362,17 @@ static void add_components(crm_buf_t *buf)
 static void add_tags(crm_buf_t *buf)
 {
     add(buf, ",'tags':[");
-    for (int i = 0; crm_registry[i]; i++) {
-        int known = !crm_registry[i]->operations;
+    for (int i = 0; crm_registry()[i]; i++) {
+        int known = !crm_registry()[i]->operations;
 
         for (int j = 0; j < i && !known; j++) {
-            known = crm_registry[j]->operations
-                    && !strcmp(crm_registry[j]->tag, crm_registry[i]->tag);
+            known = crm_registry()[j]->operations
+                    && !strcmp(crm_registry()[j]->tag, crm_registry()[i]->tag);
         }
         if (!known) {
             crm_buf_printf(buf, "{\"name\":\"%s\",\"description\":",
-                           crm_registry[i]->tag);
-            add_string(buf, crm_registry[i]->doc);
+                           crm_registry()[i]->tag);
+            add_string(buf, crm_registry()[i]->doc);
             add(buf, "},");
         }
     }

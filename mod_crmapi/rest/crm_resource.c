@@ -1,34 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c: the list of resources, and a check that their tables are sound */
+/* crm_resource.c: the registry of resources, and a check of their tables */
+#include "crm_resource.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crm_resources.h"
-
-const crm_resource_t *const crm_registry[] = {
-    &crm_resource_agent,
-    &crm_resource_pipeline,
-    &crm_resource_pipeline_stage,
-    &crm_resource_company,
-    &crm_resource_contact,
-    &crm_resource_pipeline_card,
-    &crm_resource_activity,
-    &crm_resource_conversation,
-    &crm_resource_message,
-    &crm_resource_form,
-    &crm_resource_submission,
-    &crm_resource_sequence_template,
-    &crm_resource_suppression,
-    &crm_resource_enrollment,
-    NULL
-};
+/* Set once in a process, before there are threads; read only after. */
+static const crm_resource_t *const *registry;
 
 const crm_resource_t *crm_resource_find(const char *name)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        if (!strcmp(crm_registry[i]->name, name)) {
-            return crm_registry[i];
+    for (int i = 0; registry[i]; i++) {
+        if (!strcmp(registry[i]->name, name)) {
+            return registry[i];
         }
     }
     return NULL;
@@ -124,13 +109,21 @@ static const char *check_resource(const crm_resource_t *resource,
     return NULL;
 }
 
-const char *crm_registry_check(apr_pool_t *pool)
+const crm_resource_t *const *crm_registry(void)
 {
-    for (int i = 0; crm_registry[i]; i++) {
-        const char *wrong = check_resource(crm_registry[i], pool);
+    return registry;
+}
+
+crm_error_t *crm_registry_init(const crm_resource_t *const *resources,
+                               apr_pool_t *pool)
+{
+    registry = resources;
+    for (int i = 0; registry[i]; i++) {
+        const char *wrong = check_resource(registry[i], pool);
 
         if (wrong) {
-            return wrong;
+            return crm_error_logf(CRM_E_INTERNAL, pool,
+                                  "CRM1002: tables of resources: %s", wrong);
         }
     }
     return NULL;

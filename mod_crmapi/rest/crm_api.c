@@ -17,15 +17,10 @@
 
 static const char *not_ready = "CRM1001: crm_api_init() was not called";
 
-const char *crm_api_init(apr_pool_t *pool)
+crm_error_t *crm_api_init(const crm_resource_t *const *resources,
+                          apr_pool_t *pool)
 {
-    const char *wrong = crm_registry_check(pool);
-
-    if (wrong) {
-        return apr_pstrcat(pool, "CRM1002: tables of resources: ", wrong,
-                           NULL);
-    }
-    crm_route_init(pool);
+    CRM_ERR(crm_route_init(resources, pool));
     crm_openapi_init(pool);
     not_ready = NULL;
     return NULL;
