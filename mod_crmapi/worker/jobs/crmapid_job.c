@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crmapid_log.h"
 
 /* How often a job is attempted that fails for reasons of our own, or ends its

@@ -6,7 +6,7 @@
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crm_time.h"
 #include "crmapid.h"
 #include "crmapid_address.h"
