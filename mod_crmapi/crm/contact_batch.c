@@ -8,6 +8,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_resources.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
@@ -167,7 +168,7 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
     static const char *const names[] = {"agent", "company", "pipeline_stage"};
 
     crm_sql_init(sql, call->pool);
-    for (size_t n = 0; n < sizeof(names) / sizeof(*names); n++) {
+    for (size_t n = 0; n < CRM_NELTS(names); n++) {
         apr_array_header_t *ids = apr_array_make(call->pool, 4,
                                                  sizeof(const char *));
 
@@ -480,7 +481,7 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
                                         "emails", "phone_numbers"};
     int before = crm_input_faults(input);
 
-    for (size_t i = 0; i < sizeof(grown) / sizeof(*grown); i++) {
+    for (size_t i = 0; i < CRM_NELTS(grown); i++) {
         int index = crm_contact_index(grown[i]);
         const crm_field_t *field = &crm_resource_contact.fields[index];
         const char *bind = values->binds[index];

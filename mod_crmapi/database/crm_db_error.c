@@ -6,6 +6,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 /* The table of crm_db.h: the first entry whose CLASS begins a SQLSTATE. */
 static const struct {
     const char *class;
@@ -35,7 +37,7 @@ static crm_code_t code_of(const char *state)
     if (!state) {
         return CRM_E_UNAVAILABLE;
     }
-    for (size_t i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(sqlstates); i++) {
         const char *class = sqlstates[i].class;
 
         if (!strncmp(state, class, strlen(class))) {

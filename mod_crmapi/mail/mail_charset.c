@@ -9,6 +9,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 /* What mails call charsets, and what iconv() has that reads all that is sent
@@ -56,8 +57,7 @@ static const struct {
  * says nothing (us-ascii, utf-8). */
 static const char *iconv_name(const char *charset)
 {
-    for (size_t i = 0; charset && i < sizeof(charsets) / sizeof(*charsets);
-         i++) {
+    for (size_t i = 0; charset && i < CRM_NELTS(charsets); i++) {
         if (!strcasecmp(charsets[i].name, charset)) {
             return charsets[i].iconv;
         }

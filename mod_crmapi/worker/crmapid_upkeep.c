@@ -5,6 +5,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crmapid_daemon.h"
 #include "crmapid_log.h"
 
@@ -83,7 +84,7 @@ static const task_t tasks[] = {
      "SELECT crmapi.counter_trim()", NULL},
 };
 
-#define TASKS (sizeof(tasks) / sizeof(tasks[0]))
+#define TASKS CRM_NELTS(tasks)
 
 static apr_interval_time_t interval(const crmd_config_t *config, size_t at)
 {

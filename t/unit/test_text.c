@@ -129,7 +129,7 @@ START_TEST(ascii_white_space_is_trimmed)
         {" \xe3\x80\x80 ", "\xe3\x80\x80"},
     };
 
-    for (int i = 0; i < (int)(sizeof(texts) / sizeof(*texts)); i++) {
+    for (int i = 0; i < COUNT(texts); i++) {
         const char *text = texts[i].text;
         apr_size_t len = strlen(text);
 
@@ -224,11 +224,10 @@ START_TEST(what_is_a_phone_number)
         "\xd9\xa1\xd9\xa2\xd9\xa3",     /* Arabic digits alone */
     };
 
-    for (int i = 0; i < (int)(sizeof(good) / sizeof(*good)); i++) {
+    for (int i = 0; i < COUNT(good); i++) {
         ck_assert_msg(!ask(crm_text_phone, good[i]), "%s", good[i]);
     }
-    for (int i = 0; i < (int)(sizeof(bad_phones) / sizeof(*bad_phones));
-         i++) {
+    for (int i = 0; i < COUNT(bad_phones); i++) {
         ck_assert_msg(ask(crm_text_phone, bad_phones[i]) != NULL,
                       "\"%s\" is accepted", bad_phones[i]);
     }
@@ -251,19 +250,16 @@ START_TEST(contract_11_5_what_is_e164)
         "+1415555\xd9\xa1\xd9\xa2", "tel:+14155550123",
     };
 
-    for (int i = 0; i < (int)(sizeof(good) / sizeof(*good)); i++) {
+    for (int i = 0; i < COUNT(good); i++) {
         ck_assert_msg(!ask(crm_text_e164, good[i]), "%s", good[i]);
     }
-    for (int i = 0; i < (int)(sizeof(bad_numbers) / sizeof(*bad_numbers));
-         i++) {
+    for (int i = 0; i < COUNT(bad_numbers); i++) {
         ck_assert_msg(ask(crm_text_e164, bad_numbers[i]) != NULL,
                       "\"%s\" is accepted", bad_numbers[i]);
     }
     ck_assert_ptr_nonnull(crm_text_e164("+1415555\0" "12", 11));
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
 
 int main(void)
 {

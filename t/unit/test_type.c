@@ -171,7 +171,7 @@ static const case_t cases[] = {
     {&crm_type_phones, "[{\"email\":\"a@x\"}]", NULL,
      "f[0].email; f[0].phone_number"},
 };
-#define CASES ((int)(sizeof(cases) / sizeof(*cases)))
+#define CASES COUNT(cases)
 
 START_TEST(contract_6_what_each_type_takes)
 {
@@ -468,7 +468,7 @@ START_TEST(contract_6_6_equal_means_equal)
         {&crm_type_boolean, "t", "f", 0},
     };
 
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+    for (size_t i = 0; i < CRM_NELTS(pairs); i++) {
         crm_field_t field = field_of(pairs[i].type, CRM_F_NULLABLE);
 
         ck_assert_msg(!crm_type_equal(&field, pairs[i].a, pairs[i].b,
@@ -530,8 +530,6 @@ START_TEST(arrays_survive_a_round_trip)
     }
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
 
 int main(void)
 {
