@@ -7,6 +7,7 @@
 
 #include "crm_array.h"
 #include "crm_json.h"
+#include "crm_text.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
 
@@ -147,7 +148,8 @@ static const char *complaint(const crmd_http_answer_t *answer,
                                       strlen(config->openai_key))) {
         return "(it quotes the key)";
     }
-    return crmd_one_line(answer->body, answer->len, pool);
+    return crm_text_one_line(answer->body, answer->len, CRMD_LINE_MAX,
+                             pool);
 }
 
 /* A service that says no may say yes to the next question, and an operator may
