@@ -10,6 +10,7 @@
 
 #include "crm_array.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
 
@@ -90,25 +91,14 @@ void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
 static const char *wanted_array(const crm_wanted_t *wanted, int count,
                                 int phones, apr_pool_t *pool)
 {
-    apr_array_header_t *one = apr_array_make(pool, 1, sizeof(const char *));
-    crm_buf_t buf;
+    apr_array_header_t *texts = apr_array_make(pool, count,
+                                               sizeof(const char *));
 
-    crm_buf_init(&buf, 1024, pool);
-    APR_ARRAY_PUSH(one, const char *) = NULL;
     for (int i = 0; i < count; i++) {
-        const char *text = phones ? wanted[i].phone_key : wanted[i].email;
-        const char *element = "{NULL}";
-
-        if (text) {
-            APR_ARRAY_IDX(one, 0, const char *) = text;
-            element = crm_type_array_text(one, pool);
-        }
-        crm_buf_putc(&buf, i ? ',' : '{');
-        crm_buf_add(&buf, element + 1, strlen(element) - 2);
+        APR_ARRAY_PUSH(texts, const char *) = phones ? wanted[i].phone_key
+                                                     : wanted[i].email;
     }
-    crm_buf_puts(&buf, count ? "}" : "{}");
-    crm_buf_putc(&buf, '\0');
-    return buf.data;
+    return crm_sql_array(texts, pool);
 }
 
 /* Advisory locks of everybody's identity, always in the order of their
@@ -184,7 +174,7 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
         crm_sql_template(sql, " r.workspace_id = ?", call->key.workspace_id,
                          "uuid");
         crm_sql_template(sql, " AND r.id = ANY (?)",
-                         crm_type_array_text(ids, call->pool), "uuid[]");
+                         crm_sql_array(ids, call->pool), "uuid[]");
     }
 }
 

@@ -9,6 +9,7 @@
 #include "crm_channel.h"
 #include "crm_op.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_type.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
@@ -522,12 +523,27 @@ START_TEST(arrays_survive_a_round_trip)
     for (int i = 0; i < 10; i++) {
         APR_ARRAY_PUSH(in, const char *) = texts[i];
     }
-    out = crm_type_array_strings(crm_type_array_text(in, crm_check_pool()),
+    out = crm_type_array_strings(crm_sql_array(in, crm_check_pool()),
                                  crm_check_pool());
     ck_assert_int_eq(out->nelts, 10);
     for (int i = 0; i < 10; i++) {
         ck_assert_str_eq(APR_ARRAY_IDX(out, i, const char *), texts[i]);
     }
+}
+END_TEST
+
+/* NULL is null; the text "NULL" is not. */
+START_TEST(an_array_may_have_nulls)
+{
+    apr_array_header_t *in = apr_array_make(crm_check_pool(), 3,
+                                            sizeof(char *));
+
+    ck_assert_str_eq(crm_sql_array(in, crm_check_pool()), "{}");
+    APR_ARRAY_PUSH(in, const char *) = NULL;
+    APR_ARRAY_PUSH(in, const char *) = "NULL";
+    APR_ARRAY_PUSH(in, const char *) = NULL;
+    ck_assert_str_eq(crm_sql_array(in, crm_check_pool()),
+                     "{NULL,\"NULL\",NULL}");
 }
 END_TEST
 
@@ -553,6 +569,7 @@ int main(void)
     tcase_add_test(unite, contract_10_3_lists_are_united);
     tcase_add_test(unite, contract_11_5_tags_are_united);
     tcase_add_test(unite, arrays_survive_a_round_trip);
+    tcase_add_test(unite, an_array_may_have_nulls);
     suite_add_tcase(suite, in);
     suite_add_tcase(suite, query);
     suite_add_tcase(suite, out);
