@@ -27,9 +27,9 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                            const char *text, apr_size_t len,
                            apr_pool_t *result_pool);
 
-/* Set *VALUE_P to the LEN bytes at DATA, a body, as crm_json_parse() does.
- * Errors, in RESULT_POOL: CRM_E_BAD_REQUEST. */
-crm_error_t *crm_json_body(json_object **value_p, const char *data,
+/* The same for a request's body: set *VALUE_P to what the LEN bytes at BODY
+ * say. Errors: CRM_E_BAD_REQUEST, with the rule and the byte. */
+crm_error_t *crm_json_body(json_object **value_p, const char *body,
                            apr_size_t len, apr_pool_t *result_pool);
 
 /* Return whether TYPE, a Content-Type (NULL: none), may be JSON in UTF-8

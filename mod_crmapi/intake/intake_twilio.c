@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_form.h"
 #include "crm_html.h"
 #include "crm_text.h"
@@ -22,8 +23,6 @@ static const char *const hidden[] = {
 typedef struct handler_t {
     crm_error_t *(*serve)(const crm_twilio_hook_t *hook);
 } handler_t;
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 const char *crm_twilio_get(const crm_twilio_hook_t *hook, const char *name)
 {
@@ -46,7 +45,7 @@ const char *crm_twilio_phone(const char *address, apr_pool_t *pool)
         || strspn(number, "+0123456789 ()-./") != strlen(number)) {
         return NULL;
     }
-    for (size_t i = 0; i < COUNT(hidden); i++) {
+    for (size_t i = 0; i < CRM_NELTS(hidden); i++) {
         if (!strcmp(number, hidden[i])) {
             return NULL;
         }

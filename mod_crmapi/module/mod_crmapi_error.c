@@ -12,6 +12,7 @@
 #include "mod_core.h"
 #include "util_filter.h"
 
+#include "crm_array.h"
 #include "crm_envelope.h"
 
 static ap_filter_rec_t *error_handle;
@@ -48,7 +49,7 @@ static void clear_headers(request_rec *r)
         "Content-Range", "ETag", "Last-Modified", "Location"
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         apr_table_unset(r->headers_out, names[i]);
         apr_table_unset(r->err_headers_out, names[i]);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crm_api.h"
+#include "crm_array.h"
 #include "crm_pages.h"
 #include "crm_rest.h"
 
@@ -59,7 +60,7 @@ const crmapi_mount_t *crmapi_mount_find(const char **rest_p,
         uri = r->the_request ? strchr(r->the_request, ' ') : NULL;
         uri = uri ? uri + strspn(uri, " ") : "";
     }
-    for (size_t i = 0; i < sizeof(mounts) / sizeof(*mounts); i++) {
+    for (size_t i = 0; i < CRM_NELTS(mounts); i++) {
         *rest_p = rest_of(mounts[i].path(config), uri);
         if (*rest_p) {
             return &mounts[i];

@@ -13,6 +13,8 @@
 #include "apr_file_io.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 typedef struct setting_t setting_t;
 
 /* A type: how a value is read. WHAT is what the manual calls one. */
@@ -133,7 +135,7 @@ static const char *parse_duration(void *target, const setting_t *setting,
     number = apr_strtoi64(text, &end, 10);
     if (!errno && end != text && isdigit((unsigned char)*text)
         && number < APR_INT64_C(1000000000)) {
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        for (size_t i = 0; i < CRM_NELTS(units); i++) {
             apr_int64_t ms = number * units[i].ms;
 
             if (!strcmp(end, units[i].name) && ms >= setting->min
@@ -316,7 +318,7 @@ static const setting_t settings[] = {
              " compared with the rows."),
 };
 
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+#define SETTINGS CRM_NELTS(settings)
 
 /* Secrets: where each is read from. */
 static const struct {
@@ -466,7 +468,7 @@ static crm_error_t *read_secret(const char **secret_p, const char *name,
 
 static crm_error_t *read_secrets(crmd_config_t *config, apr_pool_t *pool)
 {
-    for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(secrets); i++) {
         const char *name = *text_member(config, secrets[i].file);
         const char **secret = text_member(config, secrets[i].value);
         const char *given = getenv(secrets[i].variable);

@@ -5,7 +5,9 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_json.h"
+#include "crm_text.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
 
@@ -93,7 +95,7 @@ static const char *why_unfinished(json_object *choice)
     json_object *refusal = json_object_object_get(
         json_object_object_get(choice, "message"), "refusal");
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(known); i++) {
         if (json_object_is_type(reason, json_type_string)
             && !strcmp(json_object_get_string(reason), known[i].reason)) {
             return known[i].why;
@@ -146,7 +148,8 @@ static const char *complaint(const crmd_http_answer_t *answer,
                                       strlen(config->openai_key))) {
         return "(it quotes the key)";
     }
-    return crmd_one_line(answer->body, answer->len, pool);
+    return crm_text_one_line(answer->body, answer->len, CRMD_LINE_MAX,
+                             pool);
 }
 
 /* A service that says no may say yes to the next question, and an operator may
