@@ -193,8 +193,8 @@ static crm_error_t *work(int *done_p, actor_t *actor, const char *moment)
 {
     crmd_daemon_t *daemon = actor->daemon;
     char after[CRM_UUID_LEN + 1];
-    crmd_claimer_t claimer = {daemon->config, NULL, daemon->id, moment, NULL,
-                              hold, actor};
+    crmd_claimer_t claimer = {daemon->config, crmd_kinds, NULL, daemon->id,
+                              moment, NULL, hold, actor};
 
     CRM_ERR(connect_actor(actor));
     apr_thread_mutex_lock(daemon->mutex);

@@ -128,11 +128,13 @@ crm_error_t *crmd_object(json_object **object_p, crmd_work_t *work,
 
 /* ---- running ------------------------------------------------------------- */
 
-static const crmd_kind_t *find_kind(const char *name)
+/* Return the kind NAME of KINDS, NULL if it is not among them. */
+static const crmd_kind_t *find_kind(const crmd_kind_t *kinds,
+                                    const char *name)
 {
-    for (const crmd_kind_t *kind = crmd_kinds; kind->name; kind++) {
-        if (!strcmp(kind->name, name)) {
-            return kind;
+    for (; kinds->name; kinds++) {
+        if (!strcmp(kinds->name, name)) {
+            return kinds;
         }
     }
     return NULL;
@@ -241,9 +243,9 @@ static crm_error_t *finish(crmd_work_t *work)
     return NULL;
 }
 
-static crm_error_t *run(crmd_work_t *work)
+static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
 {
-    const crmd_kind_t *kind = find_kind(work->job->kind);
+    const crmd_kind_t *kind = find_kind(kinds, work->job->kind);
     crm_error_t *error;
 
     if (!kind) {
@@ -282,7 +284,7 @@ crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
         crmd_logf(CRM_LOG_DEBUG, "CRM3103: job %s (%s), attempt %d", job.id,
                   job.kind, job.attempts);
         claimer->hold(claimer->baton, &job);
-        error = run(&work);
+        error = run(&work, claimer->kinds);
         claimer->hold(claimer->baton, NULL);
         if (error) {
             /* The lease runs out, and somebody else takes the job. */

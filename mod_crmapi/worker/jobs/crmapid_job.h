@@ -8,6 +8,8 @@
 /* Who claims jobs, and how. */
 typedef struct crmd_claimer_t {
     const crmd_config_t *config;
+    const crmd_kind_t *kinds;   /* the kinds of jobs, up to one without a
+                                   name */
     crm_conn_t *conn;
     const char *owner;          /* the daemon's id, which leases name */
     const char *moment;         /* see crmd_work_t */
