@@ -21,7 +21,6 @@
 #include "crm_resources.h"
 #include "crm_route.h"
 #include "crm_time.h"
-#include "crmapid.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
 #include "crmapid_log.h"
@@ -243,16 +242,15 @@ static crm_error_t *wait_for_database(int *signal_p,
 static crm_error_t *read_config(crmd_config_t **config_p, const call_t *call,
                                 apr_pool_t *pool)
 {
-    const char *lack;
+    crm_error_t *error;
 
     CRM_ERR(crmd_config_read(config_p, call->config, pool));
-    lack = crmd_config_check(*config_p, pool);
-    if (lack) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s%s%s",
-                                 call->config ? call->config : "",
-                                 call->config ? ": " : "", lack);
+    error = crmd_config_check(*config_p, pool);
+    if (error && call->config) {
+        error->message = apr_pstrcat(pool, call->config, ": ", error->message,
+                                     NULL);
     }
-    return NULL;
+    return error;
 }
 
 /* Work with *CONFIG_P until a signal ends it; on HUP with a new one. READY: see

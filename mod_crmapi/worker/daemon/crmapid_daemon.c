@@ -14,10 +14,11 @@
 
 #include "crm_migrate.h"
 #include "crm_uuid.h"
-#include "crmapid_job.h"
+#include "crmapid_kinds.h"
 #include "crmapid_lmtp.h"
 #include "crmapid_log.h"
 #include "crmapid_poll.h"
+#include "crmapid_upkeep.h"
 
 /* How long a server may take to answer a statement of upkeep, which may count
  * everything there is. */
@@ -340,12 +341,12 @@ static crm_error_t *look(actor_t *actor, int *backend, apr_time_t *next_p)
     CRM_ERR(crmd_poll_listen(&unheard, backend, actor->conn, actor->pool));
     now = apr_time_now();
     if (unheard || now >= *next_p) {
-        CRM_ERR(crmd_poll_ask(&found, actor->conn, NULL, actor->pool));
+        CRM_ERR(crmd_poll_query(&found, actor->conn, NULL, actor->pool));
         *next_p = apr_time_now() + (found.next < 0 || found.next > most
                                     ? most : found.next);
     }
     else {
-        CRM_ERR(crmd_poll_hear(&found, actor->conn, *next_p - now < HEAR_TIME
+        CRM_ERR(crmd_poll_wait(&found, actor->conn, *next_p - now < HEAR_TIME
                                ? *next_p - now : HEAR_TIME, actor->pool));
         if (!found.next) {
             *next_p = 0;
@@ -581,7 +582,7 @@ crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
         while (done && !error) {
             crmd_poll_t found;
 
-            error = crmd_poll_ask(&found, actor->conn, moment, actor->pool);
+            error = crmd_poll_query(&found, actor->conn, moment, actor->pool);
             if (!error) {
                 error = work(&done, actor, moment);
             }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_upkeep.c: what is done from time to time, by one daemon at a time */
+#include "crmapid_upkeep.h"
+
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crmapid_daemon.h"
 #include "crmapid_log.h"
 
 /* Rows that one statement takes: its locks are short. */

@@ -9,7 +9,6 @@
 #include "crm_buf.h"
 #include "crm_resources.h"
 #include "crm_text.h"
-#include "crmapid_generate.h"
 
 /* A text being filled in. */
 typedef struct merging_t {

@@ -8,6 +8,7 @@
 #include "crm_json.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
+#include "crmapid_prompt.h"
 
 /* The longest answer that is read. */
 #define ANSWER_MAX (1024 * 1024)
@@ -17,12 +18,17 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static int asking;
 
-static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
-    (void)pool;
-    return !*config->openai_url ? "generator openai wants openai_url"
-           : !*config->openai_model ? "generator openai wants openai_model"
-           : NULL;
+    if (!*config->openai_url) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "openai_url is not set: the"
+                                " generator openai needs it", pool);
+    }
+    if (!*config->openai_model) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "openai_model is not set:"
+                                " the generator openai needs it", pool);
+    }
+    return NULL;
 }
 
 /* Ask as one of at most CONFIG's openai_concurrency. */
