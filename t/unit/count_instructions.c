@@ -66,8 +66,7 @@ static PGresult *recorded;
 /* ---- instead of a database ----------------------------------------------- */
 
 /* The linker has crm_db_query() lead here. */
-crm_error_t *__wrap_crm_db_query(PGresult **result_p, crm_conn_t *conn,
-                                 const crm_stmt_t *stmt, apr_pool_t *pool);
+__typeof__(crm_db_query) __wrap_crm_db_query;
 crm_error_t *__wrap_crm_db_query(PGresult **result_p, crm_conn_t *conn,
                                  const crm_stmt_t *stmt, apr_pool_t *pool)
 {

@@ -132,9 +132,7 @@ static PGresult *look_up(void)
 }
 
 /* The linker has crm_db_pipeline() lead here. */
-crm_error_t *__wrap_crm_db_pipeline(PGresult **results, crm_conn_t *conn,
-                                    const crm_stmt_t *stmts, int count,
-                                    apr_pool_t *result_pool);
+__typeof__(crm_db_pipeline) __wrap_crm_db_pipeline;
 crm_error_t *__wrap_crm_db_pipeline(PGresult **results, crm_conn_t *conn,
                                     const crm_stmt_t *stmts, int count,
                                     apr_pool_t *result_pool)
