@@ -88,6 +88,16 @@ subtest "a wrong configuration names file, line and rule" => sub {
         like($err, qr/^crmapid: \Q$file\E, line $number: /, "where it is");
         like($err, $reason, "and why");
     }
+    # A daemon that polls without a pause uses a whole processor.
+    for my $poll ("0ms", "0s", "99ms") {
+        write_file($file, $good =~ s/^poll = .*$/poll = $poll/mr);
+        my ($code, $out, $err) = $worker->run("-t");
+        is($code, 2, "poll = $poll: refused");
+        like($err, qr/poll must be a duration .*, from 100ms to 2s$/,
+            "and the limits are named");
+    }
+    write_file($file, $good =~ s/^poll = .*$/poll = 100ms/mr);
+    is(($worker->run("-t"))[0], 0, "poll = 100ms: accepted");
     write_file($file, "$good# a remark\n\n  threads = 2  \n");
     is(($worker->run("-t"))[0], 0, "blanks and remarks are nothing");
     unlink $file;

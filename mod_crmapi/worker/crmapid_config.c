@@ -123,6 +123,18 @@ static const struct {
     {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}
 };
 
+/* Return MS milliseconds in the largest unit that has no fraction, in POOL. */
+static const char *duration_text(apr_int64_t ms, apr_pool_t *pool)
+{
+    size_t i = sizeof(units) / sizeof(units[0]) - 1;
+
+    while (ms % units[i].ms || (!ms && i)) {
+        i--;
+    }
+    return apr_psprintf(pool, "%" APR_INT64_T_FMT "%s", ms / units[i].ms,
+                        units[i].name);
+}
+
 static const char *parse_duration(void *target, const setting_t *setting,
                                   const char *text, apr_pool_t *pool)
 {
@@ -143,10 +155,9 @@ static const char *parse_duration(void *target, const setting_t *setting,
             }
         }
     }
-    return apr_psprintf(pool, "must be a duration such as 250ms, 30s, 5m, 24h"
-                        " or 7d, from %" APR_INT64_T_FMT "ms to %"
-                        APR_INT64_T_FMT "s", setting->min,
-                        setting->max / 1000);
+    return apr_pstrcat(pool, "must be a duration such as 250ms, 30s, 5m, 24h"
+                       " or 7d, from ", duration_text(setting->min, pool),
+                       " to ", duration_text(setting->max, pool), NULL);
 }
 
 static const setting_type_t text = {"text", parse_text};
@@ -169,12 +180,14 @@ static const setting_type_t duration = {"duration", parse_duration};
     {#member, &number, AT(member), initial, min, max, NULL, help}
 #define SWITCH(member, initial, help) \
     {#member, &onoff, AT(member), initial, 0, 0, NULL, help}
-/* MIN and MAX in seconds */
+/* MIN and MAX in milliseconds */
 #define DURATION(member, initial, min, max, help) \
-    {#member, &duration, AT(member), initial, (min) * 1000, \
-     APR_INT64_C(1000) * (max), NULL, help}
+    {#member, &duration, AT(member), initial, min, max, NULL, help}
 
-#define DAY 86400
+#define SECOND APR_INT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
 #define YEAR (365 * DAY)
 
 static const setting_t settings[] = {
@@ -187,10 +200,10 @@ static const setting_t settings[] = {
            " ask for a review. Each has a connection of its own."),
     NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks; 0: this daemon"
            " delivers none."),
-    DURATION(poll, "2s", 0, 2, "Polling interval when no NOTIFY arrives."),
-    DURATION(lease, "15s", 1, 300, "How long work may be silent before it is"
+    DURATION(poll, "2s", 100, 2 * SECOND, "Polling interval when no NOTIFY arrives."),
+    DURATION(lease, "15s", SECOND, 5 * MINUTE, "How long work may be silent before it is"
              " given to another daemon. It is lengthened every third of it."),
-    DURATION(answer_time, "20s", 1, 600, "How long the database may take to"
+    DURATION(answer_time, "20s", SECOND, 10 * MINUTE, "How long the database may take to"
              " answer, before its connection is opened anew."),
     WORD(log_level, "notice", "error|warning|notice|info|debug",
          "What is logged."),
@@ -208,7 +221,7 @@ static const setting_t settings[] = {
          "As CrmApiReview in httpd.conf says."),
     TEXT(unsubscribe_path, path, "/crmapi/unsubscribe/",
          "As CrmApiUnsubscribe in httpd.conf says."),
-    DURATION(review_ttl, "7d", 60, YEAR, "How long a link to a review is"
+    DURATION(review_ttl, "7d", MINUTE, YEAR, "How long a link to a review is"
              " good."),
 
     HEADING("Generation"),
@@ -222,7 +235,7 @@ static const setting_t settings[] = {
     TEXT(openai_model, text, "", "The model's name."),
     TEXT(openai_key_file, path, "", "Where the key is. Not set:"
          " $CRMAPID_OPENAI_KEY."),
-    DURATION(openai_timeout, "90s", 0, 600, "How long one answer may take."),
+    DURATION(openai_timeout, "90s", 0, 10 * MINUTE, "How long one answer may take."),
     NUMBER(openai_max_tokens, "4000", 1, 1000000, "The longest answer, in"
            " tokens."),
     NUMBER(openai_concurrency, "2", 1, 64, "Questions at the same time."),
@@ -254,7 +267,7 @@ static const setting_t settings[] = {
     TEXT(smtp_user, text, "", "Who we are for the server. Not set: nobody."),
     TEXT(smtp_password_file, path, "", "Where the password is. Not set:"
          " $CRMAPID_SMTP_PASSWORD."),
-    DURATION(smtp_timeout, "60s", 0, 600, "How long one mail may take."),
+    DURATION(smtp_timeout, "60s", 0, 10 * MINUTE, "How long one mail may take."),
     SWITCH(smtp_deduplicates, "off", "Whether the server drops a mail whose"
            " Message-ID it has had. Then one whose fate is unknown is sent"
            " again instead of given up."),
@@ -263,7 +276,7 @@ static const setting_t settings[] = {
          " $CRMAPID_PROVIDER_TOKEN."),
     TEXT(provider_ca_file, path, "", "Certificates that sign that of http or"
          " twilio. Not set: the system's."),
-    DURATION(provider_timeout, "20s", 0, 600, "How long http and twilio may"
+    DURATION(provider_timeout, "20s", 0, 10 * MINUTE, "How long http and twilio may"
              " take."),
     TEXT(sms_from, text, "", "The sender of text messages of agents that have"
          " no number."),
@@ -279,7 +292,7 @@ static const setting_t settings[] = {
     WORD(lmtp_mode, "0660", "0600|0660|0666", "Who may connect to it."),
     NUMBER(lmtp_threads, "4", 1, 64, "Sessions at the same time; others wait."
            " Each has a connection to the database of its own."),
-    DURATION(lmtp_timeout, "60s", 1, 600, "How long a session may be"
+    DURATION(lmtp_timeout, "60s", SECOND, 10 * MINUTE, "How long a session may be"
              " silent."),
     NUMBER(mail_max_message, "26214400", 1024, 104857600, "The largest mail"
            " that is taken, in bytes."),
@@ -293,7 +306,7 @@ static const setting_t settings[] = {
          " must remove what others write in their names. Not set: none."),
 
     HEADING("Webhooks"),
-    DURATION(webhook_timeout, "15s", 0, 60, "How long an endpoint may take."),
+    DURATION(webhook_timeout, "15s", 0, MINUTE, "How long an endpoint may take."),
     NUMBER(webhook_concurrency, "2", 1, 64, "Deliveries to one endpoint at"
            " the same time."),
     SWITCH(webhook_private, "off", "Whether endpoints may have addresses that"
@@ -302,17 +315,17 @@ static const setting_t settings[] = {
          " endpoints. Not set: the system's."),
 
     HEADING("Upkeep"),
-    DURATION(upkeep, "5m", 1, DAY, "How often upkeep is due."),
-    DURATION(conversation_idle, "24h", 60, YEAR, "After how much silence a"
+    DURATION(upkeep, "5m", SECOND, DAY, "How often upkeep is due."),
+    DURATION(conversation_idle, "24h", MINUTE, YEAR, "After how much silence a"
              " conversation is no longer active."),
-    DURATION(keep_jobs, "7d", 0, 10 * (apr_int64_t)YEAR,
+    DURATION(keep_jobs, "7d", 0, 10 * YEAR,
              "How long jobs that are done are kept."),
-    DURATION(keep_deliveries, "30d", 0, 10 * (apr_int64_t)YEAR,
+    DURATION(keep_deliveries, "30d", 0, 10 * YEAR,
              "How long webhook deliveries are kept."),
-    DURATION(keep_events, "30d", 3600, 10 * (apr_int64_t)YEAR,
+    DURATION(keep_events, "30d", HOUR, 10 * YEAR,
              "How long ids of intake events are known: one that is brought"
              " again later is taken again."),
-    DURATION(verify_totals, "24h", 60, YEAR, "How often the totals are"
+    DURATION(verify_totals, "24h", MINUTE, YEAR, "How often the totals are"
              " compared with the rows."),
 };
 
