@@ -564,7 +564,7 @@ subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
     like(say_to($s, "DATA"), qr/^354/, "in the middle");
     $worker->expect_log(qr/CRM2001: database: /);
     # whether it looks for jobs just while there is no server
-    $worker->may_log(qr/CRM3003: the database cannot be used: /);
+    $worker->may_log(qr/CRM3003: the database is unavailable/);
     postgres()->halt("INT");
     print $s $mail;
     like(reply($s), qr/^451 4.3.0/, "not now");

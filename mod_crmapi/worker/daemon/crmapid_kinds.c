@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_kinds.c: the kinds of jobs there are */
+/* crmapid_kinds.c: the kinds of jobs and their handlers */
 #include "crmapid_kinds.h"
 
 #include "crmapid_review.h"
