@@ -151,7 +151,7 @@ subtest "-1 does what is due, and --now says when that is" => sub {
     $worker->once($then);
     is(state_of($later), "done", "until it is");
     my $strange = job("sequence.dance", "{}");
-    $worker->expect_log(qr/CRM3102: .*knows no such kind/ => 1);
+    $worker->expect_log(qr/CRM3102: .*does not know this kind/ => 1);
     $worker->once;
     is(state_of($strange), "dead", "what nobody knows is kept for somebody");
     like(crmapictl_ok($database, qw(job list)), qr/sequence\.dance/,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_poll.c: which lanes have jobs that are due, and when others have */
+/* crmapid_poll.c: which lanes have due jobs, by polling and by NOTIFY */
 #include "crmapid_poll.h"
 
 #include <poll.h>
@@ -12,7 +12,7 @@ const char *const crmd_lanes[CRMD_LANES] = {"sequence", "webhook"};
 /* Columns of crmapi.job_poll(). */
 enum { LANE, READY, WAIT };
 
-/* Return the lane NAME, -1 if it is none of ours. */
+/* Return the lane NAME, -1 if it is unknown. */
 static int lane_of(const char *name)
 {
     for (int lane = 0; lane < CRMD_LANES; lane++) {
@@ -67,7 +67,8 @@ crm_error_t *crmd_poll_listen(int *new_p, int *backend_p, crm_conn_t *conn,
     return NULL;
 }
 
-/* Take from PG what it was told into FOUND. Return whether it was anything. */
+/* Read the notifications that PG has received into DUE. Return whether there
+ * were any. An empty one means: poll now. */
 static int take_notices(crmd_poll_t *due, PGconn *pg)
 {
     PGnotify *notice;
@@ -96,7 +97,7 @@ crm_error_t *crmd_poll_wait(crmd_poll_t *due, crm_conn_t *conn,
     struct pollfd poller = {PQsocket(pg), POLLIN, 0};
 
     begin(due);
-    /* Some may have come with the answer to a statement. */
+    /* Some may have arrived with the answer to a statement. */
     if (take_notices(due, pg)) {
         return NULL;
     }
