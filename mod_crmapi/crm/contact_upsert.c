@@ -4,6 +4,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_contact_batch.h"
 #include "crm_resources.h"
 #include "crm_uuid.h"
@@ -148,7 +149,7 @@ static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
 {
     static const char *const lists[] = {"emails", "phone_numbers"};
 
-    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+    for (size_t i = 0; i < CRM_NELTS(lists); i++) {
         int index = crm_contact_index(lists[i]);
 
         if (values->binds[index] && json_object_object_get(item, lists[i])) {

@@ -10,7 +10,7 @@
 
 #include "crm_intake.h"
 #include "crm_key.h"
-#include "crm_type.h"
+#include "crm_sql.h"
 #include "crm_uuid.h"
 
 #define FIELDS "id, name, display, created_at, last_used_at, revoked_at"
@@ -130,7 +130,7 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }
-    *array_p = crm_type_array_text(origins, ctl->pool);
+    *array_p = crm_sql_array(origins, ctl->pool);
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_address.h"
+#include "crm_array.h"
 
 static const crm_intake_route_t *const parts[] = {
     crm_intake_event_routes, crm_intake_twilio_routes, crm_intake_form_routes,
@@ -179,7 +180,7 @@ static const char *rest_of(const crm_intake_route_t *route, const char *path)
 static const crm_intake_route_t *find_route(const char **rest_p,
                                             const char *path)
 {
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+    for (size_t i = 0; i < CRM_NELTS(parts); i++) {
         for (const crm_intake_route_t *route = parts[i]; route->path;
              route++) {
             *rest_p = rest_of(route, path);

@@ -248,8 +248,8 @@ static crm_error_t *start(crm_chat_t *chat)
 static crm_error_t *read_body(crm_chat_t *chat)
 {
     crm_intake_call_t *call = chat->call;
-    const char *data, *wrong;
-    apr_size_t len, offset;
+    const char *data;
+    apr_size_t len;
 
     /* Anything else a page of any site may send without asking first. */
     if (!crm_json_is_type(call->request->content_type)) {
@@ -257,12 +257,7 @@ static crm_error_t *read_body(crm_chat_t *chat)
                                 call->pool);
     }
     CRM_ERR(crm_intake_body(&data, &len, call));
-    wrong = crm_json_parse(&chat->body, &offset, data, len, call->pool);
-    if (wrong) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, call->pool,
-                                 "The body is not valid JSON: %s at byte %"
-                                 APR_SIZE_T_FMT, wrong, offset);
-    }
+    CRM_ERR(crm_json_body(&chat->body, data, len, call->pool));
     return json_object_is_type(chat->body, json_type_object) ? NULL
            : crm_error_create(CRM_E_VALIDATION, "The body must be an object",
                               call->pool);

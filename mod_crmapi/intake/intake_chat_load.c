@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_sql.h"
 #include "crm_time.h"
 
 #define PAGE "100"
@@ -78,12 +79,12 @@ enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, CURSOR };
 static const char *array_of(const char *const *ids, int count,
                             apr_pool_t *pool)
 {
-    const char *text = "{";
+    apr_array_header_t *texts = apr_array_make(pool, count, sizeof(char *));
 
     for (int i = 0; i < count; i++) {
-        text = apr_pstrcat(pool, text, i ? "," : "", ids[i], NULL);
+        APR_ARRAY_PUSH(texts, const char *) = ids[i];
     }
-    return apr_pstrcat(pool, text, "}", NULL);
+    return crm_sql_array(texts, pool);
 }
 
 crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)

@@ -119,20 +119,15 @@ static crm_error_t *charge(batch_t *batch)
 static crm_error_t *read_body(batch_t *batch)
 {
     crm_intake_call_t *call = batch->call;
-    const char *data, *wrong;
-    apr_size_t len, offset;
+    const char *data;
+    apr_size_t len;
 
     if (!crm_json_is_type(call->request->content_type)) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
                                 call->pool);
     }
     CRM_ERR(crm_intake_body(&data, &len, call));
-    wrong = crm_json_parse(&batch->body, &offset, data, len, call->pool);
-    if (wrong) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, call->pool,
-                                 "The body is not valid JSON: %s at byte %"
-                                 APR_SIZE_T_FMT, wrong, offset);
-    }
+    CRM_ERR(crm_json_body(&batch->body, data, len, call->pool));
     batch->count = 1;
     if (json_object_is_type(batch->body, json_type_array)) {
         batch->count = (int)json_object_array_length(batch->body);

@@ -239,16 +239,9 @@ static crm_error_t *read_json(apr_array_header_t *answers, span_t body,
                               apr_pool_t *pool)
 {
     crm_error_t *error = NULL;
-    const char *wrong;
     json_object *all;
-    apr_size_t offset;
 
-    wrong = crm_json_parse(&all, &offset, body.at, body.len, pool);
-    if (wrong) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool,
-                                 "The body is not valid JSON: %s at byte %"
-                                 APR_SIZE_T_FMT, wrong, offset);
-    }
+    CRM_ERR(crm_json_body(&all, body.at, body.len, pool));
     if (!json_object_is_type(all, json_type_object)) {
         return crm_error_create(CRM_E_VALIDATION, "The body must be an "
                                 "object", pool);
@@ -256,9 +249,8 @@ static crm_error_t *read_json(apr_array_header_t *answers, span_t body,
     json_object_object_foreach(all, key, value) {
         int many = json_object_is_type(value, json_type_array);
         size_t count = many ? json_object_array_length(value) : 1;
-        const char *name = apr_pstrdup(pool, key);
+        const char *name = apr_pstrdup(pool, key), *wrong = NULL;
 
-        wrong = NULL;
         for (size_t i = 0; i < count && !wrong; i++) {
             wrong = answers->nelts == CRM_FORM_FIELDS
                 ? "has too many answers before it"

@@ -7,6 +7,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_form.h"
 #include "crm_html.h"
 #include "crm_query.h"
@@ -17,8 +18,6 @@
 static const char *const hidden[] = {
     "+266696687", "+2562533", "+86282452253", "+7378742833", "+8656696",
 };
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 const char *crm_twilio_get(const crm_twilio_hook_t *hook, const char *name)
 {
@@ -41,7 +40,7 @@ const char *crm_twilio_phone(const char *address, apr_pool_t *pool)
         || strspn(number, "+0123456789 ()-./") != strlen(number)) {
         return NULL;
     }
-    for (size_t i = 0; i < COUNT(hidden); i++) {
+    for (size_t i = 0; i < CRM_NELTS(hidden); i++) {
         if (!strcmp(number, hidden[i])) {
             return NULL;
         }

@@ -8,6 +8,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 #define CHANNEL "3"             /* text (specification: Conversation) */
@@ -23,14 +24,12 @@ static const struct {
     {"start", 1}, {"unstop", 1},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 int crm_twilio_keyword(const char *text)
 {
     apr_size_t len = strlen(text);
 
     crm_text_trim(&text, &len);
-    for (size_t i = 0; i < COUNT(keywords); i++) {
+    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
         if (strlen(keywords[i].word) == len
             && !strncasecmp(text, keywords[i].word, len)) {
             return keywords[i].wants;

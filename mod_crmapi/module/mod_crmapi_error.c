@@ -12,6 +12,8 @@
 #include "mod_core.h"
 #include "util_filter.h"
 
+#include "crm_array.h"
+
 static ap_filter_rec_t *error_handle;
 
 /* For core's table of ap_custom_response(): an empty text for every status,
@@ -46,7 +48,7 @@ static void clear_headers(request_rec *r)
         "Content-Range", "ETag", "Last-Modified", "Location"
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         apr_table_unset(r->headers_out, names[i]);
         apr_table_unset(r->err_headers_out, names[i]);
     }

@@ -10,6 +10,7 @@
 #include "http_protocol.h"
 #include "http_request.h"
 
+#include "crm_array.h"
 #include "crm_uuid.h"
 
 APLOG_USE_MODULE(crmapi);
@@ -46,7 +47,7 @@ static const mount_t *find_mount(const char **rest_p, const request_rec *r)
 {
     const char *config = (const char *)crmapi_config(r->server);
 
-    for (size_t i = 0; i < sizeof(mounts) / sizeof(*mounts); i++) {
+    for (size_t i = 0; i < CRM_NELTS(mounts); i++) {
         const char *path = *(const char *const *)(const void *)(
             config + mounts[i].path);
         size_t len = path ? strlen(path) : 0;

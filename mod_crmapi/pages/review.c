@@ -7,6 +7,7 @@
 #include "apr_cstr.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_form.h"
 #include "crm_query.h"
 #include "crm_text.h"
@@ -29,8 +30,6 @@ static const struct {
     {"reject", "?done=rejected", 0},
     {"save", "?done=saved", 1},
 };
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof(*(array))))
 
 /* --- forms ---------------------------------------------------------------- */
 
@@ -213,7 +212,7 @@ static int find_action(const crm_page_t *page)
 {
     const char *action = crm_form_get(page->fields, "action");
 
-    for (int i = 0; action && i < COUNT(actions); i++) {
+    for (int i = 0; action && i < (int)CRM_NELTS(actions); i++) {
         if (!strcmp(action, actions[i].action)) {
             return i;
         }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "crm_array.h"
 #include "crm_form.h"
 
 /* How long a page that was opened may be sent back, in seconds. */
@@ -65,8 +66,6 @@ static const struct {
     {"voice", "body", "What is said", 0, 10},
 };
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof(*(array))))
-
 int crm_review_waits(const crm_review_t *review)
 {
     return !strcmp(review->status, "pending_approval");
@@ -84,7 +83,7 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
     step->status = crm_db_value(result, row, 3);
     step->to = crm_db_value(result, row, 4);
     step->when = crm_db_value(result, row, 5);
-    for (int i = 0; i < COUNT(texts); i++) {
+    for (int i = 0; i < (int)CRM_NELTS(texts); i++) {
         crm_review_text_t *text = &step->texts[step->count];
 
         if (!strcmp(texts[i].channel, step->channel)) {
@@ -131,7 +130,7 @@ static void take_row(crm_review_t *review, const PGresult *result)
         &review->time_zone, &review->digest, &review->admin, &review->reason,
         &review->approved};
 
-    for (int i = 0; i < COUNT(columns); i++) {
+    for (int i = 0; i < (int)CRM_NELTS(columns); i++) {
         *columns[i] = crm_db_value(result, 0, i);
     }
 }

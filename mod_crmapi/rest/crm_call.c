@@ -235,8 +235,8 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
 static crm_error_t *read_json(json_object **value_p, crm_call_t *call)
 {
     const crm_request_t *request = call->request;
-    const char *data, *wrong;
-    apr_size_t len, offset;
+    const char *data;
+    apr_size_t len;
 
     if (!crm_json_is_type(request->content_type)) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
@@ -247,13 +247,7 @@ static crm_error_t *read_json(json_object **value_p, crm_call_t *call)
     }
     CRM_ERR(call->service->read_body(&data, &len, request->baton,
                                      call->pool));
-    wrong = crm_json_parse(value_p, &offset, data, len, call->pool);
-    if (wrong) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, call->pool,
-                                 "The body is not valid JSON: %s at byte %"
-                                 APR_SIZE_T_FMT, wrong, offset);
-    }
-    return NULL;
+    return crm_json_body(value_p, data, len, call->pool);
 }
 
 crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,

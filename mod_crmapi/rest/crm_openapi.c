@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_op.h"
 #include "crm_openapi_parts.h"
 
@@ -282,7 +283,7 @@ static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
                                    500, 503};
 
     add_success(buf, endpoint);
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+    for (size_t i = 0; i < CRM_NELTS(statuses); i++) {
         if (answers(endpoint, statuses[i])) {
             crm_buf_printf(buf, ",\"%d\":{\"$ref\":"
                            "\"#/components/responses/%d\"}", statuses[i],
@@ -335,8 +336,7 @@ static void add_components(crm_buf_t *buf)
     static const char *const error_texts[] = {OPENAPI_ERRORS};
 
     add(buf, ",'components':{" OPENAPI_COMPONENTS ",'responses':{");
-    for (size_t i = 0; i < sizeof(error_texts) / sizeof(*error_texts);
-         i += 2) {
+    for (size_t i = 0; i < CRM_NELTS(error_texts); i += 2) {
         const char *status = error_texts[i];
 
         crm_buf_printf(buf, "%s\"%s\":{\"description\":\"%s\",\"headers\":{",

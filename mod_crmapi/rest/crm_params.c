@@ -4,6 +4,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_call.h"
 #include "crm_op.h"
 #include "crm_query.h"
@@ -94,7 +95,7 @@ static const list_param_t list_params[] = {
     {"sort", set_sort, takes_sort},
     {"order", set_order, takes_order},
 };
-#define LIST_PARAMS ((int)(sizeof(list_params) / sizeof(*list_params)))
+#define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
 /* Return the rule that the value of PARAM breaks before its type is asked, or
  * NULL. */

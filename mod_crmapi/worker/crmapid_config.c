@@ -14,6 +14,8 @@
 #include "apr_file_io.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 typedef struct setting_t setting_t;
 
 /* The type of a setting. WHAT is its name in the manual. */
@@ -128,7 +130,7 @@ static const struct {
 /* Return MS milliseconds in the largest unit that has no fraction, in POOL. */
 static const char *duration_text(apr_int64_t ms, apr_pool_t *pool)
 {
-    size_t i = sizeof(units) / sizeof(units[0]) - 1;
+    size_t i = CRM_NELTS(units) - 1;
 
     while (ms % units[i].ms || (!ms && i)) {
         i--;
@@ -147,7 +149,7 @@ static const char *parse_duration(void *target, const setting_t *setting,
     number = apr_strtoi64(text, &end, 10);
     if (!errno && end != text && isdigit((unsigned char)*text)
         && number < APR_INT64_C(1000000000)) {
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        for (size_t i = 0; i < CRM_NELTS(units); i++) {
             apr_int64_t ms = number * units[i].ms;
 
             if (!strcmp(end, units[i].name) && ms >= setting->min
@@ -337,7 +339,7 @@ static const setting_t settings[] = {
              " compared with the rows."),
 };
 
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+#define SETTINGS CRM_NELTS(settings)
 
 /* Secrets, and where each is read from. */
 static const struct {
@@ -487,7 +489,7 @@ static crm_error_t *read_secret(const char **secret_p, const char *name,
 
 static crm_error_t *read_secrets(crmd_config_t *config, apr_pool_t *pool)
 {
-    for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(secrets); i++) {
         const char *name = *text_member(config, secrets[i].file);
         const char **secret = text_member(config, secrets[i].value);
         const char *given = getenv(secrets[i].variable);

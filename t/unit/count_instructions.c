@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_api.h"
+#include "crm_array.h"
 #include "crm_key.h"
 #include "crm_resources.h"
 #include "crm_route.h"
@@ -106,7 +107,7 @@ static crm_error_t *read_body(const char **data_p, apr_size_t *len_p,
 
 static const char *value_of(const crm_field_t *field)
 {
-    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+    for (size_t i = 0; i < CRM_NELTS(values); i++) {
         if (!strcmp(values[i].type, field->type->name)) {
             return values[i].text;
         }
@@ -280,7 +281,7 @@ int main(int argc, const char *const *argv)
     apr_initialize();
     atexit(apr_terminate);
     apr_pool_create(&pool, NULL);
-    for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++) {
+    for (size_t i = 0; i < CRM_NELTS(samples); i++) {
         if (argc == 2 && !strcmp(argv[1], samples[i].name)) {
             sample = &samples[i];
         }

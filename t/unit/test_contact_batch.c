@@ -119,7 +119,7 @@ static PGresult *look_up(void)
     set(result, 1, "2026-02-01 00:00:00+00");
     set(result, 2, "a@x");
     for (int i = 0; found && i < shape->count; i++) {
-        for (size_t n = 0; n < sizeof(row) / sizeof(*row); n++) {
+        for (size_t n = 0; n < CRM_NELTS(row); n++) {
             if (!strcmp(row[n].name, shape->fields[i]->name)) {
                 set(result, 5 + i, row[n].text);
             }
@@ -236,7 +236,7 @@ START_TEST(a_contact_of_the_database_is_shown_as_it_is)
     ck_assert_ptr_nonnull(contact);
     ck_assert_str_eq(contact->id, ID);
     ck_assert_str_eq(contact->created_at, "2026-01-01T00:00:00.000Z");
-    for (size_t n = 0; n < sizeof(row) / sizeof(*row); n++) {
+    for (size_t n = 0; n < CRM_NELTS(row); n++) {
         ck_assert_str_eq(contact->binds[crm_contact_index(row[n].name)],
                          row[n].text);
     }

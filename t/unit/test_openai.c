@@ -616,11 +616,10 @@ int main(void)
     tcase_add_test(tcase, request_body);
     tcase_add_test(tcase, request_messages);
     tcase_add_loop_test(tcase, wrong_content, 0,
-                        sizeof(contents) / sizeof(*contents));
-    tcase_add_loop_test(tcase, refused, 0,
-                        (int)(sizeof(refusals) / sizeof(refusals[0])));
+                        COUNT(contents));
+    tcase_add_loop_test(tcase, refused, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, wrong_answer, 0,
-                        sizeof(answers) / sizeof(*answers));
+                        COUNT(answers));
     tcase_add_test(tcase, endless_body);
     tcase_add_test(tcase, endless_headers);
     tcase_add_loop_test(tcase, hangs, 0, 3);

@@ -269,7 +269,7 @@ START_TEST(no_value_gets_into_the_text_of_a_statement)
         {"/conversations/x/messages", "role", "x'y"},
     };
 
-    for (size_t i = 0; i < sizeof(filters) / sizeof(*filters); i++) {
+    for (size_t i = 0; i < CRM_NELTS(filters); i++) {
         const char *query = apr_pstrcat(crm_check_pool(), filters[i][1], "=",
                                         filters[i][2], NULL);
         const char *text = condition(filters[i][0], query, filters[i][1]);
@@ -458,8 +458,6 @@ START_TEST(contract_6_8_references_are_checked)
     ck_assert_str_eq(checked("{\"notes\":\"x\"}", CRM_BODY_UPDATE), "");
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
 
 int main(void)
 {

@@ -183,8 +183,6 @@ START_TEST(contract_9_3_every_field_is_shown_in_order)
 }
 END_TEST
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
-
 int main(void)
 {
     Suite *suite = suite_create("route");

@@ -255,8 +255,6 @@ START_TEST(choosing)
 }
 END_TEST
 
-#define COUNT(TABLE) ((int)(sizeof(TABLE) / sizeof(TABLE[0])))
-
 int main(void)
 {
     Suite *suite = suite_create("template");

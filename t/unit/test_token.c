@@ -178,7 +178,7 @@ START_TEST(without_a_signature_there_is_no_token)
 
     ck_assert_ptr_null(text_of(NULL));
     ck_assert_ptr_null(text_of(MAC));
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < CRM_NELTS(bad); i++) {
         ck_assert_ptr_null(crm_token_text(head, bad[i], crm_check_pool()));
     }
 }
@@ -338,7 +338,7 @@ int main(void)
     tcase_add_test(token, without_a_signature_there_is_no_token);
     tcase_add_test(token, a_form_is_bound_to_its_page);
     tcase_add_loop_test(form, forms_are_read_strictly, 0,
-                        (int)(sizeof(forms) / sizeof(*forms)));
+                        COUNT(forms));
     tcase_add_test(form, a_form_has_a_number_of_fields);
     tcase_add_test(form, a_nul_is_refused);
     tcase_add_test(form, line_ends_become_one_kind);

@@ -13,6 +13,7 @@
 #include "apr_thread_proc.h"
 
 #include "crm_migrate.h"
+#include "crm_sql.h"
 #include "crm_uuid.h"
 #include "crmapid_kinds.h"
 #include "crmapid_lmtp.h"
@@ -240,21 +241,19 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
 static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
                              apr_pool_t *pool)
 {
-    const char *list = "{";
+    apr_array_header_t *ids = apr_array_make(pool, 8, sizeof(const char *));
 
-    *count_p = 0;
     apr_thread_mutex_lock(daemon->mutex);
     for (int i = 0; i < daemon->actors->nelts; i++) {
         const actor_t *actor = APR_ARRAY_IDX(daemon->actors, i, actor_t *);
 
         if (*actor->job) {
-            list = apr_pstrcat(pool, list, list[1] ? "," : "", actor->job,
-                               NULL);
-            ++*count_p;
+            APR_ARRAY_PUSH(ids, const char *) = apr_pstrdup(pool, actor->job);
         }
     }
     apr_thread_mutex_unlock(daemon->mutex);
-    return apr_pstrcat(pool, list, "}", NULL);
+    *count_p = ids->nelts;
+    return crm_sql_array(ids, pool);
 }
 
 /* Record that the daemon of ACTOR is alive, extend the leases of its jobs, and

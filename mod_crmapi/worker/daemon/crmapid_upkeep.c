@@ -8,6 +8,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+#include "crm_sql.h"
 #include "crmapid_log.h"
 
 /* Rows per statement, so that locks are held for a short time. */
@@ -86,7 +88,7 @@ static const task_t tasks[] = {
      "SELECT crmapi.counter_trim()", NULL},
 };
 
-#define TASKS (sizeof(tasks) / sizeof(tasks[0]))
+#define TASKS CRM_NELTS(tasks)
 
 static apr_interval_time_t interval(const crmd_config_t *config, size_t at)
 {
@@ -137,20 +139,20 @@ static crm_error_t *any_due(int *due_p, const upkeep_t *upkeep)
                        " WHERE u.begun_at IS NULL OR u.begun_at <="
                        " coalesce($3::timestamptz, statement_timestamp())"
                        " - t.every)", 3, values};
-    const char *names = "", *periods = "";
     apr_pool_t *pool = upkeep->pool;
+    apr_array_header_t *names = apr_array_make(pool, (int)TASKS,
+                                               sizeof(char *));
+    apr_array_header_t *periods = apr_array_make(pool, (int)TASKS,
+                                                 sizeof(char *));
     PGresult *result;
 
     for (size_t i = 0; i < TASKS; i++) {
-        const char *comma = i ? "," : "";
-
-        names = apr_pstrcat(pool, names, comma, tasks[i].name, NULL);
-        periods = apr_pstrcat(pool, periods, comma, microseconds(
-                                  interval(upkeep->config, tasks[i].every),
-                                  pool), NULL);
+        APR_ARRAY_PUSH(names, const char *) = tasks[i].name;
+        APR_ARRAY_PUSH(periods, const char *) = microseconds(
+            interval(upkeep->config, tasks[i].every), pool);
     }
-    values[0] = apr_pstrcat(pool, "{", names, "}", NULL);
-    values[1] = apr_pstrcat(pool, "{", periods, "}", NULL);
+    values[0] = crm_sql_array(names, pool);
+    values[1] = crm_sql_array(periods, pool);
     values[2] = upkeep->moment;
     CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, pool));
     *due_p = *PQgetvalue(result, 0, 0) == 't';

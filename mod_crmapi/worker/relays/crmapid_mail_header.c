@@ -58,31 +58,12 @@ int crmd_mail_number(const char *number)
 
 const char *crmd_mail_line(const char *text, apr_size_t max, apr_pool_t *pool)
 {
-    apr_size_t len;
-    char *line;
-    int valid;
+    const char *clean = crm_text_one_line(text ? text : "",
+                                          text ? strlen(text) : 0, max, pool);
+    char *line = apr_pstrdup(pool, clean), *c;
 
-    text = text ? text : "";
-    len = strlen(text);
-    if (len > max) {
-        for (len = max; len && (text[len] & 0xc0) == 0x80; len--) {
-        }
-    }
-    crm_text_trim(&text, &len);
-    line = apr_pstrmemdup(pool, text, len);
-    valid = crm_text_valid_utf8(line, len);
-    for (char *c = line; *c; c++) {
-        unsigned char byte = (unsigned char)*c;
-
-        if (byte < ' ' || byte == 0x7f) {
-            *c = ' ';
-        }
-        else if (byte >= 0x80 && !valid) {
-            *c = '?';
-        }
-        else if (byte == '=' && c[1] == '?') {
-            *c = '-';
-        }
+    while ((c = strstr(line, "=?"))) {
+        *c = '-';
     }
     return line;
 }

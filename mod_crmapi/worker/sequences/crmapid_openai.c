@@ -6,6 +6,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_json.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
@@ -105,7 +106,7 @@ static const char *why_unfinished(json_object *choice)
     json_object *refusal = json_object_object_get(
         json_object_object_get(choice, "message"), "refusal");
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(known); i++) {
         if (json_object_is_type(reason, json_type_string)
             && !strcmp(json_object_get_string(reason), known[i].reason)) {
             return known[i].why;

@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_resources.h"
 #include "crm_route.h"
 #include "crm_time.h"
@@ -99,7 +100,7 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
 
 static const crm_shape_t *shape_of(const char *type)
 {
-    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(events); i++) {
         if (!strcmp(events[i].type, type)) {
             return crm_shape_of(events[i].resource);
         }

@@ -7,6 +7,7 @@
 
 #include "apr_general.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 #define DAY 86400
@@ -16,7 +17,7 @@ static const int delays[] = {
     5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600,
     DAY
 };
-enum { DELAYS = sizeof(delays) / sizeof(delays[0]) };
+enum { DELAYS = CRM_NELTS(delays) };
 
 apr_interval_time_t crmd_webhook_delay(int made,
                                        apr_interval_time_t retry_after)
