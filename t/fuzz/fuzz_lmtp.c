@@ -13,7 +13,7 @@
 
 #include "crm_mail.h"
 #include "crm_text.h"
-#include "crmapid_lmtp.h"
+#include "crmapid_lmtp_session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_lmtp_session.c: one session of LMTP (RFC 2033, RFC 5321) */
-#include "crmapid_lmtp.h"
+#include "crmapid_lmtp_session.h"
 
 #include <stdlib.h>
 #include <string.h>

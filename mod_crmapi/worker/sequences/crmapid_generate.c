@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_text.h"
 #include "crmapid_merge.h"
+#include "crmapid_pacing.h"
 
 /* The texts of steps: where they go, and whose they are. */
 static const struct {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_prompt.c: what a language model is asked */
-#include <string.h>
+#include "crmapid_prompt.h"
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_buf.h"
-#include "crmapid_generate.h"
 
 /* What the model is told before everything else. */
 static const char instructions[] =

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_webhook.c: telling an endpoint what has happened (contract 12) */
+#include "crmapid_webhook.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +11,11 @@
 #include "crm_resources.h"
 #include "crm_endpoint.h"
 #include "crm_time.h"
-#include "crmapid.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
-#include "crmapid_webhook.h"
+#include "crmapid_webhook_retry.h"
+#include "crmapid_webhook_slot.h"
 
 /* The events there are, and what each is about. */
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid.c: the worker daemon: its command line, its signals, its life */
+/* crmapid.c: the worker daemon: command line, signals, start and stop */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,29 +21,28 @@
 #include "crm_resources.h"
 #include "crm_endpoint.h"
 #include "crm_time.h"
-#include "crmapid.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
 #include "crmapid_log.h"
 
-/* Options without a letter. */
+/* Options without a short form. */
 enum { OPT_HELP = 256, OPT_VERSION, OPT_NOW, OPT_SAMPLE, OPT_MANUAL };
 
 static const apr_getopt_option_t options[] = {
     {"config", 'c', 1, "read the configuration from ARG"},
-    {"detach", 'D', 0, "go to the background when it works"},
-    {"once", '1', 0, "do what is due, and end"},
-    {"test", 't', 0, "check the configuration, and end"},
-    {"now", OPT_NOW, 1, "with -1: what time it is, as RFC 3339 writes it"},
+    {"detach", 'D', 0, "run in the background"},
+    {"once", '1', 0, "run all due jobs and exit"},
+    {"test", 't', 0, "check the configuration and exit"},
+    {"now", OPT_NOW, 1, "with -1: use ARG as the current time (RFC 3339)"},
     {"print-config", OPT_SAMPLE, 0,
-     "print all settings with their defaults, and end"},
-    {"print-manual", OPT_MANUAL, 0, "print the settings as troff, and end"},
-    {"help", OPT_HELP, 0, "print this, and end"},
-    {"version", OPT_VERSION, 0, "print the version, and end"},
+     "print all settings with their defaults and exit"},
+    {"print-manual", OPT_MANUAL, 0, "print the settings as troff and exit"},
+    {"help", OPT_HELP, 0, "print this help and exit"},
+    {"version", OPT_VERSION, 0, "print the version and exit"},
     {NULL, 0, 0, NULL}
 };
 
-/* What the command line says. */
+/* The command line. */
 typedef struct call_t {
     const char *config;
     const char *now;
@@ -65,8 +64,8 @@ static void print_help(void)
                option->description);
     }
     printf("\nThe database is the setting \"database\", or $CRMAPI_DATABASE."
-           "\nTERM ends it, when what it does is done; HUP makes it read its"
-           "\nconfiguration and open its log anew.\n");
+           "\nSIGTERM: finish running jobs and exit. SIGHUP: reload the"
+           "\nconfiguration and reopen the log.\n");
 }
 
 static void print_text(void (*write_text)(crm_buf_t *buf), apr_pool_t *pool)
@@ -78,7 +77,8 @@ static void print_text(void (*write_text)(crm_buf_t *buf), apr_pool_t *pool)
     fwrite(buf.data, 1, buf.len, stdout);
 }
 
-/* Read the command line into CALL. Return 0 if it is wrong, which was said. */
+/* Read the command line into CALL. Return 0, after a message, if it is
+ * invalid. */
 static int parse_call(call_t *call, int argc, const char *const *argv,
                       apr_pool_t *pool)
 {
@@ -101,15 +101,15 @@ static int parse_call(call_t *call, int argc, const char *const *argv,
         }
     }
     if (status != APR_EOF) {
-        return 0;               /* apr_getopt_long() has said why */
+        return 0;               /* apr_getopt_long() printed the reason */
     }
     if (os->ind < argc) {
-        fprintf(stderr, "crmapid: unexpected: %s\n", argv[os->ind]);
+        fprintf(stderr, "crmapid: unexpected argument: %s\n", argv[os->ind]);
         return 0;
     }
     if (call->detach + call->once + call->test > 1
         || (call->now && !call->once)) {
-        fprintf(stderr, "crmapid: these options do not go together\n");
+        fprintf(stderr, "crmapid: these options cannot be combined\n");
         return 0;
     }
     return 1;
@@ -125,7 +125,7 @@ static void print(const call_t *call, apr_pool_t *pool)
     }
 }
 
-/* Tell whoever supervises us STATE, as sd_notify(3) has it. */
+/* Report STATE to the service manager (sd_notify(3)). */
 static void notify(const char *state)
 {
 #ifdef HAVE_SYSTEMD
@@ -137,8 +137,9 @@ static void notify(const char *state)
 
 /* ---- detaching ----------------------------------------------------------- */
 
-/* Go to the background. The caller's process waits until the child says by
- * *READY_P that it works, and ends; what it exits with is told by that. */
+/* Fork. The child returns, with *READY_P as the end of a pipe. The parent waits
+ * and exits: with success when the child writes a byte to *READY_P, with
+ * failure when the child exits before. */
 static crm_error_t *detach(int *ready_p, apr_pool_t *pool)
 {
     int ends[2];
@@ -160,8 +161,8 @@ static crm_error_t *detach(int *ready_p, apr_pool_t *pool)
     return NULL;
 }
 
-/* Tell the process that waits at READY that all is well, and let go of its
- * terminal. */
+/* Detach from the terminal and let the parent, which waits at READY, exit with
+ * success. */
 static void detached(int ready)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -173,14 +174,16 @@ static void detached(int ready)
         close(null);
     }
     if (write(ready, "", 1) < 0) {
-        crmd_logf(CRM_LOG_WARNING, "CRM3006: whoever started this has gone");
+        crmd_logf(CRM_LOG_WARNING, "CRM3006: the process that started crmapid"
+                  " -D has exited");
     }
     close(ready);
 }
 
-/* ---- its life ------------------------------------------------------------ */
+/* ---- start and stop ------------------------------------------------------ */
 
-/* Signals are waited for, never caught: nothing runs at a bad moment. */
+/* Block the signals of the daemon and put them into SET. It waits for them:
+ * there are no handlers, which could run at any point. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);
@@ -191,7 +194,7 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Wait for a signal of SET for SECONDS. Return it, 0 if none came. */
+/* Wait up to SECONDS for a signal of SET. Return it, 0 if none arrived. */
 static int wait_signal(const sigset_t *set, int seconds)
 {
     struct timespec timeout = {seconds, 0};
@@ -215,21 +218,21 @@ static crm_error_t *write_pid(const crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
-/* Wait until the database of CONFIG answers; *SIGNAL_P = what signal came
- * before, or 0. */
+/* Wait until the database of CONFIG answers, or until a signal of SET arrives:
+ * *SIGNAL_P, else 0. Errors: the database cannot be used. */
 static crm_error_t *wait_for_database(int *signal_p,
                                       const crmd_config_t *config,
                                       const sigset_t *set, apr_pool_t *pool)
 {
     crm_error_t *error;
     apr_pool_t *scratch;
-    int told = 0;
+    int logged = 0;
 
     *signal_p = 0;
     apr_pool_create(&scratch, pool);
     while ((error = crmd_daemon_check(config, scratch))
            && error->code == CRM_E_UNAVAILABLE && !*signal_p) {
-        if (!told++) {
+        if (!logged++) {
             crmd_log_error(CRM_LOG_ERR, error);
             crmd_logf(CRM_LOG_WARNING, "CRM3007: waiting for the database");
         }
@@ -239,41 +242,40 @@ static crm_error_t *wait_for_database(int *signal_p,
     return *signal_p ? NULL : error;
 }
 
-/* Read the configuration of CALL anew into *CONFIG_P, in POOL. */
+/* Read and check the configuration of CALL into *CONFIG_P, in POOL. */
 static crm_error_t *read_config(crmd_config_t **config_p, const call_t *call,
                                 apr_pool_t *pool)
 {
-    const char *lack;
+    crm_error_t *error;
 
     CRM_ERR(crmd_config_read(config_p, call->config, pool));
-    lack = crmd_config_check(*config_p, pool);
-    if (lack) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s%s%s",
-                                 call->config ? call->config : "",
-                                 call->config ? ": " : "", lack);
+    error = crmd_config_check(*config_p, pool);
+    if (error && call->config) {
+        error->message = apr_pstrcat(pool, call->config, ": ", error->message,
+                                     NULL);
     }
-    return NULL;
+    return error;
 }
 
-/* Work with *CONFIG_P until a signal ends it; on HUP with a new one. READY: see
- * detach(). */
-static crm_error_t *live(crmd_config_t *config, const call_t *call, int ready,
-                         const sigset_t *set, apr_pool_t *pool)
+/* Run the daemon with CONFIG until a signal of SET ends it; reload the
+ * configuration on SIGHUP. READY: see detach(); -1 without -D. */
+static crm_error_t *serve(crmd_config_t *config, const call_t *call,
+                          int ready, const sigset_t *set, apr_pool_t *pool)
 {
     crmd_daemon_t *daemon;
     crm_error_t *error;
-    apr_pool_t *life;
+    apr_pool_t *run_pool;
     int sig;
 
     CRM_ERR(wait_for_database(&sig, config, set, pool));
-    apr_pool_create(&life, pool);
+    apr_pool_create(&run_pool, pool);
     while (sig == 0 || sig == SIGHUP) {
         crmd_config_t *next;
 
-        CRM_ERR(crmd_daemon_start(&daemon, config, life));
-        crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s works, with %d and %d"
-                  " threads", CRM_VERSION, config->threads,
-                  config->webhook_threads);
+        CRM_ERR(crmd_daemon_start(&daemon, config, run_pool));
+        crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s is running with %d"
+                  " threads for sequences and %d for webhooks", CRM_VERSION,
+                  config->threads, config->webhook_threads);
         notify("READY=1");
         if (ready >= 0) {
             detached(ready);
@@ -287,12 +289,12 @@ static crm_error_t *live(crmd_config_t *config, const call_t *call, int ready,
                 break;
             }
             crmd_log_error(CRM_LOG_ERR, error);
-            crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration stays as it"
-                      " was");
+            crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not"
+                      " reloaded");
         }
         notify(sig == SIGHUP ? "RELOADING=1" : "STOPPING=1");
         crmd_daemon_stop(daemon);
-        apr_pool_clear(life);
+        apr_pool_clear(run_pool);
         if (sig == SIGHUP) {
             config = next;
             error = crmd_log_open(config->log_level, config->log_file, pool);
@@ -301,7 +303,7 @@ static crm_error_t *live(crmd_config_t *config, const call_t *call, int ready,
             }
         }
     }
-    crmd_logf(CRM_LOG_NOTICE, "CRM3009: crmapid ends");
+    crmd_logf(CRM_LOG_NOTICE, "CRM3009: crmapid exits");
     return NULL;
 }
 
@@ -314,7 +316,7 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
 
     CRM_ERR(read_config(&config, call, pool));
     if (call->test) {
-        puts("the configuration is good");
+        puts("the configuration is valid");
         return NULL;
     }
     if (call->now && crm_time_parse(&(apr_time_t){0}, call->now,
@@ -323,7 +325,7 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
                                  " time such as 2026-01-31T09:00:00Z");
     }
     if (call->detach && !*config->log_file) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "-D wants the"
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "-D needs the"
                                  " setting log_file");
     }
     if (call->detach) {
@@ -337,7 +339,7 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
     }
     block_signals(&set);
     CRM_ERR(write_pid(config, pool));
-    error = live(config, call, ready, &set, pool);
+    error = serve(config, call, ready, &set, pool);
     if (*config->pid_file) {
         unlink(config->pid_file);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_webhook_plan.c: when a webhook is tried again, and what is kept of
- * its answer (contract 12.3) */
-#include "crmapid_webhook.h"
+/* crmapid_webhook_retry.c: the retry schedule of webhooks, and the part of an
+ * answer that is kept (contract 12.3) */
+#include "crmapid_webhook_retry.h"
 
 #include <string.h>
 

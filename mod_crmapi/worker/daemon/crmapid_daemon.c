@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_daemon.c: threads that work, wake each other, and say they live */
+/* crmapid_daemon.c: the daemon's threads: jobs, polling, heartbeat, upkeep */
 #include "crmapid_daemon.h"
 
 #include <string.h>
@@ -15,84 +15,85 @@
 #include "crm_migrate.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
-#include "crmapid_job.h"
+#include "crmapid_kinds.h"
 #include "crmapid_lmtp.h"
 #include "crmapid_log.h"
 #include "crmapid_poll.h"
+#include "crmapid_upkeep.h"
 
-/* How long a server may take to answer a statement of upkeep, which may count
- * everything there is. */
+/* Timeout of a statement of upkeep, which may count all rows. */
 #define UPKEEP_TIME apr_time_from_sec(3600)
 
-/* The lease of one that works alone, and has nobody to lengthen it. */
-#define LONE_LEASE apr_time_from_sec(900)
+/* Lease of a job with -1, where no thread extends it. */
+#define ONCE_LEASE apr_time_from_sec(900)
 
-/* How long the poller hears no call to end. */
-#define HEAR_TIME apr_time_from_sec(1)
+/* Longest wait of the poller before it checks whether the daemon ends. */
+#define LISTEN_TIME apr_time_from_sec(1)
 
-/* The wait before the database is tried again. */
+/* Wait before the next attempt to reach the database. */
 #define DOWN_TIME apr_time_from_msec(500)
 
-/* How often upkeep looks whether something is due. */
+/* Interval at which upkeep checks whether a task is due. */
 #define UPKEEP_LOOK apr_time_from_sec(30)
 
 struct crmd_daemon_t {
     const crmd_config_t *config;
-    const char *id;             /* what leases name */
+    const char *id;             /* the owner of leases */
     const char *host;
     apr_pool_t *pool;
-    apr_array_header_t *threads; /* of apr_thread_t *: those that do jobs */
-    apr_array_header_t *actors; /* of actor_t *: all of them */
-    apr_thread_t *beat, *poller, *upkeep;
-    crmd_lmtp_t *lmtp;          /* NULL: no mails are taken */
-    /* All below belongs to who holds the mutex. */
+    apr_array_header_t *threads; /* of apr_thread_t *: those that run jobs */
+    apr_array_header_t *actors; /* of actor_t *: one for each thread */
+    apr_thread_t *heartbeat, *poller, *upkeep;
+    crmd_lmtp_t *lmtp;          /* NULL: no LMTP server */
+    /* The mutex protects all below. */
     apr_thread_mutex_t *mutex;
     apr_thread_cond_t *wake[CRMD_LANES];
-    apr_thread_cond_t *end;     /* of beat, poller, upkeep */
-    unsigned calls[CRMD_LANES]; /* counts wakes, so that none is missed */
-    char turns[CRMD_LANES][CRM_UUID_LEN + 1]; /* the workspace whose turn was
-                                   the last; "": nobody's */
-    int stopping;               /* jobs are no longer taken */
-    int ending;                 /* the others end, too */
-    int down;                   /* the database was away when last asked */
+    apr_thread_cond_t *end;     /* wakes heartbeat, poller and upkeep */
+    unsigned wakes[CRMD_LANES]; /* number of wakes, so that a thread that is
+                                   not waiting yet misses none */
+    char served[CRMD_LANES][CRM_UUID_LEN + 1]; /* workspace served last, or
+                                   "" */
+    int stopping;               /* no jobs are claimed any more */
+    int ending;                 /* the other threads end, too */
+    int down;                   /* the last connection or statement failed */
 };
 
-/* A thread with a connection and a pool of its own. */
+/* A thread with its own connection and pools. */
 typedef struct actor_t {
     crmd_daemon_t *daemon;
     int lane;
-    apr_interval_time_t timeout; /* of its connection's answers */
-    apr_pool_t *pool;           /* for a run, cleared after each */
+    apr_interval_time_t timeout; /* of statements */
+    apr_pool_t *pool;           /* cleared after each round */
     apr_pool_t *conn_pool;
     crm_conn_t *conn;           /* NULL: not open */
-    char job[24];               /* whose lease it holds; belongs to who holds
-                                   the daemon's mutex */
+    char job[24];               /* id of the job that it runs, or ""; protected
+                                   by the daemon's mutex */
 } actor_t;
 
-/* ---- the database comes and goes ----------------------------------------- */
+/* ---- connections --------------------------------------------------------- */
 
-/* Log it when the database goes away (ERROR) or is back (NULL), once for all
- * threads. */
+/* Log that the database became unavailable (ERROR) or available (NULL), once
+ * for all threads. */
 static void note_database(crmd_daemon_t *daemon, const crm_error_t *error)
 {
     int down = error != NULL;
-    int news;
+    int changed;
 
     apr_thread_mutex_lock(daemon->mutex);
-    news = daemon->down != down;
+    changed = daemon->down != down;
     daemon->down = down;
     apr_thread_mutex_unlock(daemon->mutex);
-    if (news && error) {
+    if (changed && error) {
         crmd_log_error(CRM_LOG_ERR, error);
-        crmd_logf(CRM_LOG_WARNING, "CRM3003: the database cannot be used: it"
-                  " is tried again twice a second");
+        crmd_logf(CRM_LOG_WARNING, "CRM3003: the database is unavailable;"
+                  " crmapid tries again twice a second");
     }
-    else if (news) {
-        crmd_logf(CRM_LOG_NOTICE, "CRM3004: the database is back");
+    else if (changed) {
+        crmd_logf(CRM_LOG_NOTICE, "CRM3004: the database is available again");
     }
 }
 
-/* Make sure that ACTOR has a connection. */
+/* Open the connection of ACTOR if it is not open. */
 static crm_error_t *connect_actor(actor_t *actor)
 {
     crm_error_t *error;
@@ -122,57 +123,58 @@ static actor_t *actor_create(crmd_daemon_t *daemon, int lane,
     return actor;
 }
 
-/* Wait on COND for TIMEOUT, unless WHAT of DAEMON is set. Return WHAT. */
-static int wait_unless(crmd_daemon_t *daemon, const int *what,
+/* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.
+ * Return *FLAG. */
+static int wait_unless(crmd_daemon_t *daemon, const int *flag,
                        apr_thread_cond_t *cond, apr_interval_time_t timeout)
 {
     int set;
 
     apr_thread_mutex_lock(daemon->mutex);
-    if (!*what) {
+    if (!*flag) {
         apr_thread_cond_timedwait(cond, daemon->mutex, timeout);
     }
-    set = *what;
+    set = *flag;
     apr_thread_mutex_unlock(daemon->mutex);
     return set;
 }
 
-/* ---- doing jobs ---------------------------------------------------------- */
+/* ---- running jobs -------------------------------------------------------- */
 
-/* Wake one thread of LANE that has nothing to do; if it finds something, it
- * wakes the next. The caller holds DAEMON's mutex. */
+/* Wake one idle thread of LANE. If it claims a job, it wakes the next one. The
+ * caller holds DAEMON's mutex. */
 static void wake(crmd_daemon_t *daemon, int lane)
 {
-    daemon->calls[lane]++;
+    daemon->wakes[lane]++;
     apr_thread_cond_signal(daemon->wake[lane]);
 }
 
-/* Return whether jobs may be taken; *CALLS_P = how often LANE was woken so
+/* Return whether jobs may be claimed; *WAKES_P = the number of wakes of LANE so
  * far. */
-static int may_work(unsigned *calls_p, crmd_daemon_t *daemon, int lane)
+static int may_work(unsigned *wakes_p, crmd_daemon_t *daemon, int lane)
 {
     int may;
 
     apr_thread_mutex_lock(daemon->mutex);
     may = !daemon->stopping;
-    *calls_p = daemon->calls[lane];
+    *wakes_p = daemon->wakes[lane];
     apr_thread_mutex_unlock(daemon->mutex);
     return may;
 }
 
-/* Wait until there may be a job for LANE: somebody has called since CALLS. The
- * poller calls again while there is one. */
-static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned calls)
+/* Wait until LANE has been woken more than WAKES times. The poller wakes it
+ * again and again while it has a due job. */
+static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned wakes)
 {
     apr_thread_mutex_lock(daemon->mutex);
-    while (!daemon->stopping && daemon->calls[lane] == calls) {
+    while (!daemon->stopping && daemon->wakes[lane] == wakes) {
         apr_thread_cond_wait(daemon->wake[lane], daemon->mutex);
     }
     apr_thread_mutex_unlock(daemon->mutex);
 }
 
-/* A claimer's hold(): note that the actor BATON works at JOB, and that its
- * workspace had its turn. Where one was, more may be. */
+/* A claimer's hold(): the actor BATON runs JOB (NULL: no longer). Its workspace
+ * was served. There may be more due jobs: wake another thread. */
 static void hold(void *baton, const crmd_job_t *job)
 {
     actor_t *actor = baton;
@@ -181,25 +183,25 @@ static void hold(void *baton, const crmd_job_t *job)
     apr_thread_mutex_lock(daemon->mutex);
     apr_cpystrn(actor->job, job ? job->id : "", sizeof(actor->job));
     if (job) {
-        apr_cpystrn(daemon->turns[actor->lane], job->workspace_id,
-                    sizeof(daemon->turns[actor->lane]));
+        apr_cpystrn(daemon->served[actor->lane], job->workspace_id,
+                    sizeof(daemon->served[actor->lane]));
         wake(daemon, actor->lane);
     }
     apr_thread_mutex_unlock(daemon->mutex);
 }
 
-/* Do one job that is due at MOMENT (NULL: now), if there is one. *DONE_P =
- * whether. */
+/* Run one job that is due at MOMENT (NULL: now); *DONE_P = whether there was
+ * one. */
 static crm_error_t *work(int *done_p, actor_t *actor, const char *moment)
 {
     crmd_daemon_t *daemon = actor->daemon;
     char after[CRM_UUID_LEN + 1];
-    crmd_claimer_t claimer = {daemon->config, NULL, daemon->id, moment, NULL,
-                              hold, actor};
+    crmd_claimer_t claimer = {daemon->config, crmd_kinds, NULL, daemon->id,
+                              moment, NULL, hold, actor};
 
     CRM_ERR(connect_actor(actor));
     apr_thread_mutex_lock(daemon->mutex);
-    apr_cpystrn(after, daemon->turns[actor->lane], sizeof(after));
+    apr_cpystrn(after, daemon->served[actor->lane], sizeof(after));
     apr_thread_mutex_unlock(daemon->mutex);
     claimer.conn = actor->conn;
     claimer.after = *after ? after : NULL;
@@ -211,9 +213,9 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
 {
     actor_t *actor = data;
     crmd_daemon_t *daemon = actor->daemon;
-    unsigned calls;
+    unsigned wakes;
 
-    while (may_work(&calls, daemon, actor->lane)) {
+    while (may_work(&wakes, daemon, actor->lane)) {
         int done = 0;
         crm_error_t *error = work(&done, actor, NULL);
 
@@ -224,7 +226,7 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
                         DOWN_TIME);
         }
         else if (!done) {
-            wait_for_job(daemon, actor->lane, calls);
+            wait_for_job(daemon, actor->lane, wakes);
         }
     }
     apr_pool_clear(actor->conn_pool);
@@ -232,11 +234,11 @@ static void *APR_THREAD_FUNC worker_main(apr_thread_t *thread, void *data)
     return NULL;
 }
 
-/* ---- saying that it lives ------------------------------------------------ */
+/* ---- heartbeat ----------------------------------------------------------- */
 
-/* Return the ids of the jobs that DAEMON works at, as an array of PostgreSQL;
+/* Return the ids of the jobs that DAEMON runs, as a PostgreSQL array;
  * *COUNT_P = how many. */
-static const char *held_jobs(int *count_p, crmd_daemon_t *daemon,
+static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
                              apr_pool_t *pool)
 {
     apr_array_header_t *ids = apr_array_make(pool, 8, sizeof(const char *));
@@ -254,8 +256,9 @@ static const char *held_jobs(int *count_p, crmd_daemon_t *daemon,
     return crm_sql_array(ids, pool);
 }
 
-/* Say that the daemon of ACTOR lives, and look after those that do not. */
-static crm_error_t *beat(actor_t *actor)
+/* Record that the daemon of ACTOR is alive, extend the leases of its jobs, and
+ * release the jobs of daemons whose leases have expired. */
+static crm_error_t *heartbeat(actor_t *actor)
 {
     crmd_daemon_t *daemon = actor->daemon;
     const crmd_config_t *config = daemon->config;
@@ -278,21 +281,22 @@ static crm_error_t *beat(actor_t *actor)
     values[4] = CRM_VERSION;
     values[5] = apr_itoa(actor->pool,
                          config->threads + config->webhook_threads);
-    values[9] = held_jobs(&busy, daemon, actor->pool);
+    values[9] = running_jobs(&busy, daemon, actor->pool);
     values[6] = apr_itoa(actor->pool, busy);
     values[7] = stopping ? "t" : "f";
     values[8] = apr_psprintf(actor->pool, "%" APR_TIME_T_FMT " us",
                              config->lease);
     CRM_ERR(crm_db_query(&result, actor->conn, &stmt, actor->pool));
     if (strcmp(PQgetvalue(result, 0, 1), "0")) {
-        crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons that fell"
-                  " silent are given to others", PQgetvalue(result, 0, 1));
+        crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons without a"
+                  " heartbeat were released", PQgetvalue(result, 0, 1));
     }
     return NULL;
 }
 
-/* Take the daemon of ACTOR off the list; it does not matter if that fails. */
-static void say_farewell(actor_t *actor)
+/* Delete the daemon of ACTOR from the list of daemons. A failure does not
+ * matter: upkeep deletes old entries. */
+static void unregister(actor_t *actor)
 {
     const char *values[1] = {actor->daemon->id};
     crm_stmt_t stmt = {"DELETE FROM crmapi.worker w WHERE w.id = $1::text", 1,
@@ -304,55 +308,58 @@ static void say_farewell(actor_t *actor)
     }
 }
 
-static void *APR_THREAD_FUNC beat_main(apr_thread_t *thread, void *data)
+static void *APR_THREAD_FUNC heartbeat_main(apr_thread_t *thread, void *data)
 {
     actor_t *actor = data;
     crmd_daemon_t *daemon = actor->daemon;
     int ending = 0;
 
     while (!ending) {
-        crm_error_t *error = beat(actor);
+        crm_error_t *error = heartbeat(actor);
 
         note_database(daemon, error);
         apr_pool_clear(actor->pool);
         ending = wait_unless(daemon, &daemon->ending, daemon->end, error
                              ? DOWN_TIME : daemon->config->lease / 3);
     }
-    say_farewell(actor);
+    unregister(actor);
     apr_pool_clear(actor->conn_pool);
     (void)thread;
     return NULL;
 }
 
-/* ---- looking for what is due --------------------------------------------- */
+/* ---- polling ------------------------------------------------------------- */
 
-/* Wake who has something to do, with the connection of ACTOR: ask at *NEXT_P,
- * which is moved on, and hear until then what BACKEND is told. */
-static crm_error_t *look(actor_t *actor, int *backend, apr_time_t *next_p)
+/* Wake the lanes that have due jobs: query at the time *NEXT_P, which is moved
+ * on, and wait for notifications until then. *BACKEND_P: see
+ * crmd_poll_listen(). */
+static crm_error_t *poll_jobs(actor_t *actor, int *backend_p,
+                              apr_time_t *next_p)
 {
     apr_interval_time_t most = actor->daemon->config->poll;
-    crmd_poll_t found;
+    crmd_poll_t due;
     apr_time_t now;
-    int unheard;
+    int is_new;
 
     CRM_ERR(connect_actor(actor));
-    CRM_ERR(crmd_poll_listen(&unheard, backend, actor->conn, actor->pool));
+    CRM_ERR(crmd_poll_listen(&is_new, backend_p, actor->conn, actor->pool));
     now = apr_time_now();
-    if (unheard || now >= *next_p) {
-        CRM_ERR(crmd_poll_ask(&found, actor->conn, NULL, actor->pool));
-        *next_p = apr_time_now() + (found.next < 0 || found.next > most
-                                    ? most : found.next);
+    if (is_new || now >= *next_p) {
+        /* A new backend has missed earlier notifications. */
+        CRM_ERR(crmd_poll_query(&due, actor->conn, NULL, actor->pool));
+        *next_p = apr_time_now() + (due.next < 0 || due.next > most
+                                    ? most : due.next);
     }
     else {
-        CRM_ERR(crmd_poll_hear(&found, actor->conn, *next_p - now < HEAR_TIME
-                               ? *next_p - now : HEAR_TIME, actor->pool));
-        if (!found.next) {
+        CRM_ERR(crmd_poll_wait(&due, actor->conn, *next_p - now < LISTEN_TIME
+                               ? *next_p - now : LISTEN_TIME, actor->pool));
+        if (!due.next) {
             *next_p = 0;
         }
     }
     apr_thread_mutex_lock(actor->daemon->mutex);
     for (int lane = 0; lane < CRMD_LANES; lane++) {
-        if (found.ready[lane]) {
+        if (due.ready[lane]) {
             wake(actor->daemon, lane);
         }
     }
@@ -368,7 +375,7 @@ static void *APR_THREAD_FUNC poller_main(apr_thread_t *thread, void *data)
     int backend = 0, ending = 0;
 
     while (!ending) {
-        crm_error_t *error = look(actor, &backend, &next);
+        crm_error_t *error = poll_jobs(actor, &backend, &next);
 
         note_database(daemon, error);
         apr_pool_clear(actor->pool);
@@ -407,7 +414,7 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
     return NULL;
 }
 
-/* ---- beginning and end --------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------ */
 
 crm_error_t *crmd_daemon_check(const crmd_config_t *config,
                                apr_pool_t *scratch_pool)
@@ -426,16 +433,16 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
     apr_pool_destroy(pool);
     if (!error && version != CRM_SCHEMA_VERSION) {
         error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: the"
-                               " database has schema version %d, this is for"
-                               " %d: %s", version, CRM_SCHEMA_VERSION,
+                               " database has schema version %d, this crmapid"
+                               " needs %d: %s", version, CRM_SCHEMA_VERSION,
                                version < CRM_SCHEMA_VERSION
                                ? "run crmapictl migrate"
-                               : "a newer crmapid is needed");
+                               : "install a newer crmapid");
     }
     return error;
 }
 
-/* Return an id that no other daemon has. */
+/* Return a unique id for a daemon. */
 static const char *make_id(const char *host, apr_pool_t *pool)
 {
     char uuid[CRM_UUID_LEN + 1];
@@ -465,8 +472,8 @@ static crmd_daemon_t *daemon_create(const crmd_config_t *config,
     return daemon;
 }
 
-/* Start a thread of DAEMON that runs MAIN_FUNCTION with a connection of its
- * own, which gives up after TIMEOUT. */
+/* Start a thread of DAEMON for LANE that runs MAIN_FUNCTION with an actor whose
+ * statements have TIMEOUT. */
 static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
                           apr_thread_start_t main_function, int lane,
                           apr_interval_time_t timeout)
@@ -477,7 +484,7 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
     actor_t *actor;
     char why[128];
 
-    /* Its own allocator: threads do not wait for each other's memory. */
+    /* With its own allocator threads do not compete for a lock. */
     apr_allocator_create(&allocator);
     apr_pool_create_ex(&pool, daemon->pool, NULL, allocator);
     apr_allocator_owner_set(allocator, pool);
@@ -503,7 +510,7 @@ static crm_error_t *start_all(crmd_daemon_t *daemon)
     apr_interval_time_t answer = daemon->config->answer_time;
 
     CRM_ERR(crmd_lmtp_start(&daemon->lmtp, daemon->config, daemon->pool));
-    CRM_ERR(start(&daemon->beat, daemon, beat_main, 0, answer));
+    CRM_ERR(start(&daemon->heartbeat, daemon, heartbeat_main, 0, answer));
     CRM_ERR(start(&daemon->poller, daemon, poller_main, 0, answer));
     CRM_ERR(start(&daemon->upkeep, daemon, upkeep_main, 0, UPKEEP_TIME));
     for (int lane = 0; lane < CRMD_LANES; lane++) {
@@ -538,14 +545,14 @@ void crmd_daemon_stop(crmd_daemon_t *daemon)
     for (int i = 0; i < daemon->threads->nelts; i++) {
         join(APR_ARRAY_IDX(daemon->threads, i, apr_thread_t *));
     }
-    /* Only now: leases are lengthened while anything is being done. */
+    /* Not before: the heartbeat extends the leases of running jobs. */
     apr_thread_mutex_lock(daemon->mutex);
     daemon->ending = 1;
     apr_thread_cond_broadcast(daemon->end);
     apr_thread_mutex_unlock(daemon->mutex);
     join(daemon->poller);
     join(daemon->upkeep);
-    join(daemon->beat);
+    join(daemon->heartbeat);
 }
 
 crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
@@ -565,22 +572,21 @@ crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
 crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
                               apr_pool_t *pool)
 {
-    crmd_config_t *lone = apr_pmemdup(pool, config, sizeof(*config));
-    crmd_daemon_t *daemon = daemon_create(lone, pool);
+    crmd_config_t *own = apr_pmemdup(pool, config, sizeof(*config));
+    crmd_daemon_t *daemon = daemon_create(own, pool);
     actor_t *actor = actor_create(daemon, 0, UPKEEP_TIME, pool);
     crm_error_t *error;
 
-    lone->lease = LONE_LEASE;
-    error = beat(actor);
-
+    own->lease = ONCE_LEASE;
+    error = heartbeat(actor);
     for (int lane = 0; lane < CRMD_LANES && !error; lane++) {
         int done = 1;
 
         actor->lane = lane;
         while (done && !error) {
-            crmd_poll_t found;
+            crmd_poll_t due;
 
-            error = crmd_poll_ask(&found, actor->conn, moment, actor->pool);
+            error = crmd_poll_query(&due, actor->conn, moment, actor->pool);
             if (!error) {
                 error = work(&done, actor, moment);
             }
@@ -592,6 +598,6 @@ crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
     if (!error) {
         error = crmd_upkeep_run(actor->conn, config, moment, actor->pool);
     }
-    say_farewell(actor);
+    unregister(actor);
     return error;
 }

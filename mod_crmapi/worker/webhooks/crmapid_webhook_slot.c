@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_webhook_place.c: how many deliveries go to one endpoint at once */
-#include "crmapid_webhook.h"
+/* crmapid_webhook_slot.c: concurrent deliveries to one endpoint */
+#include "crmapid_webhook_slot.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_upkeep.c: what is done from time to time, by one daemon at a time */
+/* crmapid_upkeep.c: periodic tasks of the database */
+#include "crmapid_upkeep.h"
+
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +10,9 @@
 
 #include "crm_array.h"
 #include "crm_sql.h"
-#include "crmapid_daemon.h"
 #include "crmapid_log.h"
 
-/* Rows that one statement takes: its locks are short. */
+/* Rows per statement, so that locks are held for a short time. */
 #define BATCH 1000
 #define BATCH_TEXT "1000"
 
@@ -21,19 +23,19 @@ typedef struct upkeep_t {
     apr_pool_t *pool;
 } upkeep_t;
 
-/* A task: how often it is due, and what it does. */
+/* A task. One daemon at a time runs it. */
 typedef struct task_t {
     const char *name;
-    size_t every;               /* member of crmd_config_t */
-    size_t age;                 /* member; 0: none. $1 of SQL is the moment
-                                   that is so long ago. */
-    const char *sql;            /* one number: rows that were changed; run
-                                   again for as long as that is BATCH */
-    /* Instead of SQL. */
+    size_t every;               /* its interval: offset in crmd_config_t */
+    size_t age;                 /* offset in crmd_config_t; 0: none. $1 of SQL
+                                   is the time so long ago. */
+    const char *sql;            /* returns the number of changed rows; repeated
+                                   while that is BATCH */
+    /* Used if SQL is NULL. */
     crm_error_t *(*run)(apr_int64_t *count_p, const upkeep_t *upkeep);
 } task_t;
 
-/* Delete at most BATCH of the rows of TABLE, whose key is KEY, that meet
+/* Delete at most BATCH rows of TABLE, with the primary key KEY, that meet
  * CONDITION. */
 #define TRIM(table, key, condition) \
     "WITH gone AS (DELETE FROM crmapi." table " t WHERE (" key ") IN (" \
@@ -41,7 +43,8 @@ typedef struct task_t {
     " LIMIT " BATCH_TEXT ") RETURNING 1)" \
     " SELECT count(*) FROM gone"
 
-/* Say which totals were wrong: somebody has written around the triggers. */
+/* Correct the totals, and log those that were wrong: rows were written without
+ * the triggers. */
 static crm_error_t *verify_totals(apr_int64_t *count_p, const upkeep_t *upkeep)
 {
     crm_stmt_t stmt = {"SELECT * FROM crmapi.counter_mend()", 0, NULL};
@@ -50,7 +53,7 @@ static crm_error_t *verify_totals(apr_int64_t *count_p, const upkeep_t *upkeep)
     CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool));
     for (int i = 0; i < PQntuples(result); i++) {
         crmd_logf(CRM_LOG_WARNING, "CRM3201: the total of %s in workspace %s"
-                  " (agent %s) was %s and is now %s, as counted",
+                  " (agent %s) was %s and is corrected to %s",
                   PQgetvalue(result, i, 1), PQgetvalue(result, i, 0),
                   PQgetvalue(result, i, 2), PQgetvalue(result, i, 3),
                   PQgetvalue(result, i, 4));
@@ -97,7 +100,7 @@ static const char *microseconds(apr_interval_time_t time, apr_pool_t *pool)
     return apr_psprintf(pool, "%" APR_TIME_T_FMT " us", time);
 }
 
-/* Run the statement of TASK until there is nothing left for it. */
+/* Run the statement of TASK until it changes less than BATCH rows. */
 static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
                             const task_t *task)
 {
@@ -126,8 +129,8 @@ static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
     return NULL;
 }
 
-/* Set *DUE_P to whether any task is due: one statement where mostly none is. */
-static crm_error_t *look(int *due_p, const upkeep_t *upkeep)
+/* Set *DUE_P to whether any task is due, by one statement. */
+static crm_error_t *any_due(int *due_p, const upkeep_t *upkeep)
 {
     const char *values[3];
     crm_stmt_t stmt = {"SELECT EXISTS (SELECT FROM unnest($1::text[],"
@@ -156,7 +159,7 @@ static crm_error_t *look(int *due_p, const upkeep_t *upkeep)
     return NULL;
 }
 
-/* Set *DUE_P to whether TASK is due; then it is this daemon's. */
+/* Set *DUE_P to whether TASK is due. Then no other daemon runs it. */
 static crm_error_t *begin(int *due_p, const upkeep_t *upkeep,
                           const task_t *task)
 {
@@ -174,7 +177,7 @@ static crm_error_t *begin(int *due_p, const upkeep_t *upkeep,
     return NULL;
 }
 
-/* Record that TASK has ended with TEXT. */
+/* Record that TASK has ended with the result TEXT. */
 static crm_error_t *end(const upkeep_t *upkeep, const task_t *task,
                         const char *text)
 {
@@ -216,7 +219,7 @@ crm_error_t *crmd_upkeep_run(crm_conn_t *conn, const crmd_config_t *config,
     upkeep_t upkeep = {conn, config, moment, scratch_pool};
     int due;
 
-    CRM_ERR(look(&due, &upkeep));
+    CRM_ERR(any_due(&due, &upkeep));
     if (!due) {
         return NULL;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_mail_name.c: what may stand in a mail's headers */
-#include "crmapid_mime.h"
+/* crmapid_mail_header.c: values that may be put into a mail's headers */
+#include "crmapid_mail_header.h"
 
 #include <string.h>
 
