@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0002-workspaces.sql: plans, workspaces, API keys, signed links
 --
--- No role of a program reads a secret (contract 9.3): hashes of keys and the
--- keys of links. Functions of the owner compare and sign.
+-- No program's role reads a secret (contract 9.3): hashes of keys, the keys of
+-- links. Functions of the owner compare and sign.
 
 -- The functions below bind hmac() when they are created.
 SELECT set_config('search_path', 'pg_catalog, ' || quote_ident(n.nspname),

@@ -30,8 +30,9 @@ CREATE FUNCTION crmapi.counter_slot() RETURNS smallint
 
 -- ---- inserts and deletes ---------------------------------------------------
 -- The transition table "changed" has the rows of the statement. In the cascade
--- of a workspace there is nothing to count. A workspace that another transaction
--- is deleting blocks us until it is gone, or we block that transaction.
+-- of a workspace there is nothing to count. A workspace that another
+-- transaction is deleting blocks us until it is gone, or we block that
+-- transaction.
 
 -- Count contacts or companies. A trigger function.
 CREATE FUNCTION crmapi.counter_owned() RETURNS trigger

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0008-dispatch.sql: pacing, approval, stops, sending, review
 --
--- Every change of an enrollment locks its row first, then its steps, then its
--- jobs. The functions that the API and the worker call are SECURITY DEFINER;
--- neither role may change the tables itself.
+-- Each function here that changes an enrollment, its steps or its jobs locks
+-- the enrollment first. The functions that the API and the worker call are
+-- SECURITY DEFINER; neither role may change the tables itself.
 
 -- ---- pacing (contract 11.8) ------------------------------------------------
 
@@ -94,7 +94,7 @@ $$;
 
 -- End an enrollment that is live as OUTCOME because of REASON: scheduled steps
 -- and ready jobs are cancelled. A step that is being sent, and its job, are
--- left to the worker: it was handed over before this. Returns the status
+-- left to the worker, which has handed it over. Returns the status
 -- before, NULL if there is no such enrollment. Locks: enrollment, step, job.
 -- For the worker.
 CREATE FUNCTION crmapi.enrollment_end(workspace uuid, enrollment uuid,
@@ -137,8 +137,8 @@ CREATE FUNCTION crmapi.enrollment_stop(workspace uuid, enrollment uuid,
     RETURN crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
                                  reason);
 
--- Stop the live enrollments of a contact that is deleted (contract 9.6). It runs
--- after before_delete of 0003. A trigger function.
+-- Stop the live enrollments of a contact that is deleted (contract 9.6). It
+-- runs after before_delete of 0003. A trigger function.
 CREATE FUNCTION crmapi.contact_stop_enrollments() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -496,8 +496,8 @@ BEGIN
 END
 $$;
 
--- Fail an enrollment because of REASON: generation failed for good, or a later
--- step of it. Ends JOB. Locks: enrollment, job, step. For the worker.
+-- Fail an enrollment for good because of REASON, during generation or after
+-- it. Ends JOB. Locks: enrollment, job, step. For the worker.
 CREATE FUNCTION crmapi.enrollment_failed(workspace uuid, job bigint,
         owner text, attempt integer, enrollment uuid, reason text)
     RETURNS void
@@ -556,7 +556,7 @@ $$;
 --            was sent
 --   lost     the same, and its enrollment has ended, or ends now because its
 --            address is suppressed
---   gone     it is not to be sent (any more)
+--   gone     it must not be sent, or no longer
 --   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
 --            today, or the window of its pacing is closed
 --   stopped  its address is suppressed, so the enrollment has ended

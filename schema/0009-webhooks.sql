@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0009-webhooks.sql: webhook endpoints, events, deliveries (contract 12)
 --
--- Triggers make events of rows that the API inserts; it has no access
--- otherwise. Locks are taken in the order endpoint, delivery, job. No role of
--- a program reads an endpoint's keys.
+-- Triggers insert events; the API has no other access. Locks are taken in the
+-- order endpoint, delivery, job. No program's role reads an endpoint's keys.
 
 -- The functions below bind hmac() when they are created.
 SELECT set_config('search_path', 'pg_catalog, ' || quote_ident(n.nspname),

@@ -8,10 +8,10 @@
 -- of event ids, the advisory locks of all participants in the order of their
 -- numbers; then for each event contact, conversation, enrollment; then agent.
 --
--- A source that has verified its participant says so. Without that the event
--- is a claim, since whoever fills in a form may enter any address: it may find
--- a contact and create one; it changes no existing contact, and stops nothing.
--- What was said stays in the conversation.
+-- A source that has verified its participant says so. Otherwise the event is a
+-- claim: whoever fills in a form may enter any address. A claim may find a
+-- contact or create one. It changes no existing contact and stops nothing.
+-- What it says stays in the conversation.
 
 -- ---- tokens ----------------------------------------------------------------
 
@@ -113,8 +113,8 @@ CREATE TYPE crmapi.intake_item AS (
 -- The order of the ids that intake makes.
 CREATE SEQUENCE crmapi.intake_order;
 
--- A UUID of version 7 for the time AT, with a counter after the time (RFC 9562,
--- 6.2): messages of one millisecond sort as they were taken. Internal.
+-- A UUID of version 7 for the time AT, with a counter after the time (RFC
+-- 9562, 6.2): messages of one millisecond sort as they were taken. Internal.
 CREATE FUNCTION crmapi.uuid_v7(at timestamptz) RETURNS uuid
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -205,10 +205,11 @@ END
 $$;
 
 -- Whether ITEM, which names the conversation TALK by messages or is about a
--- step, is certainly from PERSON; from TALK's contact if PERSON is null.
--- Whoever names a message that we have sent has received it: a step's message
--- went to its contact, another to the contact of the conversation. A message
--- from outside proves nothing, since its sender chose its name. Internal.
+-- step, is verified to be from PERSON, or from TALK's contact if PERSON is
+-- null. A sender that names a message of ours has received it: a step's
+-- message went to its contact, another to the contact of the conversation. A
+-- message from outside proves nothing, since its sender chose its name.
+-- Internal.
 CREATE FUNCTION crmapi.intake_is_verified(workspace uuid,
         item crmapi.intake_item, talk crmapi.conversation, person uuid)
     RETURNS boolean
@@ -244,8 +245,8 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
         ELSE jsonb_build_array(jsonb_build_object(member, address,
                                                   'is_primary', true)) END;
 
--- The contact's fields in ITEM; its first and last name by the words of the
--- participant's name if they are not given. Internal.
+-- The contact's fields in ITEM. First and last name come from the words of the
+-- participant's name unless ITEM has them. Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -285,8 +286,9 @@ BEGIN
 END
 $$;
 
--- What the contact PERSON lacks and ITEM with the fields TEXTS has: names of
--- columns, "name" and "address" for those that belong together. Internal.
+-- What the contact PERSON lacks and ITEM or TEXTS, its fields, have: names of
+-- columns, "name" for first and last name, "address" for all parts of an
+-- address. Internal.
 CREATE FUNCTION crmapi.intake_contact_lacks(workspace uuid, person uuid,
         item crmapi.intake_item, texts jsonb)
     RETURNS text[]
@@ -406,9 +408,9 @@ BEGIN
 END
 $$;
 
--- The name that finds the conversation with an address again which is no
--- contact's; NULL if there is a contact PERSON, a visitor or no address.
--- Internal.
+-- The thread of a participant of whom only an address is known: its next event
+-- finds the same conversation by it. NULL if there is a contact PERSON, a
+-- visitor or no address. Internal.
 CREATE FUNCTION crmapi.intake_thread(person uuid, item crmapi.intake_item)
     RETURNS text
     LANGUAGE plpgsql IMMUTABLE AS $$
@@ -629,7 +631,7 @@ BEGIN
     IF NOT is_new THEN
         PERFORM crmapi.contact_replied(workspace, person);
     ELSE
-        -- a contact may have the address as another than the primary
+        -- the address may be a secondary one of other contacts
         PERFORM crmapi.contact_replied(workspace, c.id)
         FROM crmapi.contacts_with(workspace, item.email,
             CASE WHEN item.email IS NULL THEN item.phone_number END) c(id);
@@ -698,7 +700,7 @@ BEGIN
         said := crmapi.intake_message(workspace, talk.id, item, at);
     END IF;
     -- A claim does not change the participant of an existing conversation,
-    -- except of the visitor's own.
+    -- unless that is the visitor's own.
     IF opened IS NULL AND NOT item.verified
        AND (item.visitor_id = talk.visitor_id) IS NOT TRUE THEN
         item.email := NULL;
