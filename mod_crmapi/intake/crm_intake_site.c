@@ -35,7 +35,7 @@ crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
     for (int i = 0; *known_p && i < count; i++) {
         if (!results[i].field && results[i].conversation_id
             && !results[i].again) {
-            crm_bell_ring(crm_intake_site(call)->bell,
+            crm_notifier_notify(crm_intake_site(call)->notifier,
                           results[i].conversation_id);
         }
     }

@@ -3,7 +3,7 @@
 #ifndef CRM_INTAKE_SITE_H
 #define CRM_INTAKE_SITE_H
 
-#include "crm_bell.h"
+#include "crm_notifier.h"
 #include "crm_intake.h"
 #include "crm_serve.h"
 
@@ -24,7 +24,7 @@ typedef struct crm_intake_site_t {
     const char *public_url;     /* "https://crm.example.com", as callers know
                                    this host; NULL: by the request */
     const apr_array_header_t *twilio; /* of crm_twilio_account_t; or NULL */
-    crm_bell_t *bell;           /* rings for conversations, in shared memory */
+    crm_notifier_t *notifier;   /* of conversations, in shared memory */
     int pollers;                /* long polls that may wait at once in this
                                    process */
 } crm_intake_site_t;

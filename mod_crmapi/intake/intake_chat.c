@@ -232,7 +232,7 @@ static crm_error_t *start(crm_chat_t *chat)
     CRM_ERR(make_token(&token, chat));
     CRM_ERR(crm_chat_talks(&talks, chat));
     CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &talks));
-        crm_buf_puts(body, "{\"data\":{");
+    crm_buf_puts(body, "{\"data\":{");
     crm_chat_write_text(body, "visitor", token);
     crm_buf_putc(body, ',');
     write_agent(body, chat);
@@ -306,6 +306,7 @@ static crm_error_t *serve_poll(crm_call_t *call)
 
     CRM_ERR(begin(&chat, call, 0));
     CRM_ERR(authenticate(&chat));
+    CRM_ERR(crm_access_charge_visitor(call, chat.visitor));
     return crm_chat_poll(&chat);
 }
 
@@ -333,6 +334,7 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
 }
 
 static const crm_access_t access_chat = {"chat", crm_access_admit_address};
+static const crm_access_t access_poll = {"poll", crm_access_admit_poll};
 
 #define START "/chat/{bot_id}/start"
 #define MESSAGES "/chat/{bot_id}/messages"
@@ -349,7 +351,7 @@ const crm_route_t crm_intake_chat_routes[] = {
      .access = &crm_access_anybody, .serve = serve_script},
     POST_ROUTE(START, serve_start),
     PREFLIGHT_ROUTE(START, "POST"),
-    {.method = "GET", .path = MESSAGES, .access = &crm_access_anybody,
+    {.method = "GET", .path = MESSAGES, .access = &access_poll,
      .serve = serve_poll, .show_error = show_error},
     POST_ROUTE(MESSAGES, serve_post),
     PREFLIGHT_ROUTE(MESSAGES, "GET, POST"),

@@ -126,14 +126,14 @@ crm_error_t *crm_chat_post(crm_chat_t *chat)
     CRM_ERR(read_message(binds, chat));
     CRM_ERR(take(&result, chat, binds));
     /* Other windows may wait for the first conversation. */
-    crm_bell_ring(crm_intake_site(call)->bell, chat->visitor);
+    crm_notifier_notify(crm_intake_site(call)->notifier, chat->visitor);
     CRM_ERR(crm_chat_message(&message, chat, result.message_id));
     if (!PQntuples(message)) {
         return crm_error_create(CRM_E_CONFLICT, "This message was sent and is "
                                 "not there any more", call->pool);
     }
     call->response->status = 201;
-        crm_buf_puts(body, "{\"data\":");
+    crm_buf_puts(body, "{\"data\":");
     crm_chat_write_message(body, message, 0);
     crm_buf_putc(body, '}');
     return NULL;

@@ -123,7 +123,7 @@ static void write_answer(batch_t *batch)
     crm_buf_t *body = &batch->call->response->body;
     const char *comma = "";
 
-        crm_buf_puts(body, "{\"data\":{\"accepted\":[");
+    crm_buf_puts(body, "{\"data\":{\"accepted\":[");
     for (int i = 0; i < batch->sound; i++) {
         if (!batch->wrong[batch->index[i]]) {
             crm_buf_puts(body, comma);

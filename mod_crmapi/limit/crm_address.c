@@ -103,6 +103,21 @@ crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
            : NULL;
 }
 
+crm_error_t *crm_address_charge_name(crm_limit_t *addresses, const char *kind,
+                                     const char *name, apr_uint32_t realm,
+                                     crm_limit_class_t class,
+                                     apr_uint32_t max, apr_pool_t *pool)
+{
+    crm_limit_key_t key;
+
+    if (!addresses || !max) {
+        return NULL;
+    }
+    make_key(&key, kind, (const unsigned char *)name, strlen(name), realm,
+             pool);
+    return charge(addresses, &key, class, max, pool);
+}
+
 void crm_address_refund(crm_limit_t *addresses, const char *kind,
                         const char *address, apr_uint32_t realm,
                         crm_limit_class_t class, apr_uint32_t max,

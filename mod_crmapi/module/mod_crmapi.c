@@ -5,11 +5,15 @@
 #include "apr_strings.h"
 
 #include "http_core.h"
+#include "mpm_common.h"
 #include "http_protocol.h"
 
 #include "crm_api.h"
 #include "crm_pages.h"
 #include "crm_resources.h"
+
+/* Of all servers; NULL where no server has intake. */
+static crm_notifier_t *notifier;
 
 /* Return the configuration of S, its very own: a vhost without a directive of
  * ours shares that of MAIN_SERVER, but may have another database. */
@@ -34,7 +38,7 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->base = config->intake_path;
     site->public_url = config->intake_url;
     site->twilio = config->twilio;
-    site->bell = shm->bell;
+    site->notifier = shm->notifier;
     site->pollers = config->chat_polls;
 }
 
@@ -94,6 +98,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     if (!wrong) {
         wrong = crmapi_status_init(main_server, &shm, ptemp);
     }
+    notifier = shm.notifier;
     crmapi_gates_clear(pconf);
     for (server_rec *s = main_server; s && !wrong; s = s->next) {
         if (crmapi_serves(crmapi_config(s))) {
@@ -137,12 +142,27 @@ static void child_init(apr_pool_t *pchild, server_rec *main_server)
     }
 }
 
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
+/* A hook: this process ends soon. Polls that wait are answered. */
+static void child_stopping(apr_pool_t *pchild, int graceful)
+{
+    (void)pchild;
+    (void)graceful;
+    if (notifier) {
+        crm_notifier_wake_process(notifier);
+    }
+}
+#endif
+
 static void register_hooks(apr_pool_t *p)
 {
     static const char *const loggers[] = {"mod_log_config.c", NULL};
 
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
+    ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
+#endif
     ap_hook_handler(crmapi_handler, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_log_transaction(crmapi_log_transaction, loggers, NULL,
                             APR_HOOK_LAST);

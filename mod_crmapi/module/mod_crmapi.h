@@ -165,7 +165,7 @@ void crmapi_gates_stats(int *used_p, int *max_p);
 typedef struct crmapi_shm_t {
     crm_limit_t *limit;         /* of keys and intake tokens */
     crm_limit_t *addresses;     /* NULL where no server counts any */
-    crm_bell_t *bell;           /* NULL where no server has intake */
+    crm_notifier_t *notifier;           /* NULL where no server has intake */
 } crmapi_shm_t;
 /* Make, or find again, the shared memory for the servers from MAIN_SERVER on.
  * Return NULL or what is wrong. */

@@ -207,6 +207,29 @@ crm_error_t *crm_access_admit_address(crm_call_t *call)
                               call->pool);
 }
 
+crm_error_t *crm_access_admit_poll(crm_call_t *call)
+{
+    const crm_settings_t *settings = &call->service->settings;
+
+    return crm_address_charge(call->service->addresses,
+                              call->route->access->kind,
+                              call->request->address, settings->realm,
+                              CRM_LIMIT_READ,
+                              CRM_ACCESS_POLLS * settings->address_limit,
+                              call->pool);
+}
+
+crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
+                                       const char *visitor)
+{
+    const crm_settings_t *settings = &call->service->settings;
+
+    return crm_address_charge_name(call->service->addresses, "visitor",
+                                   visitor, settings->realm, CRM_LIMIT_READ,
+                                   CRM_ACCESS_VISITOR_POLLS
+                                   * settings->address_limit, call->pool);
+}
+
 void crm_access_proven(crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;

@@ -10,6 +10,11 @@
 #define CRM_ACCESS_BODY_MAX 65536
 #define CRM_ACCESS_FIELDS_MAX 200
 
+/* How many times the budget for requests without proven rights an address has
+ * for polls of chats, and a visitor by itself. */
+#define CRM_ACCESS_POLLS 5
+#define CRM_ACCESS_VISITOR_POLLS 3
+
 /* A way to be admitted. It is done before anything is read of the body. */
 struct crm_access_t {
     const char *kind;           /* of requests, which are charged together */
@@ -30,6 +35,13 @@ extern const crm_access_t crm_access_token;
 
 /* An admit(): anybody, charged to the client's address (contract 2.5). */
 crm_error_t *crm_access_admit_address(crm_call_t *call);
+
+/* An admit(): anybody, for a poll, which its address has more of. */
+crm_error_t *crm_access_admit_poll(crm_call_t *call);
+
+/* Charge the poll CALL to VISITOR, too. Errors: CRM_E_RATE_LIMITED. */
+crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
+                                       const char *visitor);
 
 /* Give the unit back that crm_access_admit_address() has charged to CALL's
  * address: its rights have been proven since. */
