@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include <openssl/rand.h>
+#include <unicode/utf16.h>
+#include <unicode/utf8.h>
 
 #include "apr_hash.h"
 #include "apr_lib.h"
@@ -131,46 +133,31 @@ static int read_unicode(check_t *check)
 {
     int low, unit = read_hex4(check);
 
-    if (unit < 0xd800 || unit > 0xdfff) {
+    if (!U_IS_SURROGATE(unit)) {
         return unit;
     }
-    if (unit > 0xdbff || check->end - check->at < 6 || check->at[0] != '\\'
+    if (U16_IS_TRAIL(unit) || check->end - check->at < 6 || check->at[0] != '\\'
         || check->at[1] != 'u') {
         fail(check, "lone surrogate");
         return -1;
     }
     check->at += 2;
     low = read_hex4(check);
-    if (low >= 0 && (low < 0xdc00 || low > 0xdfff)) {
+    if (low >= 0 && !U16_IS_TRAIL(low)) {
         fail(check, "lone surrogate");
         return -1;
     }
-    return low < 0 ? -1 : 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    return low < 0 ? -1 : U16_GET_SUPPLEMENTARY(unit, low);
 }
 
 /* Write the code point C as UTF-8 to OUT; return how many bytes. */
 static int write_utf8(char *out, int c)
 {
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        out[0] = (char)(0xc0 | c >> 6);
-        out[1] = (char)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (char)(0xe0 | c >> 12);
-        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | c >> 18);
-    out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (c & 0x3f));
-    return 4;
+    uint8_t *bytes = (uint8_t *)out;
+    int len = 0;
+
+    U8_APPEND_UNSAFE(bytes, len, c);
+    return len;
 }
 
 /* Read an escape, whose '\' is next, and write what it means to OUT (NULL:

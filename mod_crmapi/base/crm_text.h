@@ -16,9 +16,10 @@ int crm_text_valid_utf8(const char *s, apr_size_t len);
  * valid UTF-8; LEN if all are. */
 apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len);
 
-/* Return whether A and B, valid UTF-8, are equal without case, by Unicode's
- * simple case mappings. */
-int crm_text_equal_fold(const char *a, const char *b);
+/* Return S, valid UTF-8, in RESULT_POOL as texts are compared without case:
+ * exactly what crmapi.fold() of the database makes of it, ICU's lower case of
+ * no language with one small sigma (contract 7.8). */
+const char *crm_text_fold(const char *s, apr_pool_t *result_pool);
 
 /* Take white space (ASCII) off both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
