@@ -370,6 +370,31 @@ subtest "import and export go through the tool" => sub {
         "the same lines but for the workspace's id");
 };
 
+# Without statistics the planner would read whole workspaces afterwards.
+subtest "an import leaves statistics of what it filled" => sub {
+    my $agents = join("", map { qq({"object":"agent","name":"A$_"}\n) }
+        1 .. 50);
+    my $known = sub { scalar sql($db, "SELECT reltuples FROM pg_class"
+        . " WHERE oid = 'crmapi.agent'::regclass") };
+    my $there = sub { scalar sql($db, "SELECT count(*) FROM crmapi.agent") };
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Statistics");
+
+    crmapictl_ok($db, { stdin => $agents }, "import", "--workspace", $w);
+    is($known->(), $there->(), "the owner's import");
+    sql($db, "CREATE ROLE importer LOGIN; GRANT USAGE ON SCHEMA crmapi TO"
+        . " importer; GRANT ALL ON ALL TABLES IN SCHEMA crmapi TO importer;"
+        . " GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA crmapi TO importer");
+    my $before = $known->();
+    my ($code, $out, $err) = crmapictl(undef, { stdin => $agents,
+        env => { CRMAPI_DATABASE => postgres()->conninfo($db, "importer") } },
+        "import", "--workspace", $w);
+    is($code, 0, "somebody may import who does not own the tables");
+    is($err, "", "and is not told that they cannot be analyzed");
+    is($known->(), $before, "statistics are then left as they were");
+    is($there->(), $before + 50, "and the rows are there");
+    sql($db, "DROP OWNED BY importer; DROP ROLE importer");
+};
+
 subtest "a full disk is not a success" => sub {
     plan(skip_all => "no /dev/full here") unless -c "/dev/full";
     for my $command ("workspace list", "--help", "--json workspace list") {

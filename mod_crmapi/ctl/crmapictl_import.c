@@ -433,6 +433,23 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
     return run(&result, import, &sql);
 }
 
+/* Update the planner's statistics of the tables that were filled: autovacuum
+ * may take minutes, and old statistics lead to plans that read whole
+ * workspaces. The import is committed, so errors do not matter; PostgreSQL
+ * skips tables that the role does not own. */
+static void analyze(import_t *import)
+{
+    for (int i = 0; i < import->stage_count; i++) {
+        if (import->stages[i].count) {
+            const char *table = import->stages[i].resource->name;
+
+            crm_db_exec(import->conn, apr_pstrcat(import->line_pool,
+                                                  "ANALYZE crmapi.", table,
+                                                  NULL), import->line_pool);
+        }
+    }
+}
+
 static crm_error_t *import_all(import_t *import, FILE *in,
                                crm_import_progress_t progress, void *baton)
 {
@@ -444,7 +461,9 @@ static crm_error_t *import_all(import_t *import, FILE *in,
             CRM_ERR(insert(import, &import->stages[i]));
         }
     }
-    return crm_db_exec(import->conn, "COMMIT", import->pool);
+    CRM_ERR(crm_db_exec(import->conn, "COMMIT", import->pool));
+    analyze(import);
+    return NULL;
 }
 
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
