@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_form.c: reading what an HTML form has sent */
+/* crm_form.c: parsing the body of an HTML form */
 #include "crm_form.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static crm_error_t *malformed(apr_pool_t *pool)
     return crm_error_create(CRM_E_BAD_REQUEST, "The form is malformed", pool);
 }
 
-/* Return what follows NAME, a media type, in CONTENT_TYPE; NULL if it is
- * another one. */
+/* Return the rest of CONTENT_TYPE behind the media type NAME, or NULL if it is
+ * another type. */
 static const char *after_type(const char *content_type, const char *name)
 {
     size_t len = strlen(name);
@@ -27,8 +27,8 @@ static const char *after_type(const char *content_type, const char *name)
            && strchr("; \t", content_type[len]) ? content_type + len : NULL;
 }
 
-/* Return the boundary in PARAMETERS, of a Content-Type, in POOL; NULL if there
- * is no good one. */
+/* Return the boundary in PARAMETERS, the rest of a Content-Type, in POOL.
+ * Return NULL if it is missing or invalid. */
 static const char *find_boundary(const char *parameters, apr_pool_t *pool)
 {
     const char *at = parameters;
@@ -46,8 +46,8 @@ static const char *find_boundary(const char *parameters, apr_pool_t *pool)
     return len && len <= BOUNDARY_MAX ? apr_pstrmemdup(pool, at, len) : NULL;
 }
 
-/* Return the name in HEADERS, those of a part, in POOL; NULL if there is none
- * or it is a file. */
+/* Return the field's name in HEADERS, the headers of a part, in POOL. Return
+ * NULL if there is none or the part is a file. */
 static const char *part_name(const char *headers, apr_pool_t *pool)
 {
     static const char start[] = "form-data; name=\"";
@@ -72,7 +72,8 @@ static const char *part_name(const char *headers, apr_pool_t *pool)
            ? apr_pstrmemdup(pool, at, (apr_size_t)(end - at)) : NULL;
 }
 
-/* Add to FIELDS the part from AT to END. Return 0 if it is no text field. */
+/* Add the part between AT and END to FIELDS. Return 0 if it is not a text
+ * field. */
 static int take_part(apr_array_header_t *fields, const char *at,
                      const char *end, apr_pool_t *pool)
 {
@@ -97,7 +98,7 @@ static int take_part(apr_array_header_t *fields, const char *at,
     return 1;
 }
 
-/* Set FIELDS from BODY, a multipart/form-data with PARAMETERS. */
+/* Add the fields of BODY, a multipart/form-data with PARAMETERS, to FIELDS. */
 static crm_error_t *parse_parts(apr_array_header_t *fields, const char *body,
                                 const char *parameters, apr_pool_t *pool)
 {
@@ -131,7 +132,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*one)->name, (*two)->name);
 }
 
-/* Fail unless FIELDS are well-formed and every name is there once. */
+/* Return an error if a field is malformed or a name occurs twice. */
 static crm_error_t *check(const apr_array_header_t *fields, apr_pool_t *pool)
 {
     const crm_query_param_t **sorted;

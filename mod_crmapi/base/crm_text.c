@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_text.c: UTF-8, addresses, comparing without case */
+/* crm_text.c: UTF-8, case folding, e-mail addresses, phone numbers */
 #include "crm_text.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ int crm_text_valid_utf8(const char *s, apr_size_t len)
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static UCaseMap *case_map;      /* of no language */
+static UCaseMap *case_map;      /* for the root locale */
 
 static void open_case_map(void)
 {
@@ -55,11 +55,11 @@ static void open_case_map(void)
 
     case_map = ucasemap_open("", 0, &status);
     if (U_FAILURE(status)) {
-        abort();                /* out of memory, or ICU has no data */
+        abort();                /* no memory, or no ICU data */
     }
 }
 
-/* Make each final sigma (U+03C2) in TEXT the other small sigma (U+03C3). */
+/* Replace final sigmas (U+03C2) in TEXT by U+03C3. */
 static void unite_sigmas(char *text)
 {
     while ((text = strstr(text, "\xcf\x82"))) {
@@ -76,7 +76,7 @@ static const char *fold_unicode(const char *s, apr_pool_t *pool)
 
     pthread_once(&once, open_case_map);
     needed = ucasemap_utf8ToLower(case_map, folded, size, s, len, &status);
-    if (needed >= size) {       /* lower case is longer */
+    if (needed >= size) {       /* the lower case is longer */
         size = needed + 1;
         folded = apr_palloc(pool, (apr_size_t)size);
         status = U_ZERO_ERROR;
@@ -143,7 +143,7 @@ const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
 }
 
 /* Return whether the LEN bytes of valid UTF-8 at S have a control character or
- * a space, as Unicode has them. */
+ * white space of Unicode. */
 static int has_blank(const char *s, apr_size_t len)
 {
     const uint8_t *bytes = (const uint8_t *)s;
@@ -159,7 +159,7 @@ static int has_blank(const char *s, apr_size_t len)
     return 0;
 }
 
-/* Return whether one of the LEN bytes at S is a control character. */
+/* Return whether the LEN bytes at S have an ASCII control character. */
 static int has_control(const char *s, apr_size_t len)
 {
     for (apr_size_t i = 0; i < len; i++) {
