@@ -240,7 +240,7 @@ subtest "key import: from stdin only, never shown" => sub {
             1, qr/stdin/, { stdin => $bad }, @import);
         unlike($err, qr/Secret/, "and not shown");
     }
-    my $err = fails("a key as an argument", $db, 2, qr/takes nothing more/,
+    my $err = fails("a key as an argument", $db, 2, qr/takes no arguments/,
         @import, "svc_live_${secret}1234");
     unlike($err, qr/Secret/, "is not shown");
     $err = fails("a key for an id", $db, 1, qr/KEY_ID/, "key", "revoke",
@@ -308,9 +308,9 @@ subtest "command lines that are wrong: exit 2" => sub {
         [qr/workspace show needs W/, "workspace", "show"],
         [qr/key create needs --scopes/, "key", "create", "--workspace", "w",
             "--name", "n"],
-        [qr/status takes nothing more/, "status", "secret"],
+        [qr/status takes no arguments/, "status", "secret"],
         [qr/workspace show takes one W/, "workspace", "show", "a", "secret"],
-        [qr/too many words/, "workspace", "show", "a", "b", "secret"],
+        [qr/too many arguments/, "workspace", "show", "a", "b", "secret"],
         [qr/import needs --workspace W/, "import"],
         [qr/export needs --workspace W/, "export"],
     ) {

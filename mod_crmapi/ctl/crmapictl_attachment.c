@@ -66,7 +66,7 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
         return ctl_fault(ctl, "there is no attachment %s", given);
     }
     if (PQgetisnull(result, 0, 0)) {
-        return ctl_fault(ctl, "it was larger than what is kept");
+        return ctl_fault(ctl, "it was too large to be stored");
     }
     write_bytes(PQgetvalue(result, 0, 0));
     return NULL;

@@ -268,8 +268,7 @@ static crm_error_t *read_line(import_t *import, const char *text,
                        ? json_object_get_string(name) : NULL);
     return stage ? read_object(import, stage, object)
            : refuse(import, import->line, "object",
-                    "must be the name of what the line is: agent, contact, "
-                    "...");
+                    "must be agent, contact or another resource");
 }
 
 static crm_error_t *read_lines(import_t *import, FILE *in,

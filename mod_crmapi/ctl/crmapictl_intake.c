@@ -51,7 +51,7 @@ crm_error_t *ctl_intake_create(ctl_t *ctl)
     PGresult *result;
 
     if (!crm_key_generate(token, CRM_INTAKE_PREFIX)) {
-        return ctl_fault(ctl, "the system has no randomness to give");
+        return ctl_fault(ctl, "the system has no random bytes");
     }
     CRM_ERR(store(&result, ctl, token));
     PQsetvalue(result, 0, TOKEN_COLUMN, token, (int)strlen(token));
@@ -123,9 +123,9 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
     for (char *one = apr_strtok(copy, ", ", &state); one;
          one = apr_strtok(NULL, ", ", &state)) {
         if (!is_origin(one)) {
-            return ctl_fault(ctl, "--origins: \"%s\" is no origin such as "
+            return ctl_fault(ctl, "--origins: \"%s\" is not an origin such as "
                              "https://www.example.com (lower case, no path), "
-                             "nor *", one);
+                             "or *", one);
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }

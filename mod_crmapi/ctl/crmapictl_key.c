@@ -129,7 +129,7 @@ crm_error_t *ctl_key_create(ctl_t *ctl)
 
     CRM_ERR(get_prefix(&prefix, ctl));
     if (!crm_key_generate(key, prefix)) {
-        return ctl_fault(ctl, "the system has no randomness to give");
+        return ctl_fault(ctl, "the system has no random bytes");
     }
     CRM_ERR(store(&result, ctl, key, prefix));
     PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
@@ -153,8 +153,8 @@ static crm_error_t *read_key(char *key, size_t size, ctl_t *ctl,
         return ctl_fault(ctl, "there is no key on stdin");
     }
     if (!crm_key_valid(key, len, prefix)) {
-        return ctl_fault(ctl, "what is on stdin is no key: %s and 29 or 30 of"
-                         " A-Z, a-z, 0-9", prefix);
+        return ctl_fault(ctl, "invalid key on stdin: it must be %s and 29 or"
+                         " 30 of A-Z, a-z, 0-9", prefix);
     }
     return NULL;
 }

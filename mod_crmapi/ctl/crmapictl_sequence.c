@@ -89,7 +89,8 @@ crm_error_t *ctl_admin_remove(ctl_t *ctl)
                       " AND email_key = crmapi.fold($2::text)"
                       " RETURNING " ADMIN, 2, values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "%s is no admin there", values[1]);
+        return ctl_fault(ctl, "%s is not an admin of the workspace",
+                         values[1]);
     }
     ctl_print_one(ctl, NULL, result, admin_columns);
     return NULL;
@@ -273,7 +274,7 @@ crm_error_t *ctl_reply(ctl_t *ctl)
                       " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
                       values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no contact %s there", id);
+        return ctl_fault(ctl, "there is no contact %s in the workspace", id);
     }
     return tell(ctl, &event, "stopped");
 }

@@ -213,7 +213,7 @@ static crm_error_t *why_not(ctl_t *ctl, const char *const values[2])
                          " first");
     }
     return *PQgetvalue(result, 0, 1) == 't' ? NULL
-           : ctl_fault(ctl, "it is being delivered at this moment");
+           : ctl_fault(ctl, "the delivery is in progress");
 }
 
 crm_error_t *ctl_webhook_redrive(ctl_t *ctl)

@@ -262,8 +262,8 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
         reason = message ? without_quotes(message, pool) : "no memory";
     }
     else if ((host = conninfo_value(options, "host")) && strchr(host, '@')) {
-        reason = "there is an '@' in the host's name; one in a password is"
-                 " written %40";
+        reason = "the host contains '@'; in a password it must be written"
+                 " %40";
     }
     if (reason) {
         reason = crm_db_line(reason, pool);
@@ -272,7 +272,7 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
     PQfreemem(message);
     if (reason) {
         return crm_error_logf(CRM_E_UNAVAILABLE, pool, "the database's"
-                              " connection string is wrong: %s",
+                              " connection string is invalid: %s",
                               reason);
     }
     return NULL;
