@@ -26,8 +26,8 @@ void crm_buf_init(crm_buf_t *buf, apr_size_t size_hint, apr_pool_t *pool);
  * pools do. */
 void crm_buf_grow(crm_buf_t *buf, apr_size_t n);
 
-/* Return a place for N bytes. The caller writes there and then adds to
- * BUF->len. */
+/* Reserve N bytes and return where they begin. The caller writes there and adds
+ * the number of bytes written to BUF->len. */
 static inline char *crm_buf_reserve(crm_buf_t *buf, apr_size_t n)
 {
     if (buf->size - buf->len < n) {

@@ -255,8 +255,8 @@ static void make_secret(void)
 }
 
 /* Hash a name with a random secret. APR's default hash multiplies by 33 and
- * adds, so colliding names can be made whatever its seed: 2 MiB of them take
- * ten seconds. */
+ * adds, so names that collide can be made for any seed: 2 MiB of them take ten
+ * seconds. */
 static unsigned int hash_name(const char *name, apr_ssize_t *len_p)
 {
     return (unsigned int)apr_siphash24(name, (apr_size_t)*len_p, secret);

@@ -16,8 +16,8 @@
  * refused: a byte order mark, duplicate member names (compared after
  * unescaping), more than CRM_JSON_DEPTH levels, invalid UTF-8, a lone
  * surrogate, U+0000 in a name. json-c alone accepts most of these. One pass, no
- * recursion. Return NULL, or the rule that is broken, with *OFFSET_P set to the
- * byte where. */
+ * recursion. Return NULL, or the rule that is broken and the byte's number in
+ * *OFFSET_P. */
 const char *crm_json_check(apr_size_t *offset_p, const char *text,
                            apr_size_t len, apr_pool_t *scratch_pool);
 
@@ -37,10 +37,11 @@ crm_error_t *crm_json_body(json_object **value_p, const char *body,
 int crm_json_is_type(const char *type);
 
 /* Set *TEXT_P to VALUE as compact JSON, in RESULT_POOL, if PostgreSQL can store
- * it as jsonb: no U+0000, no number beyond json-c or a double, at most
- * MAX_DEPTH levels and MAX_BYTES. A number counts with the digits that it has
- * without an exponent, as jsonb writes it. Return NULL, or the rule that is
- * broken, with *PATH_P set to where: ".a.b[2]", or "" for the whole value. */
+ * it as jsonb: no U+0000, no integer that json-c cannot hold, no number that a
+ * double cannot hold, at most MAX_DEPTH levels and MAX_BYTES. Numbers are
+ * measured as jsonb writes them, without an exponent. Return NULL, or the rule
+ * that is broken and its place in *PATH_P: ".a.b[2]", or "" for the whole
+ * value. */
 const char *crm_json_storable(const char **text_p, const char **path_p,
                               json_object *value, apr_size_t max_bytes,
                               int max_depth, apr_pool_t *result_pool);

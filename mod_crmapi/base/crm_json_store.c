@@ -16,9 +16,8 @@
 /* The state of a walk through a value. */
 typedef struct walk_t {
     const char *wrong;
-    const char *path;           /* where the rule is broken; built on the way
-                                   back up, only for the one path that is
-                                   needed */
+    const char *path;           /* where the rule is broken; built while
+                                   returning, for errors only */
     apr_size_t extra;           /* bytes added by writing numbers without
                                    exponents */
     int max_depth;

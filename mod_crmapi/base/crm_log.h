@@ -12,7 +12,7 @@ typedef enum crm_level_t {
     CRM_LOG_DEBUG = 7
 } crm_level_t;
 
-/* Log TEXT, one line without a newline, at LEVEL. BATON comes from the
+/* Log TEXT, one line without a newline, at LEVEL. BATON is that of the
  * crm_log_t. Texts begin with "CRMnnnn: ". */
 typedef void (*crm_log_fn)(void *baton, crm_level_t level, const char *text);
 

@@ -9,8 +9,8 @@
 
 #include "crm_text.h"
 
-/* Set *C_P to the byte with the two hexadecimal digits at DIGITS. Return 0 if
- * they are not hexadecimal digits. */
+/* Set *C_P to the byte that the two hexadecimal digits at DIGITS encode. Return
+ * 0 if they are other characters. */
 static int decode_hex(char *c_p, const char *digits)
 {
     apr_size_t len = 0;

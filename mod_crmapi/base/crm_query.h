@@ -11,12 +11,12 @@ typedef struct crm_query_param_t {
     const char *name;
     const char *value;          /* "" if there was no '=' */
     apr_size_t value_len;
-    const char *bad;            /* its encoding breaks this rule; or NULL */
+    const char *bad;            /* the rule that its encoding breaks, or NULL */
 } crm_query_param_t;
 
 /* Set *PARAMS_P to the parameters of QUERY in order, an array of
- * crm_query_param_t in RESULT_POOL. QUERY is not decoded and has no '?'; NULL:
- * no parameters. '+' is a space (application/x-www-form-urlencoded). Invalid
+ * crm_query_param_t in RESULT_POOL. QUERY is encoded, without '?'; NULL: no
+ * parameters. '+' is a space (application/x-www-form-urlencoded). Invalid
  * encoding is not an error here: it is noted in the parameter. */
 void crm_query_parse(apr_array_header_t **params_p, const char *query,
                      apr_pool_t *result_pool);

@@ -49,7 +49,7 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
     clock_gettime(CLOCK_REALTIME, &now);
     ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     pthread_mutex_lock(&lock);
-    if (owner != getpid()) {    /* a forked child */
+    if (owner != getpid()) {    /* not the parent's ids */
         owner = getpid();
         last_ms = 0;
         reserve_left = 0;

@@ -17,7 +17,7 @@
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
 /* The same with the secret in the form of Standard Webhooks, for the commands
- * that create it. encode() wraps lines, but not such short ones. */
+ * that create it. encode() does not wrap lines as short as this one. */
 #define SECRET ", 'whsec_' || encode(e.key, 'base64')"
 enum { SECRET_COLUMN = 7 };
 static const ctl_column_t new_columns[] = {

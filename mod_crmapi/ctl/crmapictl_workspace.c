@@ -109,8 +109,8 @@ static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
     return NULL;
 }
 
-/* Return the slug for try number TRY: "demo", "demo-2", and at last one with a
- * part of ID, which is unique. */
+/* Return the slug for attempt TRY: "demo", "demo-2", and so on; the last one
+ * has a part of ID, which is unique. */
 static const char *numbered(const char *slug, int try, const char *id,
                             apr_pool_t *pool)
 {

@@ -384,8 +384,8 @@ static apr_status_t clear_cleanup(void *data)
     return APR_SUCCESS;
 }
 
-/* Prepare CONN for statements. *OPEN_P: whether a transaction is open. If none
- * is open, a dead connection is reset. */
+/* Make CONN ready for statements. *OPEN_P: whether a transaction is open. If
+ * none is open, a dead connection is reset. */
 static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 {
     int ready = conn->ready;

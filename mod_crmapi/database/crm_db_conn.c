@@ -12,8 +12,8 @@
 
 #include "crm_array.h"
 
-/* Reads from a socket before a connection with ever more input is accepted as
- * alive. */
+/* Limits the reads from a socket that always has more input. After them the
+ * connection is accepted as alive. */
 #define MAX_READS 64
 
 /* Required session settings that the server reports. SAME is another spelling
@@ -30,15 +30,14 @@ static const struct {
     {"standard_conforming_strings", "on", "on", 0},
 };
 
-/* Settings that the server does not report. Statements are short and their
- * estimated costs often too high (OFFSET is a bind), so JIT compilation would
- * take longer than execution. */
+/* Settings that the server does not report. JIT compilation would take longer
+ * than it saves: statements are short, but some estimated costs are too high,
+ * because OFFSET is a bind. */
 #define SESSION "SET jit TO off;"
 
-/* For request handling: the same statements run again and again with other
- * values. They are written so that one generic plan suits all values: no
- * planning per request, and no plan that scans a table because a workspace is
- * large. */
+/* For requests, which run the same statements with other values. One generic
+ * plan suits all values: no planning per request, and no plan that scans a
+ * table because a workspace is large. */
 #define ADOPTED_SESSION SESSION "SET plan_cache_mode TO force_generic_plan;" \
     "SET enable_seqscan TO off;"
 

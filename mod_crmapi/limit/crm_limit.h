@@ -8,7 +8,7 @@
 /* The length of the window, in microseconds (contract 4.1). */
 #define CRM_LIMIT_WINDOW_US APR_INT64_C(60000000)
 
-/* How long a key is trusted before the database is asked again, in
+/* How long a key is trusted before the database is queried again, in
  * microseconds. Contract 2.3 allows a minute. */
 #define CRM_LIMIT_CONFIRM_US APR_INT64_C(30000000)
 
@@ -63,7 +63,7 @@ typedef struct crm_limit_verdict_t {
     apr_int64_t reset_us;
     int touch;                  /* the caller should update last_used_at; set
                                    for one caller per key and 60 s */
-    int confirm;                /* the caller should ask the database whether
+    int confirm;                /* the caller should query the database whether
                                    the key still exists; set for one caller per
                                    key and 30 s (contract 2.3) */
 } crm_limit_verdict_t;

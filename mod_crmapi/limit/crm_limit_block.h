@@ -78,7 +78,7 @@ typedef struct crm_window_t {
 typedef struct crm_slot_t {
     apr_uint32_t next;
     apr_uint32_t mark;          /* for chains_mark() */
-    apr_int64_t used;           /* when the key was last asked for */
+    apr_int64_t used;           /* when the key was last used */
     apr_int64_t touched;        /* when verdict->touch was last set */
     apr_int64_t confirmed;      /* when CONFIRM was last set */
     crm_limit_key_t key;

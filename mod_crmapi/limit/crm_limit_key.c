@@ -118,9 +118,9 @@ static int slot_reclaim(crm_limit_t *block, apr_uint32_t number,
     return idle;
 }
 
-/* Find an idle slot, free it and return its number, or 0. After a search
- * without a result there is no other search until the least recently used slot
- * can be idle. The allocator's lock is held and every slot is in a chain. */
+/* Find an idle slot, free it and return its number, or 0. A search without a
+ * result is not repeated until the least recently used slot can be idle. The
+ * allocator's lock is held and every slot is in a chain. */
 static apr_uint32_t idle_take(crm_limit_t *block, apr_int64_t now)
 {
     crm_allocator_t *allocator = &block->allocator;
@@ -236,7 +236,7 @@ int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key)
     if (!allocator_lock(block)) {
         return CRM_LIMIT_FULL;
     }
-    /* The allocator's lock keeps others from adding it meanwhile. */
+    /* The allocator's lock excludes others. */
     if (!crm_limit_find(NULL, block, key->hash, key->realm)) {
         now = crm_limit_clock();
         number = slot_take(block, now);
