@@ -2,12 +2,12 @@
 /* crmapid_relay.c: the ways of sending, and how many messages go at once */
 #include "crmapid_relay.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_slots.h"
 #include "crm_text.h"
 
 /* The largest code of an answer that is shown: no telephone number. */
@@ -22,9 +22,10 @@ const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
 
 /* How many messages each relay has in hand. One condition serves all: those
  * that wait are few. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int busy[RELAYS];
+static crm_slots_t slots[RELAYS] = {
+    CRM_SLOTS_INITIALIZER, CRM_SLOTS_INITIALIZER, CRM_SLOTS_INITIALIZER,
+    CRM_SLOTS_INITIALIZER
+};
 
 void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
                        const char *reason)
@@ -113,13 +114,13 @@ const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
     return &crmd_relay_maildir;
 }
 
-/* Return where RELAY's count is. One that is not in the table (a test's) is
- * not limited: NULL. */
-static int *count_of(const crmd_relay_t *relay)
+/* Return RELAY's slots; NULL if it is not in the table (a test's), which is not
+ * limited. */
+static crm_slots_t *slots_of(const crmd_relay_t *relay)
 {
     for (int i = 0; i < RELAYS; i++) {
         if (crmd_relays[i] == relay) {
-            return &busy[i];
+            return &slots[i];
         }
     }
     return NULL;
@@ -127,27 +128,19 @@ static int *count_of(const crmd_relay_t *relay)
 
 void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config)
 {
-    int *count = count_of(relay);
+    crm_slots_t *taken = slots_of(relay);
 
-    if (count) {
-        pthread_mutex_lock(&lock);
-        while (*count > 0 && *count >= config->relay_concurrency) {
-            pthread_cond_wait(&changed, &lock);
-        }
-        ++*count;
-        pthread_mutex_unlock(&lock);
+    if (taken) {
+        crm_slots_wait(taken, config->relay_concurrency);
     }
 }
 
 void crmd_relay_leave(const crmd_relay_t *relay)
 {
-    int *count = count_of(relay);
+    crm_slots_t *taken = slots_of(relay);
 
-    if (count) {
-        pthread_mutex_lock(&lock);
-        --*count;
-        pthread_cond_broadcast(&changed);
-        pthread_mutex_unlock(&lock);
+    if (taken) {
+        crm_slots_leave(taken);
     }
 }
 
