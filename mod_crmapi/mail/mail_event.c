@@ -60,9 +60,10 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
 
 /* ---- what the database knows --------------------------------------------- */
 
-/* The step that a mail answers, and whom it was sent to, if it is one; whether the mail is one of ours
- * that came back; whether it is from the agent itself; how many mails of this
- * hour are from its sender. Few conversations were active in one. */
+/* The step that a mail answers, and whom it was sent to, if it is one; whether
+ * the mail is one of ours that came back; whether it is from the agent itself;
+ * how many mails of this hour are from its sender. Few conversations were
+ * active in one. */
 #define STATE_SQL \
     "SELECT o.id," \
     " EXISTS (SELECT FROM crmapi.enrollment_step s" \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_relay.c: the ways of sending, and how many messages go at once */
+/* crmapid_relay.c: the relays, their slots, and functions that they share */
 #include "crmapid_relay.h"
 
 #include <pthread.h>
@@ -10,7 +10,8 @@
 #include "crm_json.h"
 #include "crm_text.h"
 
-/* The largest code of an answer that is shown: no telephone number. */
+/* The largest error code that is logged. A larger number could be a phone
+ * number. */
 #define CODE_MAX 999999
 
 enum { RELAYS = 4 };
@@ -20,8 +21,7 @@ const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
     &crmd_relay_twilio, NULL
 };
 
-/* How many messages each relay has in hand. One condition serves all: those
- * that wait are few. */
+/* Used slots of each relay. All share one condition, since few threads wait. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int busy[RELAYS];
@@ -33,8 +33,8 @@ void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
     receipt->reason = verdict == CRMD_SENT ? NULL : reason;
 }
 
-/* Return the member NAME of ANSWER's JSON (freed with POOL), NULL if there is
- * none. */
+/* Return the member NAME of ANSWER's JSON, NULL if it has none. It is freed
+ * with POOL. */
 static json_object *member(const crmd_http_answer_t *answer, const char *name,
                            apr_pool_t *pool)
 {
@@ -113,8 +113,8 @@ const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
     return &crmd_relay_maildir;
 }
 
-/* Return where RELAY's count is. One that is not in the table (a test's) is
- * not limited: NULL. */
+/* Return the count of used slots of RELAY. NULL: it is not in the table, as in
+ * tests, and has no limit. */
 static int *count_of(const crmd_relay_t *relay)
 {
     for (int i = 0; i < RELAYS; i++) {

@@ -165,9 +165,9 @@ static crm_error_t *make_body(delivery_t *delivery)
 
 /* ---- the request --------------------------------------------------------- */
 
-/* Set *ID_P to what DELIVERY's event is called where it is sent, the same in all
- * attempts, and *SIGNATURES_P to those of its body as sent at TIMESTAMP: one for
- * each key, with a space between them. Only the database knows keys. */
+/* Set *ID_P to what DELIVERY's event is called where it is sent, the same in
+ * all attempts, and *SIGNATURES_P to those of its body as sent at TIMESTAMP:
+ * one for each key, with a space between them. Only the database knows keys. */
 static crm_error_t *sign(const char **id_p, const char **signatures_p,
                          const delivery_t *delivery, const char *timestamp)
 {
