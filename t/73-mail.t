@@ -431,8 +431,8 @@ subtest "LMTP: an answer for each recipient" => sub {
         . "RCPT TO:<" . ($sales =~ s/@/+a@/r) . ">\r\nDATA\r\n";
     like(reply($s), qr/^$_ /, "pipelined: $_") for 250, 250, 550, 250, 354;
     print $s dotted(mail("by LMTP\n.\n..dots"));
-    like(reply($s), qr/^250 2.0.0 Taken\r/, "the first");
-    like(reply($s), qr/^250 2.0.0 Taken before\r/,
+    like(reply($s), qr/^250 2.0.0 Accepted\r/, "the first");
+    like(reply($s), qr/^250 2.0.0 Accepted before\r/,
         "the second is the same agent");
     is(scalar sql($database, "SELECT content FROM crmapi.message WHERE"
         . " external_id = '<m$count-$$\@example.org>'"),
@@ -573,7 +573,7 @@ subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
     is(count_rows($w, "message", $there), 0, "nothing of it is there");
     my $last = "";
     wait_for(sub { ($last = send_mail($s, $mail)) =~ /^250/ }, 20);
-    like($last, qr/^250 2.0.0 Taken\r/, "in the same session, when it is back");
+    like($last, qr/^250 2.0.0 Accepted\r/, "in the same session, when it is back");
     is(count_rows($w, "message", $there), 1, "it is there, once");
     say_to($s, "QUIT");
     $worker->stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_lmtp.c: the socket that mail systems connect to, and who serves it */
+/* crmapid_lmtp.c: the LMTP server's socket and threads */
 #include "crmapid_lmtp.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 struct crmd_lmtp_t {
     const crmd_config_t *config;
     int listener;
-    int stop[2];                /* a pipe: once its end is closed, all see it */
-    struct stat file;           /* the socket's, so that only it is removed */
+    int stop[2];                /* a pipe: closing stop[1] stops all threads */
+    struct stat file;           /* of the socket: no other file is removed */
     apr_array_header_t *threads; /* of apr_thread_t * */
 };
 
-/* A thread that serves one session after the other. */
+/* A thread that serves sessions, one at a time. */
 typedef struct server_t {
     crmd_lmtp_t *lmtp;
     apr_pool_t *pool;           /* for a session */
@@ -36,7 +36,8 @@ typedef struct server_t {
 
 /* ---- sessions ------------------------------------------------------------ */
 
-/* Wait for a client. Return its socket, -1: it went, -2: it is time to end. */
+/* Wait for a client. Return its socket, -1 on an error, -2 when the server
+ * stops. */
 static int next_client(const crmd_lmtp_t *lmtp)
 {
     struct pollfd pollers[2] = {
@@ -66,7 +67,7 @@ static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
             apr_pool_clear(server->pool);
         }
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-            poll(NULL, 0, 200); /* others will let go of theirs */
+            poll(NULL, 0, 200); /* until descriptors or memory are free */
         }
     }
     apr_pool_clear(server->conn_pool);
@@ -137,7 +138,7 @@ static crm_error_t *remove_stale(const struct sockaddr_un *address,
     return error;
 }
 
-/* Open LMTP's socket. */
+/* Open LMTP's socket and listen on it. */
 static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
     const crmd_config_t *config = lmtp->config;
@@ -151,7 +152,7 @@ static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
     CRM_ERR(remove_stale(&address, pool));
     lmtp->listener = socket(AF_UNIX,
                             SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Nobody can connect before listen(), by when it has its mode. */
+    /* No client can connect before listen(): the mode is set in time. */
     if (lmtp->listener < 0
         || bind(lmtp->listener, (struct sockaddr *)&address, sizeof(address))
         || chmod(config->lmtp_socket,
@@ -163,7 +164,7 @@ static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
     return NULL;
 }
 
-/* Close what is open of LMTP, and remove its file if it is still its own. */
+/* Close LMTP's socket, and remove its file unless another one has its name. */
 static void close_socket(crmd_lmtp_t *lmtp)
 {
     struct stat info;
@@ -178,7 +179,7 @@ static void close_socket(crmd_lmtp_t *lmtp)
     }
 }
 
-/* ---- beginning and end --------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------ */
 
 static crm_error_t *start_all(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {

@@ -15,7 +15,7 @@
 
 #include "crmapid_config.h"
 
-/* ---- what a handler gets, and what it returns ----------------------------- */
+/* ---- what a handler gets, and what it returns ---------------------------- */
 
 /* A claimed job (schema/README, Jobs). Strings live as long as the work's
  * pool. */

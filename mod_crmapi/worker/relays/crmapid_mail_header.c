@@ -9,7 +9,7 @@
 
 #include "crm_text.h"
 
-/* Return the length of the host name at HOST, 0 if it is none. */
+/* Return the length of HOST, 0 if it is not a host name. */
 static apr_size_t host_length(const char *host)
 {
     apr_size_t len = strlen(host);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_maildir.c: messages as files in a maildir, for those who have
- * nothing better yet, and for tests */
+/* crmapid_maildir.c: the relay "maildir": messages as files in a maildir, for
+ * trying out and for tests */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -43,8 +43,8 @@ static crm_error_t *make_folders(const char *root, apr_pool_t *pool)
     return NULL;
 }
 
-/* Return whether a reader has put NAME into ROOT/cur: its name goes on with
- * ":2," and flags there. */
+/* Return whether a mail reader has moved NAME to ROOT/cur, where ":2," and
+ * flags follow its name. */
 static int was_read(const char *root, const char *name, apr_pool_t *pool)
 {
     apr_size_t len = strlen(name);
@@ -63,8 +63,8 @@ static int was_read(const char *root, const char *name, apr_pool_t *pool)
     return found;
 }
 
-/* Write the LEN bytes at TEXT to FD, down to the disk. Return whether that was
- * possible; errno says why not. */
+/* Write the LEN bytes at TEXT to FD and sync it. Return 0 on failure, with
+ * errno set. */
 static int write_all(int fd, const char *text, apr_size_t len)
 {
     while (len) {
@@ -81,7 +81,8 @@ static int write_all(int fd, const char *text, apr_size_t len)
     return !fsync(fd);
 }
 
-/* Make what is in the folder PATH outlast a crash. */
+/* Sync the folder PATH, so that its entries survive a crash. Return 0 on
+ * failure, with errno set. */
 static int sync_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -15,15 +15,16 @@
 #include "crmapid_mail_header.h"
 #include "crmapid_mail_html.h"
 
-/* The longest that a header's texts may be (bytes); the rest is left out. A
- * name fits on a line: GMime folds longer ones within their quotes, where some
- * readers see the fold. */
+/* Maximum bytes of texts in headers; the rest is cut off. A name must fit on a
+ * line: GMime folds longer ones inside the quotes, and some mail readers show
+ * the fold. */
 #define NAME_BYTES 64
 #define SUBJECT_BYTES 2000
 
 /* ---- bodies -------------------------------------------------------------- */
 
-/* Return TEXT with each line, however it is ended, ended by END. */
+/* Return TEXT, in POOL, with END as the end of each line, and with '?' for
+ * bytes that are not ASCII if it is not valid UTF-8. */
 static crm_buf_t *lines(const char *text, const char *end, apr_pool_t *pool)
 {
     crm_buf_t *buf = apr_palloc(pool, sizeof(*buf));
@@ -49,8 +50,8 @@ static GMimeStream *stream_of(const crm_buf_t *buf)
     return g_mime_stream_mem_new_with_buffer(buf->data, buf->len);
 }
 
-/* Return the better encoding for BUF: never anything that a server might have
- * to change on the way. */
+/* Return the shorter encoding for BUF. Both are 7 bit, so that no server has to
+ * convert the mail. */
 static GMimeContentEncoding encoding_of(const crm_buf_t *buf)
 {
     apr_size_t high = 0;
@@ -62,7 +63,7 @@ static GMimeContentEncoding encoding_of(const crm_buf_t *buf)
                                : GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE;
 }
 
-/* Return a part of the type text/SUBTYPE with TEXT. */
+/* Return a new part of type text/SUBTYPE with TEXT. */
 static GMimeObject *make_part(const char *subtype, const char *text,
                               apr_pool_t *pool)
 {
@@ -73,7 +74,7 @@ static GMimeObject *make_part(const char *subtype, const char *text,
     GMimeStream *stream;
 
     if (encoding == GMIME_CONTENT_ENCODING_BASE64) {
-        /* What is encoded has CR LF (RFC 2045, 6.8). */
+        /* Base64 encodes text with CR LF (RFC 2045, 6.8). */
         buf = lines(text, "\r\n", pool);
     }
     stream = stream_of(buf);
@@ -99,7 +100,8 @@ static const char *text_of(const crmd_message_t *message, apr_pool_t *pool)
                        "\n", NULL);
 }
 
-/* Return where in HTML something can be added at the end of what is shown. */
+/* Return the offset of "</body>" in HTML, or of its end: new content can be
+ * inserted there. */
 static apr_size_t end_of_body(const char *html)
 {
     static const char end[] = "</body>";
@@ -157,7 +159,7 @@ static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
 
 /* ---- headers ------------------------------------------------------------- */
 
-/* Add NAME with ADDRESS to LIST; return how ADDRESS is in ASCII. */
+/* Add a mailbox of NAME and ADDRESS to LIST. Return ADDRESS in ASCII. */
 static const char *add_mailbox(InternetAddressList *list, const char *name,
                                const char *address, apr_pool_t *pool)
 {
@@ -178,7 +180,7 @@ static const char *add_mailbox(InternetAddressList *list, const char *name,
     return ascii;
 }
 
-/* Add a header whose VALUE is ASCII and stays on its line. */
+/* Add a header with a VALUE that is ASCII, without folding it. */
 static void add_raw(GMimeMessage *mime, const char *name, const char *value,
                     apr_pool_t *pool)
 {
@@ -233,9 +235,10 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
     }
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the mail ------------------------------------------------------------ */
 
-/* Return whether TEXT is printable ASCII without spaces and REJECTED. */
+/* Return whether TEXT is printable ASCII without spaces and without characters
+ * of REJECTED. */
 static int is_plain(const char *text, const char *rejected)
 {
     const char *c = text;
@@ -251,7 +254,8 @@ static crm_error_t *unusable(const char *what, apr_pool_t *pool)
     return crm_error_create(CRM_E_BAD_REQUEST, what, pool);
 }
 
-/* Fill MAIL's names. Errors: what of MESSAGE cannot be used in a header. */
+/* Set the sender, the recipient and the Message-ID of MAIL. Errors: a value of
+ * MESSAGE or CONFIG cannot be used in a header. */
 static crm_error_t *read_names(crmd_mail_t *mail,
                                const crmd_message_t *message,
                                const crmd_config_t *config, apr_pool_t *pool)
@@ -289,7 +293,7 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     return NULL;
 }
 
-/* Write MIME into MAIL's text. */
+/* Set MAIL's text to MIME. */
 static void write_mail(crmd_mail_t *mail, GMimeMessage *mime, int crlf,
                        apr_pool_t *pool)
 {
@@ -307,7 +311,7 @@ static void write_mail(crmd_mail_t *mail, GMimeMessage *mime, int crlf,
     g_mime_format_options_free(options);
 }
 
-/* Make MAIL, whose names are there already, of MESSAGE. */
+/* Make MAIL from MESSAGE. MAIL's sender, recipient and Message-ID are set. */
 static void make_mail(crmd_mail_t *mail, const crmd_message_t *message,
                       const crmd_config_t *config, int crlf, apr_pool_t *pool)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_openai.c: the generator that asks an OpenAI-compatible service */
+/* crmapid_openai.c: the generator "openai", an OpenAI-compatible service */
 #include <pthread.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "crmapid_generate.h"
 #include "crmapid_prompt.h"
 
-/* The longest answer that is read. */
+/* Maximum bytes of an answer. */
 #define ANSWER_MAX (1024 * 1024)
 
 /* The longest and the largest error code that is logged. A larger number could
@@ -20,10 +20,10 @@
 #define CODE_LEN 64
 #define CODE_MAX 999999
 
-/* How many questions are under way in this process. */
+/* Requests of this process that are in progress. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
-static int asking;
+static int active;
 
 static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -38,9 +38,10 @@ static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
-/* Ask as one of at most CONFIG's openai_concurrency. */
-static void ask(crmd_http_answer_t *answer, const char *question,
-                const crmd_config_t *config, apr_pool_t *pool)
+/* Send the request BODY and fill ANSWER, in POOL. At most CONFIG's
+ * openai_concurrency run at the same time; others wait. */
+static void send_request(crmd_http_answer_t *answer, const char *body,
+                         const crmd_config_t *config, apr_pool_t *pool)
 {
     const char *headers[3] = {"Content-Type: application/json", NULL, NULL};
     size_t len = strlen(config->openai_url);
@@ -55,25 +56,25 @@ static void ask(crmd_http_answer_t *answer, const char *question,
                                  config->openai_key, NULL);
     }
     request.headers = headers;
-    request.body = question;
-    request.body_len = strlen(question);
+    request.body = body;
+    request.body_len = strlen(body);
     request.timeout = config->openai_timeout;
     request.max_answer = ANSWER_MAX;
     pthread_mutex_lock(&mutex);
-    while (asking >= config->openai_concurrency) {
+    while (active >= config->openai_concurrency) {
         pthread_cond_wait(&ended, &mutex);
     }
-    asking++;
+    active++;
     pthread_mutex_unlock(&mutex);
     crmd_http_send(answer, &request, pool);
     pthread_mutex_lock(&mutex);
-    asking--;
+    active--;
     pthread_cond_signal(&ended);
     pthread_mutex_unlock(&mutex);
 }
 
-/* Set *OBJECT_P to the JSON object that the LEN bytes at TEXT are, freed with
- * POOL. Return 0 if they are none. */
+/* Set *OBJECT_P to the JSON object in the LEN bytes at TEXT, freed with POOL.
+ * Return 0 if they are not a JSON object. */
 static int parse(json_object **object_p, const char *text, apr_size_t len,
                  apr_pool_t *pool)
 {
@@ -83,7 +84,7 @@ static int parse(json_object **object_p, const char *text, apr_size_t len,
            && json_object_is_type(*object_p, json_type_object);
 }
 
-/* Return the first choice of COMPLETION, NULL if there is none. */
+/* Return the first choice of COMPLETION, NULL if it has none. */
 static json_object *first_choice(json_object *completion)
 {
     json_object *choices = json_object_object_get(completion, "choices");
@@ -92,8 +93,8 @@ static json_object *first_choice(json_object *completion)
            ? json_object_array_get_idx(choices, 0) : NULL;
 }
 
-/* Return NULL or why CHOICE has no whole answer. */
-static const char *why_unfinished(json_object *choice)
+/* Return NULL, or the reason why CHOICE has no complete answer. */
+static const char *incomplete_reason(json_object *choice)
 {
     static const struct {
         const char *reason;
@@ -112,28 +113,28 @@ static const char *why_unfinished(json_object *choice)
             return known[i].why;
         }
     }
-    /* Some services have an empty one in every answer. */
+    /* Some services send an empty refusal in every answer. */
     return json_object_is_type(refusal, json_type_string)
            && !json_object_get_string_len(refusal) ? NULL
            : refusal ? "the model refused" : NULL;
 }
 
-/* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL or what
- * is wrong with it. */
+/* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL, or the
+ * reason why they cannot be used. */
 static const char *read_completion(crmd_outline_t *outline, const char *text,
                                    apr_size_t len,
                                    const crmd_reading_t *reading)
 {
     json_object *completion, *choice, *content, *plan;
-    const char *wrong;
+    const char *fault;
 
     if (!parse(&completion, text, len, reading->pool)) {
         return "the answer is no JSON object";
     }
     choice = first_choice(completion);
-    wrong = why_unfinished(choice);
-    if (wrong) {
-        return wrong;
+    fault = incomplete_reason(choice);
+    if (fault) {
+        return fault;
     }
     content = json_object_object_get(json_object_object_get(choice, "message"),
                                      "content");
@@ -197,19 +198,20 @@ static const char *refusal(const crmd_http_answer_t *answer,
     return apr_psprintf(pool, "openai: status %d", answer->status);
 }
 
-/* A service that says no may say yes to the next question, and an operator may
- * mend a key or a model's name: nothing here is for ever, but attempts are. */
+/* All failures are setbacks: the service may answer the next request, or an
+ * operator may correct the key or the name of the model. The number of attempts
+ * is limited by generate_attempts. */
 static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
                      const crmd_config_t *config, const crm_log_t *log,
                      apr_pool_t *result_pool)
 {
     const crmd_reading_t reading = {subject, config, 0, result_pool};
     crmd_http_answer_t answer;
-    const char *wrong;
+    const char *fault;
 
     (void)log;
-    ask(&answer, crmd_prompt(subject, config, result_pool), config,
-        result_pool);
+    send_request(&answer, crmd_prompt(subject, config, result_pool), config,
+                 result_pool);
     outline->retry_after = answer.retry_after;
     if (answer.error || answer.cut) {
         outline->setback = apr_pstrcat(result_pool, "openai: ", answer.error
@@ -219,9 +221,9 @@ static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
     else if (answer.status != 200) {
         outline->setback = refusal(&answer, config, result_pool);
     }
-    else if ((wrong = read_completion(outline, answer.body, answer.len,
+    else if ((fault = read_completion(outline, answer.body, answer.len,
                                       &reading))) {
-        outline->setback = apr_pstrcat(result_pool, "openai: ", wrong, NULL);
+        outline->setback = apr_pstrcat(result_pool, "openai: ", fault, NULL);
     }
 }
 

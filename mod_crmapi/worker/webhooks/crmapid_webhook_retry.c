@@ -12,7 +12,7 @@
 
 #define DAY 86400
 
-/* Seconds between an attempt and the next. */
+/* Seconds before the next attempt, by the number of failed attempts. */
 static const int delays[] = {
     5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600,
     DAY
@@ -39,8 +39,8 @@ apr_interval_time_t crmd_webhook_delay(int made,
     return delay + delay / 10 * (random % 1001) / 1000;
 }
 
-/* Return the length of the character at TEXT, of which LEN bytes are there; 0:
- * it is none. */
+/* Return the length of the UTF-8 character at TEXT, of LEN bytes; 0 if it is
+ * not valid. */
 static apr_size_t character(const char *text, apr_size_t len)
 {
     for (apr_size_t n = 1; n <= 4 && n <= len; n++) {
@@ -51,8 +51,8 @@ static apr_size_t character(const char *text, apr_size_t len)
     return 0;
 }
 
-/* Return whether the LEN (1 to 3) bytes at TEXT may be the beginning of a
- * character. */
+/* Return whether the LEN (1 to 3) bytes at TEXT can be the beginning of a
+ * longer UTF-8 character. */
 static int begins_character(const char *text, apr_size_t len)
 {
     unsigned char first = (unsigned char)*text;

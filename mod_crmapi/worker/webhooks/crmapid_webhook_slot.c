@@ -9,85 +9,88 @@
 
 #include "crm_uuid.h"
 
-/* Endpoints that are being delivered to: as many as there can be threads. */
-#define PLACES 64
+/* Endpoints with deliveries in progress: at most one for each thread. */
+#define ENTRIES 64
 
 #define LEAST_WAIT apr_time_from_msec(200)
 #define MOST_WAIT apr_time_from_sec(300)
 
-/* What is known of an endpoint; of one to which nothing goes (BUSY is 0) until
- * another needs the room. */
-typedef struct place_t {
+/* The state of an endpoint. An entry without deliveries (BUSY is 0) stays until
+ * another endpoint needs it. */
+typedef struct entry_t {
     char endpoint[CRM_UUID_LEN + 1];
-    int busy;                   /* deliveries under way */
-    apr_interval_time_t pace;   /* what one takes, lately */
-    apr_time_t moved;           /* when one last began or ended */
-    apr_time_t turn;            /* up to when others were told to wait */
-} place_t;
+    int busy;                   /* used slots */
+    apr_interval_time_t pace;   /* moving average of a delivery's duration */
+    apr_time_t changed;         /* when a slot was last taken or returned */
+    apr_time_t next;            /* end of the last wait that was returned */
+} entry_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static place_t places[PLACES];
+static entry_t entries[ENTRIES];
 
-/* Return what is known of ENDPOINT, or room for it, or NULL. */
-static place_t *find_place(const char *endpoint)
+/* Return the entry of ENDPOINT, a new one if it has none; NULL if all entries
+ * are in use. */
+static entry_t *find_entry(const char *endpoint)
 {
-    place_t *room = NULL;
+    entry_t *unused = NULL;
 
-    for (int i = 0; i < PLACES; i++) {
-        if (!strcmp(places[i].endpoint, endpoint)) {
-            return &places[i];
+    for (int i = 0; i < ENTRIES; i++) {
+        entry_t *entry = &entries[i];
+
+        if (!strcmp(entry->endpoint, endpoint)) {
+            return entry;
         }
-        if (!places[i].busy && (!room || places[i].moved < room->moved)) {
-            room = &places[i];
+        if (!entry->busy && (!unused || entry->changed < unused->changed)) {
+            unused = entry;
         }
     }
-    if (room) {
-        memset(room, 0, sizeof(*room));
-        apr_cpystrn(room->endpoint, endpoint, sizeof(room->endpoint));
+    if (unused) {
+        memset(unused, 0, sizeof(*unused));
+        apr_cpystrn(unused->endpoint, endpoint, sizeof(unused->endpoint));
     }
-    return room;
+    return unused;
 }
 
-/* Return how long the next one has to wait whom PLACE has no room for. They
- * are let in one after the other, so that what waits for an endpoint that
- * hangs is not looked at again and again. */
-static apr_interval_time_t wait_at(place_t *place, int limit, apr_time_t now)
+/* Return the wait for a delivery that found no slot of ENTRY, of LIMIT, free.
+ * Each gets a later time than the one before, so that the deliveries that wait
+ * for a slow endpoint do not all try again at once. */
+static apr_interval_time_t wait_at(entry_t *entry, int limit, apr_time_t now)
 {
-    apr_interval_time_t pace = now - place->moved;
+    apr_interval_time_t pace = now - entry->changed;
 
-    if (pace < place->pace) {
-        pace = place->pace;
+    if (pace < entry->pace) {
+        pace = entry->pace;
     }
-    place->turn += pace / limit;
-    if (place->turn < now + LEAST_WAIT) {
-        place->turn = now + LEAST_WAIT;
+    entry->next += pace / limit;
+    if (entry->next < now + LEAST_WAIT) {
+        entry->next = now + LEAST_WAIT;
     }
-    if (place->turn > now + MOST_WAIT) {
-        place->turn = now + MOST_WAIT;
+    if (entry->next > now + MOST_WAIT) {
+        entry->next = now + MOST_WAIT;
     }
-    return place->turn - now;
+    return entry->next - now;
 }
 
 int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
                        int limit)
 {
     apr_time_t now = apr_time_now();
-    place_t *place;
+    entry_t *entry;
     int entered = 0;
 
     *wait_p = LEAST_WAIT;
     pthread_mutex_lock(&lock);
-    place = find_place(endpoint);
-    if (place && place->busy < limit) {
-        if (!place->busy) {
-            place->turn = 0;    /* nobody is waited for */
+    entry = find_entry(endpoint);
+    if (entry && entry->busy < limit) {
+        if (!entry->busy) {
+            entry->next = 0;    /* no delivery waits */
         }
-        place->busy++;
-        place->moved = now;
+        entry->busy++;
+        entry->changed = now;
         entered = 1;
     }
-    else if (place) {
-        *wait_p = wait_at(place, limit, now);
+    else if (entry) {
+        *wait_p = wait_at(entry, limit, now);
     }
     pthread_mutex_unlock(&lock);
     return entered;
@@ -95,14 +98,14 @@ int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
 
 void crmd_webhook_leave(const char *endpoint, apr_interval_time_t took)
 {
-    place_t *place;
+    entry_t *entry;
 
     pthread_mutex_lock(&lock);
-    place = find_place(endpoint);
-    if (place && place->busy) {
-        place->busy--;
-        place->moved = apr_time_now();
-        place->pace = place->pace ? (3 * place->pace + took) / 4 : took;
+    entry = find_entry(endpoint);
+    if (entry && entry->busy) {
+        entry->busy--;
+        entry->changed = apr_time_now();
+        entry->pace = entry->pace ? (3 * entry->pace + took) / 4 : took;
     }
     pthread_mutex_unlock(&lock);
 }
