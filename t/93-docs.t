@@ -7,7 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 
-my %text = map { m{docs/(\S+)$}; ($1 => read_file($_)) }
+my %text = map { m{([^/]+)$}; ($1 => read_file($_)) }
     glob "$CrmTest::TOP/docs/*.md";
 my $sources = join "\n", map { read_file($_) }
     glob "$CrmTest::TOP/mod_crmapi/{*,*/*}/*.[ch]";
