@@ -54,15 +54,18 @@ subtest "directives.md has every directive, and no other" => sub {
     cmp_ok(scalar keys %known, ">=", 10, "the module's table was found");
     is_deeply(sorted(keys %section), sorted(keys %known),
         "each has a section");
-    my ($contents) = $text{"directives.md"} =~ /^Directives here:\n(.*?)^## /ms;
-    is_deeply(sorted($contents =~ /\[(\w+)\]/g), sorted(keys %known),
-        "the table of contents");
+    my %listed = map { $_->[0] =~ /\[(\w+)\]/ => $_->[1] }
+        table($text{"directives.md"}, "Directive");
+    is_deeply(sorted(keys %listed), sorted(keys %known), "and a table of them");
     for my $name (sort keys %section) {
         for my $part ("Description", "Syntax", "Default", "Context") {
             like($section{$name}, qr/^\*\*$part:\*\* \S/m, "$name: $part");
         }
         my ($syntax) = $section{$name} =~ /^\*\*Syntax:\*\* `(\w+) /m;
         is($syntax, $name, "$name: its syntax begins with it");
+        my ($default) = $section{$name} =~ /^\*\*Default:\*\* (none|`.*`)/m;
+        is($listed{$name}, ($default // "") =~ s/^`\w+ /`/r,
+            "$name: the table's default");
     }
 };
 
