@@ -490,6 +490,19 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
     return wrong;
 }
 
+crm_error_t *crm_json_body(json_object **value_p, const char *body,
+                           apr_size_t len, apr_pool_t *result_pool)
+{
+    apr_size_t offset;
+    const char *rule = crm_json_parse(value_p, &offset, body, len,
+                                      result_pool);
+
+    return rule ? crm_error_createf(CRM_E_BAD_REQUEST, result_pool,
+                                    "The body is not valid JSON: %s at byte %"
+                                    APR_SIZE_T_FMT, rule, offset)
+           : NULL;
+}
+
 int crm_json_is_type(const char *type)
 {
     apr_size_t len;

@@ -7,6 +7,8 @@
 
 #include "apr_pools.h"
 
+#include "crm_error.h"
+
 /* The deepest nesting of arrays and objects (contract 6.1). */
 #define CRM_JSON_DEPTH 32
 
@@ -24,6 +26,11 @@ const char *crm_json_check(apr_size_t *offset_p, const char *text,
 const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                            const char *text, apr_size_t len,
                            apr_pool_t *result_pool);
+
+/* The same for a request's body: set *VALUE_P to what the LEN bytes at BODY
+ * say. Errors: CRM_E_BAD_REQUEST, with the rule and the byte. */
+crm_error_t *crm_json_body(json_object **value_p, const char *body,
+                           apr_size_t len, apr_pool_t *result_pool);
 
 /* Return whether TYPE, a Content-Type (NULL: none), may be JSON in UTF-8
  * (contract 5.3). */

@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include "apr_escape.h"
 #include "apr_lib.h"
 #include "apr_strings.h"
 
@@ -104,13 +105,7 @@ void crm_key_hash(unsigned char hash[CRM_KEY_HASH_LEN], const char *key,
 void crm_key_hash_hex(char out[2 * CRM_KEY_HASH_LEN + 1],
                       const unsigned char hash[CRM_KEY_HASH_LEN])
 {
-    static const char hex[] = "0123456789abcdef";
-
-    for (int i = 0; i < CRM_KEY_HASH_LEN; i++) {
-        out[2 * i] = hex[hash[i] >> 4];
-        out[2 * i + 1] = hex[hash[i] & 15];
-    }
-    out[2 * CRM_KEY_HASH_LEN] = '\0';
+    apr_escape_hex(out, hash, CRM_KEY_HASH_LEN, 0, NULL);
 }
 
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,

@@ -4,16 +4,19 @@
 
 #include <string.h>
 
-#include "apr_lib.h"
+#include "apr_escape.h"
 #include "apr_strings.h"
 
 #include "crm_text.h"
 
-/* Return the value of the hexadecimal digit C, -1 if it is none. */
-static int hex_value(char c)
+/* Set *C_P to the byte that the two characters at DIGITS stand for. Return 0 if
+ * they are not hexadecimal digits. */
+static int decode_hex(char *c_p, const char *digits)
 {
-    return apr_isdigit(c) ? c - '0'
-           : apr_isxdigit(c) ? apr_tolower(c) - 'a' + 10 : -1;
+    apr_size_t len = 0;
+
+    return apr_unescape_hex(c_p, digits, 2, 0, &len) == APR_SUCCESS
+           && len == 1;
 }
 
 /* Return the LEN bytes at TEXT decoded, in POOL, *OUT_LEN_P bytes and a NUL;
@@ -28,15 +31,12 @@ static const char *decode(apr_size_t *out_len_p, const char **bad_p,
         char c = text[i] == '+' ? ' ' : text[i];
 
         if (c == '%') {
-            int high = i + 2 < len ? hex_value(text[i + 1]) : -1;
-            int low = i + 2 < len ? hex_value(text[i + 2]) : -1;
-
-            if (high < 0 || low < 0) {
-                *bad_p = "must be percent-encoded properly";
+            if (i + 2 < len && decode_hex(&c, text + i + 1)) {
+                i += 2;
             }
             else {
-                c = (char)(high << 4 | low);
-                i += 2;
+                c = '%';
+                *bad_p = "must be percent-encoded properly";
             }
         }
         *out++ = c;

@@ -8,6 +8,7 @@
 #include <wctype.h>
 
 #include "apr_lib.h"
+#include "apr_strings.h"
 
 #define EMAIL_MAX 254
 #define PHONE_MAX 64
@@ -120,6 +121,33 @@ void crm_text_trim(const char **s_p, apr_size_t *len_p)
     while (*len_p && apr_isspace((*s_p)[*len_p - 1])) {
         (*len_p)--;
     }
+}
+
+const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
+                              apr_pool_t *result_pool)
+{
+    char *line;
+    int valid;
+
+    if (max && len > max) {
+        for (len = max; len && ((unsigned char)s[len] & 0xc0) == 0x80; len--) {
+            continue;
+        }
+    }
+    crm_text_trim(&s, &len);
+    valid = crm_text_valid_utf8(s, len);
+    line = apr_pstrmemdup(result_pool, s, len);
+    for (apr_size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)line[i];
+
+        if (c < ' ' || c == 0x7f) {
+            line[i] = ' ';
+        }
+        else if (c >= 0x80 && !valid) {
+            line[i] = '?';
+        }
+    }
+    return line;
 }
 
 /* Return whether C is a control character or a space, by Unicode (Cc, Zs, Zl,

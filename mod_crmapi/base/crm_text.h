@@ -3,7 +3,7 @@
 #ifndef CRM_TEXT_H
 #define CRM_TEXT_H
 
-#include "apr.h"
+#include "apr_pools.h"
 
 /* Return the number of code points in the LEN bytes of valid UTF-8 at S. */
 apr_size_t crm_text_length(const char *s, apr_size_t len);
@@ -22,6 +22,13 @@ int crm_text_equal_fold(const char *a, const char *b);
 
 /* Take white space (ASCII) off both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
+
+/* Return, in RESULT_POOL, the first MAX (0: all) of the LEN bytes at S as one
+ * line: no character is cut in two, white space is taken off both ends, each
+ * control character becomes a space, and if S is not valid UTF-8, each byte
+ * that is not ASCII becomes '?'. */
+const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
+                              apr_pool_t *result_pool);
 
 /* Return NULL or the rule that the LEN bytes at S break as an e-mail address
  * (contract 6.3): at most 254 characters, one '@' with something on both

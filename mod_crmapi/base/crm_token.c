@@ -7,12 +7,12 @@
 
 #include <openssl/evp.h>
 
+#include "apr_encode.h"
 #include "apr_escape.h"
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #define VERSION 1
-#define ID_LEN 16
+#define ID_LEN CRM_UUID_BYTES
 #define MAC_LEN 32
 
 /* Where the parts of a token lie. */
@@ -25,88 +25,24 @@ enum {
     SIZE = AT_MAC + MAC_LEN
 };
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "abcdefghijklmnopqrstuvwxyz0123456789-_";
-
 /* Write the SIZE bytes at DATA in base64url and a NUL to OUT. */
 static void encode(char *out, const unsigned char *data)
 {
-    for (int i = 0; i < SIZE; i += 3) {
-        unsigned bits = (unsigned)data[i] << 16 | (unsigned)data[i + 1] << 8
-                        | data[i + 2];
-
-        for (int shift = 18; shift >= 0; shift -= 6) {
-            *out++ = alphabet[bits >> shift & 63];
-        }
-    }
-    *out = '\0';
-}
-
-/* Return the six bits that C stands for, -1 if none. */
-static int bits_of(char c)
-{
-    const char *place = c ? strchr(alphabet, c) : NULL;
-
-    return place ? (int)(place - alphabet) : -1;
+    apr_encode_base64_binary(out, data, SIZE, APR_ENCODE_BASE64URL, NULL);
 }
 
 /* Write to DATA the SIZE bytes that TEXT, CRM_TOKEN_LEN long, stands for.
- * Return 0 if it is no base64url. */
+ * Return 0 if it is no base64url. APR takes '+' for '-' and '/' for '_', too:
+ * a token has one spelling only. */
 static int decode(unsigned char *data, const char *text)
 {
-    for (int i = 0; i < CRM_TOKEN_LEN; i += 4) {
-        unsigned bits = 0;
+    apr_size_t len = 0;
 
-        for (int j = 0; j < 4; j++) {
-            int six = bits_of(text[i + j]);
-
-            if (six < 0) {
-                return 0;
-            }
-            bits = bits << 6 | (unsigned)six;
-        }
-        *data++ = (unsigned char)(bits >> 16);
-        *data++ = (unsigned char)(bits >> 8);
-        *data++ = (unsigned char)bits;
-    }
-    return 1;
-}
-
-static int hex_value(char c)
-{
-    return apr_isdigit(c) ? c - '0'
-           : apr_isxdigit(c) ? apr_tolower(c) - 'a' + 10 : -1;
-}
-
-/* Write to OUT the ID_LEN bytes of the UUID TEXT. Return 0 if it is none. */
-static int pack_id(unsigned char *out, const char *text)
-{
-    char id[CRM_UUID_LEN + 1];
-    const char *c = id;
-
-    if (!crm_uuid_parse(id, text, strlen(text))) {
-        return 0;
-    }
-    for (int i = 0; i < ID_LEN; i++, c += 2) {
-        c += *c == '-';
-        out[i] = (unsigned char)(hex_value(c[0]) << 4 | hex_value(c[1]));
-    }
-    return 1;
-}
-
-/* Write the UUID of the ID_LEN bytes at DATA and a NUL to OUT. */
-static void unpack_id(char *out, const unsigned char *data)
-{
-    static const char hex[] = "0123456789abcdef";
-
-    for (int i = 0; i < ID_LEN; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *out++ = '-';
-        }
-        *out++ = hex[data[i] >> 4];
-        *out++ = hex[data[i] & 15];
-    }
-    *out = '\0';
+    return !memchr(text, '+', CRM_TOKEN_LEN)
+           && !memchr(text, '/', CRM_TOKEN_LEN)
+           && apr_decode_base64_binary(data, text, CRM_TOKEN_LEN,
+                                       APR_ENCODE_NONE, &len) == APR_SUCCESS
+           && len == SIZE;
 }
 
 /* Return the LEN bytes at DATA as a bind of a bytea, in POOL. */
@@ -133,9 +69,9 @@ const char *crm_token_head(const crm_token_t *token, apr_pool_t *pool)
     memset(data, 0, sizeof(data));
     data[AT_VERSION] = VERSION;
     data[AT_PURPOSE] = (unsigned char)token->purpose;
-    if (!pack_id(data + AT_WORKSPACE, token->workspace_id)
-        || !pack_id(data + AT_SUBJECT, token->subject_id)
-        || (*token->other_id && !pack_id(data + AT_OTHER, token->other_id))
+    if (!crm_uuid_pack(data + AT_WORKSPACE, token->workspace_id)
+        || !crm_uuid_pack(data + AT_SUBJECT, token->subject_id)
+        || (*token->other_id && !crm_uuid_pack(data + AT_OTHER, token->other_id))
         || token->expires < 0) {
         return NULL;
     }
@@ -179,9 +115,9 @@ int crm_token_read(crm_token_t *token, const char *text, apr_size_t len)
     }
     token->purpose = (crm_token_purpose_t)data[AT_PURPOSE];
     token->expires = (apr_int64_t)expires;
-    unpack_id(token->workspace_id, data + AT_WORKSPACE);
-    unpack_id(token->subject_id, data + AT_SUBJECT);
-    unpack_id(token->other_id, data + AT_OTHER);
+    crm_uuid_unpack(token->workspace_id, data + AT_WORKSPACE);
+    crm_uuid_unpack(token->subject_id, data + AT_SUBJECT);
+    crm_uuid_unpack(token->other_id, data + AT_OTHER);
     if (!memcmp(data + AT_OTHER, none, ID_LEN)) {
         *token->other_id = '\0';
     }
@@ -212,7 +148,7 @@ void crm_token_bind(char out[CRM_UUID_LEN + 1], const char *text)
     if (!EVP_Digest(text, strlen(text), hash, NULL, EVP_sha256(), NULL)) {
         abort();
     }
-    unpack_id(out, hash);
+    crm_uuid_unpack(out, hash);
 }
 
 /* Return the head of the token of PURPOSE for these ids (OTHER may be NULL). */

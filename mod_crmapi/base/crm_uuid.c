@@ -11,7 +11,7 @@
 
 #include <openssl/rand.h>
 
-static const char hex[] = "0123456789abcdef";
+#include "apr_escape.h"
 
 /* Of this process: the last id's milliseconds and 12-bit counter, and random
  * bytes that no id has yet. */
@@ -71,7 +71,7 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
 
 void crm_uuid_v7(char out[CRM_UUID_LEN + 1])
 {
-    unsigned char bytes[16];
+    unsigned char bytes[CRM_UUID_BYTES];
     unsigned int count;
     uint64_t ms;
 
@@ -82,7 +82,15 @@ void crm_uuid_v7(char out[CRM_UUID_LEN + 1])
     bytes[6] = (unsigned char)(0x70 | count >> 8);
     bytes[7] = (unsigned char)count;
     bytes[8] = (unsigned char)(0x80 | (bytes[8] & 0x3f));
-    for (int i = 0; i < 16; i++) {
+    crm_uuid_unpack(out, bytes);
+}
+
+void crm_uuid_unpack(char out[CRM_UUID_LEN + 1],
+                     const unsigned char bytes[CRM_UUID_BYTES])
+{
+    static const char hex[] = "0123456789abcdef";
+
+    for (int i = 0; i < CRM_UUID_BYTES; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10) {
             *out++ = '-';
         }
@@ -117,4 +125,20 @@ int crm_uuid_parse(char out[CRM_UUID_LEN + 1], const char *text,
     }
     out[CRM_UUID_LEN] = '\0';
     return 1;
+}
+
+int crm_uuid_pack(unsigned char bytes[CRM_UUID_BYTES], const char *text)
+{
+    char id[CRM_UUID_LEN + 1], digits[2 * CRM_UUID_BYTES], *out = digits;
+
+    if (!crm_uuid_parse(id, text, strlen(text))) {
+        return 0;
+    }
+    for (const char *c = id; *c; c++) {
+        if (*c != '-') {
+            *out++ = *c;
+        }
+    }
+    return apr_unescape_hex(bytes, digits, sizeof(digits), 0, NULL)
+           == APR_SUCCESS;
 }

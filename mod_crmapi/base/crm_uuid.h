@@ -6,6 +6,7 @@
 #include "apr.h"
 
 #define CRM_UUID_LEN 36
+#define CRM_UUID_BYTES 16
 
 /* Write a new UUIDv7 and a NUL to OUT. Ids made by one process grow, whatever
  * thread makes them (RFC 9562, 6.2, method 1). */
@@ -15,5 +16,13 @@ void crm_uuid_v7(char out[CRM_UUID_LEN + 1]);
  * NUL to OUT. Return 0 if it is not 8-4-4-4-12 hexadecimal digits. */
 int crm_uuid_parse(char out[CRM_UUID_LEN + 1], const char *text,
                    apr_size_t len);
+
+/* Write the bytes of the UUID TEXT to BYTES. Return 0 if it is none, as
+ * crm_uuid_parse() says. */
+int crm_uuid_pack(unsigned char bytes[CRM_UUID_BYTES], const char *text);
+
+/* Write the UUID of BYTES in lower case and a NUL to OUT. */
+void crm_uuid_unpack(char out[CRM_UUID_LEN + 1],
+                     const unsigned char bytes[CRM_UUID_BYTES]);
 
 #endif /* CRM_UUID_H */

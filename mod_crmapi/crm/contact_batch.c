@@ -8,7 +8,9 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
 
@@ -89,25 +91,14 @@ void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
 static const char *wanted_array(const crm_wanted_t *wanted, int count,
                                 int phones, apr_pool_t *pool)
 {
-    apr_array_header_t *one = apr_array_make(pool, 1, sizeof(const char *));
-    crm_buf_t buf;
+    apr_array_header_t *texts = apr_array_make(pool, count,
+                                               sizeof(const char *));
 
-    crm_buf_init(&buf, 1024, pool);
-    APR_ARRAY_PUSH(one, const char *) = NULL;
     for (int i = 0; i < count; i++) {
-        const char *text = phones ? wanted[i].phone_key : wanted[i].email;
-        const char *element = "{NULL}";
-
-        if (text) {
-            APR_ARRAY_IDX(one, 0, const char *) = text;
-            element = crm_type_array_text(one, pool);
-        }
-        crm_buf_putc(&buf, i ? ',' : '{');
-        crm_buf_add(&buf, element + 1, strlen(element) - 2);
+        APR_ARRAY_PUSH(texts, const char *) = phones ? wanted[i].phone_key
+                                                     : wanted[i].email;
     }
-    crm_buf_puts(&buf, count ? "}" : "{}");
-    crm_buf_putc(&buf, '\0');
-    return buf.data;
+    return crm_sql_array(texts, pool);
 }
 
 /* Advisory locks of everybody's identity, always in the order of their
@@ -134,7 +125,7 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
 {
     const char *limit = apr_itoa(call->pool, depth);
 
-    crm_call_sql(sql, call);
+    crm_rest_sql(sql, call);
     crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i, crmapi.fold(u.e)"
                 " AS e, u.p FROM unnest(");
     crm_sql_bind(sql, emails, "text[]");
@@ -156,7 +147,7 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
                 " m.e, t.email_key, t.phone_key, ");
     crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
                  " FROM m LEFT JOIN t ON t.id = ANY (m.ids) WHERE ", NULL);
-    crm_call_permit(sql, call);
+    crm_rest_permit(sql, call);
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
@@ -167,7 +158,7 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
     static const char *const names[] = {"agent", "company", "pipeline_stage"};
 
     crm_sql_init(sql, call->pool);
-    for (size_t n = 0; n < sizeof(names) / sizeof(*names); n++) {
+    for (size_t n = 0; n < CRM_NELTS(names); n++) {
         apr_array_header_t *ids = apr_array_make(call->pool, 4,
                                                  sizeof(const char *));
 
@@ -183,7 +174,7 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
         crm_sql_template(sql, " r.workspace_id = ?", call->key.workspace_id,
                          "uuid");
         crm_sql_template(sql, " AND r.id = ANY (?)",
-                         crm_type_array_text(ids, call->pool), "uuid[]");
+                         crm_sql_array(ids, call->pool), "uuid[]");
     }
 }
 
@@ -275,7 +266,7 @@ static crm_error_t *pipeline(PGresult **results, crm_call_t *call,
     }
     start = apr_time_now();
     error = crm_db_pipeline(results, conn, stmts, count, call->pool);
-    call->response->db_us += apr_time_now() - start;
+    crm_call_count(call, start);
     return error;
 }
 
@@ -324,7 +315,7 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     CRM_ERR(pipeline(results, call, sqls, last + 1));
     if (!PQntuples(results[3])) {
         crm_db_rollback(call->conn);
-        error = crm_call_refuse(call, NULL, NULL);
+        error = crm_rest_refuse(call, NULL, NULL);
         return error ? error : crm_error_create(CRM_E_UNAVAILABLE, NULL,
                                                 call->pool);
     }
@@ -480,7 +471,7 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
                                         "emails", "phone_numbers"};
     int before = crm_input_faults(input);
 
-    for (size_t i = 0; i < sizeof(grown) / sizeof(*grown); i++) {
+    for (size_t i = 0; i < CRM_NELTS(grown); i++) {
         int index = crm_contact_index(grown[i]);
         const crm_field_t *field = &crm_resource_contact.fields[index];
         const char *bind = values->binds[index];

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "crm_array.h"
+
 static const struct {
     const char *name;
     const char *code;
@@ -16,7 +18,7 @@ static const struct {
 /* Set *BIND_P to the code of the channel called NAME; return 0 if none is. */
 static int channel_code(const char **bind_p, const char *name)
 {
-    for (apr_size_t i = 0; i < sizeof(channels) / sizeof(*channels); i++) {
+    for (apr_size_t i = 0; i < CRM_NELTS(channels); i++) {
         if (!strcmp(channels[i].name, name)) {
             *bind_p = channels[i].code;
             return 1;
@@ -63,7 +65,7 @@ static void channel_schema(crm_buf_t *buf, const crm_field_t *field,
         return;
     }
     crm_buf_puts(buf, "\"type\":\"string\",\"enum\":[");
-    for (apr_size_t i = 0; i < sizeof(channels) / sizeof(*channels); i++) {
+    for (apr_size_t i = 0; i < CRM_NELTS(channels); i++) {
         crm_buf_printf(buf, "%s\"%s\"", i ? "," : "", channels[i].name);
     }
     crm_buf_puts(buf, "]");

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_channel.h"
 #include "crm_number.h"
@@ -156,8 +157,6 @@ static const struct {
     {"name", CRM_INTAKE_FROM_NAME, CRM_INTAKE_TO_NAME},
     {"visitor_id", CRM_INTAKE_FROM_VISITOR, CRM_INTAKE_TO_VISITOR},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -336,7 +335,7 @@ static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
                          places[i].field.type);
         }
     }
-    for (size_t i = 0; i < COUNT(party); i++) {
+    for (size_t i = 0; i < CRM_NELTS(party); i++) {
         const char *bind = binds[outbound ? party[i].to : party[i].from];
 
         if (!bind && party[i].from == CRM_INTAKE_FROM_VISITOR) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crm_array.h"
+
 /* Statuses of enrollments that live (contract 11.7). */
 static const char *const live[] = {
     "generating", "pending_approval", "approved", "running"
@@ -26,7 +28,7 @@ const crm_move_t crm_move_stop = {
 
 int crm_move_allowed(const crm_move_t *move, const char *status)
 {
-    for (unsigned i = 0; i < sizeof(live) / sizeof(live[0]); i++) {
+    for (unsigned i = 0; i < CRM_NELTS(live); i++) {
         if (!strcmp(live[i], status)) {
             return (move->from >> i & 1) != 0;
         }

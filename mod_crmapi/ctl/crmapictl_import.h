@@ -12,7 +12,7 @@ typedef void (*crm_import_progress_t)(void *baton, apr_int64_t lines);
 
 /* Import the lines of IN into the workspace WORKSPACE_ID over CONN, all or
  * nothing, in one transaction; set *COUNT_P to their number. PROGRESS may be
- * NULL. crm_route_init() must have been called.
+ * NULL. crm_endpoint_init() must have been called.
  * Errors: CRM_E_VALIDATION, whose message is "line N: FIELD: RULE"; those of
  * the database. Memory does not grow with the number of lines. */
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,

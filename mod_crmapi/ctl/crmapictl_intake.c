@@ -8,9 +8,8 @@
 
 #include "apr_strings.h"
 
-#include "crm_intake.h"
 #include "crm_key.h"
-#include "crm_type.h"
+#include "crm_sql.h"
 #include "crm_uuid.h"
 
 #define FIELDS "id, name, display, created_at, last_used_at, revoked_at"
@@ -38,7 +37,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     crm_uuid_v7(id);
     crm_key_hash(hash, token, strlen(token));
     crm_key_hash_hex(bytea + 2, hash);
-    crm_key_display(display, token, CRM_INTAKE_PREFIX);
+    crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
     return ctl_query(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
                      " workspace_id, name, key_hash, display) VALUES"
                      " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
@@ -50,7 +49,7 @@ crm_error_t *ctl_intake_create(ctl_t *ctl)
     char token[CRM_KEY_SIZE];
     PGresult *result;
 
-    if (!crm_key_generate(token, CRM_INTAKE_PREFIX)) {
+    if (!crm_key_generate(token, CRM_KEY_INTAKE_PREFIX)) {
         return ctl_fault(ctl, "the system has no randomness to give");
     }
     CRM_ERR(store(&result, ctl, token));
@@ -130,7 +129,7 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }
-    *array_p = crm_type_array_text(origins, ctl->pool);
+    *array_p = crm_sql_array(origins, ctl->pool);
     return NULL;
 }
 

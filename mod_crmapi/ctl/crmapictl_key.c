@@ -7,6 +7,7 @@
 
 #include <openssl/crypto.h>
 
+#include "crm_array.h"
 #include "crm_key.h"
 #include "crm_uuid.h"
 
@@ -50,7 +51,7 @@ static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
     } scopes[] = {{"read", 0}, {"read,write", 1}, {"write", 1},
                   {"write,read", 1}};
 
-    for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(scopes); i++) {
         if (!strcmp(ctl->options[CTL_SCOPES], scopes[i].text)) {
             *write_p = scopes[i].write;
             return NULL;

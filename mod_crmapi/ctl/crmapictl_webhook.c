@@ -32,8 +32,8 @@ static const ctl_column_t delivery_columns[] = {
     {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
 };
 
-/* Set *EVENTS_P to --events as PostgreSQL's array. The database knows which
- * there are. */
+/* Set *EVENTS_P to --events, names with commas between them. The database
+ * checks the names. */
 static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
 {
     const char *events = ctl->options[CTL_EVENTS];
@@ -42,7 +42,7 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
         return ctl_fault(ctl, "--events must be contact.created,"
                          " form.submitted, or both with a comma");
     }
-    *events_p = apr_pstrcat(ctl->pool, "{", events, "}", NULL);
+    *events_p = events;
     return NULL;
 }
 
@@ -73,7 +73,8 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
                                    " workspace_id, url, events, key) VALUES"
                                    " ($1::uuid, $2::uuid, $3::text,"
                                    " ARRAY(SELECT DISTINCT n"
-                                   " FROM unnest($4::text[]) n ORDER BY n),"
+                                   " FROM string_to_table($4, ',') n ORDER BY"
+                                   " n),"
                                    " crmapi.webhook_key())"
                                    " RETURNING " FIELDS SECRET, 4, values)));
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, id, "\t",

@@ -10,6 +10,8 @@
 #include "apr_strings.h"
 #include "apr_time.h"
 
+#include "crm_array.h"
+
 /* How often a socket is read before a connection that always has more to say
  * unasked is taken for sound. */
 #define MAX_READS 64
@@ -142,7 +144,7 @@ static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
     crm_error_t *error = NULL;
     PGresult *result;
 
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(settings); i++) {
         if (!has_setting(conn->pg, i)) {
             char *end = text + strlen(text);
 

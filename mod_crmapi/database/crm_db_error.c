@@ -6,6 +6,9 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+#include "crm_text.h"
+
 /* The table of crm_db.h: the first entry whose CLASS begins a SQLSTATE. */
 static const struct {
     const char *class;
@@ -35,7 +38,7 @@ static crm_code_t code_of(const char *state)
     if (!state) {
         return CRM_E_UNAVAILABLE;
     }
-    for (size_t i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(sqlstates); i++) {
         const char *class = sqlstates[i].class;
 
         if (!strncmp(state, class, strlen(class))) {
@@ -47,18 +50,7 @@ static crm_code_t code_of(const char *state)
 
 const char *crm_db_line(const char *text, apr_pool_t *result_pool)
 {
-    char *line = apr_pstrdup(result_pool, text);
-    size_t len = strlen(line);
-
-    while (len && strchr(" \t\r\n", line[len - 1])) {
-        line[--len] = '\0';
-    }
-    for (char *p = line; *p; p++) {
-        if ((unsigned char)*p < ' ') {
-            *p = ' ';
-        }
-    }
-    return line;
+    return crm_text_one_line(text, strlen(text), 0, result_pool);
 }
 
 /* Return the server's primary message in RESULT. Those of class 22 quote the

@@ -65,6 +65,48 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
     crm_buf_puts(&sql->text, template);
 }
 
+/* Add STRING as an element of an array: quoted, whatever it holds. */
+static void add_element(crm_buf_t *buf, const char *string)
+{
+    crm_buf_putc(buf, '"');
+    while (*string) {
+        apr_size_t len = strcspn(string, "\"\\");
+
+        crm_buf_add(buf, string, len);
+        string += len;
+        if (*string) {
+            crm_buf_putc(buf, '\\');
+            crm_buf_putc(buf, *string++);
+        }
+    }
+    crm_buf_putc(buf, '"');
+}
+
+const char *crm_sql_array(const apr_array_header_t *strings,
+                          apr_pool_t *result_pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 64, result_pool);
+    crm_buf_putc(&buf, '{');
+    for (int i = 0; i < strings->nelts; i++) {
+        const char *string = APR_ARRAY_IDX(strings, i, const char *);
+
+        if (i) {
+            crm_buf_putc(&buf, ',');
+        }
+        if (string) {
+            add_element(&buf, string);
+        }
+        else {
+            crm_buf_puts(&buf, "NULL");
+        }
+    }
+    crm_buf_putc(&buf, '}');
+    crm_buf_putc(&buf, '\0');
+    return buf.data;
+}
+
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql)
 {
     crm_buf_putc(&sql->text, '\0');

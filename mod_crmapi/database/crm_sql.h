@@ -35,4 +35,9 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
 /* Set *STMT to SQL's text (as long as SQL's pool) and binds. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
+/* Return PostgreSQL's text of a one-dimensional array of STRINGS (const char *;
+ * NULL: null), in RESULT_POOL: a bind for a text[], uuid[], interval[], ... */
+const char *crm_sql_array(const apr_array_header_t *strings,
+                          apr_pool_t *result_pool);
+
 #endif /* CRM_SQL_H */

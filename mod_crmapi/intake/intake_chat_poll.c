@@ -52,7 +52,7 @@ static const char *read_wait(int *seconds_p, const char *text)
 /* Read the parameters of POLL's request. */
 static crm_error_t *read_query(poll_t *poll)
 {
-    crm_intake_call_t *call = poll->chat->call;
+    crm_call_t *call = poll->chat->call;
     crm_error_t *error = NULL;
     apr_array_header_t *params;
     int seconds = 0;
@@ -87,7 +87,7 @@ static crm_error_t *read_query(poll_t *poll)
 /* Return whether POLL may wait with the others of this process. */
 static int enter(poll_t *poll)
 {
-    int max = poll->chat->call->site->pollers;
+    int max = crm_intake_site(poll->chat->call)->pollers;
 
     if (poll->waits) {
         return 1;
@@ -117,7 +117,7 @@ static const char *name_of(const poll_t *poll, int i)
 /* Look for news, and remember how often it had rung before. */
 static crm_error_t *look(poll_t *poll)
 {
-    const crm_bell_t *bell = poll->chat->call->site->bell;
+    const crm_bell_t *bell = crm_intake_site(poll->chat->call)->bell;
     apr_uint32_t before = crm_bell_count(bell, poll->chat->visitor);
 
     CRM_ERR(crm_chat_talks(&poll->talks, poll->chat));
@@ -132,7 +132,7 @@ static crm_error_t *look(poll_t *poll)
 static int has_rung(const poll_t *poll)
 {
     for (int i = 0; i <= poll->talks.count; i++) {
-        if (crm_bell_count(poll->chat->call->site->bell, name_of(poll, i))
+        if (crm_bell_count(crm_intake_site(poll->chat->call)->bell, name_of(poll, i))
             != poll->rings[i]) {
             return 1;
         }
@@ -144,7 +144,7 @@ static int has_rung(const poll_t *poll)
  * waits for the answer. */
 static int nap(const poll_t *poll)
 {
-    const crm_intake_request_t *request = poll->chat->call->request;
+    const crm_call_t *call = poll->chat->call;
     apr_time_t until = apr_time_now() + LOOK_AGAIN;
 
     if (until > poll->until) {
@@ -152,7 +152,7 @@ static int nap(const poll_t *poll)
     }
     for (int step = 1; apr_time_now() < until && !has_rung(poll); step++) {
         apr_sleep(STEP);
-        if (step % STEPS_TO_LOOK == 0 && request->gone(request->baton)) {
+        if (step % STEPS_TO_LOOK == 0 && call->service->gone(call->request->baton)) {
             return 0;
         }
     }
@@ -172,7 +172,7 @@ static crm_error_t *wait_for_news(poll_t *poll)
             poll->retry_after = RETRY_FULL;
             return NULL;
         }
-        crm_intake_release(poll->chat->call);
+        crm_call_release(poll->chat->call);
         if (!nap(poll)) {
             poll->retry_after = RETRY_GONE;
             return NULL;
@@ -190,8 +190,7 @@ crm_error_t *crm_chat_poll(crm_chat_t *chat)
     error = wait_for_news(&poll);
     leave(&poll);
     CRM_ERR(error);
-    crm_intake_type(chat->call, "application/json");
-    crm_buf_puts(body, "{\"data\":{");
+        crm_buf_puts(body, "{\"data\":{");
     crm_chat_write_messages(body, poll.messages, &poll.cursor);
     crm_buf_printf(body, ",\"retry_after\":%d}}", poll.retry_after);
     return NULL;

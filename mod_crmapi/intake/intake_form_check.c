@@ -7,12 +7,11 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_query.h"
 #include "crm_text.h"
 
 #define ANSWERS_MAX 65536       /* bytes of JSON (contract 6.3) */
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* What is known of an answer under way. */
 typedef struct check_t {
@@ -60,7 +59,7 @@ static void keep_standard(check_t *check, const crm_webform_field_t *field,
         {"name", offsetof(crm_webform_taken_t, name)},
     };
 
-    for (size_t i = 0; i < COUNT(places); i++) {
+    for (size_t i = 0; i < CRM_NELTS(places); i++) {
         if (!strcmp(field->name, places[i].name)) {
             *(const char **)(void *)((char *)check->taken + places[i].taken) =
                 value;

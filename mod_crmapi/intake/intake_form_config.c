@@ -6,6 +6,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 /* Characters, unless the configuration has fewer: what columns hold. */
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 16384
@@ -60,8 +62,6 @@ static const struct {
     {"country", "Country", "text", 0},
     {"linkedin_url", "LinkedIn", "url", 0},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* ---- reading JSON -------------------------------------------------------- */
 
@@ -170,10 +170,10 @@ static void add_field(crm_webform_t *form, const char *name,
     if (crm_webform_field(form, name)) {
         return;
     }
-    while (type && i < COUNT(types) && strcmp(types[i].name, type)) {
+    while (type && i < CRM_NELTS(types) && strcmp(types[i].name, type)) {
         i++;
     }
-    i = type && i < COUNT(types) ? i : 0;
+    i = type && i < CRM_NELTS(types) ? i : 0;
     field = apr_array_push(form->fields);
     memset(field, 0, sizeof(*field));
     field->name = apr_pstrdup(pool, name);
@@ -199,11 +199,11 @@ static void add_standard(crm_webform_t *form, json_object *config,
 {
     int named = 0;
 
-    for (size_t i = 0; i < COUNT(standards); i++) {
+    for (size_t i = 0; i < CRM_NELTS(standards); i++) {
         named |= json_object_is_type(config, json_type_object)
                  && json_object_object_get_ex(config, standards[i].name, NULL);
     }
-    for (size_t i = 0; i < COUNT(standards); i++) {
+    for (size_t i = 0; i < CRM_NELTS(standards); i++) {
         json_object *own = member(config, standards[i].name);
 
         if (named ? is_there(own) : standards[i].usual) {

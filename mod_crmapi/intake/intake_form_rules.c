@@ -7,6 +7,7 @@
 #include "apr_cstr.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_form.h"
 #include "crm_number.h"
 #include "crm_text.h"
@@ -22,8 +23,6 @@ static const struct {
     {"true", "true"}, {"on", "true"}, {"yes", "true"}, {"1", "true"},
     {"false", "false"}, {"off", "false"}, {"no", "false"}, {"0", "false"},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 /* Return whether TEXT has a control character other than a line's end and a
  * tab, which count if MULTILINE is not set. */
@@ -129,7 +128,7 @@ static const char *boolean_rule(const char **canonical_p,
                                 const crm_webform_field_t *field,
                                 const char *value)
 {
-    for (size_t i = 0; i < COUNT(truths); i++) {
+    for (size_t i = 0; i < CRM_NELTS(truths); i++) {
         if (!apr_cstr_casecmp(value, truths[i].word)) {
             *canonical_p = truths[i].means;
             return field->required && *truths[i].means == 'f'

@@ -8,6 +8,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 #define CHANNEL "3"             /* text (specification: Conversation) */
@@ -23,14 +24,12 @@ static const struct {
     {"start", 1}, {"unstop", 1},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 int crm_twilio_keyword(const char *text)
 {
     apr_size_t len = strlen(text);
 
     crm_text_trim(&text, &len);
-    for (size_t i = 0; i < COUNT(keywords); i++) {
+    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
         if (strlen(keywords[i].word) == len
             && !strncasecmp(text, keywords[i].word, len)) {
             return keywords[i].wants;
@@ -129,7 +128,7 @@ static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
 
     values[0] = workspace_id;
     values[1] = phone;
-    CRM_ERR(crm_intake_query(&result, hook->call,
+    CRM_ERR(crm_call_run(&result, hook->call,
                              "SELECT crmapi.is_suppressed($1::uuid, 'sms',"
                              " $2::text)", 2, values));
     *is_p = *PQgetvalue(result, 0, 0) == 't';

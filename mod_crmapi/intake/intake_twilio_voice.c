@@ -7,6 +7,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 #define CHANNEL "2"             /* phone (specification: Conversation) */
 #define SECONDS_DIGITS 8
 
@@ -26,8 +28,6 @@ static const char call_sql[] =
     " WHERE $2::text IS NULL OR w.id::text = lower($2::text)"
     " OR w.slug = $2::text LIMIT 2";
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
 {
     size_t len = strlen(seconds);
@@ -46,7 +46,7 @@ int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
 
 static int is_over(const char *status)
 {
-    for (size_t i = 0; i < COUNT(over); i++) {
+    for (size_t i = 0; i < CRM_NELTS(over); i++) {
         if (!strcmp(status, over[i])) {
             return 1;
         }
@@ -86,7 +86,7 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
 
     values[0] = call_sid;
     values[1] = workspace;
-    CRM_ERR(crm_intake_query(&result, hook->call, call_sql, 2, values));
+    CRM_ERR(crm_call_run(&result, hook->call, call_sql, 2, values));
     if (PQntuples(result) != 1 || !recording_of(hook)) {
         return NULL;
     }

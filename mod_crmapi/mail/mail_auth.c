@@ -9,10 +9,10 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 #define BLANKS " \t\r\n"
 #define ENDS BLANKS ";("        /* of a value */
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 /* ---- words --------------------------------------------------------------- */
 
 /* Return what follows blanks and comments at C (RFC 5322, 3.2.2), NULL if a
@@ -159,7 +159,7 @@ static int take_result(result_t *result, const char **c_p, apr_pool_t *pool)
         if (!take_pair(&name, &value, c_p, pool)) {
             return 0;
         }
-        for (size_t i = 0; i < COUNT(places); i++) {
+        for (size_t i = 0; i < CRM_NELTS(places); i++) {
             if (!strcasecmp(name, places[i].name)) {
                 *places[i].value = value;
             }

@@ -9,6 +9,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 /* What mails call charsets, and what iconv() has that reads all that is sent
@@ -56,8 +57,7 @@ static const struct {
  * says nothing (us-ascii, utf-8). */
 static const char *iconv_name(const char *charset)
 {
-    for (size_t i = 0; charset && i < sizeof(charsets) / sizeof(*charsets);
-         i++) {
+    for (size_t i = 0; charset && i < CRM_NELTS(charsets); i++) {
         if (!strcasecmp(charsets[i].name, charset)) {
             return charsets[i].iconv;
         }
@@ -245,20 +245,13 @@ const char *crm_mail_cut(apr_size_t *cut_p, const char *text, apr_size_t max,
 
 const char *crm_mail_line(const char *text, apr_size_t max, apr_pool_t *pool)
 {
-    apr_size_t len, cut;
-    char *line;
+    const char *line;
+    apr_size_t cut;
 
     if (!text) {
         return NULL;
     }
     text = crm_mail_utf8(text, strlen(text), NULL, pool);
-    len = strlen(text);
-    crm_text_trim(&text, &len);
-    line = apr_pstrmemdup(pool, text, len);
-    for (char *c = line; *c; c++) {
-        if (*c == '\n' || *c == '\t') {
-            *c = ' ';
-        }
-    }
+    line = crm_text_one_line(text, strlen(text), 0, pool);
     return *line ? crm_mail_cut(&cut, line, max, pool) : NULL;
 }

@@ -6,9 +6,11 @@
 
 #include <openssl/evp.h>
 
+#include "apr_escape.h"
 #include "apr_strings.h"
 
 #include "crm_intake.h"
+#include "crm_sql.h"
 #include "crm_text.h"
 
 #define CHANNEL_EMAIL "4"
@@ -36,13 +38,10 @@ static const char *digest(const char *bytes, apr_size_t len, apr_pool_t *pool)
 {
     unsigned char made[EVP_MAX_MD_SIZE];
     unsigned size = 0;
-    char *text = apr_pstrdup(pool, "sha256:");
 
     EVP_Digest(bytes, len, made, &size, EVP_sha256(), NULL);
-    for (unsigned i = 0; i < size; i++) {
-        text = apr_psprintf(pool, "%s%02x", text, made[i]);
-    }
-    return text;
+    return apr_pstrcat(pool, "sha256:", apr_pescape_hex(pool, made, size, 0),
+                       NULL);
 }
 
 /* Return what a mail is known by: its Message-ID, if that leaves room for the
@@ -60,15 +59,6 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
 }
 
 /* ---- what the database knows --------------------------------------------- */
-
-/* Return the COUNT TEXTS as PostgreSQL writes an array; they are UUIDs. */
-static const char *uuid_array(const apr_array_header_t *texts,
-                              apr_pool_t *pool)
-{
-    const char *made = apr_array_pstrcat(pool, texts, ',');
-
-    return apr_pstrcat(pool, "{", made, "}", NULL);
-}
 
 /* The step that a mail answers, and whom it was sent to, if it is one; whether the mail is one of ours
  * that came back; whether it is from the agent itself; how many mails of this
@@ -98,7 +88,7 @@ static crm_error_t *read_state(delivery_t *delivery)
     int hourly = delivery->options->hourly;
     const char *values[6] = {
         delivery->workspace_id, delivery->bot_id, mail->from,
-        uuid_array(mail->steps, delivery->pool),
+        crm_sql_array(mail->steps, delivery->pool),
         mail->message_id ? crm_mail_step(mail->message_id, delivery->pool)
                          : NULL,
         apr_itoa(delivery->pool, hourly)

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "crm_array.h"
+
 /* More servers than any mail passes that does not go round in circles (RFC
  * 5321, 6.3, wants at least 100 to be allowed by servers; a mail's way seldom
  * has 15). */
@@ -53,7 +55,7 @@ static int is_answer(GMimeMessage *mime, apr_pool_t *pool)
     if (value && !begins(value, "no")) {
         return 1;
     }
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         value = header(mime, names[i], pool);
         if (value && !begins(value, "no")) {
             return 1;

@@ -10,6 +10,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 #define LINE_CHARS 1000
@@ -80,7 +81,7 @@ static int is_addresses(const char *line, apr_size_t len)
         "Resent-To", "Resent-Cc", "Resent-Bcc", "Resent-Reply-To"
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         size_t n = strlen(names[i]);
 
         if (n < len && !strncasecmp(line, names[i], n)
@@ -241,7 +242,7 @@ static void read_from(crm_mail_t *mail, GMimeMessage *mime,
         "From", "Sender", "Reply-To", "Return-Path"
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         if (crm_mail_mailbox(&mail->from, &mail->from_name, mime, names[i],
                              pool)) {
             return;
@@ -261,7 +262,7 @@ static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
     };
     apr_array_header_t *ids = apr_array_make(pool, 2, sizeof(const char *));
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         crm_mail_addresses(mail->recipients, mime, names[i], pool);
     }
     read_from(mail, mime, options, pool);

@@ -13,6 +13,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 /* The most HTML that is looked at, text that is made of it (bytes), and depth
  * of elements. */
 #define HTML_BYTES (2 * 1024 * 1024)
@@ -69,7 +71,7 @@ typedef struct writer_t {
 
 static effect_t effect_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++) {
+    for (size_t i = 0; i < CRM_NELTS(elements); i++) {
         if (!strcasecmp(elements[i].name, name)) {
             return elements[i].effect;
         }

@@ -8,8 +8,10 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_key.h"
 #include "crm_pages.h"
+#include "crm_rest.h"
 #include "crm_uuid.h"
 
 #define LIMIT_MAX 1000000
@@ -59,8 +61,6 @@ static const struct duration_t {
     {"CrmApiDatabaseTimeout", OFFSET(database_timeout), 1, 600, 30},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 /* Return CONFIG's number at OFFSET. */
 static int *number_at(crmapi_config_t *config, size_t offset)
 {
@@ -79,13 +79,13 @@ void *crmapi_config_create(apr_pool_t *p, server_rec *s)
     crmapi_config_t *config = apr_pcalloc(p, sizeof(*config));
 
     (void)s;
-    for (size_t i = 0; i < COUNT(numbers); i++) {
+    for (size_t i = 0; i < CRM_NELTS(numbers); i++) {
         *number_at(config, numbers[i].offset) = -1;
     }
-    for (size_t i = 0; i < COUNT(flags); i++) {
+    for (size_t i = 0; i < CRM_NELTS(flags); i++) {
         *number_at(config, flags[i].offset) = -1;
     }
-    for (size_t i = 0; i < COUNT(durations); i++) {
+    for (size_t i = 0; i < CRM_NELTS(durations); i++) {
         *duration_at(config, durations[i].offset) = -1;
     }
     return config;
@@ -105,13 +105,13 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
     crmapi_config_t *merged = apr_pmemdup(p, base, sizeof(*merged));
     crmapi_config_t *more = over;
 
-    for (size_t i = 0; i < COUNT(numbers); i++) {
+    for (size_t i = 0; i < CRM_NELTS(numbers); i++) {
         merge_number(merged, more, numbers[i].offset);
     }
-    for (size_t i = 0; i < COUNT(flags); i++) {
+    for (size_t i = 0; i < CRM_NELTS(flags); i++) {
         merge_number(merged, more, flags[i].offset);
     }
-    for (size_t i = 0; i < COUNT(durations); i++) {
+    for (size_t i = 0; i < CRM_NELTS(durations); i++) {
         if (*duration_at(more, durations[i].offset) != -1) {
             *duration_at(merged, durations[i].offset)
                 = *duration_at(more, durations[i].offset);
@@ -143,17 +143,17 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
 
 void crmapi_config_complete(crmapi_config_t *config)
 {
-    for (size_t i = 0; i < COUNT(numbers); i++) {
+    for (size_t i = 0; i < CRM_NELTS(numbers); i++) {
         if (*number_at(config, numbers[i].offset) == -1) {
             *number_at(config, numbers[i].offset) = numbers[i].initial;
         }
     }
-    for (size_t i = 0; i < COUNT(flags); i++) {
+    for (size_t i = 0; i < CRM_NELTS(flags); i++) {
         if (*number_at(config, flags[i].offset) == -1) {
             *number_at(config, flags[i].offset) = flags[i].initial;
         }
     }
-    for (size_t i = 0; i < COUNT(durations); i++) {
+    for (size_t i = 0; i < CRM_NELTS(durations); i++) {
         if (*duration_at(config, durations[i].offset) == -1) {
             *duration_at(config, durations[i].offset)
                 = apr_time_from_sec(durations[i].initial);

@@ -11,6 +11,8 @@
 #include "http_protocol.h"
 #include "mod_status.h"
 
+#include "crm_array.h"
+
 /* Counts of all processes since the parent started. */
 typedef struct metrics_t {
     apr_uint64_t classes[6];    /* answers 1xx to 5xx, by their hundreds */
@@ -142,7 +144,7 @@ static int status_hook(request_rec *r, int flags)
     if (!(flags & AP_STATUS_SHORT)) {
         ap_rputs("<hr />\n<h2>mod_crmapi</h2>\n<dl>\n", r);
     }
-    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+    for (size_t i = 0; i < CRM_NELTS(lines); i++) {
         print_line(r, flags, &lines[i]);
     }
     if (!(flags & AP_STATUS_SHORT)) {

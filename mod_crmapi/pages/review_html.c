@@ -6,6 +6,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 /* What is said of a state, and of what was done to come to it. */
 static const struct {
     const char *status;
@@ -42,11 +44,9 @@ static const char *const words[][2] = {
     {"failed", "could not be sent"}, {"cancelled", "is not sent"},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 static const char *word_for(const char *name)
 {
-    for (size_t i = 0; i < COUNT(words); i++) {
+    for (size_t i = 0; i < CRM_NELTS(words); i++) {
         if (!strcmp(name, words[i][0])) {
             return words[i][1];
         }
@@ -65,7 +65,7 @@ static void put_term(crm_buf_t *body, const char *term, const char *value)
 /* Add to BODY what state REVIEW is in. */
 static void put_state(crm_buf_t *body, const crm_review_t *review)
 {
-    for (size_t i = 0; i < COUNT(states); i++) {
+    for (size_t i = 0; i < CRM_NELTS(states); i++) {
         int thanks = review->done && states[i].done
                      && !strcmp(review->done, states[i].done);
         int rejected = review->reason && !strcmp(review->reason, "rejected");

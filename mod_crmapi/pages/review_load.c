@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "crm_array.h"
 #include "crm_form.h"
 
 /* How long a page that was opened may be sent back, in seconds. */
@@ -65,8 +66,6 @@ static const struct {
     {"voice", "body", "What is said", 0, 10},
 };
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof(*(array))))
-
 int crm_review_waits(const crm_review_t *review)
 {
     return !strcmp(review->status, "pending_approval");
@@ -84,7 +83,7 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
     step->status = crm_db_value(result, row, 3);
     step->to = crm_db_value(result, row, 4);
     step->when = crm_db_value(result, row, 5);
-    for (int i = 0; i < COUNT(texts); i++) {
+    for (int i = 0; i < (int)CRM_NELTS(texts); i++) {
         crm_review_text_t *text = &step->texts[step->count];
 
         if (!strcmp(texts[i].channel, step->channel)) {
@@ -117,8 +116,8 @@ static void read_forms(const char **head_p, const char **sent,
     }
     token = page->token;
     token.purpose = CRM_TOKEN_FORM;
-    crm_token_bind(token.other_id, page->request->token);
-    token.expires = apr_time_sec(page->request->now) + FORM_TTL;
+    crm_token_bind(token.other_id, page->token_text);
+    token.expires = apr_time_sec(page->now) + FORM_TTL;
     *head_p = crm_token_head(&token, page->pool);
 }
 
@@ -131,7 +130,7 @@ static void take_row(crm_review_t *review, const PGresult *result)
         &review->time_zone, &review->digest, &review->admin, &review->reason,
         &review->approved};
 
-    for (int i = 0; i < COUNT(columns); i++) {
+    for (int i = 0; i < (int)CRM_NELTS(columns); i++) {
         *columns[i] = crm_db_value(result, 0, i);
     }
 }
@@ -146,7 +145,7 @@ crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
     values[1] = page->token.subject_id;
     values[2] = *page->token.other_id ? page->token.other_id : NULL;
     read_forms(&values[3], &values[4], page);
-    CRM_ERR(crm_page_query(&result, page, review_sql, 6, values));
+    CRM_ERR(crm_call_run(&result, page->call, review_sql, 6, values));
     if (!PQntuples(result)) {
         return NULL;
     }
@@ -156,7 +155,7 @@ crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
     review->form_token = token ? token : "";
     form_signed = crm_db_value(result, 0, FORM_SIGNED);
     review->form_signed = form_signed && *form_signed == 't';
-    CRM_ERR(crm_page_query(&result, page, steps_sql, 2, values));
+    CRM_ERR(crm_call_run(&result, page->call, steps_sql, 2, values));
     review->steps = apr_array_make(page->pool, PQntuples(result) + 1,
                                    sizeof(crm_review_step_t));
     for (int row = 0; row < PQntuples(result); row++) {

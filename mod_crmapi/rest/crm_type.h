@@ -148,8 +148,4 @@ void crm_type_unite_tags(const char **united_p, const char *have,
 apr_array_header_t *crm_type_array_strings(const char *array,
                                            apr_pool_t *pool);
 
-/* Return PostgreSQL's text of a text[] of STRINGS (const char *), in POOL. */
-const char *crm_type_array_text(const apr_array_header_t *strings,
-                                apr_pool_t *pool);
-
 #endif /* CRM_TYPE_H */

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_sql.h"
 #include "crm_text.h"
 
 /* Limits of contract 6.3. */
@@ -274,29 +275,6 @@ const crm_type_t crm_type_phones = {
 
 /* ---- text[] ---- */
 
-const char *crm_type_array_text(const apr_array_header_t *strings,
-                                apr_pool_t *pool)
-{
-    crm_buf_t buf;
-
-    crm_buf_init(&buf, 64, pool);
-    crm_buf_putc(&buf, '{');
-    for (int i = 0; i < strings->nelts; i++) {
-        crm_buf_puts(&buf, i ? ",\"" : "\"");
-        for (const char *c = APR_ARRAY_IDX(strings, i, const char *); *c;
-             c++) {
-            if (*c == '"' || *c == '\\') {
-                crm_buf_putc(&buf, '\\');
-            }
-            crm_buf_putc(&buf, *c);
-        }
-        crm_buf_putc(&buf, '"');
-    }
-    crm_buf_putc(&buf, '}');
-    crm_buf_putc(&buf, '\0');
-    return buf.data;
-}
-
 /* Copy the element at TEXT of an array's text to OUT, unescaped; *LEN_P = its
  * length. Return what follows it: ',' or '}'. */
 static const char *next_element(char *out, apr_size_t *len_p,
@@ -366,7 +344,7 @@ void crm_type_unite_tags(const char **united_p, const char *have,
     for (int i = 0; i < added->nelts; i++) {
         add_string(tags, APR_ARRAY_IDX(added, i, const char *));
     }
-    *united_p = crm_type_array_text(tags, pool);
+    *united_p = crm_sql_array(tags, pool);
 }
 
 /* Return NULL or the rule that TAG, an element of tags or strings, breaks. */
@@ -428,7 +406,7 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
         }
     }
     if (crm_input_faults(input) == before) {
-        *bind_p = crm_type_array_text(strings, input->pool);
+        *bind_p = crm_sql_array(strings, input->pool);
     }
 }
 
@@ -455,7 +433,7 @@ static const char *tags_parse_query(const char **bind_p,
     if (tags->nelts > TAGS_MAX) {
         return "must have at most 100 tags";
     }
-    *bind_p = tags->nelts ? crm_type_array_text(tags, pool) : "";
+    *bind_p = tags->nelts ? crm_sql_array(tags, pool) : "";
     return NULL;
 }
 

@@ -10,6 +10,11 @@
 #include "apr_general.h"
 #include "apr_pools.h"
 
+#include "crm_array.h"
+
+/* The length of TABLE as Check counts. */
+#define COUNT(table) ((int)CRM_NELTS(table))
+
 /* Return a pool that lives until the test program ends. */
 static inline apr_pool_t *crm_check_pool(void)
 {

@@ -137,7 +137,7 @@ static const char *const answers[] = {
     "nat.example:%d:[64:ff9b::a00:1]",
     "twin.example:%d:[::1],127.0.0.1",
 };
-enum { ANSWERS = sizeof(answers) / sizeof(answers[0]) };
+enum { ANSWERS = CRM_NELTS(answers) };
 
 static void serve(int fd, void *baton)
 {
@@ -240,7 +240,7 @@ START_TEST(test_no_connection_six)
     }
     ck_assert_int_eq(listen(fd, 16), 0);
     getsockname(fd, (struct sockaddr *)&address, &len);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
         crmd_http_answer_t answer;
         int asked;
 
@@ -252,8 +252,6 @@ START_TEST(test_no_connection_six)
     close(fd);
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(table[0])))
 
 int main(void)
 {

@@ -227,10 +227,10 @@ int main(void)
     tcase_add_test(grow, formatting_fits_whatever_is_left);
     tcase_add_test(grow, its_memory_is_the_pools);
     tcase_add_loop_test(json, rfc_8259_strings, 0,
-                        (int)(sizeof(strings) / sizeof(*strings)));
+                        COUNT(strings));
     tcase_add_test(json, every_character_comes_back);
     tcase_add_loop_test(json, compact_json_has_blanks_in_strings_only, 0,
-                        (int)(sizeof(compacts) / sizeof(*compacts)));
+                        COUNT(compacts));
     suite_add_tcase(suite, grow);
     suite_add_tcase(suite, json);
     return crm_check_main(suite);

@@ -169,9 +169,9 @@ int main(void)
     tcase_add_test(chat, the_beginning_has_three_spellings);
     tcase_add_test(chat, a_cursor_says_what_it_was_made_of);
     tcase_add_loop_test(chat, what_is_no_cursor_is_refused, 0,
-                        (int)(sizeof(no_cursors) / sizeof(*no_cursors)));
+                        COUNT(no_cursors));
     tcase_add_loop_test(chat, origins_that_may, 0,
-                        (int)(sizeof(origins) / sizeof(*origins)));
+                        COUNT(origins));
     tcase_add_test(chat, ids_of_messages);
     tcase_add_test(chat, a_token_is_for_one_agent);
     tcase_add_test(chat, the_script_is_small);

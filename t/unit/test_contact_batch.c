@@ -119,7 +119,7 @@ static PGresult *look_up(void)
     set(result, 1, "2026-02-01 00:00:00+00");
     set(result, 2, "a@x");
     for (int i = 0; found && i < shape->count; i++) {
-        for (size_t n = 0; n < sizeof(row) / sizeof(*row); n++) {
+        for (size_t n = 0; n < CRM_NELTS(row); n++) {
             if (!strcmp(row[n].name, shape->fields[i]->name)) {
                 set(result, 5 + i, row[n].text);
             }
@@ -132,9 +132,7 @@ static PGresult *look_up(void)
 }
 
 /* The linker has crm_db_pipeline() lead here. */
-crm_error_t *__wrap_crm_db_pipeline(PGresult **results, crm_conn_t *conn,
-                                    const crm_stmt_t *stmts, int count,
-                                    apr_pool_t *result_pool);
+__typeof__(crm_db_pipeline) __wrap_crm_db_pipeline;
 crm_error_t *__wrap_crm_db_pipeline(PGresult **results, crm_conn_t *conn,
                                     const crm_stmt_t *stmts, int count,
                                     apr_pool_t *result_pool)
@@ -176,6 +174,7 @@ static void open_batch(const char *body, int there)
     static const crm_operation_t operation = {.method = "POST"};
     static const crm_endpoint_t endpoint = {.operation = &operation,
                                             .write = 1};
+    static crm_rest_t rest = {.endpoint = &endpoint};
     static crm_service_t service;
     static crm_request_t request;
     static crm_response_t response;
@@ -184,11 +183,11 @@ static void open_batch(const char *body, int there)
     crm_input_t input = {pool, NULL, 0};
 
     apr_pool_cleanup_register(pool, object, put_value, apr_pool_cleanup_null);
-    crm_route_init(crm_resources, pool);
+    crm_endpoint_init(crm_resources, pool);
     service.acquire = acquire;
     call = (crm_call_t){.service = &service, .request = &request,
                         .response = &response, .pool = pool,
-                        .endpoint = &endpoint};
+                        .state = &rest};
     apr_cpystrn(call.key.workspace_id, WORKSPACE,
                 sizeof(call.key.workspace_id));
     sent = apr_array_make(pool, 64, sizeof(const char *));
@@ -238,7 +237,7 @@ START_TEST(a_contact_of_the_database_is_shown_as_it_is)
     ck_assert_ptr_nonnull(contact);
     ck_assert_str_eq(contact->id, ID);
     ck_assert_str_eq(contact->created_at, "2026-01-01T00:00:00.000Z");
-    for (size_t n = 0; n < sizeof(row) / sizeof(*row); n++) {
+    for (size_t n = 0; n < CRM_NELTS(row); n++) {
         ck_assert_str_eq(contact->binds[crm_contact_index(row[n].name)],
                          row[n].text);
     }

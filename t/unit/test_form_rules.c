@@ -138,7 +138,7 @@ START_TEST(a_configuration_that_says_nothing_or_nonsense)
         "{\"_form\":[],\"x\":{\"type\":7}}", "{\"x\":null,\"_form\":null}"};
     crm_webform_t form;
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < CRM_NELTS(bad); i++) {
         configure(&form, bad[i], "{}", "null");
         ck_assert_int_eq(form.fields->nelts, 6);
         ck_assert_str_eq(form.honeypot, "website_hp");
@@ -233,7 +233,7 @@ START_TEST(numbers)
     takes(number, "f=-0.0", "{\"f\":0}");
     takes("{\"type\":\"integer\"}", "f=7.0", "{\"f\":7}");
     refuses("{\"type\":\"integer\"}", "f=7.5", "must be a whole number");
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < CRM_NELTS(bad); i++) {
         crm_webform_t form;
         crm_webform_taken_t taken;
 
@@ -447,7 +447,7 @@ START_TEST(multipart_that_is_hostile)
         PART("a", "\xff") "--x-y--", PART("\xff", "a") "--x-y--",
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (size_t i = 0; i < CRM_NELTS(bad); i++) {
         char *copy = malloc(strlen(bad[i]) + 1);    /* for the sanitizers */
 
         ck_assert_ptr_nonnull(copy);

@@ -150,8 +150,6 @@ START_TEST(wrong_steps_are_told_by_place)
 }
 END_TEST
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(table[0])))
-
 int main(void)
 {
     Suite *suite = suite_create("generate");

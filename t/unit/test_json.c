@@ -528,8 +528,6 @@ START_TEST(storing_takes_no_more_than_its_size)
 }
 END_TEST
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
-
 int main(void)
 {
     Suite *suite = suite_create("json");

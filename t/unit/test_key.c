@@ -240,8 +240,6 @@ START_TEST(contract_1_2_first_and_last_four_are_shown)
 }
 END_TEST
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
-
 int main(void)
 {
     Suite *suite = suite_create("key");

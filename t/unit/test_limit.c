@@ -240,9 +240,8 @@ START_TEST(ring_times_that_come_round)
     int i;
 
     add(1);
-    for (turn = 0; turn < sizeof(turns) / sizeof(turns[0]); turn++) {
-        for (offset = 0; offset < sizeof(offsets) / sizeof(offsets[0]);
-             offset++) {
+    for (turn = 0; turn < CRM_NELTS(turns); turn++) {
+        for (offset = 0; offset < CRM_NELTS(offsets); offset++) {
             for (i = 0; i < READS; i++) {
                 ck_assert_int_eq(read_1(READS).admitted, 1);
             }

@@ -29,7 +29,7 @@ typedef struct expected_t {
 static const expected_t expected[] = {
 #include "../mail/expected.h"
 };
-#define MAILS ((int)(sizeof(expected) / sizeof(*expected)))
+#define MAILS COUNT(expected)
 
 /* Sanitizers (clang does not say whether they are there) take their time: how
  * much less there is to do with them. */
@@ -450,7 +450,7 @@ START_TEST(authentication_results_are_read)
         {"", CRM_MAIL_FOREIGN},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < CRM_NELTS(cases); i++) {
         ck_assert_msg(crm_mail_results(cases[i].value,
                                        " mx.example,\nmx2.example",
                                        "shop.example.org", crm_check_pool())
@@ -498,7 +498,7 @@ START_TEST(only_a_trusted_host_verifies_a_sender)
     crm_mail_options_t trusting = {.authserv_ids = "a b"};
     crm_mail_t mail;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < CRM_NELTS(cases); i++) {
         const char *text = apr_pstrcat(crm_check_pool(), cases[i].head,
                                        "\nx\n", NULL);
 
@@ -531,7 +531,7 @@ int main(void)
     tcase_add_loop_test(breaks, truncated_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, damaged_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, hostile_mails_take_bounded_time, 0,
-                        (int)(sizeof(hostile) / sizeof(*hostile)));
+                        COUNT(hostile));
     suite_add_tcase(suite, reads);
     suite_add_tcase(suite, breaks);
     return crm_check_main(suite);

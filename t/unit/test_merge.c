@@ -298,8 +298,8 @@ int main(void)
     TCase *tcase = tcase_create("merge");
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, filled_in, 0, sizeof(good) / sizeof(*good));
-    tcase_add_loop_test(tcase, refused, 0, sizeof(bad) / sizeof(*bad));
+    tcase_add_loop_test(tcase, filled_in, 0, COUNT(good));
+    tcase_add_loop_test(tcase, refused, 0, COUNT(bad));
     tcase_add_test(tcase, missing_objects);
     tcase_add_test(tcase, one_line);
     tcase_add_test(tcase, limits);

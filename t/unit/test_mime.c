@@ -8,6 +8,7 @@
 
 #include "apr_strings.h"
 
+#include "crmapid_mail_html.h"
 #include "crmapid_mime.h"
 
 #define ID "0197c0de-0000-7000-8000-000000000001"
@@ -28,10 +29,10 @@ static crmd_mail_t make_with(const crmd_message_t *message,
                              const crmd_config_t *with, int crlf)
 {
     crmd_mail_t mail;
-    const char *wrong = crmd_mail_make(&mail, message, with, crlf,
-                                       crm_check_pool());
+    crm_error_t *error = crmd_mail_make(&mail, message, with, crlf,
+                                        crm_check_pool());
 
-    ck_assert_msg(!wrong, "%s", wrong);
+    ck_assert_msg(!error, "%s", error->message);
     ck_assert_uint_eq(strlen(mail.text), mail.len);
     return mail;
 }
@@ -106,7 +107,7 @@ static void is_proper(const crmd_mail_t *mail)
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe",
         "List-Unsubscribe-Post", "Auto-Submitted", "X-Crmapi-Channel"
     };
-    enum { KNOWN = sizeof(known) / sizeof(*known) };
+    enum { KNOWN = CRM_NELTS(known) };
     int seen[KNOWN] = {0};
     GMimeMessage *mime = parse(mail);
     GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
@@ -266,7 +267,7 @@ START_TEST(what_would_break_the_mail_is_refused)
     crmd_config_t other = config;
     crmd_mail_t mail;
 
-    for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++) {
+    for (size_t i = 0; i < CRM_NELTS(attacks); i++) {
         message.to = attacks[i];
         ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
                                              crm_check_pool()));
@@ -283,7 +284,7 @@ START_TEST(what_would_break_the_mail_is_refused)
         ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &other, 0,
                                              crm_check_pool()));
     }
-    for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
+    for (size_t i = 0; i < CRM_NELTS(links); i++) {
         message.unsubscribe = links[i];
         ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
                                              crm_check_pool()));
@@ -317,7 +318,7 @@ START_TEST(bodies_come_back)
     };
     crmd_message_t message = simple;
 
-    for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+    for (size_t i = 0; i < CRM_NELTS(bodies); i++) {
         message.text = bodies[i];
         for (int crlf = 0; crlf < 2; crlf++) {
             crmd_mail_t mail = make_with(&message, &config, crlf);
@@ -464,11 +465,11 @@ int main(void)
     tcase_add_test(mails, a_mail_that_can_be_unsubscribed);
     tcase_add_test(mails, other_channels_are_small_mails);
     tcase_add_loop_test(mails, texts_become_html, 0,
-                        (int)(sizeof(pages) / sizeof(*pages)));
+                        COUNT(pages));
     tcase_add_loop_test(names, names_and_subjects_come_back, 0,
-                        (int)(sizeof(texts) / sizeof(*texts)));
+                        COUNT(texts));
     tcase_add_loop_test(names, nothing_can_be_injected, 0,
-                        (int)(sizeof(attacks) / sizeof(*attacks)));
+                        COUNT(attacks));
     tcase_add_test(names, what_would_break_the_mail_is_refused);
     tcase_add_test(names, a_foreign_domain_is_put_into_ascii);
     suite_add_tcase(suite, mails);

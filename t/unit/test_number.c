@@ -158,7 +158,7 @@ static const char *const ordered[] = {
 
 START_TEST(numbers_are_compared_by_value)
 {
-    int count = (int)(sizeof(ordered) / sizeof(*ordered));
+    int count = COUNT(ordered);
 
     for (int i = 0; i < count; i++) {
         for (int j = 0; j < count; j++) {
@@ -245,8 +245,6 @@ START_TEST(contract_6_4_sent_back_without_trailing_zeros)
     free(out);
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
 
 int main(void)
 {

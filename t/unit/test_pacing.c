@@ -5,7 +5,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "crmapid.h"
+#include "crmapid_pacing.h"
 
 #define DAY 86400
 
@@ -193,9 +193,9 @@ int main(void)
     Suite *suite = suite_create("pacing");
     TCase *tcase = tcase_create("pacing");
 
-    tcase_add_loop_test(tcase, pacing_taken, 0, sizeof(good) / sizeof(*good));
-    tcase_add_loop_test(tcase, pacing_refused, 0, sizeof(bad) / sizeof(*bad));
-    tcase_add_loop_test(tcase, delay, 0, sizeof(delays) / sizeof(*delays));
+    tcase_add_loop_test(tcase, pacing_taken, 0, COUNT(good));
+    tcase_add_loop_test(tcase, pacing_refused, 0, COUNT(bad));
+    tcase_add_loop_test(tcase, delay, 0, COUNT(delays));
     tcase_add_test(tcase, delay_odd);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);

@@ -464,7 +464,7 @@ START_TEST(the_client_keeps_to_its_limits)
     crmd_http_answer_t answer;
     server_t server;
 
-    for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+    for (size_t i = 0; i < CRM_NELTS(urls); i++) {
         request.url = urls[i];
         crmd_http_send(&answer, &request, crm_check_pool());
         ck_assert_msg(answer.error && !answer.sent && !answer.status, "%s",
@@ -496,7 +496,7 @@ int main(void)
 
     tcase_set_timeout(verdicts, 30);
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
-                        (int)(sizeof(cases) / sizeof(*cases)));
+                        COUNT(cases));
     tcase_set_timeout(rest, 30);
     tcase_add_test(rest, retry_after_may_be_a_date);
     tcase_add_test(rest, what_never_got_through_is_not_now);

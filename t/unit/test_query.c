@@ -132,9 +132,9 @@ int main(void)
     TCase *parse = tcase_create("parse");
 
     tcase_add_loop_test(parse, what_a_query_says, 0,
-                        (int)(sizeof(queries) / sizeof(*queries)));
+                        COUNT(queries));
     tcase_add_loop_test(parse, what_is_broken_is_marked, 0,
-                        (int)(sizeof(broken) / sizeof(*broken)));
+                        COUNT(broken));
     tcase_add_test(parse, a_broken_one_leaves_the_others_alone);
     tcase_add_test(parse, many_parameters);
     suite_add_tcase(suite, parse);

@@ -9,8 +9,6 @@
 
 #include "crm_resources.h"
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
-
 /* Return the operation whose method and path are NAME, "GET /agents". */
 static const crm_operation_t *operation_of(const char *name)
 {

@@ -248,7 +248,7 @@ START_TEST(an_id_is_no_path)
     crmd_config_t *config = config_of();
     crmd_message_t msg = message;
 
-    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+    for (size_t i = 0; i < CRM_NELTS(ids); i++) {
         msg.id = ids[i];
         ck_assert_int_eq(hand_over(config, &msg).verdict, CRMD_REFUSED);
     }

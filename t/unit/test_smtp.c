@@ -163,7 +163,7 @@ static int will_hang(void)
                                 script.rcpt, script.data, script.body,
                                 script.dot};
 
-    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+    for (size_t i = 0; i < CRM_NELTS(said); i++) {
         if (said[i] && (!strcmp(said[i], HANG) || !strcmp(said[i], STALL)
                         || !strcmp(said[i], FLOOD))) {
             return 1;
@@ -431,7 +431,7 @@ START_TEST(wrong_addresses_are_refused_without_a_connection)
     };
     int port, fd = server_open(&port, 0);
 
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+    for (size_t i = 0; i < CRM_NELTS(wrong); i++) {
         crmd_message_t other = message;
         crmd_receipt_t receipt;
 
@@ -488,7 +488,7 @@ int main(void)
 
     tcase_set_timeout(verdicts, 30);
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
-                        (int)(sizeof(cases) / sizeof(*cases)));
+                        COUNT(cases));
     tcase_set_timeout(rest, 30);
     tcase_add_test(rest, the_envelope_and_the_mail_arrive);
     tcase_add_loop_test(rest, what_ends_before_the_mail_does_is_not_now, 0, 2);

@@ -118,6 +118,31 @@ START_TEST(contract_7_8_without_case_is_unicodes)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    apr_size_t max;
+    const char *line;
+} lines[] = {
+    {"", 0, ""}, {"a b", 0, "a b"}, {" \r\n a \n", 0, "a"},
+    {"a\r\nb\tc\x01" "d\x7f" "e", 0, "a  b c d e"},
+    {"gr\xc3\xbc\xc3\x9f", 0, "gr\xc3\xbc\xc3\x9f"},
+    {"gr\xfc\xdf\n!", 0, "gr?? !"},               /* Latin-1 */
+    {"\xc3\xa4 \xe4", 0, "?? ?"},
+    {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"ab cd", 3, "ab"},
+    {"ab\xc3\xa4", 3, "ab"}, {"ab\xc3\xa4", 4, "ab\xc3\xa4"},
+    {"\x80\x80\x80", 2, ""},
+};
+
+START_TEST(one_line_for_logs_and_headers)
+{
+    const char *line = crm_text_one_line(lines[_i].text,
+                                         strlen(lines[_i].text),
+                                         lines[_i].max, crm_check_pool());
+
+    ck_assert_str_eq(line, lines[_i].line);
+}
+END_TEST
+
 START_TEST(ascii_white_space_is_trimmed)
 {
     static const struct {
@@ -129,7 +154,7 @@ START_TEST(ascii_white_space_is_trimmed)
         {" \xe3\x80\x80 ", "\xe3\x80\x80"},
     };
 
-    for (int i = 0; i < (int)(sizeof(texts) / sizeof(*texts)); i++) {
+    for (int i = 0; i < COUNT(texts); i++) {
         const char *text = texts[i].text;
         apr_size_t len = strlen(text);
 
@@ -224,11 +249,10 @@ START_TEST(what_is_a_phone_number)
         "\xd9\xa1\xd9\xa2\xd9\xa3",     /* Arabic digits alone */
     };
 
-    for (int i = 0; i < (int)(sizeof(good) / sizeof(*good)); i++) {
+    for (int i = 0; i < COUNT(good); i++) {
         ck_assert_msg(!ask(crm_text_phone, good[i]), "%s", good[i]);
     }
-    for (int i = 0; i < (int)(sizeof(bad_phones) / sizeof(*bad_phones));
-         i++) {
+    for (int i = 0; i < COUNT(bad_phones); i++) {
         ck_assert_msg(ask(crm_text_phone, bad_phones[i]) != NULL,
                       "\"%s\" is accepted", bad_phones[i]);
     }
@@ -251,19 +275,16 @@ START_TEST(contract_11_5_what_is_e164)
         "+1415555\xd9\xa1\xd9\xa2", "tel:+14155550123",
     };
 
-    for (int i = 0; i < (int)(sizeof(good) / sizeof(*good)); i++) {
+    for (int i = 0; i < COUNT(good); i++) {
         ck_assert_msg(!ask(crm_text_e164, good[i]), "%s", good[i]);
     }
-    for (int i = 0; i < (int)(sizeof(bad_numbers) / sizeof(*bad_numbers));
-         i++) {
+    for (int i = 0; i < COUNT(bad_numbers); i++) {
         ck_assert_msg(ask(crm_text_e164, bad_numbers[i]) != NULL,
                       "\"%s\" is accepted", bad_numbers[i]);
     }
     ck_assert_ptr_nonnull(crm_text_e164("+1415555\0" "12", 11));
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
 
 int main(void)
 {
@@ -278,6 +299,7 @@ int main(void)
     tcase_add_test(utf8, contract_6_3_characters_not_bytes);
     tcase_add_loop_test(fold, contract_7_8_without_case_is_unicodes, 0,
                         COUNT(folded));
+    tcase_add_loop_test(fold, one_line_for_logs_and_headers, 0, COUNT(lines));
     tcase_add_test(fold, ascii_white_space_is_trimmed);
     tcase_add_loop_test(address, contract_6_3_what_is_an_email, 0,
                         COUNT(emails));

@@ -159,8 +159,7 @@ START_TEST(contract_7_5_a_lost_plus_is_repaired)
                                             strlen(lost_with_space)));
     crm_time_format_ms(out, time);
     ck_assert_str_eq(out, "2026-11-20T23:59:27.000Z");
-    for (int i = 0; i < (int)(sizeof(bad_in_query) / sizeof(*bad_in_query));
-         i++) {
+    for (int i = 0; i < COUNT(bad_in_query); i++) {
         ck_assert_msg(crm_time_parse_query(&time, bad_in_query[i],
                                            strlen(bad_in_query[i])) != NULL,
                       "\"%s\" is accepted", bad_in_query[i]);
@@ -187,7 +186,7 @@ START_TEST(contract_9_1_three_decimals_cut_off)
     };
     char out[CRM_TIME_SIZE];
 
-    for (int i = 0; i < (int)(sizeof(times) / sizeof(*times)); i++) {
+    for (int i = 0; i < COUNT(times); i++) {
         crm_time_format_ms(out, times[i].time);
         ck_assert_str_eq(out, times[i].text);
     }
@@ -257,8 +256,6 @@ START_TEST(contract_9_1_from_the_database)
     }
 }
 END_TEST
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
 
 int main(void)
 {

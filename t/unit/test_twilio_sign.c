@@ -130,10 +130,10 @@ START_TEST(keywords)
     static const char *const none[] = {"", "STOP!", "stop it", "HELP", "YES",
         "don't stop", "S T O P", "end.", "ST\xc3\x96P"};
 
-    for (size_t i = 0; i < sizeof(stop) / sizeof(*stop); i++) {
+    for (size_t i = 0; i < CRM_NELTS(stop); i++) {
         ck_assert_msg(crm_twilio_keyword(stop[i]) == -1, "%s", stop[i]);
     }
-    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
+    for (size_t i = 0; i < CRM_NELTS(none); i++) {
         ck_assert_msg(crm_twilio_keyword(none[i]) == 0, "%s", none[i]);
     }
     ck_assert_int_eq(crm_twilio_keyword("Start"), 1);

@@ -9,6 +9,7 @@
 #include "crm_channel.h"
 #include "crm_op.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_type.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
@@ -171,7 +172,7 @@ static const case_t cases[] = {
     {&crm_type_phones, "[{\"email\":\"a@x\"}]", NULL,
      "f[0].email; f[0].phone_number"},
 };
-#define CASES ((int)(sizeof(cases) / sizeof(*cases)))
+#define CASES COUNT(cases)
 
 START_TEST(contract_6_what_each_type_takes)
 {
@@ -468,7 +469,7 @@ START_TEST(contract_6_6_equal_means_equal)
         {&crm_type_boolean, "t", "f", 0},
     };
 
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+    for (size_t i = 0; i < CRM_NELTS(pairs); i++) {
         crm_field_t field = field_of(pairs[i].type, CRM_F_NULLABLE);
 
         ck_assert_msg(!crm_type_equal(&field, pairs[i].a, pairs[i].b,
@@ -522,7 +523,7 @@ START_TEST(arrays_survive_a_round_trip)
     for (int i = 0; i < 10; i++) {
         APR_ARRAY_PUSH(in, const char *) = texts[i];
     }
-    out = crm_type_array_strings(crm_type_array_text(in, crm_check_pool()),
+    out = crm_type_array_strings(crm_sql_array(in, crm_check_pool()),
                                  crm_check_pool());
     ck_assert_int_eq(out->nelts, 10);
     for (int i = 0; i < 10; i++) {
@@ -531,7 +532,20 @@ START_TEST(arrays_survive_a_round_trip)
 }
 END_TEST
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(*(table))))
+/* NULL is null; the text "NULL" is not. */
+START_TEST(an_array_may_have_nulls)
+{
+    apr_array_header_t *in = apr_array_make(crm_check_pool(), 3,
+                                            sizeof(char *));
+
+    ck_assert_str_eq(crm_sql_array(in, crm_check_pool()), "{}");
+    APR_ARRAY_PUSH(in, const char *) = NULL;
+    APR_ARRAY_PUSH(in, const char *) = "NULL";
+    APR_ARRAY_PUSH(in, const char *) = NULL;
+    ck_assert_str_eq(crm_sql_array(in, crm_check_pool()),
+                     "{NULL,\"NULL\",NULL}");
+}
+END_TEST
 
 int main(void)
 {
@@ -555,6 +569,7 @@ int main(void)
     tcase_add_test(unite, contract_10_3_lists_are_united);
     tcase_add_test(unite, contract_11_5_tags_are_united);
     tcase_add_test(unite, arrays_survive_a_round_trip);
+    tcase_add_test(unite, an_array_may_have_nulls);
     suite_add_tcase(suite, in);
     suite_add_tcase(suite, query);
     suite_add_tcase(suite, out);

@@ -241,7 +241,7 @@ int main(void)
     tcase_add_test(make, ids_of_forked_processes_differ);
     tcase_add_test(parse, any_uuid_is_read);
     tcase_add_loop_test(parse, nothing_else_is, 0,
-                        (int)(sizeof(bad) / sizeof(*bad)));
+                        COUNT(bad));
     tcase_add_test(parse, a_nul_is_no_digit);
     suite_add_tcase(suite, make);
     suite_add_tcase(suite, parse);

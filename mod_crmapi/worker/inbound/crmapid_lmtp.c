@@ -16,7 +16,7 @@
 #include "apr_thread_proc.h"
 
 #include "crm_mail.h"
-#include "crmapid_log.h"
+#include "crmapid_lmtp_session.h"
 
 struct crmd_lmtp_t {
     const crmd_config_t *config;
@@ -99,40 +99,42 @@ static crm_error_t *start_server(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 
 /* ---- the socket ---------------------------------------------------------- */
 
-static crm_error_t *fault(const crmd_config_t *config, const char *what,
+static crm_error_t *fault(const char *path, const char *what,
                           apr_pool_t *pool)
 {
-    return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s: %s",
-                          config->lmtp_socket, what);
+    return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s: %s", path,
+                          what);
 }
 
-/* Remove what a server left at ADDRESS. Return NULL or why not. */
-static const char *remove_stale(const struct sockaddr_un *address)
+/* Remove the socket that a dead server left at ADDRESS. */
+static crm_error_t *remove_stale(const struct sockaddr_un *address,
+                                 apr_pool_t *pool)
 {
+    const char *path = address->sun_path;
+    crm_error_t *error = NULL;
     struct stat info;
-    const char *wrong = NULL;
     int probe;
 
-    if (lstat(address->sun_path, &info)) {
-        return errno == ENOENT ? NULL : strerror(errno);
+    if (lstat(path, &info)) {
+        return errno == ENOENT ? NULL : fault(path, strerror(errno), pool);
     }
     if (!S_ISSOCK(info.st_mode)) {
-        return "there is a file that is no socket";
+        return fault(path, "the file is not a socket", pool);
     }
     probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0) {
-        return strerror(errno);
+        return fault(path, strerror(errno), pool);
     }
-    /* One that is there but busy answers with EAGAIN. */
+    /* A live server whose backlog is full causes EAGAIN. */
     if (!connect(probe, (const struct sockaddr *)address, sizeof(*address))
         || errno != ECONNREFUSED) {
-        wrong = "somebody answers at it";
+        error = fault(path, "another process is listening on it", pool);
     }
-    else if (unlink(address->sun_path)) {
-        wrong = strerror(errno);
+    else if (unlink(path)) {
+        error = fault(path, strerror(errno), pool);
     }
     close(probe);
-    return wrong;
+    return error;
 }
 
 /* Open LMTP's socket. */
@@ -140,17 +142,13 @@ static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
     const crmd_config_t *config = lmtp->config;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *wrong;
 
     if (strlen(config->lmtp_socket) >= sizeof(address.sun_path)) {
-        return fault(config, "the path is too long", pool);
+        return fault(config->lmtp_socket, "the path is too long", pool);
     }
     apr_cpystrn(address.sun_path, config->lmtp_socket,
                 sizeof(address.sun_path));
-    wrong = remove_stale(&address);
-    if (wrong) {
-        return fault(config, wrong, pool);
-    }
+    CRM_ERR(remove_stale(&address, pool));
     lmtp->listener = socket(AF_UNIX,
                             SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* Nobody can connect before listen(), by when it has its mode. */
@@ -160,7 +158,7 @@ static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
                  (mode_t)strtol(config->lmtp_mode, NULL, 8))
         || lstat(config->lmtp_socket, &lmtp->file)
         || listen(lmtp->listener, 64)) {
-        return fault(config, strerror(errno), pool);
+        return fault(config->lmtp_socket, strerror(errno), pool);
     }
     return NULL;
 }
@@ -186,7 +184,7 @@ static crm_error_t *start_all(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
     CRM_ERR(open_socket(lmtp, pool));
     if (pipe2(lmtp->stop, O_CLOEXEC)) {
-        return fault(lmtp->config, strerror(errno), pool);
+        return fault(lmtp->config->lmtp_socket, strerror(errno), pool);
     }
     for (int i = 0; i < lmtp->config->lmtp_threads; i++) {
         CRM_ERR(start_server(lmtp, pool));

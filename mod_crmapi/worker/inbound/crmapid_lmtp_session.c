@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_lmtp_session.c: one session of LMTP (RFC 2033, RFC 5321) */
-#include "crmapid_lmtp.h"
+#include "crmapid_lmtp_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "apr_network_io.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_mail.h"
 #include "crm_text.h"
 #include "crmapid_lmtp_io.h"
@@ -373,7 +374,7 @@ static void run_command(session_t *session, char *line)
         *rest++ = '\0';
         rest += strspn(rest, " ");
     }
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+    for (size_t i = 0; i < CRM_NELTS(commands); i++) {
         if (!strcasecmp(line, commands[i].name)) {
             commands[i].run(session, rest);
             return;

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "crm_array.h"
+
 /* The addresses whose first BITS are those of PREFIX. */
 typedef struct range_t {
     unsigned char prefix[16];
@@ -79,7 +81,7 @@ static int within_any(const unsigned char *address, const range_t *ranges,
 }
 
 #define WITHIN_ANY(address, ranges) \
-    within_any(address, ranges, sizeof(ranges) / sizeof(ranges[0]))
+    within_any(address, ranges, CRM_NELTS(ranges))
 
 static int public4(const unsigned char *address)
 {

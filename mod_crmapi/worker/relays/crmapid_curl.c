@@ -15,7 +15,6 @@
 
 #define RETRY_AFTER_MAX 86400
 
-#define LINE_MAX_BYTES 200
 
 /* An answer as it comes in. */
 typedef struct receiving_t {
@@ -78,39 +77,13 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
     return curl;
 }
 
-const char *crmd_one_line(const char *text, apr_size_t len,
-                          apr_pool_t *result_pool)
-{
-    char *line, *out;
-
-    if (len > LINE_MAX_BYTES) {
-        len = LINE_MAX_BYTES;
-        /* Not in the middle of a character. */
-        while (len && ((unsigned char)text[len] & 0xc0) == 0x80) {
-            len--;
-        }
-    }
-    crm_text_trim(&text, &len);
-    out = line = apr_pstrmemdup(result_pool, text, len);
-    for (apr_size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-
-        *out++ = c < ' ' || c == 0x7f ? ' ' : text[i];
-    }
-    if (!crm_text_valid_utf8(line, len)) {
-        for (out = line; *out; out++) {
-            *out = (unsigned char)*out < 0x80 ? *out : '?';
-        }
-    }
-    return line;
-}
-
 const char *crmd_curl_reason(CURLcode code, const char *error_text,
                              apr_pool_t *result_pool)
 {
     const char *text = *error_text ? error_text : curl_easy_strerror(code);
 
-    return crmd_one_line(text, strlen(text), result_pool);
+    return crm_text_one_line(text, strlen(text), CRMD_LINE_MAX,
+                             result_pool);
 }
 
 static size_t take_body(char *data, size_t size, size_t count, void *baton)

@@ -63,14 +63,12 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
                        apr_interval_time_t timeout, const char *ca_file,
                        char *error_text);
 
+/* The most bytes of a server's text that a log line or a reason quotes. */
+#define CRMD_LINE_MAX 200
+
 /* Return, in RESULT_POOL, what went wrong when a transfer ended with CODE and
  * ERROR_TEXT, as one line. */
 const char *crmd_curl_reason(CURLcode code, const char *error_text,
                              apr_pool_t *result_pool);
-
-/* Return, in RESULT_POOL, the LEN bytes at TEXT, what a stranger said, as one
- * line of at most 200 bytes of UTF-8 without control characters. */
-const char *crmd_one_line(const char *text, apr_size_t len,
-                          apr_pool_t *result_pool);
 
 #endif /* CRMAPID_CURL_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_mail_html.c: the text of a mail as HTML */
-#include "crmapid_mime.h"
+#include "crmapid_mail_html.h"
 
 #include <string.h>
 #include <strings.h>

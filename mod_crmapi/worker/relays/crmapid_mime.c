@@ -12,7 +12,8 @@
 #include "crm_mail.h"
 #include "crm_text.h"
 
-#include "crmapid_relay.h"
+#include "crmapid_mail_header.h"
+#include "crmapid_mail_html.h"
 
 /* The longest that a header's texts may be (bytes); the rest is left out. A
  * name fits on a line: GMime folds longer ones within their quotes, where some
@@ -245,8 +246,13 @@ static int is_plain(const char *text, const char *rejected)
     return *text && !*c;
 }
 
-/* Fill MAIL's names and return NULL, or what is wrong with MESSAGE. */
-static const char *check_names(crmd_mail_t *mail,
+static crm_error_t *unusable(const char *what, apr_pool_t *pool)
+{
+    return crm_error_create(CRM_E_BAD_REQUEST, what, pool);
+}
+
+/* Fill MAIL's names. Errors: what of MESSAGE cannot be used in a header. */
+static crm_error_t *read_names(crmd_mail_t *mail,
                                const crmd_message_t *message,
                                const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -258,13 +264,13 @@ static const char *check_names(crmd_mail_t *mail,
     }
     if (!crmd_mail_address(apr_pstrcat(pool, "x@", config->mail_domain, NULL))
         || !is_plain(config->mail_domain, "")) {
-        return "mail_domain is not a host name";
+        return unusable("mail_domain is not a host name", pool);
     }
     if (!is_plain(message->id, "<>@\"(),:;\\[]")) {
-        return "the message has no usable id";
+        return unusable("the message has no usable id", pool);
     }
     if (message->unsubscribe && !is_plain(message->unsubscribe, "<>\"")) {
-        return "the unsubscribe link is not a URL";
+        return unusable("the unsubscribe link is not a URL", pool);
     }
     mail->message_id = apr_pstrcat(pool, "<", message->id, "@",
                                    config->mail_domain, ">", NULL);
@@ -275,10 +281,12 @@ static const char *check_names(crmd_mail_t *mail,
             : apr_pstrcat(pool, "crmapi@", config->mail_domain, NULL);
     }
     if (!usable(mail->from)) {
-        return "the sender's address is not usable";
+        return unusable("the sender's address is not usable", pool);
     }
-    return mail->to && usable(mail->to) ? NULL
-        : "the recipient's address is not usable";
+    if (!mail->to || !usable(mail->to)) {
+        return unusable("the recipient's address is not usable", pool);
+    }
+    return NULL;
 }
 
 /* Write MIME into MAIL's text. */
@@ -313,16 +321,13 @@ static void make_mail(crmd_mail_t *mail, const crmd_message_t *message,
     g_object_unref(mime);
 }
 
-const char *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
-                           const crmd_config_t *config, int crlf,
-                           apr_pool_t *result_pool)
+crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
+                            const crmd_config_t *config, int crlf,
+                            apr_pool_t *result_pool)
 {
-    const char *wrong = check_names(mail, message, config, result_pool);
-
-    if (!wrong) {
-        crm_mail_lock();
-        make_mail(mail, message, config, crlf, result_pool);
-        crm_mail_unlock();
-    }
-    return wrong;
+    CRM_ERR(read_names(mail, message, config, result_pool));
+    crm_mail_lock();
+    make_mail(mail, message, config, crlf, result_pool);
+    crm_mail_unlock();
+    return NULL;
 }

@@ -110,16 +110,18 @@ static void send_message(crmd_receipt_t *receipt,
     judge(receipt, &answer, pool);
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     if (strncasecmp(config->provider_url, "http://", 7)
         && strncasecmp(config->provider_url, "https://", 8)) {
-        return apr_pstrcat(pool, "provider_url must be an http(s) URL: the"
-                           " relay of ", channel, " is http", NULL);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "provider_url must be"
+                                 " an http(s) URL: the relay of %s is http",
+                                 channel);
     }
     if (strpbrk(config->provider_token, "\r\n")) {
-        return "the provider's token has more than one line";
+        return crm_error_create(CRM_E_BAD_REQUEST, "the provider's token has"
+                                " more than one line", pool);
     }
     return NULL;
 }

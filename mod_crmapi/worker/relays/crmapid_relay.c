@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_text.h"
 
 /* The largest code of an answer that is shown: no telephone number. */
 #define CODE_MAX 999999
@@ -58,7 +59,7 @@ const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,
         return NULL;
     }
     text = json_object_get_string(id);
-    return crmd_one_line(text, strlen(text), pool);
+    return crm_text_one_line(text, strlen(text), CRMD_LINE_MAX, pool);
 }
 
 const char *crmd_answer_reason(const char *who,

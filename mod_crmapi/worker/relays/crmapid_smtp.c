@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crmapid_curl.h"
+#include "crmapid_mail_header.h"
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
 
@@ -286,7 +287,7 @@ static void send_message(crmd_receipt_t *receipt,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
     talk_t talk = {.pool = pool};
-    const char *wrong;
+    crm_error_t *error;
     crmd_mail_t mail;
     CURL *curl;
 
@@ -295,9 +296,9 @@ static void send_message(crmd_receipt_t *receipt,
                           " set");
         return;
     }
-    wrong = crmd_mail_make(&mail, message, config, 1, pool);
-    if (wrong) {
-        crmd_receipt_fill(receipt, CRMD_REFUSED, wrong);
+    error = crmd_mail_make(&mail, message, config, 1, pool);
+    if (error) {
+        crmd_receipt_fill(receipt, CRMD_REFUSED, error->message);
         return;
     }
     talk.mail = &mail;
@@ -311,23 +312,26 @@ static void send_message(crmd_receipt_t *receipt,
     transfer(receipt, curl, &talk, config);
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     if (strcmp(channel, "email")) {
-        return apr_pstrcat(pool, "the relay smtp is for email only, not for ",
-                           channel, NULL);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "the relay smtp is"
+                                 " for email only, not for %s", channel);
     }
     if (!is_smtps(config) && strncasecmp(config->smtp_url, "smtp:", 5)) {
-        return "smtp_url must begin with smtp:// or smtps://";
+        return crm_error_create(CRM_E_BAD_REQUEST, "smtp_url must begin with"
+                                " smtp:// or smtps://", pool);
     }
     if (*config->smtp_user && !is_smtps(config)
         && strcmp(config->smtp_tls, "starttls")) {
-        return "smtp_user needs smtp_tls = starttls, or a URL smtps://:"
-               " without, anybody on the way could read the password";
+        return crm_error_create(CRM_E_BAD_REQUEST, "smtp_user needs smtp_tls ="
+                                " starttls or an smtps:// URL, so that the"
+                                " password is encrypted", pool);
     }
     if (!*config->mail_from || !crmd_mail_address(config->mail_from)) {
-        return "mail_from must be an address: the relay smtp needs it";
+        return crm_error_create(CRM_E_BAD_REQUEST, "mail_from must be an"
+                                " address: the relay smtp needs it", pool);
     }
     return NULL;
 }

@@ -133,23 +133,26 @@ static void send_message(crmd_receipt_t *receipt,
     judge(receipt, &answer, pool);
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     const char *c = config->twilio_account;
 
     if (!strcmp(channel, "email")) {
-        return "the relay twilio is for sms and voice only, not for email";
+        return crm_error_create(CRM_E_BAD_REQUEST, "the relay twilio is for sms"
+                                " and voice only, not for email", pool);
     }
     while (apr_isalnum(*c)) {
         c++;
     }
     if (!*config->twilio_account || *c) {
-        return apr_pstrcat(pool, "twilio_account must be the account's SID:"
-                           " the relay of ", channel, " is twilio", NULL);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "twilio_account must"
+                                 " be the account's SID: the relay of %s is"
+                                 " twilio", channel);
     }
     if (!*config->twilio_token) {
-        return "twilio_token_file is not set: the relay twilio needs it";
+        return crm_error_create(CRM_E_BAD_REQUEST, "twilio_token_file is not"
+                                " set: the relay twilio needs it", pool);
     }
     return NULL;
 }

@@ -6,8 +6,10 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 #include "crmapid_merge.h"
+#include "crmapid_pacing.h"
 
 /* The texts of steps: where they go, and whose they are. */
 static const struct {
@@ -25,7 +27,7 @@ static const struct {
     {"voice_script", "voice", offsetof(crmd_step_t, voice_script), 1, 4096},
 };
 
-#define TEXTS (sizeof(texts) / sizeof(texts[0]))
+#define TEXTS CRM_NELTS(texts)
 
 const crmd_generator_t *crmd_generator_of(const crmd_config_t *config)
 {

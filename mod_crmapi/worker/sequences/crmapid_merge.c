@@ -9,7 +9,6 @@
 #include "crm_buf.h"
 #include "crm_resources.h"
 #include "crm_text.h"
-#include "crmapid_generate.h"
 
 /* A text being filled in. */
 typedef struct merging_t {
@@ -57,17 +56,13 @@ static const char *primary(json_object *object, const char *name,
     return text_of(json_object_object_get(found, member));
 }
 
-/* Return whether RESOURCE has a field NAME that is a text, a number or a time;
- * lists and objects have names of their own here. */
+/* Return whether RESOURCE has a field NAME that is a text, a number or a time:
+ * only the types of lists and objects have an empty value. */
 static int is_scalar(const crm_resource_t *resource, const char *name)
 {
     const crm_field_t *field = crm_resource_field(resource, name);
 
-    return field && field->type != &crm_type_object
-           && field->type != &crm_type_tags && field->type != &crm_type_emails
-           && field->type != &crm_type_phones
-           && field->type != &crm_type_strings
-           && field->type != &crm_type_array;
+    return field && !field->type->empty;
 }
 
 static const char *full_name(json_object *contact, apr_pool_t *pool)

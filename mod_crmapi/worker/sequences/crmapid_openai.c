@@ -3,26 +3,39 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_json.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
+#include "crmapid_prompt.h"
 
 /* The longest answer that is read. */
 #define ANSWER_MAX (1024 * 1024)
+
+/* The longest and the largest error code that is logged. A larger number could
+ * be a phone number. */
+#define CODE_LEN 64
+#define CODE_MAX 999999
 
 /* How many questions are under way in this process. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static int asking;
 
-static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
-    (void)pool;
-    return !*config->openai_url ? "generator openai wants openai_url"
-           : !*config->openai_model ? "generator openai wants openai_model"
-           : NULL;
+    if (!*config->openai_url) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "openai_url is not set: the"
+                                " generator openai needs it", pool);
+    }
+    if (!*config->openai_model) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "openai_model is not set:"
+                                " the generator openai needs it", pool);
+    }
+    return NULL;
 }
 
 /* Ask as one of at most CONFIG's openai_concurrency. */
@@ -93,7 +106,7 @@ static const char *why_unfinished(json_object *choice)
     json_object *refusal = json_object_object_get(
         json_object_object_get(choice, "message"), "refusal");
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(known); i++) {
         if (json_object_is_type(reason, json_type_string)
             && !strcmp(json_object_get_string(reason), known[i].reason)) {
             return known[i].why;
@@ -136,17 +149,52 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
                            json_object_object_get(plan, "steps"), reading);
 }
 
-/* Return what a service that refused said, but for a key that it quotes. */
-static const char *complaint(const crmd_http_answer_t *answer,
-                             const crmd_config_t *config, apr_pool_t *pool)
+/* Return whether VALUE is an error code: a word such as invalid_api_key, or a
+ * small positive number. */
+static int is_code(json_object *value)
 {
-    /* Not strstr(): a NUL may come before it. */
-    if (*config->openai_key && memmem(answer->body, answer->len,
-                                      config->openai_key,
-                                      strlen(config->openai_key))) {
-        return "(it quotes the key)";
+    const char *text = json_object_get_string(value);
+    size_t len = 0;
+
+    if (json_object_is_type(value, json_type_int)) {
+        return json_object_get_int64(value) > 0
+               && json_object_get_int64(value) <= CODE_MAX;
     }
-    return crmd_one_line(answer->body, answer->len, pool);
+    if (!json_object_is_type(value, json_type_string)) {
+        return 0;
+    }
+    while (apr_isalnum(text[len]) || (text[len] && strchr("_-.", text[len]))) {
+        len++;
+    }
+    return apr_isalpha(*text) && len <= CODE_LEN
+           && len == (size_t)json_object_get_string_len(value);
+}
+
+/* Return the reason for the setback after ANSWER, whose status is not 200: the
+ * status, and the code or type of an OpenAI error object. The rest of the body
+ * is left out: it may quote the contact or the key, and the reason is
+ * logged. */
+static const char *refusal(const crmd_http_answer_t *answer,
+                           const crmd_config_t *config, apr_pool_t *pool)
+{
+    static const char *const names[] = {"code", "type"};
+    json_object *body, *error = NULL;
+
+    if (parse(&body, answer->body, answer->len, pool)) {
+        error = json_object_object_get(body, "error");
+    }
+    for (int i = 0; i < 2; i++) {
+        json_object *value = json_object_object_get(error, names[i]);
+        const char *code = is_code(value) ? json_object_get_string(value)
+                                          : NULL;
+
+        if (code && !(*config->openai_key
+                      && strstr(code, config->openai_key))) {
+            return apr_psprintf(pool, "openai: status %d, %s", answer->status,
+                                code);
+        }
+    }
+    return apr_psprintf(pool, "openai: status %d", answer->status);
 }
 
 /* A service that says no may say yes to the next question, and an operator may
@@ -169,10 +217,7 @@ static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
                                        " long", NULL);
     }
     else if (answer.status != 200) {
-        outline->setback = apr_psprintf(result_pool, "openai: status %d: %s",
-                                        answer.status,
-                                        complaint(&answer, config,
-                                                  result_pool));
+        outline->setback = refusal(&answer, config, result_pool);
     }
     else if ((wrong = read_completion(outline, answer.body, answer.len,
                                       &reading))) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_pacing.c: when steps may be sent, as templates say it */
+#include "crmapid_pacing.h"
+
 #include <stdlib.h>
 #include <string.h>
 

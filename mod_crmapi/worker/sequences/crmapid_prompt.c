@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_prompt.c: what a language model is asked */
-#include <string.h>
+#include "crmapid_prompt.h"
 
 #include "apr_strings.h"
 
-#include "crm_buf.h"
-#include "crmapid_generate.h"
+#include "crm_array.h"
 
 /* What the model is told before everything else. */
 static const char instructions[] =
@@ -97,7 +96,7 @@ static json_object *make_format(const crmd_subject_t *subject)
     json_object *format = json_tokener_parse(schema);
     json_object *at = format;
 
-    for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(way); i++) {
         at = json_object_object_get(at, way[i]);
     }
     json_object_object_add(at, "enum", list_channels(subject));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_review.c: the mail that asks an admin for a review */
+#include "crmapid_review.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crmapid.h"
 #include "crmapid_link.h"
-#include "crmapid_log.h"
+#include "crmapid_relay.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)

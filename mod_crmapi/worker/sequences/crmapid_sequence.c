@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_sequence.c: from "generating" to steps (contract 11.6 to 11.8) */
+#include "crmapid_sequence.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crmapid.h"
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
+#include "crmapid_pacing.h"
 
 #define FIRST_WAIT apr_time_from_sec(5)
 #define LAST_WAIT apr_time_from_sec(600)

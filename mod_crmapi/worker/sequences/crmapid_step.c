@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_step.c: a step is due: look again, hand over, record (contract
  * 11.10, 11.11) */
+#include "crmapid_step.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crmapid.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
+#include "crmapid_relay.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)

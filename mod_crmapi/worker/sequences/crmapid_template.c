@@ -2,7 +2,7 @@
 /* crmapid_template.c: the generator that fills in the template's own steps */
 #include "crmapid_generate.h"
 
-static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
     (void)config;
     (void)pool;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_webhook.c: telling an endpoint what has happened (contract 12) */
+#include "crmapid_webhook.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crm_time.h"
-#include "crmapid.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
-#include "crmapid_webhook.h"
+#include "crmapid_webhook_retry.h"
+#include "crmapid_webhook_slot.h"
 
 /* The events there are, and what each is about. */
 static const struct {
@@ -97,7 +100,7 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
 
 static const crm_shape_t *shape_of(const char *type)
 {
-    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+    for (size_t i = 0; i < CRM_NELTS(events); i++) {
         if (!strcmp(events[i].type, type)) {
             return crm_shape_of(events[i].resource);
         }
