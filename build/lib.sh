@@ -8,9 +8,9 @@ die() {
     exit 1
 }
 
-# Make _build/src a copy of the source folders with symbolic links, and a configure
-# script in it. The sources stay unchanged. An earlier build in the source folder
-# does no harm: through VPATH make would use its objects.
+# Make _build/src a copy of the source folders with symbolic links, and a
+# configure script in it. So the sources stay unchanged, and make does not find
+# the objects of a build in the source folder through VPATH.
 shadow_sources() {
     local src=_build/src file link
     if [ "$(cat $src/.origin 2>/dev/null)" != "$PWD" ]; then
