@@ -527,7 +527,8 @@ START_TEST(validate_sees_damage)
     ck_assert_pstr_eq(crm_limit_validate(block), "the chains are tangled");
     slot->next = 0;
     allocator->slots++;
-    ck_assert_pstr_eq(crm_limit_validate(block), "the count of slots is wrong");
+    ck_assert_pstr_eq(crm_limit_validate(block),
+                      "the count of slots is incorrect");
     allocator->slots--;
     allocator->free = 0;
     ck_assert_pstr_eq(crm_limit_validate(block),
