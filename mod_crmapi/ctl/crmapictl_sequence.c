@@ -176,7 +176,7 @@ crm_error_t *ctl_enrollment_stop(ctl_t *ctl)
 
 /* ---- events -------------------------------------------------------------- */
 
-/* Record EVENT, and print the number of stopped enrollments as NAME. */
+/* Record EVENT, and print the number that the database returns as NAME. */
 static crm_error_t *record(ctl_t *ctl, const crm_sequence_event_t *event,
                            const char *name)
 {

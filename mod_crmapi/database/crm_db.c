@@ -304,8 +304,8 @@ static const char *failure_state(const attempt_t *attempt)
     return state ? state : "";
 }
 
-/* Handle the failure STATE of ATTEMPT: forget what is no longer true for the
- * session. Return whether the statements may succeed when they are sent
+/* Handle the failure STATE of ATTEMPT: forget prepared statements that are no
+ * longer valid. Return whether the statements may succeed when they are sent
  * again. */
 static int forget_stale(attempt_t *attempt, const char *state)
 {

@@ -252,7 +252,7 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
     count = window->head - window->tail;
     leaves = window->tail;
     if (count < limit) {
-        /* Only now: this entry may have been the one at the old TAIL. */
+        /* After TAIL was stored: this entry may be that of the old TAIL. */
         CRM_COMMIT(ring[window->head % size], (apr_uint32_t)now);
         /* If the process dies here, LAST is too late. Requests then count
          * longer, never shorter. */
@@ -261,8 +261,8 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
         verdict->admitted = 1;
         verdict->remaining = (apr_uint32_t)(limit - count - 1);
     } else {
-        /* A vhost with a higher limit may have counted more than LIMIT. So many
-         * must leave that one is free under LIMIT. */
+        /* A vhost with a higher limit may have counted more than LIMIT. Then
+         * more than the oldest request must leave before one fits. */
         leaves = window->head - limit;
     }
     verdict->limit = limit;
