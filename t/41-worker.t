@@ -49,11 +49,11 @@ subtest "the command line" => sub {
     like($out, qr/^crmapid \d+\.\d+/, "--version");
     ($code, $out) = $worker->run("-t");
     is($code, 0, "-t");
-    is($out, "the configuration is good\n", "says so");
-    for my $case ([["-x"], qr/-x|invalid/], [["-1", "-D"], qr/together/],
-            [["--now", "2026-01-01"], qr/together/],
+    is($out, "the configuration is valid\n", "says so");
+    for my $case ([["-x"], qr/-x|invalid/], [["-1", "-D"], qr/combined/],
+            [["--now", "2026-01-01"], qr/combined/],
             [["-1", "--now", "noon"], qr/--now must be a time/],
-            [["-D"], qr/log_file/], [["more"], qr/unexpected: more/]) {
+            [["-D"], qr/log_file/], [["more"], qr/unexpected argument: more/]) {
         ($code, $out, $err) = $worker->run(@{$case->[0]});
         is($code, 2, "@{$case->[0]} is refused");
         like($err, $case->[1], "which says why");
@@ -88,6 +88,16 @@ subtest "a wrong configuration names file, line and rule" => sub {
         like($err, qr/^crmapid: \Q$file\E, line $number: /, "where it is");
         like($err, $reason, "and why");
     }
+    # A daemon that polls without a pause uses a whole processor.
+    for my $poll ("0ms", "0s", "99ms") {
+        write_file($file, $good =~ s/^poll = .*$/poll = $poll/mr);
+        my ($code, $out, $err) = $worker->run("-t");
+        is($code, 2, "poll = $poll: refused");
+        like($err, qr/poll must be a duration .*, from 100ms to 2s$/,
+            "and the limits are named");
+    }
+    write_file($file, $good =~ s/^poll = .*$/poll = 100ms/mr);
+    is(($worker->run("-t"))[0], 0, "poll = 100ms: accepted");
     write_file($file, "$good# a remark\n\n  threads = 2  \n");
     is(($worker->run("-t"))[0], 0, "blanks and remarks are nothing");
     unlink $file;
@@ -104,7 +114,7 @@ subtest "secrets" => sub {
     $worker->configure({ smtp_password_file => $secret });
     my ($code, $out, $err) = $worker->run("-t");
     is($code, 2, "a file that everybody may read is refused");
-    like($err, qr/smtp_password_file: \Q$secret\E must not be open/, "why");
+    like($err, qr/smtp_password_file: \Q$secret\E must not be accessible/, "why");
     unlike($out . $err, qr/swordfish/, "without showing what is in it");
     chmod 0600, $secret;
     is(($worker->run("-t"))[0], 0, "a private one is not");
@@ -117,7 +127,7 @@ subtest "secrets" => sub {
         chmod 0644, $worker->conf_file;
         ($code, $out, $err) = $worker->run("-t");
         is($code, 2, "a password in a file that everybody may read");
-        like($err, qr/must not be open to everybody/, "is refused");
+        like($err, qr/must not be accessible to other users/, "is refused");
         unlike($out . $err, qr/swordfish/, "and not shown");
         chmod 0600, $worker->conf_file;
         is(($worker->run("-t"))[0], 0, "in a private one it is taken");
@@ -141,7 +151,7 @@ subtest "-1 does what is due, and --now says when that is" => sub {
     $worker->once($then);
     is(state_of($later), "done", "until it is");
     my $strange = job("sequence.dance", "{}");
-    $worker->expect_log(qr/CRM3102: .*knows no such kind/ => 1);
+    $worker->expect_log(qr/CRM3102: .*does not know this kind/ => 1);
     $worker->once;
     is(state_of($strange), "dead", "what nobody knows is kept for somebody");
     like(crmapictl_ok($database, qw(job list)), qr/sequence\.dance/,
@@ -196,7 +206,7 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     $worker->stop;
     is_deeply([sql($database, "SELECT id FROM crmapi.worker")], [],
         "it takes itself off the list");
-    like($worker->log_text, qr/CRM3009/, "and says that it ends");
+    like($worker->log_text, qr/CRM3009/, "and says that it exits");
 };
 
 subtest "-D, pid_file, log_file, HUP" => sub {
@@ -216,7 +226,7 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     like(read_file("$log.1"), qr/threads must be a number/, "and says why");
     $worker->configure({ threads => 9 });
     kill HUP => $pid;
-    ok(wait_for(sub { read_file($log, "") =~ /CRM3001.*with 9 and 4/ }),
+    ok(wait_for(sub { read_file($log, "") =~ /CRM3001.*with 9 .* 4 for/ }),
         "HUP with a good one: new threads, a new log");
     kill TERM => $pid;
     ok(wait_for(sub { !kill(0, $pid) || read_file("/proc/$pid/status", "")
@@ -263,7 +273,7 @@ subtest "a daemon that is killed: its work goes to another" => sub {
         . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15)
         or die "CrmTest: the server stays new\n";
     my $worker = worker(database => $database, conf => { lease => "3s" });
-    $worker->expect_log(qr/CRM3005: 1 jobs of daemons that fell silent/ => 1);
+    $worker->expect_log(qr/CRM3005: 1 jobs of daemons without a heartbeat/ => 1);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
     like((jobs("id = $id"))[0]{last_error}, qr/ghost fell silent/,
         "and one can see why that took longer");
@@ -292,7 +302,7 @@ subtest "a lease that was lost changes nothing" => sub {
 subtest "the database goes away and comes back" => sub {
     my $worker = worker(database => $database);
     $worker->expect_log(qr/CRM2001: database: /,
-        qr/CRM3003: the database cannot be used/);
+        qr/CRM3003: the database is unavailable/);
     # whether a session ended in the midst of a job
     $worker->may_log(qr/CRM3101: .* CRM2001: /);
     for (1 .. 3) {
@@ -314,7 +324,7 @@ subtest "a connection that is there and says nothing" => sub {
         $database, $CrmTest::Postgres::WORKER), conf => { answer_time => "1s",
             poll => "500ms", lease => "4s" });
     $worker->expect_log(qr/CRM2005: database: no answer within 1000 ms/,
-        qr/CRM3003: the database cannot be used/);
+        qr/CRM3003: the database is unavailable/);
     # what it was at when nothing came through any more
     $worker->may_log(qr/CRM2001: database: /, qr/CRM3005: /, qr/CRM3101: /);
     my $id = job("sequence.generate", $NOBODY);

@@ -179,7 +179,7 @@ subtest "one click stops what runs" => sub {
 
 subtest "a mail server that refuses, or not today" => sub {
     my $w = with_template([@MAIL]);
-    $worker->expect_log(qr/CRM3122: .* not sent \(it is tried again\)/ => 3,
+    $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 3,
         qr/CRM3122: .* not sent \(for good\)/ => 2);
     my $id = start($w, contact => { first_name => "U",
         emails => ["2.450\@x.example"] });
@@ -237,7 +237,7 @@ subtest "a mail server with accounts, one that is away" => sub {
     }
     $worker->configure({ smtp_tls => "starttls",
         smtp_ca_file => "$scratch/ca.pem" });
-    $worker->expect_log(qr/CRM3122: .* not sent \(it is tried again\)/ => 2);
+    $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 2);
     my $id = start($w, contact => { first_name => "U",
         emails => ["auth\@x.example"] });
     $worker->once;
@@ -263,8 +263,8 @@ subtest "a mail server with accounts, one that is away" => sub {
 subtest "a provider that fails in every way" => sub {
     my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
     $worker->configure({ provider_timeout => valgrinded() ? "7s" : "700ms" });
-    $worker->expect_log(qr/CRM3122: .* not sent \(it is tried again\)/,
-        qr/CRM3122: .* not sent \(for good\)/, qr/CRM3123: .*: nobody knows/);
+    $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/,
+        qr/CRM3122: .* not sent \(for good\)/, qr/CRM3123: .*: it is unknown/);
     my $n = 0;
     for my $case (["500"], ["429"], ["503"], ["hang"], ["close"],
             ["endless"], ["garbage", "sent"]) {

@@ -9,6 +9,9 @@
 #define CRM_KEY_PREFIX "svc_live_"
 #define CRM_KEY_PREFIX_MAX 32
 
+/* The prefix of intake tokens, which have the same form. */
+#define CRM_KEY_INTAKE_PREFIX "svc_in_"
+
 /* The size of a buffer for a key or its display form, with the NUL. */
 #define CRM_KEY_SIZE (CRM_KEY_PREFIX_MAX + 30 + 1)
 #define CRM_KEY_HASH_LEN 32

@@ -11,7 +11,7 @@
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 
 #ifndef CRM_VERSION
 #define CRM_VERSION "unknown"
@@ -261,7 +261,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(get_timeout(&timeout, ctl, command));
     CRM_ERR(crm_conn_open(&ctl->conn, database, timeout, ctl->pool,
                           ctl->pool));
-    CRM_ERR(crm_route_init(crm_resources, ctl->pool));
+    CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
     return command->run(ctl);
 }
 

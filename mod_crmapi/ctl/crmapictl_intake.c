@@ -8,7 +8,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_intake.h"
 #include "crm_key.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
@@ -38,7 +37,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     crm_uuid_v7(id);
     crm_key_hash(hash, token, strlen(token));
     crm_key_hash_hex(bytea + 2, hash);
-    crm_key_display(display, token, CRM_INTAKE_PREFIX);
+    crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
     return ctl_query(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
                      " workspace_id, name, key_hash, display) VALUES"
                      " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
@@ -50,7 +49,7 @@ crm_error_t *ctl_intake_create(ctl_t *ctl)
     char token[CRM_KEY_SIZE];
     PGresult *result;
 
-    CRM_ERR(crm_key_generate(token, CRM_INTAKE_PREFIX, ctl->pool));
+    CRM_ERR(crm_key_generate(token, CRM_KEY_INTAKE_PREFIX, ctl->pool));
     CRM_ERR(store(&result, ctl, token));
     PQsetvalue(result, 0, TOKEN_COLUMN, token, (int)strlen(token));
     ctl_print_one(ctl, token, result, new_columns);

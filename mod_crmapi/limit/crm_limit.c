@@ -319,6 +319,26 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
     crm_bucket_unlock(bucket);
 }
 
+void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
+                      apr_uint32_t realm, crm_limit_class_t class)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_uint32_t number;
+
+    if (!crm_bucket_lock(block, bucket)) {
+        return;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        crm_window_t *window = &crm_slot_at(block, number)->windows[class];
+
+        if (window->head != window->tail) {
+            CRM_COMMIT(window->head, window->head - 1);
+        }
+    }
+    crm_bucket_unlock(bucket);
+}
+
 void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block)
 {
     int stripe, class;

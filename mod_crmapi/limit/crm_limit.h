@@ -125,6 +125,11 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      apr_uint32_t realm, crm_limit_class_t class,
                      apr_uint32_t limit);
 
+/* Take the last admitted request of CLASS by the key of HASH in REALM out of
+ * its window, if it has one: it is not to be counted. */
+void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
+                      apr_uint32_t realm, crm_limit_class_t class);
+
 /* Add KEY, which exists in the database. Return CRM_LIMIT_ADDED, also if it is
  * known already, or CRM_LIMIT_FULL if all slots were used in the last 60 s
  * (contract 4.5) and eviction is off. */

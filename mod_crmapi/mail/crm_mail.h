@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_mail.h: what mails bring: reading one, and handing it to intake */
+/* crm_mail.h: reading a mail, and delivering it to agents through intake */
 #ifndef CRM_MAIL_H
 #define CRM_MAIL_H
 
@@ -9,9 +9,9 @@
 #include "crm_db.h"
 #include "crm_error.h"
 
-/* The most that is kept of a mail's text (characters: message.content), and
- * the most recipients, references, attachments and bounced addresses that are
- * looked at. */
+/* Maximum characters of a mail's text that are stored (message.content), and
+ * maximum recipients, references, attachments and bounced addresses that are
+ * read. */
 #define CRM_MAIL_TEXT_MAX 65536
 #define CRM_MAIL_LIST_MAX 100
 
@@ -20,92 +20,94 @@
 #define CRM_MAIL_ATTACHMENT_BYTES (256 * 1024)
 #define CRM_MAIL_HOURLY 30
 
-/* How mails are taken. */
+/* How mails are read and delivered. */
 typedef struct crm_mail_options_t {
-    apr_size_t attachment_bytes; /* bodies up to this size are kept; 0: none */
-    int hourly;                 /* more mails an hour from one sender to one
-                                   agent are automatic; 0: no limit */
-    const char *sender;         /* the envelope's: "" the null one of bounces;
-                                   NULL: unknown, the mail's Return-Path */
-    const char *workspace;      /* whose agents, by id or slug; NULL: all */
-    const char *authserv_ids;   /* hosts whose Authentication-Results are
-                                   believed, by what they call themselves
-                                   there, with blanks or commas between them;
-                                   NULL: none */
+    apr_size_t attachment_bytes; /* largest attachment whose body is stored; 0:
+                                   none */
+    int hourly;                 /* mails per hour from one sender to one agent;
+                                   further ones count as automatic; 0: no
+                                   limit */
+    const char *sender;         /* the envelope's: "" is the null sender of
+                                   bounces; NULL: use Return-Path */
+    const char *workspace;      /* deliver to its agents only: id or slug; NULL:
+                                   to all */
+    const char *authserv_ids;   /* trusted authserv-ids of
+                                   Authentication-Results headers, separated by
+                                   blanks or commas; NULL: none */
 } crm_mail_options_t;
 
-/* Something that came with a mail. */
+/* An attachment. */
 typedef struct crm_mail_attachment_t {
     const char *name;           /* without slashes, or NULL */
     const char *type;           /* "image/png" */
-    apr_size_t size;            /* bytes, decoded */
-    const char *body;           /* these, or NULL: larger than is kept */
+    apr_size_t size;            /* decoded bytes */
+    const char *body;           /* decoded; NULL: too large to be stored */
 } crm_mail_attachment_t;
 
-/* An address of which a bounce tells (RFC 3464). */
+/* An address that a bounce reports (RFC 3464). */
 typedef struct crm_mail_bounce_t {
     const char *address;
     const char *status;         /* "5.1.1" (RFC 3463), or NULL */
     const char *action;         /* "failed", "delayed", ..., or NULL */
-    const char *diagnostic;     /* what the other side said, or NULL */
-    int hard;                   /* it has failed, for good */
+    const char *diagnostic;     /* the remote server's text, or NULL */
+    int hard;                   /* permanent failure */
 } crm_mail_bounce_t;
 
-/* A mail as it was read. Texts are UTF-8 without NUL and, but for TEXT,
- * without control characters; NULL: the mail does not say. */
+/* A mail as it was read. Texts are UTF-8 without NUL and, except TEXT, without
+ * control characters. NULL: the mail does not contain it. */
 typedef struct crm_mail_t {
     apr_array_header_t *recipients; /* of const char *: the addresses in
-                                   Delivered-To, X-Original-To, Envelope-To,
-                                   To, Cc, in this order, each once */
-    const char *from;           /* From, else Sender, Reply-To, the envelope's
-                                   sender: the first that is an address */
+                                   Delivered-To, X-Original-To, Envelope-To, To
+                                   and Cc, in this order, each once */
+    const char *from;           /* the first address in From, Sender, Reply-To
+                                   and the envelope's sender */
     const char *from_name;
-    int verified;               /* one of the hosts that are trusted says that
-                                   FROM's domain has sent it */
-    const char *to;             /* To as it is shown */
+    int verified;               /* a trusted host has verified that FROM's
+                                   domain sent it */
+    const char *to;             /* To, decoded */
     const char *cc;
     const char *subject;
-    const char *date;           /* Date in UTC, RFC 3339; or as it is written */
-    const char *message_id;     /* with its brackets */
-    apr_array_header_t *references; /* of const char *, with brackets: of
-                                   References, then In-Reply-To, the last the
-                                   nearest; of a bounce what it is about */
+    const char *date;           /* Date in UTC (RFC 3339); unchanged if it is
+                                   malformed */
+    const char *message_id;     /* with brackets */
+    apr_array_header_t *references; /* of const char *, with brackets: from
+                                   References and In-Reply-To, the closest
+                                   last; of a bounce: the returned mail */
     const char *text;           /* never NULL; lines end with LF */
     apr_size_t text_cut;        /* characters left out at its end */
-    int html;                   /* it was made from HTML */
+    int html;                   /* the text was made from HTML */
     apr_array_header_t *attachments; /* of crm_mail_attachment_t */
-    apr_size_t more_attachments; /* that are not listed */
-    const char *automatic;      /* NULL: a person wrote it. "auto-reply",
+    apr_size_t more_attachments; /* number of those that are not listed */
+    const char *automatic;      /* NULL: written by a person; "auto-reply",
                                    "bounce", "receipt", "report", "list",
                                    "bulk", "loop" */
     apr_array_header_t *bounces; /* of crm_mail_bounce_t */
-    apr_array_header_t *steps;  /* of const char *: the enrollment steps that
-                                   those of REFERENCES would be of that have
-                                   the form of our own Message-IDs */
+    apr_array_header_t *steps;  /* of const char *: ids of enrollment steps
+                                   from those REFERENCES that have the form of
+                                   crmapid's Message-IDs */
 } crm_mail_t;
 
-/* Make the library ready. To be called before the process has threads that use
- * GMime; again: nothing happens. */
+/* Initialise GMime and libxml2. Call it before the process has threads that use
+ * GMime. Further calls do nothing. */
 void crm_mail_init(void);
 
-/* Hold GMime alone: it says little about threads, and a mail takes it some
- * milliseconds, so one thread of a process uses it at a time, whatever for. The
- * library is made ready. crm_mail_read() sees to it itself. */
+/* Lock GMime for this thread, after initialising it, and unlock it. GMime does
+ * not promise to be thread-safe, and a mail takes a few milliseconds, so one
+ * thread of a process uses it at a time. crm_mail_read() locks it itself. */
 void crm_mail_lock(void);
 void crm_mail_unlock(void);
 
-/* Read the LEN BYTES of a mail (RFC 5322, MIME) into MAIL. Whatever they are,
- * something is read: what is no mail is its text. OPTIONS as above; all that
- * is made lives in RESULT_POOL. Threads may call it at the same time. */
+/* Read the LEN BYTES of a mail (RFC 5322, MIME) into MAIL, in RESULT_POOL. It
+ * never fails: bytes that are not a mail become its text. For any thread. */
 void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
                    const crm_mail_options_t *options, apr_pool_t *result_pool);
 
-/* What became of one recipient. */
+/* The outcome of a delivery for one recipient. */
 typedef enum crm_mail_fate_t {
-    CRM_MAIL_TAKEN,             /* it is in the database, or was before */
-    CRM_MAIL_NOBODY,            /* no agent takes mails at this address */
-    CRM_MAIL_REFUSED,           /* and never will be taken: REASON */
-    CRM_MAIL_LATER              /* may be tried again: ERROR */
+    CRM_MAIL_TAKEN,             /* stored, now or before */
+    CRM_MAIL_NOBODY,            /* no agent receives mail at this address */
+    CRM_MAIL_REFUSED,           /* never stored: see REASON */
+    CRM_MAIL_LATER              /* may be retried: see ERROR */
 } crm_mail_fate_t;
 
 typedef struct crm_mail_outcome_t {
@@ -113,25 +115,25 @@ typedef struct crm_mail_outcome_t {
     crm_mail_fate_t fate;
     const char *reason;         /* one line, or NULL */
     crm_error_t *error;         /* of CRM_MAIL_LATER */
-    int again;                  /* the mail was known */
+    int again;                  /* it was stored before */
     const char *automatic;      /* as in crm_mail_t */
     const char *conversation_id;
-    const char *message_id;     /* the row's id */
+    const char *message_id;     /* id of the message's row */
 } crm_mail_outcome_t;
 
-/* Set *FATE_P to CRM_MAIL_TAKEN or CRM_MAIL_NOBODY: whether a mail to ADDRESS
- * would be taken. Errors: the database's. */
+/* Set *FATE_P to CRM_MAIL_TAKEN if an agent receives mail at ADDRESS, else to
+ * CRM_MAIL_NOBODY. WORKSPACE: see crm_mail_options_t. Errors: the
+ * database's. */
 crm_error_t *crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
                             const char *address, const char *workspace,
                             apr_pool_t *scratch_pool);
 
-/* Hand the mail of LEN BYTES to the agents of RECIPIENTS (of const char *;
- * NULL: of those addresses in its headers that are an agent's, and none of
- * them is CRM_MAIL_NOBODY, once). Sets *OUTCOMES_P to an array of
- * crm_mail_outcome_t: one for each of RECIPIENTS, in their order, or for each
- * agent found. One transaction for each agent; may be called again with the
- * same mail after any outcome: what was taken is not taken twice. Everything
- * lives in RESULT_POOL. */
+/* Deliver the mail of LEN BYTES to the agents of RECIPIENTS (of const char *).
+ * RECIPIENTS NULL: to the agents whose addresses are in its headers. Sets
+ * *OUTCOMES_P to an array of crm_mail_outcome_t, in RESULT_POOL: one for each
+ * of RECIPIENTS, in their order, or for each agent in the headers. There is
+ * one transaction for each agent. The same mail may be delivered again after
+ * any outcome: it is stored once. */
 void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
                       const char *bytes, apr_size_t len,
                       const apr_array_header_t *recipients,

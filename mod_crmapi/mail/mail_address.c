@@ -10,12 +10,13 @@
 #include "crm_uuid.h"
 
 #define NAME_CHARS 1000
-#define ID_BYTES 998            /* a line's length (RFC 5322, 2.1.1) */
+#define ID_BYTES 998            /* length of a line (RFC 5322, 2.1.1) */
 
-/* What is done with an address: return whether it is enough. */
+/* A function that is called for each address. Returns 1 to stop. */
 typedef int (*visit_fn)(void *baton, const char *address, const char *name);
 
-/* Show the mailboxes of LIST, and of groups in it, to VISIT. */
+/* Call VISIT for the mailboxes of LIST and of its groups. Return 1 if it
+ * stopped. */
 static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
                       int depth)
 {
@@ -46,8 +47,8 @@ static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
     return 0;
 }
 
-/* Show the words of VALUE that are addresses to VISIT: where somebody wrote
- * them as no standard has it. */
+/* Call VISIT for each word of VALUE that is an address: for headers that are
+ * not well-formed. Return 1 if it stopped. */
 static int visit_words(const char *value, visit_fn visit, void *baton,
                        apr_pool_t *pool)
 {
@@ -67,7 +68,8 @@ static int visit_words(const char *value, visit_fn visit, void *baton,
     return 0;
 }
 
-/* Show the addresses of all headers NAME of MIME to VISIT. */
+/* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
+ * stopped. */
 static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
                          void *baton, apr_pool_t *pool)
 {
@@ -93,7 +95,7 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
     return done;
 }
 
-/* The first mailbox. */
+/* The baton of keep_first(). */
 typedef struct first_t {
     const char *address, *name;
     apr_pool_t *pool;
@@ -119,12 +121,12 @@ int crm_mail_mailbox(const char **address_p, const char **name_p,
     *address_p = first.address;
     *name_p = first.name;
     if (first.name && !strcmp(first.name, first.address)) {
-        *name_p = NULL;         /* says nothing */
+        *name_p = NULL;
     }
     return 1;
 }
 
-/* Add ADDRESS to the list BATON. */
+/* A visit_fn: add ADDRESS to the list BATON, unless it is there. */
 static int add_address(void *baton, const char *address, const char *name)
 {
     apr_array_header_t *list = baton;
@@ -149,9 +151,9 @@ void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
 
 /* ---- Message-IDs --------------------------------------------------------- */
 
-/* Add the LEN bytes at ID, without brackets, to LIST, where it is the last
- * one then; the oldest but the first makes room. Blanks in it are those of
- * folding. */
+/* Add the LEN bytes at ID, a Message-ID without brackets, to the end of LIST.
+ * If it is there already it is moved. If LIST is full, the second entry is
+ * dropped. White space in ID comes from folding and is removed. */
 static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
 {
     char *made = apr_palloc(list->pool, len + 3), *out = made;
@@ -187,7 +189,8 @@ static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
     APR_ARRAY_PUSH(list, const char *) = made;
 }
 
-/* Add the ids in VALUE to LIST: those in brackets, else words with an '@'. */
+/* Add the Message-IDs in VALUE to LIST: those in brackets; without brackets,
+ * the words with an '@'. */
 static void add_ids(apr_array_header_t *list, const char *value)
 {
     const char *open = strchr(value, '<');
@@ -229,7 +232,8 @@ void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
     }
 }
 
-/* Others use UUIDs, too: only the database knows whether it is one of ours. */
+/* Other systems use UUIDs, too: only the database can tell whether the step
+ * exists. */
 const char *crm_mail_step(const char *id, apr_pool_t *pool)
 {
     char step[CRM_UUID_LEN + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_auth.c: whether a host that is trusted has verified a mail's sender
- * (RFC 8601) */
+/* mail_auth.c: whether a trusted host has verified a mail's sender (RFC
+ * 8601) */
 #include "mail_private.h"
 
 #include <string.h>
@@ -12,11 +12,11 @@
 #include "crm_array.h"
 
 #define BLANKS " \t\r\n"
-#define ENDS BLANKS ";("        /* of a value */
+#define ENDS BLANKS ";("        /* characters that end a value */
 /* ---- words --------------------------------------------------------------- */
 
-/* Return what follows blanks and comments at C (RFC 5322, 3.2.2), NULL if a
- * comment does not end. */
+/* Skip white space and comments at C (RFC 5322, 3.2.2). Return what follows,
+ * NULL if a comment is not closed. */
 static const char *skip(const char *c)
 {
     int depth = 0;
@@ -38,7 +38,7 @@ static const char *skip(const char *c)
     }
 }
 
-/* Return the end of the quoted string at C, NULL if it has none. */
+/* Return the end of the quoted string at C, NULL if it is not closed. */
 static const char *quoted_end(const char *c)
 {
     for (c++; *c && *c != '"'; c++) {
@@ -49,9 +49,9 @@ static const char *quoted_end(const char *c)
     return *c ? c + 1 : NULL;
 }
 
-/* Return the word at *C_P, which goes up to one of STOPS, without its quotes;
- * *C_P = what follows it and blanks. NULL: that cannot be read. */
-static char *take(const char **c_p, const char *stops, apr_pool_t *pool)
+/* Return the word at *C_P, up to one of STOPS, without quotes, in POOL. *C_P is
+ * moved behind it, white space and comments. NULL: it is malformed. */
+static char *read_word(const char **c_p, const char *stops, apr_pool_t *pool)
 {
     const char *c = *c_p, *end = c;
     char *word, *out;
@@ -77,12 +77,12 @@ static char *take(const char **c_p, const char *stops, apr_pool_t *pool)
     return word;
 }
 
-/* Set *NAME_P, without a version ("dkim/1"), and *VALUE_P to those of
- * "name=value" at *C_P. Return 0 if it is something else. */
-static int take_pair(const char **name_p, const char **value_p,
+/* Read "name=value" at *C_P into *NAME_P, without a version ("dkim/1"), and
+ * *VALUE_P. Return 0 if it is malformed. */
+static int read_pair(const char **name_p, const char **value_p,
                      const char **c_p, apr_pool_t *pool)
 {
-    char *name = take(c_p, ENDS "=", pool);
+    char *name = read_word(c_p, ENDS "=", pool);
 
     if (!name || !*name || **c_p != '=') {
         return 0;
@@ -90,19 +90,20 @@ static int take_pair(const char **name_p, const char **value_p,
     name[strcspn(name, "/")] = '\0';
     *name_p = name;
     *c_p = skip(*c_p + 1);
-    *value_p = *c_p ? take(c_p, ENDS, pool) : NULL;
+    *value_p = *c_p ? read_word(c_p, ENDS, pool) : NULL;
     return *value_p != NULL;
 }
 
-/* ---- what a header says -------------------------------------------------- */
+/* ---- a header ------------------------------------------------------------ */
 
-/* A result and those of its properties that name a domain. */
+/* A result, with its properties that name a domain. */
 typedef struct result_t {
     const char *method, *verdict;
     const char *from, *signer, *identity;
 } result_t;
 
-/* Return what follows the '@' of TEXT (may be NULL), all of it if none does. */
+/* Return the part of TEXT (may be NULL) after the last '@'; without one, all of
+ * it. */
 static const char *domain_of(const char *text)
 {
     const char *at = text ? strrchr(text, '@') : NULL;
@@ -110,8 +111,8 @@ static const char *domain_of(const char *text)
     return at ? at + 1 : text;
 }
 
-/* Return whether SIGNER, a domain, may speak for DOMAIN: itself, or one above
- * it that is no top-level domain. */
+/* Return whether SIGNER is DOMAIN or a parent of it, but not a top-level
+ * domain. */
 static int is_above(const char *signer, const char *domain)
 {
     size_t len = signer ? strlen(signer) : 0, whole = strlen(domain);
@@ -121,7 +122,7 @@ static int is_above(const char *signer, const char *domain)
            && (len == whole || domain[whole - len - 1] == '.');
 }
 
-/* Return what RESULT says of a mail from DOMAIN. */
+/* Evaluate RESULT for a mail from DOMAIN. */
 static crm_mail_word_t judge(const result_t *result, const char *domain)
 {
     int passed = !strcasecmp(result->verdict, "pass");
@@ -139,8 +140,8 @@ static crm_mail_word_t judge(const result_t *result, const char *domain)
            && is_above(signer, domain) ? CRM_MAIL_PASSED : CRM_MAIL_SILENT;
 }
 
-/* Read the result at *C_P up to its end. Return 0 if it cannot be read. */
-static int take_result(result_t *result, const char **c_p, apr_pool_t *pool)
+/* Read the result at *C_P into RESULT. Return 0 if it is malformed. */
+static int read_result(result_t *result, const char **c_p, apr_pool_t *pool)
 {
     const struct {
         const char *name;
@@ -152,11 +153,11 @@ static int take_result(result_t *result, const char **c_p, apr_pool_t *pool)
     const char *name, *value;
 
     memset(result, 0, sizeof(*result));
-    if (!take_pair(&result->method, &result->verdict, c_p, pool)) {
+    if (!read_pair(&result->method, &result->verdict, c_p, pool)) {
         return 0;
     }
     while (**c_p && **c_p != ';') {
-        if (!take_pair(&name, &value, c_p, pool)) {
+        if (!read_pair(&name, &value, c_p, pool)) {
             return 0;
         }
         for (size_t i = 0; i < CRM_NELTS(places); i++) {
@@ -186,14 +187,14 @@ static int is_trusted(const char *id, const char *ids)
 crm_mail_word_t crm_mail_results(const char *value, const char *ids,
                                  const char *domain, apr_pool_t *pool)
 {
-    const char *c = skip(value), *id = c ? take(&c, ENDS, pool) : NULL;
+    const char *c = skip(value), *id = c ? read_word(&c, ENDS, pool) : NULL;
     crm_mail_word_t word = CRM_MAIL_SILENT, one;
 
     if (!id || !is_trusted(id, ids)) {
         return CRM_MAIL_FOREIGN;
     }
     if (apr_isdigit(*c)) {
-        const char *version = take(&c, ENDS, pool);
+        const char *version = read_word(&c, ENDS, pool);
 
         if (version && strcmp(version, "1")) {
             return CRM_MAIL_SILENT; /* another version of the header */
@@ -206,7 +207,7 @@ crm_mail_word_t crm_mail_results(const char *value, const char *ids,
         if (!strncasecmp(c, "none", 4) && (none = skip(c + 4)) && !*none) {
             return CRM_MAIL_SILENT;
         }
-        if (!take_result(&result, &c, pool)) {
+        if (!read_result(&result, &c, pool)) {
             return CRM_MAIL_FAILED;
         }
         one = judge(&result, domain);
@@ -217,7 +218,7 @@ crm_mail_word_t crm_mail_results(const char *value, const char *ids,
 
 /* ---- the mail ------------------------------------------------------------ */
 
-/* Return whether FROM is the one sender that MIME names, whoever reads it. */
+/* Return whether MIME has one header From with the single address FROM. */
 static int is_only_sender(GMimeMessage *mime, const char *from,
                           apr_pool_t *pool)
 {
@@ -242,8 +243,8 @@ int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
     if (!ids || !mail->from || !is_only_sender(mime, mail->from, pool)) {
         return 0;
     }
-    /* What is above the first Received is by hosts of ours. Below it anybody
-     * may have written what follows the first header of a trusted host. */
+    /* The headers above the first Received were added by local hosts. Below it,
+     * only the first header of a trusted host counts: others may be forged. */
     for (int i = 0; i < count && !(relayed && word); i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(list, i);
         const char *name = g_mime_header_get_name(header);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_body.c: a mail's parts: which are its text, and what came with it */
+/* mail_body.c: a mail's parts: its text and its attachments */
 #include "mail_private.h"
 
 #include <string.h>
@@ -7,23 +7,25 @@
 
 #include "apr_strings.h"
 
-/* Parts that lie deeper, or come later, are left out. */
+/* Maximum depth and number of parts. Further ones are left out. */
 #define DEPTH 40
 #define PARTS 2000
 
 #define NAME_CHARS 255
 
-/* What is known of a mail on the way through its parts. */
+/* The state of a walk through the parts of a mail. */
 typedef struct walk_t {
     crm_mail_t *mail;
     const crm_mail_options_t *options;
     crm_buf_t text;
-    const char *other;          /* the first text of another kind */
+    const char *other;          /* first attached text, used if there is no
+                                   other text */
     apr_pool_t *pool;
     int parts;
 } walk_t;
 
-/* TEXT: whether parts may be the mail's text, or are beside it. */
+/* Add OBJECT, at DEPTH, to the mail. TEXT: whether its parts may be the mail's
+ * text; 0: they are attachments at most. */
 static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth);
 
 static int is_type(GMimeObject *object, const char *type, const char *subtype)
@@ -45,7 +47,8 @@ static int is_blank(const char *text)
 
 /* ---- text ---------------------------------------------------------------- */
 
-/* Return the charset that HTML says it has, if nobody else does. */
+/* Return the charset declared in the LEN bytes of HTML, in POOL; NULL if there
+ * is none. */
 static const char *html_charset(const char *bytes, apr_size_t len,
                                 apr_pool_t *pool)
 {
@@ -61,7 +64,7 @@ static const char *html_charset(const char *bytes, apr_size_t len,
     return apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
 }
 
-/* Return the text of PART, which is of the type text, in POOL. */
+/* Return the text of PART, which is of type text. */
 static const char *text_of(walk_t *walk, GMimePart *part)
 {
     GMimeObject *object = GMIME_OBJECT(part);
@@ -87,7 +90,7 @@ static const char *text_of(walk_t *walk, GMimePart *part)
     return text;
 }
 
-/* Add the text of PART to the mail's. */
+/* Add the text of PART to the mail's text, unless it is blank. */
 static void add_text(walk_t *walk, GMimePart *part)
 {
     const char *text = text_of(walk, part);
@@ -106,7 +109,7 @@ static void add_text(walk_t *walk, GMimePart *part)
 
 /* ---- attachments --------------------------------------------------------- */
 
-/* Return NAME as a file can be called. */
+/* Return NAME as a file name, without slashes, in POOL; NULL if it is blank. */
 static const char *file_name(const char *name, apr_pool_t *pool)
 {
     char *made = apr_pstrdup(pool, crm_mail_line(name, NAME_CHARS, pool));
@@ -129,7 +132,7 @@ static const char *type_of(GMimeObject *object, apr_pool_t *pool)
     return type ? type : "application/octet-stream";
 }
 
-/* Add something called NAME of LEN BYTES to the attachments. */
+/* Add an attachment NAME of TYPE with the LEN BYTES. */
 static void add_attachment(walk_t *walk, const char *name, const char *type,
                            const char *bytes, apr_size_t len)
 {
@@ -163,7 +166,7 @@ static void attach_part(walk_t *walk, GMimePart *part)
                    len);
 }
 
-/* Attach a mail in the mail, as it is. */
+/* Attach an enclosed mail, unchanged. */
 static void attach_message(walk_t *walk, GMimeMessagePart *part)
 {
     GMimeMessage *inner = g_mime_message_part_get_message(part);
@@ -188,7 +191,7 @@ static void attach_message(walk_t *walk, GMimeMessagePart *part)
 
 /* ---- parts --------------------------------------------------------------- */
 
-/* Return whether PART may be the mail's text, as far as it says. */
+/* Return whether PART may be the mail's text, by its type and disposition. */
 static int may_be_text(const walk_t *walk, GMimePart *part)
 {
     GMimeObject *object = GMIME_OBJECT(part);
@@ -205,8 +208,8 @@ static int may_be_text(const walk_t *walk, GMimePart *part)
     return !walk->text.len || !g_mime_part_get_filename(part);
 }
 
-/* Return the first part of the type text/SUBTYPE in OBJECT that is not blank
- * and shown, NULL if there is none. */
+/* Return the first part of type text/SUBTYPE in OBJECT that may be the mail's
+ * text and is not blank; NULL if there is none. */
 static GMimePart *find_text(walk_t *walk, GMimeObject *object,
                             const char *subtype, int depth)
 {
@@ -215,12 +218,12 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
         int count = g_mime_multipart_get_count(multipart);
 
         for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
-            GMimePart *found = find_text(
+            GMimePart *part = find_text(
                 walk, g_mime_multipart_get_part(multipart, i), subtype,
                 depth + 1);
 
-            if (found) {
-                return found;
+            if (part) {
+                return part;
             }
         }
     }
@@ -232,8 +235,8 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
     return NULL;
 }
 
-/* Of alternatives the plain text is the mail's, else the HTML (RFC 2046,
- * 5.1.4); what is not another form of it is beside it. */
+/* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML. Other
+ * parts are attachments, unless they are another form of the text. */
 static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
                              int text, int depth)
 {
@@ -302,8 +305,8 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth)
     }
 }
 
-/* Return what MIME, a multipart that has no parts, has instead: its boundary is
- * not said, or is never there. */
+/* Return the text of MIME if it is a multipart without parts: its boundary is
+ * not declared, or never used. Otherwise return "". */
 static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
 {
     GMimeObject *top = g_mime_message_get_mime_part(mime);
@@ -317,7 +320,7 @@ static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
     return stray ? crm_mail_utf8(stray, strlen(stray), NULL, pool) : "";
 }
 
-/* Return TEXT without empty lines at both ends. */
+/* Return TEXT without blank lines at both ends, in POOL. */
 static const char *trim(const char *text, apr_pool_t *pool)
 {
     apr_size_t len, line;

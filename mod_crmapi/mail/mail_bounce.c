@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_bounce.c: mails that say that a mail was not delivered */
+/* mail_bounce.c: reports that a mail was not delivered */
 #include "mail_private.h"
 
 #include <string.h>
@@ -16,16 +16,16 @@
 
 /* ---- RFC 3464 ------------------------------------------------------------ */
 
-/* Return whether the status (RFC 3463) STATUS says that the address is not to
- * be tried again: a mailbox that is full may have room tomorrow, a mail that
- * is too large says nothing of the address. */
+/* Return whether STATUS (RFC 3463) is a permanent failure of the address. A
+ * full mailbox (5.2.2) is temporary; a mail that is too large (5.2.3, 5.3.4)
+ * does not concern the address. */
 static int is_hard(const char *status)
 {
     return status && *status == '5' && strcmp(status, "5.2.2")
            && strcmp(status, "5.2.3") && strcmp(status, "5.3.4");
 }
 
-/* Return the first status (RFC 3463) in TEXT, or NULL. */
+/* Return the first status (RFC 3463) in TEXT, in POOL, or NULL. */
 static const char *find_status(const char *text, apr_pool_t *pool)
 {
     for (const char *c = text; c && *c; c++) {
@@ -49,8 +49,8 @@ static const char *find_status(const char *text, apr_pool_t *pool)
     return NULL;
 }
 
-/* Return the value of the field NAME in the LEN bytes of a group of fields,
- * unfolded, as a line in POOL; NULL if it has none. */
+/* Return the value of the field NAME in GROUP, LEN bytes of fields, unfolded
+ * and as one line in POOL; NULL if it is missing. */
 static const char *field(const char *group, apr_size_t len, const char *name,
                          apr_pool_t *pool)
 {
@@ -75,7 +75,8 @@ static const char *field(const char *group, apr_size_t len, const char *name,
     return NULL;
 }
 
-/* Return the address in VALUE, "rfc822; ada@example.org" or bare, or NULL. */
+/* Return the address in VALUE, "rfc822; ada@example.org" or an address alone,
+ * in POOL; NULL if there is none. */
 static const char *address_in(const char *value, apr_pool_t *pool)
 {
     const char *semicolon = value ? strchr(value, ';') : NULL;
@@ -96,13 +97,13 @@ static const char *address_in(const char *value, apr_pool_t *pool)
            : apr_pstrmemdup(pool, value, len);
 }
 
-/* Add what the LEN bytes at GROUP say of a recipient to MAIL. */
+/* Add the recipient that GROUP, LEN bytes of fields, reports to MAIL. */
 static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
                        apr_pool_t *pool)
 {
     crm_mail_bounce_t one = {0};
 
-    /* Whom it was sent to, before anybody forwarded it. */
+    /* The recipient before any forwarding. */
     one.address = address_in(field(group, len, "Original-Recipient", pool),
                              pool);
     if (!one.address) {
@@ -122,7 +123,7 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
     }
 }
 
-/* Add what PART, message/delivery-status, says to MAIL. */
+/* Add the recipients that PART, message/delivery-status, reports to MAIL. */
 static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
 {
     apr_size_t len;
@@ -139,9 +140,9 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     }
 }
 
-/* ---- what came back ------------------------------------------------------ */
+/* ---- the returned mail --------------------------------------------------- */
 
-/* MAIL is about ORIGINAL. */
+/* Add the Message-ID of ORIGINAL, the returned mail, to MAIL's references. */
 static void read_original(crm_mail_t *mail, GMimeMessage *original,
                           apr_pool_t *pool)
 {
@@ -157,14 +158,15 @@ static void read_original(crm_mail_t *mail, GMimeMessage *original,
         && crm_mail_step(APR_ARRAY_IDX(mail->references,
                                        mail->references->nelts - 1,
                                        const char *), pool)) {
-        /* Ours had one recipient: that is who is not reached, wherever it
-         * went from there. */
+        /* A mail of crmapid has one recipient: that address failed, even if
+         * the mail was forwarded from there. */
         APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t).address =
             APR_ARRAY_IDX(to, 0, const char *);
     }
 }
 
-/* The same, from the LEN BYTES of its header. */
+/* The same for an original of which BYTES, LEN of them, begin with its
+ * header. */
 static void read_original_bytes(crm_mail_t *mail, const char *bytes,
                                 apr_size_t len, apr_pool_t *pool)
 {
@@ -174,8 +176,8 @@ static void read_original_bytes(crm_mail_t *mail, const char *bytes,
     g_object_unref(original);
 }
 
-/* Look through OBJECT for what tells of a bounce: first (ORIGINALS 0) what
- * became of it, then what came back. */
+/* Read the parts of a report in OBJECT: with ORIGINALS 0 the delivery status,
+ * with 1 the returned mail. */
 static void walk(crm_mail_t *mail, GMimeObject *object, int originals,
                  int depth, apr_pool_t *pool)
 {
@@ -221,10 +223,10 @@ static void walk(crm_mail_t *mail, GMimeObject *object, int originals,
     }
 }
 
-/* ---- those without MIME -------------------------------------------------- */
+/* ---- bounces without MIME ------------------------------------------------ */
 
-/* qmail's (QSBMF): paragraphs that begin with an address in brackets, and the
- * mail itself below a line. */
+/* Read a bounce of qmail (QSBMF): paragraphs that begin with an address in
+ * brackets, and the returned mail below a separator. Return 0 if it is none. */
 static int read_qmail(crm_mail_t *mail, apr_pool_t *pool)
 {
     static const char below[] = "\n--- Below this line is a copy of the"
@@ -270,8 +272,9 @@ static int read_qmail(crm_mail_t *mail, apr_pool_t *pool)
     return 1;
 }
 
-/* Exim's, from before it wrote reports: addresses in a header, the mail itself
- * below a line. They are sent when there is no more hope. */
+/* Read a bounce of an old Exim: addresses in a header, and the returned mail
+ * below a separator. Exim sends it after the last attempt. Return 0 if it is
+ * none. */
 static int read_exim(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
 {
     apr_array_header_t *failed = apr_array_make(pool, 2,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_charset.c: bytes in somebody's charset become UTF-8 */
+/* mail_charset.c: converting text of any charset to UTF-8 */
 #include "mail_private.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "crm_array.h"
 #include "crm_text.h"
 
-/* What mails call charsets, and what iconv() has that reads all that is sent
- * under this name: most often Microsoft's larger one (as the WHATWG's Encoding
- * Standard has it). Names from outside never reach iconv_open(). */
+/* Names of charsets in mails, and the charset of iconv() that decodes them:
+ * often Microsoft's superset, as in the WHATWG's Encoding Standard. Names from
+ * mails are never passed to iconv_open(). */
 static const struct {
     const char *name, *iconv;
 } charsets[] = {
@@ -53,8 +53,8 @@ static const struct {
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Return iconv()'s name of what mails call CHARSET, NULL if it is unknown, or
- * says nothing (us-ascii, utf-8). */
+/* Return iconv()'s name for CHARSET of a mail; NULL if it is unknown, us-ascii
+ * or utf-8. */
 static const char *iconv_name(const char *charset)
 {
     for (size_t i = 0; charset && i < CRM_NELTS(charsets); i++) {
@@ -65,8 +65,8 @@ static const char *iconv_name(const char *charset)
     return NULL;
 }
 
-/* Return the length of the UTF-8 sequence at S, of at most LEN bytes, 0 if
- * there is none. */
+/* Return the length of the UTF-8 character at S, of LEN bytes; 0 if it is not
+ * valid. */
 static apr_size_t sequence(const char *s, apr_size_t len)
 {
     unsigned char c = (unsigned char)*s;
@@ -76,13 +76,13 @@ static apr_size_t sequence(const char *s, apr_size_t len)
     return n && n <= len && crm_text_valid_utf8(s, n) ? n : 0;
 }
 
-/* Add the LEN BYTES to BUF as CONVERTER makes them. */
+/* Add the LEN BYTES to BUF, converted by CONVERTER. */
 static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
                     apr_size_t len)
 {
     union {
         const char *from;
-        char *to;               /* iconv() does not write there */
+        char *to;               /* iconv() does not write to it */
     } in = {bytes};
     size_t left = len;
 
@@ -103,7 +103,7 @@ static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
     }
 }
 
-/* Add the LEN BYTES, supposed to be UTF-8, to BUF. */
+/* Add the LEN BYTES of UTF-8 to BUF, with U+FFFD for invalid bytes. */
 static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
 {
     while (len) {
@@ -121,8 +121,8 @@ static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
     }
 }
 
-/* Return whether the LEN BYTES are UTF-8 for certain: it is valid, and more
- * than ASCII. */
+/* Return whether the LEN BYTES are certainly UTF-8: valid, and not only
+ * ASCII. */
 static int is_utf8(const char *bytes, apr_size_t len)
 {
     apr_size_t i = 0;
@@ -133,9 +133,9 @@ static int is_utf8(const char *bytes, apr_size_t len)
     return i < len && crm_text_valid_utf8(bytes, len);
 }
 
-/* Return how many of the LEN BYTES begin no UTF-8 sequence, in hundredths of
- * those that are not ASCII. CUT: one at the end may lack its end. */
-static unsigned strange(const char *bytes, apr_size_t len, int cut)
+/* Return the percentage of invalid UTF-8 characters among those of the LEN
+ * BYTES that are not ASCII. CUT: ignore an incomplete character at the end. */
+static unsigned percent_invalid(const char *bytes, apr_size_t len, int cut)
 {
     apr_size_t bad = 0, all = 1;
 
@@ -154,7 +154,8 @@ static unsigned strange(const char *bytes, apr_size_t len, int cut)
     return (unsigned)(bad * 100 / all);
 }
 
-/* Return what iconv() is to make of the LEN BYTES in CHARSET; NULL: UTF-8. */
+/* Return iconv()'s name for the charset of the LEN BYTES, declared as CHARSET;
+ * NULL: UTF-8. */
 static const char *guess(const char *bytes, apr_size_t len,
                          const char *charset)
 {
@@ -163,8 +164,8 @@ static const char *guess(const char *bytes, apr_size_t len,
                         || !strncmp(name, "ISO-2022", 8));
 
     if (!wide && is_utf8(bytes, len)) {
-        /* Nothing else looks like it by chance but for a few letters, so a
-         * charset of double bytes is believed. */
+        /* Longer text in another charset is never valid UTF-8 by chance. A few
+         * characters in a double-byte charset can be. */
         return name && (!strcmp(name, "GB18030") || !strcmp(name, "CP932")
                         || !strncmp(name, "BIG5", 4)
                         || !strcmp(name, "CP949")) && len < 24 ? name : NULL;
@@ -175,13 +176,14 @@ static const char *guess(const char *bytes, apr_size_t len,
     if (!charset && memmem(bytes, len, "\033$B", 3)) {
         return "ISO-2022-JP";
     }
-    return strange(bytes, len, charset && !strcasecmp(charset, "utf-8")) > 40
+    return percent_invalid(bytes, len, charset
+                           && !strcasecmp(charset, "utf-8")) > 40
            ? "CP1252" : NULL;
 }
 
-/* Return the text in BUF without NUL and what else is not shown, and with LF
- * as the only end of lines. It is at most as long. */
-static const char *settle(crm_buf_t *buf)
+/* Return the text of BUF, changed in place: without a byte order mark, NUL and
+ * control characters, and with LF as the end of lines. */
+static const char *clean(crm_buf_t *buf)
 {
     char *out = buf->data, *in = buf->data, *end = buf->data + buf->len;
 
@@ -221,7 +223,7 @@ const char *crm_mail_utf8(const char *bytes, apr_size_t len,
     }
     crm_buf_putc(&buf, '\0');
     buf.len--;
-    return settle(&buf);
+    return clean(&buf);
 }
 
 const char *crm_mail_cut(apr_size_t *cut_p, const char *text, apr_size_t max,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_event.c: a mail becomes an event, for each agent that it is for */
+/* mail_event.c: delivering a mail to agents, as events of intake */
 #include "mail_private.h"
 
 #include <string.h>
@@ -16,22 +16,22 @@
 #define CHANNEL_EMAIL "4"
 #define EVENT_ID_CHARS 255
 
-/* A mail on its way to one agent. */
+/* A delivery of a mail to one agent. */
 typedef struct delivery_t {
     crm_conn_t *conn;
     const crm_mail_t *mail;
     const crm_mail_options_t *options;
-    const char *key;            /* names the mail in event_ids */
+    const char *key;            /* identifies the mail in event ids */
     const char *recipient;
     const char *workspace_id;
     const char *bot_id;
-    const char *step_id;        /* that it answers, or NULL */
-    const char *step_to;        /* whom that was sent to */
+    const char *step_id;        /* the step that it answers, or NULL */
+    const char *step_to;        /* the address that the step was sent to */
     const char *automatic;
     apr_pool_t *pool;
 } delivery_t;
 
-/* ---- names --------------------------------------------------------------- */
+/* ---- the key ------------------------------------------------------------- */
 
 /* Return "sha256:" and the digest of the LEN BYTES, in POOL. */
 static const char *digest(const char *bytes, apr_size_t len, apr_pool_t *pool)
@@ -44,8 +44,8 @@ static const char *digest(const char *bytes, apr_size_t len, apr_pool_t *pool)
                        NULL);
 }
 
-/* Return what a mail is known by: its Message-ID, if that leaves room for the
- * agent's id. */
+/* Return the key of MAIL: its Message-ID; a digest of it if it is too long for
+ * an event id; a digest of the LEN BYTES if there is none. */
 static const char *key_of(const crm_mail_t *mail, const char *bytes,
                           apr_size_t len, apr_pool_t *pool)
 {
@@ -58,11 +58,11 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
            : digest(id, strlen(id), pool);
 }
 
-/* ---- what the database knows --------------------------------------------- */
+/* ---- the state in the database ------------------------------------------- */
 
-/* The step that a mail answers, and whom it was sent to, if it is one; whether the mail is one of ours
- * that came back; whether it is from the agent itself; how many mails of this
- * hour are from its sender. Few conversations were active in one. */
+/* One row: the step that the mail answers; whether the mail is one of crmapid's
+ * own; whether its sender is the agent itself; the number of mails from its
+ * sender within an hour, at most $6; the address that the step was sent to. */
 #define STATE_SQL \
     "SELECT o.id," \
     " EXISTS (SELECT FROM crmapi.enrollment_step s" \
@@ -79,9 +79,11 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     "SELECT s.id, s.to_identifier FROM unnest($4::uuid[])" \
     " WITH ORDINALITY u(id, n) JOIN crmapi.enrollment_step s" \
     " ON s.workspace_id = a.workspace_id AND s.id = u.id" \
-    " AND s.channel = 'email' ORDER BY u.n DESC LIMIT 1) o ON true WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
+    " AND s.channel = 'email' ORDER BY u.n DESC LIMIT 1) o ON true" \
+    " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
 
-/* Complete DELIVERY with what the database knows of its mail. */
+/* Set the members of DELIVERY that depend on the database: the step, and
+ * whether the mail is automatic. */
 static crm_error_t *read_state(delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
@@ -99,7 +101,8 @@ static crm_error_t *read_state(delivery_t *delivery)
     delivery->automatic = mail->automatic;
     CRM_ERR(crm_db_query(&result, delivery->conn, &stmt, delivery->pool));
     if (!PQntuples(result)) {
-        return NULL;            /* it has just gone: intake refuses it */
+        return NULL;            /* the agent was just deleted: intake refuses
+                                   the mail */
     }
     delivery->step_id = crm_db_value(result, 0, 0);
     delivery->step_to = crm_db_value(result, 0, 4);
@@ -112,7 +115,7 @@ static crm_error_t *read_state(delivery_t *delivery)
     }
     else if (delivery->automatic && delivery->step_id
              && !strcmp(delivery->automatic, "list")) {
-        /* Who answers our own mail through a group has answered. */
+        /* A reply to a step counts, even through a mailing list. */
         delivery->automatic = NULL;
     }
     return NULL;
@@ -120,9 +123,10 @@ static crm_error_t *read_state(delivery_t *delivery)
 
 /* ---- the event ----------------------------------------------------------- */
 
-/* Set whom EVENT is from. A bounce is of the conversation with who was not
- * reached: the mail system takes part in none. */
-static void set_party(crm_intake_event_t *event, const delivery_t *delivery)
+/* Set the participant of EVENT. A bounce belongs to the conversation with the
+ * address that failed, not with the mail server. */
+static void set_participant(crm_intake_event_t *event,
+                            const delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
 
@@ -136,7 +140,7 @@ static void set_party(crm_intake_event_t *event, const delivery_t *delivery)
         event->binds[CRM_INTAKE_FROM_NAME] = mail->from_name;
     }
     else if (!delivery->step_id) {
-        /* Nobody: one conversation of all those. */
+        /* All mails without a sender share one conversation. */
         event->binds[CRM_INTAKE_THREAD] = "mail:nobody";
     }
 }
@@ -156,7 +160,7 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
                                                          delivery->pool);
 }
 
-/* Return whether MAIL says that somebody cannot be reached at all. */
+/* Return whether MAIL reports a permanent failure of an address. */
 static int is_hard(const crm_mail_t *mail)
 {
     for (int i = 0; i < mail->bounces->nelts; i++) {
@@ -167,9 +171,9 @@ static int is_hard(const crm_mail_t *mail)
     return 0;
 }
 
-/* Set EVENT to DELIVERY's mail. What it says of dead addresses anybody may
- * write: it is believed of the one that a mail of ours went to, if it names
- * that mail, whose id nobody else knows. */
+/* Fill EVENT from DELIVERY. A bounce can be forged. It counts only for the
+ * address of a step whose Message-ID it contains: only the recipient's server
+ * knows that id. */
 static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
 {
     const char **binds = event->binds;
@@ -186,7 +190,7 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
         binds[CRM_INTAKE_REFERENCES] = crm_mail_references(
             delivery->mail, delivery->pool);
     }
-    set_party(event, delivery);
+    set_participant(event, delivery);
     fill_event(event, delivery);
     if (delivery->step_to && is_hard(delivery->mail)) {
         binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
@@ -195,8 +199,8 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     crm_intake_tidy(event, delivery->pool);
 }
 
-/* Hand DELIVERY's mail to its agent. */
-static crm_error_t *take(crm_mail_outcome_t *outcome, delivery_t *delivery)
+/* Store DELIVERY's mail through intake, and fill OUTCOME. */
+static crm_error_t *store(crm_mail_outcome_t *outcome, delivery_t *delivery)
 {
     crm_intake_event_t event;
     crm_intake_result_t result;
@@ -224,8 +228,8 @@ static crm_error_t *take(crm_mail_outcome_t *outcome, delivery_t *delivery)
 
 /* ---- recipients ---------------------------------------------------------- */
 
-/* Set *AGENT to who takes mails to ADDRESS; its bot_id is NULL if nobody
- * does: also one whose agent does not read mails. */
+/* Set *AGENT to the agent that receives mail at ADDRESS. Its bot_id is NULL if
+ * there is none, or if the agent's email_inbound is false. */
 static crm_error_t *find_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
                                const char *address, const char *workspace,
                                apr_pool_t *pool)
@@ -267,7 +271,8 @@ crm_error_t *crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
     return NULL;
 }
 
-/* Deliver to ADDRESS, and fill OUTCOME. BASE says what is the same for all. */
+/* Deliver a mail to ADDRESS, and fill OUTCOME. BASE has the members that are
+ * the same for all recipients. */
 static crm_error_t *deliver_to(crm_mail_outcome_t *outcome,
                                const delivery_t *base, const char *address)
 {
@@ -279,13 +284,13 @@ static crm_error_t *deliver_to(crm_mail_outcome_t *outcome,
     CRM_ERR(find_agent(&agent, base->conn, address, base->options->workspace,
                        base->pool));
     if (!agent.bot_id) {
-        outcome->reason = "no agent takes mails at this address";
+        outcome->reason = "no agent receives mail at this address";
         return NULL;
     }
     delivery.recipient = address;
     delivery.workspace_id = agent.workspace_id;
     delivery.bot_id = agent.bot_id;
-    return take(outcome, &delivery);
+    return store(outcome, &delivery);
 }
 
 void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
@@ -311,7 +316,7 @@ void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
                                    APR_ARRAY_IDX(all, i, const char *));
         if (outcome.error) {
             outcome.fate = CRM_MAIL_LATER;
-            outcome.reason = "the database cannot be used";
+            outcome.reason = "the database is unavailable";
         }
         if (recipients || outcome.fate != CRM_MAIL_NOBODY) {
             APR_ARRAY_PUSH(*outcomes_p, crm_mail_outcome_t) = outcome;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_flowed.c: text that is format=flowed (RFC 3676) */
+/* mail_flowed.c: joining the lines of format=flowed text (RFC 3676) */
 #include "mail_private.h"
 
 #include <string.h>
 
-/* Count the quote marks that the LEN bytes at *LINE_P begin with, and go
- * behind them and a stuffed blank. */
+/* Return the number of quote marks at the beginning of *LINE_P, *LEN_P bytes,
+ * and skip them and a space that was added by space-stuffing. */
 static apr_size_t quotes(const char **line_p, apr_size_t *len_p)
 {
     const char *line = *line_p;
@@ -36,7 +36,7 @@ static void begin(crm_buf_t *buf, apr_size_t depth)
 const char *crm_mail_unflow(const char *text, int delsp, apr_pool_t *pool)
 {
     apr_size_t last = 0;
-    int flows = 0;              /* the line before goes on in this one */
+    int flows = 0;              /* the previous line continues in this one */
     crm_buf_t buf;
 
     crm_buf_init(&buf, strlen(text) + 64, pool);

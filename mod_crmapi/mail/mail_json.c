@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_json.c: what is kept of a mail, as JSON */
+/* mail_json.c: the stored properties of a mail, as JSON */
 #include "mail_private.h"
 
 #include <json-c/json.h>
@@ -14,7 +14,7 @@ static void add_text(json_object *object, const char *name, const char *text)
     }
 }
 
-/* Return MAIL's attachments, with BODIES or without. */
+/* Return a new array of MAIL's attachments, with their bodies if BODIES. */
 static json_object *attachments_of(const crm_mail_t *mail, int bodies,
                                    apr_pool_t *pool)
 {

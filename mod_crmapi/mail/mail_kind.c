@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_kind.c: which mails nobody wrote: they are no replies */
+/* mail_kind.c: which mails are automatic: they do not count as replies */
 #include "mail_private.h"
 
 #include <string.h>
@@ -7,9 +7,8 @@
 
 #include "crm_array.h"
 
-/* More servers than any mail passes that does not go round in circles (RFC
- * 5321, 6.3, wants at least 100 to be allowed by servers; a mail's way seldom
- * has 15). */
+/* Maximum headers Received. A mail with more is in a loop: mails seldom pass 15
+ * servers. (RFC 5321, 6.3, requires servers to allow 100.) */
 #define HOPS 50
 
 static const char *header(GMimeMessage *mime, const char *name,
@@ -18,8 +17,7 @@ static const char *header(GMimeMessage *mime, const char *name,
     return crm_mail_header(mime, name, 200, pool);
 }
 
-/* Return whether TEXT begins with WORD, case ignored, and goes on with no
- * letter. */
+/* Return whether the first word of TEXT (may be NULL) is WORD, without case. */
 static int begins(const char *text, const char *word)
 {
     size_t len = strlen(word);
@@ -28,7 +26,8 @@ static int begins(const char *text, const char *word)
            && (!text[len] || strchr(" ;,\t(@", text[len]));
 }
 
-/* Return what report MIME is (RFC 6522) that tells of no address, or NULL. */
+/* Return the kind of the report (RFC 6522) MIME, which is not a bounce; NULL if
+ * it is not a report. */
 static const char *report(GMimeMessage *mime)
 {
     GMimeObject *top = g_mime_message_get_mime_part(mime);
@@ -43,7 +42,8 @@ static const char *report(GMimeMessage *mime)
            : "report";
 }
 
-/* Return whether a program answered: RFC 3834, and what others have. */
+/* Return whether MIME is an automatic reply, by RFC 3834 and by other headers
+ * in use. */
 static int is_answer(GMimeMessage *mime, apr_pool_t *pool)
 {
     static const char *const names[] = {
@@ -70,7 +70,7 @@ static int is_answer(GMimeMessage *mime, apr_pool_t *pool)
            || begins(header(mime, "X-Precedence", pool), "auto_reply");
 }
 
-/* Return whether the mail came over a mailing list. */
+/* Return whether MIME was sent by a mailing list. */
 static int is_list(GMimeMessage *mime, apr_pool_t *pool)
 {
     return header(mime, "List-Id", pool) || header(mime, "List-Post", pool)
@@ -78,7 +78,7 @@ static int is_list(GMimeMessage *mime, apr_pool_t *pool)
            || begins(header(mime, "Precedence", pool), "list");
 }
 
-/* Return whether it goes to many, and nobody expects an answer. */
+/* Return whether MIME is a bulk mail. */
 static int is_bulk(GMimeMessage *mime, apr_pool_t *pool)
 {
     const char *value = header(mime, "Precedence", pool);
@@ -88,8 +88,8 @@ static int is_bulk(GMimeMessage *mime, apr_pool_t *pool)
            || header(mime, "Feedback-ID", pool);
 }
 
-/* Return whether the envelope's sender is the null one (RFC 5321, 4.5.5):
- * what is sent so must not be answered. */
+/* Return whether the envelope's sender is the null sender (RFC 5321, 4.5.5), as
+ * of automatic mails that must not be answered. */
 static int is_null(GMimeMessage *mime, const crm_mail_options_t *options,
                    apr_pool_t *pool)
 {
@@ -99,13 +99,13 @@ static int is_null(GMimeMessage *mime, const crm_mail_options_t *options,
     return path && (!*path || !strcmp(path, "<>") || !strcmp(path, "< >"));
 }
 
-/* Return whether MAIL is from a mail system. */
+/* Return whether MAIL is from a mail server. */
 static int is_system(const crm_mail_t *mail)
 {
     return begins(mail->from, "mailer-daemon");
 }
 
-/* Note the steps that MAIL's references would be of. */
+/* Set MAIL's steps from its references. */
 static void read_steps(crm_mail_t *mail, apr_pool_t *pool)
 {
     for (int i = 0; i < mail->references->nelts; i++) {
@@ -118,7 +118,7 @@ static void read_steps(crm_mail_t *mail, apr_pool_t *pool)
     }
 }
 
-/* Return what MAIL is, or NULL. */
+/* Return the value of MAIL's member automatic. */
 static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
                         const crm_mail_options_t *options, apr_pool_t *pool)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_read.c: a mail's bytes become what is known of it */
+/* mail_read.c: parsing a mail, and reading its headers */
 #include "mail_private.h"
 
 #include <pthread.h>
@@ -19,8 +19,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* GMime's types come to be at their first use, with nothing that keeps threads
- * apart: crm_mail_init() reads a mail that has all of them. */
+/* GMime registers its types at their first use, without a lock. crm_mail_init()
+ * reads this mail, which uses all of them. */
 static const char sample[] =
     "From: A <a@example.com>\nTo: g: b@example.com;\n"
     "Subject: =?iso-8859-1?Q?=E4?=\nDate: Sat, 1 Jan 2000 00:00:00 +0000\n"
@@ -38,7 +38,7 @@ static const char sample[] =
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* Return whether the LEN BYTES begin with a header's name and its colon. */
+/* Return whether the LEN BYTES begin with the name of a header and a colon. */
 static int has_header(const char *bytes, apr_size_t len)
 {
     apr_size_t i = 0;
@@ -53,7 +53,7 @@ static int has_header(const char *bytes, apr_size_t len)
     return i && i < len && bytes[i] == ':';
 }
 
-/* Go behind what a mailbox file has before a mail. */
+/* Skip the line "From " that a mailbox file has before a mail. */
 static void skip_from(const char **bytes_p, apr_size_t *len_p)
 {
     const char *end = memchr(*bytes_p, '\n', *len_p);
@@ -66,11 +66,11 @@ static void skip_from(const char **bytes_p, apr_size_t *len_p)
     }
 }
 
-/* The most colons that a header of addresses may have: each may begin a group,
- * and the library goes one call deeper for a group in a group. */
+/* Maximum colons in a header of addresses. Each may begin a group, and GMime
+ * recurses for a group within a group. */
 #define COLONS 200
 
-/* Return whether a header of addresses begins at LINE, LEN bytes. */
+/* Return whether LINE, LEN bytes, begins a header of addresses. */
 static int is_addresses(const char *line, apr_size_t len)
 {
     static const char *const names[] = {
@@ -92,9 +92,10 @@ static int is_addresses(const char *line, apr_size_t len)
     return 0;
 }
 
-/* Return the LEN BYTES without the colons that are too many in a header of
- * addresses: the header of an enclosed mail may be anywhere. */
-static const char *tame(const char *bytes, apr_size_t len, apr_pool_t *pool)
+/* Return the LEN BYTES with spaces instead of excess colons in headers of
+ * addresses. All lines are checked, since enclosed mails have headers, too. */
+static const char *limit_colons(const char *bytes, apr_size_t len,
+                                apr_pool_t *pool)
 {
     const char *line = bytes, *end = bytes + len;
     char *made = NULL;
@@ -119,8 +120,8 @@ static const char *tame(const char *bytes, apr_size_t len, apr_pool_t *pool)
     return made ? made : bytes;
 }
 
-/* Return the LEN BYTES so that the parser finds header and body: lines ended
- * by CR alone get LF, NULs in the header go. */
+/* Return the LEN BYTES, *LEN_P after the change, in a form that GMime can
+ * parse: if all lines end with CR alone they get LF; NULs are removed. */
 static const char *prepare(apr_size_t *len_p, const char *bytes,
                            apr_size_t len, apr_pool_t *pool)
 {
@@ -141,8 +142,8 @@ static const char *prepare(apr_size_t *len_p, const char *bytes,
     return made;
 }
 
-/* Return a parser's options: what is not encoded as it should be is UTF-8, or
- * what Windows had. */
+/* Return the parser's options: headers that are not encoded are UTF-8, else
+ * Windows-1252. */
 static GMimeParserOptions *parser_options(void)
 {
     static const char *charsets[] = {"utf-8", "cp1252", NULL};
@@ -160,12 +161,12 @@ GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
     GMimeStream *stream;
     GMimeParser *parser;
 
-    bytes = tame(prepare(&len, bytes, len, pool), len, pool);
+    bytes = limit_colons(prepare(&len, bytes, len, pool), len, pool);
     skip_from(&bytes, &len);
     if (len && !has_header(bytes, len) && *bytes != '\n' && *bytes != '\r') {
         char *made = apr_palloc(pool, len + 1);
 
-        made[0] = '\n';         /* all of it is the body */
+        made[0] = '\n';         /* there is no header: all is the body */
         memcpy(made + 1, bytes, len++);
         bytes = made;
     }
@@ -218,7 +219,8 @@ int crm_mail_count(GMimeMessage *mime, const char *name)
     return found;
 }
 
-/* Return when the mail was written, as its author says. */
+/* Return the Date of MIME in UTC (RFC 3339), unchanged if it is malformed, in
+ * POOL. */
 static const char *date_of(GMimeMessage *mime, apr_pool_t *pool)
 {
     GDateTime *date = g_mime_message_get_date(mime);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_text.c: HTML becomes text
+/* mail_text.c: converting HTML to text
  *
- * libxml2's parser says what there is, element by element: no tree is made,
- * and it is stopped where there is enough, or where elements are nested so
- * deeply that nobody can have meant it. */
+ * libxml2's SAX parser is used, which makes no tree. */
 #include "mail_private.h"
 
 #include <string.h>
@@ -15,13 +13,13 @@
 
 #include "crm_array.h"
 
-/* The most HTML that is looked at, text that is made of it (bytes), and depth
- * of elements. */
+/* Maximum bytes of HTML that are parsed, bytes of text that are made, and
+ * depth of elements. */
 #define HTML_BYTES (2 * 1024 * 1024)
 #define TEXT_BYTES (4 * CRM_MAIL_TEXT_MAX + 1024)
 #define DEPTH 512
 
-/* What an element does to the text. */
+/* The effect of an element on the text. */
 typedef enum effect_t {
     INLINE, LINE, PARAGRAPH, QUOTE, BULLETS, NUMBERS, ITEM, CELL, PRE, RULE,
     BREAK, LINK, IMAGE, NOTHING
@@ -46,12 +44,12 @@ static const struct {
     {"ul", BULLETS}, {"video", NOTHING},
 };
 
-/* An element that is open. */
+/* An open element. */
 typedef struct open_t {
     effect_t effect;
-    int number;                 /* of a list's last item */
+    int number;                 /* of the last item, for a list */
     const char *href;           /* of a link */
-    apr_size_t start;           /* where its text begins */
+    apr_size_t start;           /* offset of its text */
 } open_t;
 
 typedef struct writer_t {
@@ -60,13 +58,13 @@ typedef struct writer_t {
     htmlParserCtxtPtr parser;
     open_t open[DEPTH];
     int depth;
-    int hidden;                 /* open elements that are not shown */
-    int pre, quotes, lists;     /* open ones of these kinds */
-    int newlines;               /* to come before the next text; 2: an empty
+    int hidden;                 /* number of open hidden elements */
+    int pre, quotes, lists;     /* numbers of open elements of these kinds */
+    int newlines;               /* line ends before the next text; 2: a blank
                                    line */
-    int space;                  /* a blank is to come before it */
-    int begun;                  /* there is some text */
-    int last_quotes;            /* that it is in */
+    int space;                  /* whether a space comes before the next text */
+    int begun;                  /* whether there is any text */
+    int last_quotes;            /* QUOTES at the last text */
 } writer_t;
 
 static effect_t effect_of(const char *name)
@@ -87,7 +85,7 @@ static void want_newlines(writer_t *writer, int count)
     writer->space = 0;
 }
 
-/* Begin a line: what quotes and lists it is in can be seen. */
+/* Begin a line with the marks of its quotes and the indent of its lists. */
 static void begin_line(writer_t *writer)
 {
     for (int i = 0; i < writer->quotes && i < 32; i++) {
@@ -98,7 +96,7 @@ static void begin_line(writer_t *writer)
     }
 }
 
-/* Write what has to come before text. */
+/* Write the line ends, the marks or the space before the next text. */
 static void prepare(writer_t *writer)
 {
     if (!writer->buf->len) {
@@ -110,7 +108,7 @@ static void prepare(writer_t *writer)
     }
     else if (writer->newlines) {
         for (int i = 0; i < writer->newlines; i++) {
-            if (i) {            /* what is between is of both */
+            if (i) {            /* a blank line has the quotes of both */
                 for (int q = 0; q < writer->quotes && q < writer->last_quotes
                      && q < 32; q++) {
                     crm_buf_putc(writer->buf, '>');
@@ -129,7 +127,7 @@ static void prepare(writer_t *writer)
     writer->space = 0;
 }
 
-/* Stop when there is enough. */
+/* Stop the parser if the text is long enough. */
 static void check_room(writer_t *writer)
 {
     if (writer->buf->len > TEXT_BYTES) {
@@ -137,7 +135,7 @@ static void check_room(writer_t *writer)
     }
 }
 
-/* Add TEXT, LEN bytes, in which white space is a blank, or itself in <pre>. */
+/* Add TEXT, LEN bytes. White space becomes one space, except within <pre>. */
 static void write_text(writer_t *writer, const char *text, apr_size_t len)
 {
     for (apr_size_t i = 0; i < len; i++) {
@@ -163,7 +161,7 @@ static void write_text(writer_t *writer, const char *text, apr_size_t len)
     check_room(writer);
 }
 
-/* ---- what the parser says ------------------------------------------------ */
+/* ---- callbacks of the parser --------------------------------------------- */
 
 static const char *attribute(const xmlChar **attributes, const char *name)
 {
@@ -175,8 +173,8 @@ static const char *attribute(const xmlChar **attributes, const char *name)
     return NULL;
 }
 
-/* Return whether an element with ATTRIBUTES is not to be seen: what mails
- * have for previews, and for those who count. */
+/* Return whether ATTRIBUTES hide an element. Mails hide preview texts and
+ * tracking pixels. */
 static int is_hidden(const xmlChar **attributes)
 {
     const char *style = attribute(attributes, "style");
@@ -197,7 +195,7 @@ static int is_hidden(const xmlChar **attributes)
     return !strncasecmp(at, "none", 4);
 }
 
-/* Begin an item of the list around it. */
+/* Begin an item of the innermost list. */
 static void begin_item(writer_t *writer)
 {
     int i = writer->depth - 1;
@@ -286,7 +284,7 @@ static void begin_element(void *baton, const xmlChar *name,
     writer->depth++;
 }
 
-/* Add where a link leads to, unless its text says that already. */
+/* Add the URL of a link, unless its text contains it. */
 static void end_link(writer_t *writer, const open_t *open)
 {
     const char *href = open->href;
@@ -352,9 +350,9 @@ static void characters(void *baton, const xmlChar *text, int len)
     }
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
-/* Have the LEN bytes of HTML parsed for WRITER. */
+/* Parse the LEN bytes of HTML for WRITER. */
 static void parse(writer_t *writer, const char *html, apr_size_t len)
 {
     htmlSAXHandler handler;
@@ -364,7 +362,7 @@ static void parse(writer_t *writer, const char *html, apr_size_t len)
     handler.endElement = end_element;
     handler.characters = characters;
     handler.ignorableWhitespace = characters;
-    handler.cdataBlock = NULL;  /* of scripts and styles */
+    handler.cdataBlock = NULL;  /* scripts and styles */
     writer->parser = htmlCreatePushParserCtxt(&handler, writer, NULL, 0, NULL,
                                               XML_CHAR_ENCODING_UTF8);
     if (!writer->parser) {
@@ -396,7 +394,7 @@ const char *crm_mail_text(const char *html, apr_pool_t *pool)
     writer->pool = pool;
     parse(writer, html, len);
     crm_buf_putc(&buf, '\0');
-    /* &nbsp; and the like are blanks for whoever reads it; characters that are
-     * none in UTF-8 (&#0;) have gone. */
+    /* The parser may have produced characters such as &#0;, which are
+     * removed. */
     return crm_mail_utf8(buf.data, buf.len - 1, "utf-8", pool);
 }

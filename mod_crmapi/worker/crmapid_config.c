@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_config.c: the settings: one table that reads, prints, explains */
+/* crmapid_config.c: the settings: one table for parsing, defaults, the sample
+ * configuration and the manual page */
 #include "crmapid_config.h"
 
 #include <ctype.h>
@@ -17,21 +18,22 @@
 
 typedef struct setting_t setting_t;
 
-/* A type: how a value is read. WHAT is what the manual calls one. */
+/* The type of a setting. WHAT is its name in the manual. */
 typedef struct setting_type_t {
     const char *what;
-    /* Store TEXT at TARGET (kept as long as POOL). Return NULL or the rule
-     * that it breaks. */
+    /* Parse TEXT and store the value at TARGET, copied to POOL. Return NULL, or
+     * the rule that TEXT breaks. */
     const char *(*parse)(void *target, const setting_t *setting,
                          const char *text, apr_pool_t *pool);
 } setting_type_t;
 
 struct setting_t {
-    const char *name;           /* NULL: a heading, which HELP is */
+    const char *name;           /* NULL: HELP is a heading */
     const setting_type_t *type;
     size_t offset;              /* in crmd_config_t */
-    const char *initial;        /* the default, as it is written in a file */
-    apr_int64_t min, max;       /* numbers, and milliseconds of durations */
+    const char *initial;        /* default, as it is written in a file */
+    apr_int64_t min, max;       /* of a number, or of a duration in
+                                   milliseconds */
     const char *choices;        /* of a word: "a|b|c" */
     const char *help;
 };
@@ -125,6 +127,18 @@ static const struct {
     {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}
 };
 
+/* Return MS milliseconds in the largest unit that has no fraction, in POOL. */
+static const char *duration_text(apr_int64_t ms, apr_pool_t *pool)
+{
+    size_t i = CRM_NELTS(units) - 1;
+
+    while (ms % units[i].ms || (!ms && i)) {
+        i--;
+    }
+    return apr_psprintf(pool, "%" APR_INT64_T_FMT "%s", ms / units[i].ms,
+                        units[i].name);
+}
+
 static const char *parse_duration(void *target, const setting_t *setting,
                                   const char *text, apr_pool_t *pool)
 {
@@ -145,10 +159,9 @@ static const char *parse_duration(void *target, const setting_t *setting,
             }
         }
     }
-    return apr_psprintf(pool, "must be a duration such as 250ms, 30s, 5m, 24h"
-                        " or 7d, from %" APR_INT64_T_FMT "ms to %"
-                        APR_INT64_T_FMT "s", setting->min,
-                        setting->max / 1000);
+    return apr_pstrcat(pool, "must be a duration such as 250ms, 30s, 5m, 24h"
+                       " or 7d, from ", duration_text(setting->min, pool),
+                       " to ", duration_text(setting->max, pool), NULL);
 }
 
 static const setting_type_t text = {"text", parse_text};
@@ -171,159 +184,167 @@ static const setting_type_t duration = {"duration", parse_duration};
     {#member, &number, AT(member), initial, min, max, NULL, help}
 #define SWITCH(member, initial, help) \
     {#member, &onoff, AT(member), initial, 0, 0, NULL, help}
-/* MIN and MAX in seconds */
+/* MIN and MAX in milliseconds */
 #define DURATION(member, initial, min, max, help) \
-    {#member, &duration, AT(member), initial, (min) * 1000, \
-     APR_INT64_C(1000) * (max), NULL, help}
+    {#member, &duration, AT(member), initial, min, max, NULL, help}
 
-#define DAY 86400
+#define SECOND APR_INT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
 #define YEAR (365 * DAY)
 
 static const setting_t settings[] = {
-    HEADING("The database and the daemon"),
-    TEXT(database, text, "", "Where the data is, as libpq wants it. With a"
-         " password in it the file must not be open to everybody. Not set:"
+    HEADING("Database and daemon"),
+    TEXT(database, text, "", "Connection string for libpq. If it contains a"
+         " password, other users must not be able to read this file. Not set:"
          " $CRMAPI_DATABASE."),
-    TEXT(name, text, "crmapid", "What crmapictl status calls this daemon."),
-    NUMBER(threads, "4", 1, 64, "Threads for sequences and for the mails that"
-           " ask for a review. Each has a connection of its own."),
-    NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks; 0: this daemon"
-           " delivers none."),
-    DURATION(poll, "2s", 0, 2, "Polling interval when no NOTIFY arrives."),
-    DURATION(lease, "15s", 1, 300, "How long work may be silent before it is"
-             " given to another daemon. It is lengthened every third of it."),
-    DURATION(answer_time, "20s", 1, 600, "How long the database may take to"
-             " answer, before its connection is opened anew."),
+    TEXT(name, text, "crmapid", "Name of this daemon in crmapictl status."),
+    NUMBER(threads, "4", 1, 64, "Threads for sequences and for mails that ask"
+           " for a review. Each has its own database connection."),
+    NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks. 0: this daemon"
+           " delivers no webhooks."),
+    DURATION(poll, "2s", 100, 2 * SECOND,
+             "Polling interval when no NOTIFY arrives."),
+    DURATION(lease, "15s", SECOND, 5 * MINUTE, "Lifetime of the lease on a"
+             " job. The daemon extends it every third of this time; when it"
+             " expires, another daemon takes the job."),
+    DURATION(answer_time, "20s", SECOND, 10 * MINUTE, "Timeout of a database"
+             " statement. After it the connection is reopened."),
     WORD(log_level, "notice", "error|warning|notice|info|debug",
-         "What is logged."),
-    TEXT(log_file, path, "", "Where it is logged. Not set: on stderr."),
-    TEXT(pid_file, path, "", "Where the process's number goes. Not set:"
-         " nowhere."),
-    TEXT(run_dir, path, "/var/lib/crmapi", "A folder that belongs to the"
-         " daemon."),
+         "Least important level that is logged."),
+    TEXT(log_file, path, "", "Log file. Not set: standard error."),
+    TEXT(pid_file, path, "", "File for the process id. Not set: none."),
+    TEXT(run_dir, path, "/var/lib/crmapi", "Folder for the daemon's files."),
 
     HEADING("Links in mails"),
-    TEXT(public_url, url, "", "What the site is called from outside:"
-         " https://crm.example.org. Not set: mails have no links, and nobody"
-         " can unsubscribe."),
+    TEXT(public_url, url, "", "Public URL of the site, such as"
+         " https://crm.example.org. Not set: mails contain no links, and"
+         " recipients cannot unsubscribe."),
     TEXT(review_path, path, "/crmapi/review/",
-         "As CrmApiReview in httpd.conf says."),
+         "Path of CrmApiReview in httpd.conf."),
     TEXT(unsubscribe_path, path, "/crmapi/unsubscribe/",
-         "As CrmApiUnsubscribe in httpd.conf says."),
-    DURATION(review_ttl, "7d", 60, YEAR, "How long a link to a review is"
-             " good."),
+         "Path of CrmApiUnsubscribe in httpd.conf."),
+    DURATION(review_ttl, "7d", MINUTE, YEAR, "Lifetime of a link to a"
+             " review."),
 
     HEADING("Generation"),
-    WORD(generator, "template", "template|openai", "What makes the steps of a"
-         " sequence: the template's own, or a language model."),
-    NUMBER(generate_attempts, "5", 1, 50, "How often is tried before an"
-           " enrollment fails."),
-    NUMBER(max_steps, "20", 1, 100, "The most steps a sequence may have."),
-    TEXT(openai_url, url, "", "An OpenAI-compatible service, up to and with"
-         " its version: https://api.example.org/v1."),
-    TEXT(openai_model, text, "", "The model's name."),
-    TEXT(openai_key_file, path, "", "Where the key is. Not set:"
+    WORD(generator, "template", "template|openai", "Source of a sequence's"
+         " steps: the template, or a language model."),
+    NUMBER(generate_attempts, "5", 1, 50, "Maximum attempts to generate the"
+           " steps of an enrollment. Then the enrollment fails."),
+    NUMBER(max_steps, "20", 1, 100, "Maximum steps of a sequence."),
+    TEXT(openai_url, url, "", "Base URL of an OpenAI-compatible service,"
+         " including the version: https://api.example.org/v1."),
+    TEXT(openai_model, text, "", "Name of the model."),
+    TEXT(openai_key_file, path, "", "File with the API key. Not set:"
          " $CRMAPID_OPENAI_KEY."),
-    DURATION(openai_timeout, "90s", 0, 600, "How long one answer may take."),
-    NUMBER(openai_max_tokens, "4000", 1, 1000000, "The longest answer, in"
-           " tokens."),
-    NUMBER(openai_concurrency, "2", 1, 64, "Questions at the same time."),
+    DURATION(openai_timeout, "90s", 0, 10 * MINUTE, "Timeout of a request."),
+    NUMBER(openai_max_tokens, "4000", 1, 1000000, "Maximum length of an"
+           " answer, in tokens."),
+    NUMBER(openai_concurrency, "2", 1, 64, "Maximum concurrent requests."),
 
     HEADING("Sending"),
-    WORD(email_relay, "maildir", "maildir|smtp|http", "How mails are sent."),
+    WORD(email_relay, "maildir", "maildir|smtp|http", "Relay for mails."),
     WORD(sms_relay, "maildir", "maildir|http|twilio",
-         "How text messages are sent."),
+         "Relay for text messages."),
     WORD(voice_relay, "maildir", "maildir|http|twilio",
-         "How calls are made."),
-    NUMBER(send_attempts, "8", 1, 50, "How often is tried to hand over a step"
-           " before its enrollment fails."),
-    NUMBER(agent_daily_limit, "0", 0, 1000000, "Steps that one agent may send"
-           " on a day of its workspace; 0: no limit."),
-    NUMBER(relay_concurrency, "4", 1, 64, "Messages handed to one relay at"
-           " the same time."),
-    TEXT(maildir, path, "", "Where the relay maildir puts messages. Not set:"
-         " the folder outbox in run_dir."),
-    TEXT(mail_from, text, "", "The sender of mails of agents that have no"
-         " address, and of our own."),
-    TEXT(mail_from_name, text, "", "The name that goes with mail_from."),
-    TEXT(mail_domain, text, "localhost", "What Message-IDs end with."),
-    TEXT(smtp_url, url, "smtp://127.0.0.1:25", "The mail server: smtp:// or"
+         "Relay for calls."),
+    NUMBER(send_attempts, "8", 1, 50, "Maximum attempts to send a step. Then"
+           " its enrollment fails."),
+    NUMBER(agent_daily_limit, "0", 0, 1000000, "Maximum steps that an agent"
+           " sends per day, in the workspace's time zone. 0: no limit."),
+    NUMBER(relay_concurrency, "4", 1, 64, "Maximum messages that are sent"
+           " concurrently by one relay."),
+    TEXT(maildir, path, "", "Folder in which the relay maildir puts messages."
+         " Not set: outbox in run_dir."),
+    TEXT(mail_from, text, "", "Sender address of agents that have none, and of"
+         " the daemon's own mails."),
+    TEXT(mail_from_name, text, "", "Display name for mail_from."),
+    TEXT(mail_domain, text, "localhost", "Domain of Message-IDs."),
+    TEXT(smtp_url, url, "smtp://127.0.0.1:25", "Mail server: smtp:// or"
          " smtps://."),
     WORD(smtp_tls, "starttls", "no|opportunistic|starttls",
-         "Whether smtp:// must become encrypted."),
-    TEXT(smtp_ca_file, path, "", "Certificates that sign the server's. Not"
-         " set: the system's."),
-    TEXT(smtp_user, text, "", "Who we are for the server. Not set: nobody."),
-    TEXT(smtp_password_file, path, "", "Where the password is. Not set:"
+         "Encryption of smtp://: none, if the server offers it, or"
+         " required."),
+    TEXT(smtp_ca_file, path, "", "CA certificates that the server's"
+         " certificate is verified with. Not set: the system's."),
+    TEXT(smtp_user, text, "", "User name for the server. Not set: no"
+         " login."),
+    TEXT(smtp_password_file, path, "", "File with the password. Not set:"
          " $CRMAPID_SMTP_PASSWORD."),
-    DURATION(smtp_timeout, "60s", 0, 600, "How long one mail may take."),
+    DURATION(smtp_timeout, "60s", 0, 10 * MINUTE, "Timeout for sending a"
+             " mail."),
     SWITCH(smtp_deduplicates, "off", "Whether the server drops a mail whose"
-           " Message-ID it has had. Then one whose fate is unknown is sent"
-           " again instead of given up."),
-    TEXT(provider_url, url, "", "Where the relay http posts messages."),
-    TEXT(provider_token_file, path, "", "Where its Bearer token is. Not set:"
+           " Message-ID it has received before. Then a mail that may or may"
+           " not have been sent is sent again; otherwise its enrollment"
+           " fails."),
+    TEXT(provider_url, url, "", "URL to which the relay http posts"
+         " messages."),
+    TEXT(provider_token_file, path, "", "File with its Bearer token. Not set:"
          " $CRMAPID_PROVIDER_TOKEN."),
-    TEXT(provider_ca_file, path, "", "Certificates that sign that of http or"
+    TEXT(provider_ca_file, path, "", "CA certificates for the relays http and"
          " twilio. Not set: the system's."),
-    DURATION(provider_timeout, "20s", 0, 600, "How long http and twilio may"
-             " take."),
-    TEXT(sms_from, text, "", "The sender of text messages of agents that have"
-         " no number."),
-    TEXT(voice_from, text, "", "The caller for agents that have no number."),
-    TEXT(twilio_url, url, "https://api.twilio.com", "Where Twilio is."),
-    TEXT(twilio_account, text, "", "The account's SID."),
-    TEXT(twilio_token_file, path, "", "Where its token is. Not set:"
+    DURATION(provider_timeout, "20s", 0, 10 * MINUTE, "Timeout of a request of"
+             " the relays http and twilio."),
+    TEXT(sms_from, text, "", "Sender number of agents that have none, for text"
+         " messages."),
+    TEXT(voice_from, text, "", "Caller number of agents that have none."),
+    TEXT(twilio_url, url, "https://api.twilio.com", "URL of Twilio's API."),
+    TEXT(twilio_account, text, "", "SID of the Twilio account."),
+    TEXT(twilio_token_file, path, "", "File with its auth token. Not set:"
          " $CRMAPID_TWILIO_TOKEN."),
 
-    HEADING("Mails that come"),
-    TEXT(lmtp_socket, path, "", "A Unix socket at which mails to agents are"
-         " taken by LMTP. Not set: none."),
-    WORD(lmtp_mode, "0660", "0600|0660|0666", "Who may connect to it."),
-    NUMBER(lmtp_threads, "4", 1, 64, "Sessions at the same time; others wait."
-           " Each has a connection to the database of its own."),
-    DURATION(lmtp_timeout, "60s", 1, 600, "How long a session may be"
-             " silent."),
-    NUMBER(mail_max_message, "26214400", 1024, 104857600, "The largest mail"
-           " that is taken, in bytes."),
-    NUMBER(mail_attachment_bytes, "262144", 0, 10485760, "Attachments up to"
-           " this size are kept; larger ones are only listed."),
-    NUMBER(mail_hourly, "30", 0, 1000000, "Mails that one sender may send to"
-           " an agent in an hour. More are kept, but are no replies; 0: no"
-           " limit."),
-    TEXT(mail_authserv_id, text, "", "Hosts whose Authentication-Results are"
-         " believed, by their authserv-id, with blanks between them. They"
-         " must remove what others write in their names. Not set: none."),
+    HEADING("Inbound mails"),
+    TEXT(lmtp_socket, path, "", "Unix socket on which crmapid receives mails"
+         " to agents by LMTP. Not set: none."),
+    WORD(lmtp_mode, "0660", "0600|0660|0666", "File mode of the socket."),
+    NUMBER(lmtp_threads, "4", 1, 64, "Maximum concurrent sessions; others"
+           " wait. Each has its own database connection."),
+    DURATION(lmtp_timeout, "60s", SECOND, 10 * MINUTE, "Idle timeout of a"
+             " session."),
+    NUMBER(mail_max_message, "26214400", 1024, 104857600, "Largest mail that"
+           " is accepted, in bytes."),
+    NUMBER(mail_attachment_bytes, "262144", 0, 10485760, "Largest attachment"
+           " that is stored, in bytes. Larger ones are only listed."),
+    NUMBER(mail_hourly, "30", 0, 1000000, "Maximum mails per hour from one"
+           " sender to one agent that count as replies. Further mails are"
+           " stored, but do not count as replies. 0: no limit."),
+    TEXT(mail_authserv_id, text, "", "Trusted authserv-ids of"
+         " Authentication-Results headers, separated by spaces. The hosts with"
+         " these ids must remove such headers from mails that they receive."
+         " Not set: none."),
 
     HEADING("Webhooks"),
-    DURATION(webhook_timeout, "15s", 0, 60, "How long an endpoint may take."),
-    NUMBER(webhook_concurrency, "2", 1, 64, "Deliveries to one endpoint at"
-           " the same time."),
+    DURATION(webhook_timeout, "15s", 0, MINUTE, "Timeout of a delivery."),
+    NUMBER(webhook_concurrency, "2", 1, 64, "Maximum concurrent deliveries to"
+           " one endpoint."),
     SWITCH(webhook_private, "off", "Whether endpoints may have addresses that"
-           " are not public: on an intranet, in tests."),
-    TEXT(webhook_ca_file, path, "", "Certificates that sign those of"
-         " endpoints. Not set: the system's."),
+           " are not public: for an intranet or for tests."),
+    TEXT(webhook_ca_file, path, "", "CA certificates that endpoints'"
+         " certificates are verified with. Not set: the system's."),
 
     HEADING("Upkeep"),
-    DURATION(upkeep, "5m", 1, DAY, "How often upkeep is due."),
-    DURATION(conversation_idle, "24h", 60, YEAR, "After how much silence a"
-             " conversation is no longer active."),
-    DURATION(keep_jobs, "7d", 0, 10 * (apr_int64_t)YEAR,
-             "How long jobs that are done are kept."),
-    DURATION(keep_deliveries, "30d", 0, 10 * (apr_int64_t)YEAR,
+    DURATION(upkeep, "5m", SECOND, DAY, "Interval of upkeep."),
+    DURATION(conversation_idle, "24h", MINUTE, YEAR, "Time without a message"
+             " after which a conversation is no longer active."),
+    DURATION(keep_jobs, "7d", 0, 10 * YEAR,
+             "How long finished jobs are kept."),
+    DURATION(keep_deliveries, "30d", 0, 10 * YEAR,
              "How long webhook deliveries are kept."),
-    DURATION(keep_events, "30d", 3600, 10 * (apr_int64_t)YEAR,
-             "How long ids of intake events are known: one that is brought"
-             " again later is taken again."),
-    DURATION(verify_totals, "24h", 60, YEAR, "How often the totals are"
+    DURATION(keep_events, "30d", HOUR, 10 * YEAR,
+             "How long ids of intake events are kept. An event that is sent"
+             " again after this time is stored again."),
+    DURATION(verify_totals, "24h", MINUTE, YEAR, "Interval at which totals are"
              " compared with the rows."),
 };
 
 #define SETTINGS CRM_NELTS(settings)
 
-/* Secrets: where each is read from. */
+/* Secrets, and where each is read from. */
 static const struct {
-    size_t value, file;         /* in crmd_config_t */
-    const char *setting;        /* that names the file */
+    size_t value, file;         /* offsets in crmd_config_t */
+    const char *setting;        /* the setting that names the file */
     const char *variable;
 } secrets[] = {
     {AT(openai_key), AT(openai_key_file), "openai_key_file",
@@ -338,7 +359,7 @@ static const struct {
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* The member of CONFIG at OFFSET. */
+/* Return the member of CONFIG at OFFSET. */
 static void *member(crmd_config_t *config, size_t offset)
 {
     return (char *)config + offset;
@@ -359,7 +380,7 @@ static const setting_t *find(const char *name)
     return NULL;
 }
 
-/* Cut blanks off both ends of TEXT. */
+/* Remove white space from both ends of AT, in place. */
 static char *trim(char *at)
 {
     char *end = at + strlen(at);
@@ -373,9 +394,9 @@ static char *trim(char *at)
     return at;
 }
 
-/* Take LINE, "name = value", empty, or a comment, into CONFIG; SEEN marks the
- * settings that were there before. Return NULL or what is wrong. */
-static const char *take_line(crmd_config_t *config, unsigned char *seen,
+/* Read LINE ("name = value", empty, or a comment) into CONFIG. SEEN marks the
+ * settings of earlier lines. Return NULL, or the rule that LINE breaks. */
+static const char *read_line(crmd_config_t *config, unsigned char *seen,
                              char *line, apr_pool_t *pool)
 {
     const setting_t *setting;
@@ -427,7 +448,7 @@ static crm_error_t *read_lines(crmd_config_t *config, apr_file_t *file,
                                      apr_strerror(status, why, sizeof(why)));
         }
         fault = strlen(line) < sizeof(line) - 1
-                ? take_line(config, seen, line, pool) : "is too long";
+                ? read_line(config, seen, line, pool) : "is too long";
         if (fault) {
             return crm_error_createf(CRM_E_BAD_REQUEST, pool,
                                      "%s, line %d: %s", config->file,
@@ -436,7 +457,7 @@ static crm_error_t *read_lines(crmd_config_t *config, apr_file_t *file,
     }
 }
 
-/* Set *SECRET_P to the first line of the file NAME, which SETTING names. */
+/* Set *SECRET_P to the first line of the file NAME, the value of SETTING. */
 static crm_error_t *read_secret(const char **secret_p, const char *name,
                                 const char *setting, apr_pool_t *pool)
 {
@@ -458,8 +479,8 @@ static crm_error_t *read_secret(const char **secret_p, const char *name,
     }
     if (open) {
         return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s: %s must not be"
-                                 " open to everybody (chmod o= )", setting,
-                                 name);
+                                 " accessible to other users (chmod o= )",
+                                 setting, name);
     }
     *secret_p = apr_pstrdup(pool, trim(line));
     memset(line, 0, sizeof(line));
@@ -485,8 +506,8 @@ static crm_error_t *read_secrets(crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
-/* Refuse a file of settings that shows the database's password, written as a
- * keyword or in a URI, to everybody. */
+/* Refuse a configuration file that contains the database's password, as a
+ * keyword or in a URI, and that other users can access. */
 static crm_error_t *check_rights(const crmd_config_t *config, apr_pool_t *pool)
 {
     const char *host = strstr(config->database, "://");
@@ -496,14 +517,14 @@ static crm_error_t *check_rights(const crmd_config_t *config, apr_pool_t *pool)
 
     if ((strstr(config->database, "password") || (at && colon && colon < at))
         && !stat(config->file, &info) && (info.st_mode & S_IRWXO)) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s holds a password"
-                                 " and must not be open to everybody"
-                                 " (chmod o= )", config->file);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s contains a"
+                                 " password and must not be accessible to"
+                                 " other users (chmod o= )", config->file);
     }
     return NULL;
 }
 
-/* What follows from other settings. */
+/* Set defaults that depend on the environment or on other settings. */
 static void complete(crmd_config_t *config, apr_pool_t *pool)
 {
     const char *database = getenv("CRMAPI_DATABASE");
@@ -561,7 +582,8 @@ crm_error_t *crmd_config_read(crmd_config_t **config_p, const char *file_name,
 
 /* ---- explaining ---------------------------------------------------------- */
 
-/* Add TEXT to BUF in lines of 77 characters, each behind PREFIX. */
+/* Add WORDS to BUF in lines of at most 77 characters that begin with
+ * PREFIX. */
 static void wrap(crm_buf_t *buf, const char *prefix, const char *words)
 {
     size_t column = 0;
@@ -590,8 +612,8 @@ static void wrap(crm_buf_t *buf, const char *prefix, const char *words)
 
 void crmd_config_write_sample(crm_buf_t *buf)
 {
-    crm_buf_puts(buf, "# The configuration of crmapid, with all settings and"
-                 " their defaults.\n# A line is: name = value\n");
+    crm_buf_puts(buf, "# Configuration of crmapid: all settings with their"
+                 " defaults.\n# Lines are: name = value\n");
     for (size_t i = 0; i < SETTINGS; i++) {
         const setting_t *setting = &settings[i];
 
@@ -609,7 +631,7 @@ void crmd_config_write_sample(crm_buf_t *buf)
     }
 }
 
-/* Add TEXT with the characters escaped that troff would take as its own. */
+/* Add WORDS to BUF, escaped for troff. */
 static void troff(crm_buf_t *buf, const char *words)
 {
     for (; *words; words++) {

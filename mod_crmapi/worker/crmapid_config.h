@@ -9,11 +9,11 @@
 #include "crm_buf.h"
 #include "crm_error.h"
 
-/* The settings. The table in crmapid_config.c says what each is for, its unit
- * and its default; texts are never NULL, but empty where nothing is set. */
+/* The settings. The table in crmapid_config.c has the meaning and the default
+ * of each. Texts are never NULL; "" means not set. */
 typedef struct crmd_config_t {
-    const char *file;           /* where they were read, or NULL */
-    /* the database, the daemon */
+    const char *file;           /* the configuration file, or NULL */
+    /* database and daemon */
     const char *database;
     const char *name;
     int threads;
@@ -25,7 +25,7 @@ typedef struct crmd_config_t {
     const char *log_file;
     const char *pid_file;
     const char *run_dir;
-    /* what links in mails begin with */
+    /* links in mails */
     const char *public_url;
     const char *review_path;
     const char *unsubscribe_path;
@@ -67,7 +67,7 @@ typedef struct crmd_config_t {
     const char *twilio_url;
     const char *twilio_account;
     const char *twilio_token_file;
-    /* mails that come */
+    /* inbound mails */
     const char *lmtp_socket;
     const char *lmtp_mode;
     int lmtp_threads;
@@ -88,7 +88,7 @@ typedef struct crmd_config_t {
     apr_interval_time_t keep_events;
     apr_interval_time_t verify_totals;
     apr_interval_time_t upkeep;
-    /* read from the files that the settings name, at the same time */
+    /* secrets, read from the files that the settings name */
     const char *openai_key;
     const char *smtp_password;
     const char *provider_token;
@@ -96,14 +96,14 @@ typedef struct crmd_config_t {
 } crmd_config_t;
 
 /* Set *CONFIG_P to the settings in FILE (NULL: the defaults), in RESULT_POOL.
- * What is not set there comes from the environment ($CRMAPI_DATABASE) or is
- * the default. Errors say file, line and reason. Secrets' files must not be
- * readable by everybody. */
+ * $CRMAPI_DATABASE and the variables of secrets are read, too. Errors name the
+ * file, the line and the reason. Files with secrets must not be accessible to
+ * other users. */
 crm_error_t *crmd_config_read(crmd_config_t **config_p, const char *file,
                               apr_pool_t *result_pool);
 
-/* Add to BUF a configuration file of all settings with their defaults, each
- * explained. */
+/* Add to BUF a sample configuration file with all settings, their defaults and
+ * their meaning. */
 void crmd_config_write_sample(crm_buf_t *buf);
 
 /* Add to BUF the settings as troff, for the manual page. */

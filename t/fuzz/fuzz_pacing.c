@@ -11,6 +11,7 @@
 
 #include "crm_json.h"
 #include "crmapid_generate.h"
+#include "crmapid_pacing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

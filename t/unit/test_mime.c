@@ -8,6 +8,7 @@
 
 #include "apr_strings.h"
 
+#include "crmapid_mail_html.h"
 #include "crmapid_mime.h"
 
 #define ID "0197c0de-0000-7000-8000-000000000001"
@@ -28,10 +29,10 @@ static crmd_mail_t make_with(const crmd_message_t *message,
                              const crmd_config_t *with, int crlf)
 {
     crmd_mail_t mail;
-    const char *wrong = crmd_mail_make(&mail, message, with, crlf,
-                                       crm_check_pool());
+    crm_error_t *error = crmd_mail_make(&mail, message, with, crlf,
+                                        crm_check_pool());
 
-    ck_assert_msg(!wrong, "%s", wrong);
+    ck_assert_msg(!error, "%s", error->message);
     ck_assert_uint_eq(strlen(mail.text), mail.len);
     return mail;
 }

@@ -383,6 +383,12 @@ START_TEST(wrong_content)
 }
 END_TEST
 
+/* An OpenAI error object with MEMBERS. */
+#define ERROR(MEMBERS) "{\"error\":{" MEMBERS "}}"
+
+#define CHARS_16 "abcdefghijklmno_"
+#define CHARS_64 CHARS_16 CHARS_16 CHARS_16 CHARS_16
+
 /* Answers that are no completions: status, headers, body. */
 static const struct {
     const char *status;
@@ -406,19 +412,6 @@ static const struct {
     {"200", "", "{\"choices\":[{\"message\":{\"refusal\":\"\"}}]}",
      "openai: the answer has no content", 0},
     {"200", "Content-Length: 100\r\n", "{", "openai: ", 0},
-    {"429", "Retry-After: 7\r\n", "slow down",
-     "openai: status 429: slow down", 7},
-    {"429", "", "", "openai: status 429: ", 0},
-    {"500", "", "a\nb\x1b[2J", "openai: status 500: a b [2J", 0},
-    {"503", "Retry-After: 30\r\n", "", "openai: status 503: ", 30},
-    {"401", "", "{\"error\":\"no key " KEY "\"}",
-     "openai: status 401: (it quotes the key)", 0},
-    {"403", "", "no", "openai: status 403: no", 0},
-    {"404", "", "no such model", "openai: status 404: no such model", 0},
-    {"400", "", "bad", "openai: status 400: bad", 0},
-    {"302", "Location: http://127.0.0.1:1/\r\n", "",
-     "openai: status 302: ", 0},
-    {"204", "", "", "openai: status 204: ", 0},
 };
 
 START_TEST(wrong_answer)
@@ -434,6 +427,66 @@ START_TEST(wrong_answer)
                   answers[_i].status, answers[_i].body, outline.setback);
     ck_assert_int_eq(outline.retry_after,
                      apr_time_from_sec(answers[_i].retry_after));
+}
+END_TEST
+
+/* Answers with another status than 200. Their text may quote the contact, who
+ * is in the request: only the status and a code are told. */
+static const struct {
+    const char *status;
+    const char *headers;
+    const char *body;
+    const char *setback;        /* all of it */
+    int retry_after;            /* seconds */
+} refusals[] = {
+    {"429", "Retry-After: 7\r\n", "slow down", "openai: status 429", 7},
+    {"429", "", "", "openai: status 429", 0},
+    {"500", "", "a\nb\x1b[2J", "openai: status 500", 0},
+    {"503", "Retry-After: 30\r\n", "", "openai: status 503", 30},
+    {"401", "", "{\"error\":\"no key " KEY "\"}", "openai: status 401", 0},
+    {"403", "", "Ada is not allowed", "openai: status 403", 0},
+    {"302", "Location: http://127.0.0.1:1/\r\n", "", "openai: status 302",
+     0},
+    {"204", "", "", "openai: status 204", 0},
+    {"400", "", ERROR("\"message\":\"Bad input: Ada\","
+                      "\"type\":\"invalid_request_error\",\"param\":\"Ada\","
+                      "\"code\":\"context_length_exceeded\""),
+     "openai: status 400, context_length_exceeded", 0},
+    {"404", "", ERROR("\"message\":\"no such model\","
+                      "\"type\":\"invalid_request_error\",\"code\":null"),
+     "openai: status 404, invalid_request_error", 0},
+    {"404", "", ERROR("\"code\":\"DeploymentNotFound\""),
+     "openai: status 404, DeploymentNotFound", 0},
+    {"500", "", ERROR("\"code\":1042"), "openai: status 500, 1042", 0},
+    /* What looks like no code is left out. */
+    {"400", "", ERROR("\"code\":\"ada@example.org\",\"type\":\"Dear Ada\""),
+     "openai: status 400", 0},
+    {"400", "", ERROR("\"code\":4930901820,\"type\":\"+4930901820\""),
+     "openai: status 400", 0},
+    {"400", "", ERROR("\"code\":-1,\"type\":\"4930901820\""),
+     "openai: status 400", 0},
+    {"400", "", ERROR("\"code\":\"\",\"type\":\"a\\nb\""),
+     "openai: status 400", 0},
+    {"400", "", ERROR("\"code\":\"" CHARS_64 "\""),
+     "openai: status 400, " CHARS_64, 0},
+    {"400", "", ERROR("\"code\":\"" CHARS_64 "x\""), "openai: status 400",
+     0},
+    {"401", "", ERROR("\"code\":\"bad_" KEY "\""), "openai: status 401", 0},
+    {"400", "", ERROR("\"code\":{},\"type\":[\"a\"]"), "openai: status 400",
+     0},
+    {"400", "", "{\"error\":[\"code\"]}", "openai: status 400", 0},
+    {"400", "", "{\"code\":\"a\"}", "openai: status 400", 0},
+};
+
+START_TEST(refused)
+{
+    crmd_outline_t outline = ask_server(answer_of(refusals[_i].status,
+                                                  refusals[_i].headers,
+                                                  refusals[_i].body), FINISH);
+
+    ck_assert_pstr_eq(outline.setback, refusals[_i].setback);
+    ck_assert_int_eq(outline.retry_after,
+                     apr_time_from_sec(refusals[_i].retry_after));
 }
 END_TEST
 
@@ -564,6 +617,7 @@ int main(void)
     tcase_add_test(tcase, request_messages);
     tcase_add_loop_test(tcase, wrong_content, 0,
                         COUNT(contents));
+    tcase_add_loop_test(tcase, refused, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, wrong_answer, 0,
                         COUNT(answers));
     tcase_add_test(tcase, endless_body);

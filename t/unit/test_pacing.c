@@ -5,7 +5,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "crmapid.h"
+#include "crmapid_pacing.h"
 
 #define DAY 86400
 

@@ -243,11 +243,13 @@ START_TEST(choosing)
     ck_assert_ptr_eq(crmd_generator_of(&config), &crmd_generator_template);
     ck_assert_ptr_eq(crmd_generator_of(&other), &crmd_generator_openai);
     ck_assert(!crmd_generator_template.check(&config, crm_check_pool()));
-    ck_assert_str_eq(crmd_generator_openai.check(&other, crm_check_pool()),
-                     "generator openai wants openai_url");
+    ck_assert_str_eq(crmd_generator_openai.check(&other,
+                                                 crm_check_pool())->message,
+                     "openai_url is not set: the generator openai needs it");
     other.openai_url = "http://127.0.0.1/v1";
-    ck_assert_str_eq(crmd_generator_openai.check(&other, crm_check_pool()),
-                     "generator openai wants openai_model");
+    ck_assert_str_eq(crmd_generator_openai.check(&other,
+                                                 crm_check_pool())->message,
+                     "openai_model is not set: the generator openai needs it");
     other.openai_model = "m";
     ck_assert(!crmd_generator_openai.check(&other, crm_check_pool()));
 }

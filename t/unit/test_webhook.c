@@ -10,7 +10,8 @@
 #include "apr_strings.h"
 
 #include "crm_text.h"
-#include "crmapid_webhook.h"
+#include "crmapid_webhook_retry.h"
+#include "crmapid_webhook_slot.h"
 
 /* What contract 12.3 says, with at most a tenth more. */
 START_TEST(test_schedule)

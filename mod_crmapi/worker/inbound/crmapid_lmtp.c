@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_lmtp.c: the socket that mail systems connect to, and who serves it */
+/* crmapid_lmtp.c: the LMTP server's socket and threads */
 #include "crmapid_lmtp.h"
 
 #include <errno.h>
@@ -16,17 +16,17 @@
 #include "apr_thread_proc.h"
 
 #include "crm_mail.h"
-#include "crmapid_log.h"
+#include "crmapid_lmtp_session.h"
 
 struct crmd_lmtp_t {
     const crmd_config_t *config;
     int listener;
-    int stop[2];                /* a pipe: once its end is closed, all see it */
-    struct stat file;           /* the socket's, so that only it is removed */
+    int stop[2];                /* a pipe: closing stop[1] stops all threads */
+    struct stat file;           /* of the socket: no other file is removed */
     apr_array_header_t *threads; /* of apr_thread_t * */
 };
 
-/* A thread that serves one session after the other. */
+/* A thread that serves sessions, one at a time. */
 typedef struct server_t {
     crmd_lmtp_t *lmtp;
     apr_pool_t *pool;           /* for a session */
@@ -36,7 +36,8 @@ typedef struct server_t {
 
 /* ---- sessions ------------------------------------------------------------ */
 
-/* Wait for a client. Return its socket, -1: it went, -2: it is time to end. */
+/* Wait for a client. Return its socket, -1 on an error, -2 when the server
+ * stops. */
 static int next_client(const crmd_lmtp_t *lmtp)
 {
     struct pollfd pollers[2] = {
@@ -66,7 +67,7 @@ static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
             apr_pool_clear(server->pool);
         }
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-            poll(NULL, 0, 200); /* others will let go of theirs */
+            poll(NULL, 0, 200); /* until descriptors or memory are free */
         }
     }
     apr_pool_clear(server->conn_pool);
@@ -99,73 +100,71 @@ static crm_error_t *start_server(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 
 /* ---- the socket ---------------------------------------------------------- */
 
-static crm_error_t *fault(const crmd_config_t *config, const char *what,
+static crm_error_t *fault(const char *path, const char *what,
                           apr_pool_t *pool)
 {
-    return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s: %s",
-                          config->lmtp_socket, what);
+    return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s: %s", path,
+                          what);
 }
 
-/* Remove what a server left at ADDRESS. Return NULL or why not. */
-static const char *remove_stale(const struct sockaddr_un *address)
+/* Remove the socket that a dead server left at ADDRESS. */
+static crm_error_t *remove_stale(const struct sockaddr_un *address,
+                                 apr_pool_t *pool)
 {
+    const char *path = address->sun_path;
+    crm_error_t *error = NULL;
     struct stat info;
-    const char *wrong = NULL;
     int probe;
 
-    if (lstat(address->sun_path, &info)) {
-        return errno == ENOENT ? NULL : strerror(errno);
+    if (lstat(path, &info)) {
+        return errno == ENOENT ? NULL : fault(path, strerror(errno), pool);
     }
     if (!S_ISSOCK(info.st_mode)) {
-        return "there is a file that is no socket";
+        return fault(path, "the file is not a socket", pool);
     }
     probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0) {
-        return strerror(errno);
+        return fault(path, strerror(errno), pool);
     }
-    /* One that is there but busy answers with EAGAIN. */
+    /* A live server whose backlog is full causes EAGAIN. */
     if (!connect(probe, (const struct sockaddr *)address, sizeof(*address))
         || errno != ECONNREFUSED) {
-        wrong = "somebody answers at it";
+        error = fault(path, "another process is listening on it", pool);
     }
-    else if (unlink(address->sun_path)) {
-        wrong = strerror(errno);
+    else if (unlink(path)) {
+        error = fault(path, strerror(errno), pool);
     }
     close(probe);
-    return wrong;
+    return error;
 }
 
-/* Open LMTP's socket. */
+/* Open LMTP's socket and listen on it. */
 static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
     const crmd_config_t *config = lmtp->config;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *wrong;
 
     if (strlen(config->lmtp_socket) >= sizeof(address.sun_path)) {
-        return fault(config, "the path is too long", pool);
+        return fault(config->lmtp_socket, "the path is too long", pool);
     }
     apr_cpystrn(address.sun_path, config->lmtp_socket,
                 sizeof(address.sun_path));
-    wrong = remove_stale(&address);
-    if (wrong) {
-        return fault(config, wrong, pool);
-    }
+    CRM_ERR(remove_stale(&address, pool));
     lmtp->listener = socket(AF_UNIX,
                             SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Nobody can connect before listen(), by when it has its mode. */
+    /* No client can connect before listen(): the mode is set in time. */
     if (lmtp->listener < 0
         || bind(lmtp->listener, (struct sockaddr *)&address, sizeof(address))
         || chmod(config->lmtp_socket,
                  (mode_t)strtol(config->lmtp_mode, NULL, 8))
         || lstat(config->lmtp_socket, &lmtp->file)
         || listen(lmtp->listener, 64)) {
-        return fault(config, strerror(errno), pool);
+        return fault(config->lmtp_socket, strerror(errno), pool);
     }
     return NULL;
 }
 
-/* Close what is open of LMTP, and remove its file if it is still its own. */
+/* Close LMTP's socket, and remove its file unless another one has its name. */
 static void close_socket(crmd_lmtp_t *lmtp)
 {
     struct stat info;
@@ -180,13 +179,13 @@ static void close_socket(crmd_lmtp_t *lmtp)
     }
 }
 
-/* ---- beginning and end --------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------ */
 
 static crm_error_t *start_all(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
     CRM_ERR(open_socket(lmtp, pool));
     if (pipe2(lmtp->stop, O_CLOEXEC)) {
-        return fault(lmtp->config, strerror(errno), pool);
+        return fault(lmtp->config->lmtp_socket, strerror(errno), pool);
     }
     for (int i = 0; i < lmtp->config->lmtp_threads; i++) {
         CRM_ERR(start_server(lmtp, pool));

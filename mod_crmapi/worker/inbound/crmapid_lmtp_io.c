@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_lmtp_io.c: the bytes of a session of LMTP, in time */
+/* crmapid_lmtp_io.c: buffered input and output of an LMTP session, with
+ * timeouts */
 #include "crmapid_lmtp_io.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-/* How long a mail that has begun may still take when the daemon ends. */
+/* How long a mail that has begun may take once the daemon ends. */
 #define GRACE apr_time_from_sec(10)
 
 void crmd_lmtp_flush(crmd_lmtp_io_t *io)
@@ -38,9 +39,9 @@ void crmd_lmtp_say(crmd_lmtp_io_t *io, const char *line)
     crm_buf_puts(&io->out, "\r\n");
 }
 
-/* Return how long is to be waited for the client, milliseconds; 0: no longer.
- * When the daemon ends, only a mail that has begun is waited for. */
-static int patience(crmd_lmtp_io_t *io, int stopping)
+/* Return the timeout for input in milliseconds; 0: do not wait. When the daemon
+ * ends, it waits only for a mail that has begun. */
+static int input_timeout(crmd_lmtp_io_t *io, int stopping)
 {
     apr_interval_time_t left;
 
@@ -61,7 +62,7 @@ void crmd_lmtp_leave(crmd_lmtp_io_t *io, const char *why)
     io->over = 1;
 }
 
-/* Wait until the client has sent something. */
+/* Wait for input. End the session after the timeout, or if the daemon ends. */
 static void wait_input(crmd_lmtp_io_t *io)
 {
     struct pollfd pollers[2] = {
@@ -70,15 +71,15 @@ static void wait_input(crmd_lmtp_io_t *io)
     int stopping = io->deadline != 0;
 
     for (;;) {
-        int wait = patience(io, stopping);
+        int wait = input_timeout(io, stopping);
         int ready = wait ? poll(pollers, stopping ? 1 : 2, wait) : 0;
 
         if (ready < 0 && errno == EINTR) {
             continue;
         }
         if (ready <= 0) {
-            crmd_lmtp_leave(io, stopping ? "421 4.3.2 The daemon ends"
-                           : "421 4.4.2 Nothing came for too long");
+            crmd_lmtp_leave(io, stopping ? "421 4.3.2 The daemon is stopping"
+                           : "421 4.4.2 Timeout");
             return;
         }
         if (pollers[0].revents) {
@@ -88,7 +89,8 @@ static void wait_input(crmd_lmtp_io_t *io)
     }
 }
 
-/* Read what there is into IN, whose bytes are all used. */
+/* Send the output, then wait for input and read it into IN, which has no unread
+ * bytes. */
 static void fill(crmd_lmtp_io_t *io)
 {
     ssize_t got = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_lmtp_session.c: one session of LMTP (RFC 2033, RFC 5321) */
-#include "crmapid_lmtp.h"
+#include "crmapid_lmtp_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,11 @@
 #include "crmapid_lmtp_io.h"
 #include "crmapid_log.h"
 
-#define NOBODY "550 5.1.1 No agent takes mails at this address"
+#define UNKNOWN_RECIPIENT "550 5.1.1 No agent receives mail at this address"
+#define TRY_LATER "451 4.3.0 Try again later"
+#define TOO_LARGE "552 5.3.4 The mail is too large"
 
-/* Recipients of a mail, wrong commands of a session. */
+/* Maximum recipients of a mail, and invalid commands of a session. */
 #define RECIPIENTS CRM_MAIL_LIST_MAX
 #define FAULTS 20
 
@@ -49,12 +51,12 @@ static void refuse(session_t *session, const char *line)
 {
     crmd_lmtp_say(session->io, line);
     if (++session->faults >= FAULTS) {
-        crmd_lmtp_leave(session->io, "421 4.7.0 Too many wrong commands");
+        crmd_lmtp_leave(session->io, "421 4.7.0 Too many invalid commands");
     }
 }
 
 /* Set *PATH_P to the address in "FROM:<address> parameters" (KEYWORD: "FROM"),
- * *REST_P to what follows it. Return 0 if there is none. Source routes are
+ * and *REST_P to the parameters. Return 0 if it is malformed. Source routes are
  * dropped (RFC 5321, appendix F.2). */
 static int read_path(const char **path_p, const char **rest_p,
                      const char *text, const char *keyword, apr_pool_t *pool)
@@ -103,7 +105,7 @@ static void do_lhlo(session_t *session, const char *rest)
                    session->config->mail_max_message);
 }
 
-/* Return what is wrong with the parameters of MAIL, or NULL. */
+/* Check the parameters of MAIL. Return NULL, or the reply that refuses them. */
 static const char *check_parameters(const session_t *session,
                                     const char *rest, apr_pool_t *pool)
 {
@@ -116,7 +118,7 @@ static const char *check_parameters(const session_t *session,
             }
             if (apr_strtoi64(word + 5, NULL, 10)
                 > session->config->mail_max_message) {
-                return "552 5.3.4 The mail is too large";
+                return TOO_LARGE;
             }
         }
         else if (strcasecmp(word, "BODY=8BITMIME")
@@ -130,10 +132,10 @@ static const char *check_parameters(const session_t *session,
 
 static void do_mail(session_t *session, const char *rest)
 {
-    const char *path, *wrong;
+    const char *path, *refusal;
 
     if (!session->greeted || session->sender) {
-        refuse(session, session->greeted ? "503 5.5.1 MAIL was given"
+        refuse(session, session->greeted ? "503 5.5.1 Duplicate MAIL"
                         : "503 5.5.1 LHLO first");
         return;
     }
@@ -141,9 +143,9 @@ static void do_mail(session_t *session, const char *rest)
         refuse(session, "501 5.5.4 MAIL FROM:<address>");
         return;
     }
-    wrong = check_parameters(session, rest, session->mail_pool);
-    if (wrong) {
-        refuse(session, wrong);
+    refusal = check_parameters(session, rest, session->mail_pool);
+    if (refusal) {
+        refuse(session, refusal);
         return;
     }
     session->sender = path;
@@ -151,7 +153,7 @@ static void do_mail(session_t *session, const char *rest)
     crmd_lmtp_say(session->io, "250 2.1.0 Ok");
 }
 
-/* Make sure that there is a connection. */
+/* Open the database connection if it is not open. */
 static crm_error_t *connect_session(session_t *session)
 {
     crm_error_t *error;
@@ -196,10 +198,10 @@ static void do_rcpt(session_t *session, const char *rest)
         }
         if (error) {
             crmd_log_error(CRM_LOG_WARNING, error);
-            crmd_lmtp_say(session->io, "451 4.3.0 Not now");
+            crmd_lmtp_say(session->io, TRY_LATER);
         }
         else if (fate == CRM_MAIL_NOBODY) {
-            crmd_lmtp_say(session->io, NOBODY);
+            crmd_lmtp_say(session->io, UNKNOWN_RECIPIENT);
         }
         else {
             APR_ARRAY_PUSH(session->recipients, const char *) = path;
@@ -210,12 +212,13 @@ static void do_rcpt(session_t *session, const char *rest)
 
 /* ---- the mail ------------------------------------------------------------ */
 
-/* Read the mail into BUF, up to CR LF . CR LF and nothing else; dots that were
- * put before others are taken off. *LARGE_P: it is too large, and not all of
- * it was kept. Return 0 if the client has gone. */
+/* Read the mail into BUF, up to CR LF . CR LF; no other sequence ends it. Dots
+ * that the client added at the beginning of lines are removed. *LARGE_P =
+ * whether it is too large; then BUF is incomplete. Return 0 if the session is
+ * over. */
 static int read_data(session_t *session, crm_buf_t *buf, int *large_p)
 {
-    /* What of CR LF . CR was just read. */
+    /* The part of CR LF . CR that was just read. */
     enum { NOTHING, CR, CRLF, DOT, DOTCR } state = CRLF;
     apr_size_t max = (apr_size_t)session->config->mail_max_message;
     int c;
@@ -247,33 +250,33 @@ static int read_data(session_t *session, crm_buf_t *buf, int *large_p)
     return 0;
 }
 
-/* Tell what became of ONE. */
+/* Reply and log ONE, the outcome for a recipient. */
 static void say_outcome(session_t *session, const crm_mail_outcome_t *one)
 {
     switch (one->fate) {
     case CRM_MAIL_TAKEN:
-        crmd_lmtp_say(session->io, one->again ? "250 2.0.0 Taken before"
-                      : "250 2.0.0 Taken");
-        crmd_logf(CRM_LOG_INFO, "CRM3050: a mail to %s was taken%s%s",
+        crmd_lmtp_say(session->io, one->again
+                      ? "250 2.0.0 Accepted before" : "250 2.0.0 Accepted");
+        crmd_logf(CRM_LOG_INFO, "CRM3050: a mail to %s was accepted%s%s",
                   one->recipient, one->automatic ? ": " : "",
                   one->automatic ? one->automatic : "");
         break;
     case CRM_MAIL_NOBODY:
-        crmd_lmtp_say(session->io, NOBODY);
+        crmd_lmtp_say(session->io, UNKNOWN_RECIPIENT);
         break;
     case CRM_MAIL_REFUSED:
-        crmd_lmtp_say(session->io, "554 5.6.0 The mail was not taken");
-        crmd_logf(CRM_LOG_ERR, "CRM3051: a mail to %s was not taken: %s",
+        crmd_lmtp_say(session->io, "554 5.6.0 The mail was refused");
+        crmd_logf(CRM_LOG_ERR, "CRM3051: a mail to %s was refused: %s",
                   one->recipient, one->reason);
         break;
     default:
-        crmd_lmtp_say(session->io, "451 4.3.0 Not now");
+        crmd_lmtp_say(session->io, TRY_LATER);
         crmd_log_error(CRM_LOG_WARNING, one->error);
         break;
     }
 }
 
-/* Hand the mail in BUF over, and answer for each recipient (RFC 2033, 4.2). */
+/* Deliver the mail in BUF, and reply for each recipient (RFC 2033, 4.2). */
 static void deliver(session_t *session, const crm_buf_t *buf)
 {
     const crmd_config_t *config = session->config;
@@ -288,7 +291,7 @@ static void deliver(session_t *session, const crm_buf_t *buf)
     if (error) {
         crmd_log_error(CRM_LOG_WARNING, error);
         for (int i = 0; i < session->recipients->nelts; i++) {
-            crmd_lmtp_say(session->io, "451 4.3.0 Not now");
+            crmd_lmtp_say(session->io, TRY_LATER);
         }
         return;
     }
@@ -306,7 +309,7 @@ static void do_data(session_t *session, const char *rest)
     int large;
 
     if (*rest) {
-        refuse(session, "501 5.5.4 DATA alone");
+        refuse(session, "501 5.5.4 DATA has no parameters");
         return;
     }
     if (!session->recipients->nelts) {
@@ -314,14 +317,14 @@ static void do_data(session_t *session, const char *rest)
                         : "503 5.5.1 MAIL first");
         return;
     }
-    crmd_lmtp_say(session->io, "354 Go on");
+    crmd_lmtp_say(session->io, "354 End with CR LF . CR LF");
     crm_buf_init(&buf, 65536, session->mail_pool);
     if (!read_data(session, &buf, &large)) {
-        return;                 /* whoever sends it tries again */
+        return;                 /* the client sends it again */
     }
     if (large) {
         for (int i = 0; i < session->recipients->nelts; i++) {
-            crmd_lmtp_say(session->io, "552 5.3.4 The mail is too large");
+            crmd_lmtp_say(session->io, TOO_LARGE);
         }
     }
     else {
@@ -347,7 +350,7 @@ static void do_noop(session_t *session, const char *rest)
 static void do_vrfy(session_t *session, const char *rest)
 {
     (void)rest;
-    crmd_lmtp_say(session->io, "252 2.5.2 Try to send");
+    crmd_lmtp_say(session->io, "252 2.5.2 Cannot verify; send a mail");
 }
 
 static void do_quit(session_t *session, const char *rest)
@@ -365,7 +368,7 @@ static const struct {
     {"VRFY", do_vrfy}, {"QUIT", do_quit},
 };
 
-/* Do what LINE says. */
+/* Run the command in LINE. */
 static void run_command(session_t *session, char *line)
 {
     char *rest = line + strcspn(line, " ");
@@ -380,7 +383,7 @@ static void run_command(session_t *session, char *line)
             return;
         }
     }
-    /* HELO and EHLO are not for here (RFC 2033, 4.1). */
+    /* This includes HELO and EHLO (RFC 2033, 4.1). */
     refuse(session, "500 5.5.1 Unknown command; this is LMTP");
 }
 
@@ -410,7 +413,7 @@ void crmd_lmtp_serve(crm_conn_t **conn_p, int client, int stop,
             break;
         }
         if (!session->sender && crmd_lmtp_ending(session->io)) {
-            crmd_lmtp_leave(session->io, "421 4.3.2 The daemon ends");
+            crmd_lmtp_leave(session->io, "421 4.3.2 The daemon is stopping");
         }
         else if (!good) {
             refuse(session, "500 5.5.2 The line is too long");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_job.c: claiming a job, doing it, recording what became of it */
+/* crmapid_job.c: claiming a job, running its handler, recording the outcome */
 #include "crmapid_job.h"
 
 #include <stdlib.h>
@@ -9,21 +9,22 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crmapid_log.h"
 
-/* How often a job is attempted that fails for reasons of our own, or ends its
- * daemon each time. What others refuse is counted by the handlers. */
+/* Maximum attempts of a job that fails because of an internal error or the
+ * database, or that crashes the daemon each time. Handlers limit other
+ * failures. */
 #define MAX_ATTEMPTS 60
 
-/* The wait before another attempt at a job that failed so. */
+/* Backoff between these attempts. */
 #define FIRST_WAIT apr_time_from_sec(1)
 #define LAST_WAIT apr_time_from_sec(300)
 
 /* Columns of crmapi.job_claim(). */
 enum { WORKSPACE, ID, KIND, PAYLOAD, ATTEMPTS, TAKEN_AT };
 
-/* ---- for the handlers ---------------------------------------------------- */
+/* ---- functions for handlers ---------------------------------------------- */
 
 const char *crmd_payload(const crmd_work_t *work, const char *name)
 {
@@ -81,7 +82,7 @@ apr_interval_time_t crmd_backoff(int n, apr_interval_time_t first,
            / 1000;
 }
 
-/* A pool's cleanup of the json_object at DATA. */
+/* A pool cleanup: free the json_object DATA. */
 static apr_status_t put_cleanup(void *data)
 {
     json_object_put(data);
@@ -128,17 +129,25 @@ crm_error_t *crmd_object(json_object **object_p, crmd_work_t *work,
 
 /* ---- running ------------------------------------------------------------- */
 
-static const crmd_kind_t *find_kind(const char *name)
+static void log_lost_lease(const crmd_work_t *work)
 {
-    for (const crmd_kind_t *kind = crmd_kinds; kind->name; kind++) {
-        if (!strcmp(kind->name, name)) {
-            return kind;
+    crmd_logf(CRM_LOG_NOTICE, "CRM3104: job %s (%s): the lease was lost",
+              work->job->id, work->job->kind);
+}
+
+/* Return the kind NAME of KINDS, NULL if it is not among them. */
+static const crmd_kind_t *find_kind(const crmd_kind_t *kinds,
+                                    const char *name)
+{
+    for (; kinds->name; kinds++) {
+        if (!strcmp(kinds->name, name)) {
+            return kinds;
         }
     }
     return NULL;
 }
 
-/* Claim the first job of LANE into JOB; *DONE_P = whether there was one. */
+/* Claim the first due job of LANE into JOB; *DONE_P = whether there was one. */
 static crm_error_t *claim(int *done_p, crmd_job_t *job,
                           const crmd_claimer_t *claimer, const char *lane,
                           apr_pool_t *pool)
@@ -169,7 +178,7 @@ static crm_error_t *claim(int *done_p, crmd_job_t *job,
     return NULL;
 }
 
-/* Record that WORK's job is in STATE now. */
+/* Record that WORK's job ends this attempt in STATE. */
 static crm_error_t *record(crmd_work_t *work, const char *state)
 {
     const char *values[7];
@@ -184,19 +193,19 @@ static crm_error_t *record(crmd_work_t *work, const char *state)
                        " $2::bigint, $3::text, $4::integer, $5::text,"
                        " $6::text, $7::interval)", 7, values));
     if (*PQgetvalue(result, 0, 0) != 't') {
-        crmd_logf(CRM_LOG_NOTICE, "CRM3104: job %s (%s): its lease is lost",
-                  work->job->id, work->job->kind);
+        log_lost_lease(work);
     }
     return NULL;
 }
 
-/* Return whether ERROR says that the lease is lost (crmapi.job_hold()). */
+/* Return whether ERROR means that the lease was lost (crmapi.job_hold()). */
 static int lease_lost(const crm_error_t *error)
 {
     return error->sqlstate && !strcmp(error->sqlstate, "CRM01");
 }
 
-/* WORK could not be done because of ERROR: another time, or never. */
+/* The handler of WORK, of KIND, returned ERROR: retry the job, or give it up
+ * after the last attempt. */
 static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
                              const crm_error_t *error)
 {
@@ -204,8 +213,7 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
 
     crm_db_rollback(work->conn);
     if (lease_lost(error)) {
-        crmd_logf(CRM_LOG_NOTICE, "CRM3104: job %s (%s): its lease is lost",
-                  work->job->id, work->job->kind);
+        log_lost_lease(work);
         work->end = CRMD_ENDED;
         return NULL;
     }
@@ -232,7 +240,7 @@ static crm_error_t *finish(crmd_work_t *work)
     case CRMD_RETRY:
         return record(work, "ready");
     case CRMD_DEAD:
-        crmd_logf(CRM_LOG_WARNING, "CRM3102: job %s (%s) is given up: %s",
+        crmd_logf(CRM_LOG_WARNING, "CRM3102: job %s (%s) failed for good: %s",
                   work->job->id, work->job->kind, work->reason);
         return record(work, "dead");
     case CRMD_ENDED:
@@ -241,18 +249,18 @@ static crm_error_t *finish(crmd_work_t *work)
     return NULL;
 }
 
-static crm_error_t *run(crmd_work_t *work)
+static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
 {
-    const crmd_kind_t *kind = find_kind(work->job->kind);
+    const crmd_kind_t *kind = find_kind(kinds, work->job->kind);
     crm_error_t *error;
 
     if (!kind) {
-        crmd_work_dead(work, "this version knows no such kind of job");
+        crmd_work_dead(work, "this version does not know this kind of job");
         return finish(work);
     }
     if (work->job->attempts > MAX_ATTEMPTS) {
-        error = crm_error_logf(CRM_E_INTERNAL, work->pool, "attempted too"
-                               " often: %d times", work->job->attempts);
+        error = crm_error_logf(CRM_E_INTERNAL, work->pool, "too many"
+                               " attempts: %d", work->job->attempts);
     }
     else {
         error = kind->run(work);
@@ -282,10 +290,10 @@ crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
         crmd_logf(CRM_LOG_DEBUG, "CRM3103: job %s (%s), attempt %d", job.id,
                   job.kind, job.attempts);
         claimer->hold(claimer->baton, &job);
-        error = run(&work);
+        error = run(&work, claimer->kinds);
         claimer->hold(claimer->baton, NULL);
         if (error) {
-            /* The lease runs out, and somebody else takes the job. */
+            /* The lease expires, and the job is claimed again. */
             crm_db_rollback(work.conn);
             return error;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_poll.c: which lanes have jobs that are due, and when others have */
+/* crmapid_poll.c: which lanes have due jobs, by polling and by NOTIFY */
 #include "crmapid_poll.h"
 
 #include <poll.h>
@@ -12,7 +12,7 @@ const char *const crmd_lanes[CRMD_LANES] = {"sequence", "webhook"};
 /* Columns of crmapi.job_poll(). */
 enum { LANE, READY, WAIT };
 
-/* Return the lane NAME, -1 if it is none of ours. */
+/* Return the lane NAME, -1 if it is unknown. */
 static int lane_of(const char *name)
 {
     for (int lane = 0; lane < CRMD_LANES; lane++) {
@@ -23,31 +23,31 @@ static int lane_of(const char *name)
     return -1;
 }
 
-static void begin(crmd_poll_t *found)
+static void begin(crmd_poll_t *due)
 {
-    memset(found, 0, sizeof(*found));
-    found->next = -1;
+    memset(due, 0, sizeof(*due));
+    due->next = -1;
 }
 
-crm_error_t *crmd_poll_ask(crmd_poll_t *found, crm_conn_t *conn,
-                           const char *moment, apr_pool_t *scratch_pool)
+crm_error_t *crmd_poll_query(crmd_poll_t *due, crm_conn_t *conn,
+                             const char *moment, apr_pool_t *scratch_pool)
 {
     crm_stmt_t stmt = {"SELECT p.lane, p.ready, p.wait FROM crmapi.job_poll("
                        "'{sequence,webhook}', $1::timestamptz) p", 1,
                        &moment};
     PGresult *result;
 
-    begin(found);
+    begin(due);
     CRM_ERR(crm_db_query(&result, conn, &stmt, scratch_pool));
     for (int i = 0; i < PQntuples(result); i++) {
         int lane = lane_of(PQgetvalue(result, i, LANE));
         const char *wait = crm_db_value(result, i, WAIT);
 
         if (lane >= 0) {
-            found->ready[lane] = *PQgetvalue(result, i, READY) == 't';
+            due->ready[lane] = *PQgetvalue(result, i, READY) == 't';
         }
-        if (wait && (found->next < 0 || apr_atoi64(wait) < found->next)) {
-            found->next = apr_atoi64(wait);
+        if (wait && (due->next < 0 || apr_atoi64(wait) < due->next)) {
+            due->next = apr_atoi64(wait);
         }
     }
     return NULL;
@@ -67,8 +67,9 @@ crm_error_t *crmd_poll_listen(int *new_p, int *backend_p, crm_conn_t *conn,
     return NULL;
 }
 
-/* Take from PG what it was told into FOUND. Return whether it was anything. */
-static int take_notices(crmd_poll_t *found, PGconn *pg)
+/* Read the notifications that PG has received into DUE. Return whether there
+ * were any. An empty one means: poll now. */
+static int take_notices(crmd_poll_t *due, PGconn *pg)
 {
     PGnotify *notice;
     int any = 0;
@@ -78,33 +79,33 @@ static int take_notices(crmd_poll_t *found, PGconn *pg)
 
         any = 1;
         if (lane >= 0) {
-            found->ready[lane] = 1;
+            due->ready[lane] = 1;
         }
         else if (!*notice->extra) {
-            found->next = 0;
+            due->next = 0;
         }
         PQfreemem(notice);
     }
     return any;
 }
 
-crm_error_t *crmd_poll_hear(crmd_poll_t *found, crm_conn_t *conn,
+crm_error_t *crmd_poll_wait(crmd_poll_t *due, crm_conn_t *conn,
                             apr_interval_time_t timeout,
                             apr_pool_t *scratch_pool)
 {
     PGconn *pg = crm_conn_pg(conn);
     struct pollfd poller = {PQsocket(pg), POLLIN, 0};
 
-    begin(found);
-    /* Some may have come with the answer to a statement. */
-    if (take_notices(found, pg)) {
+    begin(due);
+    /* Some may have arrived with the answer to a statement. */
+    if (take_notices(due, pg)) {
         return NULL;
     }
     if (poll(&poller, 1, (int)((timeout + 999) / 1000)) > 0) {
         if (!PQconsumeInput(pg)) {
             return crm_db_error(NULL, pg, scratch_pool);
         }
-        take_notices(found, pg);
+        take_notices(due, pg);
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_address.c: is an address public? (contract 12.4) */
+/* crmapid_address.c: whether an address is public (contract 12.4) */
 #include "crmapid_address.h"
 
 #include <netinet/in.h>
@@ -7,21 +7,21 @@
 
 #include "crm_array.h"
 
-/* The addresses whose first BITS are those of PREFIX. */
+/* A range of addresses: the first BITS are those of PREFIX. */
 typedef struct range_t {
     unsigned char prefix[16];
     int bits;
 } range_t;
 
-/* IANA's IPv4 Special-Purpose Address Registry: what is not globally
- * reachable, multicast, and what clouds hide behind a public address. */
+/* Ranges of IANA's IPv4 Special-Purpose Address Registry that are not globally
+ * reachable, multicast, and a public address that a cloud uses internally. */
 static const range_t private4[] = {
     {{0}, 8},                   /* this network */
     {{10}, 8},                  /* private */
-    {{100, 64}, 10},            /* carriers' own */
+    {{100, 64}, 10},            /* carrier-grade NAT */
     {{127}, 8},                 /* loopback */
-    {{168, 63, 129, 16}, 32},   /* Azure's, from inside */
-    {{169, 254}, 16},           /* link-local; clouds' metadata */
+    {{168, 63, 129, 16}, 32},   /* Azure's internal services */
+    {{169, 254}, 16},           /* link-local; metadata of clouds */
     {{172, 16}, 12},            /* private */
     {{192, 0, 0}, 24},          /* protocol assignments */
     {{192, 0, 2}, 24},          /* documentation */
@@ -34,26 +34,27 @@ static const range_t private4[] = {
     {{240}, 4},                 /* reserved; broadcast */
 };
 
-/* Where the last four bytes are an IPv4 address, which is asked instead:
- * mapped ones (RFC 4291, 2.5.5.2), and those of the well-known NAT64 prefix
- * (RFC 6052), which are all that a network without IPv4 has. */
+/* Ranges whose last four bytes are an IPv4 address, which is checked instead:
+ * IPv4-mapped addresses (RFC 4291, 2.5.5.2), and the well-known NAT64 prefix
+ * (RFC 6052), by which networks without IPv4 reach all IPv4 hosts. */
 static const range_t embedded4[] = {
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96},
     {{0, 0x64, 0xff, 0x9b}, 96},
 };
 
-/* All that IANA gives out as global unicast. Nothing else is public: ::,
- * loopback, IPv4-compatible, 64:ff9b:1::/48, 100::/64, 5f00::/16, fc00::/7,
- * fe80::/10, fec0::/10, ff00::/8 are outside. */
+/* IANA assigns global unicast addresses from this range only. Outside it, and
+ * not public, are ::, loopback, IPv4-compatible, 64:ff9b:1::/48, 100::/64,
+ * 5f00::/16, fc00::/7, fe80::/10, fec0::/10 and ff00::/8. */
 static const range_t unicast6 = {{0x20}, 3};
 
-/* IANA's IPv6 Special-Purpose Address Registry: what of it is not. */
+/* Ranges of IANA's IPv6 Special-Purpose Address Registry within that range that
+ * are not globally reachable. */
 static const range_t private6[] = {
     {{0x20, 0x01, 0}, 23},      /* protocol assignments: Teredo, benchmarks,
                                    ORCHID ... */
     {{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
-    {{0x20, 0x02}, 16},         /* 6to4: an IPv4 address of any kind */
-    {{0x3f, 0xfe}, 16},         /* 6bone, given back */
+    {{0x20, 0x02}, 16},         /* 6to4: contains any IPv4 address */
+    {{0x3f, 0xfe}, 16},         /* 6bone, returned */
     {{0x3f, 0xff, 0}, 20},      /* documentation */
 };
 

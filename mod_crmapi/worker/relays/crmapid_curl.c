@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_curl.c: what all that use libcurl share: an HTTP client */
+/* crmapid_curl.c: an HTTP client on libcurl, and handles for other protocols */
 #include "crmapid_curl.h"
 
 #include <pthread.h>
@@ -10,19 +10,20 @@
 #include "crm_buf.h"
 #include "crm_text.h"
 
-/* More bytes of headers than any answer of ours needs. */
+/* Maximum bytes of an answer's headers. */
 #define HEADERS_MAX 65536
 
+/* Longest Retry-After that is honoured, in seconds. */
 #define RETRY_AFTER_MAX 86400
 
 
-/* An answer as it comes in. */
+/* An answer that is being received. */
 typedef struct receiving_t {
     const crmd_http_request_t *request;
     crm_buf_t body;
-    apr_size_t headers;         /* bytes of them so far */
-    int cut;                    /* the body had more than is kept */
-    int forbidden;              /* ->allowed() said no */
+    apr_size_t headers;         /* bytes of headers so far */
+    int cut;                    /* the body is longer than max_answer */
+    int forbidden;              /* the request's allowed() returned 0 */
     char text[CURL_ERROR_SIZE];
 } receiving_t;
 
@@ -33,7 +34,7 @@ static void init_library(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Return TIMEOUT in milliseconds, at least 1: 0 would mean for ever. */
+/* Return TIMEOUT in milliseconds, at least 1: for libcurl 0 is no timeout. */
 static long milliseconds(apr_interval_time_t timeout)
 {
     return timeout < 1000 ? 1 : (long)(timeout / 1000);
@@ -95,7 +96,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *baton)
     if (len > room) {
         receiving->cut = 1;
         crm_buf_add(&receiving->body, data, room);
-        return room;            /* not LEN: that ends the transfer */
+        return room;            /* less than LEN ends the transfer */
     }
     crm_buf_add(&receiving->body, data, len);
     return len;
@@ -132,7 +133,7 @@ static struct curl_slist *make_list(const char *const *texts,
     for (; texts && *texts; texts++) {
         struct curl_slist *longer = curl_slist_append(list, *texts);
 
-        /* Without memory the rest is left out, as little as that helps. */
+        /* Without memory the rest is left out. */
         list = longer ? longer : list;
     }
     return list;
@@ -155,7 +156,7 @@ static void set_request(CURL *curl, const crmd_http_request_t *request)
         curl_easy_setopt(curl, CURLOPT_PASSWORD,
                          request->password ? request->password : "");
     }
-    /* HTTP/2 could send a refused stream again. */
+    /* With HTTP/2 libcurl may send a refused stream a second time. */
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "crmapid/" CRM_VERSION);
 }
@@ -172,8 +173,8 @@ static void set_receiver(CURL *curl, receiving_t *receiving)
     }
 }
 
-/* Return whether CURL, whose transfer is over, was as far as to send: the
- * connection was there, with TLS where the URL wants it. */
+/* Return whether CURL, whose transfer is over, may have sent the request: the
+ * connection was established, for https including TLS. */
 static int was_sent(CURL *curl, const char *url)
 {
     curl_off_t since = 0;
@@ -184,7 +185,7 @@ static int was_sent(CURL *curl, const char *url)
     return since > 0;
 }
 
-/* Fill ANSWER with what RECEIVING and CURL know after CODE. */
+/* Fill ANSWER from RECEIVING and CURL, whose transfer ended with CODE. */
 static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
                         CURL *curl, CURLcode code, apr_pool_t *pool)
 {
@@ -205,7 +206,7 @@ static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
     answer->sent = answer->status
         || was_sent(curl, receiving->request->url);
     if (receiving->headers > HEADERS_MAX) {
-        answer->error = "the answer's headers have no end";
+        answer->error = "the answer's headers are too long";
     }
     else if (receiving->forbidden && code == CURLE_COULDNT_CONNECT) {
         answer->error = "connections to this address are not allowed";
@@ -215,7 +216,7 @@ static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
     }
 }
 
-/* Return whether each header of REQUEST is one line. */
+/* Return whether no header of REQUEST contains a line break. */
 static int headers_usable(const crmd_http_request_t *request)
 {
     const char *const *header = request->headers;
@@ -238,13 +239,13 @@ void crmd_http_send(crmd_http_answer_t *answer,
     memset(answer, 0, sizeof(*answer));
     answer->body = "";
     if (!headers_usable(request)) {
-        answer->error = "a header has an end of line";
+        answer->error = "a header contains a line break";
         return;
     }
     curl = crmd_curl_create(request->url, "http,https", request->timeout,
                             request->ca_file, receiving.text);
     if (!curl) {
-        answer->error = "there is no memory";
+        answer->error = "out of memory";
         return;
     }
     crm_buf_init(&receiving.body, 1024, result_pool);

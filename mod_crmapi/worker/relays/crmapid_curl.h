@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_curl.h: what all that use libcurl share: an HTTP client */
+/* crmapid_curl.h: an HTTP client on libcurl, and handles for other protocols */
 #ifndef CRMAPID_CURL_H
 #define CRMAPID_CURL_H
 
@@ -10,8 +10,8 @@
 #include "apr_pools.h"
 #include "apr_time.h"
 
-/* One request. What is 0 or NULL is not wanted; no text may hold CR or LF,
- * but for BODY, which may hold anything. */
+/* One request. Members that are 0 or NULL are not used. No text may contain CR
+ * or LF, except BODY, which may contain anything. */
 typedef struct crmd_http_request_t {
     const char *url;            /* http:// or https:// */
     const char *method;         /* NULL: POST if there is a BODY, else GET */
@@ -20,53 +20,57 @@ typedef struct crmd_http_request_t {
     apr_size_t body_len;
     const char *user;           /* Basic authentication (RFC 7617) */
     const char *password;
-    apr_interval_time_t timeout; /* over all, names too; at least 1 ms */
-    const char *ca_file;        /* NULL or "": the system's */
-    apr_size_t max_answer;      /* bytes of the answer's body that are kept */
-    /* Return whether ADDRESS may be connected to: asked with the address
-     * itself, after the name was looked up (contract 12.4). */
+    apr_interval_time_t timeout; /* of the whole request, including the name
+                                   lookup; at least 1 ms */
+    const char *ca_file;        /* CA certificates; NULL or "": the system's */
+    apr_size_t max_answer;      /* maximum bytes of the answer's body; the rest
+                                   is not read */
+    /* Return whether a connection to ADDRESS is allowed. It is called with the
+     * result of the name lookup (contract 12.4). */
     int (*allowed)(const struct sockaddr *address, socklen_t len, void *baton);
     void *baton;
-    const char *const *resolve; /* "HOST:PORT:ADDRESS", NULL at the end: names
-                                   as tests want them (CURLOPT_RESOLVE) */
+    const char *const *resolve; /* "HOST:PORT:ADDRESS", NULL at the end: fixed
+                                   name lookups for tests (CURLOPT_RESOLVE) */
 } crmd_http_request_t;
 
-/* What came of it. */
+/* The result of a request. */
 typedef struct crmd_http_answer_t {
-    int status;                 /* of the final answer, 200 to 999; 0: none
-                                   came. It may be there beside an ERROR: then
-                                   the body is not whole. */
-    const char *body;           /* NUL-terminated; "" if there is none */
+    int status;                 /* of the final answer, 200 to 999; 0: no
+                                   answer. If ERROR is set, too, the body is
+                                   incomplete. */
+    const char *body;           /* NUL-terminated, never NULL */
     apr_size_t len;             /* at most the request's max_answer */
-    int cut;                    /* there was more, which was not read */
-    apr_interval_time_t retry_after; /* what Retry-After says, in seconds or
-                                   as a date, 0 to a day; 0: nothing */
-    const char *error;          /* NULL: a whole (or cut) answer came; else
-                                   one line saying what went wrong. Hosts and
-                                   addresses, but no secrets. */
-    int sent;                   /* whether the request, or a part of it, may
-                                   have reached the server */
+    int cut;                    /* the body was longer than max_answer */
+    apr_interval_time_t retry_after; /* of Retry-After, from its seconds or its
+                                   date, at most a day; 0: none */
+    const char *error;          /* NULL, or why there is no complete answer:
+                                   one line; may name hosts and addresses, no
+                                   secrets */
+    int sent;                   /* whether a part of the request may have
+                                   reached the server */
 } crmd_http_answer_t;
 
-/* Make REQUEST and wait for *ANSWER, in RESULT_POOL. Never follows redirects,
- * uses no proxy, and never sends a request twice. For any thread. */
+/* Send REQUEST, wait for the answer, and fill *ANSWER, in RESULT_POOL. It does
+ * not follow redirects, uses no proxy, and never sends a request twice. For any
+ * thread. */
 void crmd_http_send(crmd_http_answer_t *answer,
                     const crmd_http_request_t *request,
                     apr_pool_t *result_pool);
 
-/* Return a handle for one transfer with URL, NULL if there is no memory:
- * PROTOCOLS alone ("http,https" or "smtp,smtps"), no signals, no proxy, TIMEOUT
- * over all, signed by CA_FILE (NULL or "": the system's). What goes wrong will
- * be told in ERROR_TEXT (CURL_ERROR_SIZE bytes, which live as long). The caller
- * ends it with curl_easy_cleanup(). */
+/* Return a handle for one transfer with URL, NULL without memory. It allows
+ * PROTOCOLS only ("http,https" or "smtp,smtps"), uses no signals and no proxy,
+ * has TIMEOUT for the whole transfer, and verifies certificates with CA_FILE
+ * (NULL or "": the system's). libcurl writes its error message to ERROR_TEXT
+ * (CURL_ERROR_SIZE bytes, which must live as long). The caller frees it by
+ * curl_easy_cleanup(). */
 CURL *crmd_curl_create(const char *url, const char *protocols,
                        apr_interval_time_t timeout, const char *ca_file,
                        char *error_text);
 
-/* The most bytes of a server's text that a log line or a reason quotes. */
+/* Maximum bytes of a server's text that a log line or a reason quotes. */
 #define CRMD_LINE_MAX 200
 
-/* Return, in RESULT_POOL, what went wrong when a transfer ended with CODE and
+/* Return, in RESULT_POOL, the reason why a transfer failed with CODE and
  * ERROR_TEXT, as one line. */
 const char *crmd_curl_reason(CURLcode code, const char *error_text,
                              apr_pool_t *result_pool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_mail_html.c: the text of a mail as HTML */
-#include "crmapid_mime.h"
+#include "crmapid_mail_html.h"
 
 #include <string.h>
 #include <strings.h>
@@ -9,8 +9,8 @@
 
 #include "crm_html.h"
 
-/* Return how many bytes at TEXT, LEN long, are an http(s) URL; 0: none. What
- * ends a sentence is not a part of it. */
+/* Return the length of the http(s) URL at the beginning of TEXT, of LEN bytes;
+ * 0: none. Punctuation at its end is not part of it. */
 static apr_size_t url_length(const char *text, apr_size_t len)
 {
     apr_size_t scheme, n;
@@ -40,7 +40,7 @@ static void add_text(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_html_text(buf, apr_pstrmemdup(buf->pool, text, len));
 }
 
-/* Add a line, the LEN bytes at LINE, with its URLs as links. */
+/* Add LINE, LEN bytes, to BUF with its URLs as links. */
 static void add_line(crm_buf_t *buf, const char *line, apr_size_t len)
 {
     apr_size_t begin = 0;
@@ -66,7 +66,7 @@ static void add_line(crm_buf_t *buf, const char *line, apr_size_t len)
 
 void crmd_mail_html(crm_buf_t *buf, const char *text)
 {
-    int open = 0;               /* whether a paragraph is */
+    int open = 0;               /* whether a paragraph is open */
 
     while (*text) {
         apr_size_t len = strcspn(text, "\n");

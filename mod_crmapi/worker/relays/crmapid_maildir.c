@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_maildir.c: messages as files in a maildir, for those who have
- * nothing better yet, and for tests */
+/* crmapid_maildir.c: the relay "maildir": messages as files in a maildir, for
+ * trying out and for tests */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,47 +15,36 @@
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
 
-/* Return what went wrong with PATH, as errno says. */
-static const char *fault(const char *path, apr_pool_t *pool)
+/* Return an error about PATH with the text of errno, in POOL. */
+static crm_error_t *fault(const char *path, apr_pool_t *pool)
 {
     int number = errno;
     char text[256];
 
     apr_strerror(APR_FROM_OS_ERROR(number), text, sizeof(text));
-    return apr_psprintf(pool, "%s: %s", path, text);
+    return crm_error_createf(CRM_E_UNAVAILABLE, pool, "%s: %s", path, text);
 }
 
-/* Make the folder PATH, and those above it, if they are missing. */
-static const char *make_folder(const char *path, apr_pool_t *pool)
-{
-    apr_status_t status = apr_dir_make_recursive(
-        path, APR_UREAD | APR_UWRITE | APR_UEXECUTE, pool);
-
-    if (status && !APR_STATUS_IS_EEXIST(status)) {
-        errno = APR_TO_OS_ERROR(status);
-        return fault(path, pool);
-    }
-    return NULL;
-}
-
-/* Make what a maildir has at ROOT. */
-static const char *make_folders(const char *root, apr_pool_t *pool)
+/* Create the folders of a maildir at ROOT, and those above it. */
+static crm_error_t *make_folders(const char *root, apr_pool_t *pool)
 {
     static const char *const names[] = {"/tmp", "/new", "/cur"};
 
     for (int i = 0; i < 3; i++) {
-        const char *wrong = make_folder(apr_pstrcat(pool, root, names[i],
-                                                    NULL), pool);
+        const char *path = apr_pstrcat(pool, root, names[i], NULL);
+        apr_status_t status = apr_dir_make_recursive(
+            path, APR_UREAD | APR_UWRITE | APR_UEXECUTE, pool);
 
-        if (wrong) {
-            return wrong;
+        if (status && !APR_STATUS_IS_EEXIST(status)) {
+            errno = APR_TO_OS_ERROR(status);
+            return fault(path, pool);
         }
     }
     return NULL;
 }
 
-/* Return whether a reader has put NAME into ROOT/cur: its name goes on with
- * ":2," and flags there. */
+/* Return whether a mail reader has moved NAME to ROOT/cur, where ":2," and
+ * flags follow its name. */
 static int was_read(const char *root, const char *name, apr_pool_t *pool)
 {
     apr_size_t len = strlen(name);
@@ -74,8 +63,8 @@ static int was_read(const char *root, const char *name, apr_pool_t *pool)
     return found;
 }
 
-/* Write the LEN bytes at TEXT to FD, down to the disk. Return whether that was
- * possible; errno says why not. */
+/* Write the LEN bytes at TEXT to FD and sync it. Return 0 on failure, with
+ * errno set. */
 static int write_all(int fd, const char *text, apr_size_t len)
 {
     while (len) {
@@ -92,7 +81,8 @@ static int write_all(int fd, const char *text, apr_size_t len)
     return !fsync(fd);
 }
 
-/* Make what is in the folder PATH outlast a crash. */
+/* Sync the folder PATH, so that its entries survive a crash. Return 0 on
+ * failure, with errno set. */
 static int sync_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -106,82 +96,85 @@ static int sync_folder(const char *path)
     return done;
 }
 
-/* Write MAIL to a new file and set *PATH_P to it. mkstemp() makes it 0600. */
-static const char *write_file(char **path_p, const char *root,
-                              const char *name, const crmd_mail_t *mail,
-                              apr_pool_t *pool)
+/* Write MAIL to a new file in ROOT/tmp and set *PATH_P to its path. mkostemp()
+ * gives it mode 0600. */
+static crm_error_t *write_file(char **path_p, const char *root,
+                               const char *name, const crmd_mail_t *mail,
+                               apr_pool_t *pool)
 {
     char *path = apr_pstrcat(pool, root, "/tmp/", name, ".XXXXXX", NULL);
     int fd = mkostemp(path, O_CLOEXEC);
-    const char *wrong = NULL;
+    crm_error_t *error = NULL;
 
     *path_p = path;
     if (fd < 0) {
         return fault(path, pool);
     }
     if (!write_all(fd, mail->text, mail->len)) {
-        wrong = fault(path, pool);
+        error = fault(path, pool);
     }
-    if (close(fd) && !wrong) {
-        wrong = fault(path, pool);
+    if (close(fd) && !error) {
+        error = fault(path, pool);
     }
-    if (wrong) {
+    if (error) {
         unlink(path);
     }
-    return wrong;
+    return error;
 }
 
-/* Put MAIL into ROOT/new as NAME, unless it is there. link() never replaces a
- * file, whoever else does the same at the same time. */
-static const char *deliver(const char *root, const char *name,
-                           const crmd_mail_t *mail, apr_pool_t *pool)
+/* Put MAIL into ROOT/new as NAME, unless it was delivered before. link() never
+ * replaces a file, even if another process creates it at the same time. */
+static crm_error_t *deliver(const char *root, const char *name,
+                            const crmd_mail_t *mail, apr_pool_t *pool)
 {
     const char *folder = apr_pstrcat(pool, root, "/new", NULL);
     const char *path = apr_pstrcat(pool, folder, "/", name, NULL);
-    const char *wrong = make_folders(root, pool);
+    crm_error_t *error = NULL;
     char *temporary;
 
-    if (wrong) {
-        return wrong;
-    }
+    CRM_ERR(make_folders(root, pool));
     if (!was_read(root, name, pool)) {
-        wrong = write_file(&temporary, root, name, mail, pool);
-        if (wrong) {
-            return wrong;
-        }
+        CRM_ERR(write_file(&temporary, root, name, mail, pool));
         if (link(temporary, path) && errno != EEXIST) {
-            wrong = fault(path, pool);
+            error = fault(path, pool);
         }
         unlink(temporary);
     }
-    return wrong ? wrong : sync_folder(folder) ? NULL : fault(folder, pool);
+    if (!error && !sync_folder(folder)) {
+        error = fault(folder, pool);
+    }
+    return error;
 }
 
 static void send_message(crmd_receipt_t *receipt,
                          const crmd_message_t *message,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
-    const char *wrong;
+    crm_error_t *error;
     crmd_mail_t mail;
 
-    wrong = crmd_mail_make(&mail, message, config, 0, pool);
-    if (wrong || strchr(message->id, '/')) {
-        crmd_receipt_fill(receipt, CRMD_REFUSED,
-                          wrong ? wrong : "the message has no usable id");
+    error = crmd_mail_make(&mail, message, config, 0, pool);
+    if (error || strchr(message->id, '/')) {
+        crmd_receipt_fill(receipt, CRMD_REFUSED, error ? error->message
+                          : "the message has no usable id");
         return;
     }
-    wrong = deliver(config->maildir, apr_pstrcat(pool, message->id, ".crmapi",
+    error = deliver(config->maildir, apr_pstrcat(pool, message->id, ".crmapi",
                                                  NULL), &mail, pool);
-    crmd_receipt_fill(receipt, wrong ? CRMD_NOT_NOW : CRMD_SENT, wrong);
-    receipt->provider_id = wrong ? NULL : mail.message_id;
+    if (error) {
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, error->message);
+        return;
+    }
+    crmd_receipt_fill(receipt, CRMD_SENT, NULL);
+    receipt->provider_id = mail.message_id;
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     (void)channel;
-    (void)pool;
-    return *config->maildir ? NULL : "maildir is not set";
+    return *config->maildir ? NULL
+           : crm_error_create(CRM_E_BAD_REQUEST, "maildir is not set", pool);
 }
 
 static int repeatable(const crmd_config_t *config)

@@ -12,17 +12,19 @@
 #include "crm_mail.h"
 #include "crm_text.h"
 
-#include "crmapid_relay.h"
+#include "crmapid_mail_header.h"
+#include "crmapid_mail_html.h"
 
-/* The longest that a header's texts may be (bytes); the rest is left out. A
- * name fits on a line: GMime folds longer ones within their quotes, where some
- * readers see the fold. */
+/* Maximum bytes of texts in headers; the rest is cut off. A name must fit on a
+ * line: GMime folds longer ones inside the quotes, and some mail readers show
+ * the fold. */
 #define NAME_BYTES 64
 #define SUBJECT_BYTES 2000
 
 /* ---- bodies -------------------------------------------------------------- */
 
-/* Return TEXT with each line, however it is ended, ended by END. */
+/* Return TEXT, in POOL, with END as the end of each line, and with '?' for
+ * bytes that are not ASCII if it is not valid UTF-8. */
 static crm_buf_t *lines(const char *text, const char *end, apr_pool_t *pool)
 {
     crm_buf_t *buf = apr_palloc(pool, sizeof(*buf));
@@ -48,8 +50,8 @@ static GMimeStream *stream_of(const crm_buf_t *buf)
     return g_mime_stream_mem_new_with_buffer(buf->data, buf->len);
 }
 
-/* Return the better encoding for BUF: never anything that a server might have
- * to change on the way. */
+/* Return the shorter encoding for BUF. Both are 7 bit, so that no server has to
+ * convert the mail. */
 static GMimeContentEncoding encoding_of(const crm_buf_t *buf)
 {
     apr_size_t high = 0;
@@ -61,7 +63,7 @@ static GMimeContentEncoding encoding_of(const crm_buf_t *buf)
                                : GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE;
 }
 
-/* Return a part of the type text/SUBTYPE with TEXT. */
+/* Return a new part of type text/SUBTYPE with TEXT. */
 static GMimeObject *make_part(const char *subtype, const char *text,
                               apr_pool_t *pool)
 {
@@ -72,7 +74,7 @@ static GMimeObject *make_part(const char *subtype, const char *text,
     GMimeStream *stream;
 
     if (encoding == GMIME_CONTENT_ENCODING_BASE64) {
-        /* What is encoded has CR LF (RFC 2045, 6.8). */
+        /* Base64 encodes text with CR LF (RFC 2045, 6.8). */
         buf = lines(text, "\r\n", pool);
     }
     stream = stream_of(buf);
@@ -98,7 +100,8 @@ static const char *text_of(const crmd_message_t *message, apr_pool_t *pool)
                        "\n", NULL);
 }
 
-/* Return where in HTML something can be added at the end of what is shown. */
+/* Return the offset of "</body>" in HTML, or of its end: new content can be
+ * inserted there. */
 static apr_size_t end_of_body(const char *html)
 {
     static const char end[] = "</body>";
@@ -156,7 +159,7 @@ static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
 
 /* ---- headers ------------------------------------------------------------- */
 
-/* Add NAME with ADDRESS to LIST; return how ADDRESS is in ASCII. */
+/* Add a mailbox of NAME and ADDRESS to LIST. Return ADDRESS in ASCII. */
 static const char *add_mailbox(InternetAddressList *list, const char *name,
                                const char *address, apr_pool_t *pool)
 {
@@ -177,7 +180,7 @@ static const char *add_mailbox(InternetAddressList *list, const char *name,
     return ascii;
 }
 
-/* Add a header whose VALUE is ASCII and stays on its line. */
+/* Add a header with a VALUE that is ASCII, without folding it. */
 static void add_raw(GMimeMessage *mime, const char *name, const char *value,
                     apr_pool_t *pool)
 {
@@ -232,9 +235,10 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
     }
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the mail ------------------------------------------------------------ */
 
-/* Return whether TEXT is printable ASCII without spaces and REJECTED. */
+/* Return whether TEXT is printable ASCII without spaces and without characters
+ * of REJECTED. */
 static int is_plain(const char *text, const char *rejected)
 {
     const char *c = text;
@@ -245,8 +249,14 @@ static int is_plain(const char *text, const char *rejected)
     return *text && !*c;
 }
 
-/* Fill MAIL's names and return NULL, or what is wrong with MESSAGE. */
-static const char *check_names(crmd_mail_t *mail,
+static crm_error_t *unusable(const char *what, apr_pool_t *pool)
+{
+    return crm_error_create(CRM_E_BAD_REQUEST, what, pool);
+}
+
+/* Set the sender, the recipient and the Message-ID of MAIL. Errors: a value of
+ * MESSAGE or CONFIG cannot be used in a header. */
+static crm_error_t *read_names(crmd_mail_t *mail,
                                const crmd_message_t *message,
                                const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -258,13 +268,13 @@ static const char *check_names(crmd_mail_t *mail,
     }
     if (!crmd_mail_address(apr_pstrcat(pool, "x@", config->mail_domain, NULL))
         || !is_plain(config->mail_domain, "")) {
-        return "mail_domain is not a host name";
+        return unusable("mail_domain is not a host name", pool);
     }
     if (!is_plain(message->id, "<>@\"(),:;\\[]")) {
-        return "the message has no usable id";
+        return unusable("the message has no usable id", pool);
     }
     if (message->unsubscribe && !is_plain(message->unsubscribe, "<>\"")) {
-        return "the unsubscribe link is not a URL";
+        return unusable("the unsubscribe link is not a URL", pool);
     }
     mail->message_id = apr_pstrcat(pool, "<", message->id, "@",
                                    config->mail_domain, ">", NULL);
@@ -275,13 +285,15 @@ static const char *check_names(crmd_mail_t *mail,
             : apr_pstrcat(pool, "crmapi@", config->mail_domain, NULL);
     }
     if (!usable(mail->from)) {
-        return "the sender's address is not usable";
+        return unusable("the sender's address is not usable", pool);
     }
-    return mail->to && usable(mail->to) ? NULL
-        : "the recipient's address is not usable";
+    if (!mail->to || !usable(mail->to)) {
+        return unusable("the recipient's address is not usable", pool);
+    }
+    return NULL;
 }
 
-/* Write MIME into MAIL's text. */
+/* Set MAIL's text to MIME. */
 static void write_mail(crmd_mail_t *mail, GMimeMessage *mime, int crlf,
                        apr_pool_t *pool)
 {
@@ -299,7 +311,7 @@ static void write_mail(crmd_mail_t *mail, GMimeMessage *mime, int crlf,
     g_mime_format_options_free(options);
 }
 
-/* Make MAIL, whose names are there already, of MESSAGE. */
+/* Make MAIL from MESSAGE. MAIL's sender, recipient and Message-ID are set. */
 static void make_mail(crmd_mail_t *mail, const crmd_message_t *message,
                       const crmd_config_t *config, int crlf, apr_pool_t *pool)
 {
@@ -313,16 +325,13 @@ static void make_mail(crmd_mail_t *mail, const crmd_message_t *message,
     g_object_unref(mime);
 }
 
-const char *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
-                           const crmd_config_t *config, int crlf,
-                           apr_pool_t *result_pool)
+crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
+                            const crmd_config_t *config, int crlf,
+                            apr_pool_t *result_pool)
 {
-    const char *wrong = check_names(mail, message, config, result_pool);
-
-    if (!wrong) {
-        crm_mail_lock();
-        make_mail(mail, message, config, crlf, result_pool);
-        crm_mail_unlock();
-    }
-    return wrong;
+    CRM_ERR(read_names(mail, message, config, result_pool));
+    crm_mail_lock();
+    make_mail(mail, message, config, crlf, result_pool);
+    crm_mail_unlock();
+    return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_provider.c: messages to a provider that speaks the format of
+/* crmapid_provider.c: the relay "http": messages to a provider in the format of
  * docs/provider.md */
 #include <string.h>
 #include <strings.h>
@@ -46,9 +46,9 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     crm_buf_putc(buf, '}');
 }
 
-/* Return what an answer of STATUS means. That a gateway (502, 504) knows not
- * what became of the request, and that the same key is in work already (409),
- * leaves open what becomes of the message. */
+/* Return the verdict for an answer of STATUS. After a gateway error (502, 504),
+ * or while a request with the same key is in progress (409), the provider may
+ * have accepted the message. */
 static crmd_verdict_t verdict_of(int status)
 {
     if (status < 300) {
@@ -64,7 +64,7 @@ static crmd_verdict_t verdict_of(int status)
     return CRMD_NOT_NOW;
 }
 
-/* Fill RECEIPT with what ANSWER means. */
+/* Fill RECEIPT from ANSWER. */
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
@@ -110,16 +110,18 @@ static void send_message(crmd_receipt_t *receipt,
     judge(receipt, &answer, pool);
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     if (strncasecmp(config->provider_url, "http://", 7)
         && strncasecmp(config->provider_url, "https://", 8)) {
-        return apr_pstrcat(pool, "provider_url must be an http(s) URL: the"
-                           " relay of ", channel, " is http", NULL);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "provider_url must be"
+                                 " an http(s) URL: the relay of %s is http",
+                                 channel);
     }
     if (strpbrk(config->provider_token, "\r\n")) {
-        return "the provider's token has more than one line";
+        return crm_error_create(CRM_E_BAD_REQUEST, "the provider's token has"
+                                " more than one line", pool);
     }
     return NULL;
 }
@@ -127,7 +129,7 @@ static const char *check(const crmd_config_t *config, const char *channel,
 static int repeatable(const crmd_config_t *config)
 {
     (void)config;
-    return 1;                   /* it has the Idempotency-Key */
+    return 1;                   /* requests have an Idempotency-Key */
 }
 
 const crmd_relay_t crmd_relay_http = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_relay.c: the ways of sending, and how many messages go at once */
+/* crmapid_relay.c: the relays, their slots, and functions that they share */
 #include "crmapid_relay.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "crm_slots.h"
 #include "crm_text.h"
 
-/* The largest code of an answer that is shown: no telephone number. */
+/* The largest error code that is logged. A larger number could be a phone
+ * number. */
 #define CODE_MAX 999999
 
 enum { RELAYS = 4 };
@@ -34,8 +35,8 @@ void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
     receipt->reason = verdict == CRMD_SENT ? NULL : reason;
 }
 
-/* Return the member NAME of ANSWER's JSON (freed with POOL), NULL if there is
- * none. */
+/* Return the member NAME of ANSWER's JSON, NULL if it has none. It is freed
+ * with POOL. */
 static json_object *member(const crmd_http_answer_t *answer, const char *name,
                            apr_pool_t *pool)
 {

@@ -1,30 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_relay.h: what the relays share */
+/* crmapid_relay.h: messages, and the relays that send them */
 #ifndef CRMAPID_RELAY_H
 #define CRMAPID_RELAY_H
 
-#include "crmapid.h"
+#include "apr_pools.h"
+#include "apr_time.h"
+
+#include "crm_error.h"
+
+#include "crmapid_config.h"
 #include "crmapid_curl.h"
+
+/* One message. Texts are UTF-8. */
+typedef struct crmd_message_t {
+    const char *channel;        /* "email", "sms" or "voice" */
+    const char *id;             /* a UUID, the same for each attempt: used for
+                                   the Message-ID and the idempotency key */
+    const char *workspace_id;
+    const char *from;           /* address or E.164 number; NULL: the
+                                   configuration's */
+    const char *from_name;      /* or NULL */
+    const char *to;
+    const char *to_name;        /* or NULL */
+    const char *subject;        /* of an email */
+    const char *text;           /* of an email or sms; of a call: the script */
+    const char *html;           /* of an email; NULL: made from TEXT */
+    const char *objective;      /* of a call, or NULL */
+    const char *unsubscribe;    /* of an email: https URL of RFC 8058, or
+                                   NULL */
+    int automatic;              /* email: a notice by the daemon, not written
+                                   by a person */
+} crmd_message_t;
+
+/* The result of handing a message to a relay. */
+typedef enum crmd_verdict_t {
+    CRMD_SENT,                  /* accepted */
+    CRMD_NOT_NOW,               /* certainly not accepted; may be retried */
+    CRMD_REFUSED,               /* certainly not accepted; never retried */
+    CRMD_UNKNOWN                /* may have been accepted (contract 11.11) */
+} crmd_verdict_t;
+
+typedef struct crmd_receipt_t {
+    crmd_verdict_t verdict;
+    const char *reason;         /* one line, NULL for CRMD_SENT; no secrets */
+    const char *provider_id;    /* the provider's id of the message, or NULL */
+    apr_interval_time_t retry_after; /* requested by the provider; 0: none */
+} crmd_receipt_t;
+
+/* A way of sending. The configuration selects one for each channel. */
+typedef struct crmd_relay_t {
+    const char *name;           /* "maildir", "smtp", "http", "twilio" */
+    /* Check that CONFIG has all settings that CHANNEL needs. The error is made
+     * in POOL. */
+    crm_error_t *(*check)(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool);
+    /* Return whether the receiver drops a second copy of a message, so that
+     * one whose verdict is CRMD_UNKNOWN may be sent again. */
+    int (*repeatable)(const crmd_config_t *config);
+    /* Send MESSAGE and fill RECEIPT, in POOL. CONFIG has the timeout. Called
+     * by several threads at once. */
+    void (*send)(crmd_receipt_t *receipt, const crmd_message_t *message,
+                 const crmd_config_t *config, apr_pool_t *pool);
+} crmd_relay_t;
+
+/* The relays: crmapid_maildir.c, _smtp.c, _provider.c, _twilio.c. */
+extern const crmd_relay_t crmd_relay_maildir;
+extern const crmd_relay_t crmd_relay_smtp;
+extern const crmd_relay_t crmd_relay_http;
+extern const crmd_relay_t crmd_relay_twilio;
 
 /* All relays, up to NULL. */
 extern const crmd_relay_t *const crmd_relays[];
+
+/* ---- for callers --------------------------------------------------------- */
+
+/* Return the relay that CONFIG selects for CHANNEL. */
+const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
+                                  const char *channel);
+
+/* Take one of RELAY's slots, of which this process has CONFIG's
+ * relay_concurrency; wait until one is free. Callers decide whether to send
+ * only after this (contract 11.10). */
+void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config);
+
+/* Return RELAY's slot. */
+void crmd_relay_leave(const crmd_relay_t *relay);
+
+/* Send MESSAGE by RELAY and fill RECEIPT, in POOL. The caller holds a slot. */
+void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
+                     const crmd_message_t *message,
+                     const crmd_config_t *config, apr_pool_t *pool);
+
+/* ---- for relays ---------------------------------------------------------- */
 
 /* Fill RECEIPT with VERDICT and, unless it is CRMD_SENT, its REASON (kept). */
 void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
                        const char *reason);
 
-/* Return who MESSAGE is from, or who CONFIG says it is from; NULL: nobody. */
+/* Return the sender of MESSAGE, by default CONFIG's for its channel; NULL if
+ * neither is set. */
 const char *crmd_sender_of(const crmd_message_t *message,
                            const crmd_config_t *config);
 
-/* Return, in POOL, the string or number NAME of ANSWER's JSON, NULL if it has
- * none, as one line. */
+/* Return the string or number NAME of ANSWER's JSON, as one line in POOL; NULL
+ * if it has none. */
 const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,
                            apr_pool_t *pool);
 
-/* Return, in POOL, that WHO answered with the status of ANSWER, a no, and with
- * the number that "code" has in its JSON. Its text is left out: it quotes whom
- * the message was to, and this goes to the log. */
+/* Return "WHO answered STATUS", in POOL, with the number in "code" of ANSWER's
+ * JSON. The answer's text is left out: it may quote the recipient, and the
+ * reason is logged. */
 const char *crmd_answer_reason(const char *who,
                                const crmd_http_answer_t *answer,
                                apr_pool_t *pool);

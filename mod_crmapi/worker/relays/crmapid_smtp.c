@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_smtp.c: mails by SMTP (RFC 5321), and what became of them (contract
- * 11.11) */
+/* crmapid_smtp.c: the relay "smtp": mails by SMTP (RFC 5321), with an exact
+ * verdict (contract 11.11) */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,48 +8,49 @@
 #include "apr_strings.h"
 
 #include "crmapid_curl.h"
+#include "crmapid_mail_header.h"
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
 
-/* More bytes of answers than any server needs to take one mail. */
-#define ANSWERS_MAX 65536
+/* Maximum bytes of the server's replies in a session. */
+#define REPLIES_MAX 65536
 
-/* How long the answer to QUIT is waited for: nothing depends on it. */
+/* Timeout of the reply to QUIT, which does not matter. */
 #define QUIT_TIME apr_time_from_sec(1)
 
-/* The status of an answer (RFC 3463) with its NUL: "5.123.456". */
+/* Bytes of an enhanced status code (RFC 3463) with its NUL: "5.123.456". */
 #define STATUS_SIZE 10
 
-/* How far it is. */
+/* The stage of a session. */
 typedef enum stage_t {
-    STAGE_HELLO,                /* all before the mail: greeting, TLS, login */
+    STAGE_HELLO,                /* before the mail: greeting, TLS, login */
     STAGE_ENVELOPE,             /* MAIL, RCPT, DATA */
-    STAGE_MAIL,                 /* libcurl asks for the mail */
-    STAGE_END                   /* libcurl knows that it has all of it: the
-                                   final dot may have been sent */
+    STAGE_MAIL,                 /* libcurl reads the mail */
+    STAGE_END                   /* libcurl has read the mail: it may have sent
+                                   the final dot */
 } stage_t;
 
 static const char *const stage_names[] = {
     "the greeting or login", "the envelope", "the mail", "the end of the mail"
 };
 
-/* A conversation with the server. */
+/* A session with the server. */
 typedef struct talk_t {
     CURL *curl;
     const crmd_mail_t *mail;
-    apr_size_t pos;             /* bytes of the mail that libcurl has */
+    apr_size_t pos;             /* bytes of the mail that libcurl has read */
     stage_t stage;
-    apr_time_t heard;           /* when the server last said something in this
-                                   stage; 0: nothing yet */
-    apr_time_t until;           /* when libcurl must be done, QUIT included */
-    int code;                   /* of the last answer that had a STATUS */
+    apr_time_t heard;           /* time of the last reply in this stage; 0: none
+                                   yet */
+    apr_time_t until;           /* deadline of the session, including QUIT */
+    int code;                   /* of the last reply with a STATUS */
     char status[STATUS_SIZE];
-    apr_size_t answers;         /* bytes of answers so far */
+    apr_size_t replies;         /* bytes of replies so far */
     apr_pool_t *pool;
     char text[CURL_ERROR_SIZE];
 } talk_t;
 
-/* ---- what libcurl calls -------------------------------------------------- */
+/* ---- callbacks of libcurl ------------------------------------------------ */
 
 static void enter(talk_t *talk, stage_t stage)
 {
@@ -57,7 +58,7 @@ static void enter(talk_t *talk, stage_t stage)
     talk->heard = 0;
 }
 
-/* CURLOPT_PREREQFUNCTION: the connection is there, the mail is next. */
+/* CURLOPT_PREREQFUNCTION: the connection is ready, the envelope is next. */
 static int begin_mail(void *baton, char *ip, char *own_ip, int port,
                       int own_port)
 {
@@ -69,9 +70,9 @@ static int begin_mail(void *baton, char *ip, char *own_ip, int port,
     return CURL_PREREQFUNC_OK;
 }
 
-/* CURLOPT_READFUNCTION: give libcurl more of the mail. Before it hears that
- * there is no more it cannot send the dot. */
-static size_t give(char *buffer, size_t size, size_t count, void *baton)
+/* CURLOPT_READFUNCTION: give libcurl more of the mail. It cannot send the final
+ * dot before this returns 0. */
+static size_t read_mail(char *buffer, size_t size, size_t count, void *baton)
 {
     talk_t *talk = baton;
     size_t n = talk->mail->len - talk->pos;
@@ -87,8 +88,8 @@ static size_t give(char *buffer, size_t size, size_t count, void *baton)
     return n;
 }
 
-/* Keep code and status of an answer's last line: LEN bytes at TEXT. All else
- * that it says stays here, since servers quote the recipient. */
+/* Store the code and the status of a reply's last line, LEN bytes at TEXT. The
+ * rest is not stored, since servers quote the recipient. */
 static void keep_status(talk_t *talk, const char *text, size_t len)
 {
     char line[32], status[STATUS_SIZE];
@@ -105,8 +106,8 @@ static void keep_status(talk_t *talk, const char *text, size_t len)
     }
 }
 
-/* Return the code of an answer that decides what becomes of the mail, 0 if
- * none came: one that says no, or yes to the final dot. */
+/* Return the code of the reply that decides on the mail: a refusal, or the
+ * acceptance of the final dot. 0: none yet. */
 static long decision_of(const talk_t *talk)
 {
     long code = 0;
@@ -118,28 +119,28 @@ static long decision_of(const talk_t *talk)
            ? code : 0;
 }
 
-/* Return whether only QUIT is left. That a login is refused decides nothing:
- * libcurl may try another one. */
+/* Return whether the verdict is certain and only QUIT is left. A refused login
+ * is not a verdict: libcurl may try another mechanism. */
 static int is_decided(const talk_t *talk)
 {
     return talk->stage != STAGE_HELLO && decision_of(talk);
 }
 
-/* CURLOPT_HEADERFUNCTION: hear a line of an answer. */
-static size_t hear(char *data, size_t size, size_t count, void *baton)
+/* CURLOPT_HEADERFUNCTION: receive a line of a reply. */
+static size_t read_reply(char *data, size_t size, size_t count, void *baton)
 {
     talk_t *talk = baton;
 
-    talk->answers += size * count;
+    talk->replies += size * count;
     if (!is_decided(talk)) {
         talk->heard = apr_time_now();
         keep_status(talk, data, size * count);
     }
-    return talk->answers > ANSWERS_MAX ? 0 : size * count;
+    return talk->replies > REPLIES_MAX ? 0 : size * count;
 }
 
-/* CURLOPT_XFERINFOFUNCTION: end it when the answer to QUIT does not come:
- * libcurl would wait for two minutes, whatever the time-out is. */
+/* CURLOPT_XFERINFOFUNCTION: end the session if QUIT gets no reply. libcurl
+ * would wait for two minutes, regardless of the timeout. */
 static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
                    curl_off_t up_total, curl_off_t up)
 {
@@ -187,28 +188,28 @@ static void set_talk(CURL *curl, talk_t *talk, const crmd_config_t *config)
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, begin_mail);
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, talk);
-    curl_easy_setopt(curl, CURLOPT_READFUNCTION, give);
+    curl_easy_setopt(curl, CURLOPT_READFUNCTION, read_mail);
     curl_easy_setopt(curl, CURLOPT_READDATA, talk);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, hear);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, read_reply);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, talk);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, is_over);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, talk);
-    /* QUIT while the functions above are there. */
+    /* Close the connection while the callbacks are still set. */
     curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
 }
 
-/* ---- what comes of it ---------------------------------------------------- */
+/* ---- the verdict --------------------------------------------------------- */
 
-/* Return whether the server's no of CODE is about us, not about the mail: who
- * we are, or how we talk (RFC 4954, RFC 3207). */
-static int is_our_fault(const talk_t *talk, long code)
+/* Return whether the refusal CODE concerns the login or the encryption, not the
+ * mail (RFC 4954, RFC 3207). */
+static int is_login_refusal(const talk_t *talk, long code)
 {
     return talk->stage == STAGE_HELLO || code == 530 || code == 534
         || code == 535 || code == 538;
 }
 
-/* Return why the server's answer of CODE says no. */
+/* Return the reason for a refusal by CODE. */
 static const char *refusal(const talk_t *talk, long code)
 {
     int has_status = talk->code == code;
@@ -219,18 +220,19 @@ static const char *refusal(const talk_t *talk, long code)
                         stage_names[talk->stage]);
 }
 
-/* Return why TALK, ended with CODE, has come to nothing. */
+/* Return the reason why TALK, which ended with CODE, has no reply that
+ * decides. */
 static const char *failure(const talk_t *talk, CURLcode code)
 {
-    if (talk->answers > ANSWERS_MAX) {
-        return "the mail server's answers have no end";
+    if (talk->replies > REPLIES_MAX) {
+        return "the mail server's replies are too long";
     }
     return apr_pstrcat(talk->pool, "the mail server, at ",
                        stage_names[talk->stage], ": ",
                        crmd_curl_reason(code, talk->text, talk->pool), NULL);
 }
 
-/* Fill RECEIPT with what TALK, ended with CODE, means. */
+/* Fill RECEIPT after TALK has ended with CODE. */
 static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
 {
     long decision = decision_of(talk);
@@ -241,7 +243,7 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
     }
     else if (decision) {
         crmd_receipt_fill(receipt, decision < 500
-                          || is_our_fault(talk, decision)
+                          || is_login_refusal(talk, decision)
                           ? CRMD_NOT_NOW : CRMD_REFUSED,
                           refusal(talk, decision));
     }
@@ -251,7 +253,7 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
     }
 }
 
-/* Hand MAIL over with CURL. */
+/* Send the mail of TALK with CURL, and fill RECEIPT. */
 static void transfer(crmd_receipt_t *receipt, CURL *curl, talk_t *talk,
                      const crmd_config_t *config)
 {
@@ -269,7 +271,7 @@ static void transfer(crmd_receipt_t *receipt, CURL *curl, talk_t *talk,
     curl_slist_free_all(to);
 }
 
-/* Return the URL with the name that the server is greeted by. */
+/* Return the URL with the name for EHLO, in POOL. */
 static const char *url_of(const crmd_config_t *config, apr_pool_t *pool)
 {
     const char *url = config->smtp_url;
@@ -286,7 +288,7 @@ static void send_message(crmd_receipt_t *receipt,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
     talk_t talk = {.pool = pool};
-    const char *wrong;
+    crm_error_t *error;
     crmd_mail_t mail;
     CURL *curl;
 
@@ -295,9 +297,9 @@ static void send_message(crmd_receipt_t *receipt,
                           " set");
         return;
     }
-    wrong = crmd_mail_make(&mail, message, config, 1, pool);
-    if (wrong) {
-        crmd_receipt_fill(receipt, CRMD_REFUSED, wrong);
+    error = crmd_mail_make(&mail, message, config, 1, pool);
+    if (error) {
+        crmd_receipt_fill(receipt, CRMD_REFUSED, error->message);
         return;
     }
     talk.mail = &mail;
@@ -305,29 +307,32 @@ static void send_message(crmd_receipt_t *receipt,
                             config->smtp_timeout, config->smtp_ca_file,
                             talk.text);
     if (!curl) {
-        crmd_receipt_fill(receipt, CRMD_NOT_NOW, "there is no memory");
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, "out of memory");
         return;
     }
     transfer(receipt, curl, &talk, config);
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     if (strcmp(channel, "email")) {
-        return apr_pstrcat(pool, "the relay smtp is for email only, not for ",
-                           channel, NULL);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "the relay smtp is"
+                                 " for email only, not for %s", channel);
     }
     if (!is_smtps(config) && strncasecmp(config->smtp_url, "smtp:", 5)) {
-        return "smtp_url must begin with smtp:// or smtps://";
+        return crm_error_create(CRM_E_BAD_REQUEST, "smtp_url must begin with"
+                                " smtp:// or smtps://", pool);
     }
     if (*config->smtp_user && !is_smtps(config)
         && strcmp(config->smtp_tls, "starttls")) {
-        return "smtp_user needs smtp_tls = starttls, or a URL smtps://:"
-               " without, anybody on the way could read the password";
+        return crm_error_create(CRM_E_BAD_REQUEST, "smtp_user needs smtp_tls ="
+                                " starttls or an smtps:// URL, so that the"
+                                " password is encrypted", pool);
     }
     if (!*config->mail_from || !crmd_mail_address(config->mail_from)) {
-        return "mail_from must be an address: the relay smtp needs it";
+        return crm_error_create(CRM_E_BAD_REQUEST, "mail_from must be an"
+                                " address: the relay smtp needs it", pool);
     }
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_twilio.c: sms and calls by Twilio's REST API (2010-04-01) */
+/* crmapid_twilio.c: the relay "twilio": text messages and calls by Twilio's
+ * REST API (2010-04-01) */
 #include <string.h>
 #include <strings.h>
 
@@ -29,8 +30,8 @@ static void add_field(crm_buf_t *buf, const char *name, const char *text)
     }
 }
 
-/* Return what is to be said in TwiML. Characters that XML 1.0 has not are
- * spaces. */
+/* Return TwiML that says SCRIPT, in POOL. Characters that XML 1.0 does not
+ * allow become spaces. */
 static const char *twiml_of(const char *script, apr_pool_t *pool)
 {
     char *text = apr_pstrdup(pool, script);
@@ -47,7 +48,7 @@ static const char *twiml_of(const char *script, apr_pool_t *pool)
     return buf.data;
 }
 
-/* Return the body that asks for MESSAGE from SENDER. */
+/* Add the request body for MESSAGE from SENDER to BUF. */
 static void add_form(crm_buf_t *buf, const crmd_message_t *message,
                      const char *sender, apr_pool_t *pool)
 {
@@ -63,12 +64,13 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     }
 }
 
-/* Return what an answer of STATUS, no success, means. Twilio knows no
- * idempotency key, so whatever is not a clear no is unknown. */
+/* Return the verdict for an answer of STATUS, which is not a success. Twilio
+ * has no idempotency key, so the verdict is CRMD_UNKNOWN unless the answer is
+ * a clear refusal. */
 static crmd_verdict_t verdict_of(int status)
 {
     switch (status) {
-    case 401:                   /* our token, not the message */
+    case 401:                   /* the token is refused, not the message */
     case 408:
     case 425:
     case 429:
@@ -77,13 +79,13 @@ static crmd_verdict_t verdict_of(int status)
     default:
         break;
     }
-    if (status < 400) {         /* a redirect, which is not followed */
+    if (status < 400) {         /* redirects are not followed */
         return CRMD_NOT_NOW;
     }
     return status < 500 ? CRMD_REFUSED : CRMD_UNKNOWN;
 }
 
-/* Fill RECEIPT with what ANSWER means. */
+/* Fill RECEIPT from ANSWER. */
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
@@ -133,23 +135,26 @@ static void send_message(crmd_receipt_t *receipt,
     judge(receipt, &answer, pool);
 }
 
-static const char *check(const crmd_config_t *config, const char *channel,
-                         apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, const char *channel,
+                          apr_pool_t *pool)
 {
     const char *c = config->twilio_account;
 
     if (!strcmp(channel, "email")) {
-        return "the relay twilio is for sms and voice only, not for email";
+        return crm_error_create(CRM_E_BAD_REQUEST, "the relay twilio is for sms"
+                                " and voice only, not for email", pool);
     }
     while (apr_isalnum(*c)) {
         c++;
     }
     if (!*config->twilio_account || *c) {
-        return apr_pstrcat(pool, "twilio_account must be the account's SID:"
-                           " the relay of ", channel, " is twilio", NULL);
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "twilio_account must"
+                                 " be the account's SID: the relay of %s is"
+                                 " twilio", channel);
     }
     if (!*config->twilio_token) {
-        return "twilio_token_file is not set: the relay twilio needs it";
+        return crm_error_create(CRM_E_BAD_REQUEST, "twilio_token_file is not"
+                                " set: the relay twilio needs it", pool);
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_generate.c: steps, from JSON and strictly, whoever made them */
+/* crmapid_generate.c: reading generated steps, from JSON and strictly */
 #include "crmapid_generate.h"
 
 #include <string.h>
@@ -9,14 +9,15 @@
 #include "crm_array.h"
 #include "crm_text.h"
 #include "crmapid_merge.h"
+#include "crmapid_pacing.h"
 
-/* The texts of steps: where they go, and whose they are. */
+/* The texts of a step, by channel. */
 static const struct {
     const char *name;
     const char *channel;
     size_t offset;              /* in crmd_step_t */
     int required;
-    int max;                    /* characters, as the schema has them */
+    int max;                    /* characters; the schema has the same limits */
 } texts[] = {
     {"email_subject", "email", offsetof(crmd_step_t, email_subject), 1, 1000},
     {"email_body", "email", offsetof(crmd_step_t, email_body), 1, 65536},
@@ -34,7 +35,7 @@ const crmd_generator_t *crmd_generator_of(const crmd_config_t *config)
            ? &crmd_generator_template : &crmd_generator_openai;
 }
 
-/* Return whether VALUE is a string with something in it. */
+/* Return whether VALUE is a string that is not blank and contains no NUL. */
 static int is_text(json_object *value)
 {
     return json_object_is_type(value, json_type_string)
@@ -56,7 +57,7 @@ const char *crmd_name_shown(const char *name)
     return len <= 100 && !name[len] ? name : "...";
 }
 
-/* Return the index in TEXTS of the member NAME, TEXTS if it is none. */
+/* Return the index of the member NAME in texts[], TEXTS if it is not there. */
 static size_t text_index(const char *name)
 {
     size_t i = 0;
@@ -75,7 +76,7 @@ static const char *find(const char *const *list, const char *word)
     return *list;
 }
 
-/* Set STEP's channel from OBJECT; *USABLE_P = whether the subject has
+/* Set STEP's channel from OBJECT; *USABLE_P = whether the subject can use
  * it. */
 static const char *read_channel(crmd_step_t *step, int *usable_p,
                                 json_object *object,
@@ -95,8 +96,8 @@ static const char *read_channel(crmd_step_t *step, int *usable_p,
            : ".channel is none that may be used";
 }
 
-/* Set the text number I of STEP to VALUE. Not USABLE: the step is left out, so
- * what this contact lacks does not matter. */
+/* Set the text I of STEP to VALUE. If the step is not USABLE it is dropped:
+ * then only the syntax of merge fields is checked. */
 static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
                              int usable, const crmd_reading_t *reading)
 {
@@ -104,7 +105,7 @@ static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
                                                   + texts[i].offset);
     int one_line = !strcmp(texts[i].name, "email_subject");
     const char *text = json_object_get_string(value);
-    const char *wrong;
+    const char *fault;
 
     if (!is_text(value)) {
         return apr_pstrcat(reading->pool, ".", texts[i].name,
@@ -116,34 +117,34 @@ static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
     }
     if (!reading->merge) {
         *target = apr_pstrdup(reading->pool, text);
-        wrong = strstr(text, "{{") ? "must have no merge fields left"
+        fault = strstr(text, "{{") ? "must have no merge fields left"
                 : crm_text_length(text, strlen(text))
                   > (apr_size_t)texts[i].max ? "is too long" : NULL;
     }
     else {
-        wrong = crmd_merge(usable ? target : NULL, text, reading->subject,
+        fault = crmd_merge(usable ? target : NULL, text, reading->subject,
                            one_line, texts[i].max, reading->pool);
     }
-    return wrong ? apr_pstrcat(reading->pool, ".", texts[i].name, ": ", wrong,
+    return fault ? apr_pstrcat(reading->pool, ".", texts[i].name, ": ", fault,
                                NULL) : NULL;
 }
 
-/* Read the member NAME of a step, VALUE (NULL: a null, which counts as
- * absent), into STEP, whose channel is known. */
+/* Read the member NAME with VALUE (NULL: a null, which counts as absent) into
+ * STEP, whose channel is set. */
 static const char *read_member(crmd_step_t *step, const char *name,
                                json_object *value, int usable,
                                const crmd_reading_t *reading)
 {
     size_t i = text_index(name);
-    const char *wrong;
+    const char *fault;
 
     if (!strcmp(name, "channel")) {
         return NULL;
     }
     if (!strcmp(name, "delay")) {
-        wrong = value ? crmd_delay_parse(&step->delay, value, reading->pool)
+        fault = value ? crmd_delay_parse(&step->delay, value, reading->pool)
                       : NULL;
-        return wrong ? apr_pstrcat(reading->pool, ".delay ", wrong, NULL)
+        return fault ? apr_pstrcat(reading->pool, ".delay ", fault, NULL)
                      : NULL;
     }
     if (i == TEXTS) {
@@ -160,15 +161,15 @@ static const char *read_member(crmd_step_t *step, const char *name,
     return read_text(step, i, value, usable, reading);
 }
 
-/* Read the members of OBJECT into STEP, whose channel is known. */
+/* Read the members of OBJECT into STEP, whose channel is set. */
 static const char *read_members(crmd_step_t *step, json_object *object,
                                 int usable, const crmd_reading_t *reading)
 {
     json_object_object_foreach(object, name, value) {
-        const char *wrong = read_member(step, name, value, usable, reading);
+        const char *fault = read_member(step, name, value, usable, reading);
 
-        if (wrong) {
-            return wrong;
+        if (fault) {
+            return fault;
         }
     }
     for (size_t i = 0; i < TEXTS; i++) {
@@ -181,19 +182,19 @@ static const char *read_members(crmd_step_t *step, json_object *object,
     return NULL;
 }
 
-/* Read OBJECT into STEP. One whose channel cannot be used (*USABLE_P 0) counts
- * for its delay only. */
+/* Read OBJECT into STEP. *USABLE_P = whether the subject can use its
+ * channel. */
 static const char *read_step(crmd_step_t *step, int *usable_p,
                              json_object *object,
                              const crmd_reading_t *reading)
 {
-    const char *wrong;
+    const char *fault;
 
     if (!json_object_is_type(object, json_type_object)) {
         return " must be an object";
     }
-    wrong = read_channel(step, usable_p, object, reading);
-    return wrong ? wrong : read_members(step, object, *usable_p, reading);
+    fault = read_channel(step, usable_p, object, reading);
+    return fault ? fault : read_members(step, object, *usable_p, reading);
 }
 
 const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
@@ -202,7 +203,7 @@ const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
     apr_pool_t *pool = reading->pool;
     apr_array_header_t *steps = apr_array_make(pool, 8, sizeof(crmd_step_t));
     apr_int64_t between, carried = 0;
-    const char *pacing, *wrong;
+    const char *pacing, *fault;
     size_t count;
 
     if (!json_object_is_type(list, json_type_array)) {
@@ -216,20 +217,20 @@ const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
         return apr_psprintf(pool, "steps must have at most %d",
                             reading->config->max_steps);
     }
-    wrong = crmd_pacing_parse(&pacing, &between,
+    fault = crmd_pacing_parse(&pacing, &between,
                               json_object_object_get(reading->subject->plan,
                                                      "pacing"),
                               reading->subject->time_zone, pool);
-    for (size_t i = 0; i < count && !wrong; i++) {
+    for (size_t i = 0; i < count && !fault; i++) {
         crmd_step_t step;
         int usable = 1;
 
         memset(&step, 0, sizeof(step));
         step.delay = i ? between : 0;
-        wrong = read_step(&step, &usable, json_object_array_get_idx(list, i),
+        fault = read_step(&step, &usable, json_object_array_get_idx(list, i),
                           reading);
-        if (wrong) {
-            wrong = apr_psprintf(pool, "steps[%d]%s", (int)i, wrong);
+        if (fault) {
+            fault = apr_psprintf(pool, "steps[%d]%s", (int)i, fault);
         }
         else if (usable) {
             step.delay = steps->nelts ? step.delay + carried : 0;
@@ -241,5 +242,5 @@ const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
         }
     }
     *steps_p = steps;
-    return wrong;
+    return fault;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_link.c: links in mails, to pages that httpd serves */
+/* crmapid_link.c: links in mails to pages that httpd serves */
 #include "crmapid_link.h"
 
 #include "apr_strings.h"
 
 #include "crm_token.h"
 
-/* Return the URL below PATH of the token of HEAD and MAC, NULL if there is
- * none. */
+/* Return the URL below PATH with the token made of HEAD and MAC, NULL if one of
+ * them is NULL. */
 static const char *url(const crmd_config_t *config, const char *path,
                        const char *head, const char *mac, apr_pool_t *pool)
 {

@@ -9,19 +9,17 @@
 #include "crm_buf.h"
 #include "crm_resources.h"
 #include "crm_text.h"
-#include "crmapid_generate.h"
 
-/* A text being filled in. */
+/* A text whose fields are being replaced. */
 typedef struct merging_t {
     const crmd_subject_t *subject;
     crm_buf_t buf;
     int one_line;
-    int trying;                 /* values do not matter */
+    int syntax_only;            /* empty values are accepted */
     apr_pool_t *pool;
 } merging_t;
 
-/* Return VALUE as text, NULL if it has none: null, "", blanks, a list, an
- * object. */
+/* Return VALUE as text. NULL: it is null, blank, a list or an object. */
 static const char *text_of(json_object *value)
 {
     const char *text;
@@ -39,35 +37,32 @@ static const char *text_of(json_object *value)
     return text[strspn(text, " \t\r\n")] ? text : NULL;
 }
 
-/* Return the member MEMBER of the primary address of OBJECT's list NAME. */
+/* Return MEMBER of the primary entry of OBJECT's list NAME; without a primary
+ * entry, of the first. */
 static const char *primary(json_object *object, const char *name,
                            const char *member)
 {
     json_object *list = json_object_object_get(object, name);
-    json_object *found = NULL;
+    json_object *best = NULL;
 
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         json_object *entry = json_object_array_get_idx(list, i);
 
-        if (!found || json_object_get_boolean(
+        if (!best || json_object_get_boolean(
                 json_object_object_get(entry, "is_primary"))) {
-            found = entry;
+            best = entry;
         }
     }
-    return text_of(json_object_object_get(found, member));
+    return text_of(json_object_object_get(best, member));
 }
 
-/* Return whether RESOURCE has a field NAME that is a text, a number or a time;
- * lists and objects have names of their own here. */
+/* Return whether RESOURCE has a field NAME that is a text, a number or a time:
+ * only the types of lists and objects have an empty value. */
 static int is_scalar(const crm_resource_t *resource, const char *name)
 {
     const crm_field_t *field = crm_resource_field(resource, name);
 
-    return field && field->type != &crm_type_object
-           && field->type != &crm_type_tags && field->type != &crm_type_emails
-           && field->type != &crm_type_phones
-           && field->type != &crm_type_strings
-           && field->type != &crm_type_array;
+    return field && !field->type->empty;
 }
 
 static const char *full_name(json_object *contact, apr_pool_t *pool)
@@ -79,7 +74,7 @@ static const char *full_name(json_object *contact, apr_pool_t *pool)
            : first ? first : last;
 }
 
-/* Set *VALUE_P to what NAME is of the contact. Return 0 if there is no such
+/* Set *VALUE_P to the contact's field NAME. Return 0 if there is no such
  * field. */
 static int contact_value(const char **value_p, const char *name,
                          const crmd_subject_t *subject, apr_pool_t *pool)
@@ -108,7 +103,8 @@ static int contact_value(const char **value_p, const char *name,
     return 1;
 }
 
-/* Set *VALUE_P to the field NAME of OBJECT, of RESOURCE, likewise. */
+/* Set *VALUE_P to the field NAME of OBJECT, a row of RESOURCE. Return 0 if
+ * there is no such field. */
 static int object_value(const char **value_p, const char *name,
                         json_object *object, const crm_resource_t *resource)
 {
@@ -116,8 +112,8 @@ static int object_value(const char **value_p, const char *name,
     return is_scalar(resource, name);
 }
 
-/* Set *VALUE_P to what NAME is for SUBJECT, NULL if that is empty. Return 0 if
- * there is no such field. */
+/* Set *VALUE_P to the value of the merge field NAME for SUBJECT, NULL if it is
+ * empty. Return 0 if there is no such field. */
 static int find_value(const char **value_p, const char *name,
                       const crmd_subject_t *subject, apr_pool_t *pool)
 {
@@ -149,7 +145,7 @@ static int find_value(const char **value_p, const char *name,
     return !strcmp(name, "template.name");
 }
 
-/* Return the LEN characters at TEXT without blanks at their ends. */
+/* Return the LEN bytes at TEXT without white space at both ends, in POOL. */
 static char *trimmed(const char *text, size_t len, apr_pool_t *pool)
 {
     while (len && strchr(" \t\r\n", *text)) {
@@ -162,8 +158,8 @@ static char *trimmed(const char *text, size_t len, apr_pool_t *pool)
     return apr_pstrmemdup(pool, text, len);
 }
 
-/* Add what the field FIELD, without its braces, is. Return NULL or what is
- * wrong. */
+/* Add the value of FIELD, the text between the braces, or its fallback. Return
+ * NULL, or the rule that FIELD breaks. */
 static const char *put_field(merging_t *merging, const char *field)
 {
     apr_pool_t *pool = merging->pool;
@@ -182,7 +178,7 @@ static const char *put_field(merging_t *merging, const char *field)
     if (!value) {
         value = fallback;
     }
-    if (!value && !merging->trying) {
+    if (!value && !merging->syntax_only) {
         return apr_psprintf(pool, "{{%s}} is empty here, and there is no"
                             " fallback", crmd_name_shown(name));
     }
@@ -193,8 +189,8 @@ static const char *put_field(merging_t *merging, const char *field)
     return NULL;
 }
 
-/* Add what comes at *TEXT_P, which begins with "{{", and move that behind
- * it. */
+/* Add the field at *TEXT_P, which begins with "{{", and move *TEXT_P behind it.
+ * "{{{{" is an escaped "{{". Return NULL, or the rule that is broken. */
 static const char *put_braces(merging_t *merging, const char **text_p)
 {
     const char *begin = *text_p + 2;
@@ -214,8 +210,8 @@ static const char *put_braces(merging_t *merging, const char **text_p)
                                              (apr_size_t)(end - begin)));
 }
 
-/* Return NULL or what is wrong with what MERGING has made. */
-static const char *judge(const merging_t *merging, int max)
+/* Check the result of MERGING. Return NULL, or the rule that it breaks. */
+static const char *check_result(const merging_t *merging, int max)
 {
     const char *text = merging->buf.data;
     apr_size_t len = merging->buf.len;
@@ -233,24 +229,24 @@ const char *crmd_merge(const char **out_p, const char *text,
                        apr_pool_t *pool)
 {
     merging_t merging = {.subject = subject, .one_line = one_line,
-                         .trying = !out_p, .pool = pool};
-    const char *wrong = NULL, *open;
+                         .syntax_only = !out_p, .pool = pool};
+    const char *fault = NULL, *open;
 
     crm_buf_init(&merging.buf, strlen(text) + 256, pool);
-    /* What is too long in bytes, too, ends this early: many fields of long
-     * values could fill the memory. */
-    while (!wrong && merging.buf.len <= (apr_size_t)max * 4
+    /* Stop once the result must be too long: many fields with long values could
+     * use up the memory. */
+    while (!fault && merging.buf.len <= (apr_size_t)max * 4
            && (open = strstr(text, "{{"))) {
         crm_buf_add(&merging.buf, text, (apr_size_t)(open - text));
         text = open;
-        wrong = put_braces(&merging, &text);
+        fault = put_braces(&merging, &text);
     }
-    if (wrong || !out_p) {
-        return wrong;
+    if (fault || !out_p) {
+        return fault;
     }
     crm_buf_puts(&merging.buf, text);
-    wrong = judge(&merging, max);
+    fault = check_result(&merging, max);
     crm_buf_putc(&merging.buf, '\0');
     *out_p = merging.buf.data;
-    return wrong;
+    return fault;
 }

@@ -3,14 +3,14 @@
 #ifndef CRMAPID_MERGE_H
 #define CRMAPID_MERGE_H
 
-#include "crmapid.h"
+#include "crmapid_generate.h"
 
-/* Set *OUT_P to TEXT with the values of SUBJECT in place of its merge fields,
- * in POOL. A value is put in as it is, never read again. ONE_LINE: ends of
- * lines in values become spaces. At most MAX characters, and not blank. Return
- * NULL or what is wrong, naming the field (docs/sequences.md, Merge fields).
- * OUT_P NULL: only the text is checked; what is empty or long in this SUBJECT
- * does not matter. */
+/* Set *OUT_P to TEXT with its merge fields replaced by values of SUBJECT, in
+ * POOL (docs/sequences.md, Merge fields). Values are not searched for fields.
+ * ONE_LINE: line breaks in values become spaces. The result must have at most
+ * MAX characters and not be blank. Return NULL, or the field and the rule that
+ * it breaks. OUT_P NULL: check the syntax of TEXT only; values of SUBJECT do
+ * not matter. */
 const char *crmd_merge(const char **out_p, const char *text,
                        const crmd_subject_t *subject, int one_line, int max,
                        apr_pool_t *pool);

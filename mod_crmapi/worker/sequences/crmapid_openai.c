@@ -1,35 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_openai.c: the generator that asks an OpenAI-compatible service */
+/* crmapid_openai.c: the generator "openai", an OpenAI-compatible service */
 #include <pthread.h>
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
 #include "crm_json.h"
-#include "crm_text.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
+#include "crmapid_prompt.h"
 
-/* The longest answer that is read. */
+/* Maximum bytes of an answer. */
 #define ANSWER_MAX (1024 * 1024)
 
-/* How many questions are under way in this process. */
+/* The longest and the largest error code that is logged. A larger number could
+ * be a phone number. */
+#define CODE_LEN 64
+#define CODE_MAX 999999
+
+/* Requests of this process that are in progress. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
-static int asking;
+static int active;
 
-static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
-    (void)pool;
-    return !*config->openai_url ? "generator openai wants openai_url"
-           : !*config->openai_model ? "generator openai wants openai_model"
-           : NULL;
+    if (!*config->openai_url) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "openai_url is not set: the"
+                                " generator openai needs it", pool);
+    }
+    if (!*config->openai_model) {
+        return crm_error_create(CRM_E_BAD_REQUEST, "openai_model is not set:"
+                                " the generator openai needs it", pool);
+    }
+    return NULL;
 }
 
-/* Ask as one of at most CONFIG's openai_concurrency. */
-static void ask(crmd_http_answer_t *answer, const char *question,
-                const crmd_config_t *config, apr_pool_t *pool)
+/* Send the request BODY and fill ANSWER, in POOL. At most CONFIG's
+ * openai_concurrency run at the same time; others wait. */
+static void send_request(crmd_http_answer_t *answer, const char *body,
+                         const crmd_config_t *config, apr_pool_t *pool)
 {
     const char *headers[3] = {"Content-Type: application/json", NULL, NULL};
     size_t len = strlen(config->openai_url);
@@ -44,25 +56,25 @@ static void ask(crmd_http_answer_t *answer, const char *question,
                                  config->openai_key, NULL);
     }
     request.headers = headers;
-    request.body = question;
-    request.body_len = strlen(question);
+    request.body = body;
+    request.body_len = strlen(body);
     request.timeout = config->openai_timeout;
     request.max_answer = ANSWER_MAX;
     pthread_mutex_lock(&mutex);
-    while (asking >= config->openai_concurrency) {
+    while (active >= config->openai_concurrency) {
         pthread_cond_wait(&ended, &mutex);
     }
-    asking++;
+    active++;
     pthread_mutex_unlock(&mutex);
     crmd_http_send(answer, &request, pool);
     pthread_mutex_lock(&mutex);
-    asking--;
+    active--;
     pthread_cond_signal(&ended);
     pthread_mutex_unlock(&mutex);
 }
 
-/* Set *OBJECT_P to the JSON object that the LEN bytes at TEXT are, freed with
- * POOL. Return 0 if they are none. */
+/* Set *OBJECT_P to the JSON object in the LEN bytes at TEXT, freed with POOL.
+ * Return 0 if they are not a JSON object. */
 static int parse(json_object **object_p, const char *text, apr_size_t len,
                  apr_pool_t *pool)
 {
@@ -72,7 +84,7 @@ static int parse(json_object **object_p, const char *text, apr_size_t len,
            && json_object_is_type(*object_p, json_type_object);
 }
 
-/* Return the first choice of COMPLETION, NULL if there is none. */
+/* Return the first choice of COMPLETION, NULL if it has none. */
 static json_object *first_choice(json_object *completion)
 {
     json_object *choices = json_object_object_get(completion, "choices");
@@ -81,8 +93,8 @@ static json_object *first_choice(json_object *completion)
            ? json_object_array_get_idx(choices, 0) : NULL;
 }
 
-/* Return NULL or why CHOICE has no whole answer. */
-static const char *why_unfinished(json_object *choice)
+/* Return NULL, or the reason why CHOICE has no complete answer. */
+static const char *incomplete_reason(json_object *choice)
 {
     static const struct {
         const char *reason;
@@ -101,28 +113,28 @@ static const char *why_unfinished(json_object *choice)
             return known[i].why;
         }
     }
-    /* Some services have an empty one in every answer. */
+    /* Some services send an empty refusal in every answer. */
     return json_object_is_type(refusal, json_type_string)
            && !json_object_get_string_len(refusal) ? NULL
            : refusal ? "the model refused" : NULL;
 }
 
-/* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL or what
- * is wrong with it. */
+/* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL, or the
+ * reason why they cannot be used. */
 static const char *read_completion(crmd_outline_t *outline, const char *text,
                                    apr_size_t len,
                                    const crmd_reading_t *reading)
 {
     json_object *completion, *choice, *content, *plan;
-    const char *wrong;
+    const char *fault;
 
     if (!parse(&completion, text, len, reading->pool)) {
         return "the answer is no JSON object";
     }
     choice = first_choice(completion);
-    wrong = why_unfinished(choice);
-    if (wrong) {
-        return wrong;
+    fault = incomplete_reason(choice);
+    if (fault) {
+        return fault;
     }
     content = json_object_object_get(json_object_object_get(choice, "message"),
                                      "content");
@@ -138,33 +150,68 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
                            json_object_object_get(plan, "steps"), reading);
 }
 
-/* Return what a service that refused said, but for a key that it quotes. */
-static const char *complaint(const crmd_http_answer_t *answer,
-                             const crmd_config_t *config, apr_pool_t *pool)
+/* Return whether VALUE is an error code: a word such as invalid_api_key, or a
+ * small positive number. */
+static int is_code(json_object *value)
 {
-    /* Not strstr(): a NUL may come before it. */
-    if (*config->openai_key && memmem(answer->body, answer->len,
-                                      config->openai_key,
-                                      strlen(config->openai_key))) {
-        return "(it quotes the key)";
+    const char *text = json_object_get_string(value);
+    size_t len = 0;
+
+    if (json_object_is_type(value, json_type_int)) {
+        return json_object_get_int64(value) > 0
+               && json_object_get_int64(value) <= CODE_MAX;
     }
-    return crm_text_one_line(answer->body, answer->len, CRMD_LINE_MAX,
-                             pool);
+    if (!json_object_is_type(value, json_type_string)) {
+        return 0;
+    }
+    while (apr_isalnum(text[len]) || (text[len] && strchr("_-.", text[len]))) {
+        len++;
+    }
+    return apr_isalpha(*text) && len <= CODE_LEN
+           && len == (size_t)json_object_get_string_len(value);
 }
 
-/* A service that says no may say yes to the next question, and an operator may
- * mend a key or a model's name: nothing here is for ever, but attempts are. */
+/* Return the reason for the setback after ANSWER, whose status is not 200: the
+ * status, and the code or type of an OpenAI error object. The rest of the body
+ * is left out: it may quote the contact or the key, and the reason is
+ * logged. */
+static const char *refusal(const crmd_http_answer_t *answer,
+                           const crmd_config_t *config, apr_pool_t *pool)
+{
+    static const char *const names[] = {"code", "type"};
+    json_object *body, *error = NULL;
+
+    if (parse(&body, answer->body, answer->len, pool)) {
+        error = json_object_object_get(body, "error");
+    }
+    for (int i = 0; i < 2; i++) {
+        json_object *value = json_object_object_get(error, names[i]);
+        const char *code = is_code(value) ? json_object_get_string(value)
+                                          : NULL;
+
+        if (code && !(*config->openai_key
+                      && strstr(code, config->openai_key))) {
+            return apr_psprintf(pool, "openai: status %d, %s", answer->status,
+                                code);
+        }
+    }
+    return apr_psprintf(pool, "openai: status %d", answer->status);
+}
+
+/* All failures are setbacks: the service may answer the next request, or an
+ * operator may correct the key or the name of the model. The number of attempts
+ * is limited by generate_attempts. */
 static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
                      const crmd_config_t *config, const crm_log_t *log,
                      apr_pool_t *result_pool)
 {
     const crmd_reading_t reading = {subject, config, 0, result_pool};
     crmd_http_answer_t answer;
-    const char *wrong;
+    const char *fault;
 
     (void)log;
-    ask(&answer, crmd_prompt(subject, config, result_pool), config,
-        result_pool);
+    send_request(&answer, crmd_prompt(subject, config, result_pool), config,
+                 result_pool);
     outline->retry_after = answer.retry_after;
     if (answer.error || answer.cut) {
         outline->setback = apr_pstrcat(result_pool, "openai: ", answer.error
@@ -172,14 +219,11 @@ static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
                                        " long", NULL);
     }
     else if (answer.status != 200) {
-        outline->setback = apr_psprintf(result_pool, "openai: status %d: %s",
-                                        answer.status,
-                                        complaint(&answer, config,
-                                                  result_pool));
+        outline->setback = refusal(&answer, config, result_pool);
     }
-    else if ((wrong = read_completion(outline, answer.body, answer.len,
+    else if ((fault = read_completion(outline, answer.body, answer.len,
                                       &reading))) {
-        outline->setback = apr_pstrcat(result_pool, "openai: ", wrong, NULL);
+        outline->setback = apr_pstrcat(result_pool, "openai: ", fault, NULL);
     }
 }
 

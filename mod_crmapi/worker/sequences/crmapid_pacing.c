@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_pacing.c: when steps may be sent, as templates say it */
+/* crmapid_pacing.c: the sending windows and delays of a template */
+#include "crmapid_pacing.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +18,8 @@ static const char *const day_names[] = {
     "mon", "tue", "wed", "thu", "fri", "sat", "sun"
 };
 
-/* Set *MINUTES_P from VALUE, "09:00"; "24:00" is the last. Return 0 if it is
- * no time. */
+/* Set *MINUTES_P to VALUE, a time from "00:00" to "24:00". Return 0 if it is
+ * not one. */
 static int read_time(int *minutes_p, json_object *value)
 {
     const char *text = json_object_is_type(value, json_type_string)
@@ -34,8 +36,8 @@ static int read_time(int *minutes_p, json_object *value)
     return minutes < 60 && *minutes_p <= 24 * 60;
 }
 
-/* Add to BUF the days of VALUE (NULL: all of them) as ISO 8601 counts them.
- * Return 0 if it is no array of days. */
+/* Add the days of VALUE (NULL: all) to BUF, as numbers of ISO 8601. Return 0 if
+ * it is not an array of days, or empty. */
 static int write_days(crm_buf_t *buf, json_object *value)
 {
     unsigned days = value ? 0 : 127;
@@ -65,7 +67,7 @@ static int write_days(crm_buf_t *buf, json_object *value)
     return days != 0;
 }
 
-/* Add to BUF the members of WINDOW. Return NULL or what is wrong. */
+/* Add the members of WINDOW to BUF. Return NULL, or the rule that it breaks. */
 static const char *write_window(crm_buf_t *buf, json_object *window,
                                 apr_pool_t *pool)
 {
@@ -104,8 +106,8 @@ static const char *write_window(crm_buf_t *buf, json_object *window,
     return NULL;
 }
 
-/* Return whether NAME looks like one of the IANA's time zones; the database
- * knows whether it is. */
+/* Return whether NAME has the form of an IANA time zone name. The database
+ * checks whether it exists. */
 static int is_zone_name(const char *name)
 {
     size_t len = strlen(name);
@@ -115,7 +117,7 @@ static int is_zone_name(const char *name)
                      "yz0123456789_+/-") == len;
 }
 
-/* Return whether VALUE is a number of days; *SECONDS_P = those. */
+/* Set *SECONDS_P to VALUE, a number of days. Return 0 if it is not one. */
 static int read_days(apr_int64_t *seconds_p, json_object *value)
 {
     double days;
@@ -137,7 +139,7 @@ const char *crmd_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
                               apr_pool_t *pool)
 {
     json_object *window = NULL;
-    const char *wrong;
+    const char *fault;
     crm_buf_t buf;
 
     *between_p = DAYS_BETWEEN * DAY;
@@ -172,8 +174,8 @@ const char *crmd_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
     crm_buf_init(&buf, 256, pool);
     crm_buf_puts(&buf, "{\"time_zone\":");
     crm_buf_json_string(&buf, time_zone, strlen(time_zone));
-    if (window && (wrong = write_window(&buf, window, pool))) {
-        return wrong;
+    if (window && (fault = write_window(&buf, window, pool))) {
+        return fault;
     }
     crm_buf_puts(&buf, "}");
     crm_buf_putc(&buf, '\0');
@@ -181,8 +183,8 @@ const char *crmd_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
     return NULL;
 }
 
-/* Read a number and its unit from *TEXT_P on, which is moved behind them.
- * Return its seconds, -1 if it is none, or too much. */
+/* Read a number with its unit at *TEXT_P, and move *TEXT_P behind it. Return
+ * the seconds, -1 if it is malformed or too large. */
 static apr_int64_t read_part(const char **text_p)
 {
     static const struct {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_review.c: the mail that asks an admin for a review */
+#include "crmapid_review.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crmapid.h"
 #include "crmapid_link.h"
-#include "crmapid_log.h"
+#include "crmapid_relay.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
 
-/* One row, if there is still something to review. The id is the same for the
- * same admin and enrollment, whatever happens. */
-static const char question[] =
+/* One row if the enrollment still waits for a review. The last column is the
+ * message's id, which is the same in each attempt. */
+static const char review_sql[] =
     "SELECT a.email, a.name, w.name, q.name,"
     " coalesce(nullif(concat_ws(' ', nullif(c.first_name, ''),"
     " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
@@ -34,7 +35,8 @@ static const char question[] =
 
 enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID };
 
-/* Return what the mail about ENROLLMENT says, whose link has the head HEAD. */
+/* Return the text of the mail about ENROLLMENT. HEAD is the head of its link's
+ * token. */
 static const char *make_text(crmd_work_t *work, const PGresult *row,
                              const char *enrollment, const char *head)
 {
@@ -58,8 +60,8 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                         PQgetvalue(row, 0, WORKSPACE), how);
 }
 
-/* Send the mail about ENROLLMENT that ROW is about, whose link has the head
- * HEAD, and say what becomes of WORK. */
+/* Send the mail about ENROLLMENT, from ROW, and set how WORK ends. HEAD is the
+ * head of its link's token. */
 static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
                       const PGresult *row, const char *enrollment,
                       const char *head)
@@ -88,7 +90,7 @@ static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
         crmd_work_dead(work, receipt.reason);
     }
     else if (receipt.verdict != CRMD_SENT) {
-        /* A second one does no harm, where none would. */
+        /* A second mail is better than none. */
         crmd_work_retry(work, crmd_backoff(work->job->attempts, FIRST_WAIT,
                                            LAST_WAIT), receipt.reason);
     }
@@ -107,8 +109,8 @@ crm_error_t *crmd_review_mail(crmd_work_t *work)
     values[3] = crmd_link_review_head(work->config, values[0], values[1],
                                       values[2], work->pool);
     crmd_relay_enter(relay, work->config);
-    error = crmd_query(&result, work, question, 4, values);
-    if (!error && PQntuples(result)) {      /* else it is decided already */
+    error = crmd_query(&result, work, review_sql, 4, values);
+    if (!error && PQntuples(result)) {      /* else it was decided */
         send_mail(work, relay, result, values[1], values[3]);
     }
     crmd_relay_leave(relay);

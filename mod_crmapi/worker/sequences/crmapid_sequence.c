@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_sequence.c: from "generating" to steps (contract 11.6 to 11.8) */
+/* crmapid_sequence.c: generating the steps of an enrollment (contract 11.6 to
+ * 11.8) */
+#include "crmapid_sequence.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crmapid.h"
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
+#include "crmapid_pacing.h"
 
 #define FIRST_WAIT apr_time_from_sec(5)
 #define LAST_WAIT apr_time_from_sec(600)
 
-/* An enrollment being generated. Ids are NULL where there is nothing. */
+/* An enrollment whose steps are being generated. */
 typedef struct enrollment_t {
     crmd_work_t *work;
     const char *id;
-    const char *email;          /* the first address that is not suppressed */
-    const char *phone;
+    const char *email;          /* first address that is not suppressed, or
+                                   NULL */
+    const char *phone;          /* the same */
     crmd_subject_t subject;
     const char *channels[4];
 } enrollment_t;
 
-/* The first address of a contact's LIST that may be used: the primary one
- * before the others. KIND is the suppression's, ADDRESS an expression over
- * the entry "a". */
+/* The first address of a contact's LIST that is not suppressed for CHANNEL; the
+ * primary one comes first. ADDRESS is an expression over the entry "a",
+ * CONDITION a further condition that ends with AND, or "". */
 #define USABLE(list, channel, address, condition) \
     "(SELECT " address " FROM jsonb_array_elements(c." list ")" \
     " WITH ORDINALITY x(a, n) WHERE " condition " NOT crmapi.is_suppressed(" \
@@ -32,10 +36,10 @@ typedef struct enrollment_t {
     " ORDER BY coalesce((a ->> 'is_primary') = 'true', false) DESC, n" \
     " LIMIT 1)"
 
-/* Phones are called by their E.164 form, and only those that have one. */
+/* The E.164 form of a phone number. Numbers without one are not used. */
 #define PHONE "crmapi.phone_fold(a ->> 'phone_number')"
 
-static const char question[] =
+static const char enrollment_sql[] =
     "SELECT e.status, c.id, c.company_id, q.bot_id, q.template_id,"
     " w.time_zone, "
     USABLE("emails", "email", "a ->> 'email'", "") ", "
@@ -72,14 +76,15 @@ static crm_error_t *fail(crmd_work_t *work, const char *reason)
 
 crm_error_t *crmd_sequence_give_up(crmd_work_t *work)
 {
-    crmd_logf(CRM_LOG_ERR, "CRM3112: enrollment %s is given up: %s",
+    crmd_logf(CRM_LOG_ERR, "CRM3112: enrollment %s failed after too many"
+              " attempts: %s",
               crmd_payload(work, "enrollment_id"), work->reason);
     return fail(work, "internal_error");
 }
 
-/* Read what the enrollment of WORK is about into ENROLLMENT; *WANTED_P =
- * whether it is still to be generated. */
-static crm_error_t *read_enrollment(int *wanted_p, enrollment_t *enrollment,
+/* Read the enrollment of WORK with its contact, company, agent and template
+ * into ENROLLMENT; *PENDING_P = whether its steps must still be generated. */
+static crm_error_t *read_enrollment(int *pending_p, enrollment_t *enrollment,
                                     crmd_work_t *work)
 {
     crmd_subject_t *subject = &enrollment->subject;
@@ -91,10 +96,10 @@ static crm_error_t *read_enrollment(int *wanted_p, enrollment_t *enrollment,
     enrollment->id = crmd_payload(work, "enrollment_id");
     values[0] = work->job->workspace_id;
     values[1] = enrollment->id;
-    CRM_ERR(crmd_query(&result, work, question, 2, values));
-    *wanted_p = PQntuples(result)
-                && !strcmp(PQgetvalue(result, 0, STATUS), "generating");
-    if (!*wanted_p) {
+    CRM_ERR(crmd_query(&result, work, enrollment_sql, 2, values));
+    *pending_p = PQntuples(result)
+                 && !strcmp(PQgetvalue(result, 0, STATUS), "generating");
+    if (!*pending_p) {
         return NULL;
     }
     enrollment->email = crm_db_value(result, 0, EMAIL);
@@ -111,15 +116,15 @@ static crm_error_t *read_enrollment(int *wanted_p, enrollment_t *enrollment,
                        crm_db_value(result, 0, TEMPLATE));
 }
 
-/* Return the address that CHANNEL goes to, NULL if there is none. */
+/* Return the address for CHANNEL, NULL if there is none. */
 static const char *address_of(const enrollment_t *enrollment,
                               const char *channel)
 {
     return strcmp(channel, "email") ? enrollment->phone : enrollment->email;
 }
 
-/* Set the usable channels of ENROLLMENT: the template's that the contact has.
- * Return how many. */
+/* Set the usable channels of ENROLLMENT: those of the template for which the
+ * contact has an address. Return their number. */
 static int find_channels(enrollment_t *enrollment)
 {
     json_object *allowed = json_object_object_get(enrollment->subject.plan,
@@ -141,7 +146,7 @@ static int find_channels(enrollment_t *enrollment)
     return count;
 }
 
-/* Add NAME with TEXT to STEP, unless that is NULL. */
+/* Add the member NAME with TEXT to STEP, unless TEXT is NULL. */
 static void add(json_object *step, const char *name, const char *text)
 {
     if (text) {
@@ -149,7 +154,8 @@ static void add(json_object *step, const char *name, const char *text)
     }
 }
 
-/* Return the steps of OUTLINE as crmapi.enrollment_generated() wants them. */
+/* Return the steps of OUTLINE in the format of
+ * crmapi.enrollment_generated(). */
 static const char *steps_json(const enrollment_t *enrollment,
                               const crmd_outline_t *outline)
 {
@@ -179,7 +185,7 @@ static const char *steps_json(const enrollment_t *enrollment,
     return json;
 }
 
-/* Store what was generated: one transaction, which also ends the job. */
+/* Store the steps of OUTLINE and end the job, in one transaction. */
 static crm_error_t *store(const enrollment_t *enrollment,
                           const crmd_outline_t *outline, const char *pacing)
 {
@@ -204,7 +210,8 @@ static crm_error_t *store(const enrollment_t *enrollment,
     return NULL;
 }
 
-/* The generator could not: another time, or never. */
+/* The generator had a setback: retry the job, or fail the enrollment after the
+ * last attempt. */
 static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
 {
     apr_interval_time_t wait = crmd_backoff(work->job->attempts, FIRST_WAIT,
@@ -214,7 +221,7 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
               crmd_payload(work, "enrollment_id"), work->job->attempts,
               outline->setback);
     if (work->job->attempts >= work->config->generate_attempts) {
-        /* What a service said is for the log: the API shows this one. */
+        /* The log has the details; the API shows this code. */
         return fail(work, "generator_unavailable");
     }
     if (wait < outline->retry_after) {
@@ -224,8 +231,9 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
     return NULL;
 }
 
-/* Return whether ERROR complains of a value, such as a time zone: ours. */
-static int is_wrong_value(const crm_error_t *error)
+/* Return whether ERROR is a data exception (SQLSTATE class 22): here an unknown
+ * time zone. */
+static int is_data_exception(const crm_error_t *error)
 {
     return error->sqlstate && !strncmp(error->sqlstate, "22", 2);
 }
@@ -235,23 +243,23 @@ crm_error_t *crmd_sequence_generate(crmd_work_t *work)
     crmd_outline_t outline = {NULL, NULL, NULL, 0};
     enrollment_t enrollment;
     apr_int64_t between;
-    const char *pacing, *wrong;
+    const char *pacing, *fault;
     crm_error_t *error;
-    int wanted;
+    int pending;
 
-    CRM_ERR(read_enrollment(&wanted, &enrollment, work));
-    if (!wanted || !enrollment.subject.contact) {
-        return NULL;            /* stopped, or its contact is going */
+    CRM_ERR(read_enrollment(&pending, &enrollment, work));
+    if (!pending || !enrollment.subject.contact) {
+        return NULL;            /* stopped, or the contact was deleted */
     }
     if (!find_channels(&enrollment)) {
         return fail(work, "no_usable_channels");
     }
-    wrong = crmd_pacing_parse(&pacing, &between,
+    fault = crmd_pacing_parse(&pacing, &between,
                               json_object_object_get(enrollment.subject.plan,
                                                      "pacing"),
                               enrollment.subject.time_zone, work->pool);
-    if (wrong) {
-        return fail(work, wrong);
+    if (fault) {
+        return fail(work, fault);
     }
     crmd_generator_of(work->config)->generate(&outline, &enrollment.subject,
                                               work->config, &work->log,
@@ -263,7 +271,7 @@ crm_error_t *crmd_sequence_generate(crmd_work_t *work)
         return set_back(work, &outline);
     }
     error = store(&enrollment, &outline, pacing);
-    if (error && is_wrong_value(error)) {
+    if (error && is_data_exception(error)) {
         crmd_log_error(CRM_LOG_WARNING, error);
         return fail(work, "pacing.time_zone is not known");
     }

@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_step.c: a step is due: look again, hand over, record (contract
+/* crmapid_step.c: sending a due step: check again, send, record (contract
  * 11.10, 11.11) */
+#include "crmapid_step.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crmapid.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
+#include "crmapid_relay.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
 
-/* How long is tried to record what was handed over. The record is worth more
- * than anything else: without it nobody knows. */
+/* How long crmapid tries to record the result of sending. Without the record it
+ * is unknown whether the step was sent. */
 #define RECORD_TIME apr_time_from_sec(60)
 
-/* The wait when it cannot be known whether a step was taken. */
+/* Wait after it is unknown whether step_take() was committed. */
 #define RETAKE_WAIT apr_time_from_sec(1)
 
-/* A step on its way. */
+/* A step that is being sent. */
 typedef struct sending_t {
     crmd_work_t *work;
     const char *enrollment;
     const char *step;
-    const char *link;           /* head of the token to unsubscribe, or NULL */
+    const char *link;           /* head of the unsubscribe token, or NULL */
     const crmd_relay_t *relay;
-    int doubtful;               /* it may have been sent before: only "sent"
-                                   is news */
+    int doubtful;               /* an earlier attempt may have sent it: any
+                                   verdict but CRMD_SENT leaves that unknown */
     crmd_message_t message;
     crmd_receipt_t receipt;
 } sending_t;
 
-/* An address of the agent for each channel, else the configuration's. */
-static const char question[] =
+/* The step with the addresses and names of its agent and its contact. */
+static const char step_sql[] =
     "SELECT s.channel, s.to_identifier, s.email_subject, s.email_body,"
     " s.sms_body, s.voice_script, s.voice_objective,"
     " nullif(coalesce(nullif(a.email_outbound_email, ''), a.agent_email), ''),"
@@ -59,13 +61,14 @@ enum {
     FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC
 };
 
-/* Return VALUE, or DEFAULT_VALUE, or NULL if that is "". */
+/* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
+ * NULL. */
 static const char *or_else(const char *value, const char *default_value)
 {
     return value ? value : *default_value ? default_value : NULL;
 }
 
-/* Make SENDING's message from the first row of RESULT. */
+/* Fill SENDING's message from the first row of RESULT. */
 static void make_message(sending_t *sending, const PGresult *result)
 {
     const crmd_config_t *config = sending->work->config;
@@ -100,8 +103,8 @@ static void make_message(sending_t *sending, const PGresult *result)
     sending->relay = crmd_relay_of(config, message->channel);
 }
 
-/* Read the step of WORK into SENDING; *FOUND_P = whether it is there. */
-static crm_error_t *read_step(int *found_p, sending_t *sending,
+/* Read the step of WORK into SENDING; *EXISTS_P = whether it exists. */
+static crm_error_t *read_step(int *exists_p, sending_t *sending,
                               crmd_work_t *work)
 {
     const char *values[3];
@@ -116,15 +119,15 @@ static crm_error_t *read_step(int *found_p, sending_t *sending,
     values[2] = crmd_link_unsubscribe_head(work->config, values[0],
                                            sending->step, work->pool);
     sending->link = values[2];
-    CRM_ERR(crmd_query(&result, work, question, 3, values));
-    *found_p = PQntuples(result) > 0;
-    if (*found_p) {
+    CRM_ERR(crmd_query(&result, work, step_sql, 3, values));
+    *exists_p = PQntuples(result) > 0;
+    if (*exists_p) {
         make_message(sending, result);
     }
     return NULL;
 }
 
-/* Set *VERDICT_P and *UNTIL_P to what crmapi.step_take() says. */
+/* Call crmapi.step_take(); set *VERDICT_P and *UNTIL_P to its result. */
 static crm_error_t *take(const char **verdict_p, const char **until_p,
                          const sending_t *sending)
 {
@@ -147,9 +150,9 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     return NULL;
 }
 
-/* Run SQL of COUNT parameters, which records what became of SENDING and ends
- * its job: the lease, the enrollment and the step, then MORE and LAST. The
- * database may be away for a while. */
+/* Run SQL, which records the result of SENDING and ends its job. Its COUNT
+ * parameters are the lease, the enrollment, the step, MORE and LAST. Retry
+ * while the database is unavailable, up to RECORD_TIME. */
 static crm_error_t *record(const sending_t *sending, const char *sql,
                            int count, const char *more, const char *last)
 {
@@ -187,15 +190,15 @@ static crm_error_t *record_sent(const sending_t *sending)
                   sending->receipt.provider_id);
 }
 
-/* Record that SENDING was not sent because of REASON; again after WAIT, or
- * never (0). */
+/* Record that SENDING was not sent because of REASON. It is retried after WAIT;
+ * 0: never. */
 static crm_error_t *record_failed(const sending_t *sending,
                                   const char *reason, apr_interval_time_t wait)
 {
     crmd_work_t *work = sending->work;
 
     crmd_logf(CRM_LOG_WARNING, "CRM3122: step %s was not sent (%s), attempt"
-              " %d: %s", sending->step, wait ? "it is tried again" : "for good",
+              " %d: %s", sending->step, wait ? "will be retried" : "for good",
               work->job->attempts, reason);
     return record(sending, "SELECT crmapi.step_failed($1::uuid, $2::bigint,"
                   " $3::text, $4::integer, $5::uuid, $6::uuid, $7::text,"
@@ -220,12 +223,12 @@ static apr_interval_time_t wait_of(const sending_t *sending)
                                                : wait;
 }
 
-/* Record what came of handing SENDING over. */
-static crm_error_t *conclude(sending_t *sending)
+/* Record the result of sending SENDING. */
+static crm_error_t *record_result(sending_t *sending)
 {
     crmd_work_t *work = sending->work;
     crmd_receipt_t *receipt = &sending->receipt;
-    int again = work->job->attempts < work->config->send_attempts;
+    int retry = work->job->attempts < work->config->send_attempts;
 
     switch (sending->doubtful && receipt->verdict != CRMD_SENT
             ? CRMD_UNKNOWN : receipt->verdict) {
@@ -233,41 +236,42 @@ static crm_error_t *conclude(sending_t *sending)
         return record_sent(sending);
     case CRMD_NOT_NOW:
         return record_failed(sending, receipt->reason,
-                             again ? wait_of(sending) : 0);
+                             retry ? wait_of(sending) : 0);
     case CRMD_REFUSED:
         return record_failed(sending, receipt->reason, 0);
     case CRMD_UNKNOWN:
         break;
     }
-    crmd_logf(CRM_LOG_WARNING, "CRM3123: step %s: nobody knows whether it was"
+    crmd_logf(CRM_LOG_WARNING, "CRM3123: step %s: it is unknown whether it was"
               " sent: %s", sending->step, receipt->reason);
-    if (again && sending->relay->repeatable(work->config)) {
-        /* It stays "sending": only the same message may be sent again. */
+    if (retry && sending->relay->repeatable(work->config)) {
+        /* It stays "sending": its message cannot change before the retry. */
         crmd_work_retry(work, wait_of(sending), receipt->reason);
         return NULL;
     }
     return record_failed(sending, "delivery_unknown", 0);
 }
 
-/* Take SENDING and hand it over, if that is what *VERDICT_P says; *OVER_P =
- * whether it was. The relay's place is there first: what ends the enrollment
- * while others have all places is seen (contract 11.10). */
-static crm_error_t *hand_over(int *over_p, const char **verdict_p,
-                              const char **until_p, sending_t *sending)
+/* Take the step of SENDING and send it if *VERDICT_P, the result of
+ * step_take(), allows that; *TRIED_P = whether it was given to the relay. It
+ * waits for the relay's slot before it takes the step, so that a stop during
+ * the wait is honoured (contract 11.10). */
+static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
+                                  const char **until_p, sending_t *sending)
 {
     const crmd_config_t *config = sending->work->config;
     const crmd_relay_t *relay = sending->relay;
     crm_error_t *error;
 
-    *over_p = 0;
+    *tried_p = 0;
     crmd_relay_enter(relay, config);
     error = take(verdict_p, until_p, sending);
     if (!error) {
         sending->doubtful = !strcmp(*verdict_p, "again");
-        *over_p = !strcmp(*verdict_p, "send")
+        *tried_p = !strcmp(*verdict_p, "send")
             || (sending->doubtful && relay->repeatable(config));
     }
-    if (*over_p) {
+    if (*tried_p) {
         crmd_relay_send(&sending->receipt, relay, &sending->message, config,
                         sending->work->pool);
     }
@@ -280,23 +284,23 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
     const char *verdict, *until;
     crm_error_t *error;
     sending_t sending;
-    int found, over;
+    int exists, tried;
 
-    CRM_ERR(read_step(&found, &sending, work));
-    if (!found) {
+    CRM_ERR(read_step(&exists, &sending, work));
+    if (!exists) {
         return NULL;
     }
-    error = hand_over(&over, &verdict, &until, &sending);
+    error = take_and_send(&tried, &verdict, &until, &sending);
     if (error && error->code == CRM_E_UNAVAILABLE) {
-        /* Perhaps it was taken and only the answer is lost; we do know that
-         * nothing was handed over. */
+        /* step_take() may have been committed, but nothing was given to the
+         * relay. */
         crm_db_rollback(work->conn);
         return record_failed(&sending, "the database did not answer",
                              RETAKE_WAIT);
     }
     CRM_ERR(error);
-    if (over) {
-        return conclude(&sending);
+    if (tried) {
+        return record_result(&sending);
     }
     if (sending.doubtful || !strcmp(verdict, "lost")) {
         return record_failed(&sending, "delivery_unknown", 0);
@@ -304,7 +308,7 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
     if (!strcmp(verdict, "wait")) {
         return record_wait(&sending, until);
     }
-    crmd_logf(CRM_LOG_INFO, "CRM3124: step %s is not sent: its enrollment has"
+    crmd_logf(CRM_LOG_INFO, "CRM3124: step %s was not sent: its enrollment has"
               " ended", sending.step);
     return NULL;
 }

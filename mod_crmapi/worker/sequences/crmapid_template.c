@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_template.c: the generator that fills in the template's own steps */
+/* crmapid_template.c: the generator "template": the template's own steps */
 #include "crmapid_generate.h"
 
-static const char *check(const crmd_config_t *config, apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
     (void)config;
     (void)pool;
     return NULL;
 }
 
-/* The same template and contact always make the same steps. */
+/* The result depends on the template and the subject only. */
 static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
                      const crmd_config_t *config, const crm_log_t *log,
                      apr_pool_t *result_pool)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_webhook.c: telling an endpoint what has happened (contract 12) */
+/* crmapid_webhook.c: delivering webhook events (contract 12) */
+#include "crmapid_webhook.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +9,15 @@
 
 #include "crm_array.h"
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crm_time.h"
-#include "crmapid.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
-#include "crmapid_webhook.h"
+#include "crmapid_webhook_retry.h"
+#include "crmapid_webhook_slot.h"
 
-/* The events there are, and what each is about. */
+/* The types of events, and the resource that each contains. */
 static const struct {
     const char *type;
     const crm_resource_t *resource;
@@ -24,7 +26,7 @@ static const struct {
     {"form.submitted", &crm_resource_submission},
 };
 
-/* A delivery with what it needs. */
+/* A delivery with its event and its endpoint. */
 typedef struct delivery_t {
     crmd_work_t *work;
     const char *id;
@@ -32,14 +34,14 @@ typedef struct delivery_t {
     const char *type;
     const char *created_at;
     const char *body;           /* NULL: not made yet */
-    const char *snapshot;
+    const char *snapshot;       /* the row at the time of the event */
     const char *endpoint;
     const char *url;
-    int attempts;               /* that count for the schedule */
+    int attempts;               /* attempts so far in this schedule */
 } delivery_t;
 
-/* One row, unless the endpoint was removed or the delivery trimmed. */
-static const char question[] =
+/* One row, unless the endpoint or the delivery was deleted. */
+static const char delivery_sql[] =
     "SELECT d.status, d.job_id = $2::bigint, d.attempts - d.base, v.id,"
     " v.type, v.created_at, v.body, v.snapshot, e.id, e.url,"
     " e.disabled_at IS NOT NULL"
@@ -55,15 +57,15 @@ enum {
     URL, DISABLED
 };
 
-/* What is to become of it, as crmapi.webhook_attempted() calls it. */
+/* The result of an attempt. */
 typedef struct outcome_t {
-    const char *name;
-    apr_interval_time_t after;
+    const char *name;           /* as in crmapi.webhook_attempted() */
+    apr_interval_time_t after;  /* wait before the next attempt */
     const char *error;          /* or NULL */
 } outcome_t;
 
-/* Fill DELIVERY; *DISABLED_P = whether its endpoint is. Without an id there is
- * nothing to do any more. */
+/* Read the delivery of WORK into DELIVERY; *DISABLED_P = whether its endpoint
+ * is disabled. DELIVERY's id stays NULL if it is not pending any more. */
 static crm_error_t *load(delivery_t *delivery, int *disabled_p,
                          crmd_work_t *work)
 {
@@ -75,7 +77,7 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
 
     memset(delivery, 0, sizeof(*delivery));
     *disabled_p = 0;
-    CRM_ERR(crmd_query(&row, work, question, 3, values));
+    CRM_ERR(crmd_query(&row, work, delivery_sql, 3, values));
     if (!PQntuples(row) || strcmp(PQgetvalue(row, 0, STATUS), "pending")
         || *PQgetvalue(row, 0, MINE) != 't') {
         return NULL;
@@ -106,7 +108,7 @@ static const crm_shape_t *shape_of(const char *type)
     return NULL;
 }
 
-/* Add to BUF what DELIVERY's event says: its row as the API shows it. */
+/* Add the body of DELIVERY's event to BUF: its row as the API shows it. */
 static crm_error_t *write_body(crm_buf_t *buf, const delivery_t *delivery,
                                const crm_shape_t *shape)
 {
@@ -129,8 +131,8 @@ static crm_error_t *write_body(crm_buf_t *buf, const delivery_t *delivery,
     return NULL;
 }
 
-/* Make the body of DELIVERY's event, unless that was done: it is kept, since
- * every attempt, to every endpoint, sends the same. */
+/* Make and store the body of DELIVERY's event, unless it is stored already. All
+ * attempts, to all endpoints, send the same body. */
 static crm_error_t *make_body(delivery_t *delivery)
 {
     const crm_shape_t *shape = shape_of(delivery->type);
@@ -143,7 +145,7 @@ static crm_error_t *make_body(delivery_t *delivery)
     }
     if (!shape) {
         return crm_error_logf(CRM_E_INTERNAL, delivery->work->pool,
-                              "this version knows no event %s",
+                              "this version does not know the event type %s",
                               delivery->type);
     }
     crm_buf_init(&buf, 4096, delivery->work->pool);
@@ -156,16 +158,17 @@ static crm_error_t *make_body(delivery_t *delivery)
     delivery->body = crm_db_value(result, 0, 0);
     if (!delivery->body) {
         return crm_error_logf(CRM_E_UNAVAILABLE, delivery->work->pool,
-                              "the event %s has gone", delivery->event);
+                              "the event %s was deleted", delivery->event);
     }
     return NULL;
 }
 
 /* ---- the request --------------------------------------------------------- */
 
-/* Set *ID_P to what DELIVERY's event is called where it is sent, the same in all
- * attempts, and *SIGNATURES_P to those of its body as sent at TIMESTAMP: one for
- * each key, with a space between them. Only the database knows keys. */
+/* Set *ID_P to the id of DELIVERY's event for the endpoint, the same in all
+ * attempts, and *SIGNATURES_P to the signatures of its body as sent at
+ * TIMESTAMP: one for each key, separated by spaces. The database makes them;
+ * the keys stay there. */
 static crm_error_t *sign(const char **id_p, const char **signatures_p,
                          const delivery_t *delivery, const char *timestamp)
 {
@@ -180,15 +183,16 @@ static crm_error_t *sign(const char **id_p, const char **signatures_p,
                        " $3::text, $4::timestamptz) s", 4, values));
     if (!PQntuples(result)) {
         return crm_error_logf(CRM_E_UNAVAILABLE, delivery->work->pool,
-                              "the delivery %s has gone", delivery->id);
+                              "the delivery %s was deleted", delivery->id);
     }
     *id_p = PQgetvalue(result, 0, 0);
     *signatures_p = PQgetvalue(result, 0, 1);
     return NULL;
 }
 
-/* Whether a connection to ADDRESS is made: asked by libcurl with the address
- * that it connects to, whatever a name has meant before (contract 12.4). */
+/* Return whether libcurl may connect to ADDRESS. It is the address of this very
+ * connection, so that a later change of the name does not matter (contract
+ * 12.4). */
 static int is_public(const struct sockaddr *address, socklen_t len,
                      void *baton)
 {
@@ -196,7 +200,7 @@ static int is_public(const struct sockaddr *address, socklen_t len,
     return crmd_address_public(address, len);
 }
 
-/* Send DELIVERY and wait for *ANSWER. */
+/* Send DELIVERY, wait for the answer, and fill ANSWER. */
 static crm_error_t *post(crmd_http_answer_t *answer,
                          const delivery_t *delivery)
 {
@@ -226,14 +230,14 @@ static crm_error_t *post(crmd_http_answer_t *answer,
     return NULL;
 }
 
-/* ---- what comes of it ---------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------- */
 
-/* Set OUTCOME from ANSWER. An endpoint that says 2xx has it, however its
- * answer goes on. */
+/* Set OUTCOME from ANSWER. A status 2xx means success, even if the body is
+ * incomplete. */
 static void judge(outcome_t *outcome, const crmd_http_answer_t *answer,
                   const delivery_t *delivery)
 {
-    int wished = answer->status == 429 || answer->status == 503;
+    int may_defer = answer->status == 429 || answer->status == 503;
 
     memset(outcome, 0, sizeof(*outcome));
     if (answer->status >= 200 && answer->status < 300) {
@@ -249,14 +253,15 @@ static void judge(outcome_t *outcome, const crmd_http_answer_t *answer,
     }
     outcome->name = "gone";
     if (answer->status != 410) {
-        outcome->after = crmd_webhook_delay(delivery->attempts + 1, wished
-                                            ? answer->retry_after : 0);
+        outcome->after = crmd_webhook_delay(delivery->attempts + 1,
+                                            may_defer ? answer->retry_after
+                                                      : 0);
         outcome->name = outcome->after < 0 ? "failed" : "retry";
     }
 }
 
-/* Record that DELIVERY was attempted at STARTED with ANSWER and OUTCOME; that
- * ends its job. */
+/* Record the attempt at DELIVERY, begun at STARTED, with ANSWER and OUTCOME,
+ * and end its job. */
 static crm_error_t *record(const delivery_t *delivery, apr_time_t started,
                            const crmd_http_answer_t *answer,
                            const outcome_t *outcome)
@@ -287,9 +292,8 @@ static crm_error_t *record(const delivery_t *delivery, apr_time_t started,
                       values);
 }
 
-/* Say it in the log, without the URL, which may hold what only its owner is
- * to know. */
-static void tell(const delivery_t *delivery, const outcome_t *outcome)
+/* Log OUTCOME, without the URL, which may contain a secret. */
+static void log_outcome(const delivery_t *delivery, const outcome_t *outcome)
 {
     int bad = !strcmp(outcome->name, "failed")
               || !strcmp(outcome->name, "gone");
@@ -301,7 +305,7 @@ static void tell(const delivery_t *delivery, const outcome_t *outcome)
               outcome->error ? outcome->error : "");
 }
 
-/* Make one attempt at DELIVERY, which has a place. */
+/* Make one attempt at DELIVERY. The caller holds a slot. */
 static crm_error_t *attempt(delivery_t *delivery)
 {
     apr_time_t started = apr_time_now();
@@ -311,12 +315,12 @@ static crm_error_t *attempt(delivery_t *delivery)
     CRM_ERR(post(&answer, delivery));
     judge(&outcome, &answer, delivery);
     CRM_ERR(record(delivery, started, &answer, &outcome));
-    tell(delivery, &outcome);
+    log_outcome(delivery, &outcome);
     delivery->work->end = CRMD_ENDED;
     return NULL;
 }
 
-/* The endpoint of DELIVERY is disabled: it gets nothing. */
+/* Cancel DELIVERY, whose endpoint is disabled, and end its job. */
 static crm_error_t *cancel(const delivery_t *delivery)
 {
     const char *values[5];
@@ -331,10 +335,9 @@ static crm_error_t *cancel(const delivery_t *delivery)
     return NULL;
 }
 
-/* All places of WORK's endpoint are taken: the job waits as long as WAIT, so
- * that this thread is there for others. */
-static crm_error_t *wait_for_place(crmd_work_t *work,
-                                   apr_interval_time_t wait)
+/* Put the job of WORK off by WAIT: its endpoint has no free slot, and this
+ * thread must not wait for one. */
+static crm_error_t *postpone(crmd_work_t *work, apr_interval_time_t wait)
 {
     const char *values[6];
     PGresult *result;
@@ -366,7 +369,7 @@ crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
     }
     if (!crmd_webhook_enter(&wait, delivery.endpoint,
                             work->config->webhook_concurrency)) {
-        return wait_for_place(work, wait);
+        return postpone(work, wait);
     }
     error = make_body(&delivery);
     if (!error) {

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_rest.c: an operation under way: its parameters, checks and answer */
+#include "crm_rest.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+#include "apr_time.h"
+
+#include "crm_access.h"
+#include "crm_json.h"
+#include "crm_prefer.h"
+#include "crm_uuid.h"
+
+crm_error_t *crm_rest_serve(crm_call_t *call)
+{
+    const char *prefer = crm_request_header(call->request, "Prefer");
+    crm_rest_t *rest = apr_pcalloc(call->pool, sizeof(*rest));
+    char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
+
+    rest->endpoint = call->route->data;
+    /* contract 6.2, 7.1 */
+    rest->lenient = crm_prefer_has(prefer, "handling", "lenient");
+    rest->strict = crm_prefer_has(prefer, "handling", "strict");
+    if (call->args[0].text
+        && crm_uuid_parse(id, call->args[0].text, call->args[0].len)) {
+        rest->path_id = id;
+    }
+    call->state = rest;
+    return rest->endpoint->operation->kind->serve(call);
+}
+
+void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_init(sql, call->pool);
+    APR_ARRAY_PUSH(sql->binds, const char *) = call->key.workspace_id;
+    APR_ARRAY_PUSH(sql->binds, const char *) = call->key.key_id;
+}
+
+/* Return the column of crmapi.live_key that permits OPERATION's plan. */
+static const char *plan_column(const crm_operation_t *operation)
+{
+    return operation->sequences ? "plan_sequences" : "plan_api";
+}
+
+void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_adds(sql, "(SELECT k.", crm_rest(call)->endpoint->write ? "write" : "read",
+                 " AND k.", plan_column(crm_rest(call)->endpoint->operation),
+                 " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
+                 " AND k.key_id = $2::uuid)", NULL);
+}
+
+/* Set the first half of CHECK to "a row r of NAME with ID exists". */
+static void check_row(crm_check_t *check, const char *name, const char *id,
+                      apr_pool_t *pool)
+{
+    memset(check, 0, sizeof(*check));
+    check->sql = apr_pstrcat(pool, "EXISTS (SELECT FROM crmapi.", name,
+                             " r WHERE r.workspace_id = $1::uuid"
+                             " AND r.id = ?", NULL);
+    check->bind = id;
+    check->cast = "uuid";
+    check->more_sql = ")";
+}
+
+void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
+                        const crm_resource_t *resource)
+{
+    check_row(check, resource->name, crm_rest(call)->path_id, call->pool);
+}
+
+void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
+                    const crm_resource_t *resource)
+{
+    crm_check_path_row(apr_array_push(checks), call, resource);
+}
+
+void crm_check_ref(apr_array_header_t *checks, const char *ref,
+                   const char *id, const char *path, apr_pool_t *pool)
+{
+    crm_check_t *check = apr_array_push(checks);
+
+    check_row(check, ref, id, pool);
+    check->field = path;
+    check->message = crm_ref_rule(ref, pool);
+}
+
+/* Ask for the key's state and CHECKS: columns alive, read, write, plan_api,
+ * plan_sequences, then one for each check. */
+static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
+                        const apr_array_header_t *checks)
+{
+    crm_sql_t sql;
+
+    crm_rest_sql(&sql, call);
+    crm_sql_add(&sql, "SELECT k.key_id IS NOT NULL, k.read, k.write,"
+                " k.plan_api, k.plan_sequences");
+    for (int i = 0; checks && i < checks->nelts; i++) {
+        const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
+
+        crm_sql_add(&sql, ", ");
+        crm_sql_template(&sql, check->sql, check->bind, check->cast);
+        crm_sql_template(&sql, check->more_sql, check->more_bind,
+                         check->more_cast);
+    }
+    crm_sql_add(&sql, " FROM (VALUES (1)) one LEFT JOIN crmapi.live_key k"
+                " ON k.workspace_id = $1::uuid AND k.key_id = $2::uuid");
+    return crm_call_query(result_p, call, &sql);
+}
+
+static int is_true(const PGresult *result, int column)
+{
+    const char *value = crm_db_value(result, 0, column);
+
+    return value && *value == 't';
+}
+
+/* Return the 401 or 403 that RESULT of ask() calls for, or NULL. */
+static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
+{
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+    const char *message;
+
+    if (!is_true(result, 1) && !is_true(result, 2)) {
+        message = "The API key has no scope";
+    }
+    else if (endpoint->write && !is_true(result, 2)) {
+        message = "The API key lacks the scope write";
+    }
+    else if (!is_true(result, 3)) {
+        message = "The workspace's plan does not include the API";
+    }
+    else if (endpoint->operation->sequences && !is_true(result, 4)) {
+        message = "The workspace's plan does not include sequences";
+    }
+    else {
+        return NULL;
+    }
+    return crm_error_create(CRM_E_FORBIDDEN, message, call->pool);
+}
+
+/* Add the failed CHECKS of RESULT to ERROR (NULL or a 422); a failed check
+ * without a field makes it a 404 instead. */
+static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
+                                  const PGresult *result,
+                                  const apr_array_header_t *checks)
+{
+    for (int i = 0; checks && i < checks->nelts; i++) {
+        const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
+
+        if (is_true(result, 5 + i)) {
+            continue;
+        }
+        if (!check->field) {
+            return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+        }
+        crm_error_detail(&error, check->field, check->message, call->pool);
+    }
+    return error;
+}
+
+crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
+                             const apr_array_header_t *checks)
+{
+    PGresult *result;
+    crm_error_t *scope;
+
+    CRM_ERR(ask(&result, call, checks));
+    if (!is_true(result, 0)) {
+        return crm_access_revoked(call);
+    }
+    scope = forbidden(call, result);
+    if (scope) {
+        return scope;
+    }
+    if (error && error->code != CRM_E_VALIDATION) {
+        return error;
+    }
+    return failed_checks(call, error, result, checks);
+}
+
+crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
+                           crm_call_t *call)
+{
+    input->pool = call->pool;
+    input->lenient = crm_rest(call)->lenient;
+    input->error = crm_rest_params(call);
+    if (call->request->expects_continue
+        && crm_json_is_type(crm_request_header(call->request,
+                                               "Content-Type"))) {
+        CRM_ERR(crm_rest_refuse(call, NULL, NULL));
+    }
+    CRM_ERR(crm_call_json(body_p, call));
+    if (!json_object_is_type(*body_p, json_type_object)) {
+        crm_input_wrong(input, "", "must be a JSON object");
+        return input->error;
+    }
+    return NULL;
+}
+
+const char *crm_rest_param(const crm_call_t *call, const char *name)
+{
+    const crm_filter_t *filter = crm_rest(call)->endpoint->operation->filters;
+
+    for (int i = 0; filter && filter[i].field.name; i++) {
+        if (!strcmp(filter[i].field.name, name)) {
+            return crm_rest(call)->params[i].given ? crm_rest(call)->params[i].bind : NULL;
+        }
+    }
+    return NULL;
+}
+
+void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
+                     int row, int first_column)
+{
+    crm_buf_t *body = &call->response->body;
+
+    crm_buf_puts(body, "{\"data\":");
+    crm_shape_write(body, crm_rest(call)->endpoint->shape, result, row, first_column);
+    crm_buf_putc(body, '}');
+    call->response->status = status;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid.c: the worker daemon: command line, signals, start and stop */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef HAVE_SYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
+
+#include "apr_general.h"
+#include "apr_getopt.h"
+#include "apr_strings.h"
+
+#include "crm_resources.h"
+#include "crm_endpoint.h"
+#include "crm_time.h"
+#include "crmapid_check.h"
+#include "crmapid_daemon.h"
+#include "crmapid_log.h"
+
+/* Options without a short form. */
+enum { OPT_HELP = 256, OPT_VERSION, OPT_NOW, OPT_SAMPLE, OPT_MANUAL };
+
+static const apr_getopt_option_t options[] = {
+    {"config", 'c', 1, "read the configuration from ARG"},
+    {"detach", 'D', 0, "run in the background"},
+    {"once", '1', 0, "run all due jobs and exit"},
+    {"test", 't', 0, "check the configuration and exit"},
+    {"now", OPT_NOW, 1, "with -1: use ARG as the current time (RFC 3339)"},
+    {"print-config", OPT_SAMPLE, 0,
+     "print all settings with their defaults and exit"},
+    {"print-manual", OPT_MANUAL, 0, "print the settings as troff and exit"},
+    {"help", OPT_HELP, 0, "print this help and exit"},
+    {"version", OPT_VERSION, 0, "print the version and exit"},
+    {NULL, 0, 0, NULL}
+};
+
+/* The command line. */
+typedef struct call_t {
+    const char *config;
+    const char *now;
+    int detach, once, test;
+    int print;                  /* one of OPT_*, or 0 */
+} call_t;
+
+static void print_help(void)
+{
+    printf("usage: crmapid [-c FILE] [-D | -1 [--now TIME] | -t]\n"
+           "Runs outbound sequences, webhooks and upkeep for mod_crmapi.\n\n");
+    for (const apr_getopt_option_t *option = options; option->name; option++) {
+        char letter[8] = "   ";
+
+        if (option->optch < OPT_HELP) {
+            apr_snprintf(letter, sizeof(letter), "-%c,", option->optch);
+        }
+        printf("  %s --%-14s %s\n", letter, option->name,
+               option->description);
+    }
+    printf("\nThe database is the setting \"database\", or $CRMAPI_DATABASE."
+           "\nSIGTERM: finish running jobs and exit. SIGHUP: reload the"
+           "\nconfiguration and reopen the log.\n");
+}
+
+static void print_text(void (*write_text)(crm_buf_t *buf), apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 8192, pool);
+    write_text(&buf);
+    fwrite(buf.data, 1, buf.len, stdout);
+}
+
+/* Read the command line into CALL. Return 0, after a message, if it is
+ * invalid. */
+static int parse_call(call_t *call, int argc, const char *const *argv,
+                      apr_pool_t *pool)
+{
+    apr_status_t status;
+    apr_getopt_t *os;
+    const char *arg;
+    int option;
+
+    memset(call, 0, sizeof(*call));
+    apr_getopt_init(&os, pool, argc, argv);
+    while ((status = apr_getopt_long(os, options, &option, &arg))
+           == APR_SUCCESS) {
+        switch (option) {
+        case 'c': call->config = arg; break;
+        case 'D': call->detach = 1; break;
+        case '1': call->once = 1; break;
+        case 't': call->test = 1; break;
+        case OPT_NOW: call->now = arg; break;
+        default: call->print = option; break;
+        }
+    }
+    if (status != APR_EOF) {
+        return 0;               /* apr_getopt_long() printed the reason */
+    }
+    if (os->ind < argc) {
+        fprintf(stderr, "crmapid: unexpected argument: %s\n", argv[os->ind]);
+        return 0;
+    }
+    if (call->detach + call->once + call->test > 1
+        || (call->now && !call->once)) {
+        fprintf(stderr, "crmapid: these options cannot be combined\n");
+        return 0;
+    }
+    return 1;
+}
+
+static void print(const call_t *call, apr_pool_t *pool)
+{
+    switch (call->print) {
+    case OPT_HELP: print_help(); break;
+    case OPT_VERSION: puts("crmapid " CRM_VERSION); break;
+    case OPT_SAMPLE: print_text(crmd_config_write_sample, pool); break;
+    default: print_text(crmd_config_write_manual, pool); break;
+    }
+}
+
+/* Report STATE to the service manager (sd_notify(3)). */
+static void notify(const char *state)
+{
+#ifdef HAVE_SYSTEMD
+    sd_notify(0, state);
+#else
+    (void)state;
+#endif
+}
+
+/* ---- detaching ----------------------------------------------------------- */
+
+/* Fork. The child returns, with *READY_P as the end of a pipe. The parent waits
+ * and exits: with success when the child writes a byte to *READY_P, with
+ * failure when the child exits before. */
+static crm_error_t *detach(int *ready_p, apr_pool_t *pool)
+{
+    int ends[2];
+    pid_t child;
+    char byte;
+
+    if (pipe(ends) || (child = fork()) < 0) {
+        return crm_error_createf(CRM_E_INTERNAL, pool, "cannot detach: %s",
+                                 strerror(errno));
+    }
+    if (child) {
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 1 ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    close(ends[0]);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    setsid();
+    *ready_p = ends[1];
+    return NULL;
+}
+
+/* Detach from the terminal and let the parent, which waits at READY, exit with
+ * success. */
+static void detached(int ready)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        dup2(null, STDERR_FILENO);
+        close(null);
+    }
+    if (write(ready, "", 1) < 0) {
+        crmd_logf(CRM_LOG_WARNING, "CRM3006: the process that started crmapid"
+                  " -D has exited");
+    }
+    close(ready);
+}
+
+/* ---- start and stop ------------------------------------------------------ */
+
+/* Block the signals of the daemon and put them into SET. It waits for them:
+ * there are no handlers, which could run at any point. */
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Wait up to SECONDS for a signal of SET. Return it, 0 if none arrived. */
+static int wait_signal(const sigset_t *set, int seconds)
+{
+    struct timespec timeout = {seconds, 0};
+    int sig = sigtimedwait(set, NULL, &timeout);
+
+    return sig > 0 ? sig : 0;
+}
+
+static crm_error_t *write_pid(const crmd_config_t *config, apr_pool_t *pool)
+{
+    FILE *file = *config->pid_file ? fopen(config->pid_file, "w") : NULL;
+    int good = file && fprintf(file, "%d\n", (int)getpid()) > 0;
+
+    if (file && fclose(file)) {
+        good = 0;
+    }
+    if (*config->pid_file && !good) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "pid_file: %s: %s",
+                                 config->pid_file, strerror(errno));
+    }
+    return NULL;
+}
+
+/* Wait until the database of CONFIG answers, or until a signal of SET arrives:
+ * *SIGNAL_P, else 0. Errors: the database cannot be used. */
+static crm_error_t *wait_for_database(int *signal_p,
+                                      const crmd_config_t *config,
+                                      const sigset_t *set, apr_pool_t *pool)
+{
+    crm_error_t *error;
+    apr_pool_t *scratch;
+    int logged = 0;
+
+    *signal_p = 0;
+    apr_pool_create(&scratch, pool);
+    while ((error = crmd_daemon_check(config, scratch))
+           && error->code == CRM_E_UNAVAILABLE && !*signal_p) {
+        if (!logged++) {
+            crmd_log_error(CRM_LOG_ERR, error);
+            crmd_logf(CRM_LOG_WARNING, "CRM3007: waiting for the database");
+        }
+        apr_pool_clear(scratch);
+        *signal_p = wait_signal(set, 1);
+    }
+    return *signal_p ? NULL : error;
+}
+
+/* Read and check the configuration of CALL into *CONFIG_P, in POOL. */
+static crm_error_t *read_config(crmd_config_t **config_p, const call_t *call,
+                                apr_pool_t *pool)
+{
+    crm_error_t *error;
+
+    CRM_ERR(crmd_config_read(config_p, call->config, pool));
+    error = crmd_config_check(*config_p, pool);
+    if (error && call->config) {
+        error->message = apr_pstrcat(pool, call->config, ": ", error->message,
+                                     NULL);
+    }
+    return error;
+}
+
+/* Run the daemon with CONFIG until a signal of SET ends it; reload the
+ * configuration on SIGHUP. READY: see detach(); -1 without -D. */
+static crm_error_t *serve(crmd_config_t *config, const call_t *call,
+                          int ready, const sigset_t *set, apr_pool_t *pool)
+{
+    crmd_daemon_t *daemon;
+    crm_error_t *error;
+    apr_pool_t *run_pool;
+    int sig;
+
+    CRM_ERR(wait_for_database(&sig, config, set, pool));
+    apr_pool_create(&run_pool, pool);
+    while (sig == 0 || sig == SIGHUP) {
+        crmd_config_t *next;
+
+        CRM_ERR(crmd_daemon_start(&daemon, config, run_pool));
+        crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s is running with %d"
+                  " threads for sequences and %d for webhooks", CRM_VERSION,
+                  config->threads, config->webhook_threads);
+        notify("READY=1");
+        if (ready >= 0) {
+            detached(ready);
+            ready = -1;
+        }
+        for (;;) {
+            while (!(sig = wait_signal(set, 60))) {
+                continue;
+            }
+            if (sig != SIGHUP || !(error = read_config(&next, call, pool))) {
+                break;
+            }
+            crmd_log_error(CRM_LOG_ERR, error);
+            crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not"
+                      " reloaded");
+        }
+        notify(sig == SIGHUP ? "RELOADING=1" : "STOPPING=1");
+        crmd_daemon_stop(daemon);
+        apr_pool_clear(run_pool);
+        if (sig == SIGHUP) {
+            config = next;
+            error = crmd_log_open(config->log_level, config->log_file, pool);
+            if (error) {
+                crmd_log_error(CRM_LOG_ERR, error);
+            }
+        }
+    }
+    crmd_logf(CRM_LOG_NOTICE, "CRM3009: crmapid exits");
+    return NULL;
+}
+
+static crm_error_t *run(const call_t *call, apr_pool_t *pool)
+{
+    crmd_config_t *config;
+    crm_error_t *error;
+    sigset_t set;
+    int ready = -1;
+
+    CRM_ERR(read_config(&config, call, pool));
+    if (call->test) {
+        puts("the configuration is valid");
+        return NULL;
+    }
+    if (call->now && crm_time_parse(&(apr_time_t){0}, call->now,
+                                    strlen(call->now))) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "--now must be a"
+                                 " time such as 2026-01-31T09:00:00Z");
+    }
+    if (call->detach && !*config->log_file) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "-D needs the"
+                                 " setting log_file");
+    }
+    if (call->detach) {
+        CRM_ERR(detach(&ready, pool));
+    }
+    CRM_ERR(crmd_log_open(config->log_level, config->log_file, pool));
+    CRM_ERR(crm_endpoint_init(crm_resources, pool));
+    if (call->once) {
+        CRM_ERR(crmd_daemon_check(config, pool));
+        return crmd_daemon_once(config, call->now, pool);
+    }
+    block_signals(&set);
+    CRM_ERR(write_pid(config, pool));
+    error = serve(config, call, ready, &set, pool);
+    if (*config->pid_file) {
+        unlink(config->pid_file);
+    }
+    return error;
+}
+
+int main(int argc, const char *const *argv)
+{
+    crm_error_t *error = NULL;
+    int code = EXIT_SUCCESS;
+    apr_pool_t *pool;
+    call_t call;
+
+    apr_app_initialize(&argc, &argv, NULL);
+    atexit(apr_terminate);
+    umask(077);
+    apr_pool_create(&pool, NULL);
+    if (!parse_call(&call, argc, argv, pool)) {
+        fprintf(stderr, "crmapid: see crmapid --help\n");
+        code = 2;
+    }
+    else if (call.print) {
+        print(&call, pool);
+    }
+    else if ((error = run(&call, pool))) {
+        fprintf(stderr, "crmapid: %s\n",
+                error->log ? error->log : error->message);
+        code = error->code == CRM_E_BAD_REQUEST ? 2 : EXIT_FAILURE;
+    }
+    apr_pool_destroy(pool);
+    return code;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_daemon.h: the daemon's threads: jobs, polling, heartbeat, upkeep */
+#ifndef CRMAPID_DAEMON_H
+#define CRMAPID_DAEMON_H
+
+#include "apr_pools.h"
+
+#include "crm_error.h"
+
+#include "crmapid_config.h"
+
+/* A running daemon. */
+typedef struct crmd_daemon_t crmd_daemon_t;
+
+/* Check that the database of CONFIG answers and has this version's schema.
+ * Errors: CRM_E_UNAVAILABLE (may be temporary), CRM_E_CONFLICT (another schema
+ * version). */
+crm_error_t *crmd_daemon_check(const crmd_config_t *config,
+                               apr_pool_t *scratch_pool);
+
+/* Start the threads of a daemon with CONFIG, which must live as long. The
+ * memory is POOL's. */
+crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
+                               const crmd_config_t *config, apr_pool_t *pool);
+
+/* Let DAEMON finish its current jobs, claim no new ones, and end its
+ * threads. */
+void crmd_daemon_stop(crmd_daemon_t *daemon);
+
+/* Run all jobs that are due at MOMENT (NULL: now), and upkeep, in this
+ * thread. */
+crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
+                              apr_pool_t *pool);
+
+#endif /* CRMAPID_DAEMON_H */

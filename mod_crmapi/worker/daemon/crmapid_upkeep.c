@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_upkeep.c: periodic tasks of the database */
+#include "crmapid_upkeep.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_array.h"
+#include "crm_sql.h"
+#include "crmapid_log.h"
+
+/* Rows per statement, so that locks are held for a short time. */
+#define BATCH 1000
+#define BATCH_TEXT "1000"
+
+typedef struct upkeep_t {
+    crm_conn_t *conn;
+    const crmd_config_t *config;
+    const char *moment;         /* NULL: now */
+    apr_pool_t *pool;
+} upkeep_t;
+
+/* A task. One daemon at a time runs it. */
+typedef struct task_t {
+    const char *name;
+    size_t every;               /* its interval: offset in crmd_config_t */
+    size_t age;                 /* offset in crmd_config_t; 0: none. $1 of SQL
+                                   is the time so long ago. */
+    const char *sql;            /* returns the number of changed rows; repeated
+                                   while that is BATCH */
+    /* Used if SQL is NULL. */
+    crm_error_t *(*run)(apr_int64_t *count_p, const upkeep_t *upkeep);
+} task_t;
+
+/* Delete at most BATCH rows of TABLE, with the primary key KEY, that meet
+ * CONDITION. */
+#define TRIM(table, key, condition) \
+    "WITH gone AS (DELETE FROM crmapi." table " t WHERE (" key ") IN (" \
+    "SELECT " key " FROM crmapi." table " WHERE " condition \
+    " LIMIT " BATCH_TEXT ") RETURNING 1)" \
+    " SELECT count(*) FROM gone"
+
+/* Correct the totals, and log those that were wrong: rows were written without
+ * the triggers. */
+static crm_error_t *verify_totals(apr_int64_t *count_p, const upkeep_t *upkeep)
+{
+    crm_stmt_t stmt = {"SELECT * FROM crmapi.counter_mend()", 0, NULL};
+    PGresult *result;
+
+    CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool));
+    for (int i = 0; i < PQntuples(result); i++) {
+        crmd_logf(CRM_LOG_WARNING, "CRM3201: the total of %s in workspace %s"
+                  " (agent %s) was %s and is corrected to %s",
+                  PQgetvalue(result, i, 1), PQgetvalue(result, i, 0),
+                  PQgetvalue(result, i, 2), PQgetvalue(result, i, 3),
+                  PQgetvalue(result, i, 4));
+    }
+    *count_p = PQntuples(result);
+    return NULL;
+}
+
+#define AT(member) offsetof(crmd_config_t, member)
+
+static const task_t tasks[] = {
+    {"conversations", AT(upkeep), AT(conversation_idle),
+     "SELECT crmapi.conversation_idle($1::timestamptz, " BATCH_TEXT ")", NULL},
+    {"jobs", AT(upkeep), AT(keep_jobs),
+     TRIM("job", "workspace_id, id", "state IN ('done', 'cancelled')"
+          " AND finished_at < $1::timestamptz"), NULL},
+    {"deliveries", AT(upkeep), AT(keep_deliveries),
+     TRIM("webhook_event", "workspace_id, id",
+          "created_at < $1::timestamptz AND NOT EXISTS (SELECT FROM"
+          " crmapi.webhook_delivery d WHERE d.workspace_id ="
+          " webhook_event.workspace_id AND d.event_id = webhook_event.id"
+          " AND d.status = 'pending')"), NULL},
+    {"intake events", AT(upkeep), AT(keep_events),
+     "SELECT crmapi.intake_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
+    {"send counts", AT(verify_totals), AT(keep_jobs),
+     TRIM("send_count", "workspace_id, bot_id, day",
+          "day < $1::timestamptz::date - 2"), NULL},
+    {"workers", AT(upkeep), AT(verify_totals),
+     TRIM("worker", "id", "heartbeat_at < $1::timestamptz"), NULL},
+    {"totals", AT(verify_totals), 0, NULL, verify_totals},
+    {"empty totals", AT(verify_totals), 0,
+     "SELECT crmapi.counter_trim()", NULL},
+};
+
+#define TASKS CRM_NELTS(tasks)
+
+static apr_interval_time_t interval(const crmd_config_t *config, size_t at)
+{
+    return *(const apr_interval_time_t *)((const char *)config + at);
+}
+
+static const char *microseconds(apr_interval_time_t time, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "%" APR_TIME_T_FMT " us", time);
+}
+
+/* Run the statement of TASK until it changes less than BATCH rows. */
+static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
+                            const task_t *task)
+{
+    const char *values[1];
+    crm_stmt_t stmt = {task->sql, task->age ? 1 : 0, values};
+    PGresult *result;
+    apr_int64_t n;
+
+    values[0] = NULL;
+    if (task->age) {
+        const char *ago[2];
+        crm_stmt_t clock = {"SELECT coalesce($1::timestamptz,"
+                            " statement_timestamp()) - $2::interval", 2, ago};
+
+        ago[0] = upkeep->moment;
+        ago[1] = microseconds(interval(upkeep->config, task->age),
+                              upkeep->pool);
+        CRM_ERR(crm_db_query(&result, upkeep->conn, &clock, upkeep->pool));
+        values[0] = PQgetvalue(result, 0, 0);
+    }
+    do {
+        CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool));
+        n = apr_atoi64(PQgetvalue(result, 0, 0));
+        *count_p += n;
+    } while (n == BATCH);
+    return NULL;
+}
+
+/* Set *DUE_P to whether any task is due, by one statement. */
+static crm_error_t *any_due(int *due_p, const upkeep_t *upkeep)
+{
+    const char *values[3];
+    crm_stmt_t stmt = {"SELECT EXISTS (SELECT FROM unnest($1::text[],"
+                       " $2::interval[]) t (task, every)"
+                       " LEFT JOIN crmapi.upkeep u ON u.task = t.task"
+                       " WHERE u.begun_at IS NULL OR u.begun_at <="
+                       " coalesce($3::timestamptz, statement_timestamp())"
+                       " - t.every)", 3, values};
+    apr_pool_t *pool = upkeep->pool;
+    apr_array_header_t *names = apr_array_make(pool, (int)TASKS,
+                                               sizeof(char *));
+    apr_array_header_t *periods = apr_array_make(pool, (int)TASKS,
+                                                 sizeof(char *));
+    PGresult *result;
+
+    for (size_t i = 0; i < TASKS; i++) {
+        APR_ARRAY_PUSH(names, const char *) = tasks[i].name;
+        APR_ARRAY_PUSH(periods, const char *) = microseconds(
+            interval(upkeep->config, tasks[i].every), pool);
+    }
+    values[0] = crm_sql_array(names, pool);
+    values[1] = crm_sql_array(periods, pool);
+    values[2] = upkeep->moment;
+    CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, pool));
+    *due_p = *PQgetvalue(result, 0, 0) == 't';
+    return NULL;
+}
+
+/* Set *DUE_P to whether TASK is due. Then no other daemon runs it. */
+static crm_error_t *begin(int *due_p, const upkeep_t *upkeep,
+                          const task_t *task)
+{
+    const char *values[3];
+    crm_stmt_t stmt = {"SELECT crmapi.upkeep_begin($1::text, $2::interval,"
+                       " $3::timestamptz)", 3, values};
+    PGresult *result;
+
+    values[0] = task->name;
+    values[1] = microseconds(interval(upkeep->config, task->every),
+                             upkeep->pool);
+    values[2] = upkeep->moment;
+    CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool));
+    *due_p = *PQgetvalue(result, 0, 0) == 't';
+    return NULL;
+}
+
+/* Record that TASK has ended with the result TEXT. */
+static crm_error_t *end(const upkeep_t *upkeep, const task_t *task,
+                        const char *text)
+{
+    const char *values[2];
+    crm_stmt_t stmt = {"UPDATE crmapi.upkeep u SET ended_at ="
+                       " crmapi.now_ms(), result = $2::text"
+                       " WHERE u.task = $1::text", 2, values};
+    PGresult *result;
+
+    values[0] = task->name;
+    values[1] = text;
+    return crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool);
+}
+
+static crm_error_t *run_task(const upkeep_t *upkeep, const task_t *task)
+{
+    crm_error_t *error;
+    apr_int64_t count = 0;
+
+    error = task->run ? task->run(&count, upkeep)
+                      : run_sql(&count, upkeep, task);
+    if (error && error->code == CRM_E_UNAVAILABLE && !error->sqlstate) {
+        return error;
+    }
+    if (error) {
+        crmd_logf(CRM_LOG_ERR, "CRM3203: upkeep of %s: %s", task->name,
+                  error->log ? error->log : error->message);
+        return end(upkeep, task, error->log ? error->log : error->message);
+    }
+    crmd_logf(count ? CRM_LOG_INFO : CRM_LOG_DEBUG, "CRM3202: upkeep of %s:"
+              " %" APR_INT64_T_FMT " rows", task->name, count);
+    return end(upkeep, task, apr_psprintf(upkeep->pool, "%" APR_INT64_T_FMT
+                                          " rows", count));
+}
+
+crm_error_t *crmd_upkeep_run(crm_conn_t *conn, const crmd_config_t *config,
+                             const char *moment, apr_pool_t *scratch_pool)
+{
+    upkeep_t upkeep = {conn, config, moment, scratch_pool};
+    int due;
+
+    CRM_ERR(any_due(&due, &upkeep));
+    if (!due) {
+        return NULL;
+    }
+    for (size_t i = 0; i < TASKS; i++) {
+        CRM_ERR(begin(&due, &upkeep, &tasks[i]));
+        if (due) {
+            CRM_ERR(run_task(&upkeep, &tasks[i]));
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_mail_header.h: values that may be put into a mail's headers */
+#ifndef CRMAPID_MAIL_HEADER_H
+#define CRMAPID_MAIL_HEADER_H
+
+#include "apr_pools.h"
+
+/* Return whether ADDRESS can be put into headers and envelopes unchanged: a
+ * dot-atom (RFC 5322, 3.2.3), '@', and a host name, which may contain
+ * characters beyond ASCII (RFC 5890). */
+int crmd_mail_address(const char *address);
+
+/* The same for NUMBER, a phone number or a sender name: letters, digits,
+ * "+-.". */
+int crmd_mail_number(const char *number);
+
+/* Return TEXT (NULL: "") as one line of valid UTF-8 of at most MAX bytes, in
+ * POOL: it cannot begin another header. "=?" is replaced: a reader would decode
+ * an encoded word (RFC 2047). */
+const char *crmd_mail_line(const char *text, apr_size_t max, apr_pool_t *pool);
+
+#endif /* CRMAPID_MAIL_HEADER_H */

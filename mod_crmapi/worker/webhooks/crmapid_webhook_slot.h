@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_webhook_slot.h: concurrent deliveries to one endpoint */
+#ifndef CRMAPID_WEBHOOK_SLOT_H
+#define CRMAPID_WEBHOOK_SLOT_H
+
+#include "apr_time.h"
+
+/* Take one of this process's LIMIT slots for deliveries to ENDPOINT (a UUID).
+ * Return 1 if one was free: the caller returns it by crmd_webhook_leave().
+ * Return 0 if none was: *WAIT_P = when to try again, from 0.2 s to 5 min,
+ * estimated from the endpoint's recent response times and the number of
+ * waiting deliveries. For any thread. */
+int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
+                       int limit);
+
+/* Return a slot of ENDPOINT that was held for TOOK. */
+void crmd_webhook_leave(const char *endpoint, apr_interval_time_t took);
+
+#endif /* CRMAPID_WEBHOOK_SLOT_H */

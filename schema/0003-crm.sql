@@ -1,0 +1,380 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0003-crm.sql: agents, pipelines, companies, contacts, cards, activities
+--
+-- Columns have the names and the order of the specification's fields; internal
+-- and generated columns follow. What is derived from other rows has no column:
+-- last_contacted_at, total_deal_value, last_activity_at.
+
+-- Find the operator classes below in whatever schema the extensions are.
+SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT
+           quote_ident(n.nspname), ', '), true)
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname IN ('pg_trgm', 'btree_gin');
+
+-- ---- agents ----------------------------------------------------------------
+
+CREATE TABLE crmapi.agent (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    name crmapi.line,
+    slug crmapi.line,
+    summary crmapi.prose,
+    is_agent boolean NOT NULL DEFAULT true,
+    enabled boolean NOT NULL DEFAULT true,
+    public boolean NOT NULL DEFAULT false,
+    agent_role crmapi.line,
+    agent_type crmapi.line
+        CHECK (agent_type IN ('internal', 'external', 'both')),
+    agent_status crmapi.line,
+    agent_color crmapi.line,
+    agent_email crmapi.line,
+    agent_phone crmapi.line,
+    chat_greeting crmapi.prose,
+    chat_avatar_intro crmapi.prose,
+    chat_avatar_image_url crmapi.url,
+    phone_greeting crmapi.prose,
+    phone_voice_id crmapi.line,
+    text_greeting crmapi.prose,
+    email_inbound boolean,
+    email_outbound_autoreply boolean,
+    email_outbound_email crmapi.line,
+    email_outbound_name crmapi.line,
+    booking_provider crmapi.line,
+    enabled_event_type_ids text[] COLLATE "C",
+    allow_human_takeover boolean NOT NULL DEFAULT false,
+    escalation_detection_enabled boolean NOT NULL DEFAULT false,
+    sentiment_analysis_enabled boolean NOT NULL DEFAULT false,
+    knowledge_count crmapi.amount NOT NULL DEFAULT 0,
+    number_of_conversations crmapi.amount NOT NULL DEFAULT 0,
+    popular_topics text[] COLLATE "C",
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    chat_origins text[] COLLATE "C" NOT NULL DEFAULT '{}',
+    search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
+        coalesce(name, '') || chr(31) || coalesce(slug, '') || chr(31)
+        || coalesce(summary, ''))) STORED,
+    PRIMARY KEY (workspace_id, id)
+);
+-- A workspace has some dozens at most: search and the flags scan them all.
+CREATE INDEX agent_created ON crmapi.agent (workspace_id, created_at, id);
+CREATE INDEX agent_slug ON crmapi.agent (workspace_id, slug);
+-- Channels find the agent, and by it the workspace: mail and text messages by
+-- its address, a chat by its id.
+CREATE INDEX agent_by_email ON crmapi.agent (crmapi.fold(agent_email))
+    WHERE agent_email IS NOT NULL;
+CREATE INDEX agent_by_phone ON crmapi.agent (crmapi.phone_fold(agent_phone))
+    WHERE agent_phone IS NOT NULL;
+CREATE INDEX agent_by_id ON crmapi.agent (id);
+
+-- ---- pipelines and stages --------------------------------------------------
+
+CREATE TABLE crmapi.pipeline (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid NOT NULL,
+    name crmapi.title NOT NULL,
+    is_default boolean NOT NULL DEFAULT false,
+    is_private boolean NOT NULL DEFAULT false,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent
+);
+CREATE INDEX pipeline_created ON crmapi.pipeline
+    (workspace_id, created_at, id);
+CREATE INDEX pipeline_bot ON crmapi.pipeline
+    (workspace_id, bot_id, created_at, id);
+
+CREATE TABLE crmapi.pipeline_stage (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid NOT NULL,
+    pipeline_id uuid NOT NULL,
+    name crmapi.title NOT NULL,
+    color crmapi.line NOT NULL DEFAULT '#888888',
+    order_index integer NOT NULL DEFAULT 0 CHECK (order_index >= 0),
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
+    FOREIGN KEY (workspace_id, pipeline_id) REFERENCES crmapi.pipeline
+);
+-- /pipelines/{id}/stages, and cards by their pipeline
+CREATE INDEX pipeline_stage_order ON crmapi.pipeline_stage
+    (workspace_id, pipeline_id, order_index, created_at, id);
+-- cards by the agent of their stage
+CREATE INDEX pipeline_stage_bot ON crmapi.pipeline_stage
+    (workspace_id, bot_id);
+
+-- ---- companies -------------------------------------------------------------
+
+CREATE TABLE crmapi.company (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid NOT NULL,
+    name crmapi.title NOT NULL,
+    domain crmapi.line,
+    website crmapi.url,
+    industry crmapi.line,
+    company_size crmapi.line,
+    company_type crmapi.line,
+    employee_count crmapi.amount,
+    annual_revenue crmapi.amount,
+    description crmapi.prose,
+    emails crmapi.addresses NOT NULL DEFAULT '[]',
+    phone_numbers crmapi.addresses NOT NULL DEFAULT '[]',
+    tags crmapi.tags NOT NULL DEFAULT '{}',
+    pipeline_stage_id uuid,
+    address_line1 crmapi.line,
+    address_line2 crmapi.line,
+    city crmapi.line,
+    state crmapi.line,
+    postal_code crmapi.line,
+    country crmapi.line,
+    linkedin_url crmapi.url,
+    notes crmapi.prose,
+    custom_fields crmapi.object NOT NULL DEFAULT '{}',
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    domain_key text COLLATE "C"
+        GENERATED ALWAYS AS (crmapi.fold(domain)) STORED,
+    search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
+        name || chr(31) || coalesce(domain, '') || chr(31)
+        || coalesce(industry, ''))) STORED,
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
+    FOREIGN KEY (workspace_id, pipeline_stage_id)
+        REFERENCES crmapi.pipeline_stage
+        ON DELETE SET NULL (pipeline_stage_id)
+);
+CREATE INDEX company_created ON crmapi.company (workspace_id, created_at, id);
+CREATE INDEX company_bot ON crmapi.company
+    (workspace_id, bot_id, created_at, id);
+CREATE INDEX company_industry ON crmapi.company
+    (workspace_id, industry, created_at, id) WHERE industry IS NOT NULL;
+CREATE INDEX company_domain ON crmapi.company
+    (workspace_id, domain_key, created_at, id) WHERE domain_key IS NOT NULL;
+-- for the foreign key only
+CREATE INDEX company_stage ON crmapi.company
+    (workspace_id, pipeline_stage_id) WHERE pipeline_stage_id IS NOT NULL;
+-- the filters tags and search, alone or together
+CREATE INDEX company_find ON crmapi.company
+    USING gin (workspace_id, tags, search gin_trgm_ops);
+
+-- ---- contacts --------------------------------------------------------------
+
+CREATE TABLE crmapi.contact (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid NOT NULL,
+    first_name crmapi.line,
+    last_name crmapi.line,
+    emails crmapi.addresses NOT NULL DEFAULT '[]',
+    phone_numbers crmapi.addresses NOT NULL DEFAULT '[]',
+    company crmapi.line,
+    company_id uuid,
+    job_title crmapi.line,
+    lead_source crmapi.line,
+    tags crmapi.tags NOT NULL DEFAULT '{}',
+    deal_value crmapi.amount,
+    pipeline_stage_id uuid,
+    contact_type crmapi.line,
+    address_line1 crmapi.line,
+    address_line2 crmapi.line,
+    city crmapi.line,
+    state crmapi.line,
+    postal_code crmapi.line,
+    country crmapi.line,
+    linkedin_url crmapi.url,
+    notes crmapi.prose,
+    custom_fields crmapi.object NOT NULL DEFAULT '{}',
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    -- by-email and upsert match these
+    email_key text COLLATE "C" GENERATED ALWAYS AS
+        (crmapi.fold(crmapi.list_primary(emails, 'email'))) STORED,
+    phone_key text COLLATE "C" GENERATED ALWAYS AS
+        (crmapi.phone_fold(crmapi.list_primary(phone_numbers,
+                                               'phone_number'))) STORED,
+    -- "first last", e-mails, phones as written, company (contract 7.8)
+    search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
+        coalesce(first_name || ' ' || last_name, first_name, last_name, '')
+        || chr(31) || coalesce(crmapi.list_text(emails, 'email'), '')
+        || chr(31)
+        || coalesce(crmapi.list_text(phone_numbers, 'phone_number'), '')
+        || chr(31) || coalesce(company, ''))) STORED,
+    phone_digits text COLLATE "C" GENERATED ALWAYS AS
+        (crmapi.digits(crmapi.list_text(phone_numbers, 'phone_number')))
+        STORED,
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
+    FOREIGN KEY (workspace_id, company_id) REFERENCES crmapi.company
+        ON DELETE SET NULL (company_id),
+    FOREIGN KEY (workspace_id, pipeline_stage_id)
+        REFERENCES crmapi.pipeline_stage
+        ON DELETE SET NULL (pipeline_stage_id)
+);
+-- the list and created_after, created_before
+CREATE INDEX contact_created ON crmapi.contact (workspace_id, created_at, id);
+CREATE INDEX contact_bot ON crmapi.contact
+    (workspace_id, bot_id, created_at, id);
+CREATE INDEX contact_updated ON crmapi.contact (workspace_id, updated_at);
+CREATE INDEX contact_lead_source ON crmapi.contact
+    (workspace_id, lead_source, created_at, id) WHERE lead_source IS NOT NULL;
+CREATE INDEX contact_stage ON crmapi.contact
+    (workspace_id, pipeline_stage_id, created_at, id)
+    WHERE pipeline_stage_id IS NOT NULL;
+-- a company's contacts and the sum of their deals, by an index-only scan
+CREATE INDEX contact_company ON crmapi.contact (workspace_id, company_id)
+    INCLUDE (deal_value) WHERE company_id IS NOT NULL;
+-- the oldest match wins (contract 9.5)
+CREATE INDEX contact_email ON crmapi.contact
+    (workspace_id, email_key, created_at, id) WHERE email_key IS NOT NULL;
+CREATE INDEX contact_phone ON crmapi.contact
+    (workspace_id, phone_key, created_at, id) WHERE phone_key IS NOT NULL;
+-- the filters tags and search, alone or together
+CREATE INDEX contact_find ON crmapi.contact USING gin
+    (workspace_id, tags, search gin_trgm_ops, phone_digits gin_trgm_ops);
+
+-- ---- cards -----------------------------------------------------------------
+
+CREATE TABLE crmapi.pipeline_card (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    pipeline_stage_id uuid NOT NULL,
+    contact_id uuid,
+    title crmapi.title NOT NULL,
+    description crmapi.prose,
+    tags crmapi.tags NOT NULL DEFAULT '{}',
+    order_index integer NOT NULL CHECK (order_index >= 0),
+    archived_at timestamptz(3),
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, pipeline_stage_id)
+        REFERENCES crmapi.pipeline_stage,
+    FOREIGN KEY (workspace_id, contact_id) REFERENCES crmapi.contact
+        ON DELETE SET NULL (contact_id)
+);
+-- a stage's cards in order, and the last of them
+CREATE INDEX pipeline_card_order ON crmapi.pipeline_card
+    (workspace_id, pipeline_stage_id, order_index, created_at, id);
+CREATE INDEX pipeline_card_contact ON crmapi.pipeline_card
+    (workspace_id, contact_id) WHERE contact_id IS NOT NULL;
+
+-- Put a card without order_index at the end of its stage (contract 9.8). It
+-- takes the stage's advisory lock first: the next statement of a volatile
+-- function sees what was committed while it waited. A trigger function.
+CREATE FUNCTION crmapi.pipeline_card_position() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    last integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(
+        'stage:' || NEW.workspace_id || ':' || NEW.pipeline_stage_id, 0));
+    SELECT c.order_index INTO last FROM crmapi.pipeline_card c
+    WHERE c.workspace_id = NEW.workspace_id
+      AND c.pipeline_stage_id = NEW.pipeline_stage_id AND c.id <> NEW.id
+    ORDER BY c.order_index DESC LIMIT 1;
+    -- 2147483647 is the maximum: created_at orders the cards that have it
+    NEW.order_index := least(coalesce(last::bigint + 1, 0), 2147483647);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER position
+    BEFORE INSERT OR UPDATE OF order_index ON crmapi.pipeline_card
+    FOR EACH ROW WHEN (NEW.order_index IS NULL)
+    EXECUTE FUNCTION crmapi.pipeline_card_position();
+
+-- ---- activities ------------------------------------------------------------
+
+CREATE TABLE crmapi.activity (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    contact_id uuid,
+    company_id uuid,
+    activity_type crmapi.line NOT NULL CHECK (activity_type IN
+        ('note', 'call', 'meeting', 'video_call', 'task', 'todo',
+         'reminder')),
+    title crmapi.line,
+    description crmapi.prose,
+    due_date timestamptz(3),
+    duration_minutes crmapi.amount,
+    completed_at timestamptz(3),
+    metadata crmapi.object NOT NULL DEFAULT '{}',
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    CHECK (contact_id IS NOT NULL OR company_id IS NOT NULL),
+    FOREIGN KEY (workspace_id, contact_id) REFERENCES crmapi.contact
+        ON DELETE SET NULL (contact_id),
+    FOREIGN KEY (workspace_id, company_id) REFERENCES crmapi.company
+        ON DELETE SET NULL (company_id)
+);
+-- the list of a contact, and the last activity of one
+CREATE INDEX activity_contact ON crmapi.activity
+    (workspace_id, contact_id, created_at, id) WHERE contact_id IS NOT NULL;
+-- the last activity of a company
+CREATE INDEX activity_company ON crmapi.activity
+    (workspace_id, company_id, created_at) WHERE company_id IS NOT NULL;
+
+-- ---- deleting a company (contract 9.6) -------------------------------------
+-- A BEFORE trigger runs before the foreign keys' actions. The row is locked,
+-- so no new reference to it can appear. Rows that lose their reference change,
+-- so their updated_at moves (contract 6.6). An activity with both a contact
+-- and a company is locked first, since the other one may be deleted at the
+-- same time. The trigger of a contact is in 0008: it stops enrollments as well.
+
+-- Delete the activities that have no contact, and detach the company's
+-- contacts. Locks: activity, contact. A trigger function.
+CREATE FUNCTION crmapi.company_before_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- The cascade of a workspace deletes everything by itself.
+    IF pg_trigger_depth() > 1 AND NOT EXISTS (
+        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
+        RETURN OLD;
+    END IF;
+    PERFORM FROM crmapi.activity a
+    WHERE a.workspace_id = OLD.workspace_id AND a.company_id = OLD.id
+      AND a.contact_id IS NOT NULL
+    ORDER BY a.id FOR UPDATE;
+    DELETE FROM crmapi.activity a
+    WHERE a.workspace_id = OLD.workspace_id AND a.company_id = OLD.id
+      AND a.contact_id IS NULL;
+    UPDATE crmapi.contact c SET company_id = NULL,
+        updated_at = greatest(crmapi.now_ms(),
+                              c.updated_at + interval '1 millisecond')
+    WHERE c.workspace_id = OLD.workspace_id AND c.company_id = OLD.id;
+    RETURN OLD;
+END
+$$;
+CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.company
+    FOR EACH ROW EXECUTE FUNCTION crmapi.company_before_delete();
+
+-- ---- rights ----------------------------------------------------------------
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['agent', 'pipeline', 'pipeline_stage',
+        'company', 'contact', 'pipeline_card', 'activity'] LOOP
+        EXECUTE format('CREATE TRIGGER id_fixed
+            BEFORE UPDATE OF workspace_id, id ON crmapi.%I FOR EACH ROW
+            WHEN (NEW.workspace_id <> OLD.workspace_id OR NEW.id <> OLD.id)
+            EXECUTE FUNCTION crmapi.refuse_change(''an id'')', name);
+        EXECUTE format('GRANT SELECT ON crmapi.%I
+            TO crmapi_api, crmapi_worker', name);
+    END LOOP;
+END
+$$;
+GRANT INSERT, UPDATE, DELETE
+    ON crmapi.contact, crmapi.company, crmapi.pipeline_card TO crmapi_api;
+GRANT INSERT ON crmapi.activity TO crmapi_api, crmapi_worker;

@@ -1,0 +1,274 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0007-sequences.sql: templates, sequences, enrollments, steps, suppression
+--
+-- Only the functions of 0008 change enrollments and steps.
+
+-- ---- templates -------------------------------------------------------------
+
+CREATE TABLE crmapi.sequence_template (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid,                -- the sender, unless the start names another
+    name crmapi.title NOT NULL,
+    allowed_channels text[] COLLATE "C" NOT NULL DEFAULT '{}'
+        CHECK (allowed_channels <@ '{email,voice,sms}'),
+    stop_on_reply boolean NOT NULL DEFAULT true,
+    goal_prompt crmapi.prose,
+    pacing crmapi.object NOT NULL DEFAULT '{}',
+    steps crmapi.list NOT NULL DEFAULT '[]',
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent
+);
+
+-- ---- sequences and enrollments ---------------------------------------------
+
+CREATE TABLE crmapi.sequence (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    name crmapi.line NOT NULL,
+    status crmapi.line NOT NULL DEFAULT 'active'
+        CHECK (status IN ('active', 'completed', 'stopped', 'failed')),
+    bot_id uuid NOT NULL,
+    template_id uuid NOT NULL,
+    auto_approve boolean NOT NULL DEFAULT false,
+    idempotency_key text COLLATE "C"
+        CHECK (char_length(idempotency_key) BETWEEN 1 AND 255),
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    -- a key is used once, for ever (contract 11.2); nulls do not collide
+    UNIQUE (workspace_id, idempotency_key),
+    FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
+    FOREIGN KEY (workspace_id, template_id)
+        REFERENCES crmapi.sequence_template
+);
+
+-- A contact in a sequence. contact_id is no foreign key: it stays when the
+-- contact is deleted (contract 9.6). pacing says when steps may be sent, as
+-- the template had it at generation (contract 11.8).
+CREATE TABLE crmapi.enrollment (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    sequence_id uuid NOT NULL,
+    contact_id uuid NOT NULL,
+    contact_action crmapi.line NOT NULL
+        CHECK (contact_action IN ('created', 'updated')),
+    status crmapi.line NOT NULL DEFAULT 'generating' CHECK (status IN
+        ('generating', 'pending_approval', 'approved', 'running',
+         'stopped_reply', 'stopped_unsubscribed', 'stopped_user',
+         'completed', 'failed')),
+    generation_error crmapi.prose,
+    approved_at timestamptz(3),
+    stop_reason crmapi.line,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    pacing crmapi.object NOT NULL DEFAULT '{}',
+    PRIMARY KEY (workspace_id, id),
+    -- a start makes one sequence with one enrollment (contract 11.1)
+    UNIQUE (workspace_id, sequence_id),
+    FOREIGN KEY (workspace_id, sequence_id) REFERENCES crmapi.sequence
+        ON DELETE CASCADE,
+    -- set when status is failed (specification)
+    CHECK (status <> 'failed' OR generation_error IS NOT NULL)
+);
+-- the live enrollments of a contact, which a reply, a suppression or the
+-- contact's deletion stops
+CREATE INDEX enrollment_live ON crmapi.enrollment (workspace_id, contact_id)
+    WHERE status IN ('generating', 'pending_approval', 'approved', 'running');
+
+-- A message of an enrollment. delay_seconds counts from the step before.
+CREATE TABLE crmapi.enrollment_step (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    enrollment_id uuid NOT NULL,
+    sort_order integer NOT NULL CHECK (sort_order >= 1),
+    channel crmapi.line NOT NULL
+        CHECK (channel IN ('email', 'voice', 'sms')),
+    status crmapi.line NOT NULL DEFAULT 'scheduled' CHECK (status IN
+        ('scheduled', 'sending', 'sent', 'skipped', 'failed', 'cancelled')),
+    scheduled_for timestamptz(3),
+    sent_at timestamptz(3),
+    to_identifier crmapi.line,
+    voice_objective crmapi.prose,
+    voice_script crmapi.prose,
+    email_subject crmapi.line,
+    email_body crmapi.prose,
+    sms_body crmapi.prose,
+    delay_seconds bigint NOT NULL DEFAULT 0
+        CHECK (delay_seconds >= 0),
+    provider_id crmapi.line,
+    error crmapi.prose,
+    PRIMARY KEY (workspace_id, id),
+    UNIQUE (workspace_id, enrollment_id, sort_order),
+    FOREIGN KEY (workspace_id, enrollment_id) REFERENCES crmapi.enrollment
+        ON DELETE CASCADE
+);
+
+-- ---- the states of an enrollment (contract 11.7) ---------------------------
+
+-- Whether an enrollment with STATUS has not ended.
+CREATE FUNCTION crmapi.enrollment_is_live(status text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN status IN ('generating', 'pending_approval', 'approved',
+                      'running');
+
+-- Refuse a transition that the contract does not have, and set the sequence's
+-- status (11.9) and updated_at. Locks: enrollment, sequence. A trigger
+-- function.
+CREATE FUNCTION crmapi.enrollment_transition() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT (CASE OLD.status
+        WHEN 'generating' THEN NEW.status IN ('pending_approval', 'approved',
+            'failed', 'stopped_reply', 'stopped_user', 'stopped_unsubscribed')
+        WHEN 'pending_approval' THEN NEW.status IN ('approved', 'failed',
+            'stopped_reply', 'stopped_user', 'stopped_unsubscribed')
+        WHEN 'approved' THEN NEW.status IN ('running', 'completed', 'failed',
+            'stopped_reply', 'stopped_user', 'stopped_unsubscribed')
+        WHEN 'running' THEN NEW.status IN ('completed', 'failed',
+            'stopped_reply', 'stopped_user', 'stopped_unsubscribed')
+        ELSE false END) THEN
+        RAISE EXCEPTION 'an enrollment does not go from % to %', OLD.status,
+            NEW.status USING ERRCODE = 'check_violation';
+    END IF;
+    IF NEW.status NOT IN ('pending_approval', 'approved', 'running') THEN
+        UPDATE crmapi.sequence s SET status = CASE
+            WHEN NEW.status IN ('completed', 'failed') THEN NEW.status
+            ELSE 'stopped' END
+        WHERE s.workspace_id = NEW.workspace_id AND s.id = NEW.sequence_id;
+    END IF;
+    NEW.updated_at := greatest(NEW.updated_at, crmapi.now_ms(),
+                               OLD.updated_at + interval '1 millisecond');
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER transition BEFORE UPDATE OF status ON crmapi.enrollment
+    FOR EACH ROW WHEN (NEW.status IS DISTINCT FROM OLD.status)
+    EXECUTE FUNCTION crmapi.enrollment_transition();
+
+-- Refuse a new enrollment in another state than the first. A trigger function.
+CREATE FUNCTION crmapi.enrollment_begin() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'an enrollment begins as generating, not as %', NEW.status
+        USING ERRCODE = 'check_violation';
+END
+$$;
+CREATE TRIGGER begin BEFORE INSERT ON crmapi.enrollment
+    FOR EACH ROW WHEN (NEW.status <> 'generating')
+    EXECUTE FUNCTION crmapi.enrollment_begin();
+
+-- ---- suppression -----------------------------------------------------------
+
+-- Addresses that must not be written to. address is the key of the e-mail
+-- address or phone number; it is compared with crmapi.email_keys() or
+-- phone_keys() of a contact.
+CREATE TABLE crmapi.suppression (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    email crmapi.line,
+    phone_number crmapi.line CHECK (phone_number ~ '[0-9]'),
+    reason crmapi.line,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    kind text COLLATE "C" NOT NULL GENERATED ALWAYS AS
+        (CASE WHEN email IS NOT NULL THEN 'email' ELSE 'phone' END) STORED,
+    address text COLLATE "C" NOT NULL GENERATED ALWAYS AS
+        (coalesce(crmapi.fold(email), crmapi.phone_fold(phone_number)))
+        STORED,
+    PRIMARY KEY (workspace_id, id),
+    UNIQUE (workspace_id, kind, address),
+    CHECK ((email IS NULL) <> (phone_number IS NULL))
+);
+
+-- Whether ADDRESS, which CHANNEL uses, is suppressed. The API, which may not
+-- list suppressions, sends such an address no greeting. For the API and the
+-- worker.
+CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
+                                     address text) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    RETURN EXISTS (SELECT FROM crmapi.suppression s
+        WHERE s.workspace_id = is_suppressed.workspace
+          AND s.kind = CASE is_suppressed.channel WHEN 'email' THEN 'email'
+                       ELSE 'phone' END
+          AND s.address = CASE is_suppressed.channel WHEN 'email'
+              THEN crmapi.fold(is_suppressed.address)
+              ELSE crmapi.phone_fold(is_suppressed.address) END);
+
+-- Allow EMAIL or PHONE (the other is null) to be written to again. Returns how
+-- many suppressions there were: 1 or 0. For the API and the worker.
+CREATE FUNCTION crmapi.suppress_lift(workspace uuid, email text, phone text)
+    RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n bigint;
+BEGIN
+    DELETE FROM crmapi.suppression s
+    WHERE s.workspace_id = suppress_lift.workspace
+      AND s.kind = CASE WHEN suppress_lift.email IS NOT NULL
+                   THEN 'email' ELSE 'phone' END
+      AND s.address = coalesce(crmapi.fold(suppress_lift.email),
+                               crmapi.phone_fold(suppress_lift.phone));
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
+END
+$$;
+
+-- ---- people and limits -----------------------------------------------------
+
+-- The persons who review what a sequence is about to send.
+CREATE TABLE crmapi.admin (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    email crmapi.title NOT NULL,
+    name crmapi.line,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    email_key text COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (crmapi.fold(email)) STORED,
+    PRIMARY KEY (workspace_id, id),
+    UNIQUE (workspace_id, email_key)
+);
+
+-- How many steps an agent has sent on a day of its workspace's time zone.
+CREATE TABLE crmapi.send_count (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid NOT NULL,
+    day date NOT NULL,
+    n integer NOT NULL,
+    PRIMARY KEY (workspace_id, bot_id, day)
+) WITH (fillfactor = 50);
+
+-- ---- rights ----------------------------------------------------------------
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['sequence_template', 'sequence', 'enrollment',
+        'enrollment_step', 'suppression'] LOOP
+        EXECUTE format('CREATE TRIGGER id_fixed
+            BEFORE UPDATE OF workspace_id, id ON crmapi.%I FOR EACH ROW
+            WHEN (NEW.workspace_id <> OLD.workspace_id OR NEW.id <> OLD.id)
+            EXECUTE FUNCTION crmapi.refuse_change(''an id'')', name);
+    END LOOP;
+END
+$$;
+GRANT SELECT ON crmapi.sequence_template, crmapi.sequence, crmapi.enrollment,
+    crmapi.enrollment_step, crmapi.admin TO crmapi_api, crmapi_worker;
+GRANT INSERT ON crmapi.sequence, crmapi.enrollment TO crmapi_api;
+GRANT SELECT, INSERT, DELETE ON crmapi.suppression TO crmapi_worker;
+GRANT SELECT, DELETE ON crmapi.send_count TO crmapi_worker;
+
+REVOKE EXECUTE ON FUNCTION crmapi.is_suppressed, crmapi.suppress_lift
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.is_suppressed, crmapi.suppress_lift
+    TO crmapi_api, crmapi_worker;
