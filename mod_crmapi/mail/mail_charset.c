@@ -65,17 +65,6 @@ static const char *iconv_name(const char *charset)
     return NULL;
 }
 
-/* Return the length of the UTF-8 character at S, of LEN bytes; 0 if it is not
- * valid. */
-static apr_size_t sequence(const char *s, apr_size_t len)
-{
-    unsigned char c = (unsigned char)*s;
-    apr_size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3
-                   : c < 0xf5 ? 4 : 0;
-
-    return n && n <= len && crm_text_valid_utf8(s, n) ? n : 0;
-}
-
 /* Add the LEN BYTES to BUF, converted by CONVERTER. */
 static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
                     apr_size_t len)
@@ -107,8 +96,9 @@ static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
 static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
 {
     while (len) {
-        apr_size_t n = sequence(bytes, len);
+        apr_size_t n;
 
+        crm_text_next(&n, bytes, len);
         if (n) {
             crm_buf_add(buf, bytes, n);
         }
@@ -140,8 +130,9 @@ static unsigned percent_invalid(const char *bytes, apr_size_t len, int cut)
     apr_size_t bad = 0, all = 1;
 
     while (len) {
-        apr_size_t n = sequence(bytes, len);
+        apr_size_t n;
 
+        crm_text_next(&n, bytes, len);
         if (!n && cut && len < 4 && (unsigned char)*bytes >= 0xc2) {
             break;
         }

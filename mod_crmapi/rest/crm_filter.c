@@ -6,6 +6,7 @@
 #include "apr_strings.h"
 
 #include "crm_op.h"
+#include "crm_text.h"
 
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call)
@@ -95,26 +96,9 @@ static const char *digits_of(const char *text, apr_pool_t *pool)
     return *digits ? digits : NULL;
 }
 
-/* Return the code point at *TEXT, which is UTF-8, and step over it. */
-static apr_uint32_t next_character(const char **text)
-{
-    const unsigned char *at = (const unsigned char *)*text;
-    apr_uint32_t c = *at++;
-    int more = c < 0xC0 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-
-    if (more) {
-        c &= 0x3FU >> more;
-    }
-    for (; more && (*at & 0xC0) == 0x80; more--) {
-        c = c << 6 | (*at++ & 0x3FU);
-    }
-    *text = (const char *)at;
-    return c;
-}
-
 /* Return whether C is, as far as can be told here, one of a word: a letter or
  * a digit, no punctuation or symbol. */
-static int is_of_word(apr_uint32_t c)
+static int is_of_word(int c)
 {
     return c < 0x80 ? apr_isalnum(c)
            : c >= 0xC0 && (c < 0x2000 || c >= 0x2C00)
@@ -126,10 +110,11 @@ static int is_of_word(apr_uint32_t c)
  * it has, the rows of all workspaces. */
 static int has_trigram(const char *text)
 {
+    apr_size_t len = strlen(text), n = 1;
     int run = 0;
 
-    while (*text && run < 3) {
-        run = is_of_word(next_character(&text)) ? run + 1 : 0;
+    for (; len && n && run < 3; text += n, len -= n) {
+        run = is_of_word(crm_text_next(&n, text, len)) ? run + 1 : 0;
     }
     return run == 3;
 }

@@ -225,7 +225,7 @@ static void make_service(crm_service_t *service, apr_pool_t *pool)
     memset(service, 0, sizeof(*service));
     service->settings.key_prefix = CRM_KEY_PREFIX;
     service->limit = apr_palloc(pool, size);
-    crm_limit_init(service->limit, size, &config);
+    crm_limit_init(service->limit, size, &config, pool);
     service->acquire = acquire;
     service->release = release;
     service->read_body = read_body;
