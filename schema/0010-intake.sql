@@ -1,54 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0010-intake.sql: what channels bring, and the function that takes it
+-- 0010-intake.sql: intake tokens, events, and the function that takes them
 --
--- crmapi.intake() is the one way by which conversations, messages and
--- submissions come to be. Advisory locks of participants come first, in the
--- order of their numbers, then rows: contact, conversation, enrollment, agent.
+-- crmapi.intake() alone inserts conversations, messages and submissions. The
+-- internal functions are called by it alone and inherit its settings.
+--
+-- Locks: the token's row (skipped if it is locked), intake_event in the order
+-- of event ids, the advisory locks of all participants in the order of their
+-- numbers; then for each event contact, conversation, enrollment; then agent.
+--
+-- A source that has verified its participant says so. Otherwise the event is a
+-- claim: whoever fills in a form may enter any address. A claim may find a
+-- contact or create one. It changes no existing contact and stops nothing.
+-- What it says stays in the conversation.
 
--- ---- what is kept more ------------------------------------------------------
+-- ---- tokens ----------------------------------------------------------------
 
-ALTER TABLE crmapi.agent
-    ADD COLUMN chat_origins text[] COLLATE "C" NOT NULL DEFAULT '{}';
--- An address leads to its agent in whatever workspace.
-CREATE INDEX agent_by_email ON crmapi.agent (crmapi.fold(agent_email))
-    WHERE agent_email IS NOT NULL;
-CREATE INDEX agent_by_phone ON crmapi.agent (crmapi.phone_fold(agent_phone))
-    WHERE agent_phone IS NOT NULL;
--- So do the ids in the address of a chat and of a form.
-CREATE INDEX agent_by_id ON crmapi.agent (id);
-CREATE INDEX form_by_id ON crmapi.form (id);
-
--- THREAD: what the source calls the conversation.
-ALTER TABLE crmapi.conversation
-    ADD COLUMN thread crmapi.line,
-    ADD COLUMN subject crmapi.line;
-CREATE INDEX conversation_thread ON crmapi.conversation
-    (workspace_id, thread, created_at, id) WHERE thread IS NOT NULL;
-
--- EXTERNAL_ID: what the source calls the message.
-ALTER TABLE crmapi.message
-    ADD COLUMN external_id crmapi.line,
-    ADD COLUMN metadata crmapi.object NOT NULL DEFAULT '{}';
-CREATE INDEX message_external ON crmapi.message
-    (workspace_id, external_id, created_at) WHERE external_id IS NOT NULL;
-
--- Bodies are kept up to the size that whoever brings them was told.
-CREATE TABLE crmapi.attachment (
-    workspace_id uuid NOT NULL
-        REFERENCES crmapi.workspace ON DELETE CASCADE,
-    message_id uuid NOT NULL,
-    number integer NOT NULL CHECK (number > 0),
-    name crmapi.line,
-    content_type crmapi.line,
-    size bigint NOT NULL CHECK (size >= 0),
-    body bytea,
-    PRIMARY KEY (workspace_id, message_id, number),
-    FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
-        ON DELETE CASCADE
-);
-CREATE INDEX attachment_by_message ON crmapi.attachment (message_id);
-
--- Who may bring events: like crmapi.api_key, for nothing but this.
+-- Tokens that permit sending events and nothing else; otherwise like
+-- crmapi.api_key.
 CREATE TABLE crmapi.intake_key (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -70,13 +38,50 @@ CREATE TRIGGER revoked_fixed BEFORE UPDATE OF revoked_at ON crmapi.intake_key
     FOR EACH ROW WHEN (OLD.revoked_at IS NOT NULL
                        AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)
     EXECUTE FUNCTION crmapi.refuse_change('the revocation of a key');
+
+-- The tokens that are not revoked.
 CREATE VIEW crmapi.live_intake AS
     SELECT k.workspace_id, k.key_hash, k.id AS key_id, w.slug
     FROM crmapi.intake_key k JOIN crmapi.workspace w ON w.id = k.workspace_id
     WHERE k.revoked_at IS NULL;
 
--- The events that were taken, and what was answered. RESULT is null within
--- the transaction that takes it only.
+-- The live token with the hash HASH: one row or none, as key_find(). For the
+-- API.
+CREATE FUNCTION crmapi.intake_key_find(hash bytea)
+    RETURNS TABLE (key_id uuid, workspace_id uuid, slug text)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    ROWS 1
+BEGIN ATOMIC
+    SELECT k.key_id, k.workspace_id, k.slug FROM crmapi.live_intake k
+    WHERE k.key_hash = intake_key_find.hash;
+END;
+
+-- Whether the token with the hash KEY is live. Its use is recorded at most
+-- once a minute, and not if another transaction holds the row. Internal.
+CREATE FUNCTION crmapi.intake_use_key(workspace uuid, key bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM crmapi.live_intake k
+                   WHERE k.workspace_id = workspace AND k.key_hash = key) THEN
+        RETURN false;
+    END IF;
+    UPDATE crmapi.intake_key k SET last_used_at = crmapi.now_ms()
+    WHERE k.workspace_id = workspace AND k.id = (
+        SELECT i.id FROM crmapi.intake_key i
+        WHERE i.workspace_id = workspace
+          AND i.key_hash = key
+          AND (i.last_used_at IS NULL
+               OR i.last_used_at < now() - interval '1 minute')
+        FOR NO KEY UPDATE SKIP LOCKED);
+    RETURN true;
+END
+$$;
+
+-- ---- events ----------------------------------------------------------------
+
+-- The events that were taken, and the result of each. result is NULL only
+-- within the transaction that takes the event.
 CREATE TABLE crmapi.intake_event (
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
@@ -86,14 +91,30 @@ CREATE TABLE crmapi.intake_event (
     result jsonb,
     PRIMARY KEY (workspace_id, event_id)
 ) WITH (fillfactor = 70);
--- what upkeep trims
+-- events that upkeep deletes
 CREATE INDEX intake_event_old ON crmapi.intake_event (created_at);
 
--- ---- ids --------------------------------------------------------------------
+-- An event as crm_intake() writes it. email to visitor_id are the
+-- participant's, whether sender or recipient. verified: the source knows that
+-- the participant is who the event says; NULL is false.
+CREATE TYPE crmapi.intake_item AS (
+    event_id text, channel smallint, bot_id uuid, occurred_at timestamptz,
+    outbound boolean, email text, phone_number text, name text,
+    visitor_id text, author text, conversation_id uuid, thread text,
+    subject text,
+    external_id text, role text, content text, content_type text, status text,
+    tool_used text, tool_arguments jsonb, metadata jsonb, minutes numeric,
+    audio_url text, ended boolean, positive boolean, score numeric,
+    summary text, takeover boolean, refs text[], step_id uuid,
+    automatic boolean, suppress text, bounced text, reason text, lift text,
+    form_id uuid, responses jsonb, internal boolean, contact jsonb,
+    attachments jsonb, verified boolean);
 
--- Messages of one millisecond are in the order in which they were taken: ids
--- are UUIDs of version 7 with a counter behind the time (RFC 9562, 6.2).
+-- The order of the ids that intake makes.
 CREATE SEQUENCE crmapi.intake_order;
+
+-- A UUID of version 7 for the time AT, with a counter after the time (RFC
+-- 9562, 6.2): messages of one millisecond sort as they were taken. Internal.
 CREATE FUNCTION crmapi.uuid_v7(at timestamptz) RETURNS uuid
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -106,26 +127,32 @@ BEGIN
 END
 $$;
 
--- ---- the parts of an event --------------------------------------------------
--- These are called by crmapi.intake() alone, whose settings they inherit.
+-- Insert the events' ids of EVENTS; return the places of those that are new,
+-- counted from 1, NULL if none is. A transaction that takes the same event
+-- waits here; all insert in the order of ids. Internal.
+CREATE FUNCTION crmapi.intake_register(workspace uuid, events jsonb)
+    RETURNS bigint[]
+    LANGUAGE plpgsql AS $$
+DECLARE
+    fresh bigint[];
+BEGIN
+    WITH brought AS (
+        SELECT e.one ->> 'event_id' AS event_id, min(e.n) AS n
+        FROM jsonb_array_elements(events) WITH ORDINALITY e(one, n)
+        GROUP BY 1),
+    made AS (
+        INSERT INTO crmapi.intake_event AS v (workspace_id, event_id)
+        SELECT workspace, b.event_id FROM brought b ORDER BY b.event_id
+        ON CONFLICT (workspace_id, event_id) DO NOTHING
+        RETURNING v.event_id)
+    SELECT array_agg(b.n) INTO fresh
+    FROM made m JOIN brought b USING (event_id);
+    RETURN fresh;
+END
+$$;
 
--- An event as crm_intake() writes it. EMAIL to VISITOR_ID are the
--- participant's, whichever side that is.
-CREATE TYPE crmapi.intake_item AS (
-    event_id text, channel smallint, bot_id uuid, occurred_at timestamptz,
-    outbound boolean, email text, phone_number text, name text,
-    visitor_id text, author text, conversation_id uuid, thread text,
-    subject text,
-    external_id text, role text, content text, content_type text, status text,
-    tool_used text, tool_arguments jsonb, metadata jsonb, minutes numeric,
-    audio_url text, ended boolean, positive boolean, score numeric,
-    summary text, takeover boolean, refs text[], step_id uuid,
-    automatic boolean, suppress text, bounced text, reason text, lift text,
-    form_id uuid, responses jsonb, internal boolean, contact jsonb,
-    attachments jsonb);
-
--- Who takes part in ITEMS is nobody else's until the end of the transaction:
--- the identities have the names that upsert locks them by (contract 10.5).
+-- Lock the participants of ITEMS until the end of the transaction, by the
+-- names that an upsert locks identities by (contract 10.5). Internal.
 CREATE FUNCTION crmapi.intake_lock(workspace uuid, items crmapi.intake_item[])
     RETURNS void
     LANGUAGE plpgsql AS $$
@@ -141,8 +168,11 @@ BEGIN
 END
 $$;
 
--- The contact that ITEM's participant is: by primary e-mail, else by primary
--- phone, the oldest (contract 10.1); null if there is none.
+-- ---- contacts --------------------------------------------------------------
+
+-- The contact of ITEM's participant: of its step, else by primary e-mail, else
+-- by primary phone; the oldest (contract 10.1). NULL if there is none.
+-- Internal.
 CREATE FUNCTION crmapi.intake_find_contact(workspace uuid,
                                            item crmapi.intake_item)
     RETURNS uuid
@@ -174,7 +204,40 @@ BEGIN
 END
 $$;
 
--- ADDRESS as a contact's list of addresses.
+-- Whether ITEM, which names the conversation TALK by messages or is about a
+-- step, is verified to be from PERSON, or from TALK's contact if PERSON is
+-- null. A sender that names a message of ours has received it: a step's
+-- message went to its contact, another to the contact of the conversation. A
+-- message from outside proves nothing, since its sender chose its name.
+-- Internal.
+CREATE FUNCTION crmapi.intake_is_verified(workspace uuid,
+        item crmapi.intake_item, talk crmapi.conversation, person uuid)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    is_known boolean := coalesce(item.verified, false);
+BEGIN
+    IF person IS NOT NULL AND EXISTS (
+        SELECT FROM crmapi.enrollment_step s
+        JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
+            AND e.id = s.enrollment_id
+        WHERE s.workspace_id = workspace AND s.id = item.step_id
+          AND e.contact_id = person) THEN
+        RETURN true;
+    END IF;
+    IF talk.contact_id IS NULL OR person <> talk.contact_id
+       OR (is_known AND person IS NOT NULL) THEN
+        RETURN is_known;
+    END IF;
+    RETURN EXISTS (
+        SELECT FROM crmapi.message m
+        WHERE m.workspace_id = workspace AND m.external_id = ANY (item.refs)
+          AND m.conversation_id = talk.id
+          AND m.role IN ('assistant', 'human'));
+END
+$$;
+
+-- ADDRESS as a contact's list of addresses with the member MEMBER. Internal.
 CREATE FUNCTION crmapi.intake_address(member text, address text)
     RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -182,8 +245,8 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
         ELSE jsonb_build_array(jsonb_build_object(member, address,
                                                   'is_primary', true)) END;
 
--- What ITEM tells of its participant's texts: what it says of them, else the
--- words of the name.
+-- The contact's fields in ITEM. First and last name come from the words of the
+-- participant's name unless ITEM has them. Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -197,9 +260,10 @@ BEGIN
 END
 $$;
 
--- Make ITEM's participant a contact of the agent BOT.
-CREATE FUNCTION crmapi.intake_make_contact(workspace uuid, bot uuid,
-                                           item crmapi.intake_item)
+-- Create a contact of the agent BOT for ITEM's participant. Returns its id.
+-- Internal.
+CREATE FUNCTION crmapi.intake_create_contact(workspace uuid, bot uuid,
+                                             item crmapi.intake_item)
     RETURNS uuid
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -222,15 +286,14 @@ BEGIN
 END
 $$;
 
--- Give the contact PERSON what it lacks and ITEM tells; what is there stays:
--- whoever writes to us has no key. To look first is cheap, an UPDATE of this
--- table is not, even one of no row.
-CREATE FUNCTION crmapi.intake_fill_contact(workspace uuid, person uuid,
-                                           item crmapi.intake_item)
-    RETURNS void
-    LANGUAGE plpgsql AS $$
+-- What the contact PERSON lacks and ITEM or TEXTS, its fields, have: names of
+-- columns, "name" for first and last name, "address" for all parts of an
+-- address. Internal.
+CREATE FUNCTION crmapi.intake_contact_lacks(workspace uuid, person uuid,
+        item crmapi.intake_item, texts jsonb)
+    RETURNS text[]
+    LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    texts jsonb := crmapi.intake_texts(item);
     lacks text[];
 BEGIN
     SELECT array_remove(ARRAY[
@@ -248,13 +311,28 @@ BEGIN
             THEN 'lead_source' END,
         CASE WHEN c.linkedin_url IS NULL AND texts ? 'linkedin_url'
             THEN 'linkedin_url' END,
-        -- an address is one thing
         CASE WHEN coalesce(c.address_line1, c.address_line2, c.city, c.state,
                 c.postal_code, c.country) IS NULL
                 AND texts ?| '{address_line1,address_line2,city,state,'
                     'postal_code,country}' THEN 'address' END], NULL)
     INTO lacks
     FROM crmapi.contact c WHERE c.workspace_id = workspace AND c.id = person;
+    RETURN lacks;
+END
+$$;
+
+-- Fill what the contact PERSON lacks and ITEM has; what it has stays, because
+-- the source has no API key. Looking first is cheap; an UPDATE of this table
+-- is not, even of no row. Locks: contact, if it lacks something. Internal.
+CREATE FUNCTION crmapi.intake_fill_contact(workspace uuid, person uuid,
+                                           item crmapi.intake_item)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    texts jsonb := crmapi.intake_texts(item);
+    lacks text[] := crmapi.intake_contact_lacks(workspace, person, item,
+                                                texts);
+BEGIN
     IF lacks = '{}' THEN
         RETURN;
     END IF;
@@ -291,29 +369,31 @@ BEGIN
 END
 $$;
 
--- The conversation that ITEM names: by its id, by the source's name for it, by
--- the message that it answers or is about. None of a deleted one.
+-- ---- conversations ---------------------------------------------------------
+
+-- The conversation that ITEM names, unless it is deleted: by its id, by the
+-- source's name for it, by a message that ITEM answers or is about. Internal.
 CREATE FUNCTION crmapi.intake_named(workspace uuid, item crmapi.intake_item)
     RETURNS crmapi.conversation
     LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    one crmapi.conversation;
+    talk crmapi.conversation;
 BEGIN
     IF item.conversation_id IS NOT NULL THEN
-        SELECT c.* INTO one FROM crmapi.conversation c
+        SELECT c.* INTO talk FROM crmapi.conversation c
         WHERE c.workspace_id = workspace AND c.id = item.conversation_id
           AND c.deleted IS NOT TRUE;
-        RETURN one;
+        RETURN talk;
     END IF;
     IF item.thread IS NOT NULL THEN
-        SELECT c.* INTO one FROM crmapi.conversation c
+        SELECT c.* INTO talk FROM crmapi.conversation c
         WHERE c.workspace_id = workspace AND c.thread = item.thread
           AND (item.channel IS NULL OR c.type = item.channel)
           AND c.deleted IS NOT TRUE
           AND (item.bot_id IS NULL OR c.bot_id = item.bot_id)
         ORDER BY c.created_at DESC, c.id DESC LIMIT 1;
     ELSIF item.refs IS NOT NULL THEN
-        SELECT c.* INTO one
+        SELECT c.* INTO talk
         FROM unnest(item.refs) WITH ORDINALITY r(external_id, place)
         JOIN crmapi.message m ON m.workspace_id = workspace
             AND m.external_id = r.external_id
@@ -324,54 +404,59 @@ BEGIN
           AND (item.bot_id IS NULL OR c.bot_id = item.bot_id)
         ORDER BY r.place DESC, m.created_at DESC LIMIT 1;
     END IF;
-    RETURN one;
+    RETURN talk;
+END
+$$;
+
+-- The thread of a participant of whom only an address is known: its next event
+-- finds the same conversation by it. NULL if there is a contact PERSON, a
+-- visitor or no address. Internal.
+CREATE FUNCTION crmapi.intake_thread(person uuid, item crmapi.intake_item)
+    RETURNS text
+    LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN CASE WHEN person IS NULL AND item.visitor_id IS NULL
+        THEN 'address:' || coalesce(crmapi.fold(item.email),
+                                    crmapi.phone_fold(item.phone_number)) END;
 END
 $$;
 
 -- The open conversation of the agent BOT with ITEM's participant, who is the
--- contact PERSON (may be null), on ITEM's channel. One that is archived is
--- not open.
+-- contact PERSON (may be null), on ITEM's channel. An archived one is not
+-- open. Locks: the visitor's or contact's advisory lock. Internal.
 CREATE FUNCTION crmapi.intake_open(workspace uuid, bot uuid, person uuid,
                                    item crmapi.intake_item)
     RETURNS crmapi.conversation
-    LANGUAGE plpgsql STABLE AS $$
+    LANGUAGE plpgsql AS $$
 DECLARE
-    one crmapi.conversation;
+    talk crmapi.conversation;
 BEGIN
+    -- the same person may use another address at the same time
+    PERFORM pg_advisory_xact_lock(hashtextextended(workspace || ':c:'
+        || coalesce(item.visitor_id, person::text, ''), 0));
     IF item.visitor_id IS NOT NULL THEN
-        SELECT c.* INTO one FROM crmapi.conversation c
+        SELECT c.* INTO talk FROM crmapi.conversation c
         WHERE c.workspace_id = workspace AND c.visitor_id = item.visitor_id
           AND c.bot_id = bot AND c.type = item.channel AND c.active
           AND c.deleted IS NOT TRUE AND c.archived IS NOT TRUE
           AND c.thread IS NULL
         ORDER BY c.created_at DESC, c.id DESC LIMIT 1;
     ELSIF person IS NOT NULL THEN
-        SELECT c.* INTO one FROM crmapi.conversation c
+        SELECT c.* INTO talk FROM crmapi.conversation c
         WHERE c.workspace_id = workspace AND c.contact_id = person
           AND c.bot_id = bot AND c.type = item.channel AND c.active
           AND c.deleted IS NOT TRUE AND c.archived IS NOT TRUE
           AND c.thread IS NULL AND c.visitor_id IS NULL AND NOT c.internal
         ORDER BY c.created_at DESC, c.id DESC LIMIT 1;
     END IF;
-    RETURN one;
+    RETURN talk;
 END
 $$;
 
--- Whether a message's status may become LATER after it was EARLIER: providers
--- tell of things in any order.
-CREATE FUNCTION crmapi.status_follows(earlier text, later text)
-    RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN coalesce(array_position('{accepted,queued,sending,sent,delivered,'
-                        'read}'::text[], later), 9)
-        > coalesce(array_position('{accepted,queued,sending,sent,delivered,'
-                       'read}'::text[], earlier),
-                   CASE WHEN earlier IS NULL THEN 0 ELSE 9 END);
-
--- Append ITEM's message to the conversation, as of AT.
-CREATE FUNCTION crmapi.intake_message(workspace uuid, conversation uuid,
-                                      item crmapi.intake_item,
-                                      at timestamptz)
+-- Append ITEM's message of the time AT to CONVERSATION; return its id. A
+-- claim's metadata says that it is one. Internal.
+CREATE FUNCTION crmapi.intake_message(workspace uuid,
+        conversation uuid, item crmapi.intake_item, at timestamptz)
     RETURNS uuid
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -385,7 +470,9 @@ BEGIN
         coalesce(item.content, ''), item.content_type, item.status,
         item.tool_used, item.tool_arguments, at, item.external_id,
         coalesce(item.metadata, '{}') || CASE WHEN item.author IS NULL
-            THEN '{}' ELSE jsonb_build_object('user_id', item.author) END);
+            THEN '{}' ELSE jsonb_build_object('user_id', item.author) END
+        || CASE WHEN item.verified THEN '{}'::jsonb
+           ELSE '{"verified": false}' END);
     IF item.attachments IS NOT NULL THEN
         INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
             content_type, size, body)
@@ -397,10 +484,11 @@ BEGIN
 END
 $$;
 
--- The conversation is as ITEM, of the moment AT and the contact PERSON, leaves
--- it; SAYS: with a message.
-CREATE FUNCTION crmapi.intake_move(workspace uuid, conversation uuid,
-        person uuid, item crmapi.intake_item, says boolean, at timestamptz)
+-- Update CONVERSATION for ITEM of the time AT from the contact PERSON. SAYS:
+-- it has a message. Locks: conversation. Internal.
+CREATE FUNCTION crmapi.intake_update_conversation(workspace uuid,
+        conversation uuid, person uuid, item crmapi.intake_item,
+        says boolean, at timestamptz)
     RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
@@ -435,13 +523,98 @@ BEGIN
 END
 $$;
 
--- What ITEM means to sequences and to who may be written to. IS_NEW: the contact
--- PERSON was made for it; SAYS: there is something that may be a reply.
-CREATE FUNCTION crmapi.intake_heed(workspace uuid, person uuid, is_new boolean,
-                                   item crmapi.intake_item, says boolean)
+-- Whether a message's status LATER may replace EARLIER: providers report in
+-- any order. Internal.
+CREATE FUNCTION crmapi.status_follows(earlier text, later text)
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(array_position('{accepted,queued,sending,sent,delivered,'
+                        'read}'::text[], later), 9)
+        > coalesce(array_position('{accepted,queued,sending,sent,delivered,'
+                       'read}'::text[], earlier),
+                   CASE WHEN earlier IS NULL THEN 0 ELSE 9 END);
+
+-- Set the status of the message that ITEM names, unless a later one is known.
+-- RESULT is the result of the event; if there is no such message, REFUSAL is
+-- the field and the rule. Locks: message. Internal.
+CREATE FUNCTION crmapi.intake_status(workspace uuid, item crmapi.intake_item,
+                                     OUT result jsonb, OUT refusal text[])
+    LANGUAGE plpgsql AS $$
+DECLARE
+    conversation uuid;
+    said uuid;
+BEGIN
+    SELECT m.conversation_id, m.id INTO conversation, said
+    FROM crmapi.message m
+    WHERE m.workspace_id = workspace AND m.external_id = item.external_id
+    ORDER BY m.created_at DESC LIMIT 1;
+    IF said IS NULL THEN
+        refusal := '{message.external_id,must be that of a message}';
+        RETURN;
+    END IF;
+    UPDATE crmapi.message m SET status = item.status
+    WHERE m.workspace_id = workspace AND m.id = said
+      AND crmapi.status_follows(m.status, item.status);
+    result := jsonb_build_object('conversation', conversation,
+                                 'message', said);
+END
+$$;
+
+-- ---- taking an event -------------------------------------------------------
+
+-- Why ITEM is refused, the field and the rule; NULL if it is valid.
+-- CONVERSATION is the one that it names. Internal.
+CREATE FUNCTION crmapi.intake_refusal(workspace uuid,
+        item crmapi.intake_item, conversation uuid)
+    RETURNS text[]
+    LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF item.conversation_id IS NOT NULL AND conversation IS NULL THEN
+        RETURN ARRAY['conversation.id',
+            'must be the id of a conversation of this workspace'];
+    ELSIF item.bot_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM crmapi.agent a
+            WHERE a.workspace_id = workspace AND a.id = item.bot_id) THEN
+        RETURN ARRAY['bot_id',
+            'must be the id of an agent of this workspace'];
+    ELSIF item.bot_id IS NULL AND conversation IS NULL THEN
+        RETURN ARRAY['bot_id',
+            'is required unless a conversation is named'];
+    ELSIF item.channel IS NULL AND conversation IS NULL THEN
+        RETURN ARRAY['channel',
+            'is required unless a conversation is named'];
+    ELSIF item.form_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM crmapi.form f
+            WHERE f.workspace_id = workspace AND f.id = item.form_id) THEN
+        RETURN ARRAY['form_id',
+            'must be the id of a form of this workspace'];
+    ELSIF conversation IS NULL AND item.email IS NULL
+          AND item.phone_number IS NULL AND item.visitor_id IS NULL
+          AND item.thread IS NULL AND item.form_id IS NULL THEN
+        RETURN ARRAY[CASE WHEN item.outbound THEN 'to' ELSE 'from' END,
+            'must have an email, a phone_number, a visitor_id or a user_id '
+            'unless a conversation is named'];
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- What ITEM does to sequences and suppressions. IS_NEW: the contact PERSON was
+-- created for it; SAYS: it has something that may be a reply. A claim does
+-- nothing, except a bounce, which comes with the step whose mail it names.
+-- Locks: enrollment, step, job. Internal.
+CREATE FUNCTION crmapi.intake_effects(workspace uuid, person uuid,
+        is_new boolean, item crmapi.intake_item, says boolean)
     RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
+    IF item.bounced IS NOT NULL AND item.step_id IS NOT NULL THEN
+        PERFORM crmapi.suppress(workspace, item.bounced, NULL,
+                                coalesce(item.reason, 'bounced'));
+    END IF;
+    IF NOT item.verified THEN
+        RETURN;
+    END IF;
     IF item.suppress = 'phone' AND item.phone_number IS NOT NULL THEN
         PERFORM crmapi.suppress(workspace, NULL, item.phone_number,
                                 coalesce(item.reason, 'unsubscribed'));
@@ -451,10 +624,6 @@ BEGIN
     ELSIF item.lift = 'phone' AND item.phone_number IS NOT NULL THEN
         PERFORM crmapi.suppress_lift(workspace, NULL, item.phone_number);
     END IF;
-    IF item.bounced IS NOT NULL THEN
-        PERFORM crmapi.suppress(workspace, item.bounced, NULL,
-                                coalesce(item.reason, 'bounced'));
-    END IF;
     IF NOT says OR item.outbound OR item.automatic
        OR coalesce(item.role, 'user') <> 'user' THEN
         RETURN;
@@ -462,7 +631,7 @@ BEGIN
     IF NOT is_new THEN
         PERFORM crmapi.contact_replied(workspace, person);
     ELSE
-        -- what is nobody's primary address may still be somebody's other one
+        -- the address may be a secondary one of other contacts
         PERFORM crmapi.contact_replied(workspace, c.id)
         FROM crmapi.contacts_with(workspace, item.email,
             CASE WHEN item.email IS NULL THEN item.phone_number END) c(id);
@@ -470,101 +639,55 @@ BEGIN
 END
 $$;
 
--- ---- events -----------------------------------------------------------------
-
--- ITEM tells of the status of a message: set it, unless it is old news. Null if
--- there is no such message.
-CREATE FUNCTION crmapi.intake_status(workspace uuid, item crmapi.intake_item,
-                                     OUT conversation uuid, OUT message uuid)
+-- Insert the submission of ITEM's form by the contact PERSON (may be null) at
+-- the time AT; return its id. Internal.
+CREATE FUNCTION crmapi.intake_submission(workspace uuid, person uuid,
+        item crmapi.intake_item, at timestamptz)
+    RETURNS uuid
     LANGUAGE plpgsql AS $$
+DECLARE
+    made uuid := crmapi.uuid_v7(at);
 BEGIN
-    SELECT m.conversation_id, m.id INTO conversation, message
-    FROM crmapi.message m
-    WHERE m.workspace_id = workspace AND m.external_id = item.external_id
-    ORDER BY m.created_at DESC LIMIT 1;
-    UPDATE crmapi.message m SET status = item.status
-    WHERE m.workspace_id = workspace AND m.id = message
-      AND crmapi.status_follows(m.status, item.status);
+    INSERT INTO crmapi.submission (id, workspace_id, form_id, contact_id,
+        custom_field_responses, is_internal, submitted_at)
+    VALUES (made, workspace, item.form_id, person,
+        coalesce(item.responses, '{}'), coalesce(item.internal, false), at);
+    RETURN made;
 END
 $$;
 
--- Do what ITEM says. RESULT is what is answered, FIELD and MESSAGE what is
--- wrong with it; then nothing is changed.
-CREATE FUNCTION crmapi.intake_one(workspace uuid, item crmapi.intake_item,
-        OUT result jsonb, OUT field text, OUT message text, OUT opened uuid)
+-- Do what the valid ITEM says, as far as it is more than a claim. TALK is the
+-- conversation that it names, or has no id. SAYS: it has a message. RESULT is
+-- the result of the event, OPENED the agent if a conversation was opened.
+-- Internal.
+CREATE FUNCTION crmapi.intake_apply(workspace uuid, item crmapi.intake_item,
+        talk crmapi.conversation, says boolean,
+        OUT result jsonb, OUT opened uuid)
     LANGUAGE plpgsql AS $$
 DECLARE
     at timestamptz := date_trunc('milliseconds', least(clock_timestamp(),
         coalesce(item.occurred_at, 'infinity')));
-    says boolean := item.content IS NOT NULL OR item.role IS NOT NULL
-        OR item.tool_used IS NOT NULL;
-    names boolean := item.email IS NOT NULL OR item.phone_number IS NOT NULL;
-    talk crmapi.conversation;
-    bot uuid := item.bot_id;
-    person uuid;
-    is_new boolean := false;
+    bot uuid := coalesce(talk.bot_id, item.bot_id);
+    person uuid := crmapi.intake_find_contact(workspace, item);
+    is_new boolean := coalesce(person, talk.contact_id) IS NULL
+        AND item.automatic IS NOT TRUE
+        AND coalesce(item.email, item.phone_number) IS NOT NULL;
     said uuid;
-    submitted uuid;
+    submission uuid;
 BEGIN
-    IF item.status IS NOT NULL AND item.external_id IS NOT NULL AND NOT says
-    THEN
-        SELECT s.conversation, s.message INTO talk.id, said
-        FROM crmapi.intake_status(workspace, item) s;
-        IF said IS NULL THEN
-            field := 'message.external_id';
-            message := 'must be that of a message';
-        END IF;
-        result := jsonb_build_object('conversation', talk.id,
-                                     'message', said);
-        RETURN;
-    END IF;
-    talk := crmapi.intake_named(workspace, item);
-    IF item.conversation_id IS NOT NULL AND talk.id IS NULL THEN
-        field := 'conversation.id';
-        message := 'must be the id of a conversation of this workspace';
-    ELSIF bot IS NOT NULL AND NOT EXISTS (SELECT FROM crmapi.agent a
-            WHERE a.workspace_id = workspace AND a.id = bot) THEN
-        field := 'bot_id';
-        message := 'must be the id of an agent of this workspace';
-    ELSIF bot IS NULL AND talk.id IS NULL THEN
-        field := 'bot_id';
-        message := 'is required unless a conversation is named';
-    ELSIF item.channel IS NULL AND talk.id IS NULL THEN
-        field := 'channel';
-        message := 'is required unless a conversation is named';
-    ELSIF item.form_id IS NOT NULL AND NOT EXISTS (SELECT FROM crmapi.form f
-            WHERE f.workspace_id = workspace AND f.id = item.form_id) THEN
-        field := 'form_id';
-        message := 'must be the id of a form of this workspace';
-    ELSIF talk.id IS NULL AND NOT names AND item.visitor_id IS NULL
-          AND item.thread IS NULL AND item.form_id IS NULL THEN
-        field := CASE WHEN item.outbound THEN 'to' ELSE 'from' END;
-        message := 'must have an email, a phone_number, a visitor_id or a '
-            'user_id unless a conversation is named';
-    END IF;
-    IF field IS NOT NULL THEN
-        RETURN;
-    END IF;
-    bot := coalesce(talk.bot_id, bot);
-    person := crmapi.intake_find_contact(workspace, item);
-    IF person IS NOT NULL THEN
+    item.verified := CASE WHEN item.step_id IS NULL AND item.refs IS NULL
+        THEN coalesce(item.verified, false)
+        ELSE crmapi.intake_is_verified(workspace, item, talk, person) END;
+    IF is_new THEN
+        person := crmapi.intake_create_contact(workspace, bot, item);
+    ELSIF person IS NOT NULL AND item.verified THEN
         PERFORM crmapi.intake_fill_contact(workspace, person, item);
-    ELSIF names AND item.automatic IS NOT TRUE AND talk.contact_id IS NULL
-    THEN
-        person := crmapi.intake_make_contact(workspace, bot, item);
-        is_new := true;
     END IF;
     IF talk.id IS NULL AND item.thread IS NULL THEN
-        IF person IS NULL AND item.visitor_id IS NULL AND names THEN
-            item.thread := 'address:' || coalesce(crmapi.fold(item.email),
-                crmapi.phone_fold(item.phone_number));
-            talk := crmapi.intake_named(workspace, item);
-        ELSE
-            -- the same person may come by another address at this moment
-            PERFORM pg_advisory_xact_lock(hashtextextended(workspace || ':c:'
-                || coalesce(item.visitor_id, person::text, ''), 0));
-            talk := crmapi.intake_open(workspace, bot, person, item);
-        END IF;
+        item.thread := crmapi.intake_thread(person, item);
+        talk := CASE WHEN item.thread IS NULL
+            THEN crmapi.intake_open(workspace, bot, person, item)
+            ELSE crmapi.intake_named(workspace, item) END;
     END IF;
     IF talk.id IS NULL THEN
         opened := bot;
@@ -576,42 +699,58 @@ BEGIN
     IF says THEN
         said := crmapi.intake_message(workspace, talk.id, item, at);
     END IF;
-    PERFORM crmapi.intake_move(workspace, talk.id, person, item, says, at);
+    -- A claim does not change the participant of an existing conversation,
+    -- unless that is the visitor's own.
+    IF opened IS NULL AND NOT item.verified
+       AND (item.visitor_id = talk.visitor_id) IS NOT TRUE THEN
+        item.email := NULL;
+        item.phone_number := NULL;
+        item.name := NULL;
+    END IF;
+    PERFORM crmapi.intake_update_conversation(workspace, talk.id, person,
+                                              item, says, at);
     person := coalesce(person, talk.contact_id);
     IF item.form_id IS NOT NULL THEN
-        submitted := crmapi.uuid_v7(at);
-        INSERT INTO crmapi.submission (id, workspace_id, form_id, contact_id,
-            custom_field_responses, is_internal, submitted_at)
-        VALUES (submitted, workspace, item.form_id, person,
-            coalesce(item.responses, '{}'), coalesce(item.internal, false),
-            at);
+        submission := crmapi.intake_submission(workspace, person, item, at);
     END IF;
-    PERFORM crmapi.intake_heed(workspace, person, is_new, item,
+    PERFORM crmapi.intake_effects(workspace, person, is_new, item,
         says OR item.minutes IS NOT NULL);
     result := jsonb_build_object('conversation', talk.id, 'message', said,
-        'contact', person, 'submission', submitted, 'opened',
-        opened IS NOT NULL);
+        'contact', person, 'submission', submission,
+        'opened', opened IS NOT NULL);
 END
 $$;
 
--- The token of the hash KEY is used at this moment: written down once a
--- minute, and not at all if somebody else is about it.
-CREATE FUNCTION crmapi.intake_used(workspace uuid, key bytea) RETURNS void
+-- Take ITEM. RESULT and OPENED are as of intake_apply(). REFUSAL: the field
+-- and the rule, if ITEM is refused; then nothing changes. Internal.
+CREATE FUNCTION crmapi.intake_one(workspace uuid, item crmapi.intake_item,
+        OUT result jsonb, OUT refusal text[], OUT opened uuid)
     LANGUAGE plpgsql AS $$
+DECLARE
+    says boolean := item.content IS NOT NULL OR item.role IS NOT NULL
+        OR item.tool_used IS NOT NULL;
+    talk crmapi.conversation;
+    done record;
 BEGIN
-    UPDATE crmapi.intake_key k SET last_used_at = crmapi.now_ms()
-    WHERE k.workspace_id = workspace AND k.id = (
-        SELECT i.id FROM crmapi.intake_key i
-        WHERE i.workspace_id = workspace
-          AND i.key_hash = key
-          AND (i.last_used_at IS NULL
-               OR i.last_used_at < now() - interval '1 minute')
-        FOR NO KEY UPDATE SKIP LOCKED);
+    IF item.status IS NOT NULL AND item.external_id IS NOT NULL AND NOT says
+    THEN
+        done := crmapi.intake_status(workspace, item);
+        result := done.result;
+        refusal := done.refusal;
+        RETURN;
+    END IF;
+    talk := crmapi.intake_named(workspace, item);
+    refusal := crmapi.intake_refusal(workspace, item, talk.id);
+    IF refusal IS NULL THEN
+        done := crmapi.intake_apply(workspace, item, talk, says);
+        result := done.result;
+        opened := done.opened;
+    END IF;
 END
 $$;
 
--- Each agent of BOTS has one conversation more; those that come more than once
--- several.
+-- Add 1 to the number of conversations of each agent of BOTS for each time
+-- that it is in BOTS. Locks: agent, in the order of ids. Internal.
 CREATE FUNCTION crmapi.intake_count(workspace uuid, bots uuid[]) RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
@@ -628,12 +767,32 @@ BEGIN
 END
 $$;
 
+-- Store RESULTS, those of the events IDS, and delete the events REFUSED (ids
+-- and reasons), which may come again under the same id. Locks: event; held
+-- already. Internal.
+CREATE FUNCTION crmapi.intake_store(workspace uuid, ids text[],
+        results jsonb[], refused jsonb) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF refused <> '{}' THEN
+        DELETE FROM crmapi.intake_event v
+        WHERE v.workspace_id = workspace
+          AND v.event_id = ANY (ARRAY(SELECT jsonb_object_keys(refused)));
+    END IF;
+    UPDATE crmapi.intake_event v
+    SET result = results[array_position(ids, v.event_id)]
+    WHERE v.workspace_id = workspace AND v.event_id = ANY (ids);
+END
+$$;
+
 -- Take EVENTS, an array of at most 500 objects with the members of
--- crmapi.intake_item, each event_id once: one row for each, in their order. KEY
--- is the hash of the intake token that they come with; null where the source
--- is known otherwise. No row: that token is not alive. Its statements are worth
--- one plan each, by indexes, whatever is known of the tables' sizes when it is
--- made: planning anew would take more time than doing.
+-- crmapi.intake_item, each event_id once. Returns a row for each, in their
+-- order; FIELD and MESSAGE say why one was refused, AGAIN that it was taken
+-- before. KEY is the hash of the intake token, NULL if the source is known
+-- otherwise; no row if that token is not live. Locks: see the top of this
+-- file. The settings give each statement one plan, by indexes, whatever the
+-- tables' sizes when it is made: planning takes longer than executing. For the
+-- API and the worker.
 CREATE FUNCTION crmapi.intake(workspace uuid, key bytea, events jsonb)
     RETURNS TABLE (conversation_id uuid, message_id uuid, contact_id uuid,
                    submission_id uuid, again boolean, opened boolean,
@@ -645,70 +804,45 @@ AS $$
 DECLARE
     items crmapi.intake_item[];
     item crmapi.intake_item;
-    fresh integer[];            -- places of the events that are new
+    fresh bigint[];             -- places of the events that are new
     place integer := 0;
-    ids text[] := '{}';         -- of those that were taken,
-    results jsonb[] := '{}';    -- and what is answered
-    bad_ids text[] := '{}';
-    bad jsonb := '{}';          -- by event_id: field and message
+    ids text[] := '{}';         -- of the events that were taken,
+    results jsonb[] := '{}';    -- and their results
+    refused jsonb := '{}';      -- event_id: [field, message]
     bots uuid[] := '{}';
     done record;
 BEGIN
-    IF key IS NOT NULL THEN
-        IF NOT EXISTS (SELECT FROM crmapi.live_intake k
-                       WHERE k.workspace_id = workspace
-                         AND k.key_hash = key) THEN
-            RETURN;
-        END IF;
-        PERFORM crmapi.intake_used(workspace, key);
+    IF key IS NOT NULL AND NOT crmapi.intake_use_key(workspace, key) THEN
+        RETURN;
     END IF;
     SELECT array_agg(jsonb_populate_record(NULL::crmapi.intake_item, e.one)
                      ORDER BY e.n)
     INTO items
     FROM jsonb_array_elements(events) WITH ORDINALITY e(one, n);
-    -- Whoever brings the same event at this moment waits here, in one order.
-    WITH wanted AS (
-        SELECT e.one ->> 'event_id' AS event_id, min(e.n) AS n
-        FROM jsonb_array_elements(events) WITH ORDINALITY e(one, n)
-        GROUP BY 1),
-    made AS (
-        INSERT INTO crmapi.intake_event AS v (workspace_id, event_id)
-        SELECT workspace, w.event_id FROM wanted w ORDER BY w.event_id
-        ON CONFLICT (workspace_id, event_id) DO NOTHING
-        RETURNING v.event_id)
-    SELECT array_agg(w.n) INTO fresh FROM made m JOIN wanted w USING (event_id);
+    fresh := coalesce(crmapi.intake_register(workspace, events), '{}');
     PERFORM crmapi.intake_lock(workspace, items);
     FOREACH item IN ARRAY items LOOP
         place := place + 1;
-        CONTINUE WHEN place <> ALL (coalesce(fresh, '{}'));
+        CONTINUE WHEN place <> ALL (fresh);
         done := crmapi.intake_one(workspace, item);
-        IF done.field IS NULL THEN
+        IF done.refusal IS NULL THEN
             ids := ids || item.event_id;
             results := results || done.result;
             bots := bots || done.opened;
         ELSE
-            bad_ids := bad_ids || item.event_id;
-            bad := bad || jsonb_build_object(item.event_id,
-                jsonb_build_array(done.field, done.message));
+            refused := refused || jsonb_build_object(item.event_id,
+                                                     done.refusal);
         END IF;
     END LOOP;
-    -- What was refused may come again under the same id.
-    IF bad_ids <> '{}' THEN
-        DELETE FROM crmapi.intake_event v
-        WHERE v.workspace_id = workspace AND v.event_id = ANY (bad_ids);
-    END IF;
-    UPDATE crmapi.intake_event v
-    SET result = results[array_position(ids, v.event_id)]
-    WHERE v.workspace_id = workspace AND v.event_id = ANY (ids);
+    PERFORM crmapi.intake_store(workspace, ids, results, refused);
     PERFORM crmapi.intake_count(workspace, array_remove(bots, NULL));
     RETURN QUERY
     SELECT (v.result ->> 'conversation')::uuid,
            (v.result ->> 'message')::uuid, (v.result ->> 'contact')::uuid,
-           (v.result ->> 'submission')::uuid,
-           e.n <> ALL (coalesce(fresh, '{}')),
+           (v.result ->> 'submission')::uuid, e.n <> ALL (fresh),
            coalesce((v.result ->> 'opened')::boolean, false),
-           bad -> (e.one ->> 'event_id') ->> 0,
-           bad -> (e.one ->> 'event_id') ->> 1
+           refused -> (e.one ->> 'event_id') ->> 0,
+           refused -> (e.one ->> 'event_id') ->> 1
     FROM jsonb_array_elements(events) WITH ORDINALITY e(one, n)
     LEFT JOIN LATERAL (
         SELECT i.result FROM crmapi.intake_event i
@@ -718,8 +852,9 @@ BEGIN
 END
 $$;
 
--- At most N of the events that came before BEFORE are forgotten; returns how
--- many. One that is brought again after that is taken again.
+-- Delete up to N events that were taken before BEFORE; return how many. A
+-- deleted event that comes again is taken again. Locks: event, skipping locked
+-- ones. For the worker.
 CREATE FUNCTION crmapi.intake_trim(before timestamptz, n integer)
     RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -736,31 +871,19 @@ BEGIN
 END
 $$;
 
--- ---- rights -----------------------------------------------------------------
+-- ---- rights ----------------------------------------------------------------
 
-DO $$
-DECLARE
-    one regprocedure;
-BEGIN
-    FOR one IN
-        SELECT p.oid FROM pg_proc p
-        WHERE p.pronamespace = 'crmapi'::regnamespace
-          AND p.proname ~ '^intake'
-    LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
-    END LOOP;
-END
-$$;
-GRANT EXECUTE ON FUNCTION crmapi.intake(uuid, bytea, jsonb)
-    TO crmapi_api, crmapi_worker;
-GRANT EXECUTE ON FUNCTION crmapi.intake_trim(timestamptz, integer)
-    TO crmapi_worker;
-GRANT SELECT ON crmapi.live_intake TO crmapi_api;
--- Who is not to be written to gets no greeting either; the API may ask about
--- an address that it knows, and see no list.
-ALTER FUNCTION crmapi.is_suppressed(uuid, text, text) SECURITY DEFINER;
-REVOKE EXECUTE ON FUNCTION crmapi.is_suppressed(uuid, text, text)
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.is_suppressed(uuid, text, text)
-    TO crmapi_api, crmapi_worker;
-REVOKE INSERT ON crmapi.message FROM crmapi_worker;
+REVOKE EXECUTE ON FUNCTION crmapi.intake_key_find, crmapi.intake_use_key,
+    crmapi.uuid_v7, crmapi.intake_register, crmapi.intake_lock,
+    crmapi.intake_find_contact, crmapi.intake_is_verified,
+    crmapi.intake_address, crmapi.intake_texts, crmapi.intake_create_contact,
+    crmapi.intake_contact_lacks, crmapi.intake_fill_contact,
+    crmapi.intake_named, crmapi.intake_thread, crmapi.intake_open,
+    crmapi.intake_message, crmapi.intake_update_conversation,
+    crmapi.status_follows, crmapi.intake_status, crmapi.intake_refusal,
+    crmapi.intake_effects, crmapi.intake_submission, crmapi.intake_apply,
+    crmapi.intake_one, crmapi.intake_count, crmapi.intake_store, crmapi.intake,
+    crmapi.intake_trim FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.intake TO crmapi_api, crmapi_worker;
+GRANT EXECUTE ON FUNCTION crmapi.intake_key_find TO crmapi_api;
+GRANT EXECUTE ON FUNCTION crmapi.intake_trim TO crmapi_worker;

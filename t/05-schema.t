@@ -1094,9 +1094,61 @@ subtest "12.2 webhooks are signed as Standard Webhooks has it" => sub {
     is($signed->($s->{id}, $delivery, "NULL"), "", "without a body");
 };
 
-# ---- migrations ---------------------------------------------------------------
+# ---- the files ----------------------------------------------------------------
 
 sub files { my ($dir) = @_; return sort map { s{.*/}{}r } glob "$dir/*.sql" }
+
+# The functions in the files of schema/, by name: { file, comment, lines }. The
+# last file that has one counts.
+sub functions {
+    my (%found, $one, $end, $comment);
+    for my $file (files("$CrmTest::TOP/schema")) {
+        for (split /\n/, read_file("$CrmTest::TOP/schema/$file")) {
+            if (/^CREATE (?:OR REPLACE )?FUNCTION crmapi\.(\w+)/) {
+                $one = $found{$1} = { file => $file, comment => $comment };
+                $end = qr/;$/;
+            }
+            $end = qr/^\$\$;$/ if /\bAS \$\$/;
+            $end = qr/^END;$/ if /^BEGIN ATOMIC/;
+            $one->{lines}++ if $one;
+            $one = undef if $one && /$end/;
+            $comment = /^--(.*)/ ? ($comment // "") . $1 : undef;
+        }
+    }
+    return \%found;
+}
+
+# Who may call a function, by the last sentence of its comment.
+my %CALLERS = (Internal => "", "For the owner" => "",
+    "A trigger function" => "trigger",
+    "For the API" => "crmapi_api", "For the worker" => "crmapi_worker",
+    "For the API and the worker" => "crmapi_api crmapi_worker");
+
+subtest "each function is short, and its comment says who may call it" => sub {
+    my %callers = map { @$_ } sql($db, "SELECT p.proname,
+            CASE WHEN p.prorettype = 'trigger'::regtype THEN 'trigger'
+            WHEN has_function_privilege('public', p.oid, 'EXECUTE')
+            THEN 'PUBLIC' ELSE coalesce((SELECT
+                string_agg(r.rolname, ' ' ORDER BY r.rolname)
+                FROM pg_roles r
+                WHERE r.rolname IN ('crmapi_api', 'crmapi_worker')
+                  AND has_function_privilege(r.oid, p.oid, 'EXECUTE')), '')
+            END
+        FROM pg_proc p WHERE p.pronamespace = 'crmapi'::regnamespace");
+    my $functions = functions();
+    is_deeply([sort keys %$functions], [sort keys %callers],
+        "all are found in the files");
+    for my $name (sort keys %$functions) {
+        my ($lines, $comment) = @{$functions->{$name}}{qw(lines comment)};
+        cmp_ok($lines, "<=", 60, "$functions->{$name}{file}: $name is short");
+        my ($last) = ($comment // "")
+            =~ /(Internal|A trigger function|For the [\w ]+)\.$/;
+        is($callers{$name}, !defined $comment ? "a comment"
+            : $last ? $CALLERS{$last} : "PUBLIC", "$name: who may call it");
+    }
+};
+
+# ---- migrations ---------------------------------------------------------------
 
 # A copy of schema/ and an empty database.
 sub fresh {
@@ -1191,17 +1243,15 @@ subtest "two that migrate at once" => sub {
 
 subtest "a database that is filled is migrated" => sub {
     my ($dir, $name) = fresh();
-    my @later = grep { substr($_, 0, 4) > 13 } files($dir);
-    unlink map { "$dir/$_" } @later;
-    is((migrate($dir, $name))[0], 0, "as it was at 0013");
+    my $last = (files($dir))[-1];
+    unlink "$dir/$last";
+    is((migrate($dir, $name))[0], 0, "without $last");
     my ($w, $bot, $hook, $event, $delivery, $talk) = map { uuid() } 1 .. 6;
     my %in = (workspace_id => $w);
     sql($name, join "", row("workspace", id => $w, name => "W", plan => "pro",
             slug => "w"), row("agent", %in, id => $bot, name => "A"),
         row("api_key", %in, id => uuid(), name => "K", display => "x",
             key_hash => \"sha256('k')"),
-        row("intake_key", %in, id => uuid(), name => "K", display => "x",
-            key_hash => \"sha256('i')"),
         row("webhook_endpoint", %in, id => $hook, url => "https://x.org",
             events => "{contact.created}", key => "k" x 24),
         row("webhook_event", %in, id => $event, type => "t", body => "b"),
@@ -1213,11 +1263,13 @@ subtest "a database that is filled is migrated" => sub {
     my $take = sub { $ask->("SELECT message_id FROM crmapi.intake('$w',
         sha256('i'), '[{\"event_id\": \"$_[0]\", \"conversation_id\":
         \"$talk\", \"content\": \"x\"}]')", $api) };
-    is(scalar(() = $take->("before")), 1, "it takes an event");
-    write_file("$dir/$_", read_file("$CrmTest::TOP/schema/$_")) for @later;
+    write_file("$dir/$last", read_file("$CrmTest::TOP/schema/$last"));
     my ($code, $err) = migrate($dir, $name);
     is($code, 0, "migrated") or diag($err);
-    is(scalar(() = $take->("after")), 1, "it takes another event");
+    $ask->(row("intake_key", %in, id => uuid(), name => "K", display => "x",
+        key_hash => \"sha256('i')"));
+    is(scalar(() = $take->("after")), 1,
+        "a conversation that existed takes a message");
     is(scalar $ask->("SELECT workspace_id FROM crmapi.key_find(sha256('k'))",
         $api), $w, "its keys are found");
     my $head = "0102" . ($w =~ s/-//gr) . "00" x 40;

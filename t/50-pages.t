@@ -17,6 +17,7 @@ CrmApiReadLimit 0
 CrmApiWriteLimit 0
 CrmApiReview On
 CrmApiUnsubscribe On
+CrmApiAddressLimit 0
 CrmApiDatabaseWait 300ms
 END
 my $web = $httpd->client;
@@ -517,6 +518,26 @@ subtest "RFC 8058: one click, by a mail program" => sub {
     is_deeply(suppressed($w, "zoe\@x.example"), ["unsubscribed"], "done");
 };
 
+subtest "contract 2.5: links that nobody has signed have a budget" => sub {
+    my $w = workspace($httpd, twin => 0);
+    my $id = enrollment($w, \@STEPS);
+    my $admin = admin($w);
+    my @made = (expires => time + 60, other => $admin);
+    my $good = token($w, "review", $id, @made);
+    my $strict = httpd(database => $database, children => 1,
+        conf => "CrmApiReview On\nCrmApiAddressLimit 3\n");
+    my $c = $strict->client;
+    is($c->get("/crmapi/review/$good")->status, 200,
+        "a good one costs nothing: $_") for 1 .. 5;
+    my @statuses = map { $c->get("/crmapi/review/"
+        . token($w, "review", $id, @made, key => $_ x 32))->status } 1 .. 4;
+    is("@statuses", "403 403 403 429", "others do");
+    my $r = $c->get("/crmapi/review/$good");
+    page_is($r, 429, qr/This did not work/, "then nobody is served there");
+    cmp_ok($r->header("Retry-After"), ">", 0, "for a while");
+    $strict->stop;
+};
+
 subtest "where pages are, and where not" => sub {
     my $w = workspace($httpd, twin => 0);
     my $id = enrollment($w, \@STEPS);
@@ -595,7 +616,7 @@ like($log, qr/resuming normal operations/, "there is an error log");
 unlike($log, qr/[\w-]{100}/, "no token in the error log");
 unlike(join("", map { s/"[^"]*"//r } split /^/, $httpd->access_log),
     qr/[\w-]{100}/, "nor in the access log but for the request's line");
-like($httpd->access_log, qr/GET review page/, "the access log has the route");
+like($httpd->access_log, qr{"GET review/\{token\}"|GET review/\{token\}}, "the access log has the route");
 $web->close;
 $httpd->stop;
 done_testing;

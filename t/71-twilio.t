@@ -346,17 +346,21 @@ subtest "requests" => sub {
     error_is($post->("application/x-www-form-urlencoded", ""), 403,
         "forbidden", "nothing");
     error_is($post->("application/x-www-form-urlencoded",
-        "Body=" . "x" x 2_000_000), 413, "payload_too_large", "2 MB");
+        "Body=" . "x" x 66_000), 413, "payload_too_large",
+        "contract 2.5: more than 64 KiB");
+    error_is($post->("application/x-www-form-urlencoded",
+        join "&", map { "a$_" } 1 .. 201), 400, "bad_request",
+        "contract 2.5: more than 200 fields");
     error_is(twilio("sms", From => "+491", To => $w->{phone}, Body => "x"),
         400, "bad_request", "no MessageSid");
     error_is(twilio("status", MessageSid => "SM1"), 400, "bad_request",
         "no MessageStatus");
     error_is(twilio("voice", CallSid => "CA1"), 400, "bad_request",
         "no CallStatus");
-    twiml_is(sms($w, "+491761", "x" x 100_000), $GREETED,
-        "a text beyond what a message holds");
+    twiml_is(sms($w, "+491761", "x" x 60_000), $GREETED,
+        "a text longer than any message");
     my ($talk) = talks($w, "+491761");
-    is(length((messages($w, $talk))[0]{content}), 65536, "is cut");
+    is(length((messages($w, $talk))[0]{content}), 60_000, "is stored");
 };
 
 # ---- news --------------------------------------------------------------------

@@ -197,7 +197,7 @@ subtest "attachments" => sub {
     is($out, "\x89PNG\r\n\x1a\n", "crmapictl attachment get");
     ($code, $out, my $err) = crmapictl($database, "attachment", "get",
         "$id/2");
-    like($err, qr/larger than what is kept/, "that was too large");
+    like($err, qr/too large to be stored/, "that was too large");
     is_deeply([map { "$_->{name} $_->{kept}" } @{$json->decode(crmapictl_ok(
         $database, "--json", "attachment", "list", $id))}],
         ["a.png yes", "b.pdf no"], "crmapictl attachment list");

@@ -108,10 +108,11 @@ sub is_answered {
 sub all_wait {
     my (@visitors) = @_;
     my @polls = map { asked($_, 0) } @visitors;
+    my $probe = start($bot)->{visitor};
     my $told;
 
     wait_for(sub {
-        $told = poll($visitors[0], wait => 1)->data->{retry_after};
+        $told = poll($probe, wait => 1)->data->{retry_after};
         for my $i (grep { is_answered($polls[$_]) } 0 .. $#polls) {
             $polls[$i]->close;
             $polls[$i] = asked($visitors[$i], 0);
@@ -385,7 +386,7 @@ subtest "hostile bodies and parameters" => sub {
     error_is($c->post("$CHAT/$bot/messages", {}, key => $visitor), 422,
         "validation_error", "nothing");
     for my $body ("", "{", "[]", "null", "\"x\"", "{\"id\":1,\"id\":2}",
-            "{\"content\":\"\xff\"}", "[" x 100000) {
+            "{\"content\":\"\xff\"}", "[" x 60000) {
         my $r = $c->post("$CHAT/$bot/messages", undef, body => $body,
             key => $visitor);
         like($r->status, qr/^4(?:00|22)$/, "no object of JSON: "
@@ -460,6 +461,21 @@ subtest "waiting" => sub {
     cmp_ok(time - $began, "<", 10, "comes within some seconds");
 };
 
+subtest "one poll of a visitor waits" => sub {
+    plan(skip_all => "prefork has one request a process")
+        if $mpm eq "prefork";
+    my $visitor = start($bot)->{visitor};
+    my $first = asked($visitor, 0);
+    my $second;
+    ok(wait_for(sub { $second = poll($visitor, wait => 1)->data;
+        $second->{retry_after} }, 10), "a second one is answered at once");
+    is_deeply($second->{messages}, [], "with what there is");
+    ok(!is_answered($first), "the first one waits");
+    said($visitor, { content => "news" });
+    is(texts($first->read_response("GET")->data), "user: news",
+        "and is answered");
+};
+
 subtest "many wait, and hold no connection" => sub {
     plan(skip_all => "prefork has one request a process")
         if $mpm eq "prefork";
@@ -483,7 +499,7 @@ subtest "many wait, and hold no connection" => sub {
 subtest "a graceful restart waits for nobody" => sub {
     my $visitor = start($bot)->{visitor};
     my ($full, @polls) = $mpm eq "prefork" ? (1, asked($visitor, 0))
-        : all_wait(($visitor) x 4);
+        : all_wait($visitor, map { start($bot)->{visitor} } 1 .. 3);
     ok($full, "they wait");
     my $began = time;
     $httpd->restart;
@@ -500,18 +516,24 @@ subtest "a budget for each address" => sub {
         conf => $CONF =~ s/AddressLimit 0/AddressLimit 6/r);
     local $c->{port} = $strict->port;
     $c->close;
-    my $visitor = start($bot)->{visitor};
-    my @statuses = map { say_raw($visitor, {})->status } 1 .. 5;
-    is("@statuses", "201 201 201 201 201", "six posts");
+    my ($visitor, $other) = map { start($bot)->{visitor} } 1, 2;
+    my @statuses = map { say_raw($visitor, {})->status } 1 .. 4;
+    is("@statuses", "201 201 201 201", "six posts");
     my $r = say_raw($visitor, {}, headers => { Origin =>
         "http://127.0.0.1", Host => "127.0.0.1" });
     error_is($r, 429, "rate_limited", "no seventh");
     cmp_ok($r->header("Retry-After"), ">", 0, "with a time to wait");
-    is($r->header("Access-Control-Allow-Origin"), "http://127.0.0.1",
+    is($r->header("Access-Control-Allow-Origin"), "*",
         "which a page may see");
+    is($r->header("Access-Control-Expose-Headers"), "Retry-After",
+        "with the time");
     error_is($c->post("$CHAT/$bot/start", {}), 429, "rate_limited",
         "nor a start");
-    status_is(poll($visitor), 200, "reading is free");
+    # 2.5: three times the budget for a visitor, five times for an address
+    my @polls = map { poll($visitor)->status } 1 .. 19;
+    is("@polls", join(" ", (200) x 18, 429), "18 polls of a visitor");
+    @polls = map { poll($other)->status } 1 .. 12;
+    is("@polls", join(" ", (200) x 11, 429), "30 polls of an address");
     $c->close;
 };
 

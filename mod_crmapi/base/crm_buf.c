@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_buf.c: a growing buffer that JSON is written into */
+/* crm_buf.c: a growing buffer for output, with JSON escaping */
 #include "crm_buf.h"
 
 #include <stdarg.h>
@@ -61,7 +61,8 @@ void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
     va_end(again);
 }
 
-/* 0: the byte stands for itself; 'u': \u00xx; else the letter after '\'. */
+/* 0: no escape is needed; 'u': \u00xx; otherwise the letter behind the
+ * backslash. */
 static const char escapes[256] = {
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u',
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',
@@ -106,8 +107,8 @@ void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_buf_putc(buf, '"');
 }
 
-/* Return whether the character at TEXT, of a JSON string that begins after
- * START, is escaped. */
+/* Return whether the character at TEXT is escaped, in a JSON string whose first
+ * character is at START. */
 static int is_escaped(const char *start, const char *text)
 {
     int backslashes = 0;
@@ -118,8 +119,8 @@ static int is_escaped(const char *start, const char *text)
     return backslashes % 2;
 }
 
-/* Return the end of the JSON string whose first quote is at TEXT, at most
- * END. */
+/* Return the end of the JSON string whose opening quote is at TEXT, or END if
+ * it has no closing quote. */
 static const char *end_of_string(const char *text, const char *end)
 {
     const char *quote = text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_buf.h: a growing buffer that JSON is written into */
+/* crm_buf.h: a growing buffer for output, with JSON escaping */
 #ifndef CRM_BUF_H
 #define CRM_BUF_H
 
@@ -7,26 +7,27 @@
 
 #include "apr_pools.h"
 
-/* The buffer: LEN bytes are used of the SIZE at DATA. Its memory is malloc()'s
- * and freed with POOL, so that growing leaves nothing behind. */
+/* A buffer: LEN of SIZE bytes at DATA are used. The memory comes from malloc()
+ * and is freed with POOL, because a pool would keep every block that was
+ * outgrown. */
 typedef struct crm_buf_t {
     char *data;
     apr_size_t len;
     apr_size_t size;
     apr_pool_t *pool;
-    char **block;               /* what the pool frees: DATA, wherever it is */
+    char **block;               /* DATA again, for the pool's cleanup */
 } crm_buf_t;
 
-/* Make BUF empty, with room for SIZE_HINT bytes, freed with POOL. BUF itself
- * may live anywhere, and may be initialised only once. */
+/* Initialise BUF, empty, with room for SIZE_HINT bytes. Its memory is freed
+ * with POOL. Call this only once for a BUF, which may be on the stack. */
 void crm_buf_init(crm_buf_t *buf, apr_size_t size_hint, apr_pool_t *pool);
 
-/* Make room for at least N more bytes; abort if there is no memory, as pools
- * do. */
+/* Make room for at least N more bytes. Aborts when memory is exhausted, as
+ * pools do. */
 void crm_buf_grow(crm_buf_t *buf, apr_size_t n);
 
-/* Return where N bytes may be written; the caller adds what it wrote to
- * BUF->len. */
+/* Reserve N bytes and return where they begin. The caller writes there and adds
+ * the number of bytes written to BUF->len. */
 static inline char *crm_buf_reserve(crm_buf_t *buf, apr_size_t n)
 {
     if (buf->size - buf->len < n) {
@@ -56,15 +57,15 @@ static inline void crm_buf_putc(crm_buf_t *buf, char c)
     buf->len++;
 }
 
-/* Add what FORMAT makes. */
+/* Add the text made from FORMAT. */
 void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Add the LEN bytes of UTF-8 at TEXT as a JSON string (RFC 8259, 7). */
 void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len);
 
-/* Add TEXT, LEN bytes of valid JSON, without the blanks between its tokens:
- * PostgreSQL writes some. */
+/* Add the LEN bytes of valid JSON at TEXT without white space between tokens.
+ * PostgreSQL's jsonb output has some. */
 void crm_buf_json_compact(crm_buf_t *buf, const char *text, apr_size_t len);
 
 #endif /* CRM_BUF_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_error.c: making errors, and the table of their codes */
+/* crm_error.c: creating errors; the table of codes */
 #include "crm_error.h"
 
 #include "apr_strings.h"

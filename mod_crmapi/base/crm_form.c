@@ -12,116 +12,231 @@
 
 #define BOUNDARY_MAX 70         /* RFC 2046, 5.1.1 */
 
+/* Bytes of a body. */
+typedef struct span_t {
+    const char *at;
+    apr_size_t len;
+} span_t;
+
 static crm_error_t *malformed(apr_pool_t *pool)
 {
     return crm_error_create(CRM_E_BAD_REQUEST, "The form is malformed", pool);
 }
 
-/* Return what follows NAME, a media type, in CONTENT_TYPE; NULL if it is
- * another one. */
-static const char *after_type(const char *content_type, const char *name)
+void crm_form_add(apr_array_header_t *fields, const char *name,
+                  const char *value, apr_size_t len)
+{
+    crm_query_param_t *field = apr_array_push(fields);
+
+    memset(field, 0, sizeof(*field));
+    field->name = name;
+    field->value = value;
+    field->value_len = len;
+}
+
+/* ---- multipart/form-data (RFC 7578) -------------------------------------- */
+
+/* Return where TEXT is in SPAN, NULL if nowhere. */
+static const char *find(span_t span, const char *text)
+{
+    return memmem(span.at, span.len, text, strlen(text));
+}
+
+/* Return the parameter NAME of the header HEADER, a Content-Disposition, in
+ * POOL; NULL if it is not there. */
+static const char *parameter(const char *header, const char *name,
+                             apr_pool_t *pool)
 {
     size_t len = strlen(name);
 
-    return content_type && !strncasecmp(content_type, name, len)
-           && strchr("; \t", content_type[len]) ? content_type + len : NULL;
+    while (*header) {
+        const char *end;
+
+        header += strcspn(header, ";");
+        header += strspn(header, "; \t");
+        if (!strncasecmp(header, name, len) && header[len] == '='
+            && header[len + 1] == '"') {
+            header += len + 2;
+            end = strchr(header, '"');
+            return end ? apr_pstrmemdup(pool, header, (apr_size_t)
+                                        (end - header)) : NULL;
+        }
+        /* what is quoted has no parameters */
+        end = header + strcspn(header, ";\"");
+        header = *end == '"' && strchr(end + 1, '"') ? strchr(end + 1, '"') + 1
+                                                     : end;
+    }
+    return NULL;
 }
 
-/* Return the boundary in PARAMETERS, of a Content-Type, in POOL; NULL if there
- * is no good one. */
-static const char *find_boundary(const char *parameters, apr_pool_t *pool)
+/* Return the value of Content-Disposition among HEADERS (lines with CR LF), in
+ * POOL; NULL if it is no form field's. */
+static const char *disposition(const char *headers, apr_pool_t *pool)
 {
-    const char *at = parameters;
-    size_t len;
+    static const char name[] = "Content-Disposition:";
+    const char *at = headers;
 
-    while (*at == ';' || *at == ' ' || *at == '\t') {
-        at++;
-    }
-    if (strncasecmp(at, "boundary=", 9)) {
-        return NULL;
-    }
-    at += 9;
-    at += *at == '"';
-    len = strcspn(at, "\"; \t");
-    return len && len <= BOUNDARY_MAX ? apr_pstrmemdup(pool, at, len) : NULL;
-}
-
-/* Return the name in HEADERS, those of a part, in POOL; NULL if there is none
- * or it is a file. */
-static const char *part_name(const char *headers, apr_pool_t *pool)
-{
-    static const char start[] = "form-data; name=\"";
-    static const char field[] = "Content-Disposition:";
-    const char *at = headers, *end;
-
-    while (at && strncasecmp(at, field, sizeof(field) - 1)) {
+    while (at && strncasecmp(at, name, sizeof(name) - 1)) {
         at = strstr(at, "\r\n");
         at = at ? at + 2 : NULL;
     }
     if (!at) {
         return NULL;
     }
-    at += sizeof(field) - 1;
+    at += sizeof(name) - 1;
     at += strspn(at, " \t");
-    if (strncasecmp(at, start, sizeof(start) - 1)) {
-        return NULL;
-    }
-    at += sizeof(start) - 1;
-    end = strchr(at, '"');
-    return end && (end[1] == '\r' || !end[1])
-           ? apr_pstrmemdup(pool, at, (apr_size_t)(end - at)) : NULL;
+    return strncasecmp(at, "form-data", 9) ? NULL
+           : apr_pstrmemdup(pool, at, strcspn(at, "\r"));
 }
 
-/* Add to FIELDS the part from AT to END. Return 0 if it is no text field. */
-static int take_part(apr_array_header_t *fields, const char *at,
-                     const char *end, apr_pool_t *pool)
+/* Add to FIELDS what PART has, headers and all; a file goes to *ERROR_P, if
+ * it is not one that nobody has chosen. Return 0 if it is malformed. */
+static int take_part(apr_array_header_t *fields, crm_error_t **error_p,
+                     span_t part, apr_pool_t *pool)
 {
-    char *part = apr_pstrmemdup(pool, at, (apr_size_t)(end - at));
-    char *blank = strstr(part, "\r\n\r\n");
-    crm_query_param_t *param;
-    const char *name;
+    const char *blank = find(part, "\r\n\r\n"), *header, *name, *file, *value;
+    apr_size_t len;
 
-    if (!blank) {
+    if (!blank || !crm_text_valid_utf8(part.at, (apr_size_t)
+                                       (blank - part.at))) {
         return 0;
     }
-    *blank = '\0';
-    name = part_name(part, pool);
+    header = disposition(apr_pstrmemdup(pool, part.at, (apr_size_t)
+                                        (blank - part.at)), pool);
+    name = header ? parameter(header, "name", pool) : NULL;
     if (!name) {
         return 0;
     }
-    param = apr_array_push(fields);
-    memset(param, 0, sizeof(*param));
-    param->name = name;
-    param->value = blank + 4;
-    param->value_len = strlen(param->value);
+    file = parameter(header, "filename", pool);
+    value = blank + 4;
+    len = (apr_size_t)(part.at + part.len - value);
+    if (file || strstr(header, "filename*")) {
+        if (!file || *file || len) {
+            crm_error_detail(error_p, name, "must not be a file", pool);
+        }
+        return 1;
+    }
+    if (memchr(value, '\0', len) || !crm_text_valid_utf8(value, len)) {
+        return 0;
+    }
+    crm_form_add(fields, name, apr_pstrmemdup(pool, value, len), len);
     return 1;
 }
 
-/* Set FIELDS from BODY, a multipart/form-data with PARAMETERS. */
-static crm_error_t *parse_parts(apr_array_header_t *fields, const char *body,
-                                const char *parameters, apr_pool_t *pool)
+/* Return the boundary in TYPE in POOL, NULL if there is no good one. */
+static const char *boundary_of(const char *type, apr_pool_t *pool)
 {
-    const char *boundary = find_boundary(parameters, pool);
-    const char *line = apr_pstrcat(pool, "\r\n--", boundary ? boundary : "",
-                                   NULL);
-    size_t len = strlen(line);
-    const char *at = body;
+    const char *at = strchr(type, ';');
+    size_t len;
 
-    if (!boundary || strncmp(body, line + 2, len - 2)) {
-        return malformed(pool);
-    }
-    at += len - 2;
-    while (strncmp(at, "--", 2)) {
-        const char *end = strncmp(at, "\r\n", 2) ? NULL
-                          : strstr(at + 2, line);
-
-        if (!end || fields->nelts == CRM_FORM_FIELDS
-            || !take_part(fields, at + 2, end, pool)) {
-            return malformed(pool);
+    while (at) {
+        at += strspn(at, "; \t");
+        if (!strncasecmp(at, "boundary=", 9)) {
+            at += 9;
+            at += *at == '"';
+            len = strcspn(at, "\"; \t");
+            return len && len <= BOUNDARY_MAX ? apr_pstrmemdup(pool, at, len)
+                                              : NULL;
         }
-        at = end + len;
+        at = strchr(at, ';');
     }
     return NULL;
+}
+
+/* Set FIELDS from REST, a body of TYPE with at most MAX parts. */
+static crm_error_t *read_parts(apr_array_header_t *fields, span_t rest,
+                               const char *type, int max, apr_pool_t *pool)
+{
+    const char *boundary = boundary_of(type, pool);
+    const char *line = apr_pstrcat(pool, "\r\n--", boundary ? boundary : "",
+                                   NULL);
+    apr_size_t len = strlen(line);
+    crm_error_t *error = NULL;
+    int count = 0;
+
+    if (!boundary || rest.len < len
+        || memcmp(rest.at, line + 2, len - 2)) {
+        return malformed(pool);
+    }
+    rest.at += len - 2;
+    rest.len -= len - 2;
+    while (rest.len < 2 || memcmp(rest.at, "--", 2)) {
+        const char *end;
+        span_t part;
+
+        if (rest.len < 2 || memcmp(rest.at, "\r\n", 2)) {
+            return malformed(pool);
+        }
+        rest.at += 2;
+        rest.len -= 2;
+        end = find(rest, line);
+        part.at = rest.at;
+        part.len = end ? (apr_size_t)(end - rest.at) : 0;
+        if (!end || ++count > max
+            || !take_part(fields, &error, part, pool)) {
+            return malformed(pool);
+        }
+        rest.at = end + len;
+        rest.len -= part.len + len;
+    }
+    return error;
+}
+
+/* ---- application/x-www-form-urlencoded ----------------------------------- */
+
+/* Return whether the LEN bytes at BODY have at most MAX pairs. They are counted
+ * before anything is made of them. */
+static int has_at_most(const char *body, apr_size_t len, int max)
+{
+    int count = 0;
+
+    for (apr_size_t i = 0; i < len && count <= max; i++) {
+        count += body[i] != '&' && (!i || body[i - 1] == '&');
+    }
+    return count <= max;
+}
+
+static crm_error_t *read_pairs(apr_array_header_t **fields_p, span_t body,
+                               int max, apr_pool_t *pool)
+{
+    if (memchr(body.at, '\0', body.len)
+        || !has_at_most(body.at, body.len, max)) {
+        return malformed(pool);
+    }
+    crm_query_parse(fields_p, apr_pstrmemdup(pool, body.at, body.len), pool);
+    for (int i = 0; i < (*fields_p)->nelts; i++) {
+        if (APR_ARRAY_IDX(*fields_p, i, crm_query_param_t).bad) {
+            return malformed(pool);
+        }
+    }
+    return NULL;
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+int crm_form_is_type(const char *content_type, const char *name)
+{
+    size_t len = strlen(name);
+
+    return content_type && !strncasecmp(content_type, name, len)
+           && strchr("; \t", content_type[len]);
+}
+
+crm_error_t *crm_form_parse(apr_array_header_t **fields_p, const char *body,
+                            apr_size_t len, const char *content_type, int max,
+                            apr_pool_t *result_pool)
+{
+    span_t span = {body, len};
+
+    if (crm_form_is_type(content_type, "application/x-www-form-urlencoded")) {
+        return read_pairs(fields_p, span, max, result_pool);
+    }
+    if (crm_form_is_type(content_type, "multipart/form-data")) {
+        *fields_p = apr_array_make(result_pool, 16,
+                                   sizeof(crm_query_param_t));
+        return read_parts(*fields_p, span, content_type, max, result_pool);
+    }
+    return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL, result_pool);
 }
 
 static int by_name(const void *a, const void *b)
@@ -131,20 +246,13 @@ static int by_name(const void *a, const void *b)
     return strcmp((*one)->name, (*two)->name);
 }
 
-/* Fail unless FIELDS are well-formed and every name is there once. */
-static crm_error_t *check(const apr_array_header_t *fields, apr_pool_t *pool)
+crm_error_t *crm_form_once(const apr_array_header_t *fields, apr_pool_t *pool)
 {
-    const crm_query_param_t **sorted;
+    const crm_query_param_t **sorted =
+        apr_palloc(pool, sizeof(*sorted) * (size_t)(fields->nelts + 1));
 
-    if (fields->nelts > CRM_FORM_FIELDS) {
-        return malformed(pool);
-    }
-    sorted = apr_palloc(pool, sizeof(*sorted) * (size_t)(fields->nelts + 1));
     for (int i = 0; i < fields->nelts; i++) {
         sorted[i] = &APR_ARRAY_IDX(fields, i, crm_query_param_t);
-        if (sorted[i]->bad) {
-            return malformed(pool);
-        }
     }
     qsort(sorted, (size_t)fields->nelts, sizeof(*sorted), by_name);
     for (int i = 1; i < fields->nelts; i++) {
@@ -153,31 +261,6 @@ static crm_error_t *check(const apr_array_header_t *fields, apr_pool_t *pool)
         }
     }
     return NULL;
-}
-
-crm_error_t *crm_form_parse(apr_array_header_t **fields_p, const char *body,
-                            apr_size_t len, const char *content_type,
-                            apr_pool_t *result_pool)
-{
-    const char *rest = after_type(content_type, "multipart/form-data");
-    const char *text;
-
-    if (memchr(body, '\0', len) || !crm_text_valid_utf8(body, len)) {
-        return malformed(result_pool);
-    }
-    text = apr_pstrmemdup(result_pool, body, len);
-    if (rest) {
-        *fields_p = apr_array_make(result_pool, 4, sizeof(crm_query_param_t));
-        CRM_ERR(parse_parts(*fields_p, text, rest, result_pool));
-    }
-    else if (after_type(content_type, "application/x-www-form-urlencoded")) {
-        crm_query_parse(fields_p, text, result_pool);
-    }
-    else {
-        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
-                                result_pool);
-    }
-    return check(*fields_p, result_pool);
 }
 
 const char *crm_form_get(const apr_array_header_t *fields, const char *name)

@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-/* Return what stands for C in HTML, NULL if that is C itself. */
+/* Return the entity for C, or NULL if C needs none. */
 static const char *entity_of(char c)
 {
     switch (c) {
@@ -13,7 +13,7 @@ static const char *entity_of(char c)
     case '>': return "&gt;";
     case '"': return "&quot;";
     case '\'': return "&#39;";
-    case '\r': return "&#13;";  /* it would be read as an end of line */
+    case '\r': return "&#13;";  /* parsers turn a CR into LF */
     default: return NULL;
     }
 }

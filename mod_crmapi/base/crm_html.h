@@ -5,12 +5,12 @@
 
 #include "crm_buf.h"
 
-/* Add TEXT (UTF-8; NULL: nothing) to BUF so that it is text and nothing else,
- * between tags and in attributes' quotes. */
+/* Add TEXT (UTF-8; NULL: nothing) to BUF, escaped for use between tags and in
+ * quoted attributes. */
 void crm_html_text(crm_buf_t *buf, const char *text);
 
-/* Add to BUF the texts in the arguments, a NULL at their end, in turns as they
- * are and as crm_html_text() does: markup, text, markup, ... */
+/* Add the arguments up to a NULL to BUF: alternately markup, which is added as
+ * it is, and text, which is escaped by crm_html_text(). */
 void crm_html_put(crm_buf_t *buf, const char *markup, ...)
     __attribute__((sentinel));
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include <openssl/rand.h>
+#include <unicode/utf16.h>
+#include <unicode/utf8.h>
 
 #include "apr_hash.h"
 #include "apr_lib.h"
@@ -15,18 +17,18 @@
 
 #include "crm_text.h"
 
-/* A set of names that has had more is made anew rather than cleared, which
- * takes time in proportion to its largest size. */
+/* A hash table that has held more names than this is replaced instead of
+ * cleared: clearing takes time in proportion to its largest size. */
 #define NAMES_KEPT 64
 
-/* An array or object that is open. */
+/* An open array or object. */
 typedef struct level_t {
     int object;
-    int names;                  /* in this object */
-    apr_hash_t *seen;           /* names; kept for the next at this level */
+    int names;                  /* names so far in this object */
+    apr_hash_t *seen;           /* its names; reused at this level */
 } level_t;
 
-/* The text under way. */
+/* The state of a check. */
 typedef struct check_t {
     const char *start;
     const char *at;
@@ -53,8 +55,8 @@ static void skip_space(check_t *check)
     }
 }
 
-/* Return the next character, 0 at the end (a NUL in the text is no token
- * either). */
+/* Return the next character, or 0 at the end. A NUL in the text is no valid
+ * token either. */
 static char peek(const check_t *check)
 {
     return check->at < check->end ? *check->at : 0;
@@ -72,7 +74,7 @@ static int skip_literal(check_t *check, const char *literal)
     return 1;
 }
 
-/* Skip at least one digit. */
+/* Skip one or more digits. */
 static int skip_digits(check_t *check)
 {
     if (!apr_isdigit(peek(check))) {
@@ -107,7 +109,7 @@ static int skip_number(check_t *check)
     return 1;
 }
 
-/* Read four hexadecimal digits; return -1 if they are not there. */
+/* Read four hexadecimal digits and return their value, or -1. */
 static int read_hex4(check_t *check)
 {
     int unit = 0;
@@ -126,55 +128,41 @@ static int read_hex4(check_t *check)
     return unit;
 }
 
-/* Read what follows "\u"; return the code point, -1 on a fault. */
+/* Read the digits after "\u", with a second escape for a surrogate pair. Return
+ * the code point, or -1. */
 static int read_unicode(check_t *check)
 {
     int low, unit = read_hex4(check);
 
-    if (unit < 0xd800 || unit > 0xdfff) {
+    if (!U_IS_SURROGATE(unit)) {
         return unit;
     }
-    if (unit > 0xdbff || check->end - check->at < 6 || check->at[0] != '\\'
+    if (U16_IS_TRAIL(unit) || check->end - check->at < 6 || check->at[0] != '\\'
         || check->at[1] != 'u') {
         fail(check, "lone surrogate");
         return -1;
     }
     check->at += 2;
     low = read_hex4(check);
-    if (low >= 0 && (low < 0xdc00 || low > 0xdfff)) {
+    if (low >= 0 && !U16_IS_TRAIL(low)) {
         fail(check, "lone surrogate");
         return -1;
     }
-    return low < 0 ? -1 : 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    return low < 0 ? -1 : U16_GET_SUPPLEMENTARY(unit, low);
 }
 
-/* Write the code point C as UTF-8 to OUT; return how many bytes. */
+/* Write the code point C to OUT as UTF-8 and return the number of bytes. */
 static int write_utf8(char *out, int c)
 {
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        out[0] = (char)(0xc0 | c >> 6);
-        out[1] = (char)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (char)(0xe0 | c >> 12);
-        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | c >> 18);
-    out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (c & 0x3f));
-    return 4;
+    uint8_t *bytes = (uint8_t *)out;
+    int len = 0;
+
+    U8_APPEND_UNSAFE(bytes, len, c);
+    return len;
 }
 
-/* Read an escape, whose '\' is next, and write what it means to OUT (NULL:
- * nowhere). Return the number of bytes, 0 on a fault. */
+/* Read the escape sequence whose backslash is next and write its value to OUT
+ * (NULL: do not write). Return the number of bytes, or 0 on an error. */
 static int read_escape(check_t *check, char *out)
 {
     static const char names[] = "\"\\/bfnrt";
@@ -202,7 +190,8 @@ static int read_escape(check_t *check, char *out)
     return 1;
 }
 
-/* Skip a string, whose first quote is next. *ESCAPED_P = it has escapes. */
+/* Skip the string whose opening quote is next. *ESCAPED_P: whether it has
+ * escapes. */
 static int skip_string(check_t *check, int *escaped_p)
 {
     const char *start;
@@ -233,7 +222,8 @@ static int skip_string(check_t *check, int *escaped_p)
     return fail(check, "unterminated string");
 }
 
-/* Return the string at START, a name that has been skipped, unescaped. */
+/* Return the unescaped text of the string at START, a member's name that was
+ * skipped; *LEN_P is its length. */
 static const char *unescape(check_t *check, const char *start,
                             apr_size_t *len_p)
 {
@@ -264,8 +254,8 @@ static void make_secret(void)
     }
 }
 
-/* Hash a name. APR's own function multiplies by 33 and adds: names that
- * collide whatever its seed are easily made, and 2 MiB of them take it ten
+/* Hash a name with a random secret. APR's default hash multiplies by 33 and
+ * adds, so names that collide can be made for any seed: 2 MiB of them take ten
  * seconds. */
 static unsigned int hash_name(const char *name, apr_ssize_t *len_p)
 {
@@ -278,7 +268,8 @@ static apr_hash_t *make_names(apr_pool_t *pool)
     return apr_hash_make_custom(pool, hash_name);
 }
 
-/* Note NAME (LEN bytes) of the innermost object. */
+/* Add NAME (LEN bytes) to the names of the innermost object. Return 0 if it has
+ * that name already. */
 static int note_name(check_t *check, const char *name, apr_size_t len)
 {
     level_t *level = &check->levels[check->depth - 1];
@@ -328,7 +319,7 @@ static int read_name(check_t *check)
     return 1;
 }
 
-/* Enter the array or object whose bracket is next. */
+/* Enter the array or object whose opening bracket is next. */
 static int enter(check_t *check)
 {
     level_t *level;
@@ -371,8 +362,9 @@ static int skip_scalar(check_t *check)
     }
 }
 
-/* After a value: leave what ends here and stop where the next value begins.
- * Return 0 on a fault; check->depth is 0 when all is left. */
+/* After a value: leave every array and object that ends here, and stop at the
+ * next value. Return 0 on an error. check->depth is 0 at the end of the
+ * text. */
 static int after_value(check_t *check)
 {
     for (;;) {
@@ -398,8 +390,8 @@ static int after_value(check_t *check)
     }
 }
 
-/* Read a value, entering brackets, up to its innermost first scalar or empty
- * bracket. */
+/* Read a value. Arrays and objects are entered up to their first scalar or
+ * empty bracket. */
 static int read_value(check_t *check)
 {
     for (;;) {
@@ -478,7 +470,7 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     *value_p = json_tokener_parse_ex(tokener, text, (int)len);
     if (json_tokener_get_error(tokener) == json_tokener_continue) {
-        /* a number at the very end: a NUL tells that it is whole */
+        /* json-c needs a NUL to know that a number at the end is complete */
         *value_p = json_tokener_parse_ex(tokener, "", 1);
     }
     if (json_tokener_get_error(tokener) != json_tokener_success) {

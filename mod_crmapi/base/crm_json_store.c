@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_json_store.c: whether free-form JSON can be stored (contract 6.1, 6.3) */
+/* crm_json_store.c: checking that free-form JSON can be stored (6.1, 6.3) */
 #include "crm_json.h"
 
 #include <math.h>
@@ -9,15 +9,17 @@
 
 #include "apr_strings.h"
 
-/* No double has a larger exponent; one of 400 digits less is zero. */
+/* The exponents of doubles are smaller than this. A number below 1e-400 is
+ * zero. */
 #define EXPONENT_MAX 400
 
-/* What is gathered on the way down. */
+/* The state of a walk through a value. */
 typedef struct walk_t {
     const char *wrong;
-    const char *path;           /* of the bad place: made on the way back up,
-                                   as names may be long and values many */
-    apr_size_t extra;           /* bytes that numbers gain when written out */
+    const char *path;           /* where the rule is broken; built while
+                                   returning, for errors only */
+    apr_size_t extra;           /* bytes added by writing numbers without
+                                   exponents */
     int max_depth;
     apr_pool_t *pool;
 } walk_t;
@@ -34,13 +36,13 @@ static void walk_integer(walk_t *walk, json_object *value)
 {
     int64_t number = json_object_get_int64(value);
 
-    /* json-c clamps what does not fit */
+    /* json-c clamps larger numbers to these */
     if (number == INT64_MAX || number == INT64_MIN) {
         fail(walk, "must be a number of at most 18 digits");
     }
 }
 
-/* jsonb writes 1e300 with 300 zeros. */
+/* jsonb writes 1e300 with 300 zeros: count them. */
 static void walk_double(walk_t *walk, json_object *value)
 {
     const char *text = json_object_to_json_string(value);
@@ -88,7 +90,7 @@ static void walk_array(walk_t *walk, json_object *value, int depth)
     }
 }
 
-/* The depth is bounded by that of the check before, so this may recurse. */
+/* The recursion is bounded: the parser has checked the depth before. */
 static void walk_value(walk_t *walk, json_object *value, int depth)
 {
     switch (json_object_get_type(value)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_key.c: API keys: their form, making them, hashing them */
+/* crm_key.c: API keys: format, generation, hash */
 #include "crm_key.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static apr_uint32_t crc32_of(const char *text, apr_size_t len)
     return ~crc;
 }
 
-/* Write the checksum of the LEN bytes at TEXT to OUT, zero-padded. */
+/* Write the checksum of the LEN bytes at TEXT to OUT in base62, zero-padded. */
 static void write_checksum(char *out, const char *text, apr_size_t len)
 {
     apr_uint32_t crc = crc32_of(text, len);
@@ -56,7 +56,7 @@ int crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix)
         if (RAND_bytes(&byte, 1) != 1) {
             return 0;
         }
-        if (byte < 4 * 62) {    /* else some would be likelier than others */
+        if (byte < 4 * 62) {    /* others would favour some characters */
             out[len++] = base62[byte % 62];
             i++;
         }

@@ -1,51 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_key.h: API keys: their form, making them, hashing them (contract 1.2) */
+/* crm_key.h: API keys: format, generation, hash (contract 1.2) */
 #ifndef CRM_KEY_H
 #define CRM_KEY_H
 
 #include "apr.h"
 
-/* The usual prefix, and how long one may be. */
+/* The default prefix, and the maximum length of a prefix. */
 #define CRM_KEY_PREFIX "svc_live_"
 #define CRM_KEY_PREFIX_MAX 32
 
-/* Room for any key or its display form, with the NUL. */
+/* The prefix of intake tokens, which have the same form. */
+#define CRM_KEY_INTAKE_PREFIX "svc_in_"
+
+/* The size of a buffer for a key or its display form, with the NUL. */
 #define CRM_KEY_SIZE (CRM_KEY_PREFIX_MAX + 30 + 1)
 #define CRM_KEY_HASH_LEN 32
 
-/* Write a new key with PREFIX to OUT: 24 random base62 characters and 6 of the
- * CRC32 over all before them. Return 0 if there is no randomness. */
+/* Write a new key to OUT: PREFIX, 24 random base62 characters, and 6 of the
+ * CRC32 over all before them. Return 0 if the system has no random bytes. */
 int crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix);
 
-/* Return whether the LEN bytes at KEY are PREFIX and 29 or 30 characters of
- * [A-Za-z0-9]. */
+/* Return whether the LEN bytes at KEY are PREFIX followed by 29 or 30
+ * characters of [A-Za-z0-9]. */
 int crm_key_valid(const char *key, apr_size_t len, const char *prefix);
 
-/* Return whether the checksum of KEY, a valid one of 30 characters behind
- * PREFIX, is right. Keys brought along from elsewhere have none. */
+/* Return whether the checksum of KEY is correct. KEY is valid and has 30
+ * characters after PREFIX. Keys that were made by other systems have no
+ * checksum. */
 int crm_key_checksum_ok(const char *key, const char *prefix);
 
 /* Write the SHA-256 of the LEN bytes at KEY to HASH. */
 void crm_key_hash(unsigned char hash[CRM_KEY_HASH_LEN], const char *key,
                   apr_size_t len);
 
-/* Write HASH as 64 hexadecimal digits and a NUL to OUT. */
+/* Write HASH to OUT as 64 hexadecimal digits and a NUL. */
 void crm_key_hash_hex(char out[2 * CRM_KEY_HASH_LEN + 1],
                       const unsigned char hash[CRM_KEY_HASH_LEN]);
 
-/* Write what may be shown of KEY, a valid one, to OUT: PREFIX, the first and
- * the last four characters of the rest. */
+/* Write the displayable form of KEY, a valid key, to OUT: PREFIX, and of the
+ * rest the first and the last four characters. */
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,
                      const char *prefix);
 
-/* Set *KEY_P, *LEN_P to the key in HEADER, the value of an Authorization
- * header: "Bearer", without case, one space, a valid key and nothing else
- * (contract 3.1). Return 0 otherwise. */
+/* Set *KEY_P and *LEN_P to the key in HEADER, the value of an Authorization
+ * header: "Bearer" in any case, one space, a valid key, and nothing else
+ * (contract 3.1). Return 0 if HEADER is anything else. */
 int crm_key_from_bearer(const char **key_p, apr_size_t *len_p,
                         const char *header, const char *prefix);
 
-/* Return whether A and B are equal, in a time that does not depend on where
- * they differ. */
+/* Return whether A and B are equal, in constant time. */
 int crm_key_equal(const unsigned char a[CRM_KEY_HASH_LEN],
                   const unsigned char b[CRM_KEY_HASH_LEN]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_log.h: the callback through which the core writes to somebody's log */
+/* crm_log.h: the callback for log lines */
 #ifndef CRM_LOG_H
 #define CRM_LOG_H
 
-/* Levels, ordered and numbered as syslog's and httpd's APLOG_* are. */
+/* Levels, numbered as syslog's and httpd's APLOG_* are. */
 typedef enum crm_level_t {
     CRM_LOG_ERR = 3,
     CRM_LOG_WARNING = 4,
@@ -12,11 +12,11 @@ typedef enum crm_level_t {
     CRM_LOG_DEBUG = 7
 } crm_level_t;
 
-/* Write TEXT, one line without an end of line, at LEVEL for BATON, which is
- * the one given beside the function. Texts begin with "CRMnnnn: ". */
+/* Log TEXT, one line without a newline, at LEVEL. BATON is that of the
+ * crm_log_t. Texts begin with "CRMnnnn: ". */
 typedef void (*crm_log_fn)(void *baton, crm_level_t level, const char *text);
 
-/* A log: a function and what it is called with. */
+/* A log: a function and its BATON. */
 typedef struct crm_log_t {
     crm_log_fn write;
     void *baton;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_number.c: numbers of contract 6.4, exactly, without binary fractions */
+/* crm_number.c: exact decimal numbers (contract 6.4) */
 #include "crm_number.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "apr_strings.h"
 
 #define DIGITS_MAX 15           /* before the point: |x| < 1e15 */
-#define SCALE_MAX 4             /* behind it */
+#define SCALE_MAX 4             /* after the point */
 #define EXPONENT_MAX 1000000000L
 
 static const char range_rule[] = "must be less than 1e15 in magnitude";
@@ -23,8 +23,8 @@ typedef struct decimal_t {
     char digits[DIGITS_MAX + SCALE_MAX];
 } decimal_t;
 
-/* Return TEXT's exponent, kept small enough to add to, and larger than any
- * number of digits. */
+/* Return the exponent of TEXT, limited so that additions cannot overflow, but
+ * still beyond any number of digits. */
 static long exponent_of(const char *text)
 {
     const char *e = strpbrk(text, "eE");
@@ -34,8 +34,8 @@ static long exponent_of(const char *text)
            : exponent < -EXPONENT_MAX ? -EXPONENT_MAX : exponent;
 }
 
-/* Read TEXT into *DECIMAL. Digits that do not fit are significant ones: the
- * number is out of range or too fine either way. */
+/* Parse TEXT into *DECIMAL. Return NULL, or the rule that is broken: more
+ * significant digits than fit are out of range or too precise. */
 static const char *read_decimal(decimal_t *decimal, const char *text)
 {
     int zeros = 0, behind = 0;
@@ -66,7 +66,7 @@ static const char *read_decimal(decimal_t *decimal, const char *text)
     return NULL;
 }
 
-/* Return NULL or the rule of contract 6.4 that DECIMAL breaks. */
+/* Return NULL, or the rule of contract 6.4 that DECIMAL breaks. */
 static const char *check(const decimal_t *decimal)
 {
     if (!decimal->count) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_query.c: taking a query string apart */
+/* crm_query.c: parsing a query string */
 #include "crm_query.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 
 #include "crm_text.h"
 
-/* Set *C_P to the byte that the two characters at DIGITS stand for. Return 0 if
- * they are not hexadecimal digits. */
+/* Set *C_P to the byte that the two hexadecimal digits at DIGITS encode. Return
+ * 0 if they are other characters. */
 static int decode_hex(char *c_p, const char *digits)
 {
     apr_size_t len = 0;
@@ -19,8 +19,8 @@ static int decode_hex(char *c_p, const char *digits)
            && len == 1;
 }
 
-/* Return the LEN bytes at TEXT decoded, in POOL, *OUT_LEN_P bytes and a NUL;
- * *BAD_P = the rule that they break, if they do. */
+/* Return the LEN bytes at TEXT decoded, in POOL: *OUT_LEN_P bytes and a NUL. If
+ * they are invalid, set *BAD_P to the rule that they break. */
 static const char *decode(apr_size_t *out_len_p, const char **bad_p,
                           const char *text, apr_size_t len, apr_pool_t *pool)
 {
@@ -52,8 +52,8 @@ static const char *decode(apr_size_t *out_len_p, const char **bad_p,
     return decoded;
 }
 
-/* Return the LEN bytes of a name at TEXT as they were sent, in POOL, with '?'
- * for what an error message cannot show. */
+/* Return the LEN bytes of a name at TEXT without decoding, in POOL, with '?'
+ * for characters that an error message cannot show. */
 static const char *raw_name(const char *text, apr_size_t len,
                             apr_pool_t *pool)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_text.c: UTF-8, addresses, comparing without case */
+/* crm_text.c: UTF-8, case folding, e-mail addresses, phone numbers */
 #include "crm_text.h"
 
-#include <locale.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
-#include <wctype.h>
+
+#include <unicode/uchar.h>
+#include <unicode/ucasemap.h>
+#include <unicode/utf8.h>
 
 #include "apr_lib.h"
 #include "apr_strings.h"
@@ -25,46 +28,17 @@ apr_size_t crm_text_length(const char *s, apr_size_t len)
     return count;
 }
 
-/* Return the code point at the N bytes of S and its length in *LEN_P, 0 if it
- * is not valid UTF-8. */
-static unsigned int decode(apr_size_t *len_p, const unsigned char *s,
-                           apr_size_t n)
-{
-    static const unsigned int least[] = {0, 0, 0x80, 0x800, 0x10000};
-    apr_size_t len = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2
-                     : *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
-    unsigned int c = len < 2 ? *s : *s & (0x7fU >> len);
-
-    *len_p = 0;
-    if (!len || len > n) {
-        return 0;
-    }
-    for (apr_size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) {
-        return 0;
-    }
-    *len_p = len;
-    return c;
-}
-
 apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len)
 {
-    const unsigned char *at = (const unsigned char *)s;
-    const unsigned char *end = at + len;
-    apr_size_t step;
+    const uint8_t *bytes = (const uint8_t *)s;
+    apr_size_t at = 0, next = 0;
+    UChar32 c = 0;
 
-    for (; at < end; at += step) {
-        decode(&step, at, (apr_size_t)(end - at));
-        if (!step) {
-            break;
-        }
+    while (next < len && c >= 0) {
+        at = next;
+        U8_NEXT(bytes, next, len, c);
     }
-    return (apr_size_t)(at - (const unsigned char *)s);
+    return c < 0 ? at : len;
 }
 
 int crm_text_valid_utf8(const char *s, apr_size_t len)
@@ -73,43 +47,61 @@ int crm_text_valid_utf8(const char *s, apr_size_t len)
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static locale_t unicode;
+static UCaseMap *case_map;      /* for the root locale */
 
-static void make_locale(void)
+static void open_case_map(void)
 {
-    unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-}
+    UErrorCode status = U_ZERO_ERROR;
 
-/* Return C without case. Both small sigmas are one letter. */
-static wint_t fold(unsigned int c)
-{
-    pthread_once(&once, make_locale);
-    if (!unicode) {
-        return c < 0x80 ? (wint_t)apr_tolower(c) : (wint_t)c;
+    case_map = ucasemap_open("", 0, &status);
+    if (U_FAILURE(status)) {
+        abort();                /* no memory, or no ICU data */
     }
-    c = towlower_l((wint_t)c, unicode);
-    return c == 0x3c2 ? 0x3c3 : c;
 }
 
-int crm_text_equal_fold(const char *a, const char *b)
+/* Replace final sigmas (U+03C2) in TEXT by U+03C3. */
+static void unite_sigmas(char *text)
 {
-    const unsigned char *x = (const unsigned char *)a;
-    const unsigned char *y = (const unsigned char *)b;
-    apr_size_t n = strlen(a), m = strlen(b), i, j;
+    while ((text = strstr(text, "\xcf\x82"))) {
+        text[1] = '\x83';
+    }
+}
 
-    while (n && m) {
-        unsigned int c = decode(&i, x, n);
-        unsigned int d = decode(&j, y, m);
+/* Return S in lower case, in POOL. */
+static const char *fold_unicode(const char *s, apr_pool_t *pool)
+{
+    int32_t len = (int32_t)strlen(s), size = len + 1, needed;
+    UErrorCode status = U_ZERO_ERROR;
+    char *folded = apr_palloc(pool, (apr_size_t)size);
 
-        if (!i || !j || (c != d && fold(c) != fold(d))) {
-            return 0;
+    pthread_once(&once, open_case_map);
+    needed = ucasemap_utf8ToLower(case_map, folded, size, s, len, &status);
+    if (needed >= size) {       /* the lower case is longer */
+        size = needed + 1;
+        folded = apr_palloc(pool, (apr_size_t)size);
+        status = U_ZERO_ERROR;
+        ucasemap_utf8ToLower(case_map, folded, size, s, len, &status);
+    }
+    if (U_FAILURE(status)) {
+        abort();
+    }
+    unite_sigmas(folded);
+    return folded;
+}
+
+const char *crm_text_fold(const char *s, apr_pool_t *result_pool)
+{
+    char *folded = apr_pstrdup(result_pool, s), *c;
+
+    for (c = folded; *c; c++) {
+        if ((unsigned char)*c >= 0x80) {
+            return fold_unicode(s, result_pool);
         }
-        x += i;
-        n -= i;
-        y += j;
-        m -= j;
+        if (*c >= 'A' && *c <= 'Z') {
+            *c = (char)(*c | 0x20);
+        }
     }
-    return !n && !m;
+    return folded;
 }
 
 void crm_text_trim(const char **s_p, apr_size_t *len_p)
@@ -150,30 +142,24 @@ const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
     return line;
 }
 
-/* Return whether C is a control character or a space, by Unicode (Cc, Zs, Zl,
- * Zp). */
-static int is_blank(unsigned int c)
-{
-    return c <= 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0x1680
-           || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029
-           || c == 0x202f || c == 0x205f || c == 0x3000;
-}
-
-/* Return whether the LEN bytes of valid UTF-8 at S have such a character. */
+/* Return whether the LEN bytes of valid UTF-8 at S have a control character or
+ * white space of Unicode. */
 static int has_blank(const char *s, apr_size_t len)
 {
-    const unsigned char *at = (const unsigned char *)s;
-    apr_size_t step;
+    const uint8_t *bytes = (const uint8_t *)s;
+    apr_size_t next = 0;
+    UChar32 c;
 
-    for (; len; at += step, len -= step) {
-        if (is_blank(decode(&step, at, len)) || !step) {
+    while (next < len) {
+        U8_NEXT(bytes, next, len, c);
+        if (c < 0 || U_GET_GC_MASK(c) & (U_GC_CC_MASK | U_GC_Z_MASK)) {
             return 1;
         }
     }
     return 0;
 }
 
-/* Return whether one of the LEN bytes at S is a control character. */
+/* Return whether the LEN bytes at S have an ASCII control character. */
 static int has_control(const char *s, apr_size_t len)
 {
     for (apr_size_t i = 0; i < len; i++) {

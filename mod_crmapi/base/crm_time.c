@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_time.c: times as clients and the database write them */
+/* crm_time.c: parsing and formatting times */
 #include "crm_time.h"
 
 #include <stdio.h>
@@ -8,13 +8,13 @@
 static const char rule[] =
     "must be an RFC 3339 time or a date, for example 2026-11-21T01:59:27Z";
 
-/* What is left to read. */
+/* The rest of the text. */
 typedef struct reader_t {
     const char *at;
     const char *end;
 } reader_t;
 
-/* Read COUNT digits into *NUMBER_P; return 0 if they are not there. */
+/* Read COUNT digits into *NUMBER_P. Return 0 if there are fewer. */
 static int read_digits(int *number_p, reader_t *reader, int count)
 {
     *number_p = 0;
@@ -30,7 +30,7 @@ static int read_digits(int *number_p, reader_t *reader, int count)
     return 1;
 }
 
-/* Skip one character if it is one of SET; return whether it was. */
+/* Skip the next character if it is in SET. Return whether it was. */
 static int skip(reader_t *reader, const char *set)
 {
     if (reader->at == reader->end || !*reader->at
@@ -49,7 +49,8 @@ static int days_in_month(int year, int month)
     return days[month - 1] + (month == 2 && leap);
 }
 
-/* Return the days from 1970-01-01 to the date (Gregorian, proleptic). */
+/* Return the days from 1970-01-01 to a date of the proleptic Gregorian
+ * calendar. */
 static apr_int64_t days_from_date(int year, int month, int day)
 {
     apr_int64_t y = year - (month <= 2);
@@ -62,7 +63,7 @@ static apr_int64_t days_from_date(int year, int month, int day)
            - 719468;
 }
 
-/* The reverse. */
+/* The inverse of days_from_date(). */
 static void date_from_days(int *year_p, int *month_p, int *day_p,
                            apr_int64_t days)
 {
@@ -79,7 +80,8 @@ static void date_from_days(int *year_p, int *month_p, int *day_p,
     *year_p = (int)(y + era * 400 + (*month_p <= 2));
 }
 
-/* Read a date into *DAYS_P since 1970. */
+/* Read a date into *DAYS_P, days since 1970-01-01. Return 0 if it is
+ * invalid. */
 static int read_date(apr_int64_t *days_p, reader_t *reader)
 {
     int year, month, day;
@@ -97,7 +99,8 @@ static int read_date(apr_int64_t *days_p, reader_t *reader)
     return 1;
 }
 
-/* Read the digits behind a '.', at least one, into microseconds. */
+/* Read one or more digits of a fraction into *MICROS_P. Return 0 if there are
+ * none. */
 static int read_fraction(apr_int64_t *micros_p, reader_t *reader)
 {
     apr_int64_t unit = 100000;
@@ -112,7 +115,7 @@ static int read_fraction(apr_int64_t *micros_p, reader_t *reader)
     return reader->at > start;
 }
 
-/* Read a time of day into *MICROS_P. */
+/* Read a time of day into *MICROS_P. Return 0 if it is invalid. */
 static int read_clock(apr_int64_t *micros_p, reader_t *reader)
 {
     apr_int64_t fraction = 0;
@@ -132,8 +135,8 @@ static int read_clock(apr_int64_t *micros_p, reader_t *reader)
     return 1;
 }
 
-/* Read an offset, if there is one, into *MINUTES_P. PLUS are the characters
- * that may stand for '+'. */
+/* Read an optional offset into *MINUTES_P. PLUS: the characters that are
+ * accepted as '+'. Return 0 if it is invalid. */
 static int read_offset(int *minutes_p, reader_t *reader, const char *plus)
 {
     int hour, minute, sign = 1;
@@ -194,7 +197,7 @@ const char *crm_time_parse_query(apr_time_t *time_p, const char *text,
     return parse(time_p, text, len, "+ ");
 }
 
-/* Write TIME with its fraction in units of UNIT microseconds, WIDTH digits. */
+/* Write TIME with a fraction of WIDTH digits, in units of UNIT microseconds. */
 static void format(char *out, apr_time_t time, apr_int64_t unit, int width)
 {
     apr_int64_t seconds = time / APR_USEC_PER_SEC;
@@ -230,7 +233,8 @@ void crm_time_format_us(char *out, apr_time_t time)
     format(out, time, 1, 6);
 }
 
-/* Return whether TEXT begins as SHAPE has it, where a 0 is any digit. */
+/* Return whether the start of TEXT matches SHAPE, in which 0 stands for any
+ * digit. */
 static int has_shape(const char *text, const char *shape)
 {
     for (; *shape; shape++, text++) {

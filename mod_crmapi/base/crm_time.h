@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_time.h: times as clients and the database write them (contract 7.5, 9.1) */
+/* crm_time.h: parsing and formatting times (contract 7.5, 9.1) */
 #ifndef CRM_TIME_H
 #define CRM_TIME_H
 
 #include "apr_time.h"
 
-/* Room for any text made here, with its NUL. */
+/* The size of a buffer for a formatted time, with the NUL. */
 #define CRM_TIME_SIZE 32
 
-/* Set *TIME_P (microseconds since 1970 UTC) from TEXT, LEN bytes: RFC 3339
- * with an optional offset (then UTC), or a date alone (00:00 UTC). Years 0001
- * to 9999; :60 is the next second; digits beyond microseconds are cut off.
- * Return NULL or the rule that it breaks. */
+/* Set *TIME_P (microseconds since 1970 UTC) from the LEN bytes at TEXT: an RFC
+ * 3339 time, whose offset may be missing (UTC), or a date (00:00 UTC). Years
+ * 0001 to 9999. A second of 60 is the next minute's first. Digits beyond
+ * microseconds are ignored. Return NULL, or the rule that is broken. */
 const char *crm_time_parse(apr_time_t *time_p, const char *text,
                            apr_size_t len);
 
-/* The same for a query's value, in which the '+' of an offset may have become
- * a space. */
+/* The same for a query parameter, where the '+' of an offset may have been
+ * decoded to a space. */
 const char *crm_time_parse_query(apr_time_t *time_p, const char *text,
                                  apr_size_t len);
 
-/* Write TIME as "2026-11-21T01:59:27.552Z" and a NUL to OUT (CRM_TIME_SIZE
- * bytes); what is below a millisecond is cut off. */
+/* Write TIME to OUT (CRM_TIME_SIZE bytes) as "2026-11-21T01:59:27.552Z" and a
+ * NUL. Microseconds are cut off. */
 void crm_time_format_ms(char *out, apr_time_t time);
 
-/* The same with six digits. */
+/* The same with microseconds. */
 void crm_time_format_us(char *out, apr_time_t time);
 
-/* Write PG_TEXT, PostgreSQL's ISO text of a timestamptz in UTC, in the form of
- * crm_time_format_ms() to OUT. Return 0 if it is not of that form. */
+/* Write PG_TEXT, PostgreSQL's ISO format of a timestamptz in UTC, to OUT in the
+ * format of crm_time_format_ms(). Return 0 if PG_TEXT has another format. */
 int crm_time_from_pg(char *out, const char *pg_text);
 
 #endif /* CRM_TIME_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_token.c: signed tokens, which are what links in mails consist of */
+/* crm_token.c: signed tokens for links and browsers */
 #include "crm_token.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define ID_LEN CRM_UUID_BYTES
 #define MAC_LEN 32
 
-/* Where the parts of a token lie. */
+/* The offsets of a token's parts. */
 enum {
     AT_VERSION, AT_PURPOSE, AT_WORKSPACE,
     AT_SUBJECT = AT_WORKSPACE + ID_LEN,
@@ -25,15 +25,15 @@ enum {
     SIZE = AT_MAC + MAC_LEN
 };
 
-/* Write the SIZE bytes at DATA in base64url and a NUL to OUT. */
+/* Write the SIZE bytes at DATA to OUT as base64url and a NUL. */
 static void encode(char *out, const unsigned char *data)
 {
     apr_encode_base64_binary(out, data, SIZE, APR_ENCODE_BASE64URL, NULL);
 }
 
-/* Write to DATA the SIZE bytes that TEXT, CRM_TOKEN_LEN long, stands for.
- * Return 0 if it is no base64url. APR takes '+' for '-' and '/' for '_', too:
- * a token has one spelling only. */
+/* Decode TEXT, CRM_TOKEN_LEN characters of base64url, into the SIZE bytes at
+ * DATA. Return 0 if it is invalid. APR accepts '+' and '/' as well, which would
+ * give a token a second spelling. */
 static int decode(unsigned char *data, const char *text)
 {
     apr_size_t len = 0;
@@ -45,7 +45,7 @@ static int decode(unsigned char *data, const char *text)
            && len == SIZE;
 }
 
-/* Return the LEN bytes at DATA as a bind of a bytea, in POOL. */
+/* Return the LEN bytes at DATA as a bind for a bytea, in POOL. */
 static const char *bind_of(const unsigned char *data, apr_size_t len,
                            apr_pool_t *pool)
 {
@@ -53,8 +53,8 @@ static const char *bind_of(const unsigned char *data, apr_size_t len,
                        NULL);
 }
 
-/* Write to OUT the LEN bytes of BIND, a bytea. Return 0 if it has another
- * length, or is NULL. */
+/* Write the LEN bytes of BIND, a bytea, to OUT. Return 0 if BIND is NULL or has
+ * another length. */
 static int bytes_of(unsigned char *out, apr_size_t len, const char *bind)
 {
     return bind && strlen(bind) == 2 + 2 * len && !memcmp(bind, "\\x", 2)
@@ -151,7 +151,8 @@ void crm_token_bind(char out[CRM_UUID_LEN + 1], const char *text)
     crm_uuid_unpack(out, hash);
 }
 
-/* Return the head of the token of PURPOSE for these ids (OTHER may be NULL). */
+/* Return the head of a token of PURPOSE with these ids (OTHER may be NULL), in
+ * POOL. Return NULL if an id is not a UUID. */
 static const char *make(crm_token_purpose_t purpose, const char *workspace,
                         const char *subject, const char *other,
                         apr_int64_t expires, apr_pool_t *pool)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_uuid.c: ids: UUIDs of version 7 (RFC 9562), and reading any UUID */
+/* crm_uuid.c: making UUIDs of version 7 (RFC 9562), parsing any UUID */
 #include "crm_uuid.h"
 
 #include <pthread.h>
@@ -13,8 +13,8 @@
 
 #include "apr_escape.h"
 
-/* Of this process: the last id's milliseconds and 12-bit counter, and random
- * bytes that no id has yet. */
+/* The milliseconds and 12-bit counter of the last id of this process, and a
+ * reserve of random bytes. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_ms;
 static unsigned int counter;
@@ -22,8 +22,8 @@ static unsigned char reserve[32 * 16];
 static size_t reserve_left;
 static pid_t owner;
 
-/* Take the next 16 random bytes, asking for those of many ids at once: asking
- * costs more than the bytes. The lock is held. */
+/* Take 16 bytes of the reserve. The reserve is filled for many ids at once: the
+ * call costs more than the bytes. LOCK is held. */
 static void take_random(unsigned char bytes[16])
 {
     if (!reserve_left) {
@@ -36,9 +36,9 @@ static void take_random(unsigned char bytes[16])
     memcpy(bytes, reserve + reserve_left, 16);
 }
 
-/* Set *MS_P, *COUNTER_P to the next pair, greater than any before, and BYTES to
- * random ones. A new millisecond begins at a random place in the lower half of
- * the counter. */
+/* Set *MS_P and *COUNTER_P to the next pair, greater than all before, and BYTES
+ * to random bytes. In each millisecond the counter starts at a random number in
+ * its lower half. */
 static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
                       unsigned char bytes[16])
 {
@@ -49,7 +49,7 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
     clock_gettime(CLOCK_REALTIME, &now);
     ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     pthread_mutex_lock(&lock);
-    if (owner != getpid()) {    /* a fork has what its parent had */
+    if (owner != getpid()) {    /* not the parent's ids */
         owner = getpid();
         last_ms = 0;
         reserve_left = 0;
@@ -100,7 +100,8 @@ void crm_uuid_unpack(char out[CRM_UUID_LEN + 1],
     *out = '\0';
 }
 
-/* Return C as a lower-case hexadecimal digit, 0 if it is none. */
+/* Return C, a hexadecimal digit, in lower case; 0 if it is another
+ * character. */
 static char hex_digit(char c)
 {
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')) {

@@ -125,7 +125,7 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
 {
     const char *limit = apr_itoa(call->pool, depth);
 
-    crm_call_sql(sql, call);
+    crm_rest_sql(sql, call);
     crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i, crmapi.fold(u.e)"
                 " AS e, u.p FROM unnest(");
     crm_sql_bind(sql, emails, "text[]");
@@ -147,7 +147,7 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
                 " m.e, t.email_key, t.phone_key, ");
     crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
                  " FROM m LEFT JOIN t ON t.id = ANY (m.ids) WHERE ", NULL);
-    crm_call_permit(sql, call);
+    crm_rest_permit(sql, call);
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
@@ -266,7 +266,7 @@ static crm_error_t *pipeline(PGresult **results, crm_call_t *call,
     }
     start = apr_time_now();
     error = crm_db_pipeline(results, conn, stmts, count, call->pool);
-    call->response->db_us += apr_time_now() - start;
+    crm_call_count(call, start);
     return error;
 }
 
@@ -315,7 +315,7 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     CRM_ERR(pipeline(results, call, sqls, last + 1));
     if (!PQntuples(results[3])) {
         crm_db_rollback(call->conn);
-        error = crm_call_refuse(call, NULL, NULL);
+        error = crm_rest_refuse(call, NULL, NULL);
         return error ? error : crm_error_create(CRM_E_UNAVAILABLE, NULL,
                                                 call->pool);
     }

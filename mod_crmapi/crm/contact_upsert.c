@@ -6,6 +6,7 @@
 
 #include "crm_array.h"
 #include "crm_contact_batch.h"
+#include "crm_envelope.h"
 #include "crm_resources.h"
 #include "crm_uuid.h"
 
@@ -45,7 +46,7 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
     json_object *body;
     int has_bot = 0;
 
-    CRM_ERR(crm_call_body(&body, &input, upsert->call));
+    CRM_ERR(crm_rest_body(&body, &input, upsert->call));
     json_object_object_foreach(body, name, value) {
         if (!strcmp(name, "bot_id")) {
             has_bot = 1;
@@ -106,7 +107,7 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
     item_t *item = &upsert->items[index];
 
     item->input.pool = pool;
-    item->input.lenient = upsert->call->lenient;
+    item->input.lenient = crm_rest(upsert->call)->lenient;
     item->prefix = apr_psprintf(pool, "contacts[%d].", index);
     item->wanted = -1;
     if (!json_object_is_type(value, json_type_object)) {
@@ -189,8 +190,8 @@ static void write_item_error(upsert_t *upsert, int index)
     if (buf->len) {
         crm_buf_putc(buf, ',');
     }
-    crm_api_write_refused(buf, index,
-                          upsert->items[index].input.error->details);
+    crm_envelope_item(buf, index,
+                      upsert->items[index].input.error->details);
 }
 
 /* Do item INDEX, whose JSON is VALUE. */
@@ -303,7 +304,7 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
 static crm_error_t *run_without_items(upsert_t *upsert,
                                       const apr_array_header_t *checks)
 {
-    CRM_ERR(crm_call_refuse(upsert->call, NULL, checks));
+    CRM_ERR(crm_rest_refuse(upsert->call, NULL, checks));
     for (int i = 0; i < upsert->count; i++) {
         write_item_error(upsert, i);
     }
@@ -330,7 +331,7 @@ static crm_error_t *serve_upsert(crm_call_t *call)
                       call->pool);
     }
     if (error) {
-        return crm_call_refuse(call, error, checks);
+        return crm_rest_refuse(call, error, checks);
     }
     add_ref(upsert, "agent", upsert->bot_id);
     read_items(upsert, contacts);

@@ -64,7 +64,7 @@ void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
  * REFS (of crm_ref_t), find and lock the contacts that have the identities:
  * all in one round trip. The DEPTH oldest of each identity are loaded: 1, or
  * more where those may lose it on the way. Set *BATCH_P, in CALL's pool. If
- * the key is dead or may not do this, the error is as crm_call_refuse() gives
+ * the key is dead or may not do this, the error is as crm_rest_refuse() gives
  * it. With an error nothing is left open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call, crm_wanted_t *wanted,

@@ -9,9 +9,6 @@
 #include "crm_db.h"
 #include "crm_type.h"
 
-/* What intake tokens begin with. */
-#define CRM_INTAKE_PREFIX "svc_in_"
-
 /* The most events of one transaction. */
 #define CRM_INTAKE_MAX 500
 

@@ -13,24 +13,24 @@ static crm_error_t *serve(crm_call_t *call, const crm_move_t *move)
 {
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
                                                 sizeof(crm_check_t));
-    crm_error_t *error = crm_call_params(call);
+    crm_error_t *error = crm_rest_params(call);
     const char *had;
     PGresult *result;
     crm_sql_t sql;
 
-    crm_check_path(checks, call, call->endpoint->resource);
-    if (error || !call->path_id) {
-        return crm_call_refuse(call, error, checks);
+    crm_check_path(checks, call, crm_rest(call)->endpoint->resource);
+    if (error || !crm_rest(call)->path_id) {
+        return crm_rest_refuse(call, error, checks);
     }
-    crm_call_sql(&sql, call);
+    crm_rest_sql(&sql, call);
     crm_sql_add(&sql, "SELECT ");
-    crm_sql_template(&sql, move->call, call->path_id, "uuid");
+    crm_sql_template(&sql, move->call, crm_rest(call)->path_id, "uuid");
     crm_sql_add(&sql, " WHERE ");
-    crm_call_permit(&sql, call);
+    crm_rest_permit(&sql, call);
     CRM_ERR(crm_call_query(&result, call, &sql));
     had = PQntuples(result) ? crm_db_value(result, 0, 0) : NULL;
     if (!had) {
-        error = crm_call_refuse(call, NULL, checks);
+        error = crm_rest_refuse(call, NULL, checks);
         return error ? error
                : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
     }

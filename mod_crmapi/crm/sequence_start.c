@@ -254,7 +254,7 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
         crm_check_ref(checks, "agent", start->binds[BOT_ID], "bot_id",
                       start->pool);
     }
-    error = crm_call_refuse(start->call, error, checks);
+    error = crm_rest_refuse(start->call, error, checks);
     if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
         && start->binds[TEMPLATE_ID]) {
         make_question(&sql, start);
@@ -512,7 +512,7 @@ static crm_error_t *serve_start(crm_call_t *call)
 
     start->call = call;
     start->pool = call->pool;
-    error = crm_call_body(&body, &start->input, call);
+    error = crm_rest_body(&body, &start->input, call);
     if (!error) {
         error = read_start(start, body);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl.c: the operator's tool: its commands, and running one */
+/* crmapictl.c: the operator's tool: tables of options and commands, main() */
 #include "crmapictl.h"
 
 #include <errno.h>
@@ -11,14 +11,14 @@
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 
 #ifndef CRM_VERSION
 #define CRM_VERSION "unknown"
 #endif
 
-/* How long a statement may take, in seconds: less than mail systems wait for
- * "deliver", and at most. */
+/* The default and the maximum of --timeout, in seconds. The default is below
+ * the time that mail systems wait for "deliver". */
 #define TIMEOUT_DEFAULT 60
 #define TIMEOUT_MAX 86400
 
@@ -48,62 +48,65 @@
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_DATABASE] = {"database", "CONNINFO",
-        "the database, as libpq wants it; default $CRMAPI_DATABASE"},
+        "connection string or URI of libpq; default $CRMAPI_DATABASE"},
     [CTL_JSON] = {"json", NULL, "print JSON"},
-    [CTL_HELP] = {"help", NULL, "print this and end"},
+    [CTL_HELP] = {"help", NULL, "print this help and exit"},
     [CTL_TIMEOUT] = {"timeout", "SECONDS",
-        "cancel a statement after this time; 0: never; default 60, and 0 for"
-        " migrate, import, export, workspace delete"},
-    [CTL_VERSION] = {"version", NULL, "print the version and end"},
-    [CTL_WORKSPACE] = {"workspace", "W", "the workspace, by id or slug"},
-    [CTL_NAME] = {"name", "N", "a name, at most 1,000 characters"},
+        "statement timeout; 0: none; default 60, and 0 for migrate, import,"
+        " export, workspace delete"},
+    [CTL_VERSION] = {"version", NULL, "print the version and exit"},
+    [CTL_WORKSPACE] = {"workspace", "W", "workspace: id or slug"},
+    [CTL_NAME] = {"name", "N", "name, at most 1,000 characters"},
     [CTL_SLUG] = {"slug", "S",
-        "a short name of a-z, 0-9 and -; default made from the name"},
+        "unique short name: a-z, 0-9 and -; default: made from the name"},
     [CTL_PLAN] = {"plan", "P",
         "free, starter, standard (the default), pro or enterprise"},
-    [CTL_ID] = {"id", "UUID", "the id it shall have; default a new one"},
+    [CTL_ID] = {"id", "UUID", "id of the workspace; default: a new one"},
     [CTL_SCOPES] = {"scopes", "SCOPES",
         "read, or read,write; write implies read"},
     [CTL_KEY_PREFIX] = {"key-prefix", "PREFIX",
-        "what the key begins with; default svc_live_"},
+        "prefix of the key; default svc_live_"},
     [CTL_SCHEMA] = {"schema", "DIR",
-        "the migrations; default $CRMAPI_SCHEMA_DIR or as installed"},
-    [CTL_EMAIL] = {"email", "E", "an e-mail address"},
-    [CTL_PHONE] = {"phone", "P", "a phone number, such as +4930123456"},
-    [CTL_REASON] = {"reason", "R", "why; default \"suppressed\""},
-    [CTL_CONTACT] = {"contact", "ID", "the contact's id"},
-    [CTL_URL] = {"url", "U", "where events are posted: http:// or https://"},
+        "folder of the migrations; default $CRMAPI_SCHEMA_DIR, or the one that"
+        " was installed"},
+    [CTL_EMAIL] = {"email", "E", "e-mail address"},
+    [CTL_PHONE] = {"phone", "P", "phone number, for example +4930123456"},
+    [CTL_REASON] = {"reason", "R", "reason; default \"suppressed\""},
+    [CTL_CONTACT] = {"contact", "ID", "id of the contact"},
+    [CTL_URL] = {"url", "U",
+        "URL that events are posted to: http:// or https://"},
     [CTL_EVENTS] = {"events", "EVENTS",
-        "contact.created, form.submitted, or both with a comma"},
-    [CTL_STATUS] = {"status", "STATUS", "only those that are so"},
+        "contact.created, form.submitted, or both, separated by a comma"},
+    [CTL_STATUS] = {"status", "STATUS", "show only rows with this status"},
     [CTL_ORIGINS] = {"origins", "LIST",
-        "https://www.example.com,..., or *; empty: none but our own"},
+        "allowed origins: https://www.example.com,..., or *; empty: only the"
+        " server's own"},
     [CTL_RECIPIENT] = {"recipient", "ADDRESS",
-        "whom the mail is for; may be given again; default its headers"},
+        "recipient of the mail; may be repeated; default: from its headers"},
     [CTL_SENDER] = {"sender", "ADDRESS",
-        "the envelope's sender, may be empty; default Return-Path"},
+        "envelope sender, may be empty; default: Return-Path"},
     [CTL_MAX_MESSAGE] = {"max-message", "BYTES",
-        "a larger mail is refused; default 26214400"},
+        "maximum size of the mail; default 26214400"},
     [CTL_ATTACHMENT_BYTES] = {"attachment-bytes", "BYTES",
-        "larger attachments are only listed; default 262144"},
+        "maximum size of a stored attachment; default 262144"},
     [CTL_HOURLY] = {"hourly", "COUNT",
-        "more mails an hour from one sender are automatic; default 30"},
+        "mails per hour and sender that count as replies; default 30"},
     [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
-        "a host whose Authentication-Results count; may be given again"},
-    [CTL_YES] = {"yes", NULL, "really do it"},
+        "trusted host for Authentication-Results; may be repeated"},
+    [CTL_YES] = {"yes", NULL, "confirm the deletion"},
 };
 
 const ctl_command_t ctl_commands[] = {
     {"migrate", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
-     "bring the database to this version's schema", ctl_migrate},
+     "apply the missing migrations", ctl_migrate},
     {"status", NULL, NULL, 0, 0, 0,
-     "tell the schema's version, whether workers live, queues and sizes",
+     "print the schema version, live workers, queues and sizes",
      ctl_status},
     {"worker", "list", NULL, 0, 0, 0,
-     "print the worker daemons and when each was last heard of",
+     "print the worker daemons and their last heartbeats",
      ctl_worker_list},
     {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID,
-     "make a workspace and print its id", ctl_workspace_create},
+     "create a workspace and print its id", ctl_workspace_create},
     {"workspace", "list", NULL, 0, 0, 0,
      "print all workspaces", ctl_workspace_list},
     {"workspace", "show", "W", 1, 0, 0,
@@ -111,85 +114,92 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "set", "W", 1, 0, NAME | PLAN,
      "change a workspace's name or plan", ctl_workspace_set},
     {"workspace", "delete", "W", 1, YES, CTL_LONG,
-     "delete a workspace and all that is in it, for good",
+     "delete a workspace and all its data permanently",
      ctl_workspace_delete},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
-     "make an API key and print it, this once", ctl_key_create},
+     "create an API key and print it; it cannot be shown again",
+     ctl_key_create},
     {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
-     "take over the API key on stdin and print its id", ctl_key_import},
+     "add an existing API key, read from stdin, and print its id",
+     ctl_key_import},
     {"key", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's API keys", ctl_key_list},
     {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
-     "end an API key, at once and for good", ctl_key_revoke},
+     "revoke an API key permanently, with immediate effect", ctl_key_revoke},
     {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
-     "make an intake token and print it, this once", ctl_intake_create},
+     "create an intake token and print it; it cannot be shown again",
+     ctl_intake_create},
     {"intake", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's intake tokens", ctl_intake_list},
     {"intake", "revoke", "TOKEN_ID", 1, 0, WORKSPACE,
-     "end an intake token, at once and for good", ctl_intake_revoke},
+     "revoke an intake token permanently, with immediate effect",
+     ctl_intake_revoke},
     {"attachment", "list", "MESSAGE_ID", 1, 0, WORKSPACE,
-     "print what came with a message", ctl_attachment_list},
+     "print the attachments of a message", ctl_attachment_list},
     {"attachment", "get", "MESSAGE_ID/NUMBER", 1, 0, WORKSPACE,
-     "write the bytes of one to stdout", ctl_attachment_get},
+     "write an attachment to stdout", ctl_attachment_get},
     {"agent", "origins", "AGENT_ID", 1, 0, WORKSPACE | ORIGINS,
-     "print, or set, the origins from which an agent's chat may be used",
+     "print or set the origins of pages that may use an agent's chat",
      ctl_agent_origins},
     {"deliver", NULL, NULL, 0, 0, WORKSPACE | RECIPIENT | SENDER | MAX_MESSAGE
      | ATTACHMENT_BYTES | HOURLY | AUTHSERV_ID,
-     "take the mail on stdin, and end as sysexits.h has it", ctl_deliver},
+     "deliver the mail on stdin; the exit code is one of sysexits.h",
+     ctl_deliver},
     {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,
-     "have somebody asked to review sequences", ctl_admin_add},
+     "add an admin who reviews sequences", ctl_admin_add},
     {"admin", "list", NULL, 0, WORKSPACE, 0,
-     "print who is asked", ctl_admin_list},
+     "print the admins of a workspace", ctl_admin_list},
     {"admin", "remove", NULL, 0, WORKSPACE | EMAIL, 0,
-     "have somebody no longer asked", ctl_admin_remove},
+     "remove an admin", ctl_admin_remove},
     {"enrollment", "list", NULL, 0, WORKSPACE, STATUS,
      "print a workspace's enrollments, newest first, at most 100",
      ctl_enrollment_list},
     {"enrollment", "approve", "ID", 1, 0, WORKSPACE,
-     "approve one that waits for it", ctl_enrollment_approve},
+     "approve an enrollment that awaits approval", ctl_enrollment_approve},
     {"enrollment", "reject", "ID", 1, 0, WORKSPACE,
-     "reject one that waits for approval", ctl_enrollment_reject},
+     "reject an enrollment that awaits approval", ctl_enrollment_reject},
     {"enrollment", "stop", "ID", 1, 0, WORKSPACE,
-     "stop one: nothing more is sent", ctl_enrollment_stop},
+     "stop an enrollment: nothing more is sent", ctl_enrollment_stop},
     {"suppress", "add", NULL, 0, WORKSPACE, EMAIL | PHONE | REASON,
-     "never write to an address again; what runs for it stops",
+     "suppress an address and stop its enrollments",
      ctl_suppress_add},
     {"suppress", "remove", NULL, 0, WORKSPACE, EMAIL | PHONE,
-     "let an address be written to again", ctl_suppress_remove},
+     "remove an address from the suppression list", ctl_suppress_remove},
     {"suppress", "list", NULL, 0, WORKSPACE, 0,
-     "print the addresses that are never written to", ctl_suppress_list},
+     "print the suppressed addresses", ctl_suppress_list},
     {"reply", NULL, NULL, 0, WORKSPACE | CONTACT, 0,
-     "tell that a contact has replied; what stops on replies stops",
+     "record a reply of a contact and stop its enrollments that stop on"
+     " replies",
      ctl_reply},
     {"webhook", "add", NULL, 0, WORKSPACE | URL | EVENTS, 0,
-     "have events posted to a URL; prints its id and its secret, this once",
+     "add a webhook endpoint and print its id and secret; the secret cannot"
+     " be shown again",
      ctl_webhook_add},
     {"webhook", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's webhook endpoints", ctl_webhook_list},
     {"webhook", "remove", "ID", 1, 0, WORKSPACE,
-     "remove an endpoint with all its deliveries", ctl_webhook_remove},
+     "remove an endpoint and its deliveries", ctl_webhook_remove},
     {"webhook", "rotate", "ID", 1, 0, WORKSPACE,
-     "give an endpoint a new secret; the old one signs too for 24 hours",
+     "give an endpoint a new secret; the old one stays valid for 24 hours",
      ctl_webhook_rotate},
     {"webhook", "enable", "ID", 1, 0, WORKSPACE,
-     "let an endpoint that was disabled get events again",
+     "enable an endpoint that was disabled",
      ctl_webhook_enable},
     {"webhook", "deliveries", NULL, 0, WORKSPACE, STATUS,
-     "print deliveries, the newest first, with their last attempt",
+     "print deliveries with their last attempts, newest first",
      ctl_webhook_deliveries},
     {"webhook", "redrive", "ID", 1, 0, WORKSPACE,
-     "send a delivery again, or all failed ones of an endpoint",
+     "redeliver a delivery, or all failed deliveries of an endpoint",
      ctl_webhook_redrive},
     {"job", "list", NULL, 0, 0, WORKSPACE | STATUS,
-     "print jobs of the worker (dead ones, unless --status), at most 100",
+     "print jobs of the worker, default dead ones, at most 100",
      ctl_job_list},
     {"job", "retry", "ID", 1, 0, WORKSPACE,
-     "have a dead job done once more", ctl_job_retry},
+     "retry a dead job", ctl_job_retry},
     {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG,
-     "read JSON Lines from FILE or stdin, all or nothing", ctl_import},
+     "import JSON Lines from FILE or stdin, all or nothing", ctl_import},
     {"export", NULL, NULL, 0, WORKSPACE, CTL_LONG,
-     "print all of a workspace as JSON Lines", ctl_export},
+     "export a workspace as JSON Lines", ctl_export},
     {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
 };
 
@@ -224,7 +234,7 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
     return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
 }
 
-/* Set *TIMEOUT_P to the time a statement of COMMAND may take. */
+/* Set *TIMEOUT_P to the statement timeout of COMMAND. */
 static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
                                 const ctl_command_t *command)
 {
@@ -235,7 +245,7 @@ static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
     return NULL;
 }
 
-/* Connect to the database that CTL names and run COMMAND. */
+/* Connect to the database and run COMMAND. */
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
     const char *database = ctl->options[CTL_DATABASE];
@@ -251,7 +261,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(get_timeout(&timeout, ctl, command));
     CRM_ERR(crm_conn_open(&ctl->conn, database, timeout, ctl->pool,
                           ctl->pool));
-    CRM_ERR(crm_route_init(crm_resources, ctl->pool));
+    CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
     return command->run(ctl);
 }
 
@@ -293,7 +303,7 @@ int main(int argc, const char *const *argv)
     apr_pool_create(&ctl.pool, NULL);
     error = run(&ctl, argc - 1, argv + 1);
     if (error) {
-        /* What the log would have is for whoever runs this. */
+        /* The operator gets the line that a server would log. */
         fprintf(stderr, "crmapictl: %s\n",
                 ctl_clean(error->log ? error->log : error->message,
                               ctl.pool));

@@ -6,7 +6,7 @@
 #include "crm_db.h"
 #include "crm_error.h"
 
-/* Every option there is; a command says which it takes. */
+/* All options. Each command says which of them it takes. */
 typedef enum ctl_option_t {
     CTL_DATABASE,
     CTL_JSON,
@@ -39,24 +39,23 @@ typedef enum ctl_option_t {
     CTL_OPTIONS
 } ctl_option_t;
 
-/* The bit of OPTION in a set of them. */
+/* The bit of OPTION in a set of options. */
 #define CTL_BIT(option) (1u << (option))
 
-/* Among the options a command takes: unless --timeout is given, its statements
- * may take as long as they need. */
+/* A pseudo-option of commands whose statements have no timeout by default. */
 #define CTL_LONG (1u << 31)
 
-/* What an option looks like. */
+/* The properties of an option. */
 typedef struct ctl_option_info_t {
-    const char *name;           /* without the two hyphens */
+    const char *name;           /* without the hyphens */
     const char *value;          /* what its value is called; NULL: has none */
     const char *help;
 } ctl_option_info_t;
 
-/* One call of the tool. */
+/* A run of the tool. */
 typedef struct ctl_t {
     apr_pool_t *pool;
-    crm_conn_t *conn;           /* open when a command runs */
+    crm_conn_t *conn;           /* open while a command runs */
     const char *options[CTL_OPTIONS];   /* NULL: not given; "" for those
                                            without a value; of those that may
                                            be given again all values, with a
@@ -65,87 +64,90 @@ typedef struct ctl_t {
     int code;                   /* what the tool ends with; 0: by the error */
 } ctl_t;
 
-/* A command. The table of them is all that parsing, help and messages go by,
- * and what the manual page is compared with. */
+/* A command. Parsing, help and messages all come from the table of commands,
+ * and tests compare the manual page with it. */
 typedef struct ctl_command_t {
     const char *group;          /* first word: "workspace", "migrate" */
     const char *verb;           /* second word, or NULL */
-    const char *operand;        /* what its operand is called, or NULL */
+    const char *operand;        /* the operand's name, or NULL */
     int operand_needed;
     unsigned needs;             /* options, as bits */
     unsigned takes;             /* others that may be given; those up to
                                    CTL_VERSION go with every command */
-    const char *help;           /* "make a workspace and print its id" */
+    const char *help;           /* "create a workspace and print its id" */
     crm_error_t *(*run)(ctl_t *ctl);
 } ctl_command_t;
 
-/* What options look like; the commands, up to one without a group. */
+/* The tables of options and of commands; the latter ends with a command without
+ * a group. */
 extern const ctl_option_info_t ctl_options[CTL_OPTIONS];
 extern const ctl_command_t ctl_commands[];
 
-/* Fill CTL and set *COMMAND_P (NULL: none was named) from the COUNT words of
- * a command line behind the program's name. Errors: ctl_misuse(). */
+/* Parse the COUNT words of a command line, without the program's name: fill CTL
+ * and set *COMMAND_P (NULL: no command is named). Errors: ctl_misuse(). */
 crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
                        const char *const *words);
 
-/* Return the help for COMMAND (NULL: for the tool), in POOL. */
+/* Return the help of COMMAND (NULL: of the tool), in POOL. */
 const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool);
 
-/* Set *NUMBER_P to the option OPTION, from 0 to MAX, if it is given. */
+/* Set *NUMBER_P to the value of OPTION, 0 to MAX, if the option is given.
+ * Errors: ctl_misuse(). */
 crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
                         long max);
 
-/* Return an error with what FORMAT makes: the tool ends with 1. */
+/* Return an error with a message made from FORMAT. The exit code is 1. */
 crm_error_t *ctl_fault(ctl_t *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same for a wrong command line: the tool ends with 2. */
+/* The same for an invalid command line. The exit code is 2. */
 crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A column of a result; a table of them ends with one without a name. */
+/* A column of a result. Tables of columns end with one without a name. */
 typedef struct ctl_column_t {
     const char *name;
-    char form;                  /* 's' text, 'n' number, 't' timestamptz,
-                                   'a' text[] made JSON */
+    char form;                  /* 's' text, 'n' number, 't' timestamptz, 'a'
+                                   text[], as JSON */
 } ctl_column_t;
 
 /* Print RESULT, whose first columns are COLUMNS. With --json: an array of
- * objects, or, SINGLE, its first row as an object. Otherwise: a line for each
- * row, with tabs, below a heading, or, SINGLE, a line for each column. */
+ * objects, or the first row as an object if SINGLE. Otherwise: a heading and a
+ * line with tabs for each row, or a line for each column of the first row if
+ * SINGLE. */
 void ctl_print(ctl_t *ctl, const PGresult *result,
                const ctl_column_t *columns, int single);
 
-/* Print what a command that makes or changes something answers: with --json
- * the first row of RESULT, otherwise ALONE (NULL: nothing) on a line. */
+/* Print the result of a command that creates or changes something: with --json
+ * the first row of RESULT, otherwise the line ALONE (NULL: nothing). */
 void ctl_print_one(ctl_t *ctl, const char *alone, const PGresult *result,
                    const ctl_column_t *columns);
 
-/* Return TEXT in POOL fit for one line of a terminal: each control character
- * is a space. */
+/* Return TEXT in POOL with control characters replaced by spaces, safe for a
+ * terminal. */
 const char *ctl_clean(const char *text, apr_pool_t *pool);
 
-/* Run SQL with its COUNT VALUES and set *RESULT_P to the rows. */
+/* Run SQL with COUNT VALUES and set *RESULT_P to its rows. */
 crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
                        int count, const char *const *values);
 
-/* Set *ID_P to the id of the workspace that WHAT, an id or a slug, names.
- * Errors: there is none. */
+/* Set *ID_P to the id of the workspace WHAT, an id or a slug. Errors: there is
+ * no such workspace. */
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                               const char *what);
 
-/* SQL for ctl_owner(): the workspaces whose TABLE has the id $1. */
+/* SQL for ctl_owner(): the workspaces in whose TABLE the id $1 exists. */
 #define CTL_OWNERS(table) \
     "SELECT t.workspace_id FROM crmapi." table " t WHERE t.id = $1"
 
-/* Set *WORKSPACE_P to the workspace of the row that ID, an operand, names: that
- * of --workspace, or the one that OWNERS, SQL with ID as $1, finds; NULL if it
- * finds none. Errors: several have ID, for ids are unique in a workspace only
- * and one export may be imported twice. */
+/* Set *WORKSPACE_P to the workspace of ID, an operand: that of --workspace, or
+ * the one found by OWNERS, SQL with ID as $1; NULL if there is none. Errors:
+ * several workspaces have ID. Ids are unique within a workspace only, and an
+ * export may be imported into several. */
 crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
                        const char *owners, const char *id);
 
-/* Set ID to GIVEN, the operand called WHAT, in lower case. Errors: it is no
+/* Set ID to GIVEN, the operand WHAT, in lower case. Errors: GIVEN is not a
  * UUID. */
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
                       const char *given);
@@ -153,11 +155,11 @@ crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
 /* Check a name: 1 to 1,000 characters (contract 6.3). */
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name);
 
-/* Return what the tool ends with if ERROR (NULL: none) ended the command
- * deliver, as mail systems want it (sysexits.h). */
+/* Return the exit code (sysexits.h) of the command deliver for ERROR (NULL:
+ * none). */
 int ctl_deliver_code(const ctl_t *ctl, const crm_error_t *error);
 
-/* The commands: what they print is said in the manual page. */
+/* The commands. The manual page describes their output. */
 crm_error_t *ctl_migrate(ctl_t *ctl);
 crm_error_t *ctl_status(ctl_t *ctl);
 crm_error_t *ctl_worker_list(ctl_t *ctl);

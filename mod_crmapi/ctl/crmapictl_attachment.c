@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_attachment.c: what came with mails */
+/* crmapictl_attachment.c: attachments of messages */
 #include "crmapictl.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "crm_uuid.h"
 
-/* The workspaces whose attachments a message's id names. */
+/* The workspaces with attachments of a message id. */
 static const char owners[] = "SELECT DISTINCT t.workspace_id"
     " FROM crmapi.attachment t WHERE t.message_id = $1";
 
@@ -32,7 +32,7 @@ crm_error_t *ctl_attachment_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Write the bytes that HEX is to stdout. */
+/* Decode HEX and write the bytes to stdout. */
 static void write_bytes(const char *hex)
 {
     unsigned byte;
@@ -66,7 +66,7 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
         return ctl_fault(ctl, "there is no attachment %s", given);
     }
     if (PQgetisnull(result, 0, 0)) {
-        return ctl_fault(ctl, "it was larger than what is kept");
+        return ctl_fault(ctl, "it was too large to be stored");
     }
     write_bytes(PQgetvalue(result, 0, 0));
     return NULL;

@@ -13,7 +13,7 @@
 #define CRM_SCHEMA_DIR "schema"
 #endif
 
-/* Say TEXT on stderr: stdout is for results. */
+/* Log TEXT to stderr. stdout is for results. */
 static void tell(void *baton, crm_level_t level, const char *text)
 {
     (void)baton;
@@ -47,7 +47,7 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     return NULL;
 }
 
-/* What is looked at most: is anybody working, and does it pile up. */
+/* The figures that matter most: live workers and the backlog. */
 crm_error_t *ctl_status(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {

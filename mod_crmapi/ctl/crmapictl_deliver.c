@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_deliver.c: taking a mail from a mail system */
+/* crmapictl_deliver.c: delivery of a mail from a mail system */
 #include "crmapictl.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "crm_buf.h"
 #include "crm_mail.h"
 
-/* Read stdin into BUF: LARGE_P is set if there is more than MAX bytes of it,
- * but all is read, so that the mail system gets rid of it. */
+/* Read stdin into BUF. If it exceeds MAX bytes, set *LARGE_P and discard the
+ * rest: the mail system expects all of it to be read. */
 static crm_error_t *read_mail(crm_buf_t *buf, int *large_p, ctl_t *ctl,
                               apr_size_t max)
 {
@@ -42,7 +42,7 @@ static crm_error_t *read_mail(crm_buf_t *buf, int *large_p, ctl_t *ctl,
     }
 }
 
-/* Return the addresses that --recipient names, NULL if it is not given. */
+/* Return the addresses given by --recipient, or NULL. */
 static apr_array_header_t *recipients_of(ctl_t *ctl)
 {
     const char *all = ctl->options[CTL_RECIPIENT];
@@ -66,7 +66,7 @@ static apr_array_header_t *recipients_of(ctl_t *ctl)
     return list;
 }
 
-/* Say what became of ONE, and return its exit code. */
+/* Report the outcome ONE and return its exit code. */
 static int report(ctl_t *ctl, const crm_mail_outcome_t *one)
 {
     static const int codes[] = {
@@ -90,8 +90,8 @@ static int report(ctl_t *ctl, const crm_mail_outcome_t *one)
     return codes[one->fate];
 }
 
-/* Return the exit code for all of OUTCOMES: what is worth another try goes
- * before all else, then what the sender has to be told. */
+/* Report OUTCOMES and return the exit code: a temporary failure takes
+ * precedence, then a refusal. */
 static int report_all(ctl_t *ctl, const apr_array_header_t *outcomes)
 {
     int worst = EX_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_export.c: a workspace as JSON Lines */
+/* crmapictl_export.c: exporting a workspace as JSON Lines */
 #include <errno.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "crm_resources.h"
 #include "crmapictl_import.h"
 
-/* Return the columns of RESOURCE that are stored, in POOL; what is derived
- * follows from the rest. */
+/* Return the stored columns of RESOURCE, in POOL. Derived columns are left
+ * out. */
 static const char *columns_of(const crm_resource_t *resource,
                               apr_pool_t *pool)
 {
@@ -24,7 +24,7 @@ static const char *columns_of(const crm_resource_t *resource,
     return columns;
 }
 
-/* An export of a resource. */
+/* The export of a resource. */
 typedef struct writer_t {
     const crm_resource_t *resource;
     crm_buf_t *line;
@@ -32,7 +32,7 @@ typedef struct writer_t {
     apr_pool_t *pool;
 } writer_t;
 
-/* A crm_db_row_t: write the row of RESULT as a line of the writer_t BATON. */
+/* A crm_db_row_t: write the row of RESULT as a line. BATON is a writer_t. */
 static crm_error_t *write_row(void *baton, const PGresult *result)
 {
     writer_t *writer = baton;

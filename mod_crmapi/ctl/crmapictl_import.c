@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_import.c: JSON Lines into a workspace */
+/* crmapictl_import.c: importing JSON Lines into a workspace */
 #include "crmapictl_import.h"
 
 #include <errno.h>
@@ -12,23 +12,22 @@
 #include "crm_resources.h"
 #include "crm_uuid.h"
 
-/* The way: each line is checked here as the API would check it, and copied
- * into a temporary table of its resource; when all are there, ids and
- * references are checked by the database, set by set; then the rows go where
- * they belong, a table at a time, so that references may point forward. */
+/* Each line is validated as the API would do and copied into a temporary table
+ * of its resource. Then the database checks all ids and references. Then the
+ * rows are inserted table by table, so that references may point forward. */
 
 #define LINE_MAX_BYTES (4 * 1024 * 1024)
-#define COPY_BYTES (1024 * 1024)        /* sent at a time, for each table */
+#define COPY_BYTES (1024 * 1024)        /* per table and COPY */
 #define PROGRESS_LINES 1000
 
-/* A resource that lines have. */
+/* A resource and its rows. */
 typedef struct stage_t {
     const crm_resource_t *resource;
-    crm_buf_t rows;             /* in COPY's text format, not sent yet */
+    crm_buf_t rows;             /* in COPY's text format, not yet sent */
     apr_int64_t count;
 } stage_t;
 
-/* An import under way. */
+/* The state of an import. */
 typedef struct import_t {
     crm_conn_t *conn;
     const char *workspace_id;
@@ -39,8 +38,7 @@ typedef struct import_t {
     apr_pool_t *line_pool;      /* cleared after each line */
 } import_t;
 
-/* Return the error that LINE is refused because of FIELD (NULL: all of it)
- * and RULE. */
+/* Return the error for LINE, where FIELD (NULL: the whole line) breaks RULE. */
 static crm_error_t *refuse(import_t *import, apr_int64_t line,
                            const char *field, const char *rule)
 {
@@ -57,7 +55,7 @@ static crm_error_t *run(PGresult **result_p, import_t *import, crm_sql_t *sql)
     return crm_db_query(result_p, import->conn, &stmt, import->line_pool);
 }
 
-/* Return whether lines say FIELD and it is stored. */
+/* Return whether FIELD is part of a line and stored. */
 static int is_stored(const crm_field_t *field)
 {
     return !(field->flags & CRM_F_DERIVED)
@@ -93,8 +91,8 @@ static crm_error_t *begin(import_t *import)
 
     CRM_ERR(crm_db_exec(import->conn, "BEGIN", import->pool));
     crm_sql_init(&sql, import->line_pool);
-    /* one import at a time has the totals' slot -1 of a workspace, so that
-     * nobody else waits for it */
+    /* The lock makes imports into a workspace take turns. Each uses slot -1 of
+     * the workspace's counters, so that no other writer waits for it. */
     crm_sql_template(&sql, "SELECT pg_advisory_xact_lock(hashtextextended("
                      "'import:' || ?, 0)), set_config('crmapi.counter_slot',"
                      " '-1', true)", import->workspace_id, "text");
@@ -106,7 +104,7 @@ static crm_error_t *begin(import_t *import)
     return NULL;
 }
 
-/* Add VALUE (NULL: null) to ROWS as COPY's text format has it. */
+/* Add VALUE (NULL: null) to ROWS in COPY's text format. */
 static void add_copy_value(crm_buf_t *rows, const char *value)
 {
     if (!value) {
@@ -133,7 +131,7 @@ static void add_copy_value(crm_buf_t *rows, const char *value)
     }
 }
 
-/* Send what STAGE has gathered. */
+/* Send the rows of STAGE. */
 static crm_error_t *flush(import_t *import, stage_t *stage)
 {
     const char *sql = apr_pstrcat(import->line_pool, "COPY stage_",
@@ -147,7 +145,7 @@ static crm_error_t *flush(import_t *import, stage_t *stage)
 
 /* ---- reading lines ---- */
 
-/* Set *BIND_P to what FIELD has when a line does not say it. */
+/* Set *BIND_P to the default of FIELD. */
 static void set_initial(const char **bind_p, const crm_field_t *field,
                         apr_pool_t *pool)
 {
@@ -164,8 +162,8 @@ static void set_initial(const char **bind_p, const crm_field_t *field,
     }
 }
 
-/* Read FIELD of the line's OBJECT into *BIND_P; note in *SENT_P whether it is
- * there. A null is as good as nothing. */
+/* Read FIELD of OBJECT into *BIND_P. *SENT_P: whether it is present. A null
+ * counts as absent. */
 static void read_field(const char **bind_p, unsigned char *sent_p,
                        crm_input_t *input, const crm_field_t *field,
                        json_object *object)
@@ -184,7 +182,7 @@ static void read_field(const char **bind_p, unsigned char *sent_p,
     }
 }
 
-/* Refuse members of OBJECT that RESOURCE does not know. */
+/* Refuse members of OBJECT that RESOURCE does not have. */
 static void check_members(crm_input_t *input, const crm_resource_t *resource,
                           json_object *object)
 {
@@ -196,7 +194,7 @@ static void check_members(crm_input_t *input, const crm_resource_t *resource,
     }
 }
 
-/* Check OBJECT, a line's, and gather it as a row of STAGE. */
+/* Validate OBJECT and add it to the rows of STAGE. */
 static crm_error_t *read_object(import_t *import, stage_t *stage,
                                 json_object *object)
 {
@@ -233,7 +231,7 @@ static crm_error_t *read_object(import_t *import, stage_t *stage,
     return stage->rows.len > COPY_BYTES ? flush(import, stage) : NULL;
 }
 
-/* Return the stage of the objects called NAME, or NULL. */
+/* Return the stage of the resource NAME, or NULL. */
 static stage_t *find_stage(import_t *import, const char *name)
 {
     for (int i = 0; name && i < import->stage_count; i++) {
@@ -244,7 +242,7 @@ static stage_t *find_stage(import_t *import, const char *name)
     return NULL;
 }
 
-/* Read the LEN bytes of a line at TEXT. */
+/* Read a line, the LEN bytes at TEXT. */
 static crm_error_t *read_line(import_t *import, const char *text,
                               apr_size_t len)
 {
@@ -270,8 +268,7 @@ static crm_error_t *read_line(import_t *import, const char *text,
                        ? json_object_get_string(name) : NULL);
     return stage ? read_object(import, stage, object)
            : refuse(import, import->line, "object",
-                    "must be the name of what the line is: agent, contact, "
-                    "...");
+                    "must be agent, contact or another resource");
 }
 
 static crm_error_t *read_lines(import_t *import, FILE *in,
@@ -309,14 +306,15 @@ static crm_error_t *read_lines(import_t *import, FILE *in,
 
 /* ---- checking ids and references ---- */
 
-/* The first line that is at fault so far. */
+/* The first invalid line found so far. */
 typedef struct fault_t {
     apr_int64_t line;
     const char *field;
     const char *rule;
 } fault_t;
 
-/* Ask SQL, which gives the first line that breaks RULE of FIELD, or null. */
+/* Run SQL, which returns the first line where FIELD breaks RULE, or null, and
+ * update FAULT. */
 static crm_error_t *ask(fault_t *fault, import_t *import, crm_sql_t *sql,
                         const char *field, const char *rule)
 {
@@ -371,7 +369,7 @@ static crm_error_t *check_reference(fault_t *fault, import_t *import,
                crm_ref_rule(field->ref, import->pool));
 }
 
-/* Look at all ids and references. */
+/* Check all ids and references. */
 static crm_error_t *check(import_t *import)
 {
     fault_t fault = {0, NULL, NULL};
@@ -418,7 +416,7 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
     }
     crm_sql_template(&sql, ") SELECT ?", import->workspace_id, "uuid");
     for (int i = 0; fields[i].name; i++) {
-        /* a time that is never null is now, unless the line says another */
+        /* a time that is NOT NULL defaults to now */
         int now = fields[i].type == &crm_type_time
                   && !(fields[i].flags & CRM_F_NULLABLE);
 
@@ -433,6 +431,23 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
     return run(&result, import, &sql);
 }
 
+/* Update the planner's statistics of the imported tables. Autovacuum may take
+ * minutes, and old statistics lead to plans that read whole workspaces. Errors
+ * are ignored: the import is committed. PostgreSQL skips tables that the role
+ * does not own. */
+static void analyze(import_t *import)
+{
+    for (int i = 0; i < import->stage_count; i++) {
+        if (import->stages[i].count) {
+            const char *table = import->stages[i].resource->name;
+
+            crm_db_exec(import->conn, apr_pstrcat(import->line_pool,
+                                                  "ANALYZE crmapi.", table,
+                                                  NULL), import->line_pool);
+        }
+    }
+}
+
 static crm_error_t *import_all(import_t *import, FILE *in,
                                crm_import_progress_t progress, void *baton)
 {
@@ -444,7 +459,9 @@ static crm_error_t *import_all(import_t *import, FILE *in,
             CRM_ERR(insert(import, &import->stages[i]));
         }
     }
-    return crm_db_exec(import->conn, "COMMIT", import->pool);
+    CRM_ERR(crm_db_exec(import->conn, "COMMIT", import->pool));
+    analyze(import);
+    return NULL;
 }
 
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,

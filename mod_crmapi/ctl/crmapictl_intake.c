@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_intake.c: intake tokens, and where agents' chats may be used */
+/* crmapictl_intake.c: intake tokens, and the origins of agents' chats */
 #include "crmapictl.h"
 
 #include <string.h>
@@ -8,7 +8,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_intake.h"
 #include "crm_key.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
@@ -18,12 +17,12 @@
     {"created_at", 't'}, {"last_used_at", 't'}, {"revoked_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same with the token itself, for the command that makes it. */
+/* The same with the token, for the command that creates it. */
 static const ctl_column_t new_columns[] = {COLUMNS, {"token", 's'}, {NULL, 0}};
 #define TOKEN_COLUMN 6
 
-/* Keep TOKEN's hash and set *RESULT_P to what is shown of it. The token itself
- * is not sent to the database. */
+/* Store TOKEN's hash and set *RESULT_P to its row. The token itself is not sent
+ * to the database. */
 static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
 {
     char bytea[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
@@ -38,7 +37,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     crm_uuid_v7(id);
     crm_key_hash(hash, token, strlen(token));
     crm_key_hash_hex(bytea + 2, hash);
-    crm_key_display(display, token, CRM_INTAKE_PREFIX);
+    crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
     return ctl_query(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
                      " workspace_id, name, key_hash, display) VALUES"
                      " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
@@ -50,8 +49,8 @@ crm_error_t *ctl_intake_create(ctl_t *ctl)
     char token[CRM_KEY_SIZE];
     PGresult *result;
 
-    if (!crm_key_generate(token, CRM_INTAKE_PREFIX)) {
-        return ctl_fault(ctl, "the system has no randomness to give");
+    if (!crm_key_generate(token, CRM_KEY_INTAKE_PREFIX)) {
+        return ctl_fault(ctl, "the system has no random bytes");
     }
     CRM_ERR(store(&result, ctl, token));
     PQsetvalue(result, 0, TOKEN_COLUMN, token, (int)strlen(token));
@@ -81,7 +80,7 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
     PGresult *result;
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
-        /* It may be the token itself, given by mistake: not shown. */
+        /* Not quoted: it may be the token, given by mistake. */
         return ctl_fault(ctl, "TOKEN_ID must be an id, as intake list shows "
                          "it");
     }
@@ -99,8 +98,8 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
 
 /* ---- origins of chats ---------------------------------------------------- */
 
-/* Return whether TEXT is an origin as browsers send it (RFC 6454, 6.2), or a
- * lone '*'. */
+/* Return whether TEXT is an origin as browsers send it (RFC 6454, 6.2), or
+ * "*". */
 static int is_origin(const char *text)
 {
     size_t scheme = !strncmp(text, "https://", 8) ? 8
@@ -111,8 +110,7 @@ static int is_origin(const char *text)
     return !strcmp(text, "*") || (scheme && len && !text[scheme + len]);
 }
 
-/* Set *ARRAY_P to the origins of LIST, with commas between them, as a
- * text[]. */
+/* Set *ARRAY_P to the origins in LIST, separated by commas, as a text[]. */
 static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
                                  const char *list)
 {
@@ -124,9 +122,9 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
     for (char *one = apr_strtok(copy, ", ", &state); one;
          one = apr_strtok(NULL, ", ", &state)) {
         if (!is_origin(one)) {
-            return ctl_fault(ctl, "--origins: \"%s\" is no origin such as "
+            return ctl_fault(ctl, "--origins: \"%s\" is not an origin such as "
                              "https://www.example.com (lower case, no path), "
-                             "nor *", one);
+                             "or *", one);
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }

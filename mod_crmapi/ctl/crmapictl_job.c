@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_job.c: the worker's jobs, for whoever looks after them */
+/* crmapictl_job.c: the worker's jobs */
 #include <string.h>
 
 #include "crmapictl.h"
@@ -42,8 +42,8 @@ crm_error_t *ctl_job_list(ctl_t *ctl)
     return NULL;
 }
 
-/* A dead webhook or review mail: sequences end with their enrollment, and
- * have nothing to be tried again. */
+/* Only webhooks and review mails can be retried. Jobs of sequences end with
+ * their enrollment. */
 crm_error_t *ctl_job_retry(ctl_t *ctl)
 {
     const char *id = ctl->args[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_key.c: API keys, of which only a hash is kept (contract 1.2) */
+/* crmapictl_key.c: API keys; only their hashes are stored (contract 1.2) */
 #include "crmapictl.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "crm_key.h"
 #include "crm_uuid.h"
 
-/* What is shown of a key, and the SQL for it. */
+/* The columns of a key, and their SQL. */
 #define FIELDS "id, name, to_json(array_remove(ARRAY[" \
     "CASE WHEN can_read THEN 'read' END," \
     " CASE WHEN can_write THEN 'write' END], NULL))," \
@@ -21,12 +21,12 @@
     {"revoked_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same with the key itself, for the command that makes it, and behind that
- * the plan, if it does not include the API. */
+/* The same with the key, for the command that creates it, and with the plan if
+ * it does not include the API. */
 static const ctl_column_t new_columns[] = {COLUMNS, {"key", 's'}, {NULL, 0}};
 enum { KEY_COLUMN = 7, PLAN_COLUMN };
 
-/* Set *PREFIX_P to what keys begin with (the rule of CrmApiKeyPrefix). */
+/* Set *PREFIX_P to the prefix of keys (the rule of CrmApiKeyPrefix). */
 static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
 {
     const char *prefix = ctl->options[CTL_KEY_PREFIX];
@@ -41,8 +41,8 @@ static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
     return NULL;
 }
 
-/* Set *WRITE_P to whether --scopes has "write", which implies "read"
- * (contract 3.3). */
+/* Set *WRITE_P to whether --scopes has "write", which implies "read" (contract
+ * 3.3). */
 static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
 {
     static const struct {
@@ -60,9 +60,9 @@ static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
     return ctl_fault(ctl, "--scopes must be read, or read,write");
 }
 
-/* Run the INSERT of a key whose VALUES are id, workspace, name, hash, display,
- * write. *RESULT_P has the columns of new_columns and PLAN_COLUMN; KEY_COLUMN
- * is for ctl_key_create(). */
+/* Insert a key with VALUES: id, workspace, name, hash, display form, write.
+ * *RESULT_P has the columns of new_columns and PLAN_COLUMN. KEY_COLUMN is for
+ * ctl_key_create(). */
 static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                            const char *const values[6])
 {
@@ -82,9 +82,9 @@ static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
     return error;
 }
 
-/* Keep KEY, a valid one with PREFIX, as the options say, and set *RESULT_P to
- * what is shown of it. The key itself is not sent to the database, whose log
- * may show values (contract 3.4). */
+/* Store KEY, a valid key with PREFIX, as the options say, and set *RESULT_P to
+ * its row. The key itself is not sent to the database, whose log may show
+ * values (contract 3.4). */
 static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
                           const char *prefix)
 {
@@ -109,7 +109,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
     return insert(result_p, ctl, values);
 }
 
-/* Say that the key of RESULT is of no use yet, where that is so. */
+/* Warn if the plan of the key in RESULT does not include the API. */
 static void warn_of_plan(ctl_t *ctl, const PGresult *result)
 {
     const char *plan = crm_db_value(result, 0, PLAN_COLUMN);
@@ -129,7 +129,7 @@ crm_error_t *ctl_key_create(ctl_t *ctl)
 
     CRM_ERR(get_prefix(&prefix, ctl));
     if (!crm_key_generate(key, prefix)) {
-        return ctl_fault(ctl, "the system has no randomness to give");
+        return ctl_fault(ctl, "the system has no random bytes");
     }
     CRM_ERR(store(&result, ctl, key, prefix));
     PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
@@ -139,8 +139,7 @@ crm_error_t *ctl_key_create(ctl_t *ctl)
     return NULL;
 }
 
-/* Read KEY, of SIZE bytes, from stdin, whose one line it is. What is wrong
- * with it is said without showing it. */
+/* Read the only line of stdin into KEY, SIZE bytes. Errors do not quote it. */
 static crm_error_t *read_key(char *key, size_t size, ctl_t *ctl,
                              const char *prefix)
 {
@@ -154,15 +153,15 @@ static crm_error_t *read_key(char *key, size_t size, ctl_t *ctl,
         return ctl_fault(ctl, "there is no key on stdin");
     }
     if (!crm_key_valid(key, len, prefix)) {
-        return ctl_fault(ctl, "what is on stdin is no key: %s and 29 or 30 of"
-                         " A-Z, a-z, 0-9", prefix);
+        return ctl_fault(ctl, "invalid key on stdin: it must be %s and 29 or"
+                         " 30 of A-Z, a-z, 0-9", prefix);
     }
     return NULL;
 }
 
 crm_error_t *ctl_key_import(ctl_t *ctl)
 {
-    char key[256];              /* more than any key and its end of line */
+    char key[256];              /* longer than any key with its newline */
     const char *prefix;
     crm_error_t *error;
     PGresult *result;
@@ -201,11 +200,11 @@ crm_error_t *ctl_key_revoke(ctl_t *ctl)
     PGresult *result;
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
-        /* It may be the key itself, given by mistake: not shown. */
+        /* Not quoted: it may be the key, given by mistake. */
         return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
     }
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id));
-    /* A second time changes nothing: revoked is revoked (contract 3.2). */
+    /* Idempotent: a key that is revoked stays revoked (contract 3.2). */
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET revoked_at ="
                       " coalesce(revoked_at, crmapi.now_ms())"
                       " WHERE workspace_id = $1::uuid AND id = $2::uuid"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_options.c: reading a command line, and saying what fits there */
+/* crmapictl_options.c: parsing the command line; help */
 #include "crmapictl.h"
 
 #include <errno.h>
@@ -10,18 +10,18 @@
 
 #include "crm_buf.h"
 
-/* Options that go with every command. */
+/* Options of every command. */
 #define COMMON (CTL_BIT(CTL_DATABASE) | CTL_BIT(CTL_JSON) \
                 | CTL_BIT(CTL_HELP) | CTL_BIT(CTL_TIMEOUT) \
                 | CTL_BIT(CTL_VERSION))
 
-/* The words of a command line that are no options. */
+/* The words of a command line except options. */
 typedef struct words_t {
     const char *words[4];
     int count;
 } words_t;
 
-/* Return the name of COMMAND, as it is typed. */
+/* Return the name of COMMAND as it is typed. */
 static const char *command_name(const ctl_command_t *command,
                                 apr_pool_t *pool)
 {
@@ -44,7 +44,7 @@ static ctl_option_t find_option(const char *name, size_t len)
     return (ctl_option_t)option;
 }
 
-/* Set OPTION of CTL to VALUE, or add that to what was given before. */
+/* Set OPTION of CTL to VALUE, or append VALUE to the values given before. */
 static void set_option(ctl_t *ctl, ctl_option_t option, const char *value)
 {
     const char *before = ctl->options[option];
@@ -53,8 +53,8 @@ static void set_option(ctl_t *ctl, ctl_option_t option, const char *value)
                                                 value, NULL) : value;
 }
 
-/* Read the option WORD, of which NEXT (or NULL) may be the value; *USED_P = 1
- * if it is. A value that looks like an option needs "--name=--value". */
+/* Read the option WORD. NEXT (or NULL) may be its value; then *USED_P = 1. A
+ * value that begins like an option needs "--name=--value". */
 static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
                                 const char *next)
 {
@@ -88,7 +88,7 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
     return NULL;
 }
 
-/* Take options out of the command line, and put the others into WORDS. */
+/* Read the options of the command line, and put the other words into WORDS. */
 static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
                                const char *const *argv)
 {
@@ -111,7 +111,7 @@ static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
             i += used;
         }
         else if (words->count == 4) {
-            return ctl_misuse(ctl, "too many words; see crmapictl --help");
+            return ctl_misuse(ctl, "too many arguments; see crmapictl --help");
         }
         else {
             words->words[words->count++] = word;
@@ -120,7 +120,8 @@ static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
     return NULL;
 }
 
-/* Set *COMMAND_P to what the first of WORDS name; *USED_P = how many. */
+/* Set *COMMAND_P to the command named by the first of WORDS; *USED_P: how
+ * many. */
 static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
                                  ctl_t *ctl, const words_t *words)
 {
@@ -153,7 +154,7 @@ static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
                          verbs);
 }
 
-/* Check that CTL has the options COMMAND needs and no others. */
+/* Check that CTL has all options that COMMAND needs and no others. */
 static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
 {
     unsigned known = COMMON | command->needs | command->takes;
@@ -176,7 +177,7 @@ static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
     return NULL;
 }
 
-/* Take what WORDS have behind the USED of COMMAND's name as its operand. */
+/* Set COMMAND's operand from WORDS, of which the first USED are its name. */
 static crm_error_t *take_operand(ctl_t *ctl, const ctl_command_t *command,
                                  const words_t *words, int used)
 {
@@ -184,10 +185,10 @@ static crm_error_t *take_operand(ctl_t *ctl, const ctl_command_t *command,
         ctl->args[0] = words->words[used++];
     }
     if (used < words->count) {
-        /* Not shown: it may be a key, or a password. */
+        /* Not quoted: it may be a key or a password. */
         return ctl_misuse(ctl, "%s takes %s%s",
                           command_name(command, ctl->pool),
-                          command->operand ? "one " : "nothing more",
+                          command->operand ? "one " : "no arguments",
                           command->operand ? command->operand : "");
     }
     if (command->operand_needed && !ctl->args[0]) {
@@ -215,7 +216,7 @@ crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
     return take_operand(ctl, *command_p, &found, used);
 }
 
-/* Add OPTION as it is typed to BUF. */
+/* Add the syntax of OPTION to BUF. */
 static void add_option(crm_buf_t *buf, int option)
 {
     const ctl_option_info_t *info = &ctl_options[option];
@@ -224,7 +225,7 @@ static void add_option(crm_buf_t *buf, int option)
                    info->value ? info->value : "");
 }
 
-/* Add COMMAND with its operand and options to BUF. */
+/* Add the syntax of COMMAND to BUF. */
 static void add_synopsis(crm_buf_t *buf, const ctl_command_t *command,
                          apr_pool_t *pool)
 {
@@ -301,10 +302,10 @@ const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool)
             crm_buf_printf(&buf, "\n      %s\n", command->help);
         }
         crm_buf_puts(&buf, "\nW is a workspace's id or slug."
-                     " crmapictl COMMAND --help tells of one command.\n"
-                     "A result goes to stdout, an error to stderr."
-                     " Exit codes: 0 done, 1 failed,\n"
-                     "2 called wrongly.\n\n");
+                     " See crmapictl COMMAND --help for its options.\n"
+                     "Results go to stdout, errors to stderr."
+                     " Exit codes: 0 success, 1 failure,\n"
+                     "2 invalid command line.\n\n");
         add_options(&buf, COMMON);
     }
     crm_buf_putc(&buf, '\0');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_output.c: results as lines for people, as JSON for programs */
+/* crmapictl_output.c: results as text or JSON */
 #include "crmapictl.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ const char *ctl_clean(const char *text, apr_pool_t *pool)
     return clean;
 }
 
-/* Add the value of FORM at ROW, COLUMN of RESULT to BUF as JSON. */
+/* Add the value at ROW, COLUMN of RESULT, which has FORM, to BUF as JSON. */
 static void add_json(crm_buf_t *buf, const PGresult *result, int row,
                      int column, char form)
 {
@@ -57,7 +57,7 @@ static void add_object(crm_buf_t *buf, const PGresult *result, int row,
     crm_buf_putc(buf, '}');
 }
 
-/* Add the JSON array of words LIST to BUF with nothing but commas. */
+/* Add the strings of LIST, a JSON array, to BUF, separated by commas. */
 static void add_words(crm_buf_t *buf, const char *list)
 {
     for (; *list; list++) {
@@ -67,7 +67,7 @@ static void add_words(crm_buf_t *buf, const char *list)
     }
 }
 
-/* Add the value of FORM at ROW, COLUMN of RESULT to BUF as text. */
+/* Add the value at ROW, COLUMN of RESULT, which has FORM, to BUF as text. */
 static void add_text(crm_buf_t *buf, const PGresult *result, int row,
                      int column, char form)
 {
@@ -136,7 +136,7 @@ void ctl_print(ctl_t *ctl, const PGresult *result,
             crm_buf_putc(&buf, '\n');
         }
     }
-    /* main() asks whether all could be written. */
+    /* main() checks for write errors. */
     fwrite(buf.data, 1, buf.len, stdout);
 }
 

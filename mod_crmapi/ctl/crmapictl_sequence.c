@@ -27,7 +27,7 @@ static const ctl_column_t admin_columns[] = {
     {NULL, 0}
 };
 
-/* Check TEXT, an e-mail address that was given. */
+/* Check TEXT, an e-mail address. */
 static crm_error_t *check_email(ctl_t *ctl, const char *text)
 {
     const char *rule = crm_text_email(text, strlen(text));
@@ -89,7 +89,8 @@ crm_error_t *ctl_admin_remove(ctl_t *ctl)
                       " AND email_key = crmapi.fold($2::text)"
                       " RETURNING " ADMIN, 2, values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "%s is no admin there", values[1]);
+        return ctl_fault(ctl, "%s is not an admin of the workspace",
+                         values[1]);
     }
     ctl_print_one(ctl, NULL, result, admin_columns);
     return NULL;
@@ -129,7 +130,7 @@ crm_error_t *ctl_enrollment_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Do MOVE to the enrollment that is the operand. */
+/* Apply MOVE to the enrollment in the operand. */
 static crm_error_t *move(ctl_t *ctl, const crm_move_t *what)
 {
     const char *mark = strchr(what->call, '?');
@@ -175,7 +176,7 @@ crm_error_t *ctl_enrollment_stop(ctl_t *ctl)
 
 /* ---- events -------------------------------------------------------------- */
 
-/* Tell EVENT, and print the number that came of it, called NAME. */
+/* Record EVENT, and print the number of stopped enrollments as NAME. */
 static crm_error_t *tell(ctl_t *ctl, const crm_sequence_event_t *event,
                          const char *name)
 {
@@ -273,7 +274,7 @@ crm_error_t *ctl_reply(ctl_t *ctl)
                       " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
                       values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no contact %s there", id);
+        return ctl_fault(ctl, "there is no contact %s in the workspace", id);
     }
     return tell(ctl, &event, "stopped");
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_webhook.c: who is told of what, and what became of it
- * (contract 12) */
+/* crmapictl_webhook.c: webhook endpoints and deliveries */
 #include "crmapictl.h"
 
 #include <string.h>
@@ -9,7 +8,7 @@
 
 #include "crm_uuid.h"
 
-/* What is shown of an endpoint, and the SQL for it. */
+/* The columns of an endpoint, and their SQL. */
 #define FIELDS "e.id, e.url, to_json(e.events), e.created_at, e.disabled_at," \
     " e.disabled_reason, e.old_key_until"
 #define COLUMNS {"id", 's'}, {"url", 's'}, {"events", 'a'}, \
@@ -17,8 +16,8 @@
     {"old_secret_until", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same with the secret, for the commands that make it: Standard Webhooks'
- * form. encode() breaks lines, but not as short ones. */
+/* The same with the secret in the form of Standard Webhooks, for the commands
+ * that create it. encode() does not wrap lines as short as this one. */
 #define SECRET ", 'whsec_' || encode(e.key, 'base64')"
 enum { SECRET_COLUMN = 7 };
 static const ctl_column_t new_columns[] = {
@@ -32,8 +31,8 @@ static const ctl_column_t delivery_columns[] = {
     {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
 };
 
-/* Set *EVENTS_P to --events, names with commas between them. The database
- * checks the names. */
+/* Set *EVENTS_P to --events, names separated by commas. The database checks
+ * them. */
 static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
 {
     const char *events = ctl->options[CTL_EVENTS];
@@ -46,8 +45,8 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
     return NULL;
 }
 
-/* Return what is wrong with what was given when the database refuses ERROR,
- * else ERROR. */
+/* Return an error about the options if the database refused them with ERROR;
+ * otherwise ERROR. */
 static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
 {
     if (error && error->sqlstate && (!strcmp(error->sqlstate, "23514")
@@ -97,11 +96,11 @@ crm_error_t *ctl_webhook_list(ctl_t *ctl)
     return NULL;
 }
 
-/* What follows a statement that changes the endpoint ENDPOINT. */
+/* The end of a statement that changes the endpoint ENDPOINT. */
 #define ENDPOINT " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid" \
     " RETURNING " FIELDS
 
-/* Run SQL, which ends with ENDPOINT, for what the operand names, and set
+/* Run SQL, which ends with ENDPOINT, for the endpoint in the operand, and set
  * *RESULT_P to its row. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl, const char *sql)
 {
@@ -121,7 +120,7 @@ crm_error_t *ctl_webhook_remove(ctl_t *ctl)
 {
     PGresult *result;
 
-    /* The jobs of its deliveries find nothing any more, and are done. */
+    /* The jobs of its deliveries find no row and end. */
     CRM_ERR(change(&result, ctl, "DELETE FROM crmapi.webhook_endpoint e"
                    ENDPOINT));
     ctl_print_one(ctl, NULL, result, columns);
@@ -188,11 +187,12 @@ crm_error_t *ctl_webhook_deliveries(ctl_t *ctl)
     return NULL;
 }
 
-/* The workspaces with a delivery or an endpoint of an id. */
+/* The workspaces with a delivery or an endpoint of that id. */
 static const char redrive_owners[] =
     CTL_OWNERS("webhook_delivery") " UNION " CTL_OWNERS("webhook_endpoint");
 
-/* Return why nothing was sent again of VALUES: the workspace and the id. */
+/* Return the error for a redrive without effect. VALUES: the workspace and the
+ * id. */
 static crm_error_t *why_not(ctl_t *ctl, const char *const values[2])
 {
     PGresult *result;
@@ -213,7 +213,7 @@ static crm_error_t *why_not(ctl_t *ctl, const char *const values[2])
                          " first");
     }
     return *PQgetvalue(result, 0, 1) == 't' ? NULL
-           : ctl_fault(ctl, "it is being delivered at this moment");
+           : ctl_fault(ctl, "the delivery is in progress");
 }
 
 crm_error_t *ctl_webhook_redrive(ctl_t *ctl)

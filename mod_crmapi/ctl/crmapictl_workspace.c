@@ -13,10 +13,10 @@
 #define SLUG_MAX 63
 #define DEFAULT_PLAN "standard"
 
-/* How many numbered slugs are tried before one is made that is new. */
+/* Numbered slugs that are tried before a unique one is made. */
 #define SLUG_TRIES 50
 
-/* What is shown of a workspace, and the SQL for it. */
+/* The columns of a workspace, and their SQL. */
 #define FIELDS "id, name, slug, plan, created_at"
 static const ctl_column_t columns[] = {
     {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
@@ -36,7 +36,7 @@ crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
     return NULL;
 }
 
-/* Check a slug as the schema does, and that it cannot be taken for an id. */
+/* Check a slug as the schema does, and that it does not look like an id. */
 static crm_error_t *check_slug(ctl_t *ctl, const char *slug)
 {
     size_t len = strlen(slug);
@@ -54,8 +54,9 @@ static crm_error_t *check_slug(ctl_t *ctl, const char *slug)
     return NULL;
 }
 
-/* Return a slug made from NAME: its letters and digits in lower case, with
- * one hyphen for all else between them; it leaves room for "-99999999". */
+/* Return a slug made from NAME: its ASCII letters and digits in lower case,
+ * with one hyphen for all other characters between them, and room for
+ * "-99999999". */
 static const char *slug_from(const char *name, apr_pool_t *pool)
 {
     char *slug = apr_palloc(pool, SLUG_MAX + 1);
@@ -76,8 +77,7 @@ static const char *slug_from(const char *name, apr_pool_t *pool)
     return len ? slug : "workspace";
 }
 
-/* Run an INSERT or UPDATE of a workspace, whose errors tell what was wrong
- * with PLAN and ID. */
+/* Run an INSERT or UPDATE of a workspace. Errors name an invalid PLAN or ID. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
                            const char *sql, int count,
                            const char *const *values, const char *id,
@@ -95,8 +95,8 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
     return error;
 }
 
-/* Insert the workspace VALUES: id, name, slug, plan. *DONE_P = 0 if there is
- * one with that slug. */
+/* Insert the workspace with VALUES: id, name, slug, plan. *DONE_P = 0 if the
+ * slug is taken. */
 static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
                            const char *const values[4])
 {
@@ -109,8 +109,8 @@ static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
     return NULL;
 }
 
-/* Return the slug for try number TRY: "demo", "demo-2", ..., at last one with
- * a piece of ID, which nobody else has. */
+/* Return the slug for attempt TRY: "demo", "demo-2", and so on; the last one
+ * has a part of ID, which is unique. */
 static const char *numbered(const char *slug, int try, const char *id,
                             apr_pool_t *pool)
 {
@@ -168,7 +168,7 @@ crm_error_t *ctl_workspace_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Return the error that WHAT names no workspace. */
+/* Return the error that there is no workspace WHAT. */
 static crm_error_t *none(ctl_t *ctl, const char *what)
 {
     return ctl_fault(ctl, "there is no workspace \"%s\"", what);
@@ -218,7 +218,7 @@ crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
     return NULL;
 }
 
-/* Set *RESULT_P to the row of the workspace ID, which WHAT named. */
+/* Set *RESULT_P to the row of the workspace ID, given as WHAT. */
 static crm_error_t *find(PGresult **result_p, ctl_t *ctl, const char *id,
                          const char *what)
 {

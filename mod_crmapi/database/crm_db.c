@@ -7,24 +7,24 @@
 
 #include "apr_strings.h"
 
-/* How often a run that the server has rolled back for the sake of another
- * transaction (40P01, 40001) is sent again. */
+/* Retries of statements that a deadlock or serialization failure (40P01, 40001)
+ * rolled back. */
 #define MAX_CONFLICTS 3
 
-/* Bytes of a COPY that are handed to libpq at once. */
+/* Bytes of COPY data given to libpq at once. */
 #define COPY_PART 65536
 
-/* What is sent for a statement, and so what comes back. */
+/* The messages sent for a statement, one answer each. */
 #define STEP_DEALLOCATE 1
 #define STEP_PREPARE 2
 #define STEP_EXECUTE 4
 
-/* One attempt at a run of statements: what was sent, and how it went. */
+/* One attempt to run statements, and its results. */
 typedef struct attempt_t {
     crm_conn_t *conn;
     const crm_stmt_t *stmts;
     int count;
-    PGresult **results;         /* COUNT, those that came; the others NULL */
+    PGresult **results;         /* COUNT results; NULL: not received */
     int *steps;                 /* COUNT sums of STEP_*; 0: not sent */
     crm_prepared_t **prepared;  /* COUNT; NULL: sent without a name */
     PGresult *failure;          /* the first error the server reported */
@@ -36,7 +36,7 @@ typedef struct attempt_t {
 
 /* --- prepared statements -------------------------------------------------- */
 
-/* Room for a statement's name. */
+/* The name of a prepared statement. */
 typedef char name_t[32];
 
 static const char *prepared_name(name_t name, const crm_conn_t *conn,
@@ -47,9 +47,9 @@ static const char *prepared_name(name_t name, const crm_conn_t *conn,
     return name;
 }
 
-/* Return a place for a statement: an empty one, or that of the least recently
- * used, which the server may still have and which is OUTDATED then. Those used
- * since AFTER are in use. NULL: all are. */
+/* Return an entry for a new statement: an unused one, or the least recently
+ * used, which is OUTDATED if the server may still have it. Entries used after
+ * AFTER are in use by this attempt. Return NULL if all are. */
 static crm_prepared_t *find_place(crm_conn_t *conn, apr_uint64_t after)
 {
     crm_prepared_t *oldest = NULL;
@@ -74,8 +74,9 @@ static crm_prepared_t *find_place(crm_conn_t *conn, apr_uint64_t after)
     return oldest;
 }
 
-/* Return what CONN knows of SQL, which may have to be prepared yet. Statements
- * used since AFTER are not given up for it; NULL: there is no place. */
+/* Return the entry for SQL of CONN, which may have to be prepared first.
+ * Entries used after AFTER are not reused. Return NULL if there is no entry
+ * left. */
 static crm_prepared_t *find_prepared(crm_conn_t *conn, const char *sql,
                                      apr_uint64_t after)
 {
@@ -96,8 +97,8 @@ static crm_prepared_t *find_prepared(crm_conn_t *conn, const char *sql,
 
 /* --- sending -------------------------------------------------------------- */
 
-/* Send STMT number I of ATTEMPT by its name, which it is given first if the
- * server does not know it. Return 0 if that fails. */
+/* Send STMT, number I of ATTEMPT, by its name, and prepare it before if the
+ * server does not have it. Return 0 if that fails. */
 static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
 {
     const crm_stmt_t *stmt = &attempt->stmts[i];
@@ -117,7 +118,7 @@ static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
         prepared->old_number = prepared->number;
     }
     if (!prepared->prepared || prepared->outdated) {
-        prepared->prepared = 1;     /* unless the answer says otherwise */
+        prepared->prepared = 1;     /* until the answer says otherwise */
         prepared->outdated = 0;
         prepared->number = ++conn->last_number;
         if (!PQsendPrepare(conn->pg, prepared_name(name, conn, prepared),
@@ -131,7 +132,7 @@ static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
                                stmt->count, stmt->values, NULL, NULL, 0);
 }
 
-/* Send all statements of ATTEMPT, and the sync that ends them. */
+/* Send all statements of ATTEMPT and the sync. Return 0 if that fails. */
 static int send_all(attempt_t *attempt)
 {
     crm_conn_t *conn = attempt->conn;
@@ -163,8 +164,8 @@ static int send_all(attempt_t *attempt)
 
 /* --- receiving ------------------------------------------------------------ */
 
-/* Return whether RESULT says that COMMIT was asked for and a failed
- * transaction rolled back: a success by name only. */
+/* Return whether RESULT is the answer to a COMMIT in SQL that rolled back,
+ * which PostgreSQL reports as a success. */
 static int rolled_back(PGresult *result, const char *sql)
 {
     return !strcmp(PQcmdStatus(result), "ROLLBACK")
@@ -180,7 +181,7 @@ static int succeeded(const PGresult *result)
            || status == PGRES_EMPTY_QUERY;
 }
 
-/* Note what PREPARED is after STEP has succeeded (OK) or not. */
+/* Update PREPARED after STEP succeeded (OK) or failed. */
 static void note_step(crm_prepared_t *prepared, int step, int ok)
 {
     if (step == STEP_DEALLOCATE && ok) {
@@ -193,7 +194,7 @@ static void note_step(crm_prepared_t *prepared, int step, int ok)
     }
 }
 
-/* Take RESULT as the answer to STEP of statement I. */
+/* Handle RESULT, the answer to STEP of statement I. */
 static void take(attempt_t *attempt, int i, int step, PGresult *result)
 {
     int ok = succeeded(result);
@@ -216,7 +217,7 @@ static void take(attempt_t *attempt, int i, int step, PGresult *result)
     }
 }
 
-/* Receive what answers STEP of statement I. Return 0 if the connection has
+/* Receive the answer to STEP of statement I. Return 0 if the connection
  * failed. */
 static int receive_step(attempt_t *attempt, int i, int step)
 {
@@ -239,8 +240,7 @@ static int receive_step(attempt_t *attempt, int i, int step)
     return taken && !attempt->conn->silent;
 }
 
-/* Receive the answers to all that was sent. Return 0 if the connection has
- * failed. */
+/* Receive all answers. Return 0 if the connection failed. */
 static int receive_all(attempt_t *attempt)
 {
     PGconn *pg = attempt->conn->pg;
@@ -266,7 +266,7 @@ static int receive_all(attempt_t *attempt)
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* Send and receive once. */
+/* Send all statements and receive the answers. */
 static void attempt_run(attempt_t *attempt)
 {
     crm_conn_t *conn = attempt->conn;
@@ -284,7 +284,7 @@ static void attempt_run(attempt_t *attempt)
     conn->broken |= attempt->down || conn->cancelled;
 }
 
-/* Free what ATTEMPT has received. */
+/* Free the results of ATTEMPT. */
 static void attempt_clear(attempt_t *attempt)
 {
     for (int i = 0; i < attempt->count; i++) {
@@ -304,38 +304,37 @@ static const char *failure_state(const attempt_t *attempt)
     return state ? state : "";
 }
 
-/* Note what the failure STATE of ATTEMPT says about what was believed of the
- * session, and return whether the statements would be right when sent anew. */
+/* Handle the failure STATE of ATTEMPT: forget what is no longer true for the
+ * session. Return whether the statements may succeed when they are sent
+ * again. */
 static int forget_wrong(attempt_t *attempt, const char *state)
 {
     crm_prepared_t *prepared = attempt->prepared[attempt->failed];
     int known = prepared && !(attempt->steps[attempt->failed] & STEP_PREPARE);
 
     if (!strcmp(state, "26000")) {
-        /* A pooler has given us another session, or a DEALLOCATE failed. */
+        /* a pooler switched to another session, or a DEALLOCATE failed */
         crm_conn_forget(attempt->conn);
         return 1;
     }
     if (!strcmp(state, "0A000") && known) {
-        /* "cached plan must not change result type": a table has changed. */
+        /* "cached plan must not change result type": a table was altered */
         prepared->outdated = 1;
         return 1;
     }
     return 0;
 }
 
-/* Return whether ATTEMPT, which failed and had no transaction open before, may
- * be sent again; *CONFLICTS counts those with other transactions and *RESENDS
- * all others.
+/* Return whether ATTEMPT may be sent again. It failed, and no transaction was
+ * open before it. *CONFLICTS counts retries after 40P01 and 40001, *RESENDS all
+ * others.
  *
- * After a lost connection nobody knows what became of a statement, so it is
- * not sent again, whatever it is, but for one case: the server said that it
- * ends the session (class 57P, FATAL) and had answered nothing before. A
- * server answers a statement before the transaction it belongs to ends, so
- * none of ours has been committed: mostly it was leaving before it had read
- * them. A connection that was found dead before use is not a matter of this
- * function: nothing had been sent then. An error without the loss of the
- * connection has rolled back everything since the last COMMIT. */
+ * After the connection is lost, it is not known whether a statement was
+ * committed, so nothing is sent again. There is one exception: the server sent
+ * FATAL 57P, the end of the session, and no answer before it. A server answers
+ * a statement before its transaction ends, so nothing was committed. Any other
+ * error has rolled back everything since the last COMMIT. A connection found
+ * dead before use is handled elsewhere: nothing was sent on it. */
 static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
 {
     const char *state = failure_state(attempt);
@@ -354,7 +353,7 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
     return wrong && (*resends)++ < 1;
 }
 
-/* Return the error of ATTEMPT, NULL if every statement succeeded. */
+/* Return the error of ATTEMPT, or NULL if all statements succeeded. */
 static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
 {
     if (attempt->failure || attempt->down) {
@@ -378,15 +377,15 @@ static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
     return NULL;
 }
 
-/* A pool's cleanup of the PGresult at DATA. */
+/* Pool cleanup: clear the PGresult at DATA. */
 static apr_status_t clear_cleanup(void *data)
 {
     PQclear(data);
     return APR_SUCCESS;
 }
 
-/* Begin a run on CONN: set *OPEN_P to whether a transaction is open, and have
- * a usable connection if there is none. */
+/* Make CONN ready for statements. *OPEN_P: whether a transaction is open. If
+ * none is open, a dead connection is reset. */
 static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 {
     int ready = conn->ready;
@@ -434,7 +433,7 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
         }
     }
     if (error->sqlstate && !strcmp(error->sqlstate, "25006")) {
-        /* Perhaps another host of the connection string is the primary. */
+        /* another host of the connection string may be the primary */
         conn->broken |= !open;
     }
     attempt_clear(attempt);
@@ -490,8 +489,8 @@ crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
     return NULL;
 }
 
-/* Note whether CONN, on which a transaction was OPEN or not, can still be
- * used. */
+/* Mark CONN as broken if it can no longer be used. OPEN: whether a transaction
+ * was open. */
 static void note_end(crm_conn_t *conn, int open)
 {
     if (conn->broken || conn->cancelled
@@ -523,7 +522,7 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
 }
 
 /* Send the LEN bytes at DATA to CONN, which is in COPY ... FROM STDIN, and end
- * it. Return what comes back; NULL if CONN failed. */
+ * the COPY. Return the server's answer, or NULL if the connection failed. */
 static PGresult *copy_all(crm_conn_t *conn, const char *data, apr_size_t len)
 {
     int sent;

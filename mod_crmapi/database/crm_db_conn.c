@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db_conn.c: connections: found again, found dead, opened anew */
+/* crm_db_conn.c: opening, checking and resetting connections */
 #include "crm_db_private.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 
 #include "crm_array.h"
 
-/* How often a socket is read before a connection that always has more to say
- * unasked is taken for sound. */
+/* Limits the reads from a socket that always has more input. After them the
+ * connection is accepted as alive. */
 #define MAX_READS 64
 
-/* What a session must be set to. SAME is another spelling of VALUE; only
- * the first PREFIX characters of what the server reports count, if not 0. */
+/* Required session settings that the server reports. SAME is another spelling
+ * of VALUE. If PREFIX is not 0, only so many characters are compared. */
 static const struct {
     const char *name;
     const char *value;
@@ -30,18 +30,18 @@ static const struct {
     {"standard_conforming_strings", "on", "on", 0},
 };
 
-/* What the server does not report. Our statements are short, and their costs
- * often guessed at (how far a page is from the beginning is a bind): compiling
- * them would take longer than doing them. */
+/* Settings that the server does not report. JIT compilation would take longer
+ * than it saves: statements are short, but some estimated costs are too high,
+ * because OFFSET is a bind. */
 #define SESSION "SET jit TO off;"
 
-/* Requests bring the same statements with other values all the time. They are
- * made so that one plan is good for all: no planning for each, and no plan that
- * serves a large workspace by reading the rows of all. */
+/* For requests, which run the same statements with other values. One generic
+ * plan suits all values: no planning per request, and no plan that scans a
+ * table because a workspace is large. */
 #define ADOPTED_SESSION SESSION "SET plan_cache_mode TO force_generic_plan;" \
     "SET enable_seqscan TO off;"
 
-/* A PQnoticeProcessor: what a server remarks is for its own log. */
+/* A PQnoticeProcessor that ignores notices: they are in the server's log. */
 static void ignore_notice(void *baton, const char *message)
 {
     (void)baton;
@@ -57,14 +57,14 @@ void crm_conn_forget(crm_conn_t *conn)
     }
 }
 
-/* A pool's cleanup of the crm_conn_t at DATA. */
+/* Pool cleanup: forget the crm_conn_t at DATA. */
 static apr_status_t forget_cleanup(void *data)
 {
     crm_conn_forget(data);
     return APR_SUCCESS;
 }
 
-/* Return what is to be remembered of PG, empty, in POOL. */
+/* Return a new crm_conn_t for PG, in POOL. */
 static crm_conn_t *conn_create(PGconn *pg, apr_pool_t *pool)
 {
     crm_conn_t *conn = apr_pcalloc(pool, sizeof(*conn));
@@ -78,7 +78,7 @@ static crm_conn_t *conn_create(PGconn *pg, apr_pool_t *pool)
     return conn;
 }
 
-/* Return whether PG's socket has something to read at this moment. */
+/* Return whether PG's socket has input. */
 static int readable(PGconn *pg)
 {
     struct pollfd poller;
@@ -96,9 +96,8 @@ static int readable(PGconn *pg)
     return count > 0;
 }
 
-/* Return whether PG lives, as far as can be known without asking the server.
- * A server that ends a session says so, or closes the socket, or both: what
- * has arrived is read until there is no more. */
+/* Return whether PG is alive, without a round trip. A server that ends a
+ * session sends a message, closes the socket, or both: all input is read. */
 static int alive(PGconn *pg)
 {
     if (PQstatus(pg) != CONNECTION_OK) {
@@ -108,20 +107,20 @@ static int alive(PGconn *pg)
         if (!PQconsumeInput(pg) || PQstatus(pg) != CONNECTION_OK) {
             return 0;
         }
-        PQisBusy(pg);           /* takes in what was read */
+        PQisBusy(pg);           /* parses the input */
     }
     return 1;
 }
 
-/* Return whether a use of PG that was given up has left it in a state in
- * which no statement can be sent. */
+/* Return whether PG can send statements: an interrupted use may have left it in
+ * a transaction or in pipeline mode. */
 static int idle(PGconn *pg)
 {
     return PQpipelineStatus(pg) == PQ_PIPELINE_OFF
            && PQtransactionStatus(pg) == PQTRANS_IDLE;
 }
 
-/* Return whether PG's session has SETTINGS[INDEX]. */
+/* Return whether PG's session has the setting number INDEX. */
 static int has_setting(PGconn *pg, size_t index)
 {
     const char *value = PQparameterStatus(pg, settings[index].name);
@@ -136,8 +135,8 @@ static int has_setting(PGconn *pg, size_t index)
            || !strcmp(value, settings[index].same);
 }
 
-/* Set what CONN's session has otherwise than it must be, in one round trip;
- * mostly there is nothing to do unless it is FRESH. */
+/* Apply the settings that CONN's session lacks, in one round trip. Usually only
+ * a FRESH session lacks any. */
 static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
 {
     char text[512] = "";
@@ -180,9 +179,9 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
             return crm_db_failure(conn, NULL, result_pool);
         }
     }
-    /* It is blocking again after each (re)connect. */
+    /* a reset makes the connection blocking */
     PQsetnonblocking(conn->pg, 1);
-    /* The owner may have opened it anew behind our back. */
+    /* mod_dbd may have reset the connection */
     pid = PQbackendPID(conn->pg);
     fresh = pid != conn->pid;
     if (fresh) {
@@ -221,7 +220,7 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
     return NULL;
 }
 
-/* Return the value of KEYWORD in OPTIONS, NULL if it has none. */
+/* Return the value of KEYWORD in OPTIONS, or NULL. */
 static const char *conninfo_value(const PQconninfoOption *options,
                                   const char *keyword)
 {
@@ -233,8 +232,8 @@ static const char *conninfo_value(const PQconninfoOption *options,
     return NULL;
 }
 
-/* Return TEXT, libpq's complaint of a connection string, without what it
- * quotes, which can be a piece of a password. */
+/* Return TEXT, libpq's error for a connection string, without quoted parts,
+ * which may be parts of a password. */
 static const char *without_quotes(const char *text, apr_pool_t *pool)
 {
     const char *first = strchr(text, '"');
@@ -248,9 +247,9 @@ static const char *without_quotes(const char *text, apr_pool_t *pool)
                        "\"...\"", last + 1, NULL);
 }
 
-/* Refuse a CONNINFO that libpq cannot read, or that has an '@' where the
- * host should be because one in its password was not written %40: libpq's
- * messages would show a part of the password. */
+/* Refuse CONNINFO if libpq cannot parse it, or if the host contains '@': then
+ * an '@' in the password was not written as %40, and libpq's messages would
+ * show a part of the password. */
 static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
 {
     char *message = NULL;
@@ -262,8 +261,8 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
         reason = message ? without_quotes(message, pool) : "no memory";
     }
     else if ((host = conninfo_value(options, "host")) && strchr(host, '@')) {
-        reason = "there is an '@' in the host's name; one in a password is"
-                 " written %40";
+        reason = "the host contains '@'; in a password it must be written"
+                 " %40";
     }
     if (reason) {
         reason = crm_db_line(reason, pool);
@@ -272,15 +271,15 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
     PQfreemem(message);
     if (reason) {
         return crm_error_logf(CRM_E_UNAVAILABLE, pool, "the database's"
-                              " connection string is wrong: %s",
+                              " connection string is invalid: %s",
                               reason);
     }
     return NULL;
 }
 
-/* Return the error for PG, which could not be opened. What a server answered
- * is said as it is; complaints of options quote them, and so perhaps what
- * was meant for the password. */
+/* Return the error of PG, which could not be opened. Messages of the server are
+ * kept. Messages about options quote them, so quoted parts are removed: they
+ * may be parts of a password. */
 static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
 {
     const char *text = PQerrorMessage(pg);
@@ -292,7 +291,7 @@ static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
                           crm_db_line(without_quotes(text, pool), pool));
 }
 
-/* A pool's cleanup of the PGconn at DATA. */
+/* Pool cleanup: close the PGconn at DATA. */
 static apr_status_t finish_cleanup(void *data)
 {
     PQfinish(data);
@@ -303,7 +302,7 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            apr_interval_time_t timeout,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool)
 {
-    /* What CONNINFO says goes before what stands before it. */
+    /* Defaults; parameters in CONNINFO override those that precede dbname. */
     const char *const keywords[] = {"connect_timeout", "keepalives_idle",
         "keepalives_interval", "keepalives_count", "tcp_user_timeout",
         "dbname", "fallback_application_name", NULL};

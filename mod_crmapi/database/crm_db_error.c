@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db_error.c: what a server's error means to a client and to the log */
+/* crm_db_error.c: mapping SQLSTATEs to errors */
 #include "crm_db_private.h"
 
 #include <string.h>
@@ -9,30 +9,31 @@
 #include "crm_array.h"
 #include "crm_text.h"
 
-/* The table of crm_db.h: the first entry whose CLASS begins a SQLSTATE. */
+/* The table described in crm_db.h. The first entry whose CLASS is a prefix of
+ * the SQLSTATE applies. */
 static const struct {
     const char *class;
     crm_code_t code;
 } sqlstates[] = {
     {"08", CRM_E_UNAVAILABLE},      /* connection */
-    {"22", CRM_E_CONFLICT},         /* a value the database does not take */
+    {"22", CRM_E_CONFLICT},         /* invalid value */
     {"23503", CRM_E_CONFLICT},      /* foreign key */
     {"23505", CRM_E_CONFLICT},      /* unique key */
     {"23514", CRM_E_CONFLICT},      /* CHECK */
-    {"25006", CRM_E_UNAVAILABLE},   /* a standby, which is read only */
-    {"26", CRM_E_UNAVAILABLE},      /* a pooler lost a prepared statement */
-    {"28", CRM_E_UNAVAILABLE},      /* may not log in */
+    {"25006", CRM_E_UNAVAILABLE},   /* read-only standby */
+    {"26", CRM_E_UNAVAILABLE},      /* unknown prepared statement (pooler) */
+    {"28", CRM_E_UNAVAILABLE},      /* login failed */
     {"3D", CRM_E_UNAVAILABLE},      /* no such database */
     {"3F", CRM_E_UNAVAILABLE},      /* no such schema */
     {"40001", CRM_E_UNAVAILABLE},   /* serialization */
     {"40P01", CRM_E_UNAVAILABLE},   /* deadlock */
-    {"42", CRM_E_UNAVAILABLE},      /* tables or rights are not as expected */
+    {"42", CRM_E_UNAVAILABLE},      /* unexpected schema or privileges */
     {"53", CRM_E_UNAVAILABLE},      /* resources: connections, disk */
-    {"55P03", CRM_E_UNAVAILABLE},   /* a lock was not to be had */
+    {"55P03", CRM_E_UNAVAILABLE},   /* lock not available */
     {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
 };
 
-/* Return the code for STATE, NULL: the connection failed. */
+/* Return the code for STATE (NULL: the connection failed). */
 static crm_code_t code_of(const char *state)
 {
     if (!state) {
@@ -53,8 +54,9 @@ const char *crm_db_line(const char *text, apr_pool_t *result_pool)
     return crm_text_one_line(text, strlen(text), 0, result_pool);
 }
 
-/* Return the server's primary message in RESULT. Those of class 22 quote the
- * value they complain of, which is somebody's data and is cut off. */
+/* Return the server's primary message in RESULT, in POOL. Messages of class 22
+ * quote the invalid value, which may be a contact's data: the message is cut
+ * off there. */
 static const char *primary_message(const PGresult *result, const char *state,
                                    apr_pool_t *pool)
 {

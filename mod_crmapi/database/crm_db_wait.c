@@ -11,13 +11,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* How long a server has to say that it cancelled a statement. */
+/* Time for the server to confirm a cancellation. */
 #define CANCEL_TIME apr_time_from_sec(2)
 
-/* How many threads may ask servers to cancel at once. */
+/* The maximum number of threads that send cancel requests. */
 #define CANCELS_MAX 16
 
-static int cancels;             /* threads that do */
+static int cancels;             /* running threads */
 
 void crm_db_deadline(crm_conn_t *conn)
 {
@@ -25,7 +25,7 @@ void crm_db_deadline(crm_conn_t *conn)
     conn->cancelled = conn->silent = 0;
 }
 
-/* The thread that sends the PGcancel at DATA. */
+/* The thread that sends the cancel request at DATA. */
 static void *cancel_main(void *data)
 {
     char reason[256];
@@ -36,8 +36,8 @@ static void *cancel_main(void *data)
     return NULL;
 }
 
-/* Run cancel_main() with REQUEST in a thread that takes no signals. Return 0
- * if there is none. */
+/* Start cancel_main() with REQUEST in a thread with all signals blocked. Return
+ * 0 if that fails. */
 static int start_cancel(PGcancel *request)
 {
     pthread_attr_t attributes;
@@ -55,9 +55,9 @@ static int start_cancel(PGcancel *request)
     return !failed;
 }
 
-/* Ask the server to cancel the statement of PG. PQcancel() connects to it and
- * waits for as long as it likes, so a thread of its own does that. Where the
- * server does not answer at all, these threads wait: there are few of them. */
+/* Ask the server to cancel PG's statement. PQcancel() connects to the server
+ * and has no timeout, so it runs in a thread of its own. If the server does not
+ * answer, the thread hangs: their number is limited. */
 static void cancel(PGconn *pg)
 {
     PGcancel *request = NULL;
@@ -70,7 +70,7 @@ static void cancel(PGconn *pg)
     __atomic_sub_fetch(&cancels, 1, __ATOMIC_RELAXED);
 }
 
-/* Return how long poll() may wait before CONN's deadline, in milliseconds. */
+/* Return poll()'s timeout for CONN's deadline, in milliseconds. */
 static int poll_time(const crm_conn_t *conn)
 {
     apr_interval_time_t left = conn->until - apr_time_now();
@@ -84,7 +84,7 @@ static int poll_time(const crm_conn_t *conn)
     return left / 1000 < INT_MAX ? (int)((left + 999) / 1000) : INT_MAX;
 }
 
-/* Wait until CONN's socket has one of EVENTS. *EVENTS_P = which; 0 at the
+/* Wait for one of EVENTS on CONN's socket; *EVENTS_P: which, or 0 at the
  * deadline. Return 0 if poll() fails. */
 static int wait_events(short *events_p, const crm_conn_t *conn, int events)
 {
@@ -95,8 +95,8 @@ static int wait_events(short *events_p, const crm_conn_t *conn, int events)
     return count >= 0 || errno == EINTR;
 }
 
-/* CONN's deadline has come: cancel its statement, or give up if that was
- * done. Return 0 to give up. */
+/* At CONN's deadline: cancel its statement. Return 0 if that was done before:
+ * the connection is given up. */
 static int expire(crm_conn_t *conn)
 {
     if (!conn->until || apr_time_now() < conn->until) {
@@ -104,7 +104,7 @@ static int expire(crm_conn_t *conn)
     }
     if (conn->cancelled) {
         conn->silent = 1;
-        shutdown(PQsocket(conn->pg), SHUT_RDWR); /* and the server's locks go */
+        shutdown(PQsocket(conn->pg), SHUT_RDWR); /* ends its locks */
         return 0;
     }
     cancel(conn->pg);
@@ -148,8 +148,7 @@ int crm_db_flush(crm_conn_t *conn)
     return unsent == 0;
 }
 
-/* Return whether RESULT is the last that is to be received: it begins a
- * COPY. */
+/* Return whether RESULT begins a COPY; no further result follows. */
 static int begins_copy(const PGresult *result)
 {
     return PQresultStatus(result) == PGRES_COPY_IN
@@ -181,7 +180,7 @@ PGresult *crm_db_command(crm_conn_t *conn, const char *sql)
     return PQsendQuery(conn->pg, sql) ? crm_db_results(conn) : NULL;
 }
 
-/* Return whether libpq itself limits how long PG may take to connect. */
+/* Return whether PG has a connect_timeout. */
 static int has_connect_timeout(PGconn *pg)
 {
     PQconninfoOption *options = PQconninfo(pg);
@@ -202,7 +201,7 @@ int crm_db_reset(crm_conn_t *conn)
     PGconn *pg = conn->pg;
     short events;
 
-    /* With several hosts, libpq goes on to the next one after this time. */
+    /* With several hosts, libpq tries the next one after this time. */
     if (!conn->until || has_connect_timeout(pg)) {
         PQreset(pg);
         return PQstatus(pg) == CONNECTION_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_migrate.c: applying the files of schema/ to a database */
+/* crm_migrate.c: applying the migrations in schema/ */
 #include "crm_migrate.h"
 
 #include <stdlib.h>
@@ -11,21 +11,21 @@
 
 #include "crm_key.h"
 
-/* A migration's file. */
+/* A migration file. */
 typedef struct migration_t {
     int number;
-    const char *name;           /* of the file */
+    const char *name;           /* file name */
     const char *sql;
     char sha256[2 * CRM_KEY_HASH_LEN + 1];
 } migration_t;
 
-/* Any number would do; it is the same in every version. */
+/* The key of the advisory lock: arbitrary, the same in all versions. */
 #define LOCK "hashtextextended('crmapi.migration', 0)"
 
 static crm_error_t *fault(apr_pool_t *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Return an error whose message, made from FORMAT, is for the operator. */
+/* Return an error for the operator with a message made from FORMAT. */
 static crm_error_t *fault(apr_pool_t *pool, const char *format, ...)
 {
     crm_error_t *error = crm_error_create(CRM_E_INTERNAL, NULL, pool);
@@ -37,8 +37,7 @@ static crm_error_t *fault(apr_pool_t *pool, const char *format, ...)
     return error;
 }
 
-/* Return the number at the start of NAME, a migration's file name, 0 if it is
- * none. */
+/* Return the number in NAME, NNNN-name.sql, or 0 if NAME has another form. */
 static int number_of(const char *name)
 {
     apr_size_t len = strlen(name);
@@ -90,7 +89,8 @@ static int by_number(const void *a, const void *b)
     return ((const migration_t *)a)->number - ((const migration_t *)b)->number;
 }
 
-/* Set *MIGRATIONS_P to the files in DIR in order, an array of migration_t. */
+/* Set *MIGRATIONS_P to the migrations in DIR in order, an array of
+ * migration_t. */
 static crm_error_t *read_dir(apr_array_header_t **migrations_p,
                              const char *dir, apr_pool_t *pool)
 {
@@ -129,7 +129,7 @@ static crm_error_t *read_dir(apr_array_header_t **migrations_p,
            : fault(pool, "CRM2104: no migrations in %s", dir);
 }
 
-/* Return whether ROW of RESULT, a recorded migration, is MIGRATION. */
+/* Return an error unless ROW of RESULT, an applied migration, is MIGRATION. */
 static crm_error_t *compare(const PGresult *result, int row,
                             const migration_t *migration, apr_pool_t *pool)
 {
@@ -140,7 +140,7 @@ static crm_error_t *compare(const PGresult *result, int row,
     return NULL;
 }
 
-/* Check what the database has against MIGRATIONS; *COUNT_P = how many. */
+/* Compare the applied migrations with MIGRATIONS; *COUNT_P: their number. */
 static crm_error_t *check_applied(int *count_p, crm_conn_t *conn,
                                   const apr_array_header_t *migrations,
                                   apr_pool_t *pool)
@@ -163,7 +163,7 @@ static crm_error_t *check_applied(int *count_p, crm_conn_t *conn,
     return NULL;
 }
 
-/* Run and record MIGRATION in one transaction. */
+/* Apply and record MIGRATION in one transaction. */
 static crm_error_t *apply(crm_conn_t *conn, const migration_t *migration,
                           const crm_log_t *log, apr_pool_t *pool)
 {

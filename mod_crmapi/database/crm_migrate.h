@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_migrate.h: bringing a database to the schema that this version expects */
+/* crm_migrate.h: applying the migrations in schema/ */
 #ifndef CRM_MIGRATE_H
 #define CRM_MIGRATE_H
 
 #include "crm_db.h"
 #include "crm_log.h"
 
-/* The number of the last migration in schema/. */
-#define CRM_SCHEMA_VERSION 18
+/* The number of the latest migration in schema/. */
+#define CRM_SCHEMA_VERSION 10
 
-/* Apply the migrations in the folder DIR, files NNNN-name.sql numbered from
- * 0001 without a gap, that the database of CONN lacks, each in a transaction
- * and recorded with the SHA-256 of its file; *APPLIED_P = how many. An advisory
- * lock keeps others out meanwhile. Each is told to LOG.
- * Errors, with a message: a file that was changed after it had been applied, a
- * gap, a number twice, a database that is newer than the files; what the
- * database says of a statement. */
+/* Apply the migrations in the folder DIR that the database of CONN lacks: files
+ * NNNN-name.sql, numbered from 0001 without gaps. Each is applied in a
+ * transaction of its own, recorded with the SHA-256 of its file, and logged to
+ * LOG. *APPLIED_P: their number. An advisory lock excludes others.
+ * Errors, with a message: a changed file that was applied before, a gap, a
+ * duplicate number, a database newer than the files, a statement that fails. */
 crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const char *dir, const crm_log_t *log,
                                apr_pool_t *scratch_pool);
 
-/* Set *VERSION_P to the number of the last migration applied to the database
- * of CONN, 0 if there is none. */
+/* Set *VERSION_P to the number of the latest migration applied to the database
+ * of CONN, or 0. */
 crm_error_t *crm_migrate_version(int *version_p, crm_conn_t *conn,
                                  apr_pool_t *scratch_pool);
 

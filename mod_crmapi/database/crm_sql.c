@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_sql.c: making the text of a statement together with its binds */
+/* crm_sql.c: building a statement's text and binds */
 #include "crm_sql.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
     crm_buf_puts(&sql->text, template);
 }
 
-/* Add STRING as an element of an array: quoted, whatever it holds. */
+/* Add STRING as an array element. It is always quoted. */
 static void add_element(crm_buf_t *buf, const char *string)
 {
     crm_buf_putc(buf, '"');

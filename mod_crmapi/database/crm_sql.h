@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_sql.h: making the text of a statement together with its binds */
+/* crm_sql.h: building a statement's text and binds */
 #ifndef CRM_SQL_H
 #define CRM_SQL_H
 
@@ -9,34 +9,37 @@
 #include "crm_buf.h"
 #include "crm_db.h"
 
-/* A statement in the making. Its text consists of compile-time texts only;
- * values go in as binds. */
+/* A statement under construction. The text consists of string constants only;
+ * values are binds. */
 typedef struct crm_sql_t {
     crm_buf_t text;
-    apr_array_header_t *binds;  /* of const char * */
+    apr_array_header_t *binds;  /* const char * */
 } crm_sql_t;
 
-/* Make SQL empty, in POOL. */
+/* Initialise SQL, empty, in POOL. */
 void crm_sql_init(crm_sql_t *sql, apr_pool_t *pool);
 
-/* Add TEXT as it is. */
+/* Add TEXT. */
 void crm_sql_add(crm_sql_t *sql, const char *text);
 
-/* Add TEXTs up to a NULL. */
+/* Add the texts up to a NULL. */
 void crm_sql_adds(crm_sql_t *sql, ...) __attribute__((sentinel));
 
-/* Add VALUE (NULL: null; kept) as a bind: "$3::uuid" for the CAST "uuid". */
+/* Add VALUE (NULL: null; not copied) as a bind: "$3::uuid" for the CAST
+ * "uuid". */
 void crm_sql_bind(crm_sql_t *sql, const char *value, const char *cast);
 
-/* Add TEMPLATE, in which each '?' is VALUE as a bind with CAST. */
+/* Add TEMPLATE. Each '?' in it becomes the placeholder of one bind, VALUE with
+ * CAST. */
 void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
                       const char *cast);
 
-/* Set *STMT to SQL's text (as long as SQL's pool) and binds. */
+/* Set *STMT to the text and binds of SQL. They live as long as SQL's pool. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
-/* Return PostgreSQL's text of a one-dimensional array of STRINGS (const char *;
- * NULL: null), in RESULT_POOL: a bind for a text[], uuid[], interval[], ... */
+/* Return PostgreSQL's text format of a one-dimensional array of STRINGS (const
+ * char *; NULL: null), in RESULT_POOL: a bind for text[], uuid[], interval[],
+ * and so on. */
 const char *crm_sql_array(const apr_array_header_t *strings,
                           apr_pool_t *result_pool);
 

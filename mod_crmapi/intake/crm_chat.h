@@ -3,7 +3,7 @@
 #ifndef CRM_CHAT_H
 #define CRM_CHAT_H
 
-#include "crm_intake_call.h"
+#include "crm_intake_site.h"
 #include "crm_token.h"
 
 /* The longest message of a visitor, in characters. */
@@ -62,7 +62,7 @@ int crm_chat_token_ok(const crm_token_t *token, const char *workspace_id,
 
 /* A request to the chat of an agent. */
 typedef struct crm_chat_t {
-    crm_intake_call_t *call;
+    crm_call_t *call;
     const char *workspace_id;
     const char *bot_id;
     const char *name, *greeting, *color, *avatar;   /* the agent's, or NULL */

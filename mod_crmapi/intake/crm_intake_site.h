@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_intake_site.h: what channels call over HTTP, from a request's parts to
- * its answer */
+/* crm_intake_site.h: the mount of what channels call over HTTP */
 #ifndef CRM_INTAKE_SITE_H
 #define CRM_INTAKE_SITE_H
 
-#include "crm_api.h"
-#include "crm_bell.h"
+#include "crm_notifier.h"
+#include "crm_intake.h"
+#include "crm_serve.h"
 
 /* Where intake lives unless the configuration says otherwise. */
 #define CRM_INTAKE_PATH "/crmapi/intake/v1/"
@@ -18,50 +18,53 @@ typedef struct crm_twilio_account_t {
                                    those of the vhost's workspace, or all */
 } crm_twilio_account_t;
 
-/* What a vhost has configured for intake. */
+/* The configuration of a vhost: its service's SITE. */
 typedef struct crm_intake_site_t {
     const char *base;           /* path, with a slash at both ends */
     const char *public_url;     /* "https://crm.example.com", as callers know
                                    this host; NULL: by the request */
     const apr_array_header_t *twilio; /* of crm_twilio_account_t; or NULL */
-    apr_uint32_t token_limit;   /* requests a minute for each intake token;
-                                   0: unlimited */
-    apr_uint32_t address_limit; /* posts a minute for each address of forms and
-                                   chats; 0: unlimited */
-    crm_bell_t *bell;           /* rings for conversations, in shared memory */
+    crm_notifier_t *notifier;   /* of conversations, in shared memory */
     int pollers;                /* long polls that may wait at once in this
                                    process */
 } crm_intake_site_t;
 
-/* The parts of a request. Strings live as long as POOL. */
-typedef struct crm_intake_request_t {
-    apr_pool_t *pool;
-    void *baton;                /* given to the service's functions */
-    const char *method;         /* as sent: "POST" */
-    const char *path;           /* decoded, below the base: "forms/0198..." */
-    const char *query;          /* undecoded, without '?', or NULL */
-    const char *scheme;         /* "https" */
-    const char *address;        /* the client's, as text: "203.0.113.7" */
-    const char *target;         /* path and query as sent, undecoded */
-    const char *request_id;     /* never NULL */
-    /* headers' values, or NULL */
-    const char *authorization;
-    const char *content_type;
-    const char *host;
-    const char *origin;
-    const char *referer;
-    const char *fetch_site;     /* Sec-Fetch-Site */
-    const char *twilio_signature; /* X-Twilio-Signature */
-    const char *if_none_match;
-    int (*gone)(void *baton);   /* whether the client has hung up meanwhile */
-} crm_intake_request_t;
+/* The routes of all channels. */
+extern crm_mount_t crm_intake_mount;
 
-/* Serve REQUEST at SITE with SERVICE (its settings, limit, acquire, release
- * and read_body) and fill *RESPONSE, all in REQUEST->pool: status, all headers
- * but Content-Length, Content-Type among them, body, and for the log what
- * went wrong here, never a token. */
-void crm_intake_serve(crm_response_t *response, const crm_service_t *service,
-                      const crm_intake_site_t *site,
-                      const crm_intake_request_t *request);
+/* The routes of each; the last has no method. */
+extern const crm_route_t crm_intake_event_routes[];  /* intake_event.c */
+extern const crm_route_t crm_intake_twilio_routes[]; /* intake_twilio.c */
+extern const crm_route_t crm_intake_form_routes[];   /* intake_form.c */
+extern const crm_route_t crm_intake_chat_routes[];   /* intake_chat.c */
+
+/* Build the router in POOL. Call once in a process, before its threads. */
+void crm_intake_init(apr_pool_t *pool);
+
+/* Return the configuration of CALL's vhost. */
+static inline const crm_intake_site_t *crm_intake_site(const crm_call_t *call)
+{
+    return call->service->site;
+}
+
+/* Take the COUNT EVENTS of WORKSPACE_ID as crm_intake() does, in its round
+ * trip, and wake those who wait for their conversations. */
+crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
+                                 crm_call_t *call, const char *workspace_id,
+                                 const char *key_hash,
+                                 const crm_intake_event_t *events, int count);
+
+/* Take EVENT, which our own code has made, for WORKSPACE_ID:
+ * crm_intake_tidy(), then as above. An event that is refused is an error,
+ * CRM_E_VALIDATION with its field. */
+crm_error_t *crm_intake_take(crm_intake_result_t *result, crm_call_t *call,
+                             const char *workspace_id,
+                             crm_intake_event_t *event);
+
+/* Find the agent as crm_intake_agent() does, within WORKSPACE (NULL: the
+ * vhost's, if it is bound to one). */
+crm_error_t *crm_intake_find_agent(crm_intake_agent_t *agent, crm_call_t *call,
+                                   const char *email, const char *phone,
+                                   const char *workspace);
 
 #endif /* CRM_INTAKE_SITE_H */

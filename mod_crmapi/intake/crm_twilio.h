@@ -3,7 +3,7 @@
 #ifndef CRM_TWILIO_H
 #define CRM_TWILIO_H
 
-#include "crm_intake_call.h"
+#include "crm_intake_site.h"
 
 /* ---- intake_twilio_sign.c ------------------------------------------------ */
 
@@ -33,7 +33,7 @@ int crm_twilio_signed(const char *signature, const char *token,
 
 /* A webhook that one of the site's accounts has signed. */
 typedef struct crm_twilio_hook_t {
-    crm_intake_call_t *call;
+    crm_call_t *call;
     const apr_array_header_t *params;   /* of crm_query_param_t */
     const crm_twilio_account_t *account;
 } crm_twilio_hook_t;

@@ -3,7 +3,7 @@
 #ifndef CRM_WEBFORM_H
 #define CRM_WEBFORM_H
 
-#include "crm_intake_call.h"
+#include "crm_intake_site.h"
 
 /* ---- intake_form_config.c: what a form's configuration says -------------- */
 
@@ -102,7 +102,7 @@ crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
 /* ---- intake_form_body.c: what was sent ----------------------------------- */
 
 /* Return whether CALL is by a program that speaks JSON, and is answered so. */
-int crm_webform_is_json(const crm_intake_call_t *call);
+int crm_webform_is_json(const crm_call_t *call);
 
 /* Set *ANSWERS_P (of crm_query_param_t) to what BODY (LEN bytes) with
  * CONTENT_TYPE (may be NULL) says, in RESULT_POOL: a form, urlencoded or
@@ -117,12 +117,12 @@ crm_error_t *crm_webform_read(apr_array_header_t **answers_p,
 /* ---- intake_form_page.c: what is answered -------------------------------- */
 
 /* Answer CALL that FORM was taken as the submission ID. */
-void crm_webform_thank(crm_intake_call_t *call, const crm_webform_t *form,
+void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
                        const char *id, int internal);
 
 /* Make ERROR the answer to CALL, which calls fields as FORM (may be NULL)
  * does. */
-void crm_webform_say(crm_intake_call_t *call, const crm_webform_t *form,
+void crm_webform_say(crm_call_t *call, const crm_webform_t *form,
                      const crm_error_t *error);
 
 #endif /* CRM_WEBFORM_H */

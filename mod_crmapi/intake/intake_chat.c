@@ -7,7 +7,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_json.h"
+#include "crm_envelope.h"
 #include "crm_type.h"
 
 #define DAY APR_INT64_C(86400)
@@ -39,19 +39,18 @@ static int is_known(const char *header)
                       || strstr(header, crm_chat_script_etag));
 }
 
-static crm_error_t *serve_script(crm_intake_call_t *call, const char *rest)
+static crm_error_t *serve_script(crm_call_t *call)
 {
     crm_response_t *response = call->response;
 
-    (void)rest;
-    crm_intake_type(call, "text/javascript; charset=utf-8");
+    call->response->content_type = "text/javascript; charset=utf-8";
     apr_table_setn(response->headers, "ETag", crm_chat_script_etag);
     apr_table_setn(response->headers, "Cache-Control",
                    "public, max-age=3600");
     apr_table_setn(response->headers, "Cross-Origin-Resource-Policy",
                    "cross-origin");
     apr_table_setn(response->headers, "Access-Control-Allow-Origin", "*");
-    if (is_known(call->request->if_none_match)) {
+    if (is_known(crm_request_header(call->request, "If-None-Match"))) {
         response->status = 304;
         return NULL;
     }
@@ -66,21 +65,22 @@ static crm_error_t *serve_script(crm_intake_call_t *call, const char *rest)
  * theirs: ORIGINS, a text[]. Errors: CRM_E_FORBIDDEN. */
 static crm_error_t *check_origin(crm_chat_t *chat, const char *origins)
 {
-    const crm_intake_call_t *call = chat->call;
-    const crm_intake_request_t *request = call->request;
+    const crm_call_t *call = chat->call;
+    const crm_request_t *request = call->request;
+    const char *origin = crm_request_header(request, "Origin");
     apr_table_t *headers = call->response->headers;
 
     apr_table_setn(headers, "Vary", "Origin");
-    if (!crm_chat_origin_ok(request->origin,
+    if (!crm_chat_origin_ok(origin,
                             crm_type_array_strings(origins, call->pool),
-                            request->scheme, request->host,
-                            call->site->public_url)) {
+                            request->scheme,
+                            crm_request_header(request, "Host"),
+                            crm_intake_site(call)->public_url)) {
         return crm_error_create(CRM_E_FORBIDDEN, "Pages of this site may not "
                                 "use this chat", call->pool);
     }
-    if (request->origin) {
-        apr_table_setn(headers, "Access-Control-Allow-Origin",
-                       request->origin);
+    if (origin) {
+        apr_table_setn(headers, "Access-Control-Allow-Origin", origin);
         apr_table_setn(headers, "Access-Control-Expose-Headers",
                        "Retry-After");
     }
@@ -91,7 +91,8 @@ static crm_error_t *check_origin(crm_chat_t *chat, const char *origins)
  * body if it IS_START. */
 static void read_token(crm_chat_t *chat, int is_start)
 {
-    const char *text = chat->call->request->authorization;
+    const char *text = crm_request_header(chat->call->request,
+                                          "Authorization");
     json_object *member = NULL;
 
     if (is_start) {
@@ -111,14 +112,14 @@ static void read_token(crm_chat_t *chat, int is_start)
  * CRM_E_NOT_FOUND. */
 static crm_error_t *load_agent(crm_chat_t *chat, const char *id)
 {
-    crm_intake_call_t *call = chat->call;
+    crm_call_t *call = chat->call;
     const char *values[4] = {id, call->service->settings.workspace}, *is;
     PGresult *result;
 
     if (chat->token_text) {
         crm_token_parts(&values[2], &values[3], chat->token_text, call->pool);
     }
-    CRM_ERR(crm_intake_query(&result, call, agent_sql, 4, values));
+    CRM_ERR(crm_call_run(&result, call, agent_sql, 4, values));
     if (PQntuples(result) != 1) {
         return crm_error_create(CRM_E_NOT_FOUND, "There is no such chat",
                                 call->pool);
@@ -199,7 +200,7 @@ static crm_error_t *make_token(const char **text_p, crm_chat_t *chat)
     }
     head = crm_token_visitor(chat->workspace_id, chat->visitor, chat->bot_id,
                              expires, chat->call->pool);
-    CRM_ERR(crm_intake_query(&result, chat->call, sign_sql, 1, &head));
+    CRM_ERR(crm_call_run(&result, chat->call, sign_sql, 1, &head));
     *text_p = crm_token_text(head, crm_db_value(result, 0, 0),
                              chat->call->pool);
     return NULL;
@@ -220,7 +221,7 @@ static void write_agent(crm_buf_t *body, const crm_chat_t *chat)
  * inbox. */
 static crm_error_t *start(crm_chat_t *chat)
 {
-    crm_intake_call_t *call = chat->call;
+    crm_call_t *call = chat->call;
     crm_buf_t *body = &call->response->body;
     crm_chat_cursor_t cursor;
     crm_chat_talks_t talks;
@@ -231,7 +232,6 @@ static crm_error_t *start(crm_chat_t *chat)
     CRM_ERR(make_token(&token, chat));
     CRM_ERR(crm_chat_talks(&talks, chat));
     CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &talks));
-    crm_intake_type(call, "application/json");
     crm_buf_puts(body, "{\"data\":{");
     crm_chat_write_text(body, "visitor", token);
     crm_buf_putc(body, ',');
@@ -244,88 +244,116 @@ static crm_error_t *start(crm_chat_t *chat)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* Read CHAT's body, a JSON object. */
+/* Read CHAT's body, a JSON object. A media type other than JSON's is one that
+ * a page of any site may send without a preflight request. */
 static crm_error_t *read_body(crm_chat_t *chat)
 {
-    crm_intake_call_t *call = chat->call;
-    const char *data;
-    apr_size_t len;
-
-    /* Anything else a page of any site may send without asking first. */
-    if (!crm_json_is_type(call->request->content_type)) {
-        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
-                                call->pool);
-    }
-    CRM_ERR(crm_intake_body(&data, &len, call));
-    CRM_ERR(crm_json_body(&chat->body, data, len, call->pool));
+    CRM_ERR(crm_call_json(&chat->body, chat->call));
     return json_object_is_type(chat->body, json_type_object) ? NULL
            : crm_error_create(CRM_E_VALIDATION, "The body must be an object",
-                              call->pool);
+                              chat->call->pool);
+}
+
+/* Begin CHAT for CALL: its body if it is a POST, its visitor's token (in the
+ * body if it IS_START), its agent, and whether the page may chat. Only such
+ * pages are told what else is wrong. Errors: CRM_E_NOT_FOUND,
+ * CRM_E_FORBIDDEN, those of the body. */
+static crm_error_t *begin(crm_chat_t *chat, crm_call_t *call, int is_start)
+{
+    char id[CRM_UUID_LEN + 1];
+    crm_error_t *error = NULL;
+
+    memset(chat, 0, sizeof(*chat));
+    chat->call = call;
+    if (!crm_uuid_parse(id, call->args[0].text, call->args[0].len)) {
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    if (!strcmp(call->request->method, "POST")) {
+        error = read_body(chat);
+    }
+    read_token(chat, is_start);
+    CRM_ERR(load_agent(chat, id));
+    return error;
 }
 
 /* Answer a browser that asks whether a page may send what it wants to. */
-static crm_error_t *preflight(crm_intake_call_t *call, const char *methods)
+static crm_error_t *serve_preflight(crm_call_t *call)
 {
     apr_table_t *headers = call->response->headers;
+    crm_chat_t chat;
 
+    CRM_ERR(begin(&chat, call, 0));
     call->response->status = 204;
-    apr_table_setn(headers, "Access-Control-Allow-Methods", methods);
+    apr_table_setn(headers, "Access-Control-Allow-Methods",
+                   call->route->data);
     apr_table_setn(headers, "Access-Control-Allow-Headers",
                    "authorization, content-type");
     apr_table_setn(headers, "Access-Control-Max-Age", PREFLIGHT_SECONDS);
     return NULL;
 }
 
-/* Serve CHAT's request: IS_START, else one for messages. */
-static crm_error_t *dispatch(crm_chat_t *chat, int is_start)
+static crm_error_t *serve_start(crm_call_t *call)
 {
-    crm_intake_call_t *call = chat->call;
-    const char *method = call->request->method;
-
-    if (!strcmp(method, "OPTIONS")) {
-        return preflight(call, is_start ? "POST" : "GET, POST");
-    }
-    if (strcmp(method, "POST") && is_start) {
-        return crm_error_create(CRM_E_METHOD_NOT_ALLOWED, NULL, call->pool);
-    }
-    if (strcmp(method, "POST")) {
-        CRM_ERR(authenticate(chat));
-        return crm_chat_poll(chat);
-    }
-    CRM_ERR(crm_intake_charge(call, "chat"));
-    if (is_start) {
-        return start(chat);
-    }
-    CRM_ERR(authenticate(chat));
-    return crm_chat_post(chat);
-}
-
-static crm_error_t *serve_chat(crm_intake_call_t *call, const char *rest)
-{
-    const char *slash = strchr(rest, '/');
-    int is_start = slash && !strcmp(slash, "/start");
-    char id[CRM_UUID_LEN + 1];
-    crm_error_t *wrong = NULL;
     crm_chat_t chat;
 
-    memset(&chat, 0, sizeof(chat));
-    chat.call = call;
-    if (!slash || (!is_start && strcmp(slash, "/messages"))
-        || !crm_uuid_parse(id, rest, (apr_size_t)(slash - rest))) {
-        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
-    }
-    if (!strcmp(call->request->method, "POST")) {
-        wrong = read_body(&chat);
-    }
-    read_token(&chat, is_start);
-    /* What is wrong with it is told to pages that may hear it. */
-    CRM_ERR(load_agent(&chat, id));
-    CRM_ERR(wrong);
-    return dispatch(&chat, is_start);
+    CRM_ERR(begin(&chat, call, 1));
+    return start(&chat);
 }
 
-const crm_intake_route_t crm_intake_chat_routes[] = {
-    {"chat/widget.js", "GET", serve_script, NULL},
-    {"chat/", "GET, POST, OPTIONS", serve_chat, NULL},
-    {NULL, NULL, NULL, NULL}
+static crm_error_t *serve_poll(crm_call_t *call)
+{
+    crm_chat_t chat;
+
+    CRM_ERR(begin(&chat, call, 0));
+    CRM_ERR(authenticate(&chat));
+    CRM_ERR(crm_access_charge_visitor(call, chat.visitor));
+    return crm_chat_poll(&chat);
+}
+
+static crm_error_t *serve_post(crm_call_t *call)
+{
+    crm_chat_t chat;
+
+    CRM_ERR(begin(&chat, call, 0));
+    CRM_ERR(authenticate(&chat));
+    return crm_chat_post(&chat);
+}
+
+/* A refusal before the agent is known is for pages of any site: their script
+ * must see when to come again. */
+static void show_error(crm_call_t *call, const crm_error_t *error)
+{
+    apr_table_t *headers = call->response->headers;
+
+    if (error->code == CRM_E_RATE_LIMITED) {
+        apr_table_setn(headers, "Access-Control-Allow-Origin", "*");
+        apr_table_setn(headers, "Access-Control-Expose-Headers",
+                       "Retry-After");
+    }
+    crm_envelope_error(&call->response->body, error);
+}
+
+static const crm_access_t access_chat = {"chat", crm_access_admit_address};
+static const crm_access_t access_poll = {"poll", crm_access_admit_poll};
+
+#define START "/chat/{bot_id}/start"
+#define MESSAGES "/chat/{bot_id}/messages"
+#define POST_ROUTE(at, handler) \
+    {.method = "POST", .path = at, .access = &access_chat, \
+     .max_body = CRM_ACCESS_BODY_MAX, .serve = handler, \
+     .show_error = show_error}
+#define PREFLIGHT_ROUTE(at, methods) \
+    {.method = "OPTIONS", .path = at, .access = &crm_access_anybody, \
+     .serve = serve_preflight, .data = methods}
+
+const crm_route_t crm_intake_chat_routes[] = {
+    {.method = "GET", .path = "/chat/widget.js",
+     .access = &crm_access_anybody, .serve = serve_script},
+    POST_ROUTE(START, serve_start),
+    PREFLIGHT_ROUTE(START, "POST"),
+    {.method = "GET", .path = MESSAGES, .access = &access_poll,
+     .serve = serve_poll, .show_error = show_error},
+    POST_ROUTE(MESSAGES, serve_post),
+    PREFLIGHT_ROUTE(MESSAGES, "GET, POST"),
+    {.method = NULL}
 };

@@ -95,7 +95,7 @@ crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)
     values[0] = chat->workspace_id;
     values[1] = chat->visitor;
     values[2] = chat->bot_id;
-    CRM_ERR(crm_intake_query(&result, chat->call, talks_sql, 3, values));
+    CRM_ERR(crm_call_run(&result, chat->call, talks_sql, 3, values));
     memset(talks, 0, sizeof(*talks));
     talks->count = PQntuples(result);
     for (int i = 0; i < talks->count; i++) {
@@ -132,7 +132,7 @@ crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
                              cursor->ms);
     values[3] = cursor->id;
     values[4] = apr_itoa(chat->call->pool, cursor->near_count);
-    CRM_ERR(crm_intake_query(messages_p, chat->call, after_sql, 5, values));
+    CRM_ERR(crm_call_run(messages_p, chat->call, after_sql, 5, values));
     read_cursor(cursor, *messages_p, CURSOR);
     return NULL;
 }
@@ -147,11 +147,11 @@ crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
     values[1] = talks->array;
     crm_chat_cursor_read(cursor, NULL);
     /* The end first: what comes meanwhile is seen twice rather than never. */
-    CRM_ERR(crm_intake_query(&end, chat->call, end_sql, 2, values));
+    CRM_ERR(crm_call_run(&end, chat->call, end_sql, 2, values));
     read_cursor(cursor, end, 0);
     values[1] = array_of(&talks->open, talks->open != NULL,
                          chat->call->pool);
-    return crm_intake_query(messages_p, chat->call, latest_sql, 2, values);
+    return crm_call_run(messages_p, chat->call, latest_sql, 2, values);
 }
 
 crm_error_t *crm_chat_message(PGresult **message_p, crm_chat_t *chat,
@@ -161,7 +161,7 @@ crm_error_t *crm_chat_message(PGresult **message_p, crm_chat_t *chat,
 
     values[0] = chat->workspace_id;
     values[1] = id;
-    return crm_intake_query(message_p, chat->call, message_sql, 2, values);
+    return crm_call_run(message_p, chat->call, message_sql, 2, values);
 }
 
 /* ---- writing ------------------------------------------------------------- */

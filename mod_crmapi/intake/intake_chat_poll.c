@@ -10,11 +10,10 @@
 #include "crm_query.h"
 
 #define WAIT_MAX 25             /* seconds */
-#define STEP apr_time_from_msec(50)
-#define STEPS_TO_LOOK 10        /* steps between looks at the client */
-/* Bells of this host tell nothing of what other hosts take. */
+/* Notifiers know nothing of what other hosts take, and clients that have gone
+ * are noticed only when their poll looks again. */
 #define LOOK_AGAIN apr_time_from_sec(5)
-#define RETRY_FULL 3            /* seconds, when too many wait already */
+#define RETRY_FULL 3            /* seconds, when others wait already */
 #define RETRY_GONE 1            /* when this process ends */
 
 /* Requests of this process that wait. */
@@ -25,11 +24,14 @@ typedef struct poll_t {
     crm_chat_t *chat;
     crm_chat_cursor_t cursor;
     apr_time_t until;
-    int waits;                  /* it is counted in WAITING */
+    crm_waiter_t *waiter;       /* NULL until it waits */
     int retry_after;            /* seconds; 0: ask again at once */
     PGresult *messages;
     crm_chat_talks_t talks;
-    apr_uint32_t rings[CRM_CHAT_TALKS_MAX + 1]; /* of TALKS, the visitor */
+    /* the visitor and the conversations of TALKS, and their counts: */
+    const char *names[CRM_CHAT_TALKS_MAX + 1];
+    apr_uint32_t counts[CRM_CHAT_TALKS_MAX + 1];
+    int count;
 } poll_t;
 
 /* ---- parameters ---------------------------------------------------------- */
@@ -52,7 +54,7 @@ static const char *read_wait(int *seconds_p, const char *text)
 /* Read the parameters of POLL's request. */
 static crm_error_t *read_query(poll_t *poll)
 {
-    crm_intake_call_t *call = poll->chat->call;
+    crm_call_t *call = poll->chat->call;
     crm_error_t *error = NULL;
     apr_array_header_t *params;
     int seconds = 0;
@@ -84,17 +86,26 @@ static crm_error_t *read_query(poll_t *poll)
 
 /* ---- waiting ------------------------------------------------------------- */
 
-/* Return whether POLL may wait with the others of this process. */
+static crm_notifier_t *notifier_of(const poll_t *poll)
+{
+    return crm_intake_site(poll->chat->call)->notifier;
+}
+
+/* Return whether POLL may wait: with the others of this process, and as its
+ * visitor's only one. */
 static int enter(poll_t *poll)
 {
-    int max = poll->chat->call->site->pollers;
+    int max = crm_intake_site(poll->chat->call)->pollers;
 
-    if (poll->waits) {
+    if (poll->waiter) {
         return 1;
     }
     if (apr_atomic_inc32(&waiting) < (apr_uint32_t)(max > 0 ? max : 0)) {
-        poll->waits = 1;
-        return 1;
+        poll->waiter = crm_notifier_enter(notifier_of(poll),
+                                          poll->chat->visitor, poll->until);
+        if (poll->waiter) {
+            return 1;
+        }
     }
     apr_atomic_dec32(&waiting);
     return 0;
@@ -102,61 +113,43 @@ static int enter(poll_t *poll)
 
 static void leave(poll_t *poll)
 {
-    if (poll->waits) {
+    if (poll->waiter) {
+        crm_notifier_leave(notifier_of(poll), poll->waiter);
+        poll->waiter = NULL;
         apr_atomic_dec32(&waiting);
-        poll->waits = 0;
     }
 }
 
-/* Return the name of bell I of POLL. */
-static const char *name_of(const poll_t *poll, int i)
+static void watch(poll_t *poll, const char *name)
 {
-    return i < poll->talks.count ? poll->talks.ids[i] : poll->chat->visitor;
+    poll->names[poll->count] = name;
+    poll->counts[poll->count++] = crm_notifier_count(notifier_of(poll), name);
 }
 
-/* Look for news, and remember how often it had rung before. */
+/* Look for news; the counts were read before. */
 static crm_error_t *look(poll_t *poll)
 {
-    const crm_bell_t *bell = poll->chat->call->site->bell;
-    apr_uint32_t before = crm_bell_count(bell, poll->chat->visitor);
-
+    poll->count = 0;
+    watch(poll, poll->chat->visitor);
     CRM_ERR(crm_chat_talks(&poll->talks, poll->chat));
     for (int i = 0; i < poll->talks.count; i++) {
-        poll->rings[i] = crm_bell_count(bell, poll->talks.ids[i]);
+        watch(poll, poll->talks.ids[i]);
     }
-    poll->rings[poll->talks.count] = before;
     return crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
                           &poll->talks);
 }
 
-static int has_rung(const poll_t *poll)
-{
-    for (int i = 0; i <= poll->talks.count; i++) {
-        if (crm_bell_count(poll->chat->call->site->bell, name_of(poll, i))
-            != poll->rings[i]) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Wait until it is worth looking again. Return 0 if it never will be: nobody
- * waits for the answer. */
+/* Sleep until it is worth looking again. Return 0 if nobody waits for the
+ * response any more. */
 static int nap(const poll_t *poll)
 {
-    const crm_intake_request_t *request = poll->chat->call->request;
-    apr_time_t until = apr_time_now() + LOOK_AGAIN;
+    const crm_call_t *call = poll->chat->call;
+    apr_interval_time_t timeout = poll->until - apr_time_now();
 
-    if (until > poll->until) {
-        until = poll->until;
-    }
-    for (int step = 1; apr_time_now() < until && !has_rung(poll); step++) {
-        apr_sleep(STEP);
-        if (step % STEPS_TO_LOOK == 0 && request->gone(request->baton)) {
-            return 0;
-        }
-    }
-    return 1;
+    crm_notifier_wait(notifier_of(poll), poll->waiter, poll->names,
+                      poll->counts, poll->count,
+                      timeout < LOOK_AGAIN ? timeout : LOOK_AGAIN);
+    return !call->service->gone(call->request->baton);
 }
 
 /* Look until there is news, or the time is over. While it waits POLL has no
@@ -172,7 +165,7 @@ static crm_error_t *wait_for_news(poll_t *poll)
             poll->retry_after = RETRY_FULL;
             return NULL;
         }
-        crm_intake_release(poll->chat->call);
+        crm_call_release(poll->chat->call);
         if (!nap(poll)) {
             poll->retry_after = RETRY_GONE;
             return NULL;
@@ -190,7 +183,6 @@ crm_error_t *crm_chat_poll(crm_chat_t *chat)
     error = wait_for_news(&poll);
     leave(&poll);
     CRM_ERR(error);
-    crm_intake_type(chat->call, "application/json");
     crm_buf_puts(body, "{\"data\":{");
     crm_chat_write_messages(body, poll.messages, &poll.cursor);
     crm_buf_printf(body, ",\"retry_after\":%d}}", poll.retry_after);

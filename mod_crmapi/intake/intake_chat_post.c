@@ -97,7 +97,7 @@ static const char *metadata_of(const char *const *binds, apr_pool_t *pool)
 static crm_error_t *take(crm_intake_result_t *result, crm_chat_t *chat,
                          const char *const *binds)
 {
-    crm_intake_call_t *call = chat->call;
+    crm_call_t *call = chat->call;
     crm_intake_event_t event;
 
     memset(&event, 0, sizeof(event));
@@ -117,7 +117,7 @@ static crm_error_t *take(crm_intake_result_t *result, crm_chat_t *chat,
 
 crm_error_t *crm_chat_post(crm_chat_t *chat)
 {
-    crm_intake_call_t *call = chat->call;
+    crm_call_t *call = chat->call;
     crm_buf_t *body = &call->response->body;
     const char *binds[FIELDS];
     crm_intake_result_t result;
@@ -126,14 +126,13 @@ crm_error_t *crm_chat_post(crm_chat_t *chat)
     CRM_ERR(read_message(binds, chat));
     CRM_ERR(take(&result, chat, binds));
     /* Other windows may wait for the first conversation. */
-    crm_bell_ring(call->site->bell, chat->visitor);
+    crm_notifier_notify(crm_intake_site(call)->notifier, chat->visitor);
     CRM_ERR(crm_chat_message(&message, chat, result.message_id));
     if (!PQntuples(message)) {
         return crm_error_create(CRM_E_CONFLICT, "This message was sent and is "
                                 "not there any more", call->pool);
     }
     call->response->status = 201;
-    crm_intake_type(call, "application/json");
     crm_buf_puts(body, "{\"data\":");
     crm_chat_write_message(body, message, 0);
     crm_buf_putc(body, '}');

@@ -42,7 +42,7 @@ static crm_error_t *read_object(json_object **object_p, const char *text,
 }
 
 /* Set *FORM to the form ID. Errors: CRM_E_NOT_FOUND. */
-static crm_error_t *load_form(crm_webform_t *form, crm_intake_call_t *call,
+static crm_error_t *load_form(crm_webform_t *form, crm_call_t *call,
                               const char *id)
 {
     json_object *objects[3];
@@ -51,7 +51,7 @@ static crm_error_t *load_form(crm_webform_t *form, crm_intake_call_t *call,
 
     values[0] = id;
     values[1] = call->service->settings.workspace;
-    CRM_ERR(crm_intake_query(&result, call, form_sql, 2, values));
+    CRM_ERR(crm_call_run(&result, call, form_sql, 2, values));
     if (PQntuples(result) != 1) {
         return crm_error_create(CRM_E_NOT_FOUND, "There is no such form",
                                 call->pool);
@@ -73,9 +73,9 @@ static crm_error_t *load_form(crm_webform_t *form, crm_intake_call_t *call,
 /* Fail if CALL is by a page of a site that FORM does not know. Who sends no
  * Origin is no page. */
 static crm_error_t *check_origin(const crm_webform_t *form,
-                                 const crm_intake_call_t *call)
+                                 const crm_call_t *call)
 {
-    const char *origin = call->request->origin;
+    const char *origin = crm_request_header(call->request, "Origin");
 
     if (!form->origins || !origin) {
         return NULL;
@@ -91,7 +91,7 @@ static crm_error_t *check_origin(const crm_webform_t *form,
 }
 
 /* Return whether the query of CALL says internal=true. */
-static int asks_internal(const crm_intake_call_t *call)
+static int asks_internal(const crm_call_t *call)
 {
     apr_array_header_t *params;
     const char *value;
@@ -103,22 +103,22 @@ static int asks_internal(const crm_intake_call_t *call)
 
 /* Fail unless CALL has an intake token of FORM's workspace. */
 static crm_error_t *check_token(const crm_webform_t *form,
-                                crm_intake_call_t *call)
+                                crm_call_t *call)
 {
     char bind[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
     unsigned char hash[CRM_KEY_HASH_LEN];
+    const char *header = crm_request_header(call->request, "Authorization");
     const char *values[2], *text;
     PGresult *result;
     apr_size_t len;
 
-    if (call->request->authorization
-        && crm_key_from_bearer(&text, &len, call->request->authorization,
-                               CRM_INTAKE_PREFIX)) {
+    if (header && crm_key_from_bearer(&text, &len, header,
+                                      CRM_KEY_INTAKE_PREFIX)) {
         crm_key_hash(hash, text, len);
         crm_key_hash_hex(bind + 2, hash);
         values[0] = bind;
         values[1] = form->workspace_id;
-        CRM_ERR(crm_intake_query(&result, call, token_sql, 2, values));
+        CRM_ERR(crm_call_run(&result, call, token_sql, 2, values));
         if (PQntuples(result) == 1) {
             return NULL;
         }
@@ -155,7 +155,7 @@ static const char *event_id(const crm_webform_t *form,
 }
 
 /* Take ANSWERS, which are what FORM wants (TAKEN). */
-static crm_error_t *take(crm_intake_call_t *call, const crm_webform_t *form,
+static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
                          const crm_webform_taken_t *taken,
                          const apr_array_header_t *answers, int internal)
 {
@@ -197,7 +197,7 @@ static int is_trapped(const crm_webform_t *form,
 }
 
 /* Take ANSWERS to FORM, if they are good. */
-static crm_error_t *submit(crm_intake_call_t *call, const crm_webform_t *form,
+static crm_error_t *submit(crm_call_t *call, const crm_webform_t *form,
                            const apr_array_header_t *answers)
 {
     int internal = asks_internal(call);
@@ -220,21 +220,26 @@ static crm_error_t *submit(crm_intake_call_t *call, const crm_webform_t *form,
 }
 
 /* Any page may send a form, and no cookie goes with it. */
-static void allow_pages(const crm_intake_call_t *call)
+static void allow_pages(const crm_call_t *call)
+{
+    apr_table_setn(call->response->headers, "Access-Control-Allow-Origin",
+                   "*");
+}
+
+/* Answer a browser that asks whether a page may send a form (CORS). */
+static crm_error_t *serve_preflight(crm_call_t *call)
 {
     apr_table_t *headers = call->response->headers;
 
-    apr_table_setn(headers, "Access-Control-Allow-Origin", "*");
-    if (!strcmp(call->request->method, "OPTIONS")) {
-        apr_table_setn(headers, "Access-Control-Allow-Methods", "POST");
-        apr_table_setn(headers, "Access-Control-Allow-Headers",
-                       "Content-Type");
-        apr_table_setn(headers, "Access-Control-Max-Age", "3600");
-        call->response->status = 204;
-    }
+    allow_pages(call);
+    apr_table_setn(headers, "Access-Control-Allow-Methods", "POST");
+    apr_table_setn(headers, "Access-Control-Allow-Headers", "Content-Type");
+    apr_table_setn(headers, "Access-Control-Max-Age", "3600");
+    call->response->status = 204;
+    return NULL;
 }
 
-static crm_error_t *serve_form(crm_intake_call_t *call, const char *rest)
+static crm_error_t *serve_form(crm_call_t *call)
 {
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     apr_array_header_t *answers;
@@ -244,34 +249,39 @@ static crm_error_t *serve_form(crm_intake_call_t *call, const char *rest)
     crm_error_t *error;
 
     allow_pages(call);
-    if (call->response->status == 204) {
-        return NULL;
-    }
-    CRM_ERR(crm_intake_charge(call, "form"));
-    if (!crm_uuid_parse(id, rest, strlen(rest))) {
+    if (!crm_uuid_parse(id, call->args[0].text, call->args[0].len)) {
         return crm_error_create(CRM_E_NOT_FOUND, "There is no such form",
                                 call->pool);
     }
-    CRM_ERR(crm_intake_body(&body, &len, call));
-    CRM_ERR(crm_webform_read(&answers, body, len, call->request->content_type,
+    CRM_ERR(crm_call_body(&body, &len, call));
+    CRM_ERR(crm_webform_read(&answers, body, len,
+                             crm_request_header(call->request,
+                                                "Content-Type"),
                              call->pool));
     memset(&form, 0, sizeof(form));
     CRM_ERR(load_form(&form, call, id));
     error = submit(call, &form, answers);
     if (error && error->code == CRM_E_VALIDATION) {
-        /* here its labels are known */
+        /* the form's labels are known here */
         crm_webform_say(call, &form, error);
         error = NULL;
     }
     return error;
 }
 
-static void say_error(crm_intake_call_t *call, const crm_error_t *error)
+static void show_error(crm_call_t *call, const crm_error_t *error)
 {
+    allow_pages(call);
     crm_webform_say(call, NULL, error);
 }
 
-const crm_intake_route_t crm_intake_form_routes[] = {
-    {"forms/", "POST, OPTIONS", serve_form, say_error},
-    {NULL, NULL, NULL, NULL}
+static const crm_access_t access_form = {"form", crm_access_admit_address};
+
+const crm_route_t crm_intake_form_routes[] = {
+    {.method = "POST", .path = "/forms/{id}", .access = &access_form,
+     .max_body = CRM_ACCESS_BODY_MAX, .serve = serve_form,
+     .show_error = show_error},
+    {.method = "OPTIONS", .path = "/forms/{id}",
+     .access = &crm_access_anybody, .serve = serve_preflight},
+    {.method = NULL}
 };

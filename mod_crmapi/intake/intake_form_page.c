@@ -6,37 +6,24 @@
 
 #include "apr_strings.h"
 
+#include "crm_envelope.h"
 #include "crm_page.h"
-
-/* Make PAGE, which is whole, the answer to CALL. */
-static void send_page(crm_intake_call_t *call, const crm_response_t *page)
-{
-    crm_response_t *response = call->response;
-
-    response->status = page->status;
-    apr_table_overlap(response->headers, page->headers,
-                      APR_OVERLAP_TABLES_SET);
-    crm_intake_type(call, "text/html; charset=utf-8");
-    response->body.len = 0;
-    crm_buf_add(&response->body, page->body.data, page->body.len);
-}
 
 /* ---- thanks -------------------------------------------------------------- */
 
-static void thank_json(crm_intake_call_t *call, const crm_webform_t *form,
+static void thank_json(crm_call_t *call, const crm_webform_t *form,
                        const char *id, int internal)
 {
     call->response->status = 201;
-    crm_intake_type(call, "application/json");
-    crm_buf_printf(&call->response->body, "{\"data\":{\"id\":\"%s\","
+        crm_buf_printf(&call->response->body, "{\"data\":{\"id\":\"%s\","
                    "\"form_id\":\"%s\",\"is_internal\":%s}}", id, form->id,
                    internal ? "true" : "false");
 }
 
-void crm_webform_thank(crm_intake_call_t *call, const crm_webform_t *form,
+void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
                        const char *id, int internal)
 {
-    crm_response_t page;
+    crm_response_t *page = call->response;
 
     if (crm_webform_is_json(call)) {
         thank_json(call, form, id, internal);
@@ -48,14 +35,12 @@ void crm_webform_thank(crm_intake_call_t *call, const crm_webform_t *form,
                        form->redirect_url);
         return;
     }
-    memset(&page, 0, sizeof(page));
-    crm_page_begin(&page, 200, "Thank you", call->pool);
-    crm_html_put(&page.body, "<p role=\"status\" class=\"note good text\">",
+    crm_page_begin(page, 200, "Thank you", call->pool);
+    crm_html_put(&page->body, "<p role=\"status\" class=\"note good text\">",
                  form->thank_you ? form->thank_you
                                  : "Your answers have arrived.",
                  "</p>\n", NULL);
-    crm_page_end(&page);
-    send_page(call, &page);
+    crm_page_end(page);
 }
 
 /* ---- errors -------------------------------------------------------------- */
@@ -104,9 +89,9 @@ static void list_details(crm_buf_t *body, const crm_webform_t *form,
 
 /* Write to BODY how to come back to the form of CALL. Only a browser's own way
  * back keeps what was typed. */
-static void write_back(crm_buf_t *body, const crm_intake_call_t *call)
+static void write_back(crm_buf_t *body, const crm_call_t *call)
 {
-    const char *page = call->request->referer;
+    const char *page = crm_request_header(call->request, "Referer");
 
     crm_buf_puts(body, "<p>Go back with your browser's button: what you have "
                  "typed is still there.</p>\n");
@@ -117,27 +102,24 @@ static void write_back(crm_buf_t *body, const crm_intake_call_t *call)
     }
 }
 
-void crm_webform_say(crm_intake_call_t *call, const crm_webform_t *form,
+void crm_webform_say(crm_call_t *call, const crm_webform_t *form,
                      const crm_error_t *error)
 {
-    crm_response_t page;
+    crm_response_t *page = call->response;
     const char *text;
 
     call->response->status = crm_code_info(error->code)->status;
     if (crm_webform_is_json(call)) {
-        crm_intake_type(call, "application/json");
-        crm_api_write_error(&call->response->body, error);
+        crm_envelope_error(&call->response->body, error);
         return;
     }
-    memset(&page, 0, sizeof(page));
-    crm_page_begin(&page, call->response->status, words_of(&text, error),
+    crm_page_begin(page, call->response->status, words_of(&text, error),
                    call->pool);
-    crm_html_put(&page.body, "<p class=\"note bad\" role=\"alert\">", text,
+    crm_html_put(&page->body, "<p class=\"note bad\" role=\"alert\">", text,
                  "</p>\n", NULL);
     if (error->details) {
-        list_details(&page.body, form, error->details);
+        list_details(&page->body, form, error->details);
     }
-    write_back(&page.body, call);
-    crm_page_end(&page);
-    send_page(call, &page);
+    write_back(&page->body, call);
+    crm_page_end(page);
 }

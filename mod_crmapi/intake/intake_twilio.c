@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
 #include "crm_form.h"
 #include "crm_html.h"
-#include "crm_query.h"
 #include "crm_text.h"
 
 /* What Twilio gives as number of callers that hide theirs: the words
@@ -18,6 +16,13 @@
 static const char *const hidden[] = {
     "+266696687", "+2562533", "+86282452253", "+7378742833", "+8656696",
 };
+
+#define SIGNATURE "X-Twilio-Signature"
+
+/* What serves a webhook. */
+typedef struct handler_t {
+    crm_error_t *(*serve)(const crm_twilio_hook_t *hook);
+} handler_t;
 
 const char *crm_twilio_get(const crm_twilio_hook_t *hook, const char *name)
 {
@@ -74,7 +79,7 @@ crm_error_t *crm_twilio_nobody(const crm_twilio_hook_t *hook,
 /* ---- who ----------------------------------------------------------------- */
 
 /* Return the error that a request is not Twilio's, with WHY for the log. */
-static crm_error_t *refused(const crm_intake_call_t *call, const char *why)
+static crm_error_t *refused(const crm_call_t *call, const char *why)
 {
     crm_error_t *error = crm_error_logf(CRM_E_FORBIDDEN, call->pool, "%s",
                                         why);
@@ -100,76 +105,78 @@ static const crm_twilio_account_t *find_account(const crm_intake_site_t *site,
 
 /* Return the address that CALL's client has called, NULL if that is not
  * known. */
-static const char *url_of(const crm_intake_call_t *call)
+static const char *url_of(const crm_call_t *call)
 {
-    const crm_intake_request_t *request = call->request;
+    const crm_request_t *request = call->request;
+    const char *host;
 
-    if (call->site->public_url) {
-        return apr_pstrcat(call->pool, call->site->public_url,
+    if (crm_intake_site(call)->public_url) {
+        return apr_pstrcat(call->pool, crm_intake_site(call)->public_url,
                            request->target, NULL);
     }
-    return request->host
-           ? apr_pstrcat(call->pool, request->scheme, "://", request->host,
-                         request->target, NULL) : NULL;
+    host = crm_request_header(request, "Host");
+    return host ? apr_pstrcat(call->pool, request->scheme, "://", host,
+                              request->target, NULL) : NULL;
 }
 
 /* Set HOOK's params from its body. Names may come more than once. */
 static crm_error_t *read_params(crm_twilio_hook_t *hook)
 {
-    static const char form[] = "application/x-www-form-urlencoded";
-    crm_intake_call_t *call = hook->call;
-    const char *type = call->request->content_type, *body;
+    crm_call_t *call = hook->call;
     apr_array_header_t *params;
-    apr_size_t len;
-    int bad = 0;
 
-    if (!type || strncasecmp(type, form, sizeof(form) - 1)) {
+    if (!crm_form_is_type(crm_request_header(call->request, "Content-Type"),
+                          "application/x-www-form-urlencoded")) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
                                 call->pool);
     }
-    CRM_ERR(crm_intake_body(&body, &len, call));
-    if (!memchr(body, '\0', len)) {
-        crm_query_parse(&params, apr_pstrmemdup(call->pool, body, len),
-                        call->pool);
-        hook->params = params;
-        for (int i = 0; i < params->nelts; i++) {
-            bad |= APR_ARRAY_IDX(params, i, crm_query_param_t).bad != NULL;
-        }
-    }
-    if (!hook->params || bad) {
-        return crm_error_create(CRM_E_BAD_REQUEST, "The form is malformed",
-                                call->pool);
-    }
+    CRM_ERR(crm_call_form(&params, CRM_ACCESS_FIELDS_MAX, call));
+    hook->params = params;
     return NULL;
+}
+
+/* Admit CALL so far that its body may be read: there are accounts, it has a
+ * signature, and its address has a unit left. */
+static crm_error_t *admit(crm_call_t *call)
+{
+    const apr_array_header_t *accounts = crm_intake_site(call)->twilio;
+
+    if (!accounts || !accounts->nelts) {
+        return refused(call, "CRM4102: a webhook of Twilio's is of an account "
+                       "without CrmApiTwilio");
+    }
+    if (!crm_request_header(call->request, SIGNATURE)) {
+        return refused(call, "CRM4101: a webhook of Twilio's has no "
+                       "signature");
+    }
+    return crm_access_admit_address(call);
 }
 
 /* Fail unless one of the site's accounts has signed HOOK. */
 static crm_error_t *authenticate(crm_twilio_hook_t *hook)
 {
-    crm_intake_call_t *call = hook->call;
-    const char *signature = call->request->twilio_signature;
+    crm_call_t *call = hook->call;
     const char *url = url_of(call);
 
-    if (!signature) {
-        return refused(call, "CRM4101: a webhook of Twilio's has no "
-                       "signature");
-    }
     CRM_ERR(read_params(hook));
-    hook->account = find_account(call->site,
+    hook->account = find_account(crm_intake_site(call),
                                  crm_twilio_get(hook, "AccountSid"));
     if (!hook->account) {
         return refused(call, "CRM4102: a webhook of Twilio's is of an account "
                        "without CrmApiTwilio");
     }
     /* queries may have secrets: the log has none of them */
-    if (!url || !crm_twilio_signed(signature, hook->account->token, url,
-                                   hook->params, call->pool)) {
+    if (!url || !crm_twilio_signed(crm_request_header(call->request,
+                                                      SIGNATURE),
+                                   hook->account->token, url, hook->params,
+                                   call->pool)) {
         return refused(call, apr_psprintf(call->pool, "CRM4104: a webhook of "
                        "Twilio's account %s has a wrong signature: another "
                        "token, or it did not call %s", hook->account->sid,
                        url ? apr_pstrmemdup(call->pool, url,
                                             strcspn(url, "?")) : "us"));
     }
+    crm_access_proven(call);
     return NULL;
 }
 
@@ -179,7 +186,7 @@ void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text)
 {
     crm_buf_t *body = &hook->call->response->body;
 
-    crm_intake_type(hook->call, "text/xml; charset=utf-8");
+    hook->call->response->content_type = "text/xml; charset=utf-8";
     crm_buf_puts(body, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                  "<Response>");
     if (text) {
@@ -223,38 +230,27 @@ crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
 
 /* ---- routes -------------------------------------------------------------- */
 
-/* Serve CALL by SERVE, if it is signed. */
-static crm_error_t *serve(crm_intake_call_t *call,
-                          crm_error_t *(*serve_hook)(const crm_twilio_hook_t
-                                                     *hook))
+/* Serve CALL by the handler of its route, if one of the accounts has signed
+ * it. */
+static crm_error_t *serve(crm_call_t *call)
 {
+    const handler_t *handler = call->route->data;
     crm_twilio_hook_t hook = {call, NULL, NULL};
 
     CRM_ERR(authenticate(&hook));
-    return serve_hook(&hook);
+    return handler->serve(&hook);
 }
 
-static crm_error_t *serve_sms(crm_intake_call_t *call, const char *rest)
-{
-    (void)rest;
-    return serve(call, crm_twilio_sms);
-}
+static const crm_access_t access_twilio = {"twilio", admit};
+static const handler_t sms = {crm_twilio_sms};
+static const handler_t status = {crm_twilio_status};
+static const handler_t voice = {crm_twilio_voice};
 
-static crm_error_t *serve_status(crm_intake_call_t *call, const char *rest)
-{
-    (void)rest;
-    return serve(call, crm_twilio_status);
-}
+#define ROUTE(name, handler) \
+    {.method = "POST", .path = "/twilio/" name, .access = &access_twilio, \
+     .max_body = CRM_ACCESS_BODY_MAX, .serve = serve, .data = &handler}
 
-static crm_error_t *serve_voice(crm_intake_call_t *call, const char *rest)
-{
-    (void)rest;
-    return serve(call, crm_twilio_voice);
-}
-
-const crm_intake_route_t crm_intake_twilio_routes[] = {
-    {"twilio/sms", "POST", serve_sms, NULL},
-    {"twilio/status", "POST", serve_status, NULL},
-    {"twilio/voice", "POST", serve_voice, NULL},
-    {NULL, NULL, NULL, NULL}
+const crm_route_t crm_intake_twilio_routes[] = {
+    ROUTE("sms", sms), ROUTE("status", status), ROUTE("voice", voice),
+    {.method = NULL}
 };

@@ -86,7 +86,7 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
 
     values[0] = call_sid;
     values[1] = workspace;
-    CRM_ERR(crm_intake_query(&result, hook->call, call_sql, 2, values));
+    CRM_ERR(crm_call_run(&result, hook->call, call_sql, 2, values));
     if (PQntuples(result) != 1 || !recording_of(hook)) {
         return NULL;
     }

@@ -35,32 +35,53 @@ static apr_size_t parse(unsigned char net[16], const char *address)
     return 16;
 }
 
-/* Charge the first LEN bytes of NET, which get a slot if they have none. */
-static crm_error_t *charge(crm_limit_t *addresses, const char *kind,
-                           const unsigned char *net, apr_size_t len,
-                           apr_uint32_t realm, crm_limit_class_t class,
-                           apr_uint32_t max, apr_pool_t *pool)
+/* Set KEY to the slot's for the first LEN bytes of NET, in REALM. */
+static void make_key(crm_limit_key_t *key, const char *kind,
+                     const unsigned char *net, apr_size_t len,
+                     apr_uint32_t realm, apr_pool_t *pool)
 {
-    crm_limit_verdict_t verdict;
-    crm_limit_key_t key;
-    crm_error_t *error;
     crm_buf_t text;
 
-    memset(&key, 0, sizeof(key));
-    key.realm = realm;
+    memset(key, 0, sizeof(*key));
+    key->realm = realm;
     crm_buf_init(&text, 64, pool);
     crm_buf_add(&text, kind, strlen(kind) + 1);
     crm_buf_add(&text, (const char *)net, len);
-    crm_key_hash(key.hash, text.data, text.len);
+    crm_key_hash(key->hash, text.data, text.len);
+}
+
+/* Charge a request to KEY, which gets a slot if it has none. */
+static crm_error_t *charge(crm_limit_t *addresses, const crm_limit_key_t *key,
+                           crm_limit_class_t class, apr_uint32_t max,
+                           apr_pool_t *pool)
+{
+    crm_limit_verdict_t verdict;
+    crm_error_t *error;
+
     do {
-        error = crm_budget_charge(&verdict, NULL, addresses, key.hash, realm,
-                                  class, max, NULL, pool);
+        error = crm_budget_charge(&verdict, NULL, addresses, key->hash,
+                                  key->realm, class, max, NULL, pool);
         if (verdict.known) {
             return error;
         }
-    } while (crm_limit_add(addresses, &key) == CRM_LIMIT_ADDED);
+    } while (crm_limit_add(addresses, key) == CRM_LIMIT_ADDED);
     return crm_error_logf(CRM_E_UNAVAILABLE, pool,
                           "CRM4001: the table of addresses cannot be used");
+}
+
+/* The slots that a client address is charged to: its /64 and its /48, or one
+ * for IPv4. Return their number. */
+static int make_keys(crm_limit_key_t keys[2], const char *kind,
+                     const char *address, apr_uint32_t realm, apr_pool_t *pool)
+{
+    unsigned char net[16];
+    apr_size_t len = parse(net, address);
+
+    make_key(&keys[0], kind, net, len == 16 ? SUBNET : len, realm, pool);
+    if (len == 16) {
+        make_key(&keys[1], kind, net, SITE, realm, pool);
+    }
+    return len == 16 ? 2 : 1;
 }
 
 crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
@@ -68,18 +89,48 @@ crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
                                 crm_limit_class_t class, apr_uint32_t max,
                                 apr_pool_t *pool)
 {
-    unsigned char net[16];
-    apr_size_t len;
+    crm_limit_key_t keys[2];
+    int count;
 
     if (!addresses || !max) {
         return NULL;
     }
-    len = parse(net, address);
-    /* First the /64: what it is refused costs its neighbours nothing. */
-    CRM_ERR(charge(addresses, kind, net, len == 16 ? SUBNET : len, realm,
-                   class, max, pool));
-    return len == 16
-           ? charge(addresses, kind, net, SITE, realm, class,
-                    max * CRM_ADDRESS_SITE, pool)
+    count = make_keys(keys, kind, address, realm, pool);
+    /* The /64 goes first: a request that it refuses costs the /48 nothing. */
+    CRM_ERR(charge(addresses, &keys[0], class, max, pool));
+    return count == 2
+           ? charge(addresses, &keys[1], class, max * CRM_ADDRESS_SITE, pool)
            : NULL;
+}
+
+crm_error_t *crm_address_charge_name(crm_limit_t *addresses, const char *kind,
+                                     const char *name, apr_uint32_t realm,
+                                     crm_limit_class_t class,
+                                     apr_uint32_t max, apr_pool_t *pool)
+{
+    crm_limit_key_t key;
+
+    if (!addresses || !max) {
+        return NULL;
+    }
+    make_key(&key, kind, (const unsigned char *)name, strlen(name), realm,
+             pool);
+    return charge(addresses, &key, class, max, pool);
+}
+
+void crm_address_refund(crm_limit_t *addresses, const char *kind,
+                        const char *address, apr_uint32_t realm,
+                        crm_limit_class_t class, apr_uint32_t max,
+                        apr_pool_t *pool)
+{
+    crm_limit_key_t keys[2];
+    int count;
+
+    if (!addresses || !max) {
+        return;
+    }
+    count = make_keys(keys, kind, address, realm, pool);
+    for (int i = 0; i < count; i++) {
+        crm_limit_refund(addresses, keys[i].hash, realm, class);
+    }
 }

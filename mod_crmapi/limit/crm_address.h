@@ -25,4 +25,16 @@ crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
                                 crm_limit_class_t class, apr_uint32_t max,
                                 apr_pool_t *pool);
 
+/* Charge a request likewise to NAME, whatever that is: a visitor's id. */
+crm_error_t *crm_address_charge_name(crm_limit_t *addresses, const char *kind,
+                                     const char *name, apr_uint32_t realm,
+                                     crm_limit_class_t class,
+                                     apr_uint32_t max, apr_pool_t *pool);
+
+/* Give back what crm_address_charge() has charged with the same arguments. */
+void crm_address_refund(crm_limit_t *addresses, const char *kind,
+                        const char *address, apr_uint32_t realm,
+                        crm_limit_class_t class, apr_uint32_t max,
+                        apr_pool_t *pool);
+
 #endif /* CRM_ADDRESS_H */

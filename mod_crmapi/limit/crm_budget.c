@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_budget.c: charging a request, and telling its client */
+/* crm_budget.c: charging a request and setting the headers */
 #include "crm_budget.h"
 
 #include "apr_strings.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_budget.h: charging a request, and telling its client (contract 4) */
+/* crm_budget.h: charging a request and setting the headers (contract 4) */
 #ifndef CRM_BUDGET_H
 #define CRM_BUDGET_H
 
@@ -9,10 +9,10 @@
 #include "crm_limit.h"
 
 /* Charge a request of CLASS under MAX (0: unlimited) to the key of HASH in
- * REALM, as crm_limit_admit() does, whose *VERDICT and KEY_OUT it fills, and
- * set the headers of contract 4.2 in HEADERS (NULL: none). Returns
- * CRM_E_RATE_LIMITED with its retry_after if it is refused; NULL also if the
- * key is not known. All in POOL. */
+ * REALM by crm_limit_admit(), which sets *VERDICT and KEY_OUT. Add the headers
+ * of contract 4.2 to HEADERS (NULL: none). Everything is allocated in POOL.
+ * Return NULL if the request is admitted or the key is not known. Errors:
+ * CRM_E_RATE_LIMITED with retry_after. */
 crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
                                crm_limit_key_t *key_out, crm_limit_t *limit,
                                const unsigned char hash[32],

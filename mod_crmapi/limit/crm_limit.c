@@ -36,8 +36,8 @@ static apr_uint64_t lines_up(apr_uint64_t size)
     return (size + CRM_LINE - 1) / CRM_LINE * CRM_LINE;
 }
 
-/* Set *LAYOUT to that of a block for CONFIG; return 0 if there is none. The
- * ranges are such that 64 bits cannot overflow. */
+/* Set *LAYOUT for CONFIG. Return 0 if CONFIG is out of range. Within the ranges
+ * 64 bits cannot overflow. */
 static int layout_make(crm_layout_t *layout, const crm_limit_config_t *config)
 {
     apr_uint32_t times = 0;
@@ -79,7 +79,7 @@ apr_size_t crm_limit_size(const crm_limit_config_t *config)
     return layout_make(&layout, config) ? (apr_size_t)layout.size : 0;
 }
 
-/* Make LOCK one for all processes that survives its owner; return 0 if that
+/* Initialise LOCK as a robust mutex shared by processes. Return 0 if that
  * fails. */
 static int lock_make(pthread_mutex_t *lock)
 {
@@ -178,7 +178,7 @@ void crm_bucket_unlock(crm_bucket_t *bucket)
     pthread_mutex_unlock(&bucket->lock);
 }
 
-/* Note that the key of slot NUMBER was asked for. Its bucket is locked. */
+/* Record that the key of slot NUMBER was used. Its bucket is locked. */
 static void slot_use(crm_limit_t *block, apr_uint32_t number, apr_int64_t now)
 {
     apr_int64_t *seen = crm_seen_at(block, number);
@@ -209,8 +209,8 @@ int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
     return number != 0;
 }
 
-/* Take out of WINDOW, whose RING has SIZE places, what is not in (NOW - 60 s,
- * NOW]. */
+/* Remove the requests from WINDOW that are not in (NOW - 60 s, NOW]. RING has
+ * SIZE entries. */
 static void window_expire(crm_window_t *window, const apr_uint32_t *ring,
                           apr_uint32_t size, apr_int64_t now)
 {
@@ -226,8 +226,8 @@ static void window_expire(crm_window_t *window, const apr_uint32_t *ring,
     CRM_COMMIT(window->tail, tail);
 }
 
-/* Set what VERDICT says on a request at NOW under LIMIT, which is at least 1,
- * and count it in WINDOW, whose RING has SIZE places, if it is admitted. */
+/* Decide on a request at NOW under LIMIT, at least 1, set VERDICT, and count
+ * the request in WINDOW if it is admitted. RING has SIZE entries. */
 static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
                          apr_uint32_t *ring, apr_uint32_t size,
                          apr_uint32_t limit, apr_int64_t now)
@@ -235,7 +235,7 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
     apr_uint64_t count, leaves;
 
     if (now < window->last) {
-        now = window->last;     /* a clock that went back shortens nothing */
+        now = window->last;     /* the clock went back */
     }
     window_expire(window, ring, size, now);
     if (limit > size) {
@@ -244,16 +244,17 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
     count = window->head - window->tail;
     leaves = window->tail;
     if (count < limit) {
-        /* Not before TAIL, whose place this may have been. */
+        /* Only now: this entry may have been the one at the old TAIL. */
         CRM_COMMIT(ring[window->head % size], (apr_uint32_t)now);
-        /* LAST may be too late, which keeps more, but never too early. */
+        /* If the process dies here, LAST is too late. Requests then count
+         * longer, never shorter. */
         CRM_COMMIT(window->last, now);
         CRM_COMMIT(window->head, window->head + 1);
         verdict->admitted = 1;
         verdict->remaining = (apr_uint32_t)(limit - count - 1);
     } else {
-        /* More may be counted than LIMIT, if another vhost has a higher one:
-         * so many have to leave that one place under LIMIT is free. */
+        /* A vhost with a higher limit may have counted more than LIMIT. So many
+         * must leave that one is free under LIMIT. */
         leaves = window->head - limit;
     }
     verdict->limit = limit;
@@ -305,6 +306,26 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
         }
         if (key_out) {
             *key_out = slot->key;
+        }
+    }
+    crm_bucket_unlock(bucket);
+}
+
+void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
+                      apr_uint32_t realm, crm_limit_class_t class)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_uint32_t number;
+
+    if (!crm_bucket_lock(block, bucket)) {
+        return;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        crm_window_t *window = &crm_slot_at(block, number)->windows[class];
+
+        if (window->head != window->tail) {
+            CRM_COMMIT(window->head, window->head - 1);
         }
     }
     crm_bucket_unlock(bucket);

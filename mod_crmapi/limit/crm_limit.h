@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_limit.h: rate limits and the memory of keys, in shared memory */
+/* crm_limit.h: rate limits and known keys in shared memory */
 #ifndef CRM_LIMIT_H
 #define CRM_LIMIT_H
 
@@ -8,141 +8,145 @@
 /* The length of the window, in microseconds (contract 4.1). */
 #define CRM_LIMIT_WINDOW_US APR_INT64_C(60000000)
 
-/* How long a key is taken for alive without asking, in microseconds: less than
- * the minute of contract 2.3. */
+/* How long a key is trusted before the database is queried again, in
+ * microseconds. Contract 2.3 allows a minute. */
 #define CRM_LIMIT_CONFIRM_US APR_INT64_C(30000000)
 
-/* The most that a configuration may ask for. */
+/* Upper bounds of a crm_limit_config_t. */
 #define CRM_LIMIT_KEYS_MAX (1U << 24)
 #define CRM_LIMIT_RING_MAX (1U << 24)
 
-/* One flat block of memory that any number of processes and threads use at
- * once, wherever each has mapped it. It is never destroyed, only unmapped. A
- * process may be killed at any instruction without harm to the others.
- * Every function below but crm_limit_init() may be called by all at once; none
- * waits for more than a few memory accesses of another. */
+/* A block of shared memory for any number of processes and threads, mapped at
+ * any address. It is never destroyed, only unmapped. Killing a process at any
+ * instruction does no harm to others. All functions except crm_limit_init() may
+ * be called concurrently. Locks are held for a few memory accesses only. */
 typedef struct crm_limit_t crm_limit_t;
 
-/* Classes of requests, each with a budget of its own. */
+/* Request classes, each with a budget of its own. */
 typedef enum crm_limit_class_t {
     CRM_LIMIT_READ,
     CRM_LIMIT_WRITE,
     CRM_LIMIT_CLASSES
 } crm_limit_class_t;
 
-/* What a block is made for. */
+/* The size of a block. */
 typedef struct crm_limit_config_t {
-    apr_uint32_t keys;          /* active in a minute: 1..CRM_LIMIT_KEYS_MAX */
-    /* The highest limit of any vhost, 0..CRM_LIMIT_RING_MAX; 0 where all are
+    apr_uint32_t keys;          /* keys that are active in one minute:
+                                   1..CRM_LIMIT_KEYS_MAX */
+    /* The highest limit of all vhosts, 0..CRM_LIMIT_RING_MAX; 0: all are
      * unlimited. */
     apr_uint32_t ring[CRM_LIMIT_CLASSES];
-    /* When all slots were used in the last 60 s, 0: a new key finds no room;
-     * 1: it takes the slot that was used least recently, or nearly so. */
+    /* If all slots were used in the last 60 s: 0: a new key gets none; 1: it
+     * replaces the least recently used key of a sample. */
     int evict;
 } crm_limit_config_t;
 
-/* What never changes about a key. Texts end with a NUL. */
+/* The constant properties of a key. Texts end with a NUL. */
 typedef struct crm_limit_key_t {
     unsigned char hash[32];     /* SHA-256 of the key */
-    apr_uint32_t realm;         /* tells databases apart: the same hash in two
-                                   realms is two keys */
+    apr_uint32_t realm;         /* the database; the same hash in two realms is
+                                   two keys */
     char key_id[37];
     char workspace_id[37];
-    char slug[64];              /* of the workspace */
+    char slug[64];              /* workspace's slug */
 } crm_limit_key_t;
 
-/* What became of a request. */
+/* The result of an admission. */
 typedef struct crm_limit_verdict_t {
-    int known;                  /* 0: no such key here; the rest is 0 then */
+    int known;                  /* 0: unknown key; the rest is 0 */
     int admitted;
-    apr_uint32_t limit;         /* the one that was applied; 0: unlimited */
-    apr_uint32_t remaining;     /* requests left after this one */
-    /* Microseconds from now, 1..CRM_LIMIT_WINDOW_US, until the oldest counted
-     * request leaves the window; after a refusal: until a request under this
-     * limit is admitted, if no other one comes before it (contract 4.3). */
+    apr_uint32_t limit;         /* the limit that was applied; 0: none */
+    apr_uint32_t remaining;     /* requests left in the window */
+    /* Microseconds, 1..CRM_LIMIT_WINDOW_US, until the oldest counted request
+     * leaves the window. After a refusal: until the next request would be
+     * admitted (contract 4.3). */
     apr_int64_t reset_us;
-    int touch;                  /* last_used_at is due: at most once in 60 s
-                                   for a key, for one of all callers */
-    int confirm;                /* it is time to ask the database whether the
-                                   key still lives: once in 30 s for a key, for
-                                   one of all callers (contract 2.3) */
+    int touch;                  /* the caller should update last_used_at; set
+                                   for one caller per key and 60 s */
+    int confirm;                /* the caller should query the database whether
+                                   the key still exists; set for one caller per
+                                   key and 30 s (contract 2.3) */
 } crm_limit_verdict_t;
 
-/* Counts since the block was made. A process that is killed may take the
- * count of its last request with it. */
+/* Statistics since the block was created. A killed process may lose the count
+ * of its last request. */
 typedef struct crm_limit_stats_t {
     apr_uint64_t admitted[CRM_LIMIT_CLASSES];
-    apr_uint64_t refused[CRM_LIMIT_CLASSES]; /* over the limit (429) */
-    apr_uint64_t full;          /* keys that found no slot (503) */
-    apr_uint64_t recovered;     /* locks taken over from killed processes */
-    apr_uint32_t slots;         /* in use, idle ones included */
+    apr_uint64_t refused[CRM_LIMIT_CLASSES]; /* refused with 429 */
+    apr_uint64_t full;          /* keys without a free slot (503) */
+    apr_uint64_t recovered;     /* locks recovered from killed processes */
+    apr_uint32_t slots;         /* slots in use, including idle keys */
     apr_uint32_t capacity;
 } crm_limit_stats_t;
 
-/* What crm_limit_add() returns. */
+/* Return values of crm_limit_add(). */
 #define CRM_LIMIT_ADDED 0
 #define CRM_LIMIT_FULL 1
 
-/* Return the size in bytes of a block for CONFIG, or 0 if CONFIG is out of
- * range or the size does not fit an apr_size_t. */
+/* Return the size of a block for CONFIG in bytes, or 0 if CONFIG is out of
+ * range or the size exceeds an apr_size_t. */
 apr_size_t crm_limit_size(const crm_limit_config_t *config);
 
-/* Make an empty block for CONFIG in the SIZE bytes at BLOCK (any content,
- * aligned for an apr_uint64_t), before any other process uses it. Slots of
- * keys are not touched, so fresh pages stay unused until keys come. Return
- * NULL or, as constant text, what is wrong. */
+/* Initialise the SIZE bytes at BLOCK (any content, aligned for an apr_uint64_t)
+ * as an empty block for CONFIG. No other process may use it yet. Slots are not
+ * written, so their pages stay untouched until keys are added. Return NULL, or
+ * an error as a constant string. */
 const char *crm_limit_init(crm_limit_t *block, apr_size_t size,
                            const crm_limit_config_t *config);
 
-/* Can BLOCK, SIZE bytes of an earlier configuration, go on to serve CONFIG
- * (contract 4.4)? It can if crm_limit_init() of this version made it for the
- * same number of keys and rings as large or larger. Return NULL or, as
- * constant text, why not. */
+/* Check whether BLOCK, SIZE bytes from an earlier configuration, can serve
+ * CONFIG (contract 4.4): same version, same number of keys, rings at least as
+ * large. Return NULL, or the reason why not as a constant string. */
 const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
                             const crm_limit_config_t *config);
 
-/* Add to BLOCK, new and not yet used by others, what OLD knows: keys and their
- * counted requests, so that a change of the configuration forgives nothing
- * (contract 4.4). Where BLOCK is smaller, idle keys and the oldest requests
- * beyond its rings are left out. Who goes on with OLD counts for itself.
- * Return the number of keys that found no room. */
+/* Copy the keys of OLD with their counted requests to BLOCK, which is new and
+ * not used by others yet, so that a changed configuration does not reset
+ * budgets (contract 4.4). If BLOCK is smaller, idle keys and the oldest
+ * requests are left out. Processes still attached to OLD count separately.
+ * Return the number of keys without a slot. */
 apr_uint32_t crm_limit_inherit(crm_limit_t *block, crm_limit_t *old);
 
-/* Is the key of HASH in REALM known? Then return 1 and, unless KEY_OUT is NULL,
- * copy it there; nothing is charged, but the slot stays the key's for another
- * 60 s. Otherwise return 0 and leave KEY_OUT alone. */
+/* Look up the key of HASH in REALM without charging it. If it is known, return
+ * 1, copy it to KEY_OUT (NULL: not), and keep its slot for another 60 s.
+ * Otherwise return 0. */
 int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
                    const unsigned char hash[32], apr_uint32_t realm);
 
-/* Set *VERDICT on a request of CLASS under LIMIT (requests in 60 s, at most the
- * ring that the block was made with, or else that; 0: unlimited, then always
- * admitted, counted in the statistics only and no part of any window) by the
- * key of HASH in REALM, and count it if it is admitted (contract 4.1, 2.2). If
- * the key is known and KEY_OUT is not NULL, copy the key there. */
+/* Charge a request of CLASS to the key of HASH in REALM under LIMIT, and set
+ * *VERDICT (contract 2.2, 4.1). LIMIT is the number of requests in 60 s, capped
+ * at the ring's size. 0 means no limit: the request is admitted and counted in
+ * the statistics only. A refused request is not counted. If the key is known,
+ * it is copied to KEY_OUT (NULL: not). */
 void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      crm_limit_t *block, const unsigned char hash[32],
                      apr_uint32_t realm, crm_limit_class_t class,
                      apr_uint32_t limit);
 
-/* Remember KEY, which must exist in the database. Return CRM_LIMIT_ADDED (also
- * if it is known already), or CRM_LIMIT_FULL if every slot was used in the last
- * 60 s (contract 4.5) and none is evicted. */
+/* Take the last admitted request of CLASS by the key of HASH in REALM out of
+ * its window, if it has one: it is not to be counted. */
+void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
+                      apr_uint32_t realm, crm_limit_class_t class);
+
+/* Add KEY, which exists in the database. Return CRM_LIMIT_ADDED, also if it is
+ * known already, or CRM_LIMIT_FULL if all slots were used in the last 60 s
+ * (contract 4.5) and eviction is off. */
 int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key);
 
-/* Forget the key of HASH in REALM, which turned out to be revoked or deleted;
- * its slot is free at once. */
+/* Remove the key of HASH in REALM, which was revoked or deleted. Its slot is
+ * free immediately. */
 void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
                       apr_uint32_t realm);
 
-/* Set *STATS to the counts of BLOCK. */
+/* Set *STATS to the statistics of BLOCK. */
 void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block);
 
-/* Return NULL, or as constant text what is inconsistent in BLOCK: chains, list
- * of free slots, counts, windows. Slow; for tests. */
+/* Check the consistency of BLOCK: chains, free list, counts, windows. Return
+ * NULL, or the first inconsistency as a constant string. Slow; for tests. */
 const char *crm_limit_validate(crm_limit_t *block);
 
-/* Take the time, in microseconds of a clock that never goes back, from NOW_US
- * in this process; NULL: CLOCK_MONOTONIC again. For tests. */
+/* Use NOW_US as the clock of this process: monotonic, in microseconds. NULL:
+ * CLOCK_MONOTONIC. For tests. */
 void crm_limit_set_clock(apr_int64_t (*now_us)(void));
 
 #endif /* CRM_LIMIT_H */

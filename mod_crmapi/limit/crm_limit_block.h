@@ -1,46 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_limit_block.h: what lies where in the block of crm_limit.h (private) */
+/* crm_limit_block.h: the layout of the block of crm_limit.h (private) */
 #ifndef CRM_LIMIT_BLOCK_H
 #define CRM_LIMIT_BLOCK_H
 
-/* The block, from its first byte:
+/* The layout of the block:
  *
  *   crm_limit_t    layout, secret       written once
  *                  allocator            lock, list of free slots
- *                  counts               16 lines, so that few share one
+ *                  counts               16 cache lines, against contention
  *                  buckets              64 bytes each: lock, first slot; a
  *                                       power of two, not below the keys
  *   apr_int64_t    seen                 one for each slot
  *   crm_slot_t     slots                key, windows, times
  *
  *   bucket --first--> slot --next--> slot --next--> 0
- *   allocator --free--> slot --next--> 0       slots that had a key once
- *             --fresh                          slots from here on never had one
+ *   allocator --free--> slot --next--> 0       slots that had a key
+ *             --fresh                          from here on: slots never used
  *
- * Slots are named by their number from 1; 0 is none. There is no pointer.
+ * Slots are referred to by number, from 1; 0 means none. There are no pointers.
  *
  * Memory: 1,280 bytes, and for each key
  *     8 + (208 + 48 + 4 * (read limit + write limit), rounded up to 64) bytes,
  * and 64 for each bucket. With the limits of the specification, 120 and 60,
  * that is 1,096 bytes for each key and its bucket; with 65,536 keys 68.5 MiB,
- * of which 4 MiB are touched at start and the rest as keys come.
+ * of which 4 MiB are touched at start and the rest when keys are added.
  *
- * Exactness (contract 4.1). A window keeps the time of every request that it
- * counts, so it can be asked what has left since. Times are the low 32 bits of
- * microseconds: what is in a ring is younger than 120 s, because requests that
- * have left are taken out before one is put in, and all of them once the
- * youngest has left.
+ * Exactness (contract 4.1). A window stores the time of each request that it
+ * counts. Times are the low 32 bits of microseconds. That suffices: requests
+ * that have left the window are removed before one is added, and all of them
+ * once the youngest has left, so no time in a ring is older than 120 s.
  *
- * Locks. What a bucket's lock guards: the chain, and in its slots the windows
- * and the times of use. What the allocator's lock guards: which slot is where;
- * who changes a chain holds it and the bucket's. Order: the allocator's lock,
- * then that of one bucket. An admission takes the bucket's lock only.
+ * Locks. A bucket's lock protects its chain, and the windows and times of use
+ * of its slots. The allocator's lock protects which slot is where; changing a
+ * chain takes both. Order: the allocator's lock, then one bucket's. An
+ * admission takes the bucket's lock only.
  *
- * Killed processes. Locks are robust: the kernel hands that of a dead owner to
- * the next one. Nothing has to be repaired in a bucket, since each change of it
- * takes effect by one store, and what precedes that store is in vain if it is
- * not reached. Slots that were on their way between the free list and a chain
- * are found by building the free list anew from the chains. */
+ * Killed processes. Locks are robust: after its owner's death the kernel hands
+ * a lock to the next process. A bucket needs no repair, because each change of
+ * it takes effect by one store; without that store, earlier ones have no
+ * effect. Slots that were between the free list and a chain are recovered by
+ * rebuilding the free list from the chains. */
 
 #include <pthread.h>
 #include <string.h>
@@ -51,40 +50,40 @@
 
 #include "crm_limit.h"
 
-#define CRM_LINE 64             /* a cache line, to keep things apart */
+#define CRM_LINE 64             /* a cache line, against false sharing */
 #define CRM_STRIPES 16
 
-/* How much SEEN may lag behind, in microseconds: it is written this seldom, so
- * that busy keys whose SEEN share a cache line do not fight over it. Where
- * slots are evicted it does not lag: the busiest must not seem the oldest. */
+/* The maximum lag of SEEN, in microseconds. Writing it seldom keeps busy keys
+ * whose SEEN share a cache line from contending. Without lag if slots are
+ * evicted: otherwise the busiest key could look like the oldest. */
 #define CRM_SEEN_LAG APR_INT64_C(1000000)
 
-/* A store that all stores written before it precede, also in the eyes of those
- * who take over from a killed process. */
+/* A store that no earlier store may follow, also as seen by a process that
+ * takes over from a killed one. */
 #define CRM_COMMIT(place, value) \
     __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
-/* Access to what others may access at the same time. */
+/* Access to data that others may access concurrently. */
 #define CRM_PEEK(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define CRM_POKE(place, value) \
     __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
 #define CRM_COUNT(place) __atomic_fetch_add(&(place), 1, __ATOMIC_RELAXED)
 
-/* The counted requests of a key and class: those numbered TAIL to HEAD - 1. */
+/* The counted requests of a key and class are numbered TAIL to HEAD - 1. */
 typedef struct crm_window_t {
     apr_uint64_t head;
     apr_uint64_t tail;
-    apr_int64_t last;           /* time of number HEAD - 1, or later */
+    apr_int64_t last;           /* time of request HEAD - 1, or later */
 } crm_window_t;
 
 typedef struct crm_slot_t {
     apr_uint32_t next;
-    apr_uint32_t mark;          /* scratch of chains_mark() */
-    apr_int64_t used;           /* when the key was last asked for */
-    apr_int64_t touched;        /* when TOUCH was last set */
+    apr_uint32_t mark;          /* for chains_mark() */
+    apr_int64_t used;           /* when the key was last used */
+    apr_int64_t touched;        /* when verdict->touch was last set */
     apr_int64_t confirmed;      /* when CONFIRM was last set */
     crm_limit_key_t key;
     crm_window_t windows[CRM_LIMIT_CLASSES];
-    apr_uint32_t times[];       /* rings: number n at n modulo its size */
+    apr_uint32_t times[];       /* rings: request n is at n modulo the size */
 } crm_slot_t;
 
 typedef union crm_bucket_t {
@@ -98,11 +97,11 @@ typedef union crm_bucket_t {
 typedef union crm_allocator_t {
     struct {
         pthread_mutex_t lock;
-        apr_uint32_t free;      /* first of the list */
+        apr_uint32_t free;      /* first of the free list */
         apr_uint32_t fresh;     /* slots that ever had a key */
-        apr_uint32_t hand;      /* where the search for an idle slot goes on */
+        apr_uint32_t hand;      /* where the next search starts */
         apr_uint32_t slots;     /* in chains */
-        apr_int64_t full_until; /* no slot can be idle before */
+        apr_int64_t full_until; /* no slot can be idle before this time */
         apr_uint64_t full, recovered; /* crm_limit_stats_t */
     };
     char line[2 * CRM_LINE];
@@ -125,13 +124,13 @@ typedef struct crm_layout_t {
     apr_uint64_t slot_size;
     apr_uint64_t seen;          /* offset */
     apr_uint64_t slots;         /* offset */
-    apr_uint64_t size;          /* of the whole block */
+    apr_uint64_t size;          /* size of the whole block */
 } crm_layout_t;
 
 struct crm_limit_t {
     union {
         struct {
-            apr_uint32_t magic; /* 0 until the block is complete */
+            apr_uint32_t magic; /* 0 until the block is initialised */
             apr_uint32_t version;
             crm_layout_t layout;
             unsigned char secret[APR_SIPHASH_KSIZE];
@@ -143,10 +142,10 @@ struct crm_limit_t {
     crm_bucket_t buckets[];
 };
 
-/* Return the time in microseconds (crm_limit_set_clock()). */
+/* Return the time in microseconds; see crm_limit_set_clock(). */
 apr_int64_t crm_limit_clock(void);
 
-/* Take the lock of BUCKET; return 0 if it is broken. */
+/* Lock BUCKET. Return 0 if its lock is broken. */
 int crm_bucket_lock(crm_limit_t *block, crm_bucket_t *bucket);
 void crm_bucket_unlock(crm_bucket_t *bucket);
 
@@ -157,15 +156,15 @@ static inline crm_slot_t *crm_slot_at(crm_limit_t *block, apr_uint32_t number)
                                   + (number - 1) * block->layout.slot_size);
 }
 
-/* Return where it is written about when slot NUMBER was last used; never
- * later than it was, and at most CRM_SEEN_LAG before. */
+/* Return the place of SEEN of slot NUMBER: its last use, up to CRM_SEEN_LAG too
+ * early and never too late. */
 static inline apr_int64_t *crm_seen_at(crm_limit_t *block, apr_uint32_t number)
 {
     return (apr_int64_t *)(void *)((char *)block + block->layout.seen)
            + (number - 1);
 }
 
-/* Return the bucket that the key of HASH in REALM is in, if anywhere. */
+/* Return the bucket for the key of HASH in REALM. */
 static inline crm_bucket_t *crm_bucket_of(crm_limit_t *block,
                                           const unsigned char hash[32],
                                           apr_uint32_t realm)
@@ -178,8 +177,8 @@ static inline crm_bucket_t *crm_bucket_of(crm_limit_t *block,
                            & (block->layout.buckets - 1)];
 }
 
-/* Return the number of the slot of HASH and REALM in the chain of BUCKET, which
- * is locked, or 0. */
+/* Return the number of the slot with HASH and REALM in the chain of BUCKET,
+ * which is locked, or 0. */
 static inline apr_uint32_t crm_chain_find(crm_limit_t *block,
                                           const crm_bucket_t *bucket,
                                           const unsigned char hash[32],

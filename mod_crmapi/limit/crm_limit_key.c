@@ -4,10 +4,10 @@
 
 #include <errno.h>
 
-/* Slots that are compared to find one that was not used for long. */
+/* Slots that are compared to find one to evict. */
 #define SAMPLE 64
 
-/* Take slot NUMBER out of the chain of BUCKET. Both locks are held. */
+/* Remove slot NUMBER from the chain of BUCKET. Both locks are held. */
 static void chain_unlink(crm_limit_t *block, crm_bucket_t *bucket,
                          apr_uint32_t number)
 {
@@ -21,9 +21,9 @@ static void chain_unlink(crm_limit_t *block, crm_bucket_t *bucket,
     }
 }
 
-/* Mark the slots that are in chains with 1, all others that ever had a key with
- * 0; return how many are in chains, or APR_UINT32_MAX if the chains are no
- * chains. The allocator's lock is held. */
+/* Mark slots in chains with 1 and all other slots that ever had a key with 0.
+ * Return the number of slots in chains, or APR_UINT32_MAX if the chains are
+ * damaged. The allocator's lock is held. */
 static apr_uint32_t chains_mark(crm_limit_t *block)
 {
     apr_uint32_t fresh = block->allocator.fresh;
@@ -47,8 +47,8 @@ static apr_uint32_t chains_mark(crm_limit_t *block)
     return count;
 }
 
-/* Build the list of free slots from the chains; return 0 if these are damaged.
- * The allocator's lock is held and its state unknown. */
+/* Rebuild the free list from the chains. Return 0 if these are damaged. The
+ * allocator's lock is held and its state unknown. */
 static int free_rebuild(crm_limit_t *block)
 {
     apr_uint32_t slots = chains_mark(block);
@@ -71,14 +71,15 @@ static int free_rebuild(crm_limit_t *block)
     return 1;
 }
 
-/* Take the allocator's lock; return 0 if it is broken. */
+/* Lock the allocator. Return 0 if its lock is broken. */
 static int allocator_lock(crm_limit_t *block)
 {
     int error = pthread_mutex_lock(&block->allocator.lock);
 
     if (error == EOWNERDEAD) {
         CRM_COUNT(block->allocator.recovered);
-        /* Not consistent, it will be broken for all when it is unlocked. */
+        /* Not marked consistent: the lock is broken for everyone once it is
+         * released. */
         if (!free_rebuild(block)) {
             pthread_mutex_unlock(&block->allocator.lock);
             return 0;
@@ -93,9 +94,8 @@ static void allocator_unlock(crm_limit_t *block)
     pthread_mutex_unlock(&block->allocator.lock);
 }
 
-/* Take slot NUMBER from its key if that was not used after LAST; otherwise set
- * what is seen of it right. Return whether it is free now. The allocator's
- * lock is held. */
+/* Free slot NUMBER if its key was not used after LAST; otherwise update its
+ * SEEN. Return whether it is free now. The allocator's lock is held. */
 static int slot_reclaim(crm_limit_t *block, apr_uint32_t number,
                         apr_int64_t last)
 {
@@ -118,9 +118,9 @@ static int slot_reclaim(crm_limit_t *block, apr_uint32_t number,
     return idle;
 }
 
-/* Return the number of an idle slot, taken from its key, or 0. After a search
- * in vain nobody searches again before the slot that was used least recently
- * can be idle. The allocator's lock is held, and every slot is in a chain. */
+/* Find an idle slot, free it and return its number, or 0. A search without a
+ * result is not repeated until the least recently used slot can be idle. The
+ * allocator's lock is held and every slot is in a chain. */
 static apr_uint32_t idle_take(crm_limit_t *block, apr_int64_t now)
 {
     crm_allocator_t *allocator = &block->allocator;
@@ -147,10 +147,9 @@ static apr_uint32_t idle_take(crm_limit_t *block, apr_int64_t now)
     return 0;
 }
 
-/* Return the number of the slot that was used least recently among the next
- * SAMPLE, taken from its key, or 0. So a new key costs the same in a table of
- * any size, and whoever was here a moment ago stays. The allocator's lock is
- * held, and every slot is in a chain. */
+/* Free the least recently used of the next SAMPLE slots and return its number,
+ * or 0. The cost does not depend on the table's size, and recently used keys
+ * are kept. The allocator's lock is held and every slot is in a chain. */
 static apr_uint32_t oldest_take(crm_limit_t *block)
 {
     apr_uint32_t keys = block->layout.keys;
@@ -168,8 +167,7 @@ static apr_uint32_t oldest_take(crm_limit_t *block)
     return slot_reclaim(block, oldest, APR_INT64_MAX) ? oldest : 0;
 }
 
-/* Return the number of a slot that is in no chain and no list, or 0. The
- * allocator's lock is held. */
+/* Return the number of a free slot, or 0. The allocator's lock is held. */
 static apr_uint32_t slot_take(crm_limit_t *block, apr_int64_t now)
 {
     crm_allocator_t *allocator = &block->allocator;
@@ -187,7 +185,7 @@ static apr_uint32_t slot_take(crm_limit_t *block, apr_int64_t now)
     return number;
 }
 
-/* Give slot NUMBER, which is in no chain, to KEY, with empty windows. */
+/* Fill slot NUMBER, which is in no chain, with KEY and empty windows. */
 static void slot_fill(crm_limit_t *block, apr_uint32_t number,
                       const crm_limit_key_t *key, apr_int64_t now)
 {
@@ -205,7 +203,7 @@ static void slot_fill(crm_limit_t *block, apr_uint32_t number,
     CRM_POKE(*crm_seen_at(block, number), now);
 }
 
-/* Put slot NUMBER, filled, into the chain of BUCKET; return 0 if that cannot be
+/* Insert slot NUMBER into the chain of BUCKET. Return 0 if the bucket cannot be
  * locked. The allocator's lock is held. */
 static int chain_link(crm_limit_t *block, crm_bucket_t *bucket,
                       apr_uint32_t number)
@@ -220,8 +218,8 @@ static int chain_link(crm_limit_t *block, crm_bucket_t *bucket,
     return 1;
 }
 
-/* Put slot NUMBER, which is in no chain, on the list of free ones. The
- * allocator's lock is held. */
+/* Add slot NUMBER, which is in no chain, to the free list. The allocator's lock
+ * is held. */
 static void slot_free(crm_limit_t *block, apr_uint32_t number)
 {
     crm_slot_at(block, number)->next = block->allocator.free;
@@ -238,7 +236,7 @@ int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key)
     if (!allocator_lock(block)) {
         return CRM_LIMIT_FULL;
     }
-    /* Nobody else can add it between this look and the link. */
+    /* The allocator's lock excludes others. */
     if (!crm_limit_find(NULL, block, key->hash, key->realm)) {
         now = crm_limit_clock();
         number = slot_take(block, now);
@@ -281,8 +279,8 @@ void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
     allocator_unlock(block);
 }
 
-/* Give slot TO of BLOCK the windows and times of slot FROM of OLD, which belong
- * to the same key; of each class the latest that fit. */
+/* Copy the windows and times of slot FROM of OLD to slot TO of BLOCK, which has
+ * the same key: of each class the latest that fit. */
 static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
                          crm_limit_t *old, apr_uint32_t from)
 {
@@ -311,8 +309,8 @@ static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
     }
 }
 
-/* Add to BLOCK the key of slot NUMBER of OLD, whose bucket is locked, with its
- * windows, unless it is idle; return 0 if BLOCK is full. */
+/* Copy the key of slot NUMBER of OLD, whose bucket is locked, to BLOCK with its
+ * windows, unless it is idle. Return 0 if BLOCK is full. */
 static int key_inherit(crm_limit_t *block, crm_limit_t *old,
                        apr_uint32_t number)
 {
@@ -353,7 +351,7 @@ apr_uint32_t crm_limit_inherit(crm_limit_t *block, crm_limit_t *old)
     return left_out;
 }
 
-/* Return what is wrong with WINDOW and its RING of SIZE places, or NULL. Its
+/* Return the inconsistency of WINDOW and its RING of SIZE entries, or NULL. Its
  * bucket is locked. */
 static const char *window_validate(const crm_window_t *window,
                                    const apr_uint32_t *ring, apr_uint32_t size)
@@ -374,7 +372,7 @@ static const char *window_validate(const crm_window_t *window,
     return NULL;
 }
 
-/* Return what is wrong with the slots in the chain of BUCKET, or NULL. Both
+/* Return the inconsistency of the slots in the chain of BUCKET, or NULL. Both
  * locks are held. */
 static const char *bucket_validate(crm_limit_t *block,
                                    const crm_bucket_t *bucket)
@@ -406,8 +404,8 @@ static const char *bucket_validate(crm_limit_t *block,
     return wrong;
 }
 
-/* Return what is wrong with the list of free slots, or NULL. The allocator's
- * lock is held and the chains are marked. */
+/* Return the inconsistency of the free list, or NULL. The allocator's lock is
+ * held and the chains are marked. */
 static const char *free_validate(crm_limit_t *block)
 {
     apr_uint32_t unused = block->allocator.fresh - block->allocator.slots;

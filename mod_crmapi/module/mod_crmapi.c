@@ -5,9 +5,15 @@
 #include "apr_strings.h"
 
 #include "http_core.h"
+#include "mpm_common.h"
 #include "http_protocol.h"
 
+#include "crm_api.h"
+#include "crm_pages.h"
 #include "crm_resources.h"
+
+/* Of all servers; NULL where no server has intake. */
+static crm_notifier_t *notifier;
 
 /* Return the configuration of S, its very own: a vhost without a directive of
  * ours shares that of MAIN_SERVER, but may have another database. */
@@ -32,9 +38,7 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->base = config->intake_path;
     site->public_url = config->intake_url;
     site->twilio = config->twilio;
-    site->token_limit = (apr_uint32_t)config->intake_limit;
-    site->address_limit = (apr_uint32_t)config->address_limit;
-    site->bell = shm->bell;
+    site->notifier = shm->notifier;
     site->pollers = config->chat_polls;
 }
 
@@ -48,6 +52,8 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     settings->workspace = config->workspace;
     settings->limits[CRM_LIMIT_READ] = (apr_uint32_t)config->read_limit;
     settings->limits[CRM_LIMIT_WRITE] = (apr_uint32_t)config->write_limit;
+    settings->token_limit = (apr_uint32_t)config->intake_limit;
+    settings->address_limit = (apr_uint32_t)config->address_limit;
     settings->unknown_key_limit = (apr_uint32_t)config->unknown_key_limit;
     settings->request_id_in_database = config->request_id_in_database;
     crmapi_gate_find(&config->gate, settings, s, pconf);
@@ -56,6 +62,8 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     config->service.acquire = crmapi_acquire;
     config->service.release = crmapi_release;
     config->service.read_body = crmapi_read_body;
+    config->service.gone = crmapi_gone;
+    config->service.site = &config->intake;
     complete_intake(config, shm);
 }
 
@@ -90,6 +98,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     if (!wrong) {
         wrong = crmapi_status_init(main_server, &shm, ptemp);
     }
+    notifier = shm.notifier;
     crmapi_gates_clear(pconf);
     for (server_rec *s = main_server; s && !wrong; s = s->next) {
         if (crmapi_serves(crmapi_config(s))) {
@@ -107,26 +116,43 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     return OK;
 }
 
+/* Make what this process serves requests with, in POOL. A mount that is not
+ * made answers 503. */
+static crm_error_t *init_process(apr_pool_t *pool)
+{
+    if (crmapi_gates_create(pool)) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: no mutex for "
+                              "the database connections");
+    }
+    CRM_ERR(crm_api_init(crm_resources, pool));
+    crm_pages_init(pool);
+    crm_intake_init(pool);
+    return NULL;
+}
+
 /* A hook: what is needed once in a process. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
-    crm_error_t *error;
+    crm_error_t *error = any_enabled(main_server) ? init_process(pchild)
+                                                  : NULL;
 
-    if (!any_enabled(main_server)) {
-        return;
-    }
-    error = crm_api_init(crm_resources, pchild);
-    if (!error && crmapi_gates_create(pchild)) {
-        error = crm_error_logf(CRM_E_INTERNAL, pchild, "CRM1104: no mutex for "
-                               "the database connections");
-    }
     if (error) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; the API "
                      "answers 503", error->log);
-        crmapi_refuse_all();
-        crmapi_mounts_refuse_all();
     }
 }
+
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
+/* A hook: this process ends soon. Polls that wait are answered. */
+static void child_stopping(apr_pool_t *pchild, int graceful)
+{
+    (void)pchild;
+    (void)graceful;
+    if (notifier) {
+        crm_notifier_wake_process(notifier);
+    }
+}
+#endif
 
 static void register_hooks(apr_pool_t *p)
 {
@@ -134,13 +160,15 @@ static void register_hooks(apr_pool_t *p)
 
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
+    ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
+#endif
     ap_hook_handler(crmapi_handler, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_log_transaction(crmapi_log_transaction, loggers, NULL,
                             APR_HOOK_LAST);
     crmapi_request_register();
     crmapi_error_register();
     crmapi_body_register();
-    crmapi_mounts_register();
     crmapi_status_register(p);
 }
 

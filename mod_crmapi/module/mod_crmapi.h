@@ -13,8 +13,8 @@
 #include "http_log.h"
 #include "mod_dbd.h"
 
-#include "crm_api.h"
 #include "crm_intake_site.h"
+#include "crm_serve.h"
 
 /* APR's rings of buckets use its own offsetof(), which goes by way of a null
  * pointer; compilers and sanitizers complain of that. */
@@ -57,13 +57,24 @@ typedef struct crmapi_config_t {
     crm_intake_site_t intake;
 } crmapi_config_t;
 
-/* A request of the API, from when it is known to be one. */
+/* A mount of every server. */
+typedef struct crmapi_mount_t {
+    const crm_mount_t *mount;
+    /* Return its path on the server of CONFIG; "": it is not served there. */
+    const char *(*path)(const crmapi_config_t *config);
+    int json_errors;            /* errors that httpd itself sends are JSON, too
+                                   (contract 5.5) */
+} crmapi_mount_t;
+
+/* A request, from when it is known to be for a mount. */
 typedef struct crmapi_request_t {
     request_rec *r;
     crmapi_config_t *config;
+    const crmapi_mount_t *mount; /* when it is claimed */
+    const char *path;           /* below the mount, in R's uri */
     const char *id;             /* X-Request-Id */
     int reached;                /* no rewriting led it elsewhere */
-    int claimed;                /* it is ours to serve */
+    int claimed;                /* the module serves it */
     ap_dbd_t *dbd;              /* held at the moment, or NULL */
     int dbd_failed;             /* and of no use */
     int no_wait;                /* do without rather than wait */
@@ -96,12 +107,18 @@ static inline int crmapi_serves(const crmapi_config_t *config)
            || *config->unsubscribe_path || *config->intake_path;
 }
 
-/* mod_crmapi_request.c: which requests are the API's */
+/* mod_crmapi_mount.c */
+/* Return the mount that R is for, by what is known of it at this time (where
+ * the request line could not be parsed, by its text), NULL if there is none.
+ * *REST_P = the path below the mount. */
+const crmapi_mount_t *crmapi_mount_find(const char **rest_p,
+                                        const request_rec *r);
+
+/* mod_crmapi_request.c */
 void crmapi_request_register(void);
-/* Return whether R is for the API, by what is known of it at this time: where
- * the request line could not be parsed, by its text. */
-int crmapi_is_ours(const request_rec *r);
-/* Return what is known of R, NULL if it was not known to be ours so far. */
+/* Return whether errors that httpd itself sends to R are JSON. */
+int crmapi_has_json_errors(const request_rec *r);
+/* Return what is known of R, NULL if no mount was found for it so far. */
 crmapi_request_t *crmapi_request_find(const request_rec *r);
 /* Return what is known of R; begin to know it. */
 crmapi_request_t *crmapi_request_begin(request_rec *r);
@@ -109,16 +126,16 @@ crmapi_request_t *crmapi_request_begin(request_rec *r);
 /* mod_crmapi_handler.c */
 int crmapi_handler(request_rec *r);
 int crmapi_log_transaction(request_rec *r);
-/* Set the headers that every answer has (contract 5.4) and those of REQUEST's
- * response, for a body of LEN bytes. */
+/* Set the headers that every response has (contract 5.4) and those of
+ * REQUEST's response, for a body of LEN bytes. */
 void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
-/* Answer 503 to all requests of this process. */
-void crmapi_refuse_all(void);
+/* The service's function gone(). */
+int crmapi_gone(void *baton);
 
 /* mod_crmapi_body.c */
 void crmapi_body_register(void);
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
-                              void *baton, apr_pool_t *pool);
+                              apr_size_t max, void *baton, apr_pool_t *pool);
 /* Do not read the rest of a large body that was not wanted: close instead.
  * Return whether a short one is still to be read. */
 int crmapi_spare_body(const crmapi_request_t *request);
@@ -148,7 +165,7 @@ void crmapi_gates_stats(int *used_p, int *max_p);
 typedef struct crmapi_shm_t {
     crm_limit_t *limit;         /* of keys and intake tokens */
     crm_limit_t *addresses;     /* NULL where no server counts any */
-    crm_bell_t *bell;           /* NULL where no server has intake */
+    crm_notifier_t *notifier;           /* NULL where no server has intake */
 } crmapi_shm_t;
 /* Make, or find again, the shared memory for the servers from MAIN_SERVER on.
  * Return NULL or what is wrong. */
@@ -160,17 +177,6 @@ void crmapi_error_register(void);
 /* Keep the site's ErrorDocuments from R's errors, which are JSON; ON 0: let
  * them work again. */
 void crmapi_error_shield(request_rec *r, int on);
-
-/* mod_crmapi_mount.c: paths of ours beside the API */
-void crmapi_mounts_register(void);
-/* Answer 503 to all requests of this process for them. */
-void crmapi_mounts_refuse_all(void);
-
-/* What serves them: mod_crmapi_pages.c, mod_crmapi_intake.c. Each fills
- * REQUEST's response; REST is what follows the mount's path. */
-void crmapi_serve_review(crmapi_request_t *request, const char *rest);
-void crmapi_serve_unsubscribe(crmapi_request_t *request, const char *rest);
-void crmapi_serve_intake(crmapi_request_t *request, const char *rest);
 
 /* mod_crmapi_intake.c: directives */
 const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,

@@ -137,14 +137,17 @@ static int known_length(apr_off_t *length, const request_rec *r)
     return !text || ap_parse_strict_length(length, text);
 }
 
-/* Return how long R's body may be: the directive's limit, or the lower one
- * that the site has set by LimitRequestBody. */
-static apr_off_t body_limit(const crmapi_request_t *request)
+/* Return how long REQUEST's body may be: the least of CrmApiMaxBody, the site's
+ * LimitRequestBody, and MAX (0: no limit), the route's. */
+static apr_off_t body_limit(const crmapi_request_t *request, apr_size_t max)
 {
-    apr_off_t own = request->config->max_body;
+    apr_off_t limit = request->config->max_body;
     apr_off_t site = ap_get_limit_req_body(request->r);
 
-    return site > 0 && site < own ? site : own;
+    if (site > 0 && site < limit) {
+        limit = site;
+    }
+    return max && (apr_off_t)max < limit ? (apr_off_t)max : limit;
 }
 
 /* A cleanup of a request's pool. glibc has an arena for each thread and keeps
@@ -160,11 +163,11 @@ static apr_status_t give_memory_back(void *unused)
 }
 
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
-                              void *baton, apr_pool_t *pool)
+                              apr_size_t max, void *baton, apr_pool_t *pool)
 {
     crmapi_request_t *request = baton;
     request_rec *r = request->r;
-    apr_off_t limit = body_limit(request), length;
+    apr_off_t limit = body_limit(request, max), length;
     ap_filter_t *catcher;
     crm_error_t *error;
     crm_buf_t body;

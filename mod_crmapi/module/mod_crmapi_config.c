@@ -11,6 +11,7 @@
 #include "crm_array.h"
 #include "crm_key.h"
 #include "crm_pages.h"
+#include "crm_rest.h"
 #include "crm_uuid.h"
 
 #define LIMIT_MAX 1000000

@@ -13,6 +13,7 @@
 #include "util_filter.h"
 
 #include "crm_array.h"
+#include "crm_envelope.h"
 
 static ap_filter_rec_t *error_handle;
 
@@ -72,7 +73,7 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     body = f->ctx = apr_palloc(r->pool, sizeof(*body));
     error = describe(r->status, r->pool);
     crm_buf_init(body, 256, r->pool);
-    crm_api_write_error(body, error);
+    crm_envelope_error(body, error);
     crmapi_set_headers(crmapi_request_find(r), body->len);
     clear_headers(r);
     if (error->retry_after && !apr_table_get(r->headers_out, "Retry-After")) {
@@ -114,7 +115,7 @@ static void insert_error_filter(request_rec *r)
 {
     crmapi_request_t *request;
 
-    if (r->main || !crmapi_is_ours(r)) {
+    if (r->main || !crmapi_has_json_errors(r)) {
         return;
     }
     if (ap_is_HTTP_REDIRECT(r->status) && !crmapi_request_find(r)) {
@@ -139,7 +140,7 @@ static int refuse_document(request_rec *r, int lookup)
     const request_rec *failed = r->prev;
 
     if (lookup || !failed || !ap_is_HTTP_ERROR(failed->status)
-        || !crmapi_is_ours(failed)) {
+        || !crmapi_has_json_errors(failed)) {
         return DECLINED;
     }
     return failed->status;

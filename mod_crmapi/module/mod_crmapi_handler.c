@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_handler.c: a request of the API, from httpd and back */
+/* mod_crmapi_handler.c: from request_rec to the pipeline and back */
 #include "mod_crmapi.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
+#include "ap_mpm.h"
 #include "http_core.h"
 #include "http_protocol.h"
 #include "util_filter.h"
 
 APLOG_USE_MODULE(crmapi);
-
-/* Why this process can serve nothing, told in the log. */
-static int refusing;
-
-void crmapi_refuse_all(void)
-{
-    refusing = 1;
-}
 
 /* Set NAME to VALUE, once, whatever becomes of the answer. */
 static int set_header(void *r, const char *name, const char *value)
@@ -32,14 +25,16 @@ void crmapi_set_headers(crmapi_request_t *request, apr_size_t len)
 {
     request_rec *r = request->r;
 
-    if (request->response.headers) {
-        apr_table_do(set_header, r, request->response.headers, NULL);
-    }
     set_header(r, "Cache-Control", "private, no-store");
     set_header(r, "X-Content-Type-Options", "nosniff");
     set_header(r, "X-Request-Id", request->id);
+    if (request->response.headers) {
+        apr_table_do(set_header, r, request->response.headers, NULL);
+    }
     if (len) {
-        ap_set_content_type(r, "application/json");
+        ap_set_content_type(r, request->response.content_type
+                               ? request->response.content_type
+                               : "application/json");
         ap_set_content_length(r, (apr_off_t)len);
     }
     else {
@@ -76,6 +71,8 @@ static void set_notes(const crmapi_request_t *request)
 
     if (response->workspace_id) {
         apr_table_set(notes, "crmapi-workspace", response->workspace_id);
+    }
+    if (response->key_id) {
         apr_table_set(notes, "crmapi-key", response->key_id);
     }
     if (response->route) {
@@ -97,6 +94,7 @@ static int send_answer(crmapi_request_t *request)
 
     r->status = response->status;
     r->status_line = NULL;
+    r->no_local_copy = 1;
     r->content_encoding = NULL;
     r->content_languages = NULL;
     crmapi_set_headers(request, response->body.len);
@@ -113,27 +111,15 @@ static int send_answer(crmapi_request_t *request)
            || r->connection->aborted ? OK : AP_FILTER_ERROR;
 }
 
-/* Answer 503 where something is missing that the log has told of. */
-static void serve_nothing(crmapi_request_t *request)
+/* Return whether R's path has two slashes in a row below REQUEST's mount. httpd
+ * has merged them, which would make one path of many. */
+static int has_empty_segment(const crmapi_request_t *request)
 {
-    crm_response_t *response = &request->response;
-    apr_pool_t *pool = request->r->pool;
-    const crm_error_t *error = crm_error_create(CRM_E_UNAVAILABLE, NULL, pool);
-
-    response->status = crm_code_info(error->code)->status;
-    response->headers = apr_table_make(pool, 1);
-    apr_table_setn(response->headers, "Retry-After",
-                   apr_itoa(pool, error->retry_after));
-    crm_buf_init(&response->body, 256, pool);
-    crm_api_write_error(&response->body, error);
-}
-
-/* Return whether R's path has two slashes in a row: httpd has merged them,
- * which would make one path of many. */
-static int has_empty_segment(const request_rec *r)
-{
-    const char *path = strstr(r->unparsed_uri, CRM_API_BASE);
-    const char *slashes = path ? strstr(path, "//") : NULL;
+    const request_rec *r = request->r;
+    size_t base = (size_t)(request->path - r->uri);
+    const char *path = strlen(r->unparsed_uri) > base
+                       ? r->unparsed_uri + base : "";
+    const char *slashes = strstr(path, "//");
 
     return slashes && slashes < path + strcspn(path, "?");
 }
@@ -141,21 +127,35 @@ static int has_empty_segment(const request_rec *r)
 static void serve(crmapi_request_t *request)
 {
     request_rec *r = request->r;
-    crm_request_t api;
+    crm_request_t parts;
 
-    api.pool = r->pool;
-    api.baton = request;
-    api.method = r->method;
-    api.path = has_empty_segment(r) ? "//"
-               : r->uri + sizeof(CRM_API_BASE) - 1;
-    api.query = r->args;
-    api.authorization = apr_table_get(r->headers_in, "Authorization");
-    api.content_type = apr_table_get(r->headers_in, "Content-Type");
-    api.prefer = apr_table_get(r->headers_in, "Prefer");
-    api.request_id = request->id;
-    api.address = r->useragent_ip;
-    api.asks_first = r->expecting_100;
-    crm_api_serve(&request->response, &request->config->service, &api);
+    parts.pool = r->pool;
+    parts.baton = request;
+    parts.method = r->method;
+    parts.path = has_empty_segment(request) ? "//" : request->path;
+    parts.query = r->args;
+    parts.target = r->unparsed_uri;
+    parts.scheme = ap_http_scheme(r);
+    parts.address = r->useragent_ip;
+    parts.request_id = request->id;
+    parts.headers = r->headers_in;
+    parts.expects_continue = r->expecting_100;
+    crm_serve(&request->response, &request->config->service,
+              request->mount->mount, &parts);
+}
+
+int crmapi_gone(void *baton)
+{
+    const crmapi_request_t *request = baton;
+    conn_rec *c = request->r->connection;
+    apr_socket_t *socket = ap_get_conn_socket(c);
+    int at_end = 0;
+    int state = AP_MPMQ_RUNNING;
+
+    ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
+    return state == AP_MPMQ_STOPPING || c->aborted
+           || (socket && apr_socket_atreadeof(socket, &at_end) == APR_SUCCESS
+               && at_end);
 }
 
 int crmapi_handler(request_rec *r)
@@ -167,12 +167,7 @@ int crmapi_handler(request_rec *r)
         || !strcmp(r->handler, "redirect-handler")) {
         return DECLINED;
     }
-    if (refusing) {
-        serve_nothing(request);
-    }
-    else {
-        serve(request);
-    }
+    serve(request);
     set_notes(request);
     write_log(request);
     return send_answer(request);
@@ -191,9 +186,9 @@ int crmapi_log_transaction(request_rec *r)
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->no_wait = 1;
-        crm_api_touch(&request->config->service, request,
-                      request->response.workspace_id,
-                      request->response.key_id, r->pool);
+        crm_access_touch(&request->config->service, request,
+                         request->response.workspace_id,
+                         request->response.key_id, r->pool);
     }
     return DECLINED;
 }

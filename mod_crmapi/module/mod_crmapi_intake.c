@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_intake.c: what channels call: directives, request_rec to core */
+/* mod_crmapi_intake.c: directives of what channels call */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -8,56 +8,9 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-#include "ap_mpm.h"
-#include "http_core.h"
-#include "http_protocol.h"
+#include "http_config.h"
 
 #define TOKEN_MAX 256
-
-/* Return whether nobody waits for the answer of BATON, a request, any more:
- * its client has hung up, or this process is told to end. */
-static int is_gone(void *baton)
-{
-    const crmapi_request_t *request = baton;
-    conn_rec *c = request->r->connection;
-    apr_socket_t *socket = ap_get_conn_socket(c);
-    int at_end = 0;
-    int state = AP_MPMQ_RUNNING;
-
-    ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
-    return state == AP_MPMQ_STOPPING || c->aborted
-           || (socket && apr_socket_atreadeof(socket, &at_end) == APR_SUCCESS
-               && at_end);
-}
-
-void crmapi_serve_intake(crmapi_request_t *request, const char *rest)
-{
-    request_rec *r = request->r;
-    crm_intake_request_t intake;
-
-    memset(&intake, 0, sizeof(intake));
-    intake.pool = r->pool;
-    intake.baton = request;
-    intake.method = r->method;
-    intake.path = rest;
-    intake.query = r->args;
-    intake.scheme = ap_http_scheme(r);
-    intake.address = r->useragent_ip;
-    intake.target = r->unparsed_uri;
-    intake.request_id = request->id;
-    intake.authorization = apr_table_get(r->headers_in, "Authorization");
-    intake.content_type = apr_table_get(r->headers_in, "Content-Type");
-    intake.host = apr_table_get(r->headers_in, "Host");
-    intake.origin = apr_table_get(r->headers_in, "Origin");
-    intake.referer = apr_table_get(r->headers_in, "Referer");
-    intake.fetch_site = apr_table_get(r->headers_in, "Sec-Fetch-Site");
-    intake.twilio_signature = apr_table_get(r->headers_in,
-                                            "X-Twilio-Signature");
-    intake.if_none_match = apr_table_get(r->headers_in, "If-None-Match");
-    intake.gone = is_gone;
-    crm_intake_serve(&request->response, &request->config->service,
-                     &request->config->intake, &intake);
-}
 
 /* Set *TOKEN_P to the first line of the file PATH, which nobody else may
  * read. Return NULL or what is wrong. */

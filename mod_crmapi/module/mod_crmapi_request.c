@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_request.c: which requests are the API's, and since when */
+/* mod_crmapi_request.c: which requests the module serves, and since when */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -16,27 +16,12 @@
 /* The longest X-Request-Id that is kept (contract 5.4). */
 #define REQUEST_ID_MAX 128
 
-/* Return whether TEXT begins with the API's base, as a whole. */
-static int begins_with_base(const char *text)
+int crmapi_has_json_errors(const request_rec *r)
 {
-    static const size_t len = sizeof(CRM_API_BASE) - 1;
+    const char *rest;
+    const crmapi_mount_t *mount = crmapi_mount_find(&rest, r);
 
-    return text && !strncmp(text, CRM_API_BASE, len)
-           && strchr("/? ", text[len]);
-}
-
-int crmapi_is_ours(const request_rec *r)
-{
-    const char *target;
-
-    if (r->proxyreq || crmapi_config(r->server)->enabled != 1) {
-        return 0;
-    }
-    if (r->uri) {
-        return begins_with_base(r->uri);
-    }
-    target = r->the_request ? strchr(r->the_request, ' ') : NULL;
-    return target && begins_with_base(target + strspn(target, " "));
+    return mount && mount->json_errors && !r->proxyreq;
 }
 
 crmapi_request_t *crmapi_request_find(const request_rec *r)
@@ -83,7 +68,9 @@ crmapi_request_t *crmapi_request_begin(request_rec *r)
         request->id = find_id(r);
         r->log_id = request->id;
         ap_set_module_config(r->request_config, &crmapi_module, request);
-        crmapi_error_shield(r, 1);
+        if (crmapi_has_json_errors(r)) {
+            crmapi_error_shield(r, 1);
+        }
     }
     return request;
 }
@@ -91,7 +78,7 @@ crmapi_request_t *crmapi_request_begin(request_rec *r)
 /* A hook: R's headers and server are known. */
 static int post_read_request(request_rec *r)
 {
-    if (crmapi_is_ours(r)) {
+    if (crmapi_has_json_errors(r)) {
         crmapi_request_begin(r);
     }
     return DECLINED;
@@ -101,13 +88,15 @@ static int post_read_request(request_rec *r)
  * What mod_alias redirects comes after. */
 static int translate_name(request_rec *r)
 {
-    if (crmapi_is_ours(r)) {
+    const char *rest;
+
+    if (!r->proxyreq && crmapi_mount_find(&rest, r)) {
         crmapi_request_begin(r)->reached = 1;
     }
     return DECLINED;
 }
 
-/* A hook: what is below /api/v1 is no file: no module is to look for one. */
+/* A hook: what is below a mount is no file. No module is to look for one. */
 static int map_to_storage(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
@@ -115,13 +104,14 @@ static int map_to_storage(request_rec *r)
     if (!request) {
         return DECLINED;
     }
-    if (!request->reached) {
+    request->mount = crmapi_mount_find(&request->path, r);
+    if (!request->reached || !request->mount) {
         /* A rule led it elsewhere, where the site's own pages hold. */
         ap_set_module_config(r->request_config, &crmapi_module, NULL);
         crmapi_error_shield(r, 0);
         return DECLINED;
     }
-    /* A ProxyPass of all that a site has does not take the API along. */
+    /* A ProxyPass of all that a site has does not take the mounts along. */
     r->proxyreq = PROXYREQ_NONE;
     r->handler = HANDLER;
     /* Nothing that mod_mime would see a file's extension in. */

@@ -44,8 +44,9 @@ static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
     }
 }
 
-/* The same for addresses: "reads" are look-ups of keys, "writes" are posts to
- * forms and chats. Each ring holds the budget of a /48. */
+/* The same for addresses: "reads" are look-ups of unknown keys and polls of
+ * chats, "writes" are all else without proven rights. Each ring holds the
+ * budget of a /48. */
 static void wanted_addresses(crm_limit_config_t *config,
                              server_rec *main_server)
 {
@@ -59,9 +60,13 @@ static void wanted_addresses(crm_limit_config_t *config,
             raise_ring(&config->ring[CRM_LIMIT_READ],
                        CRM_ADDRESS_SITE * server->unknown_key_limit);
         }
-        if (*server->intake_path) {
+        if (crmapi_serves(server)) {
             raise_ring(&config->ring[CRM_LIMIT_WRITE],
                        CRM_ADDRESS_SITE * server->address_limit);
+        }
+        if (*server->intake_path) {
+            raise_ring(&config->ring[CRM_LIMIT_READ], CRM_ADDRESS_SITE
+                       * CRM_ACCESS_POLLS * server->address_limit);
         }
     }
 }
@@ -155,29 +160,29 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     return NULL;
 }
 
-/* Set *BELL_P to the bell, made or found again. */
-static const char *share_bell(crm_bell_t **bell_p, server_rec *main_server,
+/* Set *NOTIFIER_P to the notifier, made or found again. */
+static const char *share_notifier(crm_notifier_t **notifier_p, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
-    static const char key[] = "mod_crmapi_bell";
+    static const char key[] = "mod_crmapi_notifier";
     apr_shm_t **retained = ap_retained_data_get(key);
     apr_status_t status;
 
     if (!retained) {
         apr_shm_t *shm;
 
-        status = apr_shm_create(&shm, sizeof(crm_bell_t), NULL,
+        status = apr_shm_create(&shm, sizeof(crm_notifier_t), NULL,
                                 main_server->process->pool);
         if (status) {
             return apr_psprintf(ptemp, "CRM1406: no shared memory of %"
                                 APR_SIZE_T_FMT " bytes for chats: %pm",
-                                sizeof(crm_bell_t), &status);
+                                sizeof(crm_notifier_t), &status);
         }
-        memset(apr_shm_baseaddr_get(shm), 0, sizeof(crm_bell_t));
+        memset(apr_shm_baseaddr_get(shm), 0, sizeof(crm_notifier_t));
         retained = ap_retained_data_create(key, sizeof(*retained));
         *retained = shm;
     }
-    *bell_p = apr_shm_baseaddr_get(*retained);
+    *notifier_p = apr_shm_baseaddr_get(*retained);
     return NULL;
 }
 
@@ -209,5 +214,5 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                             main_server, ptemp);
     }
     return wrong || !any_intake(main_server)
-           ? wrong : share_bell(&shm->bell, main_server, ptemp);
+           ? wrong : share_notifier(&shm->notifier, main_server, ptemp);
 }

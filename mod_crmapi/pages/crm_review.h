@@ -3,7 +3,7 @@
 #ifndef CRM_REVIEW_H
 #define CRM_REVIEW_H
 
-#include "crm_page.h"
+#include "crm_pages.h"
 
 /* The most texts that a step has. */
 #define CRM_REVIEW_TEXTS 2

@@ -44,7 +44,7 @@ static const char *check_form_token(int *old_p, const crm_page_t *page,
     crm_token_t token;
 
     *old_p = 0;
-    crm_token_bind(bound, page->request->token);
+    crm_token_bind(bound, page->token_text);
     if (!text || !crm_token_read(&token, text, strlen(text))
         || token.purpose != CRM_TOKEN_FORM
         || strcmp(token.workspace_id, page->token.workspace_id)
@@ -54,7 +54,7 @@ static const char *check_form_token(int *old_p, const crm_page_t *page,
         return "This form did not come from this page, so nothing was done. "
                "Please look again and decide here.";
     }
-    *old_p = crm_token_expired(&token, page->request->now);
+    *old_p = crm_token_expired(&token, page->now);
     return *old_p ? "This page was open for too long, so nothing was done "
                     "yet. What you typed is below: please send it again."
                   : NULL;
@@ -62,9 +62,11 @@ static const char *check_form_token(int *old_p, const crm_page_t *page,
 
 /* Return whether another site has sent REQUEST, by what the browser tells. Our
  * own pages say "no-referrer", with which browsers send "Origin: null". */
-static int is_foreign(const crm_page_request_t *request)
+static int is_foreign(const crm_request_t *request)
 {
-    const char *origin = request->origin, *site = request->fetch_site;
+    const char *origin = crm_request_header(request, "Origin");
+    const char *site = crm_request_header(request, "Sec-Fetch-Site");
+    const char *own = crm_request_header(request, "Host");
     const char *host = origin ? strstr(origin, "://") : NULL;
 
     if (site && strcmp(site, "same-origin") && strcmp(site, "none")) {
@@ -73,7 +75,7 @@ static int is_foreign(const crm_page_request_t *request)
     if (!origin || !strcmp(origin, "null")) {
         return 0;
     }
-    return !host || !request->host || apr_cstr_casecmp(host + 3, request->host);
+    return !host || !own || apr_cstr_casecmp(host + 3, own);
 }
 
 /* Return NULL or the rule that TEXT's typed value breaks. What was not there
@@ -191,7 +193,7 @@ static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
     values[2] = crm_form_get(page->fields, "seen");
     values[3] = actions[n].action;
     values[4] = actions[n].edits ? make_edits(review, page->pool) : "[]";
-    CRM_ERR(crm_page_query(&result, page, act_sql, 5, values));
+    CRM_ERR(crm_call_run(&result, page->call, act_sql, 5, values));
     had = crm_db_value(result, 0, 0);
     if (had && !strcmp(had, "pending_approval")) {
         crm_page_redirect(page->response, actions[n].done, page->pool);
@@ -248,7 +250,7 @@ static const char *find_done(const crm_page_t *page)
 {
     apr_array_header_t *params;
 
-    crm_query_parse(&params, page->request->query, page->pool);
+    crm_query_parse(&params, page->call->request->query, page->pool);
     return crm_form_get(params, "done");
 }
 
@@ -256,7 +258,7 @@ crm_error_t *crm_page_review(crm_page_t *page)
 {
     crm_review_t review;
 
-    if (page->posts && is_foreign(page->request)) {
+    if (page->posts && is_foreign(page->call->request)) {
         crm_page_say(page->response, 403, "This did not work", "Another site "
                      "has sent this form, so nothing was done. Open the link "
                      "in the mail again.", page->pool);

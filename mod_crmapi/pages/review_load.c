@@ -116,8 +116,8 @@ static void read_forms(const char **head_p, const char **sent,
     }
     token = page->token;
     token.purpose = CRM_TOKEN_FORM;
-    crm_token_bind(token.other_id, page->request->token);
-    token.expires = apr_time_sec(page->request->now) + FORM_TTL;
+    crm_token_bind(token.other_id, page->token_text);
+    token.expires = apr_time_sec(page->now) + FORM_TTL;
     *head_p = crm_token_head(&token, page->pool);
 }
 
@@ -145,7 +145,7 @@ crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
     values[1] = page->token.subject_id;
     values[2] = *page->token.other_id ? page->token.other_id : NULL;
     read_forms(&values[3], &values[4], page);
-    CRM_ERR(crm_page_query(&result, page, review_sql, 6, values));
+    CRM_ERR(crm_call_run(&result, page->call, review_sql, 6, values));
     if (!PQntuples(result)) {
         return NULL;
     }
@@ -155,7 +155,7 @@ crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page)
     review->form_token = token ? token : "";
     form_signed = crm_db_value(result, 0, FORM_SIGNED);
     review->form_signed = form_signed && *form_signed == 't';
-    CRM_ERR(crm_page_query(&result, page, steps_sql, 2, values));
+    CRM_ERR(crm_call_run(&result, page->call, steps_sql, 2, values));
     review->steps = apr_array_make(page->pool, PQntuples(result) + 1,
                                    sizeof(crm_review_step_t));
     for (int row = 0; row < PQntuples(result); row++) {

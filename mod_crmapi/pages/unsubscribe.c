@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unsubscribe.c: one click, and nobody is written to again (RFC 8058) */
-#include "crm_page.h"
+#include "crm_pages.h"
 
 #include <string.h>
 
@@ -62,15 +62,18 @@ static crm_error_t *suppress(crm_page_t *page, const char *channel,
                              const char *address, const char *name)
 {
     crm_sequence_event_t event = {.event = CRM_EVENT_SUPPRESS};
-    apr_time_t began = apr_time_now();
+    apr_time_t began;
     crm_error_t *error;
+    crm_conn_t *conn;
     int stopped;
 
     event.workspace_id = page->token.workspace_id;
     *(strcmp(channel, "email") ? &event.phone_number : &event.email) = address;
     event.reason = "unsubscribed";
-    error = crm_sequence_event(&stopped, page->conn, &event, page->pool);
-    page->response->db_us += apr_time_now() - began;
+    CRM_ERR(crm_call_conn(&conn, page->call));
+    began = apr_time_now();
+    error = crm_sequence_event(&stopped, conn, &event, page->pool);
+    crm_call_count(page->call, began);
     CRM_ERR(error);
     crm_page_begin(page->response, 200, "You are unsubscribed", page->pool);
     crm_html_put(&page->response->body, "<p role=\"status\" class=\"note "
@@ -88,7 +91,7 @@ crm_error_t *crm_page_unsubscribe(crm_page_t *page)
 
     values[0] = page->token.workspace_id;
     values[1] = page->token.subject_id;
-    CRM_ERR(crm_page_query(&result, page, step_sql, 2, values));
+    CRM_ERR(crm_call_run(&result, page->call, step_sql, 2, values));
     if (!PQntuples(result)) {
         crm_page_refuse(page->response, page->pool);
         return NULL;

@@ -34,7 +34,7 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
 static void add_tags(crm_sql_t *sql, const char *how, const char *bind,
                      const crm_call_t *call)
 {
-    const char *match = crm_call_param(call, "tags_match");
+    const char *match = crm_rest_param(call, "tags_match");
 
     if (!*bind) {
         return;

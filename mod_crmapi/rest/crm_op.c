@@ -42,7 +42,7 @@ static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
         if (error && !is_bad_reference(error)) {
             return crm_op_unexplained(error);
         }
-        why = crm_call_refuse(call, NULL, checks);
+        why = crm_rest_refuse(call, NULL, checks);
         if (why) {
             return why;
         }
@@ -59,37 +59,37 @@ static apr_array_header_t *new_checks(crm_call_t *call)
 static void add_where(crm_sql_t *sql, crm_call_t *call)
 {
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
-    if (strchr(call->endpoint->operation->path, '{')) {
+    if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
         crm_sql_add(sql, " AND t.id = ");
-        crm_sql_bind(sql, call->path_id, "uuid");
+        crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
     }
-    for (crm_param_t *param = call->params; param && param->filter; param++) {
+    for (crm_param_t *param = crm_rest(call)->params; param && param->filter; param++) {
         if (param->given) {
             param->filter->add(sql, param->filter, param->bind, call);
         }
     }
     crm_sql_add(sql, " AND ");
-    crm_call_permit(sql, call);
+    crm_rest_permit(sql, call);
 }
 
 /* The row that the path, or a parameter such as by-email's, names. */
 static crm_error_t *serve_get(crm_call_t *call)
 {
-    const crm_sort_t *sort = call->endpoint->operation->sorts;
-    crm_error_t *error = crm_call_params(call);
+    const crm_sort_t *sort = crm_rest(call)->endpoint->operation->sorts;
+    crm_error_t *error = crm_rest_params(call);
     apr_array_header_t *checks = new_checks(call);
     PGresult *result;
     crm_sql_t sql;
 
-    if (strchr(call->endpoint->operation->path, '{')) {
-        crm_check_path(checks, call, call->endpoint->resource);
+    if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
+        crm_check_path(checks, call, crm_rest(call)->endpoint->resource);
     }
     if (error) {
-        return crm_call_refuse(call, error, checks);
+        return crm_rest_refuse(call, error, checks);
     }
-    crm_call_sql(&sql, call);
-    crm_sql_adds(&sql, "SELECT ", call->endpoint->shape->columns,
-                 " FROM crmapi.", call->endpoint->resource->name, " t", NULL);
+    crm_rest_sql(&sql, call);
+    crm_sql_adds(&sql, "SELECT ", crm_rest(call)->endpoint->shape->columns,
+                 " FROM crmapi.", crm_rest(call)->endpoint->resource->name, " t", NULL);
     add_where(&sql, call);
     if (sort) {
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
@@ -97,11 +97,11 @@ static crm_error_t *serve_get(crm_call_t *call)
     }
     CRM_ERR(crm_call_query(&result, call, &sql));
     if (!PQntuples(result)) {
-        error = crm_call_refuse(call, NULL, checks);
+        error = crm_rest_refuse(call, NULL, checks);
         return error ? error
                : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
     }
-    crm_call_answer(call, call->endpoint->operation->kind->status, result, 0,
+    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status, result, 0,
                     0);
     return NULL;
 }
@@ -116,8 +116,8 @@ static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
     crm_input_t input;
 
     memset(values, 0, sizeof(*values));
-    CRM_ERR(crm_call_body(&body, &input, call));
-    crm_body_read(values, &input, call->endpoint->resource, body, mode, "");
+    CRM_ERR(crm_rest_body(&body, &input, call));
+    crm_body_read(values, &input, crm_rest(call)->endpoint->resource, body, mode, "");
     return input.error;
 }
 
@@ -125,9 +125,9 @@ static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
 static void make_insert(crm_sql_t *sql, crm_call_t *call,
                         const crm_values_t *values, const char *id)
 {
-    const crm_resource_t *resource = call->endpoint->resource;
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
 
-    crm_call_sql(sql, call);
+    crm_rest_sql(sql, call);
     crm_sql_adds(sql, "INSERT INTO crmapi.", resource->name,
                  " AS t (workspace_id, id", NULL);
     for (int i = 0; resource->fields[i].name; i++) {
@@ -145,13 +145,13 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
         }
     }
     crm_sql_add(sql, " WHERE ");
-    crm_call_permit(sql, call);
-    crm_sql_adds(sql, " RETURNING ", call->endpoint->shape->columns, NULL);
+    crm_rest_permit(sql, call);
+    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns, NULL);
 }
 
 static crm_error_t *serve_create(crm_call_t *call)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     apr_array_header_t *checks = new_checks(call);
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     crm_values_t values;
@@ -160,16 +160,16 @@ static crm_error_t *serve_create(crm_call_t *call)
     crm_sql_t sql;
 
     if (values.binds) {
-        crm_body_checks(checks, &values, call->endpoint->resource,
+        crm_body_checks(checks, &values, crm_rest(call)->endpoint->resource,
                         CRM_BODY_CREATE, call->pool);
     }
     if (error) {
-        return crm_call_refuse(call, error, checks);
+        return crm_rest_refuse(call, error, checks);
     }
     crm_uuid_v7(id);
     make_insert(&sql, call, &values, id);
     CRM_ERR(run(&result, call, &sql, checks));
-    crm_call_answer(call, operation->kind->status, result, 0, 0);
+    crm_rest_answer(call, operation->kind->status, result, 0, 0);
     if (operation->location) {
         apr_table_setn(call->response->headers, "Location",
                        apr_pstrcat(call->pool, CRM_API_BASE, operation->path,
@@ -247,7 +247,7 @@ static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
 static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
                       crm_call_t *call, const crm_values_t *values)
 {
-    const crm_resource_t *resource = call->endpoint->resource;
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
 
     for (int i = 0; resource->fields[i].name; i++) {
         const crm_field_t *field = &resource->fields[i];
@@ -274,15 +274,15 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
 static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
                         crm_call_t *call, const crm_values_t *values)
 {
-    const crm_resource_t *resource = call->endpoint->resource;
-    const crm_shape_t *shape = call->endpoint->shape;
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
+    const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     set_list_t list = {sql, 0};
     int count = 0;
 
     for (int i = 0; resource->fields[i].name; i++) {
         count += is_set(resource, values, i);
     }
-    crm_call_sql(sql, call);
+    crm_rest_sql(sql, call);
     if (!count) {
         crm_sql_adds(sql, "SELECT ", shape->columns, " FROM crmapi.",
                      resource->name, " t", NULL);
@@ -309,7 +309,7 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
 
 static crm_error_t *serve_update(crm_call_t *call)
 {
-    const crm_resource_t *resource = call->endpoint->resource;
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_UPDATE);
@@ -317,16 +317,16 @@ static crm_error_t *serve_update(crm_call_t *call)
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
-    if (values.binds && call->path_id) {
+    if (values.binds && crm_rest(call)->path_id) {
         crm_body_checks(checks, &values, resource, CRM_BODY_UPDATE,
                         call->pool);
         make_update(&sql, checks, call, &values);
     }
-    if (error || !call->path_id) {
-        return crm_call_refuse(call, error, checks);
+    if (error || !crm_rest(call)->path_id) {
+        return crm_rest_refuse(call, error, checks);
     }
     CRM_ERR(run(&result, call, &sql, checks));
-    crm_call_answer(call, call->endpoint->operation->kind->status, result, 0,
+    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status, result, 0,
                     0);
     return NULL;
 }
@@ -335,17 +335,17 @@ const crm_kind_t crm_op_update = {"update", 200, serve_update, 1};
 
 static crm_error_t *serve_delete(crm_call_t *call)
 {
-    const crm_resource_t *resource = call->endpoint->resource;
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     apr_array_header_t *checks = new_checks(call);
-    crm_error_t *error = crm_call_params(call);
+    crm_error_t *error = crm_rest_params(call);
     PGresult *result;
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
     if (error) {
-        return crm_call_refuse(call, error, checks);
+        return crm_rest_refuse(call, error, checks);
     }
-    crm_call_sql(&sql, call);
+    crm_rest_sql(&sql, call);
     if (resource->soft_delete) {
         crm_sql_adds(&sql, "UPDATE crmapi.", resource->name, " t SET ",
                      resource->soft_delete, NULL);

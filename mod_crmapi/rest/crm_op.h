@@ -3,7 +3,7 @@
 #ifndef CRM_OP_H
 #define CRM_OP_H
 
-#include "crm_call.h"
+#include "crm_rest.h"
 
 extern const crm_kind_t crm_op_list;    /* rows, filtered, ordered, paged */
 extern const crm_kind_t crm_op_get;     /* one row, by path or by filters */

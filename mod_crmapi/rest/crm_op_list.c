@@ -35,7 +35,7 @@ static const crm_resource_t *path_resource(const crm_endpoint_t *endpoint)
 /* Return the column by which rows belong to the parent. */
 static const char *parent_column(const crm_call_t *call)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
     return operation->parent_column ? operation->parent_column
            : apr_pstrcat(call->pool, operation->parent, "_id", NULL);
@@ -45,17 +45,17 @@ static const char *parent_column(const crm_call_t *call)
  * what rows hold have them. */
 static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
-    crm_sql_adds(sql, " FROM crmapi.", call->endpoint->resource->name, " t",
+    crm_sql_adds(sql, " FROM crmapi.", crm_rest(call)->endpoint->resource->name, " t",
                  operation->from ? " " : "",
                  operation->from ? operation->from : "",
                  " WHERE t.workspace_id = $1::uuid", NULL);
     if (operation->parent) {
         crm_sql_adds(sql, " AND t.", parent_column(call), " = ", NULL);
-        crm_sql_bind(sql, call->path_id, "uuid");
+        crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
     }
-    for (crm_param_t *param = call->params; param->filter; param++) {
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
 
         if (param->given && plain && filter->add_plain) {
@@ -76,10 +76,10 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
 static int is_counted(const char **parent_p, const crm_call_t *call)
 {
     *parent_p = NULL;
-    if (!call->endpoint->operation->counter) {
+    if (!crm_rest(call)->endpoint->operation->counter) {
         return 0;
     }
-    for (crm_param_t *param = call->params; param->filter; param++) {
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (!param->given
             || (param->filter->absent_is_false && *param->bind == 'f')) {
             continue;
@@ -95,7 +95,7 @@ static int is_counted(const char **parent_p, const crm_call_t *call)
 /* Add a scalar expression for the list's total (contract 7.11). */
 static void add_total(crm_sql_t *sql, const crm_call_t *call)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     const char *parent;
 
     if (operation->whole) {
@@ -122,8 +122,8 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
 static void add_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
                       int reverse)
 {
-    const crm_sort_t *sort = call->sort;
-    const char *direction = call->ascending != reverse ? "" : " DESC";
+    const crm_sort_t *sort = crm_rest(call)->sort;
+    const char *direction = crm_rest(call)->ascending != reverse ? "" : " DESC";
     const char *nulls = reverse ? " NULLS FIRST, " : " NULLS LAST, ";
 
     crm_sql_add(sql, " ORDER BY ");
@@ -145,8 +145,8 @@ static void add_keys(crm_sql_t *sql, const crm_call_t *call,
                      const char *columns)
 {
     crm_sql_adds(sql, "SELECT ", columns, NULL);
-    for (int i = 0; call->sort->keys[i]; i++) {
-        crm_sql_adds(sql, ", ", call->sort->keys[i], " AS o",
+    for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {
+        crm_sql_adds(sql, ", ", crm_rest(call)->sort->keys[i], " AS o",
                      apr_itoa(call->pool, i), NULL);
     }
 }
@@ -154,7 +154,7 @@ static void add_keys(crm_sql_t *sql, const crm_call_t *call,
 /* Return how many rows come before the page. */
 static apr_int64_t rows_before(const crm_call_t *call)
 {
-    return (call->page - 1) * call->page_size;
+    return (crm_rest(call)->page - 1) * crm_rest(call)->page_size;
 }
 
 static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
@@ -167,7 +167,7 @@ static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
 static void add_page(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " LIMIT ");
-    bind_number(sql, call, call->page_size);
+    bind_number(sql, call, crm_rest(call)->page_size);
     if (rows_before(call)) {
         crm_sql_add(sql, " OFFSET ");
         bind_number(sql, call, rows_before(call));
@@ -226,10 +226,10 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
         bind_number(sql, call, before);
         crm_sql_add(sql, ", ");
     }
-    bind_number(sql, call, call->page_size);
+    bind_number(sql, call, crm_rest(call)->page_size);
     crm_sql_add(sql, from_end ? "), 0) OFFSET greatest(s.total - "
                 : " OFFSET ");
-    bind_number(sql, call, from_end ? before + call->page_size : before);
+    bind_number(sql, call, from_end ? before + crm_rest(call)->page_size : before);
     crm_sql_add(sql, from_end ? ", 0))" : ")");
 }
 
@@ -246,7 +246,7 @@ static void add_far(crm_sql_t *sql, const crm_call_t *call)
     add_half(sql, call, 1);
     crm_sql_add(sql, ") h) p, LATERAL (");
     add_keys(sql, call, "t.*");
-    crm_sql_adds(sql, " FROM crmapi.", call->endpoint->resource->name,
+    crm_sql_adds(sql, " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
                  " t WHERE t.workspace_id = $1::uuid AND t.id = ANY (p.ids)"
                  " OFFSET 0) t", NULL);
 }
@@ -263,7 +263,7 @@ static void add_few(crm_sql_t *sql, const crm_call_t *call)
 /* Return whether CALL's page is one that add_far() is for. */
 static int is_far(const crm_call_t *call)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
     return !operation->whole && !operation->from
            && rows_before(call) >= FAR;
@@ -272,7 +272,7 @@ static int is_far(const crm_call_t *call)
 /* Return whether CALL's rows are found by what they hold. */
 static int is_found(const crm_call_t *call)
 {
-    for (crm_param_t *param = call->params; param->filter; param++) {
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (param->given && param->filter->add_plain) {
             return 1;
         }
@@ -283,8 +283,8 @@ static int is_found(const crm_call_t *call)
 /* Return what each row is shown as: with more, if that was asked for. */
 static const crm_shape_t *shape_of(const crm_call_t *call)
 {
-    return crm_call_param(call, "include") ? call->endpoint->asked
-                                           : call->endpoint->shape;
+    return crm_rest_param(call, "include") ? crm_rest(call)->endpoint->asked
+                                           : crm_rest(call)->endpoint->shape;
 }
 
 /* Add to SQL the FROM of a list whose rows are found by what they hold. How
@@ -313,7 +313,7 @@ static void add_listed(crm_sql_t *sql, const crm_call_t *call)
     /* OFFSET 0: a far page asks for it in several places; counted once */
     crm_sql_adds(sql, " AS total", is_far(call) ? " OFFSET 0" : "",
                  ") s LEFT JOIN LATERAL (", NULL);
-    if (call->endpoint->operation->whole) {
+    if (crm_rest(call)->endpoint->operation->whole) {
         add_whole(sql, call);
     }
     else if (is_far(call)) {
@@ -330,7 +330,7 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
 {
     int found = is_found(call);
 
-    crm_call_sql(sql, call);
+    crm_rest_sql(sql, call);
     if (found) {
         crm_sql_add(sql, "WITH m AS MATERIALIZED (");
         add_keys(sql, call, "t.*");
@@ -340,19 +340,19 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
     crm_sql_adds(sql, "SELECT s.total, ", shape_of(call)->columns, NULL);
     (found ? add_found : add_listed)(sql, call);
     crm_sql_add(sql, ") t ON true WHERE ");
-    crm_call_permit(sql, call);
+    crm_rest_permit(sql, call);
     add_order(sql, call, "t", 0);
 }
 
 static void write_pagination(crm_buf_t *body, const crm_call_t *call,
                              apr_int64_t total)
 {
-    apr_int64_t size = call->page_size;
+    apr_int64_t size = crm_rest(call)->page_size;
 
     crm_buf_printf(body, ",\"pagination\":{\"page\":%" APR_INT64_T_FMT
                    ",\"page_size\":%" APR_INT64_T_FMT ",\"total\":%"
                    APR_INT64_T_FMT ",\"total_pages\":%" APR_INT64_T_FMT "}",
-                   call->page, size, total, (total + size - 1) / size);
+                   crm_rest(call)->page, size, total, (total + size - 1) / size);
 }
 
 static void answer(crm_call_t *call, const PGresult *result)
@@ -372,7 +372,7 @@ static void answer(crm_call_t *call, const PGresult *result)
         crm_shape_write(body, shape, result, row, COLUMN_FIRST);
     }
     crm_buf_putc(body, ']');
-    if (!call->endpoint->operation->whole) {
+    if (!crm_rest(call)->endpoint->operation->whole) {
         write_pagination(body, call,
                          apr_atoi64(PQgetvalue(result, 0, COLUMN_TOTAL)));
     }
@@ -384,26 +384,26 @@ static crm_error_t *serve_list(crm_call_t *call)
 {
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
                                                 sizeof(crm_check_t));
-    crm_error_t *error = crm_call_params(call);
+    crm_error_t *error = crm_rest_params(call);
     PGresult *result;
     crm_sql_t sql;
 
-    if (call->endpoint->operation->parent) {
-        crm_check_path(checks, call, path_resource(call->endpoint));
+    if (crm_rest(call)->endpoint->operation->parent) {
+        crm_check_path(checks, call, path_resource(crm_rest(call)->endpoint));
     }
     if (error) {
-        return crm_call_refuse(call, error, checks);
+        return crm_rest_refuse(call, error, checks);
     }
     make_list(&sql, call);
     CRM_ERR(crm_call_query(&result, call, &sql));
     if (!PQntuples(result)) {
-        error = crm_call_refuse(call, NULL, checks);
+        error = crm_rest_refuse(call, NULL, checks);
         return error ? error
                : crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
     }
     if (PQgetisnull(result, 0, COLUMN_FIRST) && checks->nelts) {
         /* Nothing there: is there a parent at all (contract 7.9)? */
-        CRM_ERR(crm_call_refuse(call, NULL, checks));
+        CRM_ERR(crm_rest_refuse(call, NULL, checks));
     }
     answer(call, result);
     return NULL;

@@ -313,20 +313,26 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "}");
 }
 
-static void add_paths(crm_buf_t *buf)
+/* Add the operations of PATH, which the tables of resources describe. */
+static void add_path(crm_buf_t *buf, const crm_path_t *path)
 {
-    const apr_array_header_t *routes = crm_route_all();
+    crm_buf_printf(buf, ",\"%s%s\":{", CRM_API_BASE, path->template);
+    for (int i = 0; path->routes[i]; i++) {
+        add(buf, i ? "," : "");
+        add_operation(buf, path->routes[i]->data);
+    }
+    add(buf, "}");
+}
 
+static void add_paths(crm_buf_t *buf, const crm_router_t *router)
+{
     add(buf, ",'paths':{" OPENAPI_OWN_PATH);
-    for (int i = 0; i < routes->nelts; i++) {
-        const crm_route_t *route = &APR_ARRAY_IDX(routes, i, crm_route_t);
+    for (int i = 0; i < router->nelts; i++) {
+        const crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
 
-        crm_buf_printf(buf, ",\"%s%s\":{", CRM_API_BASE, route->path);
-        for (int j = 0; route->endpoints[j]; j++) {
-            add(buf, j ? "," : "");
-            add_operation(buf, route->endpoints[j]);
+        if (path->routes[0]->data) {
+            add_path(buf, path);
         }
-        add(buf, "}");
     }
     add(buf, "}");
 }
@@ -379,12 +385,12 @@ static void add_tags(crm_buf_t *buf)
     add(buf, "{'name':'Meta','description':'The API itself.'}]");
 }
 
-void crm_openapi_init(apr_pool_t *pool)
+void crm_openapi_init(const crm_router_t *router, apr_pool_t *pool)
 {
     crm_buf_init(&document, 131072, pool);
     add(&document, "{" OPENAPI_HEAD);
     add_tags(&document);
-    add_paths(&document);
+    add_paths(&document, router);
     add_components(&document);
     add(&document, "}");
 }
@@ -395,18 +401,8 @@ const char *crm_openapi_document(apr_size_t *len_p)
     return document.data;
 }
 
-int crm_openapi_serve(crm_response_t *response, const char *method)
+crm_error_t *crm_openapi_serve(crm_call_t *call)
 {
-    response->route = "GET " CRM_OPENAPI_PATH;
-    if (!strcmp(method, "OPTIONS")) {
-        apr_table_setn(response->headers, "Allow", "GET, HEAD, OPTIONS");
-        response->status = 204;
-        return 1;
-    }
-    if (strcmp(method, "GET") && strcmp(method, "HEAD")) {
-        return 0;
-    }
-    crm_buf_add(&response->body, document.data, document.len);
-    response->status = 200;
-    return 1;
+    crm_buf_add(&call->response->body, document.data, document.len);
+    return NULL;
 }

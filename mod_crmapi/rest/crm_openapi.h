@@ -3,17 +3,13 @@
 #ifndef CRM_OPENAPI_H
 #define CRM_OPENAPI_H
 
-#include "crm_api.h"
+#include "crm_call.h"
 
-/* Where it is served below CRM_API_BASE, without a key. */
-#define CRM_OPENAPI_PATH "/openapi.json"
+/* Make the document of the registry and the routes of ROUTER in POOL. */
+void crm_openapi_init(const crm_router_t *router, apr_pool_t *pool);
 
-/* Make the document in POOL; crm_route_init() has been called. */
-void crm_openapi_init(apr_pool_t *pool);
-
-/* Fill *RESPONSE for METHOD on CRM_OPENAPI_PATH (GET, HEAD, OPTIONS). Return
- * 0 for other methods: those are answered like any other path's. */
-int crm_openapi_serve(crm_response_t *response, const char *method);
+/* A crm_route_t.serve: answer CALL with the document. */
+crm_error_t *crm_openapi_serve(crm_call_t *call);
 
 /* Return the document, OpenAPI 3.1 in JSON, *LEN_P bytes. */
 const char *crm_openapi_document(apr_size_t *len_p);

@@ -5,7 +5,6 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_call.h"
 #include "crm_op.h"
 #include "crm_query.h"
 
@@ -41,24 +40,24 @@ static int positive(apr_int64_t *number_p, const char *text, apr_int64_t max)
 
 static const char *set_page(crm_call_t *call, const char *text)
 {
-    return positive(&call->page, text, PAGE_MAX)
+    return positive(&crm_rest(call)->page, text, PAGE_MAX)
            ? NULL : "must be an integer from 1 to 9007199254740991";
 }
 
 static const char *set_page_size(crm_call_t *call, const char *text)
 {
-    return positive(&call->page_size, text, PAGE_SIZE_MAX)
+    return positive(&crm_rest(call)->page_size, text, PAGE_SIZE_MAX)
            ? NULL : "must be an integer from 1 to 100";
 }
 
 static const char *set_sort(crm_call_t *call, const char *text)
 {
-    const crm_sort_t *sort = call->endpoint->operation->sorts;
+    const crm_sort_t *sort = crm_rest(call)->endpoint->operation->sorts;
     const char *names = NULL;
 
     for (; sort->keys[0]; sort++) {
         if (!strcmp(sort->name, text)) {
-            call->sort = sort;
+            crm_rest(call)->sort = sort;
             return NULL;
         }
         names = names ? apr_pstrcat(call->pool, names, " or ", sort->name,
@@ -69,8 +68,8 @@ static const char *set_sort(crm_call_t *call, const char *text)
 
 static const char *set_order(crm_call_t *call, const char *text)
 {
-    call->ascending = !strcmp(text, "asc");
-    return call->ascending || !strcmp(text, "desc")
+    crm_rest(call)->ascending = !strcmp(text, "asc");
+    return crm_rest(call)->ascending || !strcmp(text, "desc")
            ? NULL : "must be asc or desc";
 }
 
@@ -128,7 +127,7 @@ static const char *set_filter(crm_param_t *param, const char *text,
 static int read_filter(crm_input_t *input, crm_call_t *call,
                        unsigned char *seen, const crm_query_param_t *item)
 {
-    const crm_filter_t *filter = call->endpoint->operation->filters;
+    const crm_filter_t *filter = crm_rest(call)->endpoint->operation->filters;
     const char *wrong;
 
     for (int i = 0; filter && filter[i].field.name; i++) {
@@ -137,7 +136,7 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
         }
         wrong = value_check(item, seen[i]++);
         if (!wrong) {
-            wrong = set_filter(&call->params[i], item->value, call->pool);
+            wrong = set_filter(&crm_rest(call)->params[i], item->value, call->pool);
         }
         if (wrong) {
             crm_input_wrong(input, item->name, wrong);
@@ -151,7 +150,7 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
 static int read_list_param(crm_input_t *input, crm_call_t *call,
                            unsigned char *seen, const crm_query_param_t *item)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     const char *wrong;
 
     for (int i = 0; i < LIST_PARAMS; i++) {
@@ -185,24 +184,24 @@ static size_t filter_count(const crm_operation_t *operation)
 /* Set CALL to what holds without any query. */
 static void set_defaults(crm_call_t *call)
 {
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t count = filter_count(operation);
 
-    call->page = 1;
-    call->page_size = PAGE_SIZE;
-    call->sort = operation->sorts;
-    call->ascending = operation->ascending;
-    call->params = apr_pcalloc(call->pool,
-                               (count + 1) * sizeof(*call->params));
+    crm_rest(call)->page = 1;
+    crm_rest(call)->page_size = PAGE_SIZE;
+    crm_rest(call)->sort = operation->sorts;
+    crm_rest(call)->ascending = operation->ascending;
+    crm_rest(call)->params = apr_pcalloc(call->pool,
+                               (count + 1) * sizeof(*crm_rest(call)->params));
     for (size_t i = 0; i < count; i++) {
-        call->params[i].filter = &operation->filters[i];
+        crm_rest(call)->params[i].filter = &operation->filters[i];
     }
 }
 
-crm_error_t *crm_call_params(crm_call_t *call)
+crm_error_t *crm_rest_params(crm_call_t *call)
 {
     crm_input_t input = {call->pool, NULL, 0};
-    const crm_operation_t *operation = call->endpoint->operation;
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t count = filter_count(operation);
     unsigned char *seen = apr_pcalloc(call->pool, count + LIST_PARAMS);
     apr_array_header_t *items;
@@ -215,7 +214,7 @@ crm_error_t *crm_call_params(crm_call_t *call)
 
         if (!read_filter(&input, call, seen, item)
             && !read_list_param(&input, call, seen + count, item)
-            && call->strict) {
+            && crm_rest(call)->strict) {
             crm_input_wrong(&input, item->name, "is not a known parameter");
         }
     }

@@ -39,6 +39,7 @@ static const kind_t phone_kind = {
 /* An entry of such a list. */
 typedef struct address_t {
     const char *text;
+    const char *folded;         /* TEXT without case */
     int primary;
 } address_t;
 
@@ -47,14 +48,14 @@ static const kind_t *kind_of(const crm_field_t *field)
     return field->type == &crm_type_emails ? &email_kind : &phone_kind;
 }
 
-/* Return the entry of LIST that is TEXT without case, or NULL. */
+/* Return the entry of LIST that is FOLDED without case, or NULL. */
 static address_t *find_address(const apr_array_header_t *list,
-                               const char *text)
+                               const char *folded)
 {
     for (int i = 0; i < list->nelts; i++) {
         address_t *entry = &APR_ARRAY_IDX(list, i, address_t);
 
-        if (crm_text_equal_fold(entry->text, text)) {
+        if (!strcmp(entry->folded, folded)) {
             return entry;
         }
     }
@@ -66,11 +67,13 @@ static address_t *find_address(const apr_array_header_t *list,
 static void add_address(apr_array_header_t *list, const char *text,
                         int primary)
 {
-    address_t *entry = find_address(list, text);
+    const char *folded = crm_text_fold(text, list->pool);
+    address_t *entry = find_address(list, folded);
 
     if (!entry) {
         entry = apr_array_push(list);
         entry->text = text;
+        entry->folded = folded;
         entry->primary = 0;
     }
     entry->primary |= primary;

@@ -8,9 +8,9 @@
 #include "apr_general.h"
 #include "apr_strings.h"
 
+#include "crm_api.h"
 #include "crm_query.h"
 #include "crm_resources.h"
-#include "crm_route.h"
 #include "crm_uuid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,18 +34,18 @@ static int count_segments(const char *path)
 }
 
 /* Look at ROUTE, which PATH is said to fit, with its parameter. */
-static void found(const crm_route_t *route, const char *path,
+static void found(const crm_path_t *route, const char *path,
                   const char *parameter, apr_size_t len)
 {
     char id[CRM_UUID_LEN + 1];
 
     must(path[0] == '/' && !strstr(path, "//"));
     must(route->count == count_segments(path));
-    must(route->allow && crm_route_endpoint(route, "OPTIONS") == NULL);
+    must(route->allow && crm_path_route(route, "OPTIONS") == NULL);
     must((parameter != NULL) == (route->literals < route->count));
     if (!parameter) {
         /* a template without parameters is the path */
-        must(!strncmp(path, route->path, strlen(route->path)));
+        must(!strncmp(path, route->template, strlen(route->template)));
         return;
     }
     must(parameter > path && parameter[-1] == '/' && len > 0);
@@ -60,17 +60,16 @@ static void found(const crm_route_t *route, const char *path,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static apr_pool_t *root;
-    const char *parameter = NULL;
+    crm_arg_t args[CRM_ROUTE_ARGS] = {{NULL, 0}};
     apr_array_header_t *params;
-    const crm_route_t *route;
-    apr_size_t len = 0;
+    const crm_path_t *route;
     apr_pool_t *pool;
     char *path, *query;
 
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        crm_route_init(crm_resources, root);
+        crm_api_init(crm_resources, root);
     }
     apr_pool_create(&pool, root);
     path = malloc(size + 1);
@@ -80,9 +79,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (query) {
         *query++ = '\0';
     }
-    route = crm_route_find(&parameter, &len, path);
+    route = crm_router_find(args, crm_api_mount.router, path, 1);
     if (route) {
-        found(route, path, parameter, len);
+        found(route, path, args[0].text, args[0].len);
     }
     crm_query_parse(&params, query, pool);
     must(params->nelts >= 0 && (query || !params->nelts));

@@ -12,7 +12,7 @@
 #include "crm_array.h"
 #include "crm_key.h"
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 
 #define KEY "svc_live_abcdefghijklmnopqrstuvwxABCDEF"
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
@@ -96,8 +96,9 @@ static void release(crm_conn_t *conn, void *baton)
 }
 
 static crm_error_t *read_body(const char **data_p, apr_size_t *len_p,
-                              void *baton, apr_pool_t *pool)
+                              apr_size_t max, void *baton, apr_pool_t *pool)
 {
+    (void)max;
     (void)baton;
     (void)pool;
     *data_p = sample->body;
@@ -154,7 +155,7 @@ static apr_size_t serve_requests(const crm_service_t *service,
 
     for (int i = 0; i < count; i++) {
         request->pool = pool;
-        crm_api_serve(&response, service, request);
+        crm_serve(&response, service, &crm_api_mount, request);
         if (response.status >= 300) {
             fprintf(stderr, "%s: %d %.*s\n", sample->name, response.status,
                     (int)response.body.len, response.body.data);
@@ -243,6 +244,7 @@ static void measure(apr_pool_t *pool)
         crm_shape_of(crm_resource_find(sample->resource));
     crm_service_t service;
     crm_request_t request;
+    apr_table_t *headers;
     char table[256] = {0};
     crm_buf_t answer;
     apr_pool_t *scratch;
@@ -253,8 +255,13 @@ static void measure(apr_pool_t *pool)
     request.method = sample->method;
     request.path = sample->path;
     request.query = sample->query;
-    request.authorization = "Bearer " KEY;
-    request.content_type = sample->body ? "application/json" : NULL;
+    headers = apr_table_make(pool, 4);
+    apr_table_setn(headers, "Host", "crm.example");
+    apr_table_setn(headers, "Authorization", "Bearer " KEY);
+    if (sample->body) {
+        apr_table_setn(headers, "Content-Type", "application/json");
+    }
+    request.headers = headers;
     request.request_id = "r";
     apr_pool_create(&scratch, pool);
     serve_requests(&service, &request, TIMES, scratch);

@@ -174,6 +174,7 @@ static void open_batch(const char *body, int there)
     static const crm_operation_t operation = {.method = "POST"};
     static const crm_endpoint_t endpoint = {.operation = &operation,
                                             .write = 1};
+    static crm_rest_t rest = {.endpoint = &endpoint};
     static crm_service_t service;
     static crm_request_t request;
     static crm_response_t response;
@@ -182,11 +183,11 @@ static void open_batch(const char *body, int there)
     crm_input_t input = {pool, NULL, 0};
 
     apr_pool_cleanup_register(pool, object, put_value, apr_pool_cleanup_null);
-    crm_route_init(crm_resources, pool);
+    crm_endpoint_init(crm_resources, pool);
     service.acquire = acquire;
     call = (crm_call_t){.service = &service, .request = &request,
                         .response = &response, .pool = pool,
-                        .endpoint = &endpoint};
+                        .state = &rest};
     apr_cpystrn(call.key.workspace_id, WORKSPACE,
                 sizeof(call.key.workspace_id));
     sent = apr_array_make(pool, 64, sizeof(const char *));

@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_access.h"
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -14,7 +15,7 @@
 
 static void setup(void)
 {
-    crm_route_init(crm_resources, crm_check_pool());
+    crm_endpoint_init(crm_resources, crm_check_pool());
 }
 
 /* Return "field; field" of ERROR's details, "" for none. */
@@ -95,14 +96,15 @@ END_TEST
 
 /* ---- parameters ---- */
 
-/* Set CALL to the GET on PATH with QUERY; return what crm_call_params() says.
+/* Set CALL to the GET on PATH with QUERY; return what crm_rest_params() says.
  */
 static crm_error_t *read_query(crm_call_t *call, const char *path,
                                const char *query, int strict)
 {
     crm_request_t *request = apr_pcalloc(crm_check_pool(), sizeof(*request));
-    const char *parameter;
-    apr_size_t len;
+    crm_rest_t *rest = apr_pcalloc(crm_check_pool(), sizeof(*rest));
+    const crm_route_t *tables[] = {NULL, NULL};
+    const crm_router_t *router;
 
     memset(call, 0, sizeof(*call));
     request->pool = call->pool = crm_check_pool();
@@ -110,11 +112,15 @@ static crm_error_t *read_query(crm_call_t *call, const char *path,
     request->path = path;
     request->query = query;
     call->request = request;
-    call->strict = strict;
-    call->route = crm_route_find(&parameter, &len, path);
-    ck_assert_msg(call->route != NULL, "%s", path);
-    call->endpoint = crm_route_endpoint(call->route, "GET");
-    return crm_call_params(call);
+    tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key,
+                                    crm_check_pool());
+    router = crm_router_create(tables, NULL, crm_check_pool());
+    call->path = crm_router_find(call->args, router, path, 0);
+    ck_assert_msg(call->path != NULL, "%s", path);
+    rest->strict = strict;
+    rest->endpoint = crm_path_route(call->path, "GET")->data;
+    call->state = rest;
+    return crm_rest_params(call);
 }
 
 /* A query and what is wrong with it ("" for nothing). */
@@ -183,22 +189,22 @@ START_TEST(contract_7_2_defaults_and_pages)
     crm_call_t call;
 
     ck_assert_ptr_null(read_query(&call, "/contacts", NULL, 0));
-    ck_assert_int_eq(call.page, 1);
-    ck_assert_int_eq(call.page_size, 25);
-    ck_assert_int_eq(call.ascending, 0);
+    ck_assert_int_eq(crm_rest(&call)->page, 1);
+    ck_assert_int_eq(crm_rest(&call)->page_size, 25);
+    ck_assert_int_eq(crm_rest(&call)->ascending, 0);
     ck_assert_ptr_null(read_query(&call, "/contacts",
                                   "page=7&page_size=3", 0));
-    ck_assert_int_eq(call.page, 7);
-    ck_assert_int_eq(call.page_size, 3);
+    ck_assert_int_eq(crm_rest(&call)->page, 7);
+    ck_assert_int_eq(crm_rest(&call)->page_size, 3);
     ck_assert_ptr_null(read_query(&call, "/conversations/x/messages", NULL,
                                   0));
-    ck_assert_int_eq(call.ascending, 1);
+    ck_assert_int_eq(crm_rest(&call)->ascending, 1);
     ck_assert_ptr_null(read_query(&call, "/conversations/x/messages",
                                   "order=desc", 0));
-    ck_assert_int_eq(call.ascending, 0);
+    ck_assert_int_eq(crm_rest(&call)->ascending, 0);
     ck_assert_ptr_null(read_query(&call, "/conversations",
                                   "sort=last_message_at", 0));
-    ck_assert_str_eq(call.sort->name, "last_message_at");
+    ck_assert_str_eq(crm_rest(&call)->sort->name, "last_message_at");
 }
 END_TEST
 
@@ -208,12 +214,12 @@ START_TEST(parameters_become_binds)
 
     ck_assert_ptr_null(read_query(&call, "/contacts", "bot_id=" ID
                                   "&tags=a,b&created_after=2026-01-01", 0));
-    ck_assert_str_eq(crm_call_param(&call, "bot_id"), ID);
-    ck_assert_str_eq(crm_call_param(&call, "tags"), "{\"a\",\"b\"}");
-    ck_assert_str_eq(crm_call_param(&call, "created_after"),
+    ck_assert_str_eq(crm_rest_param(&call, "bot_id"), ID);
+    ck_assert_str_eq(crm_rest_param(&call, "tags"), "{\"a\",\"b\"}");
+    ck_assert_str_eq(crm_rest_param(&call, "created_after"),
                      "2026-01-01T00:00:00.000000Z");
-    ck_assert_ptr_null(crm_call_param(&call, "search"));
-    ck_assert_ptr_null(crm_call_param(&call, "no such"));
+    ck_assert_ptr_null(crm_rest_param(&call, "search"));
+    ck_assert_ptr_null(crm_rest_param(&call, "no such"));
 }
 END_TEST
 
@@ -228,7 +234,7 @@ static const char *condition(const char *path, const char *query,
 
     ck_assert_ptr_null(read_query(&call, path, query, 0));
     crm_sql_init(&sql, pool);
-    for (crm_param_t *param = call.params; param->filter; param++) {
+    for (crm_param_t *param = crm_rest(&call)->params; param->filter; param++) {
         if (!strcmp(param->filter->field.name, name) && param->given) {
             param->filter->add(&sql, param->filter, param->bind, &call);
         }

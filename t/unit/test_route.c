@@ -6,12 +6,24 @@
 
 #include "apr_strings.h"
 
+#include "crm_api.h"
+#include "crm_endpoint.h"
 #include "crm_resources.h"
-#include "crm_route.h"
+
+static const crm_router_t *router;
 
 static void setup(void)
 {
-    crm_route_init(crm_resources, crm_check_pool());
+    crm_api_init(crm_resources, crm_check_pool());
+    router = crm_api_mount.router;
+}
+
+/* Return the path that PATH fits, or NULL. */
+static const crm_path_t *find(const char *path)
+{
+    crm_arg_t args[CRM_ROUTE_ARGS];
+
+    return crm_router_find(args, router, path, 1);
 }
 
 /* A path, the template it fits (NULL: none) and its parameter. */
@@ -54,43 +66,60 @@ static const struct {
 
 START_TEST(contract_5_2_what_a_path_fits)
 {
-    const char *parameter;
-    apr_size_t len = 0;
-    const crm_route_t *route = crm_route_find(&parameter, &len,
-                                              paths[_i].path);
+    crm_arg_t args[CRM_ROUTE_ARGS] = {{NULL, 0}};
+    const crm_path_t *path = crm_router_find(args, router, paths[_i].path,
+                                             1);
 
-    ck_assert_msg(!strcmp(route ? route->path : "none",
+    ck_assert_msg(!strcmp(path ? path->template : "none",
                           paths[_i].template ? paths[_i].template : "none"),
-                  "%s is %s", paths[_i].path, route ? route->path : "none");
-    if (route && paths[_i].parameter) {
-        ck_assert_ptr_nonnull(parameter);
-        ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), parameter, len),
-                         paths[_i].parameter);
+                  "%s is %s", paths[_i].path, path ? path->template : "none");
+    if (path && paths[_i].parameter) {
+        ck_assert_ptr_nonnull(args[0].text);
+        ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), args[0].text,
+                                        args[0].len), paths[_i].parameter);
     }
-    else if (route) {
-        ck_assert_ptr_null(parameter);
+    else if (path) {
+        ck_assert_ptr_null(args[0].text);
     }
+}
+END_TEST
+
+/* A router of its own: two parameters, no method beside the routes'. */
+START_TEST(a_path_may_have_two_parameters)
+{
+    static const crm_route_t routes[] = {
+        {.method = "GET", .path = "/a/{x}/b/{y}"},
+        {.method = "OPTIONS", .path = "/a/{x}/b/{y}"},
+        {.method = NULL}
+    };
+    static const crm_route_t *const tables[] = {routes, NULL};
+    crm_arg_t args[CRM_ROUTE_ARGS];
+    const crm_path_t *path = crm_router_find(
+        args, crm_router_create(tables, NULL, crm_check_pool()),
+        "/a/one/b/two", 0);
+
+    ck_assert_ptr_nonnull(path);
+    ck_assert_str_eq(path->allow, "GET, HEAD, OPTIONS");
+    ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), args[0].text,
+                                    args[0].len), "one");
+    ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), args[1].text,
+                                    args[1].len), "two");
 }
 END_TEST
 
 START_TEST(contract_3_3_all_but_get_write)
 {
-    const apr_array_header_t *routes = crm_route_all();
+    ck_assert_int_gt(router->nelts, 0);
+    for (int i = 0; i < router->nelts; i++) {
+        const crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
 
-    ck_assert_int_gt(routes->nelts, 0);
-    for (int i = 0; i < routes->nelts; i++) {
-        const crm_route_t *route = &APR_ARRAY_IDX(routes, i, crm_route_t);
+        for (int j = 0; path->routes[j]; j++) {
+            const crm_endpoint_t *endpoint = path->routes[j]->data;
 
-        for (int j = 0; route->endpoints[j]; j++) {
-            const crm_endpoint_t *endpoint = route->endpoints[j];
-
-            ck_assert_str_eq(endpoint->name,
-                             apr_pstrcat(crm_check_pool(),
-                                         endpoint->operation->method, " ",
-                                         route->path, NULL));
-            ck_assert_msg(endpoint->write
-                          == (strcmp(endpoint->operation->method, "GET") != 0),
-                          "scope of %s", endpoint->name);
+            ck_assert_msg(!endpoint || endpoint->write
+                          == (strcmp(path->routes[j]->method, "GET") != 0),
+                          "scope of %s %s", path->routes[j]->method,
+                          path->template);
         }
     }
 }
@@ -98,17 +127,15 @@ END_TEST
 
 START_TEST(contract_5_1_head_is_served_by_get)
 {
-    const char *parameter;
-    apr_size_t len;
-    const crm_route_t *route = crm_route_find(&parameter, &len, "/agents");
+    const crm_path_t *path = find("/agents");
 
-    ck_assert_ptr_eq(crm_route_endpoint(route, "HEAD"),
-                     crm_route_endpoint(route, "GET"));
-    ck_assert_ptr_null(crm_route_endpoint(route, "POST"));
-    ck_assert_ptr_null(crm_route_endpoint(route, "get"));
-    ck_assert_ptr_null(crm_route_endpoint(route, ""));
-    route = crm_route_find(&parameter, &len, "/contacts/upsert");
-    ck_assert_ptr_null(crm_route_endpoint(route, "HEAD"));
+    ck_assert_ptr_nonnull(crm_path_route(path, "GET"));
+    ck_assert_ptr_eq(crm_path_route(path, "HEAD"),
+                     crm_path_route(path, "GET"));
+    ck_assert_ptr_null(crm_path_route(path, "POST"));
+    ck_assert_ptr_null(crm_path_route(path, "get"));
+    ck_assert_ptr_null(crm_path_route(path, ""));
+    ck_assert_ptr_null(crm_path_route(find("/contacts/upsert"), "HEAD"));
 }
 END_TEST
 
@@ -121,22 +148,18 @@ START_TEST(contract_5_1_allow_lists_the_methods)
         {"/contacts", "GET, HEAD, POST, OPTIONS"},
         {"/contacts/x", "GET, HEAD, PATCH, DELETE, OPTIONS"},
         {"/contacts/upsert", "POST, OPTIONS"},
+        {"/openapi.json", "GET, HEAD, OPTIONS"},
     };
 
-    for (int i = 0; i < 4; i++) {
-        const char *parameter;
-        apr_size_t len;
-        const crm_route_t *route = crm_route_find(&parameter, &len,
-                                                  allows[i].path);
-
-        ck_assert_str_eq(route->allow, allows[i].allow);
+    for (size_t i = 0; i < sizeof(allows) / sizeof(*allows); i++) {
+        ck_assert_str_eq(find(allows[i].path)->allow, allows[i].allow);
     }
 }
 END_TEST
 
 START_TEST(the_registry_is_sound)
 {
-    crm_error_t *error = crm_route_init(crm_resources, crm_check_pool());
+    crm_error_t *error = crm_endpoint_init(crm_resources, crm_check_pool());
 
     ck_assert_msg(!error, "%s", error->log);
 }
@@ -144,17 +167,15 @@ END_TEST
 
 START_TEST(operation_ids_are_unique)
 {
-    const apr_array_header_t *routes = crm_route_all();
     apr_table_t *seen = apr_table_make(crm_check_pool(), 40);
 
-    for (int i = 0; i < routes->nelts; i++) {
-        const crm_route_t *route = &APR_ARRAY_IDX(routes, i, crm_route_t);
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_operation_t *operation = crm_resources[i]->operations;
 
-        for (int j = 0; route->endpoints[j]; j++) {
-            const char *id = route->endpoints[j]->operation->id;
-
-            ck_assert_msg(!apr_table_get(seen, id), "%s is there twice", id);
-            apr_table_setn(seen, id, "");
+        for (; operation && operation->id; operation++) {
+            ck_assert_msg(!apr_table_get(seen, operation->id),
+                          "%s is there twice", operation->id);
+            apr_table_setn(seen, operation->id, "");
         }
     }
 }
@@ -192,6 +213,7 @@ int main(void)
     tcase_add_unchecked_fixture(tables, setup, NULL);
     tcase_add_loop_test(routes, contract_5_2_what_a_path_fits, 0,
                         COUNT(paths));
+    tcase_add_test(routes, a_path_may_have_two_parameters);
     tcase_add_test(routes, contract_3_3_all_but_get_write);
     tcase_add_test(routes, contract_5_1_head_is_served_by_get);
     tcase_add_test(routes, contract_5_1_allow_lists_the_methods);

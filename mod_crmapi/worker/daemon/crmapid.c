@@ -19,7 +19,7 @@
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crm_time.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
@@ -332,7 +332,7 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
         CRM_ERR(detach(&ready, pool));
     }
     CRM_ERR(crmd_log_open(config->log_level, config->log_file, pool));
-    CRM_ERR(crm_route_init(crm_resources, pool));
+    CRM_ERR(crm_endpoint_init(crm_resources, pool));
     if (call->once) {
         CRM_ERR(crmd_daemon_check(config, pool));
         return crmd_daemon_once(config, call->now, pool);

@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crmapid_log.h"
 
 /* Maximum attempts of a job that fails because of an internal error or the

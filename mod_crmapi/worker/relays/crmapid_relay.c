@@ -2,12 +2,12 @@
 /* crmapid_relay.c: the relays, their slots, and functions that they share */
 #include "crmapid_relay.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_slots.h"
 #include "crm_text.h"
 
 /* The largest error code that is logged. A larger number could be a phone
@@ -21,10 +21,11 @@ const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
     &crmd_relay_twilio, NULL
 };
 
-/* Used slots of each relay. All share one condition, since few threads wait. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int busy[RELAYS];
+/* The slots of each relay. */
+static crm_slots_t slots[RELAYS] = {
+    CRM_SLOTS_INITIALIZER, CRM_SLOTS_INITIALIZER, CRM_SLOTS_INITIALIZER,
+    CRM_SLOTS_INITIALIZER
+};
 
 void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
                        const char *reason)
@@ -113,13 +114,13 @@ const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
     return &crmd_relay_maildir;
 }
 
-/* Return the count of used slots of RELAY. NULL: it is not in the table, as in
- * tests, and has no limit. */
-static int *count_of(const crmd_relay_t *relay)
+/* Return the slots of RELAY. NULL: it is not in the table, as in tests, and has
+ * no limit. */
+static crm_slots_t *slots_of(const crmd_relay_t *relay)
 {
     for (int i = 0; i < RELAYS; i++) {
         if (crmd_relays[i] == relay) {
-            return &busy[i];
+            return &slots[i];
         }
     }
     return NULL;
@@ -127,27 +128,19 @@ static int *count_of(const crmd_relay_t *relay)
 
 void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config)
 {
-    int *count = count_of(relay);
+    crm_slots_t *taken = slots_of(relay);
 
-    if (count) {
-        pthread_mutex_lock(&lock);
-        while (*count > 0 && *count >= config->relay_concurrency) {
-            pthread_cond_wait(&changed, &lock);
-        }
-        ++*count;
-        pthread_mutex_unlock(&lock);
+    if (taken) {
+        crm_slots_wait(taken, config->relay_concurrency);
     }
 }
 
 void crmd_relay_leave(const crmd_relay_t *relay)
 {
-    int *count = count_of(relay);
+    crm_slots_t *taken = slots_of(relay);
 
-    if (count) {
-        pthread_mutex_lock(&lock);
-        --*count;
-        pthread_cond_broadcast(&changed);
-        pthread_mutex_unlock(&lock);
+    if (taken) {
+        crm_slots_leave(taken);
     }
 }
 

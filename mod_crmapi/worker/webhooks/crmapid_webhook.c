@@ -9,7 +9,7 @@
 
 #include "crm_array.h"
 #include "crm_resources.h"
-#include "crm_route.h"
+#include "crm_endpoint.h"
 #include "crm_time.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"

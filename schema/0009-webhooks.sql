@@ -1,24 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0008-webhooks.sql: who is told of what, and what became of it (contract 12)
+-- 0009-webhooks.sql: webhook endpoints, events, deliveries (contract 12)
 --
--- Locks are taken in the order webhook_endpoint, webhook_delivery, job. The
--- API may see and change nothing of this: its rows cause events by triggers.
+-- Triggers insert events; the API has no other access. Locks are taken in the
+-- order endpoint, delivery, job. No program's role reads an endpoint's keys.
 
--- ---- tables -----------------------------------------------------------------
+-- The functions below bind hmac() when they are created.
+SELECT set_config('search_path', 'pg_catalog, ' || quote_ident(n.nspname),
+                  true)
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'pgcrypto';
+
+-- ---- tables ----------------------------------------------------------------
 
 CREATE TABLE crmapi.webhook_endpoint (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
-    -- no user and password, which would be shown and logged
+    -- without user and password, since it is displayed and logged
     url crmapi.url NOT NULL
         CHECK (url ~ ('^https?://[^[:space:][:cntrl:]/?#@\\]+'
                       '([/?#][^[:space:][:cntrl:]]*)?$')),
     events text[] COLLATE "C" NOT NULL
         CHECK (cardinality(events) > 0
                AND events <@ '{contact.created,form.submitted}'),
-    -- What it is signed with (Standard Webhooks 1.0: 24 to 64 bytes). The one
-    -- before signs too until then.
+    -- The keys that sign (Standard Webhooks 1.0: 24 to 64 bytes). The old one
+    -- signs as well until old_key_until.
     key bytea NOT NULL CHECK (octet_length(key) BETWEEN 24 AND 64),
     old_key bytea CHECK (octet_length(old_key) BETWEEN 24 AND 64),
     old_key_until timestamptz(3),
@@ -30,8 +36,8 @@ CREATE TABLE crmapi.webhook_endpoint (
     CHECK (disabled_reason IS NULL OR disabled_at IS NOT NULL)
 );
 
--- What has happened. SNAPSHOT is the row that it happened to, until BODY is
--- made of it: every attempt sends the same bytes.
+-- An event. snapshot is the row that was inserted, until the first attempt
+-- makes body of it: every attempt sends the same bytes.
 CREATE TABLE crmapi.webhook_event (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -43,12 +49,12 @@ CREATE TABLE crmapi.webhook_event (
     PRIMARY KEY (workspace_id, id),
     CHECK ((snapshot IS NULL) <> (body IS NULL))
 );
--- what upkeep trims
+-- events that upkeep deletes
 CREATE INDEX webhook_event_old ON crmapi.webhook_event (created_at);
 
--- An event on its way to an endpoint. JOB_ID: the job that it is for now; an
--- older one does nothing more. BASE: the attempts before it was last sent
--- again by hand, from where the schedule begins anew.
+-- The delivery of an event to an endpoint. job_id is its current job; an older
+-- one has no effect. base is the number of attempts before an operator had it
+-- sent again: the retry schedule starts over from there.
 CREATE TABLE crmapi.webhook_delivery (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -78,7 +84,7 @@ CREATE INDEX webhook_delivery_event ON crmapi.webhook_delivery
 CREATE INDEX webhook_delivery_endpoint ON crmapi.webhook_delivery
     (workspace_id, endpoint_id, created_at, id);
 
--- One request, and what was answered.
+-- An attempt: a request and its response.
 CREATE TABLE crmapi.webhook_attempt (
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
@@ -86,23 +92,22 @@ CREATE TABLE crmapi.webhook_attempt (
     number integer NOT NULL CHECK (number > 0),
     started_at timestamptz(3) NOT NULL,
     duration_ms integer NOT NULL CHECK (duration_ms >= 0),
-    status integer,             -- HTTP's; null: no answer came
+    status integer,             -- of HTTP; null: no response
     error crmapi.line,
-    answer crmapi.prose,        -- its first 1,024 bytes
+    answer crmapi.prose,        -- the response's first 1,024 bytes
     PRIMARY KEY (workspace_id, delivery_id, number),
     FOREIGN KEY (workspace_id, delivery_id) REFERENCES crmapi.webhook_delivery
         ON DELETE CASCADE
 );
 
--- ---- events (contract 12.1) -------------------------------------------------
+-- ---- events (contract 12.1) ------------------------------------------------
 
--- A statement has made the rows in the table "made": an event of the type that
--- the trigger names for each of them, and a delivery with a job to each
--- endpoint of its workspace that wants it. In the transaction that made them:
--- either all is there, or nothing.
--- No join here is of more than a few endpoints: a plan that was made for one
--- row is good for an import, too.
-CREATE FUNCTION crmapi.webhook_made() RETURNS trigger
+-- Insert an event of the type in the trigger's argument for each row of the
+-- transition table "made", and a delivery and a job for each endpoint of the
+-- row's workspace that subscribes to it. The rows, events and jobs commit
+-- together. Each workspace has few endpoints, so a plan that was made for one
+-- row is good for an import. A trigger function.
+CREATE FUNCTION crmapi.webhook_emit() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -114,7 +119,7 @@ BEGIN
         WHERE e.disabled_at IS NULL AND happened = ANY (e.events)) THEN
         RETURN NULL;
     END IF;
-    WITH wanted AS MATERIALIZED (
+    WITH subscribed AS MATERIALIZED (
         SELECT e.workspace_id, e.id
         FROM (SELECT DISTINCT m.workspace_id FROM made m) w
         JOIN crmapi.webhook_endpoint e ON e.workspace_id = w.workspace_id
@@ -124,12 +129,12 @@ BEGIN
                                                snapshot)
         SELECT gen_random_uuid(), m.workspace_id, happened, to_jsonb(m)
         FROM made m
-        WHERE m.workspace_id IN (SELECT w.workspace_id FROM wanted w)
+        WHERE m.workspace_id IN (SELECT w.workspace_id FROM subscribed w)
         RETURNING v.workspace_id, v.id),
     planned AS MATERIALIZED (
         SELECT v.workspace_id, gen_random_uuid() AS id, v.id AS event_id,
                w.id AS endpoint_id, nextval('crmapi.job_id_seq') AS job_id
-        FROM events v JOIN wanted w ON w.workspace_id = v.workspace_id),
+        FROM events v JOIN subscribed w ON w.workspace_id = v.workspace_id),
     jobs AS (
         INSERT INTO crmapi.job (id, workspace_id, kind, payload)
         OVERRIDING SYSTEM VALUE
@@ -145,22 +150,24 @@ END
 $$;
 CREATE TRIGGER webhook AFTER INSERT ON crmapi.contact
     REFERENCING NEW TABLE AS made FOR EACH STATEMENT
-    EXECUTE FUNCTION crmapi.webhook_made('contact.created');
+    EXECUTE FUNCTION crmapi.webhook_emit('contact.created');
 CREATE TRIGGER webhook AFTER INSERT ON crmapi.submission
     REFERENCING NEW TABLE AS made FOR EACH STATEMENT
-    EXECUTE FUNCTION crmapi.webhook_made('form.submitted');
+    EXECUTE FUNCTION crmapi.webhook_emit('form.submitted');
 
--- ---- endpoints --------------------------------------------------------------
+-- ---- endpoints -------------------------------------------------------------
 
--- 32 bytes of PostgreSQL's strong randomness. Made here, so that no statement
--- holds them, which a log might show.
+-- A new key: 32 random bytes of PostgreSQL's cryptographically strong source.
+-- Made here, so that it is in no statement that a log might show. For the
+-- owner.
 CREATE FUNCTION crmapi.webhook_key() RETURNS bytea
     LANGUAGE sql VOLATILE
     RETURN sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
                   || uuid_send(gen_random_uuid()));
 
--- An endpoint gets nothing any more because of REASON: what is on its way to
--- it is cancelled. What is being sent at this moment may still arrive.
+-- Disable an endpoint because of REASON and cancel its pending deliveries. A
+-- request that is being sent may still arrive. Locks: endpoint, delivery, job.
+-- Internal.
 CREATE FUNCTION crmapi.webhook_disable(workspace uuid, endpoint uuid,
                                        reason text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -190,10 +197,10 @@ BEGIN
 END
 $$;
 
--- ---- deliveries (contract 12.3) ---------------------------------------------
+-- ---- deliveries (contract 12.3) --------------------------------------------
 
--- BODY is what the event says from now on, unless that is known. Returns what
--- it says, null if there is no such event.
+-- Set the body of an event to BODY unless it has one. Returns its body, NULL
+-- if there is no such event. Locks: event. For the worker.
 CREATE FUNCTION crmapi.webhook_body(workspace uuid, event uuid, body text)
     RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -210,10 +217,13 @@ BEGIN
 END
 $$;
 
--- A delivery was attempted from STARTED_AT on: record what was answered and
--- what becomes of it. OUTCOME: delivered; retry (AFTER from MOMENT; null: from
--- now); failed, for good; gone, and its endpoint with it. Ends the job whose
--- lease must be held.
+-- Record an attempt that began at STARTED_AT, its response, and its OUTCOME:
+--   delivered
+--   retry      AFTER from MOMENT (null: now)
+--   failed     for good
+--   gone       the same, and the endpoint is disabled
+-- Ends JOB or makes it ready again. Locks: endpoint (gone only), delivery, job
+-- (lost lease: CRM01). For the worker.
 CREATE FUNCTION crmapi.webhook_attempted(workspace uuid, job bigint,
         owner text, attempt integer, delivery uuid, started_at timestamptz,
         duration_ms integer, http_status integer, error text, answer text,
@@ -233,13 +243,13 @@ BEGIN
             AND d.endpoint_id = e.id
         WHERE d.workspace_id = webhook_attempted.workspace
           AND d.id = webhook_attempted.delivery
-        FOR NO KEY UPDATE OF e; -- imports hold its key by their deliveries
+        FOR NO KEY UPDATE OF e; -- new deliveries hold its key
     END IF;
     SELECT d.* INTO had FROM crmapi.webhook_delivery d
     WHERE d.workspace_id = webhook_attempted.workspace
       AND d.id = webhook_attempted.delivery FOR UPDATE;
     PERFORM crmapi.job_hold(workspace, job, owner, attempt);
-    -- cancelled or sent again by hand in the meantime: nothing is decided
+    -- if it was cancelled or redriven meanwhile, there is no retry
     again := outcome = 'retry' AND had.status = 'pending'
         AND had.job_id = job;
     IF had.id IS NOT NULL THEN
@@ -274,7 +284,8 @@ BEGIN
 END
 $$;
 
--- A delivery is not to be made, since its endpoint is disabled.
+-- Cancel a delivery whose endpoint is disabled. Ends JOB. Locks: delivery,
+-- job. For the worker.
 CREATE FUNCTION crmapi.webhook_cancelled(workspace uuid, job bigint,
         owner text, attempt integer, delivery uuid) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -294,8 +305,9 @@ BEGIN
 END
 $$;
 
--- A delivery has to wait AFTER from MOMENT (null: from now), since others to
--- its endpoint are being made: the job comes again, and this was no attempt.
+-- Postpone JOB by AFTER from MOMENT (null: now), because too many deliveries
+-- to its endpoint are in progress. It does not count as an attempt. Locks:
+-- job. For the worker.
 CREATE FUNCTION crmapi.webhook_wait(workspace uuid, job bigint, owner text,
         attempt integer, after interval, moment timestamptz) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -310,10 +322,11 @@ BEGIN
 END
 $$;
 
--- Send again what TARGET is: a delivery, whatever became of it, unless it is
--- being made at this moment; or an endpoint: all its failed ones. Not to those
--- that are disabled. Returns how many there were.
-CREATE FUNCTION crmapi.webhook_redrive(target uuid) RETURNS bigint
+-- Send TARGET again in WORKSPACE: a delivery in any state unless its job is
+-- leased, or all failed deliveries of an endpoint. A disabled endpoint gets
+-- none. Returns how many. Locks: delivery, job. For the owner.
+CREATE FUNCTION crmapi.webhook_redrive(workspace uuid, target uuid)
+    RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -322,7 +335,8 @@ BEGIN
     WITH chosen AS MATERIALIZED (
         SELECT d.workspace_id, d.id, d.job_id AS old_id
         FROM crmapi.webhook_delivery d
-        WHERE (d.id = target OR (d.endpoint_id = target
+        WHERE d.workspace_id = webhook_redrive.workspace
+          AND (d.id = target OR (d.endpoint_id = target
                                  AND d.status = 'failed'))
           AND EXISTS (SELECT FROM crmapi.webhook_endpoint e
               WHERE e.workspace_id = d.workspace_id AND e.id = d.endpoint_id
@@ -355,26 +369,51 @@ BEGIN
 END
 $$;
 
--- ---- rights -----------------------------------------------------------------
+-- ---- signatures (contract 12.2) --------------------------------------------
 
-DO $$
-DECLARE
-    name text;
-BEGIN
-    FOREACH name IN ARRAY ARRAY['webhook_made', 'webhook_key',
-        'webhook_disable', 'webhook_body', 'webhook_attempted',
-        'webhook_cancelled', 'webhook_wait', 'webhook_redrive'] LOOP
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION crmapi.%I FROM PUBLIC',
-                       name);
-    END LOOP;
-    FOREACH name IN ARRAY ARRAY['webhook_body', 'webhook_attempted',
-        'webhook_cancelled', 'webhook_wait'] LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION crmapi.%I TO crmapi_worker',
-                       name);
-    END LOOP;
-END
-$$;
-GRANT SELECT ON crmapi.webhook_endpoint, crmapi.webhook_event,
-    crmapi.webhook_delivery, crmapi.webhook_attempt TO crmapi_worker;
--- upkeep
+-- The "v1" signature of TEXT by KEY; NULL if KEY is. Internal.
+CREATE FUNCTION crmapi.webhook_mac(text text, key bytea) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp
+    RETURN 'v1,' || encode(hmac(convert_to(text, 'UTF8'), key, 'sha256'),
+                           'base64');
+
+-- The public id of the event of DELIVERY, the same in all attempts, and the
+-- signatures of its body as sent at SENT_AT (seconds since 1970), with a space
+-- between them: by the endpoint's key, and by the old key if that is valid at
+-- MOMENT (null: now). No row if there is no such delivery or the event has no
+-- body. For the worker.
+CREATE FUNCTION crmapi.webhook_sign(workspace uuid, delivery uuid,
+                                    sent_at text, moment timestamptz)
+    RETURNS TABLE (id text, signatures text)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    ROWS 1
+BEGIN ATOMIC
+    SELECT m.id, concat_ws(' ', crmapi.webhook_mac(m.text, e.key),
+        CASE WHEN e.old_key_until > coalesce(moment, statement_timestamp())
+        THEN crmapi.webhook_mac(m.text, e.old_key) END)
+    FROM crmapi.webhook_delivery d
+    JOIN crmapi.webhook_event v ON v.workspace_id = d.workspace_id
+        AND v.id = d.event_id AND v.body IS NOT NULL
+    JOIN crmapi.webhook_endpoint e ON e.workspace_id = d.workspace_id
+        AND e.id = d.endpoint_id,
+    LATERAL (SELECT 'msg_' || replace(v.id::text, '-', '') AS id) n,
+    LATERAL (SELECT n.id, n.id || '.' || sent_at || '.' || v.body AS text) m
+    WHERE d.workspace_id = webhook_sign.workspace
+      AND d.id = webhook_sign.delivery;
+END;
+
+-- ---- rights ----------------------------------------------------------------
+
+GRANT SELECT (id, workspace_id, url, events, disabled_at, disabled_reason,
+              created_at) ON crmapi.webhook_endpoint TO crmapi_worker;
+GRANT SELECT ON crmapi.webhook_event, crmapi.webhook_delivery,
+    crmapi.webhook_attempt TO crmapi_worker;
 GRANT DELETE ON crmapi.webhook_event TO crmapi_worker;
+
+REVOKE EXECUTE ON FUNCTION crmapi.webhook_emit, crmapi.webhook_key,
+    crmapi.webhook_disable, crmapi.webhook_body, crmapi.webhook_attempted,
+    crmapi.webhook_cancelled, crmapi.webhook_wait, crmapi.webhook_redrive,
+    crmapi.webhook_mac, crmapi.webhook_sign FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.webhook_body, crmapi.webhook_attempted,
+    crmapi.webhook_cancelled, crmapi.webhook_wait, crmapi.webhook_sign
+    TO crmapi_worker;

@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0003-inbox.sql: conversations, messages, forms, submissions
+-- 0004-inbox.sql: conversations, messages, attachments, forms, submissions
+--
+-- Only crmapi.intake() (0010) adds conversations, messages and submissions.
 
+-- Find the operator classes below in whatever schema the extensions are.
 SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT
            quote_ident(n.nspname), ', '), true)
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname IN ('pg_trgm', 'btree_gin');
 
--- ---- conversations ----------------------------------------------------------
+-- ---- conversations ---------------------------------------------------------
 
 CREATE TABLE crmapi.conversation (
     id uuid NOT NULL,
@@ -38,6 +41,9 @@ CREATE TABLE crmapi.conversation (
     minutes crmapi.amount,
     visitor_id crmapi.line,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    activated_at timestamptz(3),        -- when it was last opened again
+    thread crmapi.line,                 -- what the source calls it
+    subject crmapi.line,
     search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
         coalesce(last_message, '') || chr(31) || coalesce(email, '')
         || chr(31) || coalesce(phone_number, '') || chr(31)
@@ -47,31 +53,88 @@ CREATE TABLE crmapi.conversation (
     FOREIGN KEY (workspace_id, contact_id) REFERENCES crmapi.contact
         ON DELETE SET NULL (contact_id)
 );
--- sort=created_at; created_after, created_before
+-- A list skips deleted rows, and an inbox asks for rows that are active, not
+-- archived, waiting for a human. So these columns are in the indexes: pages
+-- far from the start and totals are index-only scans. A key column decides
+-- before the row is fetched, an INCLUDE column only if no row need be fetched.
+
+-- sort=created_at; created_after, created_before; the totals of other lists
 CREATE INDEX conversation_created ON crmapi.conversation
-    (workspace_id, created_at, id);
--- sort=last_message_at, nulls last in both directions (contract 7.10), which
--- one index cannot give; last_message_after, last_message_before
+    (workspace_id, created_at, id)
+    INCLUDE (deleted, archived, active, human_takeover);
+-- sort=last_message_at; last_message_after, last_message_before. NULLs are
+-- last in both directions (contract 7.10), so each direction has its index.
 CREATE INDEX conversation_latest ON crmapi.conversation
-    (workspace_id, last_message_at DESC NULLS LAST, id DESC);
+    (workspace_id, last_message_at DESC NULLS LAST, id DESC)
+    INCLUDE (deleted);
 CREATE INDEX conversation_earliest ON crmapi.conversation
-    (workspace_id, last_message_at, id);
+    (workspace_id, last_message_at, id) INCLUDE (deleted);
 CREATE INDEX conversation_bot ON crmapi.conversation
-    (workspace_id, bot_id, created_at, id);
--- contact_id; /contacts/{id}/conversations
+    (workspace_id, bot_id, created_at, id)
+    INCLUDE (deleted, archived, active, human_takeover);
+-- the filter contact_id; /contacts/{id}/conversations
 CREATE INDEX conversation_contact ON crmapi.conversation
     (workspace_id, contact_id, created_at, id) WHERE contact_id IS NOT NULL;
 CREATE INDEX conversation_visitor ON crmapi.conversation
     (workspace_id, visitor_id, created_at, id) WHERE visitor_id IS NOT NULL;
+CREATE INDEX conversation_thread ON crmapi.conversation
+    (workspace_id, thread, created_at, id) WHERE thread IS NOT NULL;
 CREATE INDEX conversation_assigned ON crmapi.conversation
-    (workspace_id, assigned_to, created_at, id)
+    (workspace_id, assigned_to, created_at, id, type, active)
+    INCLUDE (deleted, archived, human_takeover)
     WHERE assigned_to IS NOT NULL;
 CREATE INDEX conversation_type ON crmapi.conversation
-    (workspace_id, type, created_at, id);
+    (workspace_id, type, created_at, id, active)
+    INCLUDE (deleted, archived, human_takeover);
 CREATE INDEX conversation_find ON crmapi.conversation
     USING gin (workspace_id, search gin_trgm_ops);
--- active, archived and human_takeover have none: they leave too many rows, or
--- come with another filter.
+
+-- ---- idle conversations ----------------------------------------------------
+
+-- Set activated_at when a conversation is opened again. A trigger function.
+CREATE FUNCTION crmapi.conversation_reopen() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.activated_at := crmapi.now_ms();
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER reopen BEFORE UPDATE OF active ON crmapi.conversation
+    FOR EACH ROW WHEN (NEW.active AND NOT OLD.active)
+    EXECUTE FUNCTION crmapi.conversation_reopen();
+
+-- The time of the last activity in a conversation with these columns.
+CREATE FUNCTION crmapi.conversation_last_activity(last_active_at timestamptz,
+        last_message_at timestamptz, activated_at timestamptz,
+        created_at timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN greatest(last_active_at, last_message_at, activated_at,
+                    created_at);
+CREATE INDEX conversation_idle ON crmapi.conversation
+    (crmapi.conversation_last_activity(last_active_at, last_message_at,
+        activated_at, created_at)) WHERE active;
+
+-- Close up to N active conversations without activity since BEFORE; return how
+-- many. Rows that another transaction has locked are skipped. For the worker.
+CREATE FUNCTION crmapi.conversation_idle(before timestamptz, n integer)
+    RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done bigint;
+BEGIN
+    WITH idle AS (
+        SELECT c.workspace_id, c.id FROM crmapi.conversation c
+        WHERE c.active AND crmapi.conversation_last_activity(c.last_active_at,
+            c.last_message_at, c.activated_at, c.created_at) < before
+        LIMIT n FOR UPDATE SKIP LOCKED)
+    UPDATE crmapi.conversation c SET active = false FROM idle i
+    WHERE c.workspace_id = i.workspace_id AND c.id = i.id;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END
+$$;
+
+-- ---- messages --------------------------------------------------------------
 
 CREATE TABLE crmapi.message (
     id uuid NOT NULL,
@@ -85,15 +148,35 @@ CREATE TABLE crmapi.message (
     tool_used crmapi.line,
     tool_arguments crmapi.object,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    external_id crmapi.line,            -- what the source calls it
+    metadata crmapi.object NOT NULL DEFAULT '{}',
     PRIMARY KEY (workspace_id, id),
     FOREIGN KEY (workspace_id, conversation_id)
         REFERENCES crmapi.conversation ON DELETE CASCADE
 );
--- a transcript; role picks from it
+-- a transcript
 CREATE INDEX message_conversation ON crmapi.message
     (workspace_id, conversation_id, created_at, id);
+CREATE INDEX message_external ON crmapi.message
+    (workspace_id, external_id, created_at) WHERE external_id IS NOT NULL;
 
--- ---- forms ------------------------------------------------------------------
+-- BODY is NULL if the source passed on the size only, because of its limit.
+CREATE TABLE crmapi.attachment (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    message_id uuid NOT NULL,
+    number integer NOT NULL CHECK (number > 0),
+    name crmapi.line,
+    content_type crmapi.line,
+    size bigint NOT NULL CHECK (size >= 0),
+    body bytea,
+    PRIMARY KEY (workspace_id, message_id, number),
+    FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
+        ON DELETE CASCADE
+);
+CREATE INDEX attachment_by_message ON crmapi.attachment (message_id);
+
+-- ---- forms -----------------------------------------------------------------
 
 CREATE TABLE crmapi.form (
     id uuid NOT NULL,
@@ -112,6 +195,8 @@ CREATE TABLE crmapi.form (
 );
 CREATE INDEX form_created ON crmapi.form (workspace_id, created_at, id);
 CREATE INDEX form_bot ON crmapi.form (workspace_id, bot_id, created_at, id);
+-- A form's page finds the form, and by it the workspace, by the id in its URL.
+CREATE INDEX form_by_id ON crmapi.form (id);
 
 CREATE TABLE crmapi.submission (
     id uuid NOT NULL,
@@ -129,11 +214,11 @@ CREATE TABLE crmapi.submission (
 );
 CREATE INDEX submission_form ON crmapi.submission
     (workspace_id, form_id, submitted_at, id);
--- no filter has it: for the foreign key
+-- for the foreign key only
 CREATE INDEX submission_contact ON crmapi.submission
     (workspace_id, contact_id) WHERE contact_id IS NOT NULL;
 
--- ---- rights -----------------------------------------------------------------
+-- ---- rights ----------------------------------------------------------------
 
 DO $$
 DECLARE
@@ -150,10 +235,12 @@ BEGIN
     END LOOP;
 END
 $$;
--- The inbox state, and nobody deletes a conversation (specification).
+-- A PATCH sets the inbox state; a DELETE sets deleted (specification).
 GRANT UPDATE (human_takeover, assigned_to, assigned_at, active, archived,
               archived_at, deleted, deleted_at, internal_notes)
     ON crmapi.conversation TO crmapi_api;
 GRANT UPDATE (active, last_message, last_message_at, last_active_at)
     ON crmapi.conversation TO crmapi_worker;
-GRANT INSERT ON crmapi.message TO crmapi_worker;
+
+REVOKE EXECUTE ON FUNCTION crmapi.conversation_idle FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.conversation_idle TO crmapi_worker;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_html.c: what every page begins and ends with, and how it looks */
+/* crm_page.c: what every HTML page begins and ends with, and how it looks */
 #include "crm_page.h"
 
 #include <stdlib.h>
@@ -83,15 +83,15 @@ static const char *policy(apr_pool_t *pool)
 /* Set the headers that every answer has. */
 static void set_headers(crm_response_t *response, apr_pool_t *pool)
 {
-    apr_table_t *headers = apr_table_make(pool, 10);
+    apr_table_t *headers = response->headers;
 
     apr_table_setn(headers, "Content-Security-Policy", policy(pool));
     apr_table_setn(headers, "Referrer-Policy", "no-referrer");
-    apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
     apr_table_setn(headers, "X-Frame-Options", "DENY");
     apr_table_setn(headers, "X-Robots-Tag", "noindex, nofollow");
     apr_table_setn(headers, "Cache-Control", "no-store");
-    response->headers = headers;
+    response->content_type = "text/html; charset=utf-8";
+    response->body.len = 0;
 }
 
 void crm_page_begin(crm_response_t *response, int status, const char *title,
@@ -99,7 +99,6 @@ void crm_page_begin(crm_response_t *response, int status, const char *title,
 {
     response->status = status;
     set_headers(response, pool);
-    crm_buf_init(&response->body, 8192, pool);
     crm_html_put(&response->body,
                  "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
                  "<meta charset=\"utf-8\">\n"
@@ -139,5 +138,4 @@ void crm_page_redirect(crm_response_t *response, const char *query,
     response->status = 303;
     set_headers(response, pool);
     apr_table_setn(response->headers, "Location", query);
-    crm_buf_init(&response->body, 16, pool);
 }

@@ -1,74 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_call.c: what every operation does: connection, statements, refusals */
-#include "crm_call.h"
+/* crm_rest.c: an operation under way: its parameters, checks and answer */
+#include "crm_rest.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 #include "apr_time.h"
 
+#include "crm_access.h"
 #include "crm_json.h"
+#include "crm_prefer.h"
+#include "crm_uuid.h"
 
-crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
+crm_error_t *crm_rest_serve(crm_call_t *call)
 {
-    if (!call->conn) {
-        apr_time_t start = apr_time_now();
-        crm_error_t *error = call->service->acquire(&call->conn,
-                                                    call->request->baton,
-                                                    call->pool);
+    const char *prefer = crm_request_header(call->request, "Prefer");
+    crm_rest_t *rest = apr_pcalloc(call->pool, sizeof(*rest));
+    char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
 
-        call->response->db_us += apr_time_now() - start;
-        CRM_ERR(error);
+    rest->endpoint = call->route->data;
+    /* contract 6.2, 7.1 */
+    rest->lenient = crm_prefer_has(prefer, "handling", "lenient");
+    rest->strict = crm_prefer_has(prefer, "handling", "strict");
+    if (call->args[0].text
+        && crm_uuid_parse(id, call->args[0].text, call->args[0].len)) {
+        rest->path_id = id;
     }
-    *conn_p = call->conn;
-    return NULL;
+    call->state = rest;
+    return rest->endpoint->operation->kind->serve(call);
 }
 
-void crm_call_release(crm_call_t *call)
-{
-    if (call->conn) {
-        call->service->release(call->conn, call->request->baton);
-        call->conn = NULL;
-    }
-}
-
-/* Run STMT together with a statement that shows the request's id. */
-static crm_error_t *query_with_id(PGresult **result_p, crm_call_t *call,
-                                  crm_conn_t *conn, const crm_stmt_t *stmt)
-{
-    const char *name = apr_pstrcat(call->pool, "crmapi ",
-                                   call->request->request_id, NULL);
-    crm_stmt_t stmts[2];
-    PGresult *results[2];
-
-    stmts[0].sql = "SELECT set_config('application_name', $1, false)";
-    stmts[0].count = 1;
-    stmts[0].values = &name;
-    stmts[1] = *stmt;
-    CRM_ERR(crm_db_pipeline(results, conn, stmts, 2, call->pool));
-    *result_p = results[1];
-    return NULL;
-}
-
-crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
-                            crm_sql_t *sql)
-{
-    crm_error_t *error;
-    crm_conn_t *conn;
-    crm_stmt_t stmt;
-    apr_time_t start;
-
-    CRM_ERR(crm_call_conn(&conn, call));
-    crm_sql_stmt(&stmt, sql);
-    start = apr_time_now();
-    error = call->service->settings.request_id_in_database
-            ? query_with_id(result_p, call, conn, &stmt)
-            : crm_db_query(result_p, conn, &stmt, call->pool);
-    call->response->db_us += apr_time_now() - start;
-    return error;
-}
-
-void crm_call_sql(crm_sql_t *sql, crm_call_t *call)
+void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_init(sql, call->pool);
     APR_ARRAY_PUSH(sql->binds, const char *) = call->key.workspace_id;
@@ -81,10 +43,10 @@ static const char *plan_column(const crm_operation_t *operation)
     return operation->sequences ? "plan_sequences" : "plan_api";
 }
 
-void crm_call_permit(crm_sql_t *sql, const crm_call_t *call)
+void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_adds(sql, "(SELECT k.", call->endpoint->write ? "write" : "read",
-                 " AND k.", plan_column(call->endpoint->operation),
+    crm_sql_adds(sql, "(SELECT k.", crm_rest(call)->endpoint->write ? "write" : "read",
+                 " AND k.", plan_column(crm_rest(call)->endpoint->operation),
                  " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
                  " AND k.key_id = $2::uuid)", NULL);
 }
@@ -105,7 +67,7 @@ static void check_row(crm_check_t *check, const char *name, const char *id,
 void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource)
 {
-    check_row(check, resource->name, call->path_id, call->pool);
+    check_row(check, resource->name, crm_rest(call)->path_id, call->pool);
 }
 
 void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
@@ -131,7 +93,7 @@ static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
 {
     crm_sql_t sql;
 
-    crm_call_sql(&sql, call);
+    crm_rest_sql(&sql, call);
     crm_sql_add(&sql, "SELECT k.key_id IS NOT NULL, k.read, k.write,"
                 " k.plan_api, k.plan_sequences");
     for (int i = 0; checks && i < checks->nelts; i++) {
@@ -157,7 +119,7 @@ static int is_true(const PGresult *result, int column)
 /* Return the 401 or 403 that RESULT of ask() calls for, or NULL. */
 static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
 {
-    const crm_endpoint_t *endpoint = call->endpoint;
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
     const char *message;
 
     if (!is_true(result, 1) && !is_true(result, 2)) {
@@ -176,14 +138,6 @@ static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
         return NULL;
     }
     return crm_error_create(CRM_E_FORBIDDEN, message, call->pool);
-}
-
-/* Errors of contract 2 that come before the 403. */
-static int precedes_scope(const crm_error_t *error)
-{
-    return error && (error->code == CRM_E_RATE_LIMITED
-                     || error->code == CRM_E_METHOD_NOT_ALLOWED
-                     || error->code == CRM_E_NOT_FOUND);
 }
 
 /* Add the failed CHECKS of RESULT to ERROR (NULL or a 422); a failed check
@@ -206,7 +160,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
     return error;
 }
 
-crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
+crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks)
 {
     PGresult *result;
@@ -214,12 +168,7 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
 
     CRM_ERR(ask(&result, call, checks));
     if (!is_true(result, 0)) {
-        crm_limit_forget(call->service->limit,
-                         call->key.hash, call->key.realm);
-        return crm_error_create(CRM_E_UNAUTHORIZED, NULL, call->pool);
-    }
-    if (precedes_scope(error) || !call->endpoint) {
-        return error;
+        return crm_access_revoked(call);
     }
     scope = forbidden(call, result);
     if (scope) {
@@ -231,32 +180,18 @@ crm_error_t *crm_call_refuse(crm_call_t *call, crm_error_t *error,
     return failed_checks(call, error, result, checks);
 }
 
-/* Set *VALUE_P to the JSON of CALL's body. */
-static crm_error_t *read_json(json_object **value_p, crm_call_t *call)
-{
-    const crm_request_t *request = call->request;
-    const char *data;
-    apr_size_t len;
-
-    if (!crm_json_is_type(request->content_type)) {
-        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
-                                call->pool);
-    }
-    if (request->asks_first) {
-        CRM_ERR(crm_call_refuse(call, NULL, NULL));
-    }
-    CRM_ERR(call->service->read_body(&data, &len, request->baton,
-                                     call->pool));
-    return crm_json_body(value_p, data, len, call->pool);
-}
-
-crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
+crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
                            crm_call_t *call)
 {
     input->pool = call->pool;
-    input->lenient = call->lenient;
-    input->error = crm_call_params(call);
-    CRM_ERR(read_json(body_p, call));
+    input->lenient = crm_rest(call)->lenient;
+    input->error = crm_rest_params(call);
+    if (call->request->expects_continue
+        && crm_json_is_type(crm_request_header(call->request,
+                                               "Content-Type"))) {
+        CRM_ERR(crm_rest_refuse(call, NULL, NULL));
+    }
+    CRM_ERR(crm_call_json(body_p, call));
     if (!json_object_is_type(*body_p, json_type_object)) {
         crm_input_wrong(input, "", "must be a JSON object");
         return input->error;
@@ -264,25 +199,25 @@ crm_error_t *crm_call_body(json_object **body_p, crm_input_t *input,
     return NULL;
 }
 
-const char *crm_call_param(const crm_call_t *call, const char *name)
+const char *crm_rest_param(const crm_call_t *call, const char *name)
 {
-    const crm_filter_t *filter = call->endpoint->operation->filters;
+    const crm_filter_t *filter = crm_rest(call)->endpoint->operation->filters;
 
     for (int i = 0; filter && filter[i].field.name; i++) {
         if (!strcmp(filter[i].field.name, name)) {
-            return call->params[i].given ? call->params[i].bind : NULL;
+            return crm_rest(call)->params[i].given ? crm_rest(call)->params[i].bind : NULL;
         }
     }
     return NULL;
 }
 
-void crm_call_answer(crm_call_t *call, int status, const PGresult *result,
+void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
                      int row, int first_column)
 {
     crm_buf_t *body = &call->response->body;
 
     crm_buf_puts(body, "{\"data\":");
-    crm_shape_write(body, call->endpoint->shape, result, row, first_column);
+    crm_shape_write(body, crm_rest(call)->endpoint->shape, result, row, first_column);
     crm_buf_putc(body, '}');
     call->response->status = status;
 }

@@ -1,20 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0002-crm.sql: agents, pipelines, companies, contacts, cards, activities
+-- 0003-crm.sql: agents, pipelines, companies, contacts, cards, activities
 --
--- Columns have the names and the order of the specification's fields; what is
--- derived from other rows (last_contacted_at, total_deal_value,
--- last_activity_at) is no column. workspace_id leads every key, so that a
--- reference to another workspace's row cannot exist. It refers to the
--- workspace itself in every table: a workspace goes in one cascade, and the
--- other foreign keys are checked when all of it is gone.
+-- Columns have the names and the order of the specification's fields; internal
+-- and generated columns follow. What is derived from other rows has no column:
+-- last_contacted_at, total_deal_value, last_activity_at.
 
--- The names of operator classes below are found wherever the extensions are.
+-- Find the operator classes below in whatever schema the extensions are.
 SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT
            quote_ident(n.nspname), ', '), true)
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 WHERE e.extname IN ('pg_trgm', 'btree_gin');
 
--- ---- agents -----------------------------------------------------------------
+-- ---- agents ----------------------------------------------------------------
 
 CREATE TABLE crmapi.agent (
     id uuid NOT NULL,
@@ -52,16 +49,24 @@ CREATE TABLE crmapi.agent (
     number_of_conversations crmapi.amount NOT NULL DEFAULT 0,
     popular_topics text[] COLLATE "C",
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    chat_origins text[] COLLATE "C" NOT NULL DEFAULT '{}',
     search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
         coalesce(name, '') || chr(31) || coalesce(slug, '') || chr(31)
         || coalesce(summary, ''))) STORED,
     PRIMARY KEY (workspace_id, id)
 );
--- A workspace has some dozens at most: search and the flags look at them all.
+-- A workspace has some dozens at most: search and the flags scan them all.
 CREATE INDEX agent_created ON crmapi.agent (workspace_id, created_at, id);
 CREATE INDEX agent_slug ON crmapi.agent (workspace_id, slug);
+-- Channels find the agent, and by it the workspace: mail and text messages by
+-- its address, a chat by its id.
+CREATE INDEX agent_by_email ON crmapi.agent (crmapi.fold(agent_email))
+    WHERE agent_email IS NOT NULL;
+CREATE INDEX agent_by_phone ON crmapi.agent (crmapi.phone_fold(agent_phone))
+    WHERE agent_phone IS NOT NULL;
+CREATE INDEX agent_by_id ON crmapi.agent (id);
 
--- ---- pipelines and stages ---------------------------------------------------
+-- ---- pipelines and stages --------------------------------------------------
 
 CREATE TABLE crmapi.pipeline (
     id uuid NOT NULL,
@@ -103,7 +108,7 @@ CREATE INDEX pipeline_stage_order ON crmapi.pipeline_stage
 CREATE INDEX pipeline_stage_bot ON crmapi.pipeline_stage
     (workspace_id, bot_id);
 
--- ---- companies --------------------------------------------------------------
+-- ---- companies -------------------------------------------------------------
 
 CREATE TABLE crmapi.company (
     id uuid NOT NULL,
@@ -152,14 +157,14 @@ CREATE INDEX company_industry ON crmapi.company
     (workspace_id, industry, created_at, id) WHERE industry IS NOT NULL;
 CREATE INDEX company_domain ON crmapi.company
     (workspace_id, domain_key, created_at, id) WHERE domain_key IS NOT NULL;
--- no filter has it: for the foreign key
+-- for the foreign key only
 CREATE INDEX company_stage ON crmapi.company
     (workspace_id, pipeline_stage_id) WHERE pipeline_stage_id IS NOT NULL;
--- tags and search, alone or together
+-- the filters tags and search, alone or together
 CREATE INDEX company_find ON crmapi.company
     USING gin (workspace_id, tags, search gin_trgm_ops);
 
--- ---- contacts ---------------------------------------------------------------
+-- ---- contacts --------------------------------------------------------------
 
 CREATE TABLE crmapi.contact (
     id uuid NOT NULL,
@@ -223,19 +228,19 @@ CREATE INDEX contact_lead_source ON crmapi.contact
 CREATE INDEX contact_stage ON crmapi.contact
     (workspace_id, pipeline_stage_id, created_at, id)
     WHERE pipeline_stage_id IS NOT NULL;
--- a company's contacts and the sum of their deals, from the index alone
+-- a company's contacts and the sum of their deals, by an index-only scan
 CREATE INDEX contact_company ON crmapi.contact (workspace_id, company_id)
     INCLUDE (deal_value) WHERE company_id IS NOT NULL;
--- the oldest wins (contract 9.5)
+-- the oldest match wins (contract 9.5)
 CREATE INDEX contact_email ON crmapi.contact
     (workspace_id, email_key, created_at, id) WHERE email_key IS NOT NULL;
 CREATE INDEX contact_phone ON crmapi.contact
     (workspace_id, phone_key, created_at, id) WHERE phone_key IS NOT NULL;
--- tags and search, alone or together
+-- the filters tags and search, alone or together
 CREATE INDEX contact_find ON crmapi.contact USING gin
     (workspace_id, tags, search gin_trgm_ops, phone_digits gin_trgm_ops);
 
--- ---- cards ------------------------------------------------------------------
+-- ---- cards -----------------------------------------------------------------
 
 CREATE TABLE crmapi.pipeline_card (
     id uuid NOT NULL,
@@ -262,9 +267,9 @@ CREATE INDEX pipeline_card_order ON crmapi.pipeline_card
 CREATE INDEX pipeline_card_contact ON crmapi.pipeline_card
     (workspace_id, contact_id) WHERE contact_id IS NOT NULL;
 
--- A card without a position goes to the end of its stage (contract 9.8). The
--- lock comes first: the next statement of a volatile function sees what was
--- committed while it waited.
+-- Put a card without order_index at the end of its stage (contract 9.8). It
+-- takes the stage's advisory lock first: the next statement of a volatile
+-- function sees what was committed while it waited. A trigger function.
 CREATE FUNCTION crmapi.pipeline_card_position() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -276,7 +281,7 @@ BEGIN
     WHERE c.workspace_id = NEW.workspace_id
       AND c.pipeline_stage_id = NEW.pipeline_stage_id AND c.id <> NEW.id
     ORDER BY c.order_index DESC LIMIT 1;
-    -- 2147483647 is the highest there is: created_at orders what follows
+    -- 2147483647 is the maximum: created_at orders the cards that have it
     NEW.order_index := least(coalesce(last::bigint + 1, 0), 2147483647);
     RETURN NEW;
 END
@@ -286,7 +291,7 @@ CREATE TRIGGER position
     FOR EACH ROW WHEN (NEW.order_index IS NULL)
     EXECUTE FUNCTION crmapi.pipeline_card_position();
 
--- ---- activities -------------------------------------------------------------
+-- ---- activities ------------------------------------------------------------
 
 CREATE TABLE crmapi.activity (
     id uuid NOT NULL,
@@ -318,18 +323,20 @@ CREATE INDEX activity_contact ON crmapi.activity
 CREATE INDEX activity_company ON crmapi.activity
     (workspace_id, company_id, created_at) WHERE company_id IS NOT NULL;
 
--- ---- what goes with a company (contract 9.6) --------------------------------
+-- ---- deleting a company or a contact (contract 9.6) ------------------------
+-- A BEFORE trigger runs before the foreign keys' actions. The row is locked,
+-- so no new reference to it can appear. Rows that lose their reference change,
+-- so their updated_at moves (contract 6.6). An activity with both a contact
+-- and a company is locked first, since the other one may be deleted at the
+-- same time. 0008 stops the enrollments of a deleted contact.
 
--- Before a row goes its foreign keys' actions have not been run, and nobody
--- can add a reference to it any more: its lock is held. Rows that lose what
--- they referred to have changed, so their updated_at moves (contract 6.6).
--- Activities that have a contact as well are locked first, because that may go
--- at the same time. A contact's own end is in 0004, with its enrollments.
-CREATE FUNCTION crmapi.company_leaves() RETURNS trigger
+-- Delete the activities that have no contact, and detach the company's
+-- contacts. Locks: activity, contact. A trigger function.
+CREATE FUNCTION crmapi.company_before_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    -- In the cascade of a workspace everything goes by itself.
+    -- The cascade of a workspace deletes everything by itself.
     IF pg_trigger_depth() > 1 AND NOT EXISTS (
         SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
         RETURN OLD;
@@ -348,10 +355,38 @@ BEGIN
     RETURN OLD;
 END
 $$;
-CREATE TRIGGER leaves BEFORE DELETE ON crmapi.company
-    FOR EACH ROW EXECUTE FUNCTION crmapi.company_leaves();
+CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.company
+    FOR EACH ROW EXECUTE FUNCTION crmapi.company_before_delete();
 
--- ---- rights -----------------------------------------------------------------
+-- Delete the activities that have no company, and detach the contact's cards.
+-- Locks: activity, card. A trigger function.
+CREATE FUNCTION crmapi.contact_before_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- The cascade of a workspace deletes everything by itself.
+    IF pg_trigger_depth() > 1 AND NOT EXISTS (
+        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
+        RETURN OLD;
+    END IF;
+    PERFORM FROM crmapi.activity a
+    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
+      AND a.company_id IS NOT NULL
+    ORDER BY a.id FOR UPDATE;
+    DELETE FROM crmapi.activity a
+    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
+      AND a.company_id IS NULL;
+    UPDATE crmapi.pipeline_card c SET contact_id = NULL,
+        updated_at = greatest(crmapi.now_ms(),
+                              c.updated_at + interval '1 millisecond')
+    WHERE c.workspace_id = OLD.workspace_id AND c.contact_id = OLD.id;
+    RETURN OLD;
+END
+$$;
+CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_before_delete();
+
+-- ---- rights ----------------------------------------------------------------
 
 DO $$
 DECLARE

@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0004-sequences.sql: templates, sequences, enrollments, suppression, jobs
+-- 0007-sequences.sql: templates, sequences, enrollments, steps, suppression
+--
+-- Only the functions of 0008 change enrollments and steps.
 
--- ---- templates --------------------------------------------------------------
+-- ---- templates -------------------------------------------------------------
 
 CREATE TABLE crmapi.sequence_template (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
-    bot_id uuid,                -- the sender, unless a start names another
+    bot_id uuid,                -- the sender, unless the start names another
     name crmapi.title NOT NULL,
     allowed_channels text[] COLLATE "C" NOT NULL DEFAULT '{}'
         CHECK (allowed_channels <@ '{email,voice,sms}'),
@@ -21,7 +23,7 @@ CREATE TABLE crmapi.sequence_template (
     FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent
 );
 
--- ---- sequences and enrollments ----------------------------------------------
+-- ---- sequences and enrollments ---------------------------------------------
 
 CREATE TABLE crmapi.sequence (
     id uuid NOT NULL,
@@ -37,15 +39,16 @@ CREATE TABLE crmapi.sequence (
         CHECK (char_length(idempotency_key) BETWEEN 1 AND 255),
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     PRIMARY KEY (workspace_id, id),
-    -- one for ever (contract 11.2); nulls are many
+    -- a key is used once, for ever (contract 11.2); nulls do not collide
     UNIQUE (workspace_id, idempotency_key),
     FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
     FOREIGN KEY (workspace_id, template_id)
         REFERENCES crmapi.sequence_template
 );
 
--- contact_id refers to nothing: it stays as it was when the contact goes
--- (contract 9.6).
+-- A contact in a sequence. contact_id is no foreign key: it stays when the
+-- contact is deleted (contract 9.6). pacing says when steps may be sent, as
+-- the template had it at generation (contract 11.8).
 CREATE TABLE crmapi.enrollment (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -63,18 +66,21 @@ CREATE TABLE crmapi.enrollment (
     stop_reason crmapi.line,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    pacing crmapi.object NOT NULL DEFAULT '{}',
     PRIMARY KEY (workspace_id, id),
-    -- each start makes one sequence with one enrollment (contract 11.1)
+    -- a start makes one sequence with one enrollment (contract 11.1)
     UNIQUE (workspace_id, sequence_id),
     FOREIGN KEY (workspace_id, sequence_id) REFERENCES crmapi.sequence
         ON DELETE CASCADE,
-    -- the specification: set when status is failed
+    -- set when status is failed (specification)
     CHECK (status <> 'failed' OR generation_error IS NOT NULL)
 );
--- what a reply, a suppression or the contact's end stops
+-- the live enrollments of a contact, which a reply, a suppression or the
+-- contact's deletion stops
 CREATE INDEX enrollment_live ON crmapi.enrollment (workspace_id, contact_id)
     WHERE status IN ('generating', 'pending_approval', 'approved', 'running');
 
+-- A message of an enrollment. delay_seconds counts from the step before.
 CREATE TABLE crmapi.enrollment_step (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -93,15 +99,28 @@ CREATE TABLE crmapi.enrollment_step (
     email_subject crmapi.line,
     email_body crmapi.prose,
     sms_body crmapi.prose,
+    delay_seconds bigint NOT NULL DEFAULT 0
+        CHECK (delay_seconds >= 0),
+    provider_id crmapi.line,
+    error crmapi.prose,
     PRIMARY KEY (workspace_id, id),
     UNIQUE (workspace_id, enrollment_id, sort_order),
     FOREIGN KEY (workspace_id, enrollment_id) REFERENCES crmapi.enrollment
         ON DELETE CASCADE
 );
 
--- The transitions of contract 11.7, and the sequence's status after them
--- (11.9).
-CREATE FUNCTION crmapi.enrollment_moves() RETURNS trigger
+-- ---- the states of an enrollment (contract 11.7) ---------------------------
+
+-- Whether an enrollment with STATUS has not ended.
+CREATE FUNCTION crmapi.enrollment_is_live(status text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN status IN ('generating', 'pending_approval', 'approved',
+                      'running');
+
+-- Refuse a transition that the contract does not have, and set the sequence's
+-- status (11.9) and updated_at. Locks: enrollment, sequence. A trigger
+-- function.
+CREATE FUNCTION crmapi.enrollment_transition() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -129,25 +148,27 @@ BEGIN
     RETURN NEW;
 END
 $$;
-CREATE TRIGGER moves BEFORE UPDATE OF status ON crmapi.enrollment
+CREATE TRIGGER transition BEFORE UPDATE OF status ON crmapi.enrollment
     FOR EACH ROW WHEN (NEW.status IS DISTINCT FROM OLD.status)
-    EXECUTE FUNCTION crmapi.enrollment_moves();
+    EXECUTE FUNCTION crmapi.enrollment_transition();
 
-CREATE FUNCTION crmapi.enrollment_starts() RETURNS trigger
+-- Refuse a new enrollment in another state than the first. A trigger function.
+CREATE FUNCTION crmapi.enrollment_begin() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'an enrollment begins as generating, not as %', NEW.status
         USING ERRCODE = 'check_violation';
 END
 $$;
-CREATE TRIGGER starts BEFORE INSERT ON crmapi.enrollment
+CREATE TRIGGER begin BEFORE INSERT ON crmapi.enrollment
     FOR EACH ROW WHEN (NEW.status <> 'generating')
-    EXECUTE FUNCTION crmapi.enrollment_starts();
+    EXECUTE FUNCTION crmapi.enrollment_begin();
 
--- ---- suppression ------------------------------------------------------------
+-- ---- suppression -----------------------------------------------------------
 
--- Addresses that are never written to. kind and address are what contacts are
--- matched by: address = ANY (crmapi.email_keys(emails)), or phone_keys().
+-- Addresses that must not be written to. address is the key of the e-mail
+-- address or phone number; it is compared with crmapi.email_keys() or
+-- phone_keys() of a contact.
 CREATE TABLE crmapi.suppression (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -166,129 +187,88 @@ CREATE TABLE crmapi.suppression (
     CHECK ((email IS NULL) <> (phone_number IS NULL))
 );
 
--- ---- jobs -------------------------------------------------------------------
+-- Whether ADDRESS, which CHANNEL uses, is suppressed. The API, which may not
+-- list suppressions, sends such an address no greeting. For the API and the
+-- worker.
+CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
+                                     address text) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    RETURN EXISTS (SELECT FROM crmapi.suppression s
+        WHERE s.workspace_id = is_suppressed.workspace
+          AND s.kind = CASE is_suppressed.channel WHEN 'email' THEN 'email'
+                       ELSE 'phone' END
+          AND s.address = CASE is_suppressed.channel WHEN 'email'
+              THEN crmapi.fold(is_suppressed.address)
+              ELSE crmapi.phone_fold(is_suppressed.address) END);
 
--- Work for the worker, written in the transaction that causes it. A lease is
--- leased_by together with attempts, which every claim raises: a result counts
--- only while both are as they were (design 7). payload names what it is about;
--- enrollment_id there ends the job with its enrollment.
-CREATE TABLE crmapi.job (
-    id bigint GENERATED ALWAYS AS IDENTITY,
-    workspace_id uuid NOT NULL
-        REFERENCES crmapi.workspace ON DELETE CASCADE,
-    kind crmapi.line NOT NULL,
-    payload crmapi.object NOT NULL DEFAULT '{}',
-    state crmapi.line NOT NULL DEFAULT 'ready'
-        CHECK (state IN ('ready', 'leased', 'done', 'dead', 'cancelled')),
-    run_at timestamptz NOT NULL DEFAULT statement_timestamp(),
-    attempts integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    last_error crmapi.prose,
-    leased_by crmapi.line,
-    leased_until timestamptz,
-    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
-    finished_at timestamptz(3),
-    PRIMARY KEY (workspace_id, id),
-    CHECK ((state = 'leased')
-           = (leased_by IS NOT NULL AND leased_until IS NOT NULL))
-) WITH (autovacuum_vacuum_scale_factor = 0.02,
-        autovacuum_vacuum_cost_delay = 0);
--- Claims take the first of all workspaces; only what waits is in the index,
--- so that it stays small however much was done.
-CREATE INDEX job_ready ON crmapi.job (run_at, id) WHERE state = 'ready';
--- leases that have run out
-CREATE INDEX job_leased ON crmapi.job (leased_until) WHERE state = 'leased';
-CREATE INDEX job_enrollment ON crmapi.job
-    (workspace_id, (payload ->> 'enrollment_id')) WHERE state = 'ready';
-
--- Wakes workers; they look by themselves as well.
-CREATE FUNCTION crmapi.job_notify() RETURNS trigger
-    LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_notify('crmapi_job', '');
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER notify AFTER INSERT ON crmapi.job
-    FOR EACH STATEMENT EXECUTE FUNCTION crmapi.job_notify();
-
--- ---- what goes with a contact (contract 9.6) --------------------------------
-
--- Activities and cards as for companies (0002). Live enrollments stop, and
--- what has not been sent never is. Their locks are taken in the order
--- enrollment, step, job, as the worker's. A step that is being sent and a job
--- that is leased are the worker's: it looks at the enrollment again under its
--- lock (contract 11.10).
-CREATE FUNCTION crmapi.contact_leaves() RETURNS trigger
+-- Allow EMAIL or PHONE (the other is null) to be written to again. Returns how
+-- many suppressions there were: 1 or 0. For the API and the worker.
+CREATE FUNCTION crmapi.suppress_lift(workspace uuid, email text, phone text)
+    RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    stopped uuid[];
+    n bigint;
 BEGIN
-    -- In the cascade of a workspace everything goes by itself.
-    IF pg_trigger_depth() > 1 AND NOT EXISTS (
-        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
-        RETURN OLD;
-    END IF;
-    PERFORM FROM crmapi.activity a
-    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
-      AND a.company_id IS NOT NULL
-    ORDER BY a.id FOR UPDATE;
-    DELETE FROM crmapi.activity a
-    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
-      AND a.company_id IS NULL;
-    UPDATE crmapi.pipeline_card c SET contact_id = NULL,
-        updated_at = greatest(crmapi.now_ms(),
-                              c.updated_at + interval '1 millisecond')
-    WHERE c.workspace_id = OLD.workspace_id AND c.contact_id = OLD.id;
-
-    PERFORM FROM crmapi.enrollment e
-    WHERE e.workspace_id = OLD.workspace_id AND e.contact_id = OLD.id
-      AND e.status IN ('generating', 'pending_approval', 'approved', 'running')
-    ORDER BY e.id FOR UPDATE;
-    WITH moved AS (
-        UPDATE crmapi.enrollment e SET status = 'stopped_user',
-            stop_reason = 'contact_deleted'
-        WHERE e.workspace_id = OLD.workspace_id AND e.contact_id = OLD.id
-          AND e.status IN ('generating', 'pending_approval', 'approved',
-                           'running')
-        RETURNING e.id)
-    SELECT array_agg(m.id) INTO stopped FROM moved m;
-    IF stopped IS NOT NULL THEN
-        UPDATE crmapi.enrollment_step s SET status = 'cancelled'
-        WHERE s.workspace_id = OLD.workspace_id
-          AND s.enrollment_id = ANY (stopped) AND s.status = 'scheduled';
-        UPDATE crmapi.job j SET state = 'cancelled',
-            finished_at = crmapi.now_ms()
-        WHERE j.workspace_id = OLD.workspace_id AND j.state = 'ready'
-          AND j.payload ->> 'enrollment_id' = ANY (stopped::text[]);
-    END IF;
-    RETURN OLD;
+    DELETE FROM crmapi.suppression s
+    WHERE s.workspace_id = suppress_lift.workspace
+      AND s.kind = CASE WHEN suppress_lift.email IS NOT NULL
+                   THEN 'email' ELSE 'phone' END
+      AND s.address = coalesce(crmapi.fold(suppress_lift.email),
+                               crmapi.phone_fold(suppress_lift.phone));
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
 END
 $$;
-CREATE TRIGGER leaves BEFORE DELETE ON crmapi.contact
-    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_leaves();
 
--- ---- rights -----------------------------------------------------------------
+-- ---- people and limits -----------------------------------------------------
+
+-- The persons who review what a sequence is about to send.
+CREATE TABLE crmapi.admin (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    email crmapi.title NOT NULL,
+    name crmapi.line,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    email_key text COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (crmapi.fold(email)) STORED,
+    PRIMARY KEY (workspace_id, id),
+    UNIQUE (workspace_id, email_key)
+);
+
+-- How many steps an agent has sent on a day of its workspace's time zone.
+CREATE TABLE crmapi.send_count (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    bot_id uuid NOT NULL,
+    day date NOT NULL,
+    n integer NOT NULL,
+    PRIMARY KEY (workspace_id, bot_id, day)
+) WITH (fillfactor = 50);
+
+-- ---- rights ----------------------------------------------------------------
 
 DO $$
 DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['sequence_template', 'sequence', 'enrollment',
-        'enrollment_step', 'suppression', 'job'] LOOP
+        'enrollment_step', 'suppression'] LOOP
         EXECUTE format('CREATE TRIGGER id_fixed
             BEFORE UPDATE OF workspace_id, id ON crmapi.%I FOR EACH ROW
             WHEN (NEW.workspace_id <> OLD.workspace_id OR NEW.id <> OLD.id)
             EXECUTE FUNCTION crmapi.refuse_change(''an id'')', name);
-        EXECUTE format('GRANT SELECT ON crmapi.%I TO crmapi_worker', name);
     END LOOP;
 END
 $$;
 GRANT SELECT ON crmapi.sequence_template, crmapi.sequence, crmapi.enrollment,
-    crmapi.enrollment_step TO crmapi_api;
-GRANT INSERT ON crmapi.sequence, crmapi.enrollment, crmapi.job TO crmapi_api;
-GRANT UPDATE (status, generation_error, approved_at, stop_reason, updated_at)
-    ON crmapi.enrollment TO crmapi_worker;
-GRANT INSERT, UPDATE ON crmapi.enrollment_step TO crmapi_worker;
-GRANT INSERT, DELETE ON crmapi.suppression TO crmapi_worker;
-GRANT INSERT, UPDATE, DELETE ON crmapi.job TO crmapi_worker;
+    crmapi.enrollment_step, crmapi.admin TO crmapi_api, crmapi_worker;
+GRANT INSERT ON crmapi.sequence, crmapi.enrollment TO crmapi_api;
+GRANT SELECT, INSERT, DELETE ON crmapi.suppression TO crmapi_worker;
+GRANT SELECT, DELETE ON crmapi.send_count TO crmapi_worker;
+
+REVOKE EXECUTE ON FUNCTION crmapi.is_suppressed, crmapi.suppress_lift
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.is_suppressed, crmapi.suppress_lift
+    TO crmapi_api, crmapi_worker;

@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0005-counters.sql: exact totals of unfiltered and per-agent lists
-
--- n summed over the slots is the number of rows of KIND that count: of the
--- agent PARENT, or of the whole workspace where that is all zeros. What
--- counts: contacts, companies, conversations that are not deleted, cards that
--- are not archived (these for the whole workspace only).
+-- 0005-totals.sql: exact totals of lists without filters and of lists by agent
 --
--- A transaction adds in a slot that few others use, so that writers seldom
--- wait for each other, and in sorted order. One that takes long, such as an
--- import, sets crmapi.counter_slot to a number that is none of 0 to 15.
+-- The total of KIND is the sum of n over the slots: for the agent PARENT, or
+-- for the whole workspace where PARENT is all zeros. Counted are contacts,
+-- companies, conversations that are not deleted, and cards that are not
+-- archived (cards for the whole workspace only).
+--
+-- A transaction adds in a slot that few others use, so that writers rarely
+-- wait for each other, and in sorted order, so that they never deadlock. A
+-- long transaction such as an import sets crmapi.counter_slot to a number
+-- other than 0 to 15.
+
 CREATE TABLE crmapi.counter (
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
@@ -20,15 +22,19 @@ CREATE TABLE crmapi.counter (
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500,
         autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
+-- The slot of this transaction.
 CREATE FUNCTION crmapi.counter_slot() RETURNS smallint
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN coalesce(nullif(current_setting('crmapi.counter_slot', true), '')
                     ::smallint, (pg_backend_pid() % 16)::smallint);
 
--- The rows that an INSERT made or a DELETE took are in the table "changed".
--- In the cascade of a workspace there is nothing left to count; a workspace
--- that is going in another transaction holds us up until it is gone, or is
--- held up by us.
+-- ---- inserts and deletes ---------------------------------------------------
+-- The transition table "changed" has the rows of the statement. In the cascade
+-- of a workspace there is nothing to count. A workspace that another
+-- transaction is deleting blocks us until it is gone, or we block that
+-- transaction.
+
+-- Count contacts or companies. A trigger function.
 CREATE FUNCTION crmapi.counter_owned() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -48,6 +54,7 @@ BEGIN
 END
 $$;
 
+-- Count conversations that are not deleted. A trigger function.
 CREATE FUNCTION crmapi.counter_conversation() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -68,6 +75,7 @@ BEGIN
 END
 $$;
 
+-- Count cards that are not archived. A trigger function.
 CREATE FUNCTION crmapi.counter_pipeline_card() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -105,12 +113,13 @@ BEGIN
 END
 $$;
 
--- ---- updates ----------------------------------------------------------------
--- A transition table would be filled by every UPDATE, and cannot be had for
--- some columns only. A trigger for the row costs nothing unless its columns
--- are set, and little unless what counts has changed.
+-- ---- updates ---------------------------------------------------------------
+-- Every UPDATE would fill a transition table; it cannot be limited to columns.
+-- A row trigger costs nothing unless its columns are set, and little unless
+-- the value that counts has changed.
 
--- Add N rows of KIND to the workspace and, if there is one, the agent BOT.
+-- Add N rows of KIND to the total of WORKSPACE and, unless it is null, of the
+-- agent BOT. Internal.
 CREATE FUNCTION crmapi.counter_add(workspace uuid, kind text, bot uuid,
                                    n bigint) RETURNS void
     LANGUAGE sql
@@ -126,7 +135,8 @@ BEGIN ATOMIC
     DO UPDATE SET n = c.n + excluded.n;
 END;
 
-CREATE FUNCTION crmapi.counter_bot_moves() RETURNS trigger
+-- Count a contact or company that has another agent now. A trigger function.
+CREATE FUNCTION crmapi.counter_bot_change() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -137,12 +147,14 @@ END
 $$;
 CREATE TRIGGER counter_update AFTER UPDATE OF bot_id ON crmapi.contact
     FOR EACH ROW WHEN (NEW.bot_id IS DISTINCT FROM OLD.bot_id)
-    EXECUTE FUNCTION crmapi.counter_bot_moves();
+    EXECUTE FUNCTION crmapi.counter_bot_change();
 CREATE TRIGGER counter_update AFTER UPDATE OF bot_id ON crmapi.company
     FOR EACH ROW WHEN (NEW.bot_id IS DISTINCT FROM OLD.bot_id)
-    EXECUTE FUNCTION crmapi.counter_bot_moves();
+    EXECUTE FUNCTION crmapi.counter_bot_change();
 
-CREATE FUNCTION crmapi.counter_conversation_moves() RETURNS trigger
+-- Count a conversation that was deleted or restored, or has another agent now.
+-- A trigger function.
+CREATE FUNCTION crmapi.counter_conversation_change() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -161,9 +173,10 @@ CREATE TRIGGER counter_update
     AFTER UPDATE OF deleted, bot_id ON crmapi.conversation
     FOR EACH ROW WHEN ((NEW.deleted IS TRUE) <> (OLD.deleted IS TRUE)
                        OR NEW.bot_id IS DISTINCT FROM OLD.bot_id)
-    EXECUTE FUNCTION crmapi.counter_conversation_moves();
+    EXECUTE FUNCTION crmapi.counter_conversation_change();
 
-CREATE FUNCTION crmapi.counter_pipeline_card_moves() RETURNS trigger
+-- Count a card that was archived or restored. A trigger function.
+CREATE FUNCTION crmapi.counter_pipeline_card_change() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -175,28 +188,35 @@ $$;
 CREATE TRIGGER counter_update AFTER UPDATE OF archived_at
     ON crmapi.pipeline_card FOR EACH ROW
     WHEN ((NEW.archived_at IS NULL) <> (OLD.archived_at IS NULL))
-    EXECUTE FUNCTION crmapi.counter_pipeline_card_moves();
+    EXECUTE FUNCTION crmapi.counter_pipeline_card_change();
 
--- A TRUNCATE would leave the totals as they were.
+-- ---- truncates -------------------------------------------------------------
+
+-- Refuse a TRUNCATE, which would not change the totals. A trigger function.
 CREATE FUNCTION crmapi.refuse_truncate() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'crmapi.% is counted: use DELETE', TG_TABLE_NAME;
 END
 $$;
-CREATE TRIGGER counter_truncate BEFORE TRUNCATE ON crmapi.contact
-    FOR EACH STATEMENT EXECUTE FUNCTION crmapi.refuse_truncate();
-CREATE TRIGGER counter_truncate BEFORE TRUNCATE ON crmapi.company
-    FOR EACH STATEMENT EXECUTE FUNCTION crmapi.refuse_truncate();
-CREATE TRIGGER counter_truncate BEFORE TRUNCATE ON crmapi.conversation
-    FOR EACH STATEMENT EXECUTE FUNCTION crmapi.refuse_truncate();
-CREATE TRIGGER counter_truncate BEFORE TRUNCATE ON crmapi.pipeline_card
-    FOR EACH STATEMENT EXECUTE FUNCTION crmapi.refuse_truncate();
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['contact', 'company', 'conversation',
+        'pipeline_card'] LOOP
+        EXECUTE format('CREATE TRIGGER counter_truncate
+            BEFORE TRUNCATE ON crmapi.%I
+            FOR EACH STATEMENT EXECUTE FUNCTION crmapi.refuse_truncate()',
+            name);
+    END LOOP;
+END
+$$;
 
--- ---- the truth --------------------------------------------------------------
+-- ---- checking and repairing ------------------------------------------------
 
--- The totals that are not the number of rows; none, if all is well. Counts
--- everything, in one snapshot.
+-- The totals that differ from the number of rows: no row if all are correct.
+-- It counts everything, in one snapshot. For the owner.
 CREATE FUNCTION crmapi.counter_verify()
     RETURNS TABLE (workspace_id uuid, kind text, parent uuid, counted bigint,
                    actual bigint)
@@ -227,19 +247,49 @@ BEGIN ATOMIC
     WHERE coalesce(c.n, 0) <> coalesce(t.n, 0);
 END;
 
--- ---- the end of a workspace -------------------------------------------------
-
--- Everything of the workspace TARGET goes in one cascade: rows first, checks
--- after them (0002). 50 to 60 microseconds for each contact.
-CREATE FUNCTION crmapi.workspace_delete(target uuid) RETURNS void
-    LANGUAGE sql
+-- Add to the totals that differ what they lack, and return them as
+-- counter_verify() does. Both use one snapshot, so that what other
+-- transactions add meanwhile stays correct. For the worker.
+CREATE FUNCTION crmapi.counter_mend()
+    RETURNS TABLE (workspace_id uuid, kind text, parent uuid, counted bigint,
+                   actual bigint)
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    DELETE FROM crmapi.workspace w WHERE w.id = workspace_delete.target;
+    WITH differing AS MATERIALIZED (SELECT v.* FROM crmapi.counter_verify() v),
+    mended AS (
+        INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
+        SELECT w.workspace_id, w.kind, w.parent, -2, w.actual - w.counted
+        FROM differing w
+        WHERE EXISTS (SELECT FROM crmapi.workspace s
+                      WHERE s.id = w.workspace_id)
+        ORDER BY 1, 2, 3
+        ON CONFLICT ON CONSTRAINT counter_pkey
+        DO UPDATE SET n = c.n + excluded.n)
+    SELECT w.workspace_id, w.kind, w.parent, w.counted, w.actual
+    FROM differing w;
 END;
 
--- ---- rights -----------------------------------------------------------------
+-- Delete the counters that are zero; return how many. For the worker.
+CREATE FUNCTION crmapi.counter_trim() RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    done bigint;
+BEGIN
+    DELETE FROM crmapi.counter c WHERE c.n = 0;
+    GET DIAGNOSTICS done = ROW_COUNT;
+    RETURN done;
+END
+$$;
 
-REVOKE EXECUTE ON FUNCTION crmapi.counter_verify(),
-    crmapi.counter_add(uuid, text, uuid, bigint),
-    crmapi.workspace_delete(uuid) FROM PUBLIC;
+-- Count the rows that exist.
+SELECT crmapi.counter_mend();
+
+-- ---- rights ----------------------------------------------------------------
+
 GRANT SELECT ON crmapi.counter TO crmapi_api, crmapi_worker;
+
+REVOKE EXECUTE ON FUNCTION crmapi.counter_add, crmapi.counter_verify,
+    crmapi.counter_mend, crmapi.counter_trim FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.counter_mend, crmapi.counter_trim
+    TO crmapi_worker;

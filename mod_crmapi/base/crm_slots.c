@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_slots.c: a limit on what threads of a process do at the same time */
+#include "crm_slots.h"
+
+int crm_slots_try(crm_slots_t *slots, int limit)
+{
+    int taken;
+
+    pthread_mutex_lock(&slots->mutex);
+    taken = slots->used < limit;
+    slots->used += taken;
+    pthread_mutex_unlock(&slots->mutex);
+    return taken;
+}
+
+void crm_slots_wait(crm_slots_t *slots, int limit)
+{
+    pthread_mutex_lock(&slots->mutex);
+    while (slots->used > 0 && slots->used >= limit) {
+        pthread_cond_wait(&slots->freed, &slots->mutex);
+    }
+    slots->used++;
+    pthread_mutex_unlock(&slots->mutex);
+}
+
+void crm_slots_leave(crm_slots_t *slots)
+{
+    pthread_mutex_lock(&slots->mutex);
+    slots->used--;
+    pthread_cond_broadcast(&slots->freed);
+    pthread_mutex_unlock(&slots->mutex);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_intake_site.c: the mount of what channels call over HTTP */
+#include "crm_intake_site.h"
+
+crm_mount_t crm_intake_mount = {
+    .prefix = "intake", .other = &crm_access_anybody,
+};
+
+void crm_intake_init(apr_pool_t *pool)
+{
+    static const crm_route_t *const tables[] = {
+        crm_intake_event_routes, crm_intake_twilio_routes,
+        crm_intake_form_routes, crm_intake_chat_routes, NULL
+    };
+
+    crm_intake_mount.router = crm_router_create(tables, NULL, pool);
+}
+
+crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
+                                 crm_call_t *call, const char *workspace_id,
+                                 const char *key_hash,
+                                 const crm_intake_event_t *events, int count)
+{
+    apr_time_t began;
+    crm_error_t *error;
+    crm_conn_t *conn;
+
+    CRM_ERR(crm_call_conn(&conn, call));
+    call->response->workspace_id = workspace_id;
+    began = apr_time_now();
+    error = crm_intake(results, known_p, conn, workspace_id, key_hash, events,
+                       count, call->pool);
+    crm_call_count(call, began);
+    CRM_ERR(error);
+    for (int i = 0; *known_p && i < count; i++) {
+        if (!results[i].field && results[i].conversation_id
+            && !results[i].again) {
+            crm_notifier_notify(crm_intake_site(call)->notifier,
+                          results[i].conversation_id);
+        }
+    }
+    return NULL;
+}
+
+crm_error_t *crm_intake_take(crm_intake_result_t *result, crm_call_t *call,
+                             const char *workspace_id,
+                             crm_intake_event_t *event)
+{
+    crm_error_t *error = NULL;
+    int known;
+
+    crm_intake_tidy(event, call->pool);
+    CRM_ERR(crm_intake_take_all(result, &known, call, workspace_id, NULL,
+                                event, 1));
+    if (result->field) {
+        crm_error_detail(&error, result->field, result->message, call->pool);
+    }
+    return error;
+}
+
+crm_error_t *crm_intake_find_agent(crm_intake_agent_t *agent, crm_call_t *call,
+                                   const char *email, const char *phone,
+                                   const char *workspace)
+{
+    apr_time_t began;
+    crm_error_t *error;
+    crm_conn_t *conn;
+
+    CRM_ERR(crm_call_conn(&conn, call));
+    began = apr_time_now();
+    error = crm_intake_agent(agent, conn, email, phone,
+                             workspace ? workspace
+                                       : call->service->settings.workspace,
+                             call->pool);
+    crm_call_count(call, began);
+    return error;
+}

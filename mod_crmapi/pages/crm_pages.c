@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_pages.c: the mounts of the pages that people open from mails */
+#include "crm_pages.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_form.h"
+
+/* The largest form, when the link is proven. */
+#define BODY_MAX (1024 * 1024)
+#define FIELDS_MAX 1000
+
+/* A page: which tokens open it, and what serves it. */
+typedef struct crm_page_kind_t {
+    crm_token_purpose_t purpose;
+    crm_error_t *(*serve)(crm_page_t *page);
+} crm_page_kind_t;
+
+/* Whether the token of the head $3 and the signature $4 is one of its workspace
+ * $1; no row: this server is for another one, $2, an id or a slug. */
+static const char signed_sql[] =
+    "SELECT crmapi.token_signed($3::bytea, $4::bytea)"
+    " FROM crmapi.workspace w WHERE w.id = $1::uuid AND ($2::text IS NULL"
+    " OR w.id::text = lower($2::text) OR w.slug = $2::text)";
+
+/* Fail unless the token of PAGE was signed by its workspace, which this vhost
+ * serves: *IS_P. */
+static crm_error_t *authenticate(int *is_p, crm_page_t *page)
+{
+    const char *values[4];
+    PGresult *result;
+
+    values[0] = page->token.workspace_id;
+    values[1] = page->call->service->settings.workspace;
+    crm_token_parts(&values[2], &values[3], page->token_text, page->pool);
+    CRM_ERR(crm_call_run(&result, page->call, signed_sql, 4, values));
+    *is_p = PQntuples(result) == 1 && *PQgetvalue(result, 0, 0) == 't';
+    return NULL;
+}
+
+/* Set the form of PAGE. */
+static crm_error_t *read_form(crm_page_t *page)
+{
+    apr_array_header_t *fields;
+
+    CRM_ERR(crm_call_form(&fields, FIELDS_MAX, page->call));
+    CRM_ERR(crm_form_once(fields, page->pool));
+    page->fields = fields;
+    return NULL;
+}
+
+/* Serve PAGE, whose token is well-formed, as KIND. */
+static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
+{
+    int is_signed;
+
+    CRM_ERR(authenticate(&is_signed, page));
+    if (!is_signed) {
+        crm_page_refuse(page->response, page->pool);
+        return NULL;
+    }
+    crm_access_proven(page->call);
+    page->response->workspace_id = apr_pstrdup(page->pool,
+                                               page->token.workspace_id);
+    if (crm_token_expired(&page->token, page->now)) {
+        crm_page_say(page->response, 410, "This link has expired",
+                     "Ask whoever sent it to you for a new one.", page->pool);
+        return NULL;
+    }
+    if (page->posts) {
+        CRM_ERR(read_form(page));
+    }
+    return kind->serve(page);
+}
+
+/* Serve CALL, whose route's data is the kind of its page. */
+static crm_error_t *serve(crm_call_t *call)
+{
+    const crm_page_kind_t *kind = call->route->data;
+    crm_page_t page;
+
+    memset(&page, 0, sizeof(page));
+    page.call = call;
+    page.response = call->response;
+    page.pool = call->pool;
+    page.token_text = apr_pstrmemdup(call->pool, call->args[0].text,
+                                     call->args[0].len);
+    page.now = apr_time_now();
+    page.posts = !strcmp(call->request->method, "POST");
+    if (!crm_token_read(&page.token, page.token_text, call->args[0].len)
+        || page.token.purpose != kind->purpose) {
+        crm_page_refuse(call->response, call->pool);
+        return NULL;
+    }
+    return serve_page(&page, kind);
+}
+
+/* Make ERROR a page. */
+static void show_error(crm_call_t *call, const crm_error_t *error)
+{
+    crm_response_t *response = call->response;
+    const char *text = error->message;
+
+    if (error->code == CRM_E_NOT_FOUND) {
+        crm_page_refuse(response, call->pool);
+        return;
+    }
+    if (error->code == CRM_E_METHOD_NOT_ALLOWED) {
+        text = "A page is there for reading and for sending its form.";
+    }
+    if (response->status >= 500) {
+        crm_page_say(response, response->status, "Please try again",
+                     "This does not work at the moment. Nothing has been "
+                     "changed. Please try again in a minute.", call->pool);
+    }
+    else {
+        crm_page_say(response, response->status, "This did not work", text,
+                     call->pool);
+    }
+}
+
+static const crm_access_t access_link = {"link", crm_access_admit_address};
+static const crm_page_kind_t review = {CRM_TOKEN_REVIEW, crm_page_review};
+static const crm_page_kind_t unsubscribe = {CRM_TOKEN_UNSUBSCRIBE,
+                                            crm_page_unsubscribe};
+
+#define ROUTE(verb, kind) \
+    {.method = verb, .path = "/{token}", .access = &access_link, \
+     .max_body = BODY_MAX, .serve = serve, .data = &kind}
+
+crm_mount_t crm_review_mount = {
+    .prefix = "review", .other = &crm_access_anybody,
+    .show_error = show_error,
+};
+
+crm_mount_t crm_unsubscribe_mount = {
+    .prefix = "unsubscribe", .other = &crm_access_anybody,
+    .show_error = show_error,
+};
+
+void crm_pages_init(apr_pool_t *pool)
+{
+    static const crm_route_t review_routes[] = {
+        ROUTE("GET", review), ROUTE("POST", review), {.method = NULL}
+    };
+    static const crm_route_t unsubscribe_routes[] = {
+        ROUTE("GET", unsubscribe), ROUTE("POST", unsubscribe), {.method = NULL}
+    };
+    const crm_route_t *tables[] = {review_routes, NULL};
+
+    crm_review_mount.router = crm_router_create(tables, NULL, pool);
+    tables[0] = unsubscribe_routes;
+    crm_unsubscribe_mount.router = crm_router_create(tables, NULL, pool);
+}

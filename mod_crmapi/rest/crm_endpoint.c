@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_endpoint.c: operations as routes, and the shapes of their rows */
+#include "crm_endpoint.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* Made once in a process, before there are threads; read only after. */
+static apr_array_header_t *endpoints;   /* of crm_endpoint_t */
+static apr_array_header_t *shapes;      /* of crm_shape_t */
+
+/* Return whether FIELD is in SHAPE. */
+static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
+{
+    return !(field->flags & CRM_F_HIDDEN)
+           || (shape->asked && field->flags & CRM_F_ASKED);
+}
+
+/* Add to shapes that of RESOURCE; ASKED: with the CRM_F_ASKED fields. */
+static void add_shape(const crm_resource_t *resource, int asked,
+                      apr_pool_t *pool)
+{
+    crm_shape_t *shape = apr_array_push(shapes);
+    size_t count = (size_t)crm_resource_fields(resource);
+    const char *columns = "";
+
+    memset(shape, 0, sizeof(*shape));
+    shape->resource = resource;
+    shape->asked = asked;
+    shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
+    shape->indexes = apr_palloc(pool, count * sizeof(*shape->indexes));
+    shape->keys = apr_palloc(pool, count * sizeof(*shape->keys));
+    shape->key_lens = apr_palloc(pool, count * sizeof(*shape->key_lens));
+    for (const crm_field_t *field = resource->fields; field->name; field++) {
+        int i = shape->count;
+
+        if (!is_shown(shape, field)) {
+            continue;
+        }
+        shape->fields[i] = field;
+        shape->indexes[i] = (int)(field - resource->fields);
+        shape->keys[i] = apr_pstrcat(pool, i ? ",\"" : "\"", field->name,
+                                     "\":", NULL);
+        shape->key_lens[i] = strlen(shape->keys[i]);
+        columns = field->sql
+                  ? apr_pstrcat(pool, columns, i ? ", (" : "(", field->sql,
+                                ")", NULL)
+                  : apr_pstrcat(pool, columns, i ? ", t." : "t.",
+                                field->name, NULL);
+        shape->count++;
+    }
+    shape->columns = columns;
+    shape->has_updated_at = crm_resource_field(resource, "updated_at") != NULL;
+}
+
+static const crm_shape_t *find_shape(const crm_resource_t *resource,
+                                     int asked)
+{
+    for (int i = 0; i < shapes->nelts; i++) {
+        const crm_shape_t *shape = &APR_ARRAY_IDX(shapes, i, crm_shape_t);
+
+        if (shape->resource == resource && shape->asked == asked) {
+            return shape;
+        }
+    }
+    return NULL;
+}
+
+const crm_shape_t *crm_shape_of(const crm_resource_t *resource)
+{
+    return find_shape(resource, 0);
+}
+
+static void add_endpoint(const crm_resource_t *resource,
+                         const crm_operation_t *operation)
+{
+    crm_endpoint_t *endpoint = apr_array_push(endpoints);
+
+    endpoint->operation = operation;
+    endpoint->resource = resource;
+    endpoint->shape = crm_shape_of(resource);
+    endpoint->asked = find_shape(resource, 1);
+    endpoint->write = strcmp(operation->method, "GET") != 0;
+}
+
+crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
+                               apr_pool_t *pool)
+{
+    CRM_ERR(crm_registry_init(resources, pool));
+    endpoints = apr_array_make(pool, 80, sizeof(crm_endpoint_t));
+    shapes = apr_array_make(pool, 40, sizeof(crm_shape_t));
+    for (int i = 0; resources[i]; i++) {
+        add_shape(resources[i], 0, pool);
+        add_shape(resources[i], 1, pool);
+    }
+    for (int i = 0; resources[i]; i++) {
+        const crm_operation_t *operation = resources[i]->operations;
+
+        for (; operation && operation->id; operation++) {
+            add_endpoint(resources[i], operation);
+        }
+    }
+    return NULL;
+}
+
+const crm_route_t *crm_endpoint_routes(crm_error_t *(*serve)(crm_call_t *call),
+                                       const crm_access_t *access,
+                                       apr_pool_t *pool)
+{
+    crm_route_t *routes = apr_pcalloc(pool, sizeof(*routes)
+                                      * (size_t)(endpoints->nelts + 1));
+
+    for (int i = 0; i < endpoints->nelts; i++) {
+        const crm_endpoint_t *endpoint = &APR_ARRAY_IDX(endpoints, i,
+                                                        crm_endpoint_t);
+
+        routes[i].method = endpoint->operation->method;
+        routes[i].path = endpoint->operation->path;
+        routes[i].access = access;
+        routes[i].serve = serve;
+        routes[i].data = endpoint;
+    }
+    return routes;
+}
+
+void crm_shape_write(crm_buf_t *buf, const crm_shape_t *shape,
+                     const PGresult *result, int row, int first_column)
+{
+    crm_buf_putc(buf, '{');
+    for (int i = 0; i < shape->count; i++) {
+        int column = first_column + i;
+
+        crm_buf_add(buf, shape->keys[i], shape->key_lens[i]);
+        crm_type_write(buf, shape->fields[i],
+                       crm_db_value(result, row, column),
+                       (apr_size_t)PQgetlength(result, row, column));
+    }
+    crm_buf_putc(buf, '}');
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_call.c: a request under way: its connection, statements and body */
+#include "crm_call.h"
+
+#include "apr_strings.h"
+#include "apr_time.h"
+
+#include "crm_form.h"
+#include "crm_json.h"
+
+void crm_call_count(crm_call_t *call, apr_time_t began)
+{
+    call->response->db_us += apr_time_now() - began;
+}
+
+crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
+{
+    if (!call->conn) {
+        apr_time_t began = apr_time_now();
+        crm_error_t *error = call->service->acquire(&call->conn,
+                                                    call->request->baton,
+                                                    call->pool);
+
+        crm_call_count(call, began);
+        CRM_ERR(error);
+    }
+    *conn_p = call->conn;
+    return NULL;
+}
+
+void crm_call_release(crm_call_t *call)
+{
+    if (call->conn) {
+        call->service->release(call->conn, call->request->baton);
+        call->conn = NULL;
+    }
+}
+
+/* Run STMT together with a statement that shows the request's id. */
+static crm_error_t *query_with_id(PGresult **result_p, crm_call_t *call,
+                                  crm_conn_t *conn, const crm_stmt_t *stmt)
+{
+    const char *name = apr_pstrcat(call->pool, "crmapi ",
+                                   call->request->request_id, NULL);
+    crm_stmt_t stmts[2];
+    PGresult *results[2];
+
+    stmts[0].sql = "SELECT set_config('application_name', $1, false)";
+    stmts[0].count = 1;
+    stmts[0].values = &name;
+    stmts[1] = *stmt;
+    CRM_ERR(crm_db_pipeline(results, conn, stmts, 2, call->pool));
+    *result_p = results[1];
+    return NULL;
+}
+
+static crm_error_t *run(PGresult **result_p, crm_call_t *call,
+                        const crm_stmt_t *stmt)
+{
+    crm_error_t *error;
+    crm_conn_t *conn;
+    apr_time_t began;
+
+    CRM_ERR(crm_call_conn(&conn, call));
+    began = apr_time_now();
+    error = call->service->settings.request_id_in_database
+            ? query_with_id(result_p, call, conn, stmt)
+            : crm_db_query(result_p, conn, stmt, call->pool);
+    crm_call_count(call, began);
+    return error;
+}
+
+crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
+                            crm_sql_t *sql)
+{
+    crm_stmt_t stmt;
+
+    crm_sql_stmt(&stmt, sql);
+    return run(result_p, call, &stmt);
+}
+
+crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
+                          const char *sql, int count,
+                          const char *const *values)
+{
+    crm_stmt_t stmt = {sql, count, values};
+
+    return run(result_p, call, &stmt);
+}
+
+crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
+                           crm_call_t *call)
+{
+    crm_call_release(call);
+    return call->service->read_body(data_p, len_p, call->route->max_body,
+                                    call->request->baton, call->pool);
+}
+
+crm_error_t *crm_call_json(json_object **value_p, crm_call_t *call)
+{
+    const char *data;
+    apr_size_t len;
+
+    if (!crm_json_is_type(crm_request_header(call->request,
+                                             "Content-Type"))) {
+        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
+                                call->pool);
+    }
+    CRM_ERR(crm_call_body(&data, &len, call));
+    return crm_json_body(value_p, data, len, call->pool);
+}
+
+crm_error_t *crm_call_form(apr_array_header_t **fields_p, int max,
+                           crm_call_t *call)
+{
+    const char *data;
+    apr_size_t len;
+
+    CRM_ERR(crm_call_body(&data, &len, call));
+    return crm_form_parse(fields_p, data, len,
+                          crm_request_header(call->request, "Content-Type"),
+                          max, call->pool);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_route.c: routes as data, and the router that finds them */
+#include "crm_route.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* ---- making a router ----------------------------------------------------- */
+
+static void split_template(crm_path_t *path, apr_pool_t *pool)
+{
+    char *last, *copy = apr_pstrdup(pool, path->template);
+
+    for (char *segment = apr_strtok(copy, "/", &last);
+         segment && path->count < CRM_ROUTE_SEGMENTS;
+         segment = apr_strtok(NULL, "/", &last)) {
+        int parameter = *segment == '{';
+
+        path->segments[path->count++] = parameter ? NULL : segment;
+        path->literals += !parameter;
+    }
+}
+
+/* Return the path of ROUTER whose template is TEMPLATE; add it if needed. */
+static crm_path_t *path_of(crm_router_t *router, const char *template)
+{
+    crm_path_t *path;
+
+    for (int i = 0; i < router->nelts; i++) {
+        path = &APR_ARRAY_IDX(router, i, crm_path_t);
+        if (!strcmp(path->template, template)) {
+            return path;
+        }
+    }
+    path = apr_array_push(router);
+    memset(path, 0, sizeof(*path));
+    path->template = template;
+    split_template(path, router->pool);
+    return path;
+}
+
+static void add_route(crm_router_t *router, const crm_route_t *route)
+{
+    crm_path_t *path = path_of(router, route->path);
+    int i = 0;
+
+    while (path->routes[i] && i < CRM_ROUTE_METHODS - 1) {
+        i++;
+    }
+    path->routes[i] = route;
+}
+
+static void make_allow(crm_path_t *path, const char *more, apr_pool_t *pool)
+{
+    const char *allow = "", *comma = "";
+
+    for (int i = 0; path->routes[i]; i++) {
+        const char *method = path->routes[i]->method;
+
+        allow = apr_pstrcat(pool, allow, comma, method,
+                            strcmp(method, "GET") ? "" : ", HEAD", NULL);
+        comma = ", ";
+    }
+    path->allow = more ? apr_pstrcat(pool, allow, comma, more, NULL) : allow;
+}
+
+crm_router_t *crm_router_create(const crm_route_t *const *tables,
+                                const char *more, apr_pool_t *pool)
+{
+    crm_router_t *router = apr_array_make(pool, 40, sizeof(crm_path_t));
+
+    for (; *tables; tables++) {
+        for (const crm_route_t *route = *tables; route->method; route++) {
+            add_route(router, route);
+        }
+    }
+    for (int i = 0; i < router->nelts; i++) {
+        make_allow(&APR_ARRAY_IDX(router, i, crm_path_t), more, pool);
+    }
+    return router;
+}
+
+/* ---- finding a route ----------------------------------------------------- */
+
+/* Split PATH into at most CRM_ROUTE_SEGMENTS SEGMENTS and return their number,
+ * -1 if there are more or if one is empty (the last may be if SLASH). */
+static int split_path(crm_arg_t *segments, const char *path, int slash)
+{
+    int count = 0;
+
+    while (*path == '/') {
+        const char *end;
+
+        path++;
+        if (!*path && count && slash) {
+            return count;
+        }
+        end = strchr(path, '/');
+        end = end ? end : path + strlen(path);
+        if (end == path || count == CRM_ROUTE_SEGMENTS) {
+            return -1;
+        }
+        segments[count].text = path;
+        segments[count].len = (apr_size_t)(end - path);
+        count++;
+        path = end;
+    }
+    return *path ? -1 : count;
+}
+
+/* Return whether PATH fits the COUNT SEGMENTS. */
+static int path_fits(const crm_path_t *path, const crm_arg_t *segments,
+                     int count)
+{
+    if (path->count != count) {
+        return 0;
+    }
+    for (int i = 0; i < count; i++) {
+        const char *literal = path->segments[i];
+
+        if (literal && (strncmp(literal, segments[i].text, segments[i].len)
+                        || literal[segments[i].len])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+const crm_path_t *crm_router_find(crm_arg_t args[CRM_ROUTE_ARGS],
+                                  const crm_router_t *router,
+                                  const char *path, int slash)
+{
+    crm_arg_t segments[CRM_ROUTE_SEGMENTS];
+    int count = split_path(segments, path, slash), n = 0;
+    const crm_path_t *best = NULL;
+
+    for (int i = 0; count > 0 && i < router->nelts; i++) {
+        const crm_path_t *one = &APR_ARRAY_IDX(router, i, crm_path_t);
+
+        if (path_fits(one, segments, count)
+            && (!best || best->literals < one->literals)) {
+            best = one;
+        }
+    }
+    for (int i = 0; best && i < count && n < CRM_ROUTE_ARGS; i++) {
+        if (!best->segments[i]) {
+            args[n++] = segments[i];
+        }
+    }
+    return best;
+}
+
+const crm_route_t *crm_path_route(const crm_path_t *path, const char *method)
+{
+    if (!strcmp(method, "HEAD")) {
+        method = "GET";
+    }
+    for (int i = 0; path->routes[i]; i++) {
+        if (!strcmp(path->routes[i]->method, method)) {
+            return path->routes[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_serve.c: the pipeline of all that is served over HTTP */
+#include "crm_serve.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_envelope.h"
+
+/* Set CALL's path and route. Errors: CRM_E_NOT_FOUND, and
+ * CRM_E_METHOD_NOT_ALLOWED where the path is set. */
+static crm_error_t *find_route(crm_call_t *call)
+{
+    call->path = crm_router_find(call->args, call->mount->router,
+                                 call->request->path, call->mount->rest);
+    if (!call->path) {
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    call->route = crm_path_route(call->path, call->request->method);
+    if (!call->route) {
+        return crm_error_create(CRM_E_METHOD_NOT_ALLOWED, NULL, call->pool);
+    }
+    call->response->route = apr_pstrcat(call->pool, call->route->method, " ",
+                                        call->mount->prefix,
+                                        call->route->path, NULL);
+    return NULL;
+}
+
+/* Answer OPTIONS on a path that exists. */
+static crm_error_t *serve_options(crm_call_t *call)
+{
+    apr_table_setn(call->response->headers, "Allow", call->path->allow);
+    call->response->status = 204;
+    return NULL;
+}
+
+/* Serve CALL in the order of contract 2: who it is goes before whether the
+ * path exists. */
+static crm_error_t *serve(crm_call_t *call)
+{
+    crm_error_t *missing, *error;
+
+    if (!call->mount->router) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, "CRM1001: this "
+                              "process could not prepare its routes");
+    }
+    missing = find_route(call);
+    if (missing && call->mount->rest
+        && !strcmp(call->request->method, "OPTIONS")) {
+        return call->path ? serve_options(call) : missing;
+    }
+    error = (call->route ? call->route->access
+                         : call->mount->other)->admit(call);
+    if (!error) {
+        error = missing;
+    }
+    if (error) {
+        return call->confirm ? crm_access_confirm(call, error) : error;
+    }
+    return call->route->serve(call);
+}
+
+/* Set the headers that go with ERROR, the response of CALL. */
+static void set_error_headers(crm_call_t *call, const crm_error_t *error)
+{
+    crm_response_t *response = call->response;
+
+    if (error->retry_after) {
+        apr_table_setn(response->headers, "Retry-After",
+                       apr_itoa(call->pool, error->retry_after));
+    }
+    if (error->code == CRM_E_UNAUTHORIZED) {
+        apr_table_setn(response->headers, "WWW-Authenticate", "Bearer");
+        apr_table_unset(response->headers, "X-RateLimit-Limit");
+        apr_table_unset(response->headers, "X-RateLimit-Remaining");
+        apr_table_unset(response->headers, "X-RateLimit-Reset");
+        response->workspace_id = response->key_id = NULL;
+        response->touch = 0;
+    }
+    if (error->code == CRM_E_METHOD_NOT_ALLOWED && call->path) {
+        apr_table_setn(response->headers, "Allow", call->path->allow);
+    }
+}
+
+/* Make ERROR the response of CALL. */
+static void respond_error(crm_call_t *call, const crm_error_t *error)
+{
+    crm_response_t *response = call->response;
+
+    response->status = crm_code_info(error->code)->status;
+    response->log = error->log;
+    response->level = response->status >= 500 ? CRM_LOG_ERR : CRM_LOG_INFO;
+    response->body.len = 0;
+    response->content_type = NULL;
+    set_error_headers(call, error);
+    if (call->route && call->route->show_error) {
+        call->route->show_error(call, error);
+    }
+    else if (call->mount->show_error) {
+        call->mount->show_error(call, error);
+    }
+    else {
+        crm_envelope_error(&response->body, error);
+    }
+}
+
+static void begin(crm_response_t *response, apr_pool_t *pool)
+{
+    memset(response, 0, sizeof(*response));
+    response->status = 200;
+    response->headers = apr_table_make(pool, 8);
+    crm_buf_init(&response->body, 4096, pool);
+}
+
+void crm_serve(crm_response_t *response, const crm_service_t *service,
+               const crm_mount_t *mount, const crm_request_t *request)
+{
+    crm_call_t *call = apr_pcalloc(request->pool, sizeof(*call));
+    crm_error_t *error;
+
+    begin(response, request->pool);
+    call->service = service;
+    call->mount = mount;
+    call->request = request;
+    call->response = response;
+    call->pool = request->pool;
+    error = serve(call);
+    crm_call_release(call);
+    if (error) {
+        respond_error(call, error);
+    }
+}

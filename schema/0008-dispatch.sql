@@ -1,0 +1,739 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0008-dispatch.sql: pacing, approval, stops, sending, review
+--
+-- Each function here that changes an enrollment, its steps or its jobs locks
+-- the enrollment first. The functions that the API and the worker call are
+-- SECURITY DEFINER; neither role may change the tables itself.
+
+-- ---- pacing (contract 11.8) ------------------------------------------------
+
+-- The first time from MOMENT on at which PACING permits sending:
+-- {"time_zone": "Europe/Berlin", "from": "09:00", "to": "17:00",
+-- "days": [1, 2, 3, 4, 5]}, days by ISO 8601; without "days" any time. The
+-- window's bounds are local times, also on days of a clock change.
+CREATE FUNCTION crmapi.pacing_fit(pacing jsonb, moment timestamptz)
+    RETURNS timestamptz
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    zone text := coalesce(pacing ->> 'time_zone', 'UTC');
+    today date := (moment AT TIME ZONE zone)::date;
+    opens timestamptz;
+    closes timestamptz;
+BEGIN
+    IF pacing -> 'days' IS NULL THEN
+        RETURN moment;
+    END IF;
+    FOR day IN 0..7 LOOP
+        CONTINUE WHEN NOT pacing -> 'days'
+            @> to_jsonb(extract(isodow FROM today + day)::integer);
+        opens := (today + day + (pacing ->> 'from')::interval)
+            AT TIME ZONE zone;
+        closes := (today + day + (pacing ->> 'to')::interval)
+            AT TIME ZONE zone;
+        IF moment < closes THEN
+            RETURN greatest(opens, moment);
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no day is left in %', pacing
+        USING ERRCODE = 'invalid_parameter_value';
+END
+$$;
+
+-- Set scheduled_for of an enrollment's steps after number AFTER: of the first
+-- of them its delay after MOMENT, of each later one its delay after the one
+-- before. Step 1 has no delay (specification). The caller has locked the
+-- enrollment. Internal.
+CREATE FUNCTION crmapi.steps_schedule(workspace uuid, enrollment uuid,
+                                      after integer, moment timestamptz)
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    paced jsonb;
+    due timestamptz := moment;
+    step record;
+BEGIN
+    SELECT e.pacing INTO paced FROM crmapi.enrollment e
+    WHERE e.workspace_id = steps_schedule.workspace
+      AND e.id = steps_schedule.enrollment;
+    FOR step IN
+        SELECT s.id, s.sort_order, s.delay_seconds
+        FROM crmapi.enrollment_step s
+        WHERE s.workspace_id = steps_schedule.workspace
+          AND s.enrollment_id = steps_schedule.enrollment
+          AND s.sort_order > after AND s.status = 'scheduled'
+        ORDER BY s.sort_order
+    LOOP
+        IF step.sort_order > 1 THEN
+            due := due + step.delay_seconds * interval '1 second';
+        END IF;
+        due := crmapi.pacing_fit(paced, due);
+        UPDATE crmapi.enrollment_step s SET scheduled_for = due
+        WHERE s.workspace_id = steps_schedule.workspace AND s.id = step.id;
+    END LOOP;
+END
+$$;
+
+-- Insert the job that sends the next step of an enrollment. Returns whether a
+-- step is left. The caller has locked the enrollment. Internal.
+CREATE FUNCTION crmapi.step_queue(workspace uuid, enrollment uuid)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)
+    SELECT s.workspace_id, 'sequence.step', jsonb_build_object(
+        'enrollment_id', s.enrollment_id, 'step_id', s.id), s.scheduled_for
+    FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_queue.workspace
+      AND s.enrollment_id = step_queue.enrollment AND s.status = 'scheduled'
+    ORDER BY s.sort_order LIMIT 1;
+    RETURN FOUND;
+END
+$$;
+
+-- ---- the end of an enrollment ----------------------------------------------
+
+-- End an enrollment that is live as OUTCOME because of REASON: scheduled steps
+-- and ready jobs are cancelled. A step that is being sent, and its job, are
+-- left to the worker, which has handed it over. Returns the status
+-- before, NULL if there is no such enrollment. Locks: enrollment, step, job.
+-- For the worker.
+CREATE FUNCTION crmapi.enrollment_end(workspace uuid, enrollment uuid,
+                                      outcome text, reason text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = enrollment_end.workspace
+      AND e.id = enrollment_end.enrollment FOR UPDATE;
+    IF had IS NULL OR NOT crmapi.enrollment_is_live(had) THEN
+        RETURN had;
+    END IF;
+    UPDATE crmapi.enrollment e SET status = outcome,
+        stop_reason = CASE WHEN outcome <> 'failed' THEN reason END,
+        generation_error = CASE WHEN outcome = 'failed' THEN reason END
+    WHERE e.workspace_id = enrollment_end.workspace
+      AND e.id = enrollment_end.enrollment;
+    UPDATE crmapi.enrollment_step s SET status = 'cancelled'
+    WHERE s.workspace_id = enrollment_end.workspace
+      AND s.enrollment_id = enrollment_end.enrollment
+      AND s.status = 'scheduled';
+    UPDATE crmapi.job j SET state = 'cancelled', finished_at = crmapi.now_ms()
+    WHERE j.workspace_id = enrollment_end.workspace AND j.state = 'ready'
+      AND j.payload ->> 'enrollment_id' = enrollment_end.enrollment::text
+      AND NOT EXISTS (SELECT FROM crmapi.enrollment_step s
+          WHERE s.workspace_id = j.workspace_id AND s.status = 'sending'
+            AND s.id = (j.payload ->> 'step_id')::uuid);
+    RETURN had;
+END
+$$;
+
+-- Stop an enrollment at a user's request because of REASON. Returns as
+-- enrollment_end(). For the API and the worker.
+CREATE FUNCTION crmapi.enrollment_stop(workspace uuid, enrollment uuid,
+                                       reason text) RETURNS text
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    RETURN crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
+                                 reason);
+
+-- Stop the live enrollments of a contact that is deleted (contract 9.6). It
+-- runs after before_delete of 0003. A trigger function.
+CREATE FUNCTION crmapi.contact_stop_enrollments() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrollment uuid;
+BEGIN
+    -- The cascade of a workspace deletes everything by itself.
+    IF pg_trigger_depth() > 1 AND NOT EXISTS (
+        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
+        RETURN OLD;
+    END IF;
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        WHERE e.workspace_id = OLD.workspace_id AND e.contact_id = OLD.id
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+        ORDER BY e.id
+    LOOP
+        PERFORM crmapi.enrollment_end(OLD.workspace_id, enrollment,
+                                      'stopped_user', 'contact_deleted');
+    END LOOP;
+    RETURN OLD;
+END
+$$;
+CREATE TRIGGER stop_enrollments BEFORE DELETE ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_stop_enrollments();
+
+-- A contact has replied: stop its live enrollments whose template has
+-- stop_on_reply. Returns how many stopped. For the API and the worker.
+CREATE FUNCTION crmapi.contact_replied(workspace uuid, contact uuid)
+    RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrollment uuid;
+    n bigint := 0;
+BEGIN
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        JOIN crmapi.sequence q
+            ON q.workspace_id = e.workspace_id AND q.id = e.sequence_id
+        JOIN crmapi.sequence_template p
+            ON p.workspace_id = q.workspace_id AND p.id = q.template_id
+        WHERE e.workspace_id = contact_replied.workspace
+          AND e.contact_id = contact_replied.contact
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+          AND p.stop_on_reply
+        ORDER BY e.id
+    LOOP
+        IF crmapi.enrollment_is_live(crmapi.enrollment_end(workspace,
+               enrollment, 'stopped_reply', 'reply')) THEN
+            n := n + 1;
+        END IF;
+    END LOOP;
+    RETURN n;
+END
+$$;
+
+-- The contacts of a workspace with the address EMAIL or PHONE (the other is
+-- null), as the primary or another one. Internal.
+CREATE FUNCTION crmapi.contacts_with(workspace uuid, email text, phone text)
+    RETURNS SETOF uuid
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT c.id FROM crmapi.contact c
+    WHERE contacts_with.email IS NOT NULL
+      AND c.workspace_id = contacts_with.workspace
+      AND c.search LIKE '%' || replace(replace(replace(
+              crmapi.fold(contacts_with.email), '\', '\\'), '%', '\%'), '_',
+              '\_') || '%'
+      AND crmapi.fold(contacts_with.email) = ANY (crmapi.email_keys(c.emails))
+    UNION ALL
+    SELECT c.id FROM crmapi.contact c
+    WHERE contacts_with.phone IS NOT NULL
+      AND c.workspace_id = contacts_with.workspace
+      AND c.phone_digits LIKE '%' || crmapi.digits(contacts_with.phone) || '%'
+      AND crmapi.phone_fold(contacts_with.phone)
+          = ANY (crmapi.phone_keys(c.phone_numbers));
+END;
+
+-- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
+-- the live enrollments of contacts with the address stop. Returns how many
+-- stopped. An address may be suppressed already. For the API and the worker.
+CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
+                                reason text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrollment uuid;
+    n bigint := 0;
+BEGIN
+    INSERT INTO crmapi.suppression (id, workspace_id, email, phone_number,
+                                    reason)
+    VALUES (gen_random_uuid(), suppress.workspace, suppress.email,
+            suppress.phone, suppress.reason)
+    ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
+    DO NOTHING;
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        WHERE e.workspace_id = suppress.workspace
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+          AND e.contact_id IN (SELECT crmapi.contacts_with(
+              suppress.workspace, suppress.email, suppress.phone))
+        ORDER BY e.id
+    LOOP
+        IF crmapi.enrollment_is_live(crmapi.enrollment_end(workspace,
+               enrollment, 'stopped_unsubscribed', reason)) THEN
+            n := n + 1;
+        END IF;
+    END LOOP;
+    RETURN n;
+END
+$$;
+
+-- ---- approval --------------------------------------------------------------
+
+-- Approve an enrollment at MOMENT (null: now): its first step is due then.
+-- Returns the status before, NULL if there is no such enrollment; nothing
+-- changes unless it was pending_approval. Locks: enrollment, step, job. For
+-- the API and the worker.
+CREATE FUNCTION crmapi.enrollment_approve(workspace uuid, enrollment uuid,
+                                          moment timestamptz DEFAULT NULL)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+    at timestamptz := date_trunc('milliseconds',
+                                 coalesce(moment, statement_timestamp()));
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = enrollment_approve.workspace
+      AND e.id = enrollment_approve.enrollment FOR UPDATE;
+    IF had IS DISTINCT FROM 'pending_approval' THEN
+        RETURN had;
+    END IF;
+    UPDATE crmapi.enrollment e SET status = 'approved', approved_at = at
+    WHERE e.workspace_id = enrollment_approve.workspace
+      AND e.id = enrollment_approve.enrollment;
+    PERFORM crmapi.steps_schedule(workspace, enrollment, 0, at);
+    PERFORM crmapi.step_queue(workspace, enrollment);
+    RETURN had;
+END
+$$;
+
+-- Reject an enrollment: it stops. Returns as enrollment_approve(). For the API
+-- and the worker.
+CREATE FUNCTION crmapi.enrollment_reject(workspace uuid, enrollment uuid)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = enrollment_reject.workspace
+      AND e.id = enrollment_reject.enrollment FOR UPDATE;
+    IF had = 'pending_approval' THEN
+        PERFORM crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
+                                      'rejected');
+    END IF;
+    RETURN had;
+END
+$$;
+
+-- Change the texts of a step of an enrollment that waits for approval. A null
+-- text keeps the old one; a text that the step's channel does not have is
+-- ignored. Returns the enrollment's status, NULL if there is no such step;
+-- nothing changes unless that is pending_approval. Locks: enrollment, step.
+-- For the API and the worker.
+CREATE FUNCTION crmapi.step_edit(workspace uuid, enrollment uuid, step uuid,
+                                 subject text, body text, objective text)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_edit.workspace
+      AND e.id = step_edit.enrollment FOR UPDATE;
+    IF had IS DISTINCT FROM 'pending_approval' THEN
+        RETURN had;
+    END IF;
+    UPDATE crmapi.enrollment_step s SET
+        email_subject = CASE s.channel WHEN 'email'
+            THEN coalesce(step_edit.subject, s.email_subject)
+            ELSE s.email_subject END,
+        email_body = CASE s.channel WHEN 'email'
+            THEN coalesce(step_edit.body, s.email_body)
+            ELSE s.email_body END,
+        sms_body = CASE s.channel WHEN 'sms'
+            THEN coalesce(step_edit.body, s.sms_body) ELSE s.sms_body END,
+        voice_script = CASE s.channel WHEN 'voice'
+            THEN coalesce(step_edit.body, s.voice_script)
+            ELSE s.voice_script END,
+        voice_objective = CASE s.channel WHEN 'voice'
+            THEN coalesce(step_edit.objective, s.voice_objective)
+            ELSE s.voice_objective END
+    WHERE s.workspace_id = step_edit.workspace AND s.id = step_edit.step
+      AND s.enrollment_id = step_edit.enrollment;
+    RETURN CASE WHEN FOUND THEN had END;
+END
+$$;
+
+-- ---- the review page -------------------------------------------------------
+
+-- A hash of the texts of an enrollment's steps. It changes with each of them:
+-- a page approves what it showed. For the API.
+CREATE FUNCTION crmapi.review_digest(workspace uuid, enrollment uuid)
+    RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT encode(sha256(convert_to(coalesce(jsonb_agg(jsonb_build_array(s.id,
+        s.channel, s.to_identifier, s.email_subject, s.email_body, s.sms_body,
+        s.voice_objective, s.voice_script) ORDER BY s.sort_order)::text, ''),
+        'UTF8')), 'hex')
+    FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = review_digest.workspace
+      AND s.enrollment_id = review_digest.enrollment;
+END;
+
+-- Do ACTION (approve, reject, save) with an enrollment that waits for
+-- approval, after EDITS of its steps: an array of {"step": id, "subject",
+-- "body", "objective"}, as step_edit() takes them. SEEN is the digest that the
+-- page showed. Returns the status before, NULL if there is no such enrollment,
+-- "changed" if the texts differ from SEEN; nothing changes unless it returns
+-- pending_approval. Locks: enrollment, step, job. For the API.
+CREATE FUNCTION crmapi.review_act(workspace uuid, enrollment uuid, seen text,
+                                  action text, edits jsonb) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+    edit jsonb;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = review_act.workspace
+      AND e.id = review_act.enrollment FOR UPDATE;
+    IF had IS DISTINCT FROM 'pending_approval' THEN
+        RETURN had;
+    END IF;
+    IF action = 'reject' THEN
+        RETURN crmapi.enrollment_reject(workspace, enrollment);
+    END IF;
+    IF crmapi.review_digest(workspace, enrollment) IS DISTINCT FROM seen THEN
+        RETURN 'changed';
+    END IF;
+    FOR edit IN SELECT v FROM jsonb_array_elements(edits) v LOOP
+        PERFORM crmapi.step_edit(workspace, enrollment,
+            (edit ->> 'step')::uuid, edit ->> 'subject', edit ->> 'body',
+            edit ->> 'objective');
+    END LOOP;
+    IF action = 'approve' THEN
+        RETURN crmapi.enrollment_approve(workspace, enrollment);
+    END IF;
+    RETURN had;
+END
+$$;
+
+-- The times of an enrollment's steps: sent_at, else scheduled_for; of one that
+-- waits for approval, the times if it were approved at MOMENT. For the API.
+CREATE FUNCTION crmapi.review_times(workspace uuid, enrollment uuid,
+                                    moment timestamptz)
+    RETURNS TABLE (step uuid, due timestamptz)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    enrolled crmapi.enrollment;
+    s crmapi.enrollment_step;
+BEGIN
+    SELECT e.* INTO enrolled FROM crmapi.enrollment e
+    WHERE e.workspace_id = review_times.workspace
+      AND e.id = review_times.enrollment;
+    due := moment;
+    FOR s IN SELECT t.* FROM crmapi.enrollment_step t
+             WHERE t.workspace_id = review_times.workspace
+               AND t.enrollment_id = review_times.enrollment
+             ORDER BY t.sort_order
+    LOOP
+        step := s.id;
+        IF enrolled.status = 'pending_approval' THEN
+            IF s.sort_order > 1 THEN
+                due := due + s.delay_seconds * interval '1 second';
+            END IF;
+            due := crmapi.pacing_fit(enrolled.pacing, due);
+        ELSE
+            due := coalesce(s.sent_at, s.scheduled_for);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- ---- generation (contract 11.8) --------------------------------------------
+
+-- Store the STEPS of an enrollment, an array of objects with the columns'
+-- names, and its PACING. If its sequence has auto_approve, it is approved at
+-- MOMENT and its first step due; otherwise it waits, and a job asks each admin
+-- of the workspace to review it. Ends JOB. Returns the new status; only the
+-- job changes if the enrollment was not generating. Locks: enrollment, job,
+-- step. For the worker.
+CREATE FUNCTION crmapi.enrollment_generated(workspace uuid, job bigint,
+        owner text, attempt integer, enrollment uuid, steps jsonb,
+        pacing jsonb, moment timestamptz)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+    auto boolean;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = enrollment_generated.workspace
+      AND e.id = enrollment_generated.enrollment FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
+    IF had IS DISTINCT FROM 'generating' THEN
+        RETURN had;
+    END IF;
+    INSERT INTO crmapi.enrollment_step (id, workspace_id, enrollment_id,
+        sort_order, channel, to_identifier, delay_seconds, voice_objective,
+        voice_script, email_subject, email_body, sms_body)
+    SELECT gen_random_uuid(), enrollment_generated.workspace,
+           enrollment_generated.enrollment, t.n, t.step ->> 'channel',
+           t.step ->> 'to_identifier', (t.step ->> 'delay_seconds')::bigint,
+           t.step ->> 'voice_objective', t.step ->> 'voice_script',
+           t.step ->> 'email_subject', t.step ->> 'email_body',
+           t.step ->> 'sms_body'
+    FROM jsonb_array_elements(steps) WITH ORDINALITY t(step, n);
+    SELECT q.auto_approve INTO auto FROM crmapi.sequence q
+    JOIN crmapi.enrollment e ON e.workspace_id = q.workspace_id
+        AND e.sequence_id = q.id
+    WHERE e.workspace_id = enrollment_generated.workspace
+      AND e.id = enrollment_generated.enrollment;
+    UPDATE crmapi.enrollment e SET status = CASE WHEN auto
+            THEN 'approved' ELSE 'pending_approval' END,
+        approved_at = CASE WHEN auto
+            THEN date_trunc('milliseconds', moment) END,
+        pacing = enrollment_generated.pacing
+    WHERE e.workspace_id = enrollment_generated.workspace
+      AND e.id = enrollment_generated.enrollment;
+    PERFORM crmapi.steps_schedule(workspace, enrollment, 0, moment);
+    IF auto THEN
+        PERFORM crmapi.step_queue(workspace, enrollment);
+        RETURN 'approved';
+    END IF;
+    INSERT INTO crmapi.job (workspace_id, kind, payload)
+    SELECT a.workspace_id, 'sequence.review', jsonb_build_object(
+        'enrollment_id', enrollment_generated.enrollment, 'admin_id', a.id)
+    FROM crmapi.admin a
+    WHERE a.workspace_id = enrollment_generated.workspace;
+    RETURN 'pending_approval';
+END
+$$;
+
+-- Fail an enrollment for good because of REASON, during generation or after
+-- it. Ends JOB. Locks: enrollment, job, step. For the worker.
+CREATE FUNCTION crmapi.enrollment_failed(workspace uuid, job bigint,
+        owner text, attempt integer, enrollment uuid, reason text)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM crmapi.enrollment e
+    WHERE e.workspace_id = enrollment_failed.workspace
+      AND e.id = enrollment_failed.enrollment FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', reason,
+                           NULL);
+    UPDATE crmapi.enrollment_step s SET status = 'failed',
+        error = left(reason, 2000)
+    WHERE s.workspace_id = enrollment_failed.workspace
+      AND s.enrollment_id = enrollment_failed.enrollment
+      AND s.status = 'sending';
+    PERFORM crmapi.enrollment_end(workspace, enrollment, 'failed', reason);
+END
+$$;
+
+-- ---- sending (contract 11.10, 11.11) ---------------------------------------
+
+-- Count a step to be sent at MOMENT against DAILY_LIMIT of the agent of
+-- SEQUENCE. Returns NULL if the limit permits it, otherwise the first time
+-- that PACING permits from the next day on, in the workspace's time zone.
+-- Locks: send_count. Internal.
+CREATE FUNCTION crmapi.step_limit(workspace uuid, sequence uuid, pacing jsonb,
+                                  moment timestamptz, daily_limit integer)
+    RETURNS timestamptz
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sender uuid;
+    zone text;
+    today date;
+BEGIN
+    SELECT q.bot_id, w.time_zone INTO sender, zone FROM crmapi.sequence q
+    JOIN crmapi.workspace w ON w.id = q.workspace_id
+    WHERE q.workspace_id = step_limit.workspace
+      AND q.id = step_limit.sequence;
+    today := (moment AT TIME ZONE zone)::date;
+    INSERT INTO crmapi.send_count AS c (workspace_id, bot_id, day, n)
+    VALUES (step_limit.workspace, sender, today, 1)
+    ON CONFLICT ON CONSTRAINT send_count_pkey
+    DO UPDATE SET n = c.n + 1 WHERE c.n < daily_limit;
+    IF FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN crmapi.pacing_fit(pacing, (today + 1) AT TIME ZONE zone);
+END
+$$;
+
+-- Take a step for sending. VERDICT:
+--   send     the step is "sending" now; no other worker takes it
+--   again    it was "sending": a worker has died, and nothing tells whether it
+--            was sent
+--   lost     the same, and its enrollment has ended, or ends now because its
+--            address is suppressed
+--   gone     it must not be sent, or no longer
+--   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
+--            today, or the window of its pacing is closed
+--   stopped  its address is suppressed, so the enrollment has ended
+-- Locks: enrollment, step, job (lost lease: CRM01), send_count. For the
+-- worker.
+CREATE FUNCTION crmapi.step_take(workspace uuid, job bigint, owner text,
+                                 attempt integer, enrollment uuid, step uuid,
+                                 moment timestamptz, daily_limit integer,
+                                 OUT verdict text, OUT until timestamptz)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrolled crmapi.enrollment;
+    taken crmapi.enrollment_step;
+BEGIN
+    SELECT e.* INTO enrolled FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_take.workspace
+      AND e.id = step_take.enrollment FOR UPDATE;
+    SELECT s.* INTO taken FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_take.workspace AND s.id = step_take.step
+      AND s.enrollment_id = step_take.enrollment FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    verdict := CASE taken.status WHEN 'sending' THEN 'lost' ELSE 'gone' END;
+    IF taken.status IS NULL OR taken.status NOT IN ('scheduled', 'sending')
+       OR (taken.status = 'scheduled'
+           AND enrolled.status NOT IN ('approved', 'running')) THEN
+        RETURN;
+    END IF;
+    IF crmapi.is_suppressed(workspace, taken.channel, taken.to_identifier)
+    THEN
+        PERFORM crmapi.enrollment_end(workspace, enrollment,
+            'stopped_unsubscribed', 'suppressed');
+        IF taken.status = 'scheduled' THEN
+            verdict := 'stopped';
+        END IF;
+        RETURN;
+    END IF;
+    IF taken.status = 'sending' THEN
+        IF enrolled.status IN ('approved', 'running') THEN
+            verdict := 'again';
+        END IF;
+        RETURN;
+    END IF;
+    until := crmapi.pacing_fit(enrolled.pacing, moment);
+    IF until <= moment AND daily_limit > 0 THEN
+        until := crmapi.step_limit(workspace, enrolled.sequence_id,
+            enrolled.pacing, moment, daily_limit);
+    END IF;
+    IF until > moment THEN
+        verdict := 'wait';
+        RETURN;
+    END IF;
+    UPDATE crmapi.enrollment_step s SET status = 'sending', error = NULL
+    WHERE s.workspace_id = step_take.workspace AND s.id = step_take.step;
+    verdict := 'send';
+    until := NULL;
+END
+$$;
+
+-- Postpone a step until LATER: JOB ends, and another one is inserted. Locks:
+-- enrollment, job, step. For the worker.
+CREATE FUNCTION crmapi.step_wait(workspace uuid, job bigint, owner text,
+                                 attempt integer, enrollment uuid, step uuid,
+                                 later timestamptz) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_wait.workspace
+      AND e.id = step_wait.enrollment FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    UPDATE crmapi.enrollment_step s SET scheduled_for = later
+    WHERE s.workspace_id = step_wait.workspace AND s.id = step_wait.step
+      AND s.status = 'scheduled';
+    IF FOUND THEN
+        PERFORM crmapi.step_queue(workspace, enrollment);
+    END IF;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
+END
+$$;
+
+-- Record that a step was sent at MOMENT under the provider's id PROVIDER, and
+-- schedule the next one. The first of several steps leaves the enrollment
+-- approved, the second makes it running, the last completed. If it was stopped
+-- meanwhile, only the step changes. Ends JOB. Locks: enrollment, step, job.
+-- For the worker.
+CREATE FUNCTION crmapi.step_sent(workspace uuid, job bigint, owner text,
+                                 attempt integer, enrollment uuid, step uuid,
+                                 moment timestamptz, provider text)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+    place integer;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_sent.workspace
+      AND e.id = step_sent.enrollment FOR UPDATE;
+    PERFORM FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_sent.workspace AND s.id = step_sent.step
+    FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    UPDATE crmapi.enrollment_step s SET status = 'sent', sent_at =
+        date_trunc('milliseconds', moment), provider_id = left(provider, 1000)
+    WHERE s.workspace_id = step_sent.workspace AND s.id = step_sent.step
+      AND s.status = 'sending'
+    RETURNING s.sort_order INTO place;
+    IF FOUND AND crmapi.enrollment_is_live(had) THEN
+        IF had = 'approved' AND place > 1 THEN
+            UPDATE crmapi.enrollment e SET status = 'running'
+            WHERE e.workspace_id = step_sent.workspace
+              AND e.id = step_sent.enrollment;
+        END IF;
+        PERFORM crmapi.steps_schedule(workspace, enrollment, place, moment);
+        IF NOT crmapi.step_queue(workspace, enrollment) THEN
+            UPDATE crmapi.enrollment e SET status = 'completed'
+            WHERE e.workspace_id = step_sent.workspace
+              AND e.id = step_sent.enrollment;
+        END IF;
+    END IF;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
+END
+$$;
+
+-- Record that a step was not sent because of REASON. It is retried AFTER from
+-- now while its enrollment is live; AFTER null: never, and the enrollment
+-- fails. Ends JOB or makes it ready again. Locks: enrollment, step, job. For
+-- the worker.
+CREATE FUNCTION crmapi.step_failed(workspace uuid, job bigint, owner text,
+                                   attempt integer, enrollment uuid,
+                                   step uuid, reason text, after interval)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+    live boolean;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_failed.workspace
+      AND e.id = step_failed.enrollment FOR UPDATE;
+    live := crmapi.enrollment_is_live(had);
+    PERFORM FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_failed.workspace AND s.id = step_failed.step
+    FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    UPDATE crmapi.enrollment_step s SET error = left(reason, 2000),
+        status = CASE WHEN after IS NULL THEN 'failed'
+                 WHEN live THEN 'scheduled' ELSE 'cancelled' END
+    WHERE s.workspace_id = step_failed.workspace AND s.id = step_failed.step
+      AND s.status = 'sending';
+    IF after IS NULL THEN
+        PERFORM crmapi.enrollment_end(workspace, enrollment, 'failed',
+                                      reason);
+    END IF;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt,
+        CASE WHEN after IS NOT NULL AND live THEN 'ready' ELSE 'done' END,
+        reason, after);
+END
+$$;
+
+-- ---- rights ----------------------------------------------------------------
+
+REVOKE EXECUTE ON FUNCTION crmapi.steps_schedule, crmapi.step_queue,
+    crmapi.enrollment_end, crmapi.enrollment_stop, crmapi.contact_replied,
+    crmapi.contacts_with, crmapi.suppress, crmapi.enrollment_approve,
+    crmapi.enrollment_reject, crmapi.step_edit, crmapi.review_digest,
+    crmapi.review_act, crmapi.review_times,
+    crmapi.enrollment_generated, crmapi.enrollment_failed, crmapi.step_limit,
+    crmapi.step_take, crmapi.step_wait, crmapi.step_sent, crmapi.step_failed
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.enrollment_stop, crmapi.contact_replied,
+    crmapi.suppress, crmapi.enrollment_approve, crmapi.enrollment_reject,
+    crmapi.step_edit TO crmapi_api, crmapi_worker;
+GRANT EXECUTE ON FUNCTION crmapi.review_digest, crmapi.review_act,
+    crmapi.review_times TO crmapi_api;
+GRANT EXECUTE ON FUNCTION crmapi.enrollment_end, crmapi.enrollment_generated,
+    crmapi.enrollment_failed, crmapi.step_take, crmapi.step_wait,
+    crmapi.step_sent, crmapi.step_failed TO crmapi_worker;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_slots.c: a limit on what threads do at the same time */
+#include "crm_check.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "crm_slots.h"
+
+#define THREADS 8
+#define TURNS 2000
+#define LIMIT 3
+
+static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
+static int inside, most;
+
+START_TEST(no_more_than_the_limit_are_taken)
+{
+    ck_assert(crm_slots_try(&slots, 2));
+    ck_assert(crm_slots_try(&slots, 2));
+    ck_assert(!crm_slots_try(&slots, 2));
+    ck_assert(crm_slots_try(&slots, 3));    /* the limit was raised */
+    crm_slots_leave(&slots);
+    ck_assert(!crm_slots_try(&slots, 2));
+    crm_slots_leave(&slots);
+    ck_assert(crm_slots_try(&slots, 2));
+    ck_assert(!crm_slots_try(&slots, 0));
+}
+END_TEST
+
+/* Work in a slot, and note how many do. */
+static void *work(void *baton)
+{
+    (void)baton;
+    for (int i = 0; i < TURNS; i++) {
+        int now, seen;
+
+        crm_slots_wait(&slots, LIMIT);
+        now = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+        seen = __atomic_load_n(&most, __ATOMIC_SEQ_CST);
+        while (now > seen && !__atomic_compare_exchange_n(
+                   &most, &seen, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            continue;
+        }
+        sched_yield();
+        __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+        crm_slots_leave(&slots);
+    }
+    return NULL;
+}
+
+START_TEST(threads_wait_for_each_other)
+{
+    pthread_t threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, work, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    ck_assert_int_ge(most, 1);
+    ck_assert_int_le(most, LIMIT);
+    ck_assert_int_eq(slots.used, 0);
+}
+END_TEST
+
+START_TEST(a_limit_of_zero_is_one)
+{
+    crm_slots_wait(&slots, 0);
+    ck_assert_int_eq(slots.used, 1);
+    crm_slots_leave(&slots);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("slots");
+    TCase *tcase = tcase_create("slots");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, no_more_than_the_limit_are_taken);
+    tcase_add_test(tcase, threads_wait_for_each_other);
+    tcase_add_test(tcase, a_limit_of_zero_is_one);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}
