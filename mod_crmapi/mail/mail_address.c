@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_address.c: addresses and Message-IDs in headers */
-#include "mail_private.h"
+#include "mail_address.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
+#include "crm_mail.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
+#include "mail_charset.h"
 
 #define NAME_CHARS 1000
 #define ID_BYTES 998            /* length of a line (RFC 5322, 2.1.1) */
