@@ -2,16 +2,15 @@
 # lib.sh: what build/run, build/test and build/nightly share; sourced by bash
 # shellcheck shell=bash
 
-# Print TEXT as an error of this program and leave.
+# Print the error TEXT and exit.
 die() {
     echo "${0##*/}: $*" >&2
     exit 1
 }
 
-# Make _build/src a picture of the source folders, by symbolic links, and
-# leave a configure script there. So the sources stay as they are, and it
-# does not matter whether somebody configured or built in the source folder:
-# make's VPATH would find those objects.
+# Make _build/src a copy of the source folders with symbolic links, and a
+# configure script in it. So the sources stay unchanged, and make does not find
+# the objects of a build in the source folder through VPATH.
 shadow_sources() {
     local src=_build/src file link
     if [ "$(cat $src/.origin 2>/dev/null)" != "$PWD" ]; then
@@ -36,7 +35,7 @@ shadow_sources() {
     fi
 }
 
-# Configure the build folder DIR with OPTIONS, if it is not so already.
+# Configure the build folder DIR with OPTIONS, unless it is already.
 configure_in() {
     local dir=$1
     shift
@@ -69,7 +68,7 @@ build_folder() {
     esac
 }
 
-# Make the build NAME, with all that tests need.
+# Make the build NAME and everything the tests need.
 build_for_tests() {
     local folder options
     folder=$(build_folder "$1")
@@ -92,8 +91,8 @@ build_for_tests() {
     exec 8>&-
 }
 
-# Print all unit tests; all fuzz targets; the HTTP tests of the first gear, and
-# of the second.
+# Print the unit tests; the fuzz targets; the HTTP tests of the first and of the
+# second gear.
 unit_tests() {
     printf '%s\n' t/unit/test_*.c | sed 's/\.c$//'
 }
@@ -107,8 +106,8 @@ second_gear() {
     grep -l '^# second gear' t/[0-9][0-9]-*.t
 }
 
-# Print those of the tests that are read at which C code of ours is at work:
-# they say more in another build.
+# Of the tests on stdin print those that run our C code: only they can differ in
+# another build.
 in_any_build() {
     local test
     while read -r test; do
@@ -116,8 +115,7 @@ in_any_build() {
     done
 }
 
-# Become the run of TESTS, each in the build that stands before it
-# (asan:t/10-x.t).
+# Run TESTS by exec. A test's prefix is its build: asan:t/10-x.t.
 run_tests() {
     local build
     for build in plain asan clang tsan; do

@@ -323,12 +323,12 @@ CREATE INDEX activity_contact ON crmapi.activity
 CREATE INDEX activity_company ON crmapi.activity
     (workspace_id, company_id, created_at) WHERE company_id IS NOT NULL;
 
--- ---- deleting a company or a contact (contract 9.6) ------------------------
+-- ---- deleting a company (contract 9.6) -------------------------------------
 -- A BEFORE trigger runs before the foreign keys' actions. The row is locked,
 -- so no new reference to it can appear. Rows that lose their reference change,
 -- so their updated_at moves (contract 6.6). An activity with both a contact
 -- and a company is locked first, since the other one may be deleted at the
--- same time. 0008 stops the enrollments of a deleted contact.
+-- same time. The trigger of a contact is in 0008: it stops enrollments as well.
 
 -- Delete the activities that have no contact, and detach the company's
 -- contacts. Locks: activity, contact. A trigger function.
@@ -357,34 +357,6 @@ END
 $$;
 CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.company
     FOR EACH ROW EXECUTE FUNCTION crmapi.company_before_delete();
-
--- Delete the activities that have no company, and detach the contact's cards.
--- Locks: activity, card. A trigger function.
-CREATE FUNCTION crmapi.contact_before_delete() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    -- The cascade of a workspace deletes everything by itself.
-    IF pg_trigger_depth() > 1 AND NOT EXISTS (
-        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
-        RETURN OLD;
-    END IF;
-    PERFORM FROM crmapi.activity a
-    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
-      AND a.company_id IS NOT NULL
-    ORDER BY a.id FOR UPDATE;
-    DELETE FROM crmapi.activity a
-    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
-      AND a.company_id IS NULL;
-    UPDATE crmapi.pipeline_card c SET contact_id = NULL,
-        updated_at = greatest(crmapi.now_ms(),
-                              c.updated_at + interval '1 millisecond')
-    WHERE c.workspace_id = OLD.workspace_id AND c.contact_id = OLD.id;
-    RETURN OLD;
-END
-$$;
-CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.contact
-    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_before_delete();
 
 -- ---- rights ----------------------------------------------------------------
 

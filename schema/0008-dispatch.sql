@@ -137,35 +137,6 @@ CREATE FUNCTION crmapi.enrollment_stop(workspace uuid, enrollment uuid,
     RETURN crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
                                  reason);
 
--- Stop the live enrollments of a contact that is deleted (contract 9.6). It
--- runs after before_delete of 0003. A trigger function.
-CREATE FUNCTION crmapi.contact_stop_enrollments() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    enrollment uuid;
-BEGIN
-    -- The cascade of a workspace deletes everything by itself.
-    IF pg_trigger_depth() > 1 AND NOT EXISTS (
-        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
-        RETURN OLD;
-    END IF;
-    FOR enrollment IN
-        SELECT e.id FROM crmapi.enrollment e
-        WHERE e.workspace_id = OLD.workspace_id AND e.contact_id = OLD.id
-          AND e.status IN ('generating', 'pending_approval', 'approved',
-                           'running')
-        ORDER BY e.id
-    LOOP
-        PERFORM crmapi.enrollment_end(OLD.workspace_id, enrollment,
-                                      'stopped_user', 'contact_deleted');
-    END LOOP;
-    RETURN OLD;
-END
-$$;
-CREATE TRIGGER stop_enrollments BEFORE DELETE ON crmapi.contact
-    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_stop_enrollments();
-
 -- A contact has replied: stop its live enrollments whose template has
 -- stop_on_reply. Returns how many stopped. For the API and the worker.
 CREATE FUNCTION crmapi.contact_replied(workspace uuid, contact uuid)
@@ -254,6 +225,49 @@ BEGIN
     RETURN n;
 END
 $$;
+
+-- ---- deleting a contact (contract 9.6) -------------------------------------
+
+-- Delete the activities that have no company, detach the contact's cards and
+-- stop its live enrollments; as company_before_delete() of 0003. Locks:
+-- activity, card, enrollment, step, job. A trigger function.
+CREATE FUNCTION crmapi.contact_before_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrollment uuid;
+BEGIN
+    -- The cascade of a workspace deletes everything by itself.
+    IF pg_trigger_depth() > 1 AND NOT EXISTS (
+        SELECT FROM crmapi.workspace w WHERE w.id = OLD.workspace_id) THEN
+        RETURN OLD;
+    END IF;
+    PERFORM FROM crmapi.activity a
+    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
+      AND a.company_id IS NOT NULL
+    ORDER BY a.id FOR UPDATE;
+    DELETE FROM crmapi.activity a
+    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
+      AND a.company_id IS NULL;
+    UPDATE crmapi.pipeline_card c SET contact_id = NULL,
+        updated_at = greatest(crmapi.now_ms(),
+                              c.updated_at + interval '1 millisecond')
+    WHERE c.workspace_id = OLD.workspace_id AND c.contact_id = OLD.id;
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        WHERE e.workspace_id = OLD.workspace_id AND e.contact_id = OLD.id
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+        ORDER BY e.id
+    LOOP
+        PERFORM crmapi.enrollment_end(OLD.workspace_id, enrollment,
+                                      'stopped_user', 'contact_deleted');
+    END LOOP;
+    RETURN OLD;
+END
+$$;
+CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_before_delete();
 
 -- ---- approval --------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 90-openapi-lint.t: a public validator has nothing to say of the document
+# 90-openapi-lint.t: a public validator accepts the OpenAPI document
 # plain build only
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 93-docs.t: the manual says what there is, all of it, and its examples work
+# 93-docs.t: docs/ is complete and correct, and its examples work
 # plain build only
 use strict;
 use warnings;
@@ -7,13 +7,13 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 
-my %text = map { m{docs/(\S+)$}; ($1 => read_file($_)) }
+my %text = map { m{([^/]+)$}; ($1 => read_file($_)) }
     glob "$CrmTest::TOP/docs/*.md";
 my $sources = join "\n", map { read_file($_) }
     glob "$CrmTest::TOP/mod_crmapi/{*,*/*}/*.[ch]";
 
-# The rows of the table in TEXT whose first heading is HEADING, as arrays of
-# their cells.
+# Return the rows of the table in TEXT whose first heading is HEADING, as arrays
+# of cells.
 sub table {
     my ($text, $heading) = @_;
     my ($rows) = $text =~ /^\| \Q$heading\E \|[^\n]*\n\|-[^\n]*\n((?:\|[^\n]*\n)+)/m
@@ -22,7 +22,7 @@ sub table {
         split /\n/, $rows;
 }
 
-# The fenced blocks of LANGUAGE in TEXT.
+# Return the fenced blocks of LANGUAGE in TEXT.
 sub blocks {
     my ($text, $language) = @_;
     return map { s/^ *(?=\S)//r }
@@ -45,28 +45,36 @@ subtest "links lead somewhere" => sub {
     }
 };
 
+subtest "docs/README lists every document" => sub {
+    my @listed = read_file("$CrmTest::TOP/docs/README") =~ /^    (\w+\.md) /mg;
+    is_deeply(sorted(@listed), sorted(keys %text), "once");
+};
+
 # --- directives.md ------------------------------------------------------------
 my %known = map { $_ => 1 }
     $sources =~ /(?:AP_INIT_\w+|\bDIRECTIVE)\("(CrmApi\w*)"/g;
 my %section = $text{"directives.md"} =~ /^## (CrmApi\w*)\n(.*?)(?=^## |\z)/msg;
 
-subtest "directives.md has every directive, and no other" => sub {
+subtest "directives.md has all directives, and no others" => sub {
     cmp_ok(scalar keys %known, ">=", 10, "the module's table was found");
     is_deeply(sorted(keys %section), sorted(keys %known),
         "each has a section");
-    my ($contents) = $text{"directives.md"} =~ /^Directives here:\n(.*?)^## /ms;
-    is_deeply(sorted($contents =~ /\[(\w+)\]/g), sorted(keys %known),
-        "the table of contents");
+    my %listed = map { $_->[0] =~ /\[(\w+)\]/ => $_->[1] }
+        table($text{"directives.md"}, "Directive");
+    is_deeply(sorted(keys %listed), sorted(keys %known), "and a table of them");
     for my $name (sort keys %section) {
         for my $part ("Description", "Syntax", "Default", "Context") {
             like($section{$name}, qr/^\*\*$part:\*\* \S/m, "$name: $part");
         }
         my ($syntax) = $section{$name} =~ /^\*\*Syntax:\*\* `(\w+) /m;
         is($syntax, $name, "$name: its syntax begins with it");
+        my ($default) = $section{$name} =~ /^\*\*Default:\*\* (none|`.*`)/m;
+        is($listed{$name}, ($default // "") =~ s/^`\w+ /`/r,
+            "$name: the table's default");
     }
 };
 
-subtest "directives.md tells what configtest takes" => sub {
+subtest "directives.md has the values that configtest accepts" => sub {
     my $httpd = httpd(no_start => 1);
     my $token = $httpd->dir . "/token";
     write_file($token, "secret\n");
@@ -75,7 +83,7 @@ subtest "directives.md tells what configtest takes" => sub {
         my ($lines, $yes, $name) = @_;
         $httpd->write_conf("$lines\n");
         my ($code, $words) = $httpd->run("-t");
-        ok(!$code == $yes, "$name " . ($yes ? "is taken" : "is refused"))
+        ok(!$code == $yes, "$name " . ($yes ? "is accepted" : "is refused"))
             or diag($words);
         like($words, qr/CrmApi/, "$name: the line names it") unless $yes;
         return $words;
@@ -90,7 +98,7 @@ subtest "directives.md tells what configtest takes" => sub {
         if ($text =~ /^\*\*Syntax:\*\* `\w+ (?:number|bytes|time\S*)`/m) {
             my ($min, $max) = $takes->("$name x", !!0, "$name x")
                 =~ /from (\d+) to (\d+)/;
-            ok(defined $max, "$name: the range is told") or next;
+            ok(defined $max, "$name: the line has the range") or next;
             $takes->("$name $max", 1, "$name $max");
             $takes->("$name " . ($max + 1), !!0, "$name " . ($max + 1));
             $takes->("$name $min", 1, "$name $min");
@@ -113,15 +121,16 @@ subtest "directives.md tells what configtest takes" => sub {
 # --- operations.md ------------------------------------------------------------
 my $operations = $text{"operations.md"};
 
-subtest "operations.md has every message code, and no other" => sub {
+subtest "operations.md has all message codes, and no others" => sub {
     my %there = map { $_ => 1 } $sources =~ /"[^"\n]*\b(CRM\d{4}): /g;
-    my @told = map { $_->[0] } table($operations, "Code");
+    my @documented = map { $_->[0] } table($operations, "Code");
     cmp_ok(scalar keys %there, ">", 10, "codes were found in the sources");
-    is_deeply(sorted(@told), sorted(keys %there), "table and sources");
-    my %told = map { $_ => 1 } @told;
+    is_deeply(sorted(@documented), sorted(keys %there), "table and sources");
+    my %documented = map { $_ => 1 } @documented;
     for my $file (sort keys %text) {
-        my @unknown = grep { !$told{$_} } $text{$file} =~ /\b(CRM\d{4})\b/g;
-        is_deeply(\@unknown, [], "$file speaks of no other");
+        my @unknown = grep { !$documented{$_} }
+            $text{$file} =~ /\b(CRM\d{4})\b/g;
+        is_deeply(\@unknown, [], "$file has no others");
     }
 };
 
@@ -134,9 +143,9 @@ subtest "operations.md has the SQLSTATEs of crm_db_error.c" => sub {
     my $file = read_file("$CrmTest::TOP/mod_crmapi/database/crm_db_error.c");
     my %there = ("none" => "E_UNAVAILABLE", "any other" => "E_INTERNAL",
         $file =~ /\{"(\w+)", CRM_(E_\w+)\}/g);
-    my %told = map { @$_[0, 2] } table($operations, "SQLSTATE");
+    my %documented = map { @$_[0, 2] } table($operations, "SQLSTATE");
     cmp_ok(scalar keys %there, ">", 10, "the table was found");
-    is_deeply(\%told, { map { $_ => $status{$there{$_}} } keys %there },
+    is_deeply(\%documented, { map { $_ => $status{$there{$_}} } keys %there },
         "with their statuses");
 };
 
@@ -150,12 +159,12 @@ $log_format
 END
 my $w = workspace($httpd);
 
-subtest "operations.md has the figures of mod_status" => sub {
+subtest "operations.md has the counters of mod_status" => sub {
     my $body = $httpd->client->get("/server-status?auto")->body;
     my @there = $body =~ /^(CrmApi\w+): \d+$/mg;
-    my @told = map { $_->[0] =~ /`(\w+)`/g } table($operations, "`?auto`");
-    cmp_ok(scalar @there, ">", 5, "mod_status shows figures");
-    is_deeply(sorted(@told), sorted(@there), "table and page");
+    my @documented = map { $_->[0] =~ /`(\w+)`/g } table($operations, "`?auto`");
+    cmp_ok(scalar @there, ">", 5, "mod_status shows counters");
+    is_deeply(sorted(@documented), sorted(@there), "table and page");
 };
 
 subtest "operations.md: the access log's format works" => sub {
@@ -174,7 +183,7 @@ subtest "operations.md: the access log's format works" => sub {
 };
 
 # --- crmapictl ------------------------------------------------------------------
-subtest "the manual page has every command and option" => sub {
+subtest "crmapictl(1) has all commands and options" => sub {
     my $page = read_file("$CrmTest::TOP/docs/man/crmapictl.1");
     $page =~ s/\\f[BIRP]//g;
     $page =~ s/\\-/-/g;
@@ -190,13 +199,13 @@ subtest "the manual page has every command and option" => sub {
     }
 };
 
-subtest "crmapid(8) has every setting and option" => sub {
+subtest "crmapid(8) has all settings and options" => sub {
     my $page = read_file("$CrmTest::TOP/docs/man/crmapid.8");
     my ($code, $settings) = run_program(
         command => [$CrmTest::BUILD{WORKER}, "--print-manual"]);
     is($code, 0, "--print-manual");
     cmp_ok(length $settings, ">", 2000, "there are settings");
-    ok(index($page, $settings) > 0, "the page has them as the program says");
+    ok(index($page, $settings) > 0, "the page has what --print-manual prints");
     my ($none, $help) = run_program(
         command => [$CrmTest::BUILD{WORKER}, "--help"]);
     for my $option ($help =~ /--([a-z-]+)/g) {
@@ -208,7 +217,8 @@ subtest "crmapid(8) has every setting and option" => sub {
     my $worker = worker(database => "none", no_start => 1);
     write_file($worker->conf_file, $sample =~ s/^#(?=\w+ =)//gmr
         =~ s/^database =.*/database = dbname=x/mr);
-    is(($worker->run("-t"))[0], 0, "and --print-config's defaults are good");
+    is(($worker->run("-t"))[0], 0,
+        "crmapid accepts the defaults of --print-config");
     for my $file (sort keys %text) {
         for my $setting ($text{$file} =~ /^([a-z_]+) = /mg) {
             like($sample, qr/^#$setting =/m, "$file: $setting is a setting");
@@ -216,7 +226,7 @@ subtest "crmapid(8) has every setting and option" => sub {
     }
 };
 
-subtest "commands that the manual shows are there" => sub {
+subtest "crmapictl has the commands that the documents show" => sub {
     my $count = 0;
     for my $file (sort keys %text) {
         for my $line (map { split /\n/ } blocks($text{$file}, "console")) {
@@ -238,26 +248,28 @@ subtest "commands that the manual shows are there" => sub {
 # --- api.md ---------------------------------------------------------------------
 my $guide = $text{"api.md"};
 
-subtest "api.md names endpoints that there are, and every error" => sub {
+subtest "api.md has all endpoints and errors" => sub {
     my $paths = $httpd->client->get("/api/v1/openapi.json")->json->{paths};
     delete $paths->{"/api/v1/openapi.json"};
     my @there = map { my $path = $_; map { uc($_) . " $path" }
         grep { /^(?:get|post|patch|put|delete)$/ } keys %{$paths->{$path}} }
         keys %$paths;
-    my @told = map { my ($names, $methods) = @$_;
+    my @documented = map { my ($names, $methods) = @$_;
         map { my $path = $_; map { "$_ /api/v1$path" }
             split /, /, $methods } $names =~ m{`([^`?]+)}g }
         table($guide, "Path, after `/api/v1`");
-    # a query behind a path ends in a backquote of its own
-    @told = grep { m{ /api/v1/} } @told;
+    # the backquote after a query begins another match
+    @documented = grep { m{ /api/v1/} } @documented;
     my %there = map { $_ => 1 } @there;
-    cmp_ok(scalar @told, ">", 20, "endpoints were found");
-    is_deeply([grep { !$there{$_} } @told], [], "all of them are served");
+    cmp_ok(scalar @documented, ">", 20, "endpoints were found");
+    is_deeply([grep { !$there{$_} } @documented], [], "all of them are served");
+    my %documented = map { $_ => 1 } @documented;
+    is_deeply([grep { !$documented{$_} } @there], [], "and all that are served");
 
-    # One status each; 408 and 431 share the code of 400.
+    # 408 and 431 have the code of 400.
     my @errors = table($guide, "Status");
-    my %told = map { $_->[0] => $_->[1] =~ s/`//gr } @errors;
-    is_deeply(\%told, \%code, "status and code");
+    is_deeply({ map { $_->[0] => $_->[1] =~ s/`//gr } @errors }, \%code,
+        "status and code");
 };
 
 my @json = blocks($guide, "json");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 95-checklist.t: what is published, and no test of this run has touched, nor
-# docs/api.md named. It is told, and fails nothing
+# 95-checklist.t: prints what the OpenAPI document has and no test of this run
+# used, or docs/api.md does not name. It fails no test
 use strict;
 use warnings;
 use FindBin;
