@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_charset.c: converting text of any charset to UTF-8 */
-#include "mail_private.h"
+#include "mail_charset.h"
 
 #include <errno.h>
 #include <iconv.h>
@@ -10,6 +10,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_buf.h"
 #include "crm_text.h"
 
 /* Names of charsets in mails, and the charset of iconv() that decodes them:
