@@ -3,7 +3,11 @@
 #ifndef CRM_RESOURCES_H
 #define CRM_RESOURCES_H
 
+#include "crm_openapi.h"
 #include "crm_resource.h"
+
+/* crm/openapi.json: info, and schemas that no table describes. */
+extern const crm_json_part_t crm_openapi_domain;
 
 /* The resources, NULL at the end, in an order in which they can be imported:
  * each after those that it refers to. */
