@@ -72,7 +72,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
                    - resource->fields;
 
     if (!sent[contact] && !sent[company]) {
-        crm_input_wrong(input, "contact_id",
+        crm_input_error(input, "contact_id",
                         "is required, unless company_id is given");
     }
     (void)binds;

@@ -72,31 +72,32 @@ static const char *phone_key(const char *phone, apr_pool_t *pool)
     return key;
 }
 
-void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
-                     apr_pool_t *pool)
+void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
+                       apr_pool_t *pool)
 {
-    memset(wanted, 0, sizeof(*wanted));
-    wanted->email = primary_of(values->binds[crm_contact_index("emails")],
-                               "email", pool);
-    wanted->phone =
+    memset(identity, 0, sizeof(*identity));
+    identity->email = primary_of(values->binds[crm_contact_index("emails")],
+                                 "email", pool);
+    identity->phone =
         primary_of(values->binds[crm_contact_index("phone_numbers")],
                    "phone_number", pool);
-    if (wanted->phone) {
-        wanted->phone_key = phone_key(wanted->phone, pool);
+    if (identity->phone) {
+        identity->phone_key = phone_key(identity->phone, pool);
     }
-    wanted->found = apr_array_make(pool, 2, sizeof(crm_contact_t *));
+    identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
 
-/* Return the COUNT WANTED's e-mails or phone keys as a text[], with nulls. */
-static const char *wanted_array(const crm_wanted_t *wanted, int count,
-                                int phones, apr_pool_t *pool)
+/* Return the COUNT IDENTITY's e-mails or phone keys as a text[], with nulls. */
+static const char *identity_array(const crm_identity_t *identities, int count,
+                                  int phones, apr_pool_t *pool)
 {
     apr_array_header_t *texts = apr_array_make(pool, count,
                                                sizeof(const char *));
 
     for (int i = 0; i < count; i++) {
-        APR_ARRAY_PUSH(texts, const char *) = phones ? wanted[i].phone_key
-                                                     : wanted[i].email;
+        APR_ARRAY_PUSH(texts, const char *) = phones
+                                              ? identities[i].phone_key
+                                              : identities[i].email;
     }
     return crm_sql_array(texts, pool);
 }
@@ -231,22 +232,22 @@ static crm_contact_t *row_contact(crm_contact_batch_t *batch,
 }
 
 /* Take over what the look-up has found. */
-static void read_look_up(crm_contact_batch_t *batch, crm_wanted_t *wanted,
-                         const PGresult *result)
+static void read_look_up(crm_contact_batch_t *batch,
+                         crm_identity_t *identities, const PGresult *result)
 {
     char *now = apr_palloc(batch->pool, CRM_TIME_SIZE);
 
     crm_time_from_pg(now, PQgetvalue(result, 0, COLUMN_NOW));
     batch->now = now;
     for (int row = 0; row < PQntuples(result); row++) {
-        crm_wanted_t *one = wanted
-                            + apr_atoi64(PQgetvalue(result, row,
+        crm_identity_t *identity = identities
+                              + apr_atoi64(PQgetvalue(result, row,
                                                     COLUMN_INDEX)) - 1;
         crm_contact_t *contact = row_contact(batch, result, row);
 
-        one->email_key = crm_db_value(result, row, COLUMN_EMAIL_KEY);
+        identity->email_key = crm_db_value(result, row, COLUMN_EMAIL_KEY);
         if (contact) {
-            APR_ARRAY_PUSH(one->found, crm_contact_t *) = contact;
+            APR_ARRAY_PUSH(identity->matches, crm_contact_t *) = contact;
         }
     }
 }
@@ -291,24 +292,25 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
 }
 
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
-                                    crm_call_t *call, crm_wanted_t *wanted,
+                                    crm_call_t *call,
+                                    crm_identity_t *identities,
                                     int count, int depth,
                                     const apr_array_header_t *refs,
                                     crm_contact_more_t *more)
 {
     crm_contact_batch_t *batch = new_batch(call);
-    const char *emails = wanted_array(wanted, count, 0, call->pool);
-    const char *phones = wanted_array(wanted, count, 1, call->pool);
+    const char *emails = identity_array(identities, count, 0, call->pool);
+    const char *phones = identity_array(identities, count, 1, call->pool);
     PGresult *results[MAX_STATEMENTS];
-    crm_sql_t begin, locks, found, looked;
-    crm_sql_t *sqls[MAX_STATEMENTS] = {&begin, &locks, &found, &looked};
+    crm_sql_t begin, locks, existing, look_up;
+    crm_sql_t *sqls[MAX_STATEMENTS] = {&begin, &locks, &existing, &look_up};
     int last = 3;
     crm_error_t *error;
 
     make_command(&begin, "BEGIN", call->pool);
     make_locks(&locks, call, emails, phones, more ? more->lock : NULL);
-    make_refs(&found, call, refs);
-    make_look_up(&looked, call, emails, phones, depth);
+    make_refs(&existing, call, refs);
+    make_look_up(&look_up, call, emails, phones, depth);
     if (more) {
         sqls[++last] = &more->sql;
     }
@@ -324,7 +326,7 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
 
         apr_hash_set(batch->refs, name, APR_HASH_KEY_STRING, name);
     }
-    read_look_up(batch, wanted, results[3]);
+    read_look_up(batch, identities, results[3]);
     if (more) {
         more->result = results[last];
     }
@@ -340,8 +342,8 @@ int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
                         APR_HASH_KEY_STRING) != NULL;
 }
 
-int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
-                           const crm_values_t *values, const char *prefix)
+int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
+                                 const crm_values_t *values, const char *prefix)
 {
     const crm_field_t *field = crm_resource_contact.fields;
     int missed = 0;
@@ -350,7 +352,7 @@ int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
         if (field[i].ref && values->sent[i] && values->binds[i]
             && !crm_contact_batch_has(batch, field[i].ref,
                                       values->binds[i])) {
-            crm_input_wrong(input, apr_pstrcat(batch->pool, prefix,
+            crm_input_error(input, apr_pstrcat(batch->pool, prefix,
                                                field[i].name, NULL),
                             crm_ref_rule(field[i].ref, batch->pool));
             missed++;
@@ -377,23 +379,23 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return the oldest contact that has WANTED's e-mail (PHONES: phone) now: of
+/* Return the oldest contact that has IDENTITY's e-mail (PHONES: phone) now: of
  * those in the database, and of those that got it in BATCH. */
 static crm_contact_t *oldest(crm_contact_batch_t *batch,
-                             const crm_wanted_t *wanted, int phones)
+                             const crm_identity_t *identity, int phones)
 {
-    const char *key = phones ? wanted->phone_key : wanted->email_key;
-    crm_contact_t *found = NULL;
+    const char *key = phones ? identity->phone_key : identity->email_key;
+    crm_contact_t *match = NULL;
 
     if (!key) {
         return NULL;
     }
-    for (int i = 0; i < wanted->found->nelts && !found; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(wanted->found, i,
+    for (int i = 0; i < identity->matches->nelts && !match; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(identity->matches, i,
                                                crm_contact_t *);
 
         if (same(phones ? contact->phone_key : contact->email_key, key)) {
-            found = contact;
+            match = contact;
         }
     }
     for (int i = 0; i < batch->touched->nelts; i++) {
@@ -401,24 +403,24 @@ static crm_contact_t *oldest(crm_contact_batch_t *batch,
                                                crm_contact_t *);
 
         if (same(phones ? contact->phone_key : contact->email_key, key)) {
-            found = older(found, contact);
+            match = older(match, contact);
         }
     }
-    return found;
+    return match;
 }
 
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
-                                       const crm_wanted_t *wanted)
+                                       const crm_identity_t *identity)
 {
-    crm_contact_t *contact = oldest(batch, wanted, 0);
+    crm_contact_t *contact = oldest(batch, identity, 0);
 
-    return contact ? contact : oldest(batch, wanted, 1);
+    return contact ? contact : oldest(batch, identity, 1);
 }
 
-/* Find out CONTACT's keys anew after WANTED's lists went into it. A primary
- * that it did not have before can only be WANTED's. */
-static void identify(crm_contact_batch_t *batch, const crm_wanted_t *wanted,
-                     crm_contact_t *contact)
+/* Find out CONTACT's keys anew after IDENTITY's lists went into it. A primary
+ * that it did not have before can only be IDENTITY's. */
+static void identify(crm_contact_batch_t *batch,
+                     const crm_identity_t *identity, crm_contact_t *contact)
 {
     const char *email = primary_of(contact->binds[crm_contact_index("emails")],
                                    "email", batch->pool);
@@ -427,14 +429,14 @@ static void identify(crm_contact_batch_t *batch, const crm_wanted_t *wanted,
                    "phone_number", batch->pool);
 
     if (!email || !contact->email_key) {
-        contact->email_key = email ? wanted->email_key : NULL;
+        contact->email_key = email ? identity->email_key : NULL;
     }
     contact->phone_key = phone ? phone_key(phone, batch->pool) : NULL;
     APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
 }
 
 crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
-                                        const crm_wanted_t *wanted,
+                                        const crm_identity_t *identity,
                                         const crm_values_t *values,
                                         const char *bot_id)
 {
@@ -460,7 +462,7 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
     contact->binds[crm_contact_index("created_at")] = batch->now;
     contact->binds[crm_contact_index("updated_at")] = batch->now;
     APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
-    identify(batch, wanted, contact);
+    identify(batch, identity, contact);
     return contact;
 }
 
@@ -469,7 +471,7 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
 {
     static const char *const grown[] = {"notes", "custom_fields", "tags",
                                         "emails", "phone_numbers"};
-    int before = crm_input_faults(input);
+    int before = crm_input_errors(input);
 
     for (size_t i = 0; i < CRM_NELTS(grown); i++) {
         int index = crm_contact_index(grown[i]);
@@ -490,7 +492,7 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
                        value);
         json_object_put(value);
     }
-    return crm_input_faults(input) == before;
+    return crm_input_errors(input) == before;
 }
 
 /* Return the later of NOW and a millisecond after BEFORE (contract 6.6). */
@@ -509,7 +511,7 @@ static const char *later(const char *now, const char *before,
 }
 
 void crm_contact_batch_update(crm_contact_batch_t *batch,
-                              const crm_wanted_t *wanted,
+                              const crm_identity_t *identity,
                               crm_contact_t *contact,
                               const crm_values_t *values)
 {
@@ -530,7 +532,7 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
     contact->changed = 1;
     contact->updated_at = later(batch->now, contact->updated_at, batch->pool);
     contact->binds[crm_contact_index("updated_at")] = contact->updated_at;
-    identify(batch, wanted, contact);
+    identify(batch, identity, contact);
 }
 
 void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)

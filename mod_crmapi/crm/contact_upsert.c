@@ -19,7 +19,7 @@ typedef struct item_t {
     crm_values_t values;
     crm_input_t bot_input;      /* errors of its bot_id: a create's only */
     const char *bot_id;         /* its own, or NULL */
-    int wanted;                 /* index of its crm_wanted_t; -1: no object */
+    int identity;               /* index of its crm_identity_t; -1: no object */
 } item_t;
 
 /* The request as it has been read. */
@@ -28,8 +28,8 @@ typedef struct upsert_t {
     const char *bot_id;
     item_t *items;
     int count;
-    crm_wanted_t *wanted;
-    int wanted_count;
+    crm_identity_t *identities;
+    int identity_count;
     apr_array_header_t *refs;   /* of crm_ref_t */
     crm_buf_t created, updated, errors;
 } upsert_t;
@@ -56,20 +56,20 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
             *contacts_p = value;
         }
         else if (!input.lenient) {
-            crm_input_wrong(&input, name, "is not a known field");
+            crm_input_error(&input, name, "is not a known field");
         }
     }
     if (!has_bot) {
-        crm_input_wrong(&input, "bot_id", "is required");
+        crm_input_error(&input, "bot_id", "is required");
     }
     if (!*contacts_p) {
-        crm_input_wrong(&input, "contacts", "is required");
+        crm_input_error(&input, "contacts", "is required");
     }
     else if (!json_object_is_type(*contacts_p, json_type_array)) {
-        crm_input_wrong(&input, "contacts", "must be an array");
+        crm_input_error(&input, "contacts", "must be an array");
     }
     else if (json_object_array_length(*contacts_p) > ITEMS_MAX) {
-        crm_input_wrong(&input, "contacts", "must have at most 200 items");
+        crm_input_error(&input, "contacts", "must have at most 200 items");
     }
     return input.error;
 }
@@ -109,9 +109,9 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
     item->input.pool = pool;
     item->input.lenient = crm_rest(upsert->call)->lenient;
     item->prefix = apr_psprintf(pool, "contacts[%d].", index);
-    item->wanted = -1;
+    item->identity = -1;
     if (!json_object_is_type(value, json_type_object)) {
-        crm_input_wrong(&item->input, apr_psprintf(pool, "contacts[%d]",
+        crm_input_error(&item->input, apr_psprintf(pool, "contacts[%d]",
                                                    index),
                         "must be an object");
         return;
@@ -126,8 +126,8 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
             add_ref(upsert, field->ref, item->values.binds[i]);
         }
     }
-    item->wanted = upsert->wanted_count++;
-    crm_wanted_init(&upsert->wanted[item->wanted], &item->values, pool);
+    item->identity = upsert->identity_count++;
+    crm_identity_init(&upsert->identities[item->identity], &item->values, pool);
 }
 
 static void read_items(upsert_t *upsert, json_object *contacts)
@@ -137,7 +137,8 @@ static void read_items(upsert_t *upsert, json_object *contacts)
 
     upsert->count = (int)count;
     upsert->items = apr_pcalloc(pool, (count + 1) * sizeof(item_t));
-    upsert->wanted = apr_pcalloc(pool, (count + 1) * sizeof(crm_wanted_t));
+    upsert->identities = apr_pcalloc(pool, (count + 1)
+                                     * sizeof(crm_identity_t));
     for (int i = 0; i < upsert->count; i++) {
         read_item(upsert, i, json_object_array_get_idx(contacts, (size_t)i));
     }
@@ -145,7 +146,7 @@ static void read_items(upsert_t *upsert, json_object *contacts)
 
 /* Put the e-mails and phones that CONTACT has before those sent in VALUES
  * (contract 10.3); a null has cleared them, and wrong ones have no bind. */
-static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
+static void merge_lists(crm_values_t *values, const crm_contact_t *contact,
                         json_object *item, apr_pool_t *pool)
 {
     static const char *const lists[] = {"emails", "phone_numbers"};
@@ -154,7 +155,7 @@ static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
         int index = crm_contact_index(lists[i]);
 
         if (values->binds[index] && json_object_object_get(item, lists[i])) {
-            crm_type_unite(&values->binds[index],
+            crm_type_merge(&values->binds[index],
                            &crm_resource_contact.fields[index],
                            contact->binds[index], values->binds[index], pool);
         }
@@ -166,20 +167,20 @@ static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
 static void find_owner(const char **owner_p, upsert_t *upsert,
                        crm_contact_batch_t *batch, item_t *item)
 {
-    const char *wrong = NULL;
+    const char *rule = NULL;
 
     *owner_p = item->bot_id ? item->bot_id : upsert->bot_id;
     if (item->bot_input.error) {
-        wrong = APR_ARRAY_IDX(item->bot_input.error->details, 0,
-                              crm_detail_t).message;
+        rule = APR_ARRAY_IDX(item->bot_input.error->details, 0,
+                             crm_detail_t).message;
     }
     else if (!crm_contact_batch_has(batch, bot_field.ref, *owner_p)) {
-        wrong = crm_ref_rule(bot_field.ref, batch->pool);
+        rule = crm_ref_rule(bot_field.ref, batch->pool);
     }
-    if (wrong) {
-        crm_input_wrong(&item->input,
+    if (rule) {
+        crm_input_error(&item->input,
                         apr_pstrcat(batch->pool, item->prefix,
-                                    bot_field.name, NULL), wrong);
+                                    bot_field.name, NULL), rule);
     }
 }
 
@@ -199,14 +200,15 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
                     json_object *value)
 {
     item_t *item = &upsert->items[index];
-    const crm_wanted_t *wanted = &upsert->wanted[item->wanted];
-    crm_contact_t *contact = crm_contact_batch_match(batch, wanted);
+    const crm_identity_t *identity = &upsert->identities[item->identity];
+    crm_contact_t *contact = crm_contact_batch_match(batch, identity);
     crm_buf_t *buf = contact ? &upsert->updated : &upsert->created;
     const char *owner = NULL;
 
-    crm_contact_batch_miss(batch, &item->input, &item->values, item->prefix);
+    crm_contact_batch_check_refs(batch, &item->input, &item->values,
+                                 item->prefix);
     if (contact) {
-        unite_lists(&item->values, contact, value, upsert->call->pool);
+        merge_lists(&item->values, contact, value, upsert->call->pool);
         crm_contact_fits(&item->input, &item->values, item->prefix);
     }
     else {
@@ -216,10 +218,10 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
         return;
     }
     if (contact) {
-        crm_contact_batch_update(batch, wanted, contact, &item->values);
+        crm_contact_batch_update(batch, identity, contact, &item->values);
     }
     else {
-        contact = crm_contact_batch_create(batch, wanted, &item->values,
+        contact = crm_contact_batch_create(batch, identity, &item->values,
                                            owner);
     }
     if (buf->len) {
@@ -232,7 +234,7 @@ static void do_items(upsert_t *upsert, crm_contact_batch_t *batch,
                      json_object *contacts)
 {
     for (int i = 0; i < upsert->count; i++) {
-        if (upsert->items[i].wanted >= 0) {
+        if (upsert->items[i].identity >= 0) {
             do_item(upsert, batch, i,
                     json_object_array_get_idx(contacts, (size_t)i));
         }
@@ -266,11 +268,11 @@ static int clears_identity(const upsert_t *upsert)
     for (int i = 0; i < upsert->count; i++) {
         const crm_values_t *values = &upsert->items[i].values;
 
-        if (upsert->items[i].wanted >= 0
-            && ((values->sent[emails] && !upsert->wanted[
-                     upsert->items[i].wanted].email)
-                || (values->sent[phones] && !upsert->wanted[
-                        upsert->items[i].wanted].phone))) {
+        if (upsert->items[i].identity >= 0
+            && ((values->sent[emails] && !upsert->identities[
+                     upsert->items[i].identity].email)
+                || (values->sent[phones] && !upsert->identities[
+                        upsert->items[i].identity].phone))) {
             return 1;
         }
     }
@@ -284,12 +286,12 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
     crm_input_t input = {call->pool, NULL, 0};
     crm_contact_batch_t *batch;
 
-    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->wanted,
-                                   upsert->wanted_count,
+    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->identities,
+                                   upsert->identity_count,
                                    clears_identity(upsert) ? ITEMS_MAX : 1,
                                    upsert->refs, NULL));
     if (!crm_contact_batch_has(batch, "agent", upsert->bot_id)) {
-        crm_input_wrong(&input, "bot_id", crm_ref_rule("agent", call->pool));
+        crm_input_error(&input, "bot_id", crm_ref_rule("agent", call->pool));
         crm_contact_batch_abandon(batch);
         return input.error;
     }
@@ -335,7 +337,7 @@ static crm_error_t *serve_upsert(crm_call_t *call)
     }
     add_ref(upsert, "agent", upsert->bot_id);
     read_items(upsert, contacts);
-    return upsert->wanted_count ? run(upsert, contacts)
+    return upsert->identity_count ? run(upsert, contacts)
            : run_without_items(upsert, checks);
 }
 

@@ -138,7 +138,7 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of the latest message, e-mail, phone number "
                       "or human name"},
-     .add = crm_filter_search, .add_plain = crm_filter_search_plain,
+     .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .sql = "t.search"},
     {.field = {.name = NULL}}
 };

@@ -47,7 +47,7 @@ static void channel_parse(const char **bind_p, crm_input_t *input,
     if ((!json_object_is_type(value, json_type_int)
          && !json_object_is_type(value, json_type_string))
         || !channel_code(bind_p, json_object_get_string(value))) {
-        crm_input_wrong(input, path, channel_rule);
+        crm_input_error(input, path, channel_rule);
     }
 }
 

@@ -21,14 +21,14 @@ typedef struct crm_contact_t {
 } crm_contact_t;
 
 /* One that is looked for. */
-typedef struct crm_wanted_t {
+typedef struct crm_identity_t {
     const char *email;          /* the primary ones of what was sent, NULL if */
     const char *phone;          /* there is none */
     const char *email_key;      /* found: the keys that they are matched by */
     const char *phone_key;
-    apr_array_header_t *found;  /* of crm_contact_t *: those in the database
+    apr_array_header_t *matches; /* of crm_contact_t *: those in the database
                                    that have one of the keys, oldest first */
-} crm_wanted_t;
+} crm_identity_t;
 
 /* A reference that must name a row of the workspace. */
 typedef struct crm_ref_t {
@@ -55,27 +55,29 @@ typedef struct crm_contact_more_t {
     PGresult *result;           /* its rows */
 } crm_contact_more_t;
 
-/* Set *WANTED to the primary addresses of VALUES, a contact's. */
-void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
-                     apr_pool_t *pool);
+/* Set *IDENTITY to the primary addresses of VALUES, a contact's. */
+void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
+                       apr_pool_t *pool);
 
 /* Begin a transaction on CALL's connection; lock the identities of the COUNT
- * WANTED in sorted order (contract 10.5), run MORE (may be NULL), look up
+ * IDENTITIES in sorted order (contract 10.5), run MORE (may be NULL), look up
  * REFS (of crm_ref_t), find and lock the contacts that have the identities:
  * all in one round trip. The DEPTH oldest of each identity are loaded: 1, or
  * more where those may lose it on the way. Set *BATCH_P, in CALL's pool. If
  * the key is dead or may not do this, the error is as crm_rest_refuse() gives
  * it. With an error nothing is left open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
-                                    crm_call_t *call, crm_wanted_t *wanted,
+                                    crm_call_t *call,
+                                    crm_identity_t *identities,
                                     int count, int depth,
                                     const apr_array_header_t *refs,
                                     crm_contact_more_t *more);
 
 /* Add to INPUT those references of VALUES, whose errors begin with PREFIX,
  * that BATCH has not found. Return how many. */
-int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
-                           const crm_values_t *values, const char *prefix);
+int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
+                                 const crm_values_t *values,
+                                 const char *prefix);
 
 /* Return whether BATCH has found the row ID of REF. */
 int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
@@ -87,22 +89,22 @@ int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
 int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
                      const char *prefix);
 
-/* Return the contact that WANTED names at this point of BATCH: by e-mail, else
- * by phone, the oldest (contract 10.1); NULL if there is none. */
+/* Return the contact that IDENTITY names at this point of BATCH: by e-mail,
+ * else by phone, the oldest (contract 10.1); NULL if there is none. */
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
-                                       const crm_wanted_t *wanted);
+                                       const crm_identity_t *identity);
 
 /* Return a new contact of BATCH, owned by BOT_ID, with VALUES, a create's. */
 crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
-                                        const crm_wanted_t *wanted,
+                                        const crm_identity_t *identity,
                                         const crm_values_t *values,
                                         const char *bot_id);
 
-/* Give CONTACT of BATCH, which WANTED has matched, the fields SENT in VALUES,
+/* Give CONTACT of BATCH, which IDENTITY has matched, the fields SENT in VALUES,
  * which the caller has united with what was there as its rules say. Its
  * updated_at moves if that changes anything. */
 void crm_contact_batch_update(crm_contact_batch_t *batch,
-                              const crm_wanted_t *wanted,
+                              const crm_identity_t *identity,
                               crm_contact_t *contact,
                               const crm_values_t *values);
 

@@ -38,13 +38,13 @@ static void phone_parse(const char **bind_p, crm_input_t *input,
                         const crm_field_t *field, const char *path,
                         json_object *value)
 {
-    const char *text = NULL, *wrong;
+    const char *text = NULL, *rule;
 
     crm_type_text.parse(&text, input, field, path, value);
     if (text) {
-        wrong = crm_text_phone(text, strlen(text));
-        if (wrong) {
-            crm_input_wrong(input, path, wrong);
+        rule = crm_text_phone(text, strlen(text));
+        if (rule) {
+            crm_input_error(input, path, rule);
         }
         else {
             *bind_p = text;
@@ -151,7 +151,7 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
 static const struct {
     const char *item;
     crm_intake_field_t from, to;
-} party[] = {
+} participant[] = {
     {"email", CRM_INTAKE_FROM_EMAIL, CRM_INTAKE_TO_EMAIL},
     {"phone_number", CRM_INTAKE_FROM_PHONE, CRM_INTAKE_TO_PHONE},
     {"name", CRM_INTAKE_FROM_NAME, CRM_INTAKE_TO_NAME},
@@ -202,13 +202,13 @@ static void parse_members(crm_intake_event_t *event, crm_input_t *input,
                            member);
         }
         else if (object || !is_object(name)) {
-            crm_input_wrong(input, path, "is not a known field");
+            crm_input_error(input, path, "is not a known field");
         }
         else if (json_object_is_type(member, json_type_object)) {
             parse_members(event, input, member, name);
         }
         else if (member) {
-            crm_input_wrong(input, path, "must be an object");
+            crm_input_error(input, path, "must be an object");
         }
     }
 }
@@ -218,19 +218,19 @@ static void check(const crm_intake_event_t *event, crm_input_t *input)
 {
     const char *const *binds = event->binds;
 
-    if (!binds[CRM_INTAKE_EVENT_ID] && !crm_input_faults(input)) {
-        crm_input_wrong(input, "event_id", "is required");
+    if (!binds[CRM_INTAKE_EVENT_ID] && !crm_input_errors(input)) {
+        crm_input_error(input, "event_id", "is required");
     }
     if (binds[CRM_INTAKE_ROLE] && !*binds[CRM_INTAKE_ROLE]) {
-        crm_input_wrong(input, "message.role", "must not be empty");
+        crm_input_error(input, "message.role", "must not be empty");
     }
     if (binds[CRM_INTAKE_SCORE]
         && (crm_number_compare(binds[CRM_INTAKE_SCORE], "-1") < 0
             || crm_number_compare(binds[CRM_INTAKE_SCORE], "1") > 0)) {
-        crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
+        crm_input_error(input, "sentiment.score", "must be from -1 to 1");
     }
     if (binds[CRM_INTAKE_MINUTES] && *binds[CRM_INTAKE_MINUTES] == '-') {
-        crm_input_wrong(input, "call.minutes", "must not be negative");
+        crm_input_error(input, "call.minutes", "must not be negative");
     }
 }
 
@@ -239,7 +239,7 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
 {
     memset(event, 0, sizeof(*event));
     if (!json_object_is_type(value, json_type_object)) {
-        crm_input_wrong(input, "", "must be an object");
+        crm_input_error(input, "", "must be an object");
         return;
     }
     parse_members(event, input, value, NULL);
@@ -335,14 +335,15 @@ static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
                          places[i].field.type);
         }
     }
-    for (size_t i = 0; i < CRM_NELTS(party); i++) {
-        const char *bind = binds[outbound ? party[i].to : party[i].from];
+    for (size_t i = 0; i < CRM_NELTS(participant); i++) {
+        const char *bind = binds[outbound ? participant[i].to
+                                          : participant[i].from];
 
-        if (!bind && party[i].from == CRM_INTAKE_FROM_VISITOR) {
+        if (!bind && participant[i].from == CRM_INTAKE_FROM_VISITOR) {
             /* who is known elsewhere by a user_id needs no visitor_id */
             bind = outbound ? binds[CRM_INTAKE_TO_USER] : author;
         }
-        write_member(buf, party[i].item, bind, NULL);
+        write_member(buf, participant[i].item, bind, NULL);
     }
     write_member(buf, "outbound", outbound ? "t" : "f", NULL);
     write_member(buf, "author", author, NULL);

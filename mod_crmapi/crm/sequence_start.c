@@ -40,7 +40,7 @@ typedef struct start_t {
     unsigned char sent[FIELDS]; /* not null, whatever it is */
     const char *binds[FIELDS];
     crm_values_t values;        /* of the contact */
-    crm_wanted_t wanted;
+    crm_identity_t identity;
     const char *template_bot;   /* the template's own, or NULL */
     const char *template_name;
 } start_t;
@@ -58,7 +58,7 @@ static void require(start_t *start, const char *name, int present)
 {
     if (!present) {
         start->missing = 1;
-        crm_input_wrong(&start->input, name, "is required");
+        crm_input_error(&start->input, name, "is required");
     }
 }
 
@@ -85,7 +85,7 @@ static void check_phones(start_t *start, json_object *phones)
                    : crm_text_e164(text, strlen(text));
         }
         if (rule) {
-            crm_input_wrong(&start->input,
+            crm_input_error(&start->input,
                             apr_psprintf(start->pool,
                                          "contact.phone_numbers[%d]%s",
                                          (int)i, member), rule);
@@ -125,7 +125,7 @@ static json_object *take_members(start_t *start, json_object *contact)
             }
         }
         else if (!start->input.lenient) {
-            crm_input_wrong(&start->input,
+            crm_input_error(&start->input,
                             apr_pstrcat(start->pool, "contact.", name, NULL),
                             "is not a known field");
         }
@@ -146,7 +146,7 @@ static void read_contact(start_t *start, json_object *contact)
     const char *emails, *phones;
 
     if (!json_object_is_type(contact, json_type_object)) {
-        crm_input_wrong(&start->input, "contact", "must be an object");
+        crm_input_error(&start->input, "contact", "must be an object");
         return;
     }
     contact = take_members(start, contact);
@@ -157,10 +157,10 @@ static void read_contact(start_t *start, json_object *contact)
     phones = start->values.binds[crm_contact_index("phone_numbers")];
     if (is_empty(contact, "emails", emails)
         && is_empty(contact, "phone_numbers", phones)) {
-        crm_input_wrong(&start->input, "contact",
+        crm_input_error(&start->input, "contact",
                         "must have an e-mail or a phone number");
     }
-    crm_wanted_init(&start->wanted, &start->values, start->pool);
+    crm_identity_init(&start->identity, &start->values, start->pool);
 }
 
 /* Return the index of the member NAME, FIELDS if there is none. */
@@ -190,11 +190,11 @@ static crm_error_t *read_start(start_t *start, json_object *body)
             }
         }
         else if (strcmp(name, "contact") && !start->input.lenient) {
-            crm_input_wrong(&start->input, name, "is not a known field");
+            crm_input_error(&start->input, name, "is not a known field");
         }
     }
     if (start->binds[IDEMPOTENCY_KEY] && !*start->binds[IDEMPOTENCY_KEY]) {
-        crm_input_wrong(&start->input, "idempotency_key",
+        crm_input_error(&start->input, "idempotency_key",
                         "must have 1 to 255 characters");
     }
     require(start, "template_id", start->sent[TEMPLATE_ID]);
@@ -302,10 +302,10 @@ static void unite(start_t *start, const crm_contact_t *contact,
         }
         if (table[i].type == &crm_type_emails
             || table[i].type == &crm_type_phones) {
-            crm_type_unite(bind, &table[i], have, *bind, start->pool);
+            crm_type_merge(bind, &table[i], have, *bind, start->pool);
         }
         else if (table[i].type == &crm_type_tags) {
-            crm_type_unite_tags(bind, have, *bind, start->pool);
+            crm_type_merge_tags(bind, have, *bind, start->pool);
         }
         else if (table[i].type == &crm_type_object) {
             merge_objects(bind, have, *bind, start->pool);
@@ -411,7 +411,7 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     const char *bot = start->binds[BOT_ID];
 
     if (bot && !crm_contact_batch_has(batch, "agent", bot)) {
-        crm_input_wrong(&start->input, "bot_id",
+        crm_input_error(&start->input, "bot_id",
                         crm_ref_rule("agent", start->pool));
         return start->input.error;
     }
@@ -431,10 +431,10 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
 static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
                                   const char *today)
 {
-    crm_contact_t *contact = crm_contact_batch_match(batch, &start->wanted);
+    crm_contact_t *contact = crm_contact_batch_match(batch, &start->identity);
 
     if (!contact) {
-        return crm_contact_batch_create(batch, &start->wanted, &start->values,
+        return crm_contact_batch_create(batch, &start->identity, &start->values,
                                         start->binds[BOT_ID]
                                         ? start->binds[BOT_ID]
                                         : start->template_bot);
@@ -443,7 +443,7 @@ static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
     if (!crm_contact_fits(&start->input, &start->values, "contact.")) {
         return NULL;
     }
-    crm_contact_batch_update(batch, &start->wanted, contact, &start->values);
+    crm_contact_batch_update(batch, &start->identity, contact, &start->values);
     return contact;
 }
 
@@ -489,7 +489,7 @@ static crm_error_t *run(start_t *start)
         ref->id = start->binds[BOT_ID];
     }
     make_question(&more.sql, start);
-    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->wanted, 1, 1,
+    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->identity, 1, 1,
                                    refs, &more));
     error = check(start, batch, more.result);
     if (error) {

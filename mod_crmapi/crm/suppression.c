@@ -23,7 +23,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
 
     (void)sent;
     if (!binds[email] == !binds[phone]) {
-        crm_input_wrong(input, "email",
+        crm_input_error(input, "email",
                         "or phone_number is required, and not both");
     }
 }

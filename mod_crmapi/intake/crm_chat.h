@@ -10,7 +10,7 @@
 #define CRM_CHAT_CONTENT_MAX 4000
 
 /* Visitors whose conversations are many see the latest ones. */
-#define CRM_CHAT_TALKS_MAX 8
+#define CRM_CHAT_CONVERSATIONS_MAX 8
 
 /* Room for a cursor's text with its NUL. */
 #define CRM_CHAT_CURSOR_SIZE 80
@@ -74,26 +74,29 @@ typedef struct crm_chat_t {
 } crm_chat_t;
 
 /* Conversations of a visitor with an agent, the latest first. */
-typedef struct crm_chat_talks_t {
+typedef struct crm_chat_conversations_t {
     int count;
-    const char *ids[CRM_CHAT_TALKS_MAX];
+    const char *ids[CRM_CHAT_CONVERSATIONS_MAX];
     const char *array;          /* the same as a bind of a uuid[] */
     const char *open;           /* the one that goes on, or NULL */
-} crm_chat_talks_t;
+} crm_chat_conversations_t;
 
-/* Set *TALKS to those of CHAT's visitor. */
-crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat);
+/* Set *LIST to those of CHAT's visitor. */
+crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
+                                    crm_chat_t *chat);
 
-/* Set *MESSAGES_P to up to 100 messages of TALKS behind *CURSOR, in order, for
+/* Set *MESSAGES_P to up to 100 messages of LIST behind *CURSOR, in order, for
  * crm_chat_write_messages(), and *CURSOR to the place behind them; if one came
  * late, with those of some minutes before *CURSOR. */
 crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
-                            crm_chat_t *chat, const crm_chat_talks_t *talks);
+                            crm_chat_t *chat,
+                            const crm_chat_conversations_t *list);
 
-/* Set *MESSAGES_P to the last 50 of TALKS' open conversation and *CURSOR to
- * the end of all TALKS. */
+/* Set *MESSAGES_P to the last 50 of LIST's open conversation and *CURSOR to
+ * the end of all LIST. */
 crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
-                             crm_chat_t *chat, const crm_chat_talks_t *talks);
+                             crm_chat_t *chat,
+                             const crm_chat_conversations_t *list);
 
 /* Set *MESSAGE_P to the message ID of CHAT's workspace: one row, or none. */
 crm_error_t *crm_chat_message(PGresult **message_p, crm_chat_t *chat,

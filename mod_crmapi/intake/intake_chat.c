@@ -224,14 +224,14 @@ static crm_error_t *start(crm_chat_t *chat)
     crm_call_t *call = chat->call;
     crm_buf_t *body = &call->response->body;
     crm_chat_cursor_t cursor;
-    crm_chat_talks_t talks;
+    crm_chat_conversations_t conversations;
     const char *token;
     PGresult *messages;
 
     CRM_ERR(check_start(chat));
     CRM_ERR(make_token(&token, chat));
-    CRM_ERR(crm_chat_talks(&talks, chat));
-    CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &talks));
+    CRM_ERR(crm_chat_conversations(&conversations, chat));
+    CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &conversations));
     crm_buf_puts(body, "{\"data\":{");
     crm_chat_write_text(body, "visitor", token);
     crm_buf_putc(body, ',');

@@ -32,7 +32,7 @@
 
 /* Only by the visitor's own id: never by an address, which anybody may
  * claim. */
-static const char talks_sql[] =
+static const char conversations_sql[] =
     "SELECT c.id, c.active AND c.archived IS NOT TRUE AND c.thread IS NULL"
     " FROM crmapi.conversation c"
     " WHERE c.workspace_id = $1::uuid AND c.visitor_id = $2::text"
@@ -87,7 +87,8 @@ static const char *array_of(const char *const *ids, int count,
     return crm_sql_array(texts, pool);
 }
 
-crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)
+crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
+                                    crm_chat_t *chat)
 {
     const char *values[3];
     PGresult *result;
@@ -95,16 +96,16 @@ crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)
     values[0] = chat->workspace_id;
     values[1] = chat->visitor;
     values[2] = chat->bot_id;
-    CRM_ERR(crm_call_run(&result, chat->call, talks_sql, 3, values));
-    memset(talks, 0, sizeof(*talks));
-    talks->count = PQntuples(result);
-    for (int i = 0; i < talks->count; i++) {
-        talks->ids[i] = PQgetvalue(result, i, 0);
-        if (!talks->open && *PQgetvalue(result, i, 1) == 't') {
-            talks->open = talks->ids[i];
+    CRM_ERR(crm_call_run(&result, chat->call, conversations_sql, 3, values));
+    memset(list, 0, sizeof(*list));
+    list->count = PQntuples(result);
+    for (int i = 0; i < list->count; i++) {
+        list->ids[i] = PQgetvalue(result, i, 0);
+        if (!list->open && *PQgetvalue(result, i, 1) == 't') {
+            list->open = list->ids[i];
         }
     }
-    talks->array = array_of(talks->ids, talks->count, chat->call->pool);
+    list->array = array_of(list->ids, list->count, chat->call->pool);
     return NULL;
 }
 
@@ -122,12 +123,13 @@ static void read_cursor(crm_chat_cursor_t *cursor, const PGresult *result,
 }
 
 crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
-                            crm_chat_t *chat, const crm_chat_talks_t *talks)
+                            crm_chat_t *chat,
+                            const crm_chat_conversations_t *list)
 {
     const char *values[5];
 
     values[0] = chat->workspace_id;
-    values[1] = talks->array;
+    values[1] = list->array;
     values[2] = apr_psprintf(chat->call->pool, "%" APR_INT64_T_FMT,
                              cursor->ms);
     values[3] = cursor->id;
@@ -138,18 +140,19 @@ crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
 }
 
 crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
-                             crm_chat_t *chat, const crm_chat_talks_t *talks)
+                             crm_chat_t *chat,
+                             const crm_chat_conversations_t *list)
 {
     const char *values[2];
     PGresult *end;
 
     values[0] = chat->workspace_id;
-    values[1] = talks->array;
+    values[1] = list->array;
     crm_chat_cursor_read(cursor, NULL);
     /* The end first: what comes meanwhile is seen twice rather than never. */
     CRM_ERR(crm_call_run(&end, chat->call, end_sql, 2, values));
     read_cursor(cursor, end, 0);
-    values[1] = array_of(&talks->open, talks->open != NULL,
+    values[1] = array_of(&list->open, list->open != NULL,
                          chat->call->pool);
     return crm_call_run(messages_p, chat->call, latest_sql, 2, values);
 }

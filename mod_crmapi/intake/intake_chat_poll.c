@@ -27,10 +27,10 @@ typedef struct poll_t {
     crm_waiter_t *waiter;       /* NULL until it waits */
     int retry_after;            /* seconds; 0: ask again at once */
     PGresult *messages;
-    crm_chat_talks_t talks;
-    /* the visitor and the conversations of TALKS, and their counts: */
-    const char *names[CRM_CHAT_TALKS_MAX + 1];
-    apr_uint32_t counts[CRM_CHAT_TALKS_MAX + 1];
+    crm_chat_conversations_t conversations;
+    /* the visitor and the conversations of CONVERSATIONS, and their counts: */
+    const char *names[CRM_CHAT_CONVERSATIONS_MAX + 1];
+    apr_uint32_t counts[CRM_CHAT_CONVERSATIONS_MAX + 1];
     int count;
 } poll_t;
 
@@ -64,20 +64,20 @@ static crm_error_t *read_query(poll_t *poll)
     for (int i = 0; i < params->nelts; i++) {
         const crm_query_param_t *param = &APR_ARRAY_IDX(params, i,
                                                         crm_query_param_t);
-        const char *wrong = param->bad;
+        const char *rule = param->bad;
 
-        if (!wrong && !strcmp(param->name, "wait")) {
-            wrong = read_wait(&seconds, param->value);
+        if (!rule && !strcmp(param->name, "wait")) {
+            rule = read_wait(&seconds, param->value);
         }
-        else if (!wrong && !strcmp(param->name, "after")) {
-            wrong = crm_chat_cursor_read(&poll->cursor, param->value)
+        else if (!rule && !strcmp(param->name, "after")) {
+            rule = crm_chat_cursor_read(&poll->cursor, param->value)
                     ? NULL : "must be a cursor of an earlier answer";
         }
-        else if (!wrong) {
-            wrong = "is not a known parameter";
+        else if (!rule) {
+            rule = "is not a known parameter";
         }
-        if (wrong) {
-            crm_error_detail(&error, param->name, wrong, call->pool);
+        if (rule) {
+            crm_error_detail(&error, param->name, rule, call->pool);
         }
     }
     poll->until = apr_time_now() + apr_time_from_sec(seconds);
@@ -131,12 +131,12 @@ static crm_error_t *look(poll_t *poll)
 {
     poll->count = 0;
     watch(poll, poll->chat->visitor);
-    CRM_ERR(crm_chat_talks(&poll->talks, poll->chat));
-    for (int i = 0; i < poll->talks.count; i++) {
-        watch(poll, poll->talks.ids[i]);
+    CRM_ERR(crm_chat_conversations(&poll->conversations, poll->chat));
+    for (int i = 0; i < poll->conversations.count; i++) {
+        watch(poll, poll->conversations.ids[i]);
     }
     return crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
-                          &poll->talks);
+                          &poll->conversations);
 }
 
 /* Sleep until it is worth looking again. Return 0 if nobody waits for the

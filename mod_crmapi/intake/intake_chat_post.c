@@ -45,13 +45,13 @@ static void check(const char *const *binds, crm_input_t *input)
         apr_size_t len = text ? strlen(text) : 0;
 
         crm_text_trim(&text, &len);
-        if (!len && !crm_input_faults(input)) {
-            crm_input_wrong(input, fields[i].name, binds[i]
+        if (!len && !crm_input_errors(input)) {
+            crm_input_error(input, fields[i].name, binds[i]
                             ? "must not be empty" : "is required");
         }
     }
-    if (binds[ID] && !crm_input_faults(input) && !crm_chat_id_ok(binds[ID])) {
-        crm_input_wrong(input, "id", "must be 1 to 64 characters of "
+    if (binds[ID] && !crm_input_errors(input) && !crm_chat_id_ok(binds[ID])) {
+        crm_input_error(input, "id", "must be 1 to 64 characters of "
                         "[A-Za-z0-9_-]");
     }
 }
@@ -66,7 +66,7 @@ static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
         int i = find_field(name);
 
         if (i < 0) {
-            crm_input_wrong(&input, apr_pstrdup(input.pool, name),
+            crm_input_error(&input, apr_pstrdup(input.pool, name),
                             "is not a known field");
         }
         else {

@@ -133,17 +133,17 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
     for (int i = 0; i < check->answers->nelts; i++) {
         const crm_query_param_t *one =
             &APR_ARRAY_IDX(check->answers, i, crm_query_param_t);
-        const char *text = one->value, *wrong, *value;
+        const char *text = one->value, *rule, *value;
         apr_size_t len = one->value_len;
 
         crm_text_trim(&text, &len);
         if (strcmp(one->name, field->name) || !len) {
             continue;
         }
-        wrong = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
+        rule = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
                                  text, len), check->pool);
-        if (wrong) {
-            return wrong;
+        if (rule) {
+            return rule;
         }
         if (field->type == CRM_WEBFORM_BOOLEAN) {
             values->nelts = 0;  /* a hidden "no" before its box */
@@ -205,16 +205,16 @@ static void find_faults(check_t *check)
         const crm_webform_field_t *field =
             &APR_ARRAY_IDX(check->form->fields, i, crm_webform_field_t);
         apr_array_header_t *values;
-        const char *wrong = gather(&values, check, field);
+        const char *rule = gather(&values, check, field);
 
-        if (wrong) {
-            crm_error_detail(&check->error, field->name, wrong, check->pool);
+        if (rule) {
+            crm_error_detail(&check->error, field->name, rule, check->pool);
         }
     }
 }
 
 /* Return the string in BUF. */
-static const char *string_of(crm_buf_t *buf)
+static const char *get_string(crm_buf_t *buf)
 {
     crm_buf_putc(buf, '\0');
     return buf->data;
@@ -240,9 +240,9 @@ static void finish(check_t *check)
     if (check->content.len) {
         check->content.len--;   /* the last line's end */
     }
-    taken->contact = string_of(&check->contact);
-    taken->responses = string_of(&check->responses);
-    taken->content = string_of(&check->content);
+    taken->contact = get_string(&check->contact);
+    taken->responses = get_string(&check->responses);
+    taken->content = get_string(&check->content);
 }
 
 crm_error_t *crm_webform_check(crm_webform_taken_t *taken,

@@ -83,11 +83,11 @@ static const char *number_rule(const char **canonical_p,
                                const char *value, apr_pool_t *pool)
 {
     const char *text = json_number(value, pool);
-    const char *wrong = text ? crm_number_parse(canonical_p, text, pool)
+    const char *rule = text ? crm_number_parse(canonical_p, text, pool)
                              : "must be a number";
 
-    if (wrong) {
-        return wrong;
+    if (rule) {
+        return rule;
     }
     if (field->type == CRM_WEBFORM_INTEGER && strchr(*canonical_p, '.')) {
         return "must be a whole number";
@@ -172,13 +172,13 @@ const char *crm_webform_rule(const char **canonical_p,
                              const char *value, apr_pool_t *pool)
 {
     int multiline = field->type == CRM_WEBFORM_TEXTAREA;
-    const char *wrong;
+    const char *rule;
 
     value = crm_form_lines(value, pool);
     *canonical_p = value;
-    wrong = length_rule(field, value, pool);
-    if (wrong) {
-        return wrong;
+    rule = length_rule(field, value, pool);
+    if (rule) {
+        return rule;
     }
     if (has_control(value, multiline)) {
         return multiline ? "must not contain control characters"

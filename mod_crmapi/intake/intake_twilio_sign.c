@@ -96,10 +96,10 @@ int crm_twilio_signed(const char *signature, const char *token,
     urls[0] = url;
     urls[1] = crm_twilio_other_url(url, scratch_pool);
     for (int i = 0; i < 2 && urls[i]; i++) {
-        char wanted[CRM_TWILIO_SIGNATURE_SIZE];
+        char expected[CRM_TWILIO_SIGNATURE_SIZE];
 
-        crm_twilio_sign(wanted, token, urls[i], params, scratch_pool);
-        good |= !CRYPTO_memcmp(wanted, signature,
+        crm_twilio_sign(expected, token, urls[i], params, scratch_pool);
+        good |= !CRYPTO_memcmp(expected, signature,
                                CRM_TWILIO_SIGNATURE_SIZE - 1);
     }
     return good;

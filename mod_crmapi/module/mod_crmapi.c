@@ -84,7 +84,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *main_server)
 {
     crmapi_shm_t shm;
-    const char *wrong;
+    const char *problem;
 
     (void)plog;
     for (server_rec *s = main_server; s; s = s->next) {
@@ -94,22 +94,22 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         || ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) {
         return OK;
     }
-    wrong = crmapi_shm_create(&shm, main_server, ptemp);
-    if (!wrong) {
-        wrong = crmapi_status_init(main_server, &shm, ptemp);
+    problem = crmapi_shm_create(&shm, main_server, ptemp);
+    if (!problem) {
+        problem = crmapi_status_init(main_server, &shm, ptemp);
     }
     notifier = shm.notifier;
     crmapi_gates_clear(pconf);
-    for (server_rec *s = main_server; s && !wrong; s = s->next) {
+    for (server_rec *s = main_server; s && !problem; s = s->next) {
         if (crmapi_serves(crmapi_config(s))) {
             complete_server(crmapi_config(s), s, &shm, pconf);
         }
     }
-    if (!wrong) {
-        wrong = crmapi_gates_share(pconf, ptemp);
+    if (!problem) {
+        problem = crmapi_gates_share(pconf, ptemp);
     }
-    if (wrong) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", wrong);
+    if (problem) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", problem);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     crmapi_gates_complain(main_server, ptemp);

@@ -176,14 +176,14 @@ void crmapi_config_complete(crmapi_config_t *config)
 static const char *set_number(cmd_parms *cmd, void *dir, const char *value)
 {
     const number_t *number = cmd->info;
-    const char *wrong = number->global
+    const char *problem = number->global
                         ? ap_check_cmd_context(cmd, GLOBAL_ONLY) : NULL;
     char *end;
     apr_int64_t n = apr_strtoi64(value, &end, 10);
 
     (void)dir;
-    if (wrong) {
-        return wrong;
+    if (problem) {
+        return problem;
     }
     if (!apr_isdigit(*value) || *end || n < number->min || n > number->max) {
         return apr_psprintf(cmd->pool, "%s must be a whole number from %d to "

@@ -49,7 +49,7 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
     crmapi_config_t *config = crmapi_config(cmd->server);
     const char *file = ap_server_root_relative(cmd->pool, path);
     crm_twilio_account_t *account;
-    const char *token = NULL, *wrong;
+    const char *token = NULL, *problem;
 
     (void)dir;
     if (strncmp(sid, "AC", 2) || strlen(sid) != 34
@@ -57,13 +57,13 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
         return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is no account's "
                             "SID: AC and 32 hexadecimal digits", sid);
     }
-    wrong = file ? read_token(&token, file, cmd->pool) : "no such path";
-    if (wrong) {
+    problem = file ? read_token(&token, file, cmd->pool) : "no such path";
+    if (problem) {
         return apr_psprintf(cmd->pool, "CrmApiTwilio: the token's file %s: %s",
-                            path, wrong);
+                            path, problem);
     }
     if (workspace) {
-        wrong = crmapi_check_workspace(cmd, "CrmApiTwilio", workspace);
+        problem = crmapi_check_workspace(cmd, "CrmApiTwilio", workspace);
     }
     if (!config->twilio) {
         config->twilio = apr_array_make(cmd->pool, 2, sizeof(*account));
@@ -72,7 +72,7 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
     account->sid = sid;
     account->token = token;
     account->workspace = workspace;
-    return wrong;
+    return problem;
 }
 
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,

@@ -27,7 +27,7 @@ static void raise_ring(apr_uint32_t *ring, int limit)
 
 /* Set *CONFIG to what keys and tokens of the servers from MAIN_SERVER on ask
  * for. An intake token has one budget, that of writes. */
-static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
+static void configure_keys(crm_limit_config_t *config, server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
     config->keys = (apr_uint32_t)crmapi_config(main_server)->keys;
@@ -47,8 +47,8 @@ static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
 /* The same for addresses: "reads" are look-ups of unknown keys and polls of
  * chats, "writes" are all else without proven rights. Each ring holds the
  * budget of a /48. */
-static void wanted_addresses(crm_limit_config_t *config,
-                             server_rec *main_server)
+static void configure_addresses(crm_limit_config_t *config,
+                                server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
     config->keys = (apr_uint32_t)crmapi_config(main_server)->addresses;
@@ -91,7 +91,7 @@ static const char *make_block(retained_t *made,
 {
     apr_size_t size = crm_limit_size(config);
     apr_status_t status;
-    const char *wrong;
+    const char *problem;
 
     if (!size) {
         return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses and the "
@@ -107,10 +107,10 @@ static const char *make_block(retained_t *made,
                             "lower CrmApiRateLimitKeys, CrmApiAddresses or "
                             "the limits", size, &status);
     }
-    wrong = crm_limit_init(block_of(made), size, config);
-    if (wrong) {
+    problem = crm_limit_init(block_of(made), size, config);
+    if (problem) {
         apr_pool_destroy(made->pool);
-        return apr_pstrcat(ptemp, "CRM1403: rate limits: ", wrong, NULL);
+        return apr_pstrcat(ptemp, "CRM1403: rate limits: ", problem, NULL);
     }
     return NULL;
 }
@@ -146,10 +146,10 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     why = retained->shm ? unfit(retained, config) : NULL;
     if (!retained->shm || why) {
         retained_t made = {NULL, NULL, {0, {0, 0}, 0}};
-        const char *wrong = make_block(&made, config, main_server, ptemp);
+        const char *problem = make_block(&made, config, main_server, ptemp);
 
-        if (wrong) {
-            return wrong;
+        if (problem) {
+            return problem;
         }
         if (why) {
             replace_block(&made, retained, main_server, why);
@@ -201,18 +201,18 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
     crm_limit_config_t config;
-    const char *wrong;
+    const char *problem;
 
     memset(shm, 0, sizeof(*shm));
-    wanted_keys(&config, main_server);
-    wrong = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
-                        ptemp);
-    wanted_addresses(&config, main_server);
-    if (!wrong && (config.ring[CRM_LIMIT_READ]
-                   || config.ring[CRM_LIMIT_WRITE])) {
-        wrong = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
-                            main_server, ptemp);
+    configure_keys(&config, main_server);
+    problem = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
+                          ptemp);
+    configure_addresses(&config, main_server);
+    if (!problem && (config.ring[CRM_LIMIT_READ]
+                     || config.ring[CRM_LIMIT_WRITE])) {
+        problem = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
+                              main_server, ptemp);
     }
-    return wrong || !any_intake(main_server)
-           ? wrong : share_notifier(&shm->notifier, main_server, ptemp);
+    return problem || !any_intake(main_server)
+           ? problem : share_notifier(&shm->notifier, main_server, ptemp);
 }

@@ -16,7 +16,7 @@ typedef struct crm_review_text_t {
     int is_line;                /* else several lines */
     const char *value;          /* as it is stored; "" if it is not */
     const char *typed;          /* as it was sent with a form, or NULL */
-    const char *wrong;          /* the rule that TYPED breaks, or NULL */
+    const char *rule;          /* the rule that TYPED breaks, or NULL */
 } crm_review_text_t;
 
 typedef struct crm_review_step_t {

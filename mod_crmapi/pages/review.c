@@ -102,7 +102,7 @@ static const char *check_text(const crm_review_text_t *text)
 /* Take what PAGE's form says of REVIEW's texts. Return how many are wrong. */
 static int take_texts(const crm_review_t *review, const crm_page_t *page)
 {
-    int wrong = 0;
+    int invalid = 0;
 
     for (int i = 0; i < review->steps->nelts; i++) {
         crm_review_step_t *step = &APR_ARRAY_IDX(review->steps, i,
@@ -115,12 +115,12 @@ static int take_texts(const crm_review_t *review, const crm_page_t *page)
 
             if (typed) {
                 text->typed = crm_form_lines(typed, page->pool);
-                text->wrong = check_text(text);
-                wrong += text->wrong != NULL;
+                text->rule = check_text(text);
+                invalid += text->rule != NULL;
             }
         }
     }
-    return wrong;
+    return invalid;
 }
 
 /* --- acting --------------------------------------------------------------- */

@@ -97,11 +97,11 @@ static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
         for (int j = 0; j < step->count; j++) {
             const crm_review_text_t *text = &step->texts[j];
 
-            if (text->wrong) {
+            if (text->rule) {
                 crm_html_put(body, begun++ ? "" : "<ul>\n", "",
                              "<li><a href=\"#", text->name, ".",
                              step->id, "\">Step ", step->number, ": ",
-                             text->label, "</a> ", text->wrong, "</li>\n",
+                             text->label, "</a> ", text->rule, "</li>\n",
                              NULL);
             }
         }
@@ -168,7 +168,7 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
                  "", text->is_line ? "<input type=\"text\"" : "<textarea",
                  "", " autocomplete=\"off\" id=\"", id, "\" name=\"", id,
                  "\"", NULL);
-    if (text->wrong) {
+    if (text->rule) {
         crm_html_put(body, " aria-invalid=\"true\" aria-describedby=\"error.",
                      id, "\"", NULL);
     }
@@ -178,9 +178,9 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
     else {                      /* the first end of line does not count */
         crm_html_put(body, ">\n", value, "</textarea>\n", NULL);
     }
-    if (text->wrong) {
+    if (text->rule) {
         crm_html_put(body, "<p class=\"error\" id=\"error.", id, "\">",
-                     text->label, " ", text->wrong, "</p>\n", NULL);
+                     text->label, " ", text->rule, "</p>\n", NULL);
     }
     if (differs) {
         crm_html_put(body, "<p class=\"label\">You had sent</p>\n"

@@ -21,7 +21,7 @@ static void read_field(crm_values_t *values, crm_input_t *input,
                        json_object *value)
 {
     if (mode == CRM_BODY_UPDATE && (field->flags & CRM_F_REFUSED)) {
-        crm_input_wrong(input, path, "cannot be changed");
+        crm_input_error(input, path, "cannot be changed");
         return;
     }
     if (!takes(field, mode) || (mode == CRM_BODY_CREATE && !value)) {
@@ -55,7 +55,7 @@ static void complete(crm_values_t *values, crm_input_t *input,
             continue;
         }
         if (field->flags & CRM_F_REQUIRED) {
-            crm_input_wrong(input, apr_pstrcat(input->pool, prefix,
+            crm_input_error(input, apr_pstrcat(input->pool, prefix,
                                                field->name, NULL),
                             "is required");
         }
@@ -83,7 +83,7 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
                        path, value);
         }
         else if (!input->lenient) {
-            crm_input_wrong(input, path, "is not a known field");
+            crm_input_error(input, path, "is not a known field");
         }
     }
     if (mode == CRM_BODY_CREATE) {

@@ -9,7 +9,7 @@
 /* What is made once of a resource's table. */
 typedef struct crm_shape_t {
     const crm_resource_t *resource;
-    int asked;                  /* with the CRM_F_ASKED fields */
+    int requested;                  /* with the CRM_F_ON_REQUEST fields */
     int count;                  /* fields in responses */
     const crm_field_t **fields; /* those */
     int *indexes;               /* of each in the resource's table */
@@ -24,7 +24,7 @@ typedef struct crm_endpoint_t {
     const crm_operation_t *operation;
     const crm_resource_t *resource;
     const crm_shape_t *shape;
-    const crm_shape_t *asked;   /* with the CRM_F_ASKED fields */
+    const crm_shape_t *requested;   /* with the CRM_F_ON_REQUEST fields */
     int write;                  /* needs the scope "write" */
 } crm_endpoint_t;
 

@@ -28,10 +28,10 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
 
 /* What hides a column from the indexes that serve its filter: they have another
  * collation. Equal is the same in both. */
-#define PLAIN " COLLATE \"default\""
+#define UNINDEXED " COLLATE \"default\""
 
-/* Add the condition of tags BIND on the column, HOW it is to be seen. */
-static void add_tags(crm_sql_t *sql, const char *how, const char *bind,
+/* Add the condition of tags BIND on the column, COLLATION it is to be seen. */
+static void add_tags(crm_sql_t *sql, const char *collation, const char *bind,
                      const crm_call_t *call)
 {
     const char *match = crm_rest_param(call, "tags_match");
@@ -39,7 +39,7 @@ static void add_tags(crm_sql_t *sql, const char *how, const char *bind,
     if (!*bind) {
         return;
     }
-    crm_sql_adds(sql, " AND t.tags", how,
+    crm_sql_adds(sql, " AND t.tags", collation,
                  match && !strcmp(match, "all") ? " @> " : " && ", NULL);
     crm_sql_bind(sql, bind, "text[]");
 }
@@ -51,11 +51,11 @@ void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
     add_tags(sql, "", bind, call);
 }
 
-void crm_filter_tags_plain(crm_sql_t *sql, const crm_filter_t *filter,
-                           const char *bind, const crm_call_t *call)
+void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                               const char *bind, const crm_call_t *call)
 {
     (void)filter;
-    add_tags(sql, PLAIN, bind, call);
+    add_tags(sql, UNINDEXED, bind, call);
 }
 
 /* Return TEXT as a LIKE pattern that finds it anywhere. */
@@ -114,7 +114,7 @@ static apr_uint32_t next_character(const char **text)
 
 /* Return whether C is, as far as can be told here, one of a word: a letter or
  * a digit, no punctuation or symbol. */
-static int is_of_word(apr_uint32_t c)
+static int is_word_character(apr_uint32_t c)
 {
     return c < 0x80 ? apr_isalnum(c)
            : c >= 0xC0 && (c < 0x2000 || c >= 0x2C00)
@@ -129,23 +129,23 @@ static int has_trigram(const char *text)
     int run = 0;
 
     while (*text && run < 3) {
-        run = is_of_word(next_character(&text)) ? run + 1 : 0;
+        run = is_word_character(next_character(&text)) ? run + 1 : 0;
     }
     return run == 3;
 }
 
 /* Add the condition that FILTER's column contains TEXT, or that the one of
- * digits contains DIGITS (NULL: none), HOW they are to be seen. A subquery is
- * evaluated once, an expression for each row. */
+ * digits contains DIGITS (NULL: none), COLLATION they are to be seen. A
+ * subquery is evaluated once, an expression for each row. */
 static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
-                       const char *text, const char *digits, const char *how,
-                       apr_pool_t *pool)
+                       const char *text, const char *digits,
+                       const char *collation, apr_pool_t *pool)
 {
-    crm_sql_adds(sql, " AND (", filter->sql, how, NULL);
+    crm_sql_adds(sql, " AND (", filter->sql, collation, NULL);
     crm_sql_template(sql, " LIKE (SELECT crmapi.fold(?))",
                      like_pattern(text, pool), "text");
     if (digits) {
-        crm_sql_adds(sql, " OR ", filter->digits, how, " LIKE ", NULL);
+        crm_sql_adds(sql, " OR ", filter->digits, collation, " LIKE ", NULL);
         crm_sql_bind(sql, like_pattern(digits, pool), "text");
     }
     crm_sql_add(sql, ")");
@@ -157,13 +157,13 @@ void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
     const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
     int indexed = has_trigram(bind) && (!digits || has_trigram(digits));
 
-    add_search(sql, filter, bind, digits, indexed ? "" : PLAIN, call->pool);
+    add_search(sql, filter, bind, digits, indexed ? "" : UNINDEXED, call->pool);
 }
 
-void crm_filter_search_plain(crm_sql_t *sql, const crm_filter_t *filter,
-                             const char *bind, const crm_call_t *call)
+void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                                 const char *bind, const crm_call_t *call)
 {
     const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
 
-    add_search(sql, filter, bind, digits, PLAIN, call->pool);
+    add_search(sql, filter, bind, digits, UNINDEXED, call->pool);
 }

@@ -21,7 +21,7 @@ crm_error_t *crm_op_unexplained(crm_error_t *error)
 }
 
 /* Return whether ERROR is that a reference names no row. */
-static int is_bad_reference(const crm_error_t *error)
+static int is_foreign_key_error(const crm_error_t *error)
 {
     return error && error->sqlstate && !strcmp(error->sqlstate, "23503");
 }
@@ -39,7 +39,7 @@ static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
         if (!error && PQntuples(*result_p)) {
             return NULL;
         }
-        if (error && !is_bad_reference(error)) {
+        if (error && !is_foreign_key_error(error)) {
             return crm_op_unexplained(error);
         }
         why = crm_rest_refuse(call, NULL, checks);

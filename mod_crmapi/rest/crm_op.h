@@ -39,19 +39,19 @@ void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
                      const crm_resource_t *resource, crm_body_mode_t mode,
                      apr_pool_t *pool);
 
-/* The conditions that filters use: see crm_filter_t.add and add_plain. */
+/* The conditions that filters use: see crm_filter_t.add and add_unindexed. */
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call);
 void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
                         const char *bind, const crm_call_t *call);
 void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *bind, const crm_call_t *call);
-void crm_filter_search_plain(crm_sql_t *sql, const crm_filter_t *filter,
-                             const char *bind, const crm_call_t *call);
+void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                                 const char *bind, const crm_call_t *call);
 void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call);
-void crm_filter_tags_plain(crm_sql_t *sql, const crm_filter_t *filter,
-                           const char *bind, const crm_call_t *call);
+void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                               const char *bind, const crm_call_t *call);
 
 /* Conflicts that the caller could not explain are the server's fault: return
  * ERROR, made an internal error if it is an unexplained constraint. */

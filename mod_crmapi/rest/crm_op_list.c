@@ -12,11 +12,11 @@
 
 /* After so many rows a page is far from the beginning: from about here on it
  * is cheaper to look for its ids first. */
-#define FAR 1000
+#define DEEP_OFFSET 1000
 
 /* So many rows at most are looked for by what they hold (tags, a word) before
- * the order of the list is gone by: see add_found(). */
-#define FEW 2000
+ * the order of the list is gone by: see add_by_content(). */
+#define MATCHES_MAX 2000
 
 /* The largest page_size (contract 7.2). */
 #define PAGE_MAX 100
@@ -41,9 +41,9 @@ static const char *parent_column(const crm_call_t *call)
            : apr_pstrcat(call->pool, operation->parent, "_id", NULL);
 }
 
-/* Add " FROM ... WHERE" all conditions on the rows, PLAIN or as the indexes for
- * what rows hold have them. */
-static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
+/* Add " FROM ... WHERE" all conditions on the rows, UNINDEXED or as the indexes
+ * for what rows hold have them. */
+static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
@@ -58,8 +58,8 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
 
-        if (param->given && plain && filter->add_plain) {
-            filter->add_plain(sql, filter, param->bind, call);
+        if (param->given && unindexed && filter->add_unindexed) {
+            filter->add_unindexed(sql, filter, param->bind, call);
         }
         else if (param->given && filter->add) {
             filter->add(sql, filter, param->bind, call);
@@ -182,17 +182,18 @@ static const char *inner_limit(const crm_call_t *call)
     apr_int64_t before = rows_before(call);
 
     return !before ? " LIMIT " TEXT(PAGE_MAX)
-           : before < FAR ? " LIMIT " TEXT(FAR) " + " TEXT(PAGE_MAX) : "";
+           : before < DEEP_OFFSET
+             ? " LIMIT " TEXT(DEEP_OFFSET) " + " TEXT(PAGE_MAX) : "";
 }
 
 /* Add the rows of a page by going through the list in its order. If they are
- * FOUND, only if s says that they are not few. */
-static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int found)
+ * BY_CONTENT, only if s says that they are not few. */
+static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int by_content)
 {
     crm_sql_add(sql, "SELECT t.* FROM (");
     add_keys(sql, call, "t.*");
-    add_rows(sql, call, found);
-    crm_sql_add(sql, found ? " AND NOT s.few" : "");
+    add_rows(sql, call, by_content);
+    crm_sql_add(sql, by_content ? " AND NOT s.few" : "");
     add_order(sql, call, NULL, 0);
     crm_sql_adds(sql, inner_limit(call), ") t", NULL);
     add_page(sql, call);
@@ -238,7 +239,7 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
  * ids that were found, at once: a planner that takes the workspace for a small
  * one could prefer any of its indexes, and go through all of it. Were each id
  * looked for by itself, or the ids a join, it would do so for each row. */
-static void add_far(crm_sql_t *sql, const crm_call_t *call)
+static void add_deep_page(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "SELECT t.* FROM (SELECT array_agg(h.id) AS ids FROM (");
     add_half(sql, call, 0);
@@ -260,20 +261,20 @@ static void add_few(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ")");
 }
 
-/* Return whether CALL's page is one that add_far() is for. */
-static int is_far(const crm_call_t *call)
+/* Return whether CALL's page is one that add_deep_page() is for. */
+static int is_deep(const crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
     return !operation->whole && !operation->from
-           && rows_before(call) >= FAR;
+           && rows_before(call) >= DEEP_OFFSET;
 }
 
 /* Return whether CALL's rows are found by what they hold. */
-static int is_found(const crm_call_t *call)
+static int is_by_content(const crm_call_t *call)
 {
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
-        if (param->given && param->filter->add_plain) {
+        if (param->given && param->filter->add_unindexed) {
             return 1;
         }
     }
@@ -283,19 +284,21 @@ static int is_found(const crm_call_t *call)
 /* Return what each row is shown as: with more, if that was asked for. */
 static const crm_shape_t *shape_of(const crm_call_t *call)
 {
-    return crm_rest_param(call, "include") ? crm_rest(call)->endpoint->asked
-                                           : crm_rest(call)->endpoint->shape;
+    return crm_rest_param(call, "include")
+           ? crm_rest(call)->endpoint->requested
+           : crm_rest(call)->endpoint->shape;
 }
 
 /* Add to SQL the FROM of a list whose rows are found by what they hold. How
  * many do, nobody knows before, least of all a planner that does not see what
- * is bound: so as many as are FEW are looked for, once. If these are all, they
- * are the total and the pages are among them. If there are more, the page is
+ * is bound: so as many as are MATCHES_MAX are looked for, once. If these are
+ * all, they are the total and the pages are among them. If there are more, the
+ * page is
  * not far away for who goes through the list in its order. */
-static void add_found(crm_sql_t *sql, const crm_call_t *call)
+static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, " FROM (SELECT f.n <= " TEXT(FEW) " AS few, CASE WHEN"
-                " f.n <= " TEXT(FEW) " THEN f.n ELSE ");
+    crm_sql_add(sql, " FROM (SELECT f.n <= " TEXT(MATCHES_MAX) " AS few, CASE"
+                " WHEN f.n <= " TEXT(MATCHES_MAX) " THEN f.n ELSE ");
     add_total(sql, call);
     crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f"
                 " OFFSET 0) s LEFT JOIN LATERAL (");
@@ -306,18 +309,18 @@ static void add_found(crm_sql_t *sql, const crm_call_t *call)
 }
 
 /* Add to SQL the FROM of any other list. */
-static void add_listed(crm_sql_t *sql, const crm_call_t *call)
+static void add_in_list_order(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " FROM (SELECT ");
     add_total(sql, call);
     /* OFFSET 0: a far page asks for it in several places; counted once */
-    crm_sql_adds(sql, " AS total", is_far(call) ? " OFFSET 0" : "",
+    crm_sql_adds(sql, " AS total", is_deep(call) ? " OFFSET 0" : "",
                  ") s LEFT JOIN LATERAL (", NULL);
     if (crm_rest(call)->endpoint->operation->whole) {
         add_whole(sql, call);
     }
-    else if (is_far(call)) {
-        add_far(sql, call);
+    else if (is_deep(call)) {
+        add_deep_page(sql, call);
     }
     else {
         add_in_order(sql, call, 0);
@@ -328,17 +331,17 @@ static void add_listed(crm_sql_t *sql, const crm_call_t *call)
  * null beside it if the page is empty. */
 static void make_list(crm_sql_t *sql, crm_call_t *call)
 {
-    int found = is_found(call);
+    int by_content = is_by_content(call);
 
     crm_rest_sql(sql, call);
-    if (found) {
+    if (by_content) {
         crm_sql_add(sql, "WITH m AS MATERIALIZED (");
         add_keys(sql, call, "t.*");
         add_rows(sql, call, 0);
-        crm_sql_add(sql, " LIMIT " TEXT(FEW) " + 1) ");
+        crm_sql_add(sql, " LIMIT " TEXT(MATCHES_MAX) " + 1) ");
     }
     crm_sql_adds(sql, "SELECT s.total, ", shape_of(call)->columns, NULL);
-    (found ? add_found : add_listed)(sql, call);
+    (by_content ? add_by_content : add_in_list_order)(sql, call);
     crm_sql_add(sql, ") t ON true WHERE ");
     crm_rest_permit(sql, call);
     add_order(sql, call, "t", 0);

@@ -66,7 +66,7 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
     for (field = resource->fields; field->name; field++) {
         if ((!flags || (field->flags & flags))
             && (!(field->flags & CRM_F_HIDDEN)
-                || field->flags & CRM_F_ASKED)) {
+                || field->flags & CRM_F_ON_REQUEST)) {
             crm_field_t shown = *field;
 
             if (flags & CRM_F_CREATE && !(field->flags & required)) {

@@ -110,16 +110,16 @@ static const char *set_filter(crm_param_t *param, const char *text,
                               apr_pool_t *pool)
 {
     const crm_field_t *field = &param->filter->field;
-    const char *wrong;
+    const char *rule;
 
     if (!*text) {
         return param->filter->add == crm_filter_search
                || param->filter->add == crm_filter_tags
                ? NULL : "must not be empty";
     }
-    wrong = field->type->parse_query(&param->bind, field, text, pool);
-    param->given = !wrong;
-    return wrong;
+    rule = field->type->parse_query(&param->bind, field, text, pool);
+    param->given = !rule;
+    return rule;
 }
 
 /* Read QUERY's parameter ITEM if it is one of the filters. Return 0 if it is
@@ -128,18 +128,19 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
                        unsigned char *seen, const crm_query_param_t *item)
 {
     const crm_filter_t *filter = crm_rest(call)->endpoint->operation->filters;
-    const char *wrong;
+    const char *rule;
 
     for (int i = 0; filter && filter[i].field.name; i++) {
         if (strcmp(filter[i].field.name, item->name)) {
             continue;
         }
-        wrong = value_check(item, seen[i]++);
-        if (!wrong) {
-            wrong = set_filter(&crm_rest(call)->params[i], item->value, call->pool);
+        rule = value_check(item, seen[i]++);
+        if (!rule) {
+            rule = set_filter(&crm_rest(call)->params[i], item->value,
+                              call->pool);
         }
-        if (wrong) {
-            crm_input_wrong(input, item->name, wrong);
+        if (rule) {
+            crm_input_error(input, item->name, rule);
         }
         return 1;
     }
@@ -151,19 +152,19 @@ static int read_list_param(crm_input_t *input, crm_call_t *call,
                            unsigned char *seen, const crm_query_param_t *item)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
-    const char *wrong;
+    const char *rule;
 
     for (int i = 0; i < LIST_PARAMS; i++) {
         if (strcmp(list_params[i].name, item->name)
             || !list_params[i].takes(operation)) {
             continue;
         }
-        wrong = value_check(item, seen[i]++);
-        if (!wrong) {
-            wrong = list_params[i].set(call, item->value);
+        rule = value_check(item, seen[i]++);
+        if (!rule) {
+            rule = list_params[i].set(call, item->value);
         }
-        if (wrong) {
-            crm_input_wrong(input, item->name, wrong);
+        if (rule) {
+            crm_input_error(input, item->name, rule);
         }
         return 1;
     }
@@ -215,14 +216,14 @@ crm_error_t *crm_rest_params(crm_call_t *call)
         if (!read_filter(&input, call, seen, item)
             && !read_list_param(&input, call, seen + count, item)
             && crm_rest(call)->strict) {
-            crm_input_wrong(&input, item->name, "is not a known parameter");
+            crm_input_error(&input, item->name, "is not a known parameter");
         }
     }
     for (size_t i = 0; i < count; i++) {
         const crm_field_t *field = &operation->filters[i].field;
 
         if ((field->flags & CRM_F_REQUIRED) && !seen[i]) {
-            crm_input_wrong(&input, field->name, "is required");
+            crm_input_error(&input, field->name, "is required");
         }
     }
     return input.error;

@@ -88,22 +88,22 @@ static const char *check_resource(const crm_resource_t *resource,
                                   apr_pool_t *pool)
 {
     const crm_operation_t *operation = resource->operations;
-    const char *wrong;
+    const char *problem;
 
     if (crm_resource_find(resource->name) != resource) {
         return apr_pstrcat(pool, resource->name, " is there twice", NULL);
     }
     for (const crm_field_t *field = resource->fields; field->name; field++) {
-        wrong = check_field(resource, field);
-        if (wrong) {
+        problem = check_field(resource, field);
+        if (problem) {
             return apr_pstrcat(pool, resource->name, ".", field->name, ": ",
-                               wrong, NULL);
+                               problem, NULL);
         }
     }
     for (; operation && operation->id; operation++) {
-        wrong = check_operation(operation);
-        if (wrong) {
-            return apr_pstrcat(pool, operation->id, ": ", wrong, NULL);
+        problem = check_operation(operation);
+        if (problem) {
+            return apr_pstrcat(pool, operation->id, ": ", problem, NULL);
         }
     }
     return NULL;
@@ -119,11 +119,11 @@ crm_error_t *crm_registry_init(const crm_resource_t *const *resources,
 {
     registry = resources;
     for (int i = 0; registry[i]; i++) {
-        const char *wrong = check_resource(registry[i], pool);
+        const char *problem = check_resource(registry[i], pool);
 
-        if (wrong) {
+        if (problem) {
             return crm_error_logf(CRM_E_INTERNAL, pool,
-                                  "CRM1002: tables of resources: %s", wrong);
+                                  "CRM1002: tables of resources: %s", problem);
         }
     }
     return NULL;

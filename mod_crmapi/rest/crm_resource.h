@@ -22,8 +22,8 @@ struct crm_filter_t {
     /* The same condition in a form that the index that ADD's is for does not
      * serve. NULL: ADD's is not for one that finds rows by what they hold
      * (GIN), but by the order of a list or less. */
-    void (*add_plain)(crm_sql_t *sql, const crm_filter_t *filter,
-                      const char *bind, const crm_call_t *call);
+    void (*add_unindexed)(crm_sql_t *sql, const crm_filter_t *filter,
+                          const char *bind, const crm_call_t *call);
     /* What ADD uses: a condition with '?' for the bind; for a boolean the
      * conditions for true and false ("" for none); for a search the column,
      * and one more for what only digits make up. */

@@ -193,7 +193,7 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
     }
     CRM_ERR(crm_call_json(body_p, call));
     if (!json_object_is_type(*body_p, json_type_object)) {
-        crm_input_wrong(input, "", "must be a JSON object");
+        crm_input_error(input, "", "must be a JSON object");
         return input->error;
     }
     return NULL;

@@ -61,7 +61,7 @@ struct crm_type_t {
 #define CRM_F_DERIVED   0x040   /* computed (SQL is its expression), no column */
 #define CRM_F_NO_CLEAR  0x080   /* null is refused though nullable or empty */
 #define CRM_F_HIDDEN    0x100   /* not in responses: import and export only */
-#define CRM_F_ASKED     0x200   /* hidden, but in a list that was asked for it
+#define CRM_F_ON_REQUEST 0x200  /* hidden, but in a list that was asked for it
                                    by the parameter "include" (extension) */
 
 /* A field of a resource, in the order of the specification's table. */
@@ -100,11 +100,11 @@ extern const crm_type_t crm_type_emails;    /* contract 9.2 */
 extern const crm_type_t crm_type_phones;    /* contract 9.2 */
 
 /* Add to INPUT that PATH is wrong because of MESSAGE (kept). */
-void crm_input_wrong(crm_input_t *input, const char *path,
+void crm_input_error(crm_input_t *input, const char *path,
                      const char *message);
 
 /* Return how many things were found wrong in INPUT so far. */
-int crm_input_faults(const crm_input_t *input);
+int crm_input_errors(const crm_input_t *input);
 
 /* Return, in POOL, the rule that an id breaks which names no row of the
  * resource called REF: unknown, malformed or another workspace's, it is the
@@ -132,15 +132,15 @@ int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
 int crm_type_schema(crm_buf_t *buf, const char *type,
                     const crm_field_t *field, crm_side_t side);
 
-/* Set *UNITED_P to the e-mail or phone list HAVE with those entries of MORE
+/* Set *MERGED_P to the e-mail or phone list HAVE with those entries of MORE
  * that it lacks behind it, and HAVE's primary (contract 10.3). All are binds
  * of FIELD, whose type is crm_type_emails or crm_type_phones. */
-void crm_type_unite(const char **united_p, const crm_field_t *field,
+void crm_type_merge(const char **merged_p, const crm_field_t *field,
                     const char *have, const char *more, apr_pool_t *pool);
 
-/* Set *UNITED_P to the tags HAVE followed by those of MORE that it lacks
+/* Set *MERGED_P to the tags HAVE followed by those of MORE that it lacks
  * (contract 11.5); all are binds of crm_type_tags. */
-void crm_type_unite_tags(const char **united_p, const char *have,
+void crm_type_merge_tags(const char **merged_p, const char *have,
                          const char *more, apr_pool_t *pool);
 
 /* Return the strings of ARRAY, PostgreSQL's text of a text[] without nulls,

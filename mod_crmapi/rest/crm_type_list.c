@@ -87,7 +87,7 @@ static void read_primary(int *primary_p, crm_input_t *input, const char *path,
         return;
     }
     if (!json_object_is_type(value, json_type_boolean)) {
-        crm_input_wrong(input, apr_pstrcat(input->pool, path, ".is_primary",
+        crm_input_error(input, apr_pstrcat(input->pool, path, ".is_primary",
                                            NULL), "must be true or false");
         return;
     }
@@ -107,7 +107,7 @@ static void read_object(json_object **address_p, int *primary_p,
             read_primary(primary_p, input, path, value);
         }
         else if (!input->lenient) {
-            crm_input_wrong(input, apr_pstrcat(input->pool, path, ".", name,
+            crm_input_error(input, apr_pstrcat(input->pool, path, ".", name,
                                                NULL), "is not a known field");
         }
     }
@@ -120,7 +120,7 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
                       json_object *entry)
 {
     json_object *address = entry;
-    const char *text, *wrong;
+    const char *text, *rule;
     int primary = 0;
 
     if (json_object_is_type(entry, json_type_object)) {
@@ -128,20 +128,20 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
         read_object(&address, &primary, input, kind, path, entry);
         path = apr_pstrcat(input->pool, path, ".", kind->member, NULL);
         if (!address) {
-            crm_input_wrong(input, path, "is required");
+            crm_input_error(input, path, "is required");
             return primary;
         }
     }
     if (!json_object_is_type(address, json_type_string)) {
-        crm_input_wrong(input, path, address == entry ? kind->rule
+        crm_input_error(input, path, address == entry ? kind->rule
                         : "must be a string");
         return primary;
     }
     text = json_object_get_string(address);
-    wrong = strlen(text) == (apr_size_t)json_object_get_string_len(address)
+    rule = strlen(text) == (apr_size_t)json_object_get_string_len(address)
             ? kind->check(text, strlen(text)) : "must not contain U+0000";
-    if (wrong) {
-        crm_input_wrong(input, path, wrong);
+    if (rule) {
+        crm_input_error(input, path, rule);
     }
     else {
         add_address(list, text, primary);
@@ -186,17 +186,17 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
                             json_object *value)
 {
     const kind_t *kind = kind_of(field);
-    int before = crm_input_faults(input);
+    int before = crm_input_errors(input);
     apr_array_header_t *list;
     int count, primaries = 0;
 
     if (!json_object_is_type(value, json_type_array)) {
-        crm_input_wrong(input, path, "must be an array");
+        crm_input_error(input, path, "must be an array");
         return;
     }
     count = (int)json_object_array_length(value);
     if (count > ADDRESSES_MAX) {
-        crm_input_wrong(input, path, "must have at most 50 items");
+        crm_input_error(input, path, "must have at most 50 items");
         return;
     }
     list = apr_array_make(input->pool, count + 1, sizeof(address_t));
@@ -206,10 +206,10 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
                                 json_object_array_get_idx(value, (size_t)i));
     }
     if (primaries > 1) {
-        crm_input_wrong(input, path,
+        crm_input_error(input, path,
                         "must not have more than one is_primary");
     }
-    if (crm_input_faults(input) == before) {
+    if (crm_input_errors(input) == before) {
         *bind_p = list_json(list, kind, input->pool);
     }
 }
@@ -234,7 +234,7 @@ static void read_bind(apr_array_header_t *list, const kind_t *kind,
     json_object_put(array);
 }
 
-void crm_type_unite(const char **united_p, const crm_field_t *field,
+void crm_type_merge(const char **merged_p, const crm_field_t *field,
                     const char *have, const char *more, apr_pool_t *pool)
 {
     const kind_t *kind = kind_of(field);
@@ -242,7 +242,7 @@ void crm_type_unite(const char **united_p, const crm_field_t *field,
 
     read_bind(list, kind, have, 1, pool);
     read_bind(list, kind, more, list->nelts == 0, pool);
-    *united_p = list_json(list, kind, pool);
+    *merged_p = list_json(list, kind, pool);
 }
 
 static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
@@ -338,7 +338,7 @@ static void add_string(apr_array_header_t *strings, const char *text)
     APR_ARRAY_PUSH(strings, const char *) = text;
 }
 
-void crm_type_unite_tags(const char **united_p, const char *have,
+void crm_type_merge_tags(const char **merged_p, const char *have,
                          const char *more, apr_pool_t *pool)
 {
     apr_array_header_t *tags = crm_type_array_strings(have, pool);
@@ -347,7 +347,7 @@ void crm_type_unite_tags(const char **united_p, const char *have,
     for (int i = 0; i < added->nelts; i++) {
         add_string(tags, APR_ARRAY_IDX(added, i, const char *));
     }
-    *united_p = crm_sql_array(tags, pool);
+    *merged_p = crm_sql_array(tags, pool);
 }
 
 /* Return NULL or the rule that TAG, an element of tags or strings, breaks. */
@@ -377,28 +377,28 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
                           json_object *value)
 {
     int is_tag = field->type == &crm_type_tags;
-    int before = crm_input_faults(input);
+    int before = crm_input_errors(input);
     apr_array_header_t *strings;
     int count;
 
     if (!json_object_is_type(value, json_type_array)) {
-        crm_input_wrong(input, path, "must be an array of strings");
+        crm_input_error(input, path, "must be an array of strings");
         return;
     }
     count = (int)json_object_array_length(value);
     if (count > (is_tag ? TAGS_MAX : 1000)) {
-        crm_input_wrong(input, path, is_tag ? "must have at most 100 items"
+        crm_input_error(input, path, is_tag ? "must have at most 100 items"
                         : "must have at most 1000 items");
         return;
     }
     strings = apr_array_make(input->pool, count + 1, sizeof(const char *));
     for (int i = 0; i < count; i++) {
         json_object *tag = json_object_array_get_idx(value, (size_t)i);
-        const char *wrong = string_check(tag, is_tag);
+        const char *rule = string_check(tag, is_tag);
 
-        if (wrong) {
-            crm_input_wrong(input, apr_psprintf(input->pool, "%s[%d]", path,
-                                                i), wrong);
+        if (rule) {
+            crm_input_error(input, apr_psprintf(input->pool, "%s[%d]", path,
+                                                i), rule);
         }
         else if (is_tag) {
             add_string(strings, json_object_get_string(tag));
@@ -408,7 +408,7 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
                 json_object_get_string(tag);
         }
     }
-    if (crm_input_faults(input) == before) {
+    if (crm_input_errors(input) == before) {
         *bind_p = crm_sql_array(strings, input->pool);
     }
 }
@@ -475,14 +475,14 @@ static void free_parse(const char **bind_p, crm_input_t *input,
                        json_object *value)
 {
     apr_size_t max = field->max ? field->max : FREE_MAX;
-    const char *inner, *wrong;
+    const char *inner, *rule;
 
-    wrong = crm_json_storable(bind_p, &inner, value, max, FREE_DEPTH,
-                              input->pool);
-    if (wrong) {
+    rule = crm_json_storable(bind_p, &inner, value, max, FREE_DEPTH,
+                             input->pool);
+    if (rule) {
         *bind_p = NULL;
-        crm_input_wrong(input, apr_pstrcat(input->pool, path, inner, NULL),
-                        wrong);
+        crm_input_error(input, apr_pstrcat(input->pool, path, inner, NULL),
+                        rule);
     }
 }
 
@@ -494,7 +494,7 @@ static void object_parse(const char **bind_p, crm_input_t *input,
         free_parse(bind_p, input, field, path, value);
     }
     else {
-        crm_input_wrong(input, path, "must be an object");
+        crm_input_error(input, path, "must be an object");
     }
 }
 
@@ -518,7 +518,7 @@ static void array_parse(const char **bind_p, crm_input_t *input,
         free_parse(bind_p, input, field, path, value);
     }
     else {
-        crm_input_wrong(input, path, "must be an array");
+        crm_input_error(input, path, "must be an array");
     }
 }
 
