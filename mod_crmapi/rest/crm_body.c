@@ -6,7 +6,7 @@
 
 #include "crm_op.h"
 
-/* Return whether FIELD is stored from a body of MODE. */
+/* Return whether a body read in MODE stores FIELD. */
 static int takes(const crm_field_t *field, crm_body_mode_t mode)
 {
     return (field->flags & (mode == CRM_BODY_UPDATE
@@ -14,7 +14,7 @@ static int takes(const crm_field_t *field, crm_body_mode_t mode)
                             : CRM_F_CREATE)) != 0;
 }
 
-/* Read VALUE of FIELD, whose index in VALUES is INDEX. */
+/* Read VALUE into VALUES at INDEX, the index of FIELD. */
 static void read_field(crm_values_t *values, crm_input_t *input,
                        const crm_field_t *field, int index,
                        crm_body_mode_t mode, const char *path,
@@ -31,7 +31,7 @@ static void read_field(crm_values_t *values, crm_input_t *input,
     crm_type_parse(&values->binds[index], input, field, path, value);
 }
 
-/* Return the index of the field of RESOURCE called NAME, -1 for none. */
+/* Return the index of the field NAME of RESOURCE, -1 if it has none. */
 static int field_index(const crm_resource_t *resource, const char *name)
 {
     for (int i = 0; resource->fields[i].name; i++) {
@@ -44,7 +44,8 @@ static int field_index(const crm_resource_t *resource, const char *name)
     return -1;
 }
 
-/* Give what was not sent its initial bind, and miss what is required. */
+/* Set the bind of each field that was not sent to its initial value. Add an
+ * error to INPUT for each required field that was not sent. */
 static void complete(crm_values_t *values, crm_input_t *input,
                      const crm_resource_t *resource, const char *prefix)
 {

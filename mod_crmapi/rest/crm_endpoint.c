@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_endpoint.c: operations as routes, and the shapes of their rows */
+/* crm_endpoint.c: operations as routes, and the JSON shapes of their rows */
 #include "crm_endpoint.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
-/* Made once in a process, before there are threads; read only after. */
+/* Set once in each process before threads start, read-only afterwards. */
 static apr_array_header_t *endpoints;   /* of crm_endpoint_t */
 static apr_array_header_t *shapes;      /* of crm_shape_t */
 
-/* Return whether FIELD is in SHAPE. */
+/* Return whether SHAPE shows FIELD. */
 static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
 {
     return !(field->flags & CRM_F_HIDDEN)
            || (shape->requested && field->flags & CRM_F_ON_REQUEST);
 }
 
-/* Add to shapes that of RESOURCE; REQUESTED: with the
- * CRM_F_ON_REQUEST fields. */
+/* Add the shape of RESOURCE to shapes. REQUESTED: with its CRM_F_ON_REQUEST
+ * fields. */
 static void add_shape(const crm_resource_t *resource, int requested,
                       apr_pool_t *pool)
 {

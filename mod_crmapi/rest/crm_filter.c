@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_filter.c: the conditions that query parameters become */
+/* crm_filter.c: query parameters as SQL conditions */
 #include <string.h>
 
 #include "apr_lib.h"
@@ -26,11 +26,12 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
     }
 }
 
-/* What hides a column from the indexes that serve its filter: they have another
- * collation. Equal is the same in both. */
+/* A collation that differs from that of the GIN indexes, so that the planner
+ * cannot use them for this condition. Both collations agree on equality. */
 #define UNINDEXED " COLLATE \"default\""
 
-/* Add the condition of tags BIND on the column, COLLATION it is to be seen. */
+/* Add the condition that the column tags matches BIND. COLLATION is "" or
+ * UNINDEXED. */
 static void add_tags(crm_sql_t *sql, const char *collation, const char *bind,
                      const crm_call_t *call)
 {
@@ -58,7 +59,7 @@ void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
     add_tags(sql, UNINDEXED, bind, call);
 }
 
-/* Return TEXT as a LIKE pattern that finds it anywhere. */
+/* Return a LIKE pattern that matches strings containing TEXT. */
 static const char *like_pattern(const char *text, apr_pool_t *pool)
 {
     char *pattern = apr_palloc(pool, strlen(text) * 2 + 3);
@@ -76,8 +77,8 @@ static const char *like_pattern(const char *text, apr_pool_t *pool)
     return pattern;
 }
 
-/* Return the digits of TEXT, if it is made of what telephone numbers are
- * written with, or NULL (contract 7.8). */
+/* Return the digits of TEXT if it has only characters used in phone numbers,
+ * NULL otherwise (contract 7.8). */
 static const char *digits_of(const char *text, apr_pool_t *pool)
 {
     char *digits = apr_palloc(pool, strlen(text) + 1);
@@ -95,7 +96,7 @@ static const char *digits_of(const char *text, apr_pool_t *pool)
     return *digits ? digits : NULL;
 }
 
-/* Return the code point at *TEXT, which is UTF-8, and step over it. */
+/* Return the code point at *TEXT, valid UTF-8, and advance *TEXT past it. */
 static apr_uint32_t next_character(const char **text)
 {
     const unsigned char *at = (const unsigned char *)*text;
@@ -112,8 +113,8 @@ static apr_uint32_t next_character(const char **text)
     return c;
 }
 
-/* Return whether C is, as far as can be told here, one of a word: a letter or
- * a digit, no punctuation or symbol. */
+/* Return whether C is a letter or digit, as an approximation: punctuation and
+ * symbols are excluded by their Unicode blocks. */
 static int is_word_character(apr_uint32_t c)
 {
     return c < 0x80 ? apr_isalnum(c)
@@ -121,9 +122,9 @@ static int is_word_character(apr_uint32_t c)
              && (c < 0x3000 || c >= 0x3040) && c < 0x1F000;
 }
 
-/* Return whether TEXT has three characters of a word in a row, a trigram,
- * which is what an index can find. One that is asked for less goes through all
- * it has, the rows of all workspaces. */
+/* Return whether TEXT has three consecutive letters or digits: a trigram.
+ * Without a trigram, a GIN index scan reads the whole index, with the rows of
+ * all workspaces. */
 static int has_trigram(const char *text)
 {
     int run = 0;
@@ -134,9 +135,10 @@ static int has_trigram(const char *text)
     return run == 3;
 }
 
-/* Add the condition that FILTER's column contains TEXT, or that the one of
- * digits contains DIGITS (NULL: none), COLLATION they are to be seen. A
- * subquery is evaluated once, an expression for each row. */
+/* Add the condition that FILTER's column contains TEXT or that its column of
+ * digits contains DIGITS (NULL: none). COLLATION is "" or UNINDEXED. The fold()
+ * is in a subquery because a subquery is evaluated once and an expression for
+ * each row. */
 static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *text, const char *digits,
                        const char *collation, apr_pool_t *pool)

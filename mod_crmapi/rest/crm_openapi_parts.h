@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_openapi_parts.h: what of the OpenAPI document no table says, in JSON
- * written with ' for " */
+/* crm_openapi_parts.h: constant parts of the OpenAPI document, as JSON with '
+ * in place of " */
 #ifndef CRM_OPENAPI_PARTS_H
 #define CRM_OPENAPI_PARTS_H
 
@@ -12,7 +12,7 @@
     "'identifier':'Apache-2.0'}},'servers':[{'url':'/','description':" \
     "'The host that serves this document'}],'security':[{'key':[]}]"
 
-/* GET /openapi.json itself. */
+/* The operation GET /openapi.json. */
 #define OPENAPI_OWN_PATH \
     "'/api/v1/openapi.json':{'get':{'operationId':'getOpenapi','tags':" \
     "['Meta'],'summary':'Get this document','security':[],'responses':{" \
@@ -21,7 +21,7 @@
     "'#/components/responses/default'},'default':{'$ref':" \
     "'#/components/responses/default'}}}}"
 
-/* Headers of an answer to a valid key. */
+/* Headers of a response to a valid key. */
 #define OPENAPI_HEADERS \
     "'X-RateLimit-Limit':{'$ref':'#/components/headers/X-RateLimit-Limit'}," \
     "'X-RateLimit-Remaining':{'$ref':" \
@@ -36,7 +36,7 @@
 #define OPENAPI_RETRY \
     "'Retry-After':{'$ref':'#/components/headers/Retry-After'}"
 
-/* Statuses of errors and what they mean. */
+/* Error statuses and their descriptions. */
 #define OPENAPI_ERRORS \
     "400", "The request or its JSON is malformed", \
     "401", "The key is missing, malformed, unknown or revoked", \
@@ -90,7 +90,8 @@
 
 #define OPENAPI_REF(title) "{'$ref':'#/components/schemas/" title "'}"
 
-/* What crm_text_email(), crm_text_phone() and crm_text_e164() take. */
+/* Patterns as crm_text_email(), crm_text_phone() and crm_text_e164() check
+ * them. */
 #define OPENAPI_NO_BLANK "[^@\\\\s\\\\x00-\\\\x1f\\\\x7f-\\\\x9f]+"
 #define OPENAPI_NO_CONTROL "[^\\\\x00-\\\\x1f\\\\x7f]*"
 #define OPENAPI_ADDRESSES \
@@ -116,7 +117,7 @@
 #define OPENAPI_LINE "{'type':['string','null'],'maxLength':1000}"
 #define OPENAPI_TIME "{'type':['string','null'],'format':'date-time'}"
 
-/* A list of at least one, and one of at most 50 addresses. */
+/* A non-empty list, and a list of at most 50 addresses. */
 #define OPENAPI_SOME(member) \
     "{'required':['" member "'],'properties':{'" member "':{'type':'array'," \
     "'minItems':1}}}"

@@ -10,18 +10,20 @@
 
 #define PAGE_SIZE 25            /* specification, Limits */
 #define PAGE_SIZE_MAX 100
-#define PAGE_MAX APR_INT64_C(9007199254740991) /* what every JSON reader has
-                                   exactly; rows to it fit 64 bits */
+#define PAGE_MAX APR_INT64_C(9007199254740991) /* every JSON reader has this
+                                                  exactly, and the offset fits
+                                                  64 bits */
 
-/* The parameters that lists have beside their filters. */
+/* Parameters of lists other than filters. */
 typedef struct list_param_t {
     const char *name;
-    /* Set CALL from TEXT, return NULL or the rule that it breaks. */
+    /* Set CALL from TEXT. Return NULL or the rule that TEXT breaks. */
     const char *(*set)(crm_call_t *call, const char *text);
     int (*takes)(const crm_operation_t *operation);
 } list_param_t;
 
-/* Set *NUMBER_P to TEXT, an integer from 1 to MAX; return 0 if it is none. */
+/* Set *NUMBER_P to TEXT, an integer from 1 to MAX. Return 0 if it is not
+ * one. */
 static int positive(apr_int64_t *number_p, const char *text, apr_int64_t max)
 {
     apr_size_t len = strspn(text, "0123456789");
@@ -96,16 +98,16 @@ static const list_param_t list_params[] = {
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
-/* Return the rule that the value of PARAM breaks before its type is asked, or
- * NULL. */
+/* Return the rule that PARAM breaks regardless of its type, or NULL. AGAIN: it
+ * was given before. */
 static const char *value_check(const crm_query_param_t *param, int again)
 {
     return param->bad ? param->bad
            : again ? "is given more than once" : NULL;
 }
 
-/* Read TEXT into PARAM: empty text is no filter for a search and for tags,
- * and refused for others (contract 7.3). */
+/* Read TEXT into PARAM. Empty text means no filter for search and tags and is
+ * refused for others (contract 7.3). */
 static const char *set_filter(crm_param_t *param, const char *text,
                               apr_pool_t *pool)
 {
@@ -122,8 +124,8 @@ static const char *set_filter(crm_param_t *param, const char *text,
     return rule;
 }
 
-/* Read QUERY's parameter ITEM if it is one of the filters. Return 0 if it is
- * none. SEEN counts each. */
+/* Read ITEM if it is one of the operation's filters; return 0 if it is not.
+ * SEEN counts each filter. */
 static int read_filter(crm_input_t *input, crm_call_t *call,
                        unsigned char *seen, const crm_query_param_t *item)
 {
@@ -147,7 +149,7 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
     return 0;
 }
 
-/* The same for page, page_size, sort, order. */
+/* The same for page, page_size, sort and order. */
 static int read_list_param(crm_input_t *input, crm_call_t *call,
                            unsigned char *seen, const crm_query_param_t *item)
 {
@@ -182,7 +184,7 @@ static size_t filter_count(const crm_operation_t *operation)
     return count;
 }
 
-/* Set CALL to what holds without any query. */
+/* Set CALL's parameters to their defaults. */
 static void set_defaults(crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;

@@ -6,7 +6,7 @@
 
 #include "apr_strings.h"
 
-/* Set once in a process, before there are threads; read only after. */
+/* Set once in each process before threads start, read-only afterwards. */
 static const crm_resource_t *const *registry;
 
 const crm_resource_t *crm_resource_find(const char *name)
@@ -40,7 +40,7 @@ int crm_resource_fields(const crm_resource_t *resource)
     return count;
 }
 
-/* Return NULL or what is wrong with FIELD of RESOURCE. */
+/* Return NULL or the error in FIELD of RESOURCE. */
 static const char *check_field(const crm_resource_t *resource,
                                const crm_field_t *field)
 {
@@ -67,7 +67,7 @@ static const char *check_field(const crm_resource_t *resource,
     return NULL;
 }
 
-/* Return NULL or what is wrong with OPERATION. */
+/* Return NULL or the error in OPERATION. */
 static const char *check_operation(const crm_operation_t *operation)
 {
     if (!operation->method || !operation->kind || *operation->path != '/') {
@@ -83,7 +83,7 @@ static const char *check_operation(const crm_operation_t *operation)
     return NULL;
 }
 
-/* Return NULL or what is unsound in RESOURCE. */
+/* Return NULL or the first error in RESOURCE's tables, in POOL. */
 static const char *check_resource(const crm_resource_t *resource,
                                   apr_pool_t *pool)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_rest.c: an operation under way: its parameters, checks and answer */
+/* crm_rest.c: serving an operation: its parameters, checks and response */
 #include "crm_rest.h"
 
 #include <string.h>
@@ -37,7 +37,8 @@ void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
     APR_ARRAY_PUSH(sql->binds, const char *) = call->key.key_id;
 }
 
-/* Return the column of crmapi.live_key that permits OPERATION's plan. */
+/* Return the column of crmapi.live_key that says whether the plan includes
+ * OPERATION. */
 static const char *plan_column(const crm_operation_t *operation)
 {
     return operation->sequences ? "plan_sequences" : "plan_api";
@@ -51,7 +52,7 @@ void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
                  " AND k.key_id = $2::uuid)", NULL);
 }
 
-/* Set the first half of CHECK to "a row r of NAME with ID exists". */
+/* Set the first part of CHECK: a row r of NAME with the id ID exists. */
 static void check_row(crm_check_t *check, const char *name, const char *id,
                       apr_pool_t *pool)
 {
@@ -86,7 +87,7 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
     check->message = crm_ref_rule(ref, pool);
 }
 
-/* Ask for the key's state and CHECKS: columns alive, read, write, plan_api,
+/* Query the key's state and CHECKS: columns alive, read, write, plan_api,
  * plan_sequences, then one for each check. */
 static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
                         const apr_array_header_t *checks)
@@ -116,7 +117,7 @@ static int is_true(const PGresult *result, int column)
     return value && *value == 't';
 }
 
-/* Return the 401 or 403 that RESULT of ask() calls for, or NULL. */
+/* Return the 403 that follows from RESULT of ask(), or NULL. */
 static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
 {
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
@@ -140,8 +141,8 @@ static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
     return crm_error_create(CRM_E_FORBIDDEN, message, call->pool);
 }
 
-/* Add the failed CHECKS of RESULT to ERROR (NULL or a 422); a failed check
- * without a field makes it a 404 instead. */
+/* Add the CHECKS that failed in RESULT to ERROR (NULL or a 422) and return it.
+ * A failed check without a field gives a 404 instead. */
 static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
                                   const PGresult *result,
                                   const apr_array_header_t *checks)

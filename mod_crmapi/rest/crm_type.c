@@ -63,7 +63,7 @@ void crm_type_write(crm_buf_t *buf, const crm_field_t *field,
     }
 }
 
-/* Return VALUE of FIELD as JSON text, in POOL. */
+/* Return VALUE, a bind of FIELD, as JSON in POOL. */
 static const char *json_of(const crm_field_t *field, const char *value,
                            apr_pool_t *pool)
 {
@@ -104,13 +104,13 @@ int crm_type_schema(crm_buf_t *buf, const char *type,
     return null;
 }
 
-/* Add TEXT to BUF as it is: what PostgreSQL writes is JSON already. */
+/* Add TEXT to BUF unchanged: PostgreSQL's output is JSON already. */
 static void write_raw(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     crm_buf_add(buf, text, len);
 }
 
-/* Add TEXT, which has nothing to escape, to BUF between quotes. */
+/* Add TEXT to BUF in quotes. It has no character to escape. */
 static void write_quoted(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     crm_buf_putc(buf, '"');
@@ -118,8 +118,8 @@ static void write_quoted(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_buf_putc(buf, '"');
 }
 
-/* Set *TEXT_P, *LEN_P to the JSON string VALUE; return 0, having added to
- * INPUT what is wrong at PATH, if it is no string or has U+0000. */
+/* Set *TEXT_P and *LEN_P to the JSON string VALUE. If it is not a string or
+ * contains U+0000, add an error at PATH to INPUT and return 0. */
 static int get_string(const char **text_p, apr_size_t *len_p,
                       crm_input_t *input, const char *path, json_object *value)
 {
@@ -158,7 +158,7 @@ static void uuid_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-/* Contract 6.8: a malformed id in a filter matches nothing. */
+/* A malformed id in a filter matches nothing (contract 6.8). */
 static const char *uuid_parse_query(const char **bind_p,
                                     const crm_field_t *field,
                                     const char *text, apr_pool_t *pool)
@@ -190,7 +190,7 @@ const crm_type_t crm_type_ref = {
 
 /* ---- text ---- */
 
-/* Return the most characters that FIELD may have. */
+/* Return the maximum number of characters of FIELD. */
 static apr_size_t text_max(const crm_field_t *field)
 {
     return field->max ? field->max : TEXT_MAX;
@@ -263,8 +263,8 @@ const crm_type_t crm_type_text = {
 
 /* ---- one e-mail address (query only: by-email) ---- */
 
-/* Contract 7.8: a malformed address matches nothing; 7.5: a '+' that arrived
- * as a space is repaired. */
+/* A malformed address matches nothing (contract 7.8). A '+' that arrived as a
+ * space is restored (contract 7.5). */
 static const char *email_parse_query(const char **bind_p,
                                      const crm_field_t *field,
                                      const char *text, apr_pool_t *pool)
@@ -441,8 +441,8 @@ const crm_type_t crm_type_boolean = {
 
 /* ---- times ---- */
 
-/* Stored times have milliseconds (contract 9.1), cut off here so that the
- * database has nothing to round. */
+/* Times are stored with milliseconds (contract 9.1). They are truncated here
+ * because the database would round. */
 static void time_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
@@ -509,7 +509,7 @@ const crm_type_t crm_type_time = {
 
 /* ---- enumerations ---- */
 
-/* Return NULL, or that TEXT is none of FIELD's values. */
+/* Return NULL, or the rule if TEXT is not one of FIELD's values. */
 static const char *enum_check(const crm_field_t *field, const char *text,
                               apr_pool_t *pool)
 {

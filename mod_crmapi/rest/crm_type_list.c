@@ -19,13 +19,13 @@
 
 /* ---- e-mail and phone lists (contract 9.2) ---- */
 
-/* What tells the two apart. */
+/* The differences between the two. */
 typedef struct kind_t {
-    const char *member;         /* the address's name in an entry */
-    int last;                   /* it comes behind is_primary there, as jsonb
-                                   sorts them: by length */
+    const char *member;         /* the name of the address in an entry */
+    int last;                   /* it follows is_primary, since jsonb sorts
+                                   members by length */
     const char *(*check)(const char *text, apr_size_t len);
-    const char *rule;           /* of an entry that is neither */
+    const char *rule;           /* for an entry that is neither */
 } kind_t;
 
 static const kind_t email_kind = {
@@ -36,10 +36,10 @@ static const kind_t phone_kind = {
     "must be a string or an object with phone_number"
 };
 
-/* An entry of such a list. */
+/* An entry of an e-mail or phone list. */
 typedef struct address_t {
     const char *text;
-    const char *folded;         /* TEXT without case */
+    const char *folded;         /* TEXT case-folded */
     int primary;
 } address_t;
 
@@ -48,7 +48,7 @@ static const kind_t *kind_of(const crm_field_t *field)
     return field->type == &crm_type_emails ? &email_kind : &phone_kind;
 }
 
-/* Return the entry of LIST that is FOLDED without case, or NULL. */
+/* Return the entry of LIST whose text is FOLDED, or NULL. */
 static address_t *find_address(const apr_array_header_t *list,
                                const char *folded)
 {
@@ -62,8 +62,8 @@ static address_t *find_address(const apr_array_header_t *list,
     return NULL;
 }
 
-/* Add TEXT to LIST, or PRIMARY to the equal one that is there: equal ones
- * collapse. */
+/* Add TEXT to LIST. If it has an equal entry, only set that entry's primary
+ * flag if PRIMARY. */
 static void add_address(apr_array_header_t *list, const char *text,
                         int primary)
 {
@@ -79,7 +79,7 @@ static void add_address(apr_array_header_t *list, const char *text,
     entry->primary |= primary;
 }
 
-/* Read the member "is_primary" of ENTRY, at PATH, into *PRIMARY_P. */
+/* Read VALUE, the member "is_primary" of the entry at PATH, into *PRIMARY_P. */
 static void read_primary(int *primary_p, crm_input_t *input, const char *path,
                          json_object *value)
 {
@@ -94,7 +94,8 @@ static void read_primary(int *primary_p, crm_input_t *input, const char *path,
     *primary_p = json_object_get_boolean(value);
 }
 
-/* Split ENTRY, an object at PATH, into *ADDRESS_P and *PRIMARY_P. */
+/* Read the members of ENTRY, an object at PATH, into *ADDRESS_P and
+ * *PRIMARY_P. */
 static void read_object(json_object **address_p, int *primary_p,
                         crm_input_t *input, const kind_t *kind,
                         const char *path, json_object *entry)
@@ -113,8 +114,8 @@ static void read_object(json_object **address_p, int *primary_p,
     }
 }
 
-/* Read ENTRY, at PATH of a list of KIND, into LIST. Return 1 if it says that
- * it is the primary one. */
+/* Read ENTRY at PATH into LIST, a list of KIND. Return whether it is marked as
+ * primary. */
 static int read_entry(apr_array_header_t *list, crm_input_t *input,
                       const kind_t *kind, const char *path,
                       json_object *entry)
@@ -149,8 +150,8 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
     return primary;
 }
 
-/* Return LIST as JSON in POOL, with its first entry as the primary one if no
- * other is. */
+/* Return LIST as JSON in POOL. If no entry is primary, the first one is made
+ * so. */
 static const char *list_json(apr_array_header_t *list, const kind_t *kind,
                              apr_pool_t *pool)
 {
@@ -214,8 +215,8 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-/* Add the entries of JSON, a bind of KIND, to LIST; those that are primary
- * stay so if PRIMARY. */
+/* Add the entries of JSON, a bind of KIND, to LIST. If PRIMARY, they keep their
+ * primary flag. */
 static void read_bind(apr_array_header_t *list, const kind_t *kind,
                       const char *json, int primary, apr_pool_t *pool)
 {
@@ -278,8 +279,9 @@ const crm_type_t crm_type_phones = {
 
 /* ---- text[] ---- */
 
-/* Copy the element at TEXT of an array's text to OUT, unescaped; *LEN_P = its
- * length. Return what follows it: ',' or '}'. */
+/* Copy the element at TEXT, in PostgreSQL's output of an array, to OUT,
+ * unescaped, and set *LEN_P to its length. Return a pointer to the ',' or '}'
+ * after it. */
 static const char *next_element(char *out, apr_size_t *len_p,
                                 const char *text)
 {
@@ -327,7 +329,7 @@ static void strings_write(crm_buf_t *buf, const char *text, apr_size_t len)
     free(out);
 }
 
-/* Add TEXT to STRINGS unless it is there. */
+/* Add TEXT to STRINGS unless it is an element already. */
 static void add_string(apr_array_header_t *strings, const char *text)
 {
     for (int i = 0; i < strings->nelts; i++) {
@@ -413,7 +415,8 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-/* "a,b" of a query: trimmed, empty ones left out (contract 7.4). */
+/* Read "a,b" of a query: elements are trimmed, and empty ones are dropped
+ * (contract 7.4). */
 static const char *tags_parse_query(const char **bind_p,
                                     const crm_field_t *field,
                                     const char *text, apr_pool_t *pool)
@@ -469,7 +472,7 @@ const crm_type_t crm_type_strings = {
 
 /* ---- free-form JSON ---- */
 
-/* Read VALUE, whose outermost type the caller has checked. */
+/* Read VALUE, whose own type the caller has checked. */
 static void free_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
