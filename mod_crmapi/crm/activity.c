@@ -62,7 +62,7 @@ static const crm_operation_t operations[] = {
     {.id = NULL}
 };
 
-/* One of contact_id and company_id must be there (specification). */
+/* Require contact_id or company_id (specification). */
 static void check(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch.c: finding and writing many contacts in one transaction */
+/* contact_batch.c: finding and writing contacts in one transaction */
 #include "crm_contact_batch.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "crm_time.h"
 #include "crm_uuid.h"
 
-/* Columns of the look-up's rows before the contact's own. */
+/* Columns of the look-up's rows. The contact's begin at COLUMN_FIRST. */
 enum {
     COLUMN_INDEX, COLUMN_NOW, COLUMN_EMAIL_KEY, COLUMN_CONTACT_EMAIL_KEY,
     COLUMN_CONTACT_PHONE_KEY, COLUMN_FIRST
@@ -28,8 +28,9 @@ int crm_contact_index(const char *name)
                  - crm_resource_contact.fields);
 }
 
-/* Return the primary address of LIST, a bind of crm_type_emails or _phones,
- * whose entries have it as MEMBER, in POOL; NULL if the list is empty. */
+/* Return, in POOL, the primary address of LIST, a bind of crm_type_emails or
+ * crm_type_phones, or NULL if LIST is empty. MEMBER is the name of the address
+ * in an entry. */
 static const char *primary_of(const char *list, const char *member,
                               apr_pool_t *pool)
 {
@@ -50,8 +51,8 @@ static const char *primary_of(const char *list, const char *member,
     return primary;
 }
 
-/* Return what PHONE is matched by: its digits and leading '+' (contract
- * 9.2), as crmapi.contact.phone_key is made. */
+/* Return the key that PHONE is matched by: its digits and a leading '+'
+ * (contract 9.2). crmapi.contact.phone_key is computed in the same way. */
 static const char *phone_key(const char *phone, apr_pool_t *pool)
 {
     char *key = apr_palloc(pool, strlen(phone) + 1);
@@ -87,7 +88,8 @@ void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
     identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
 
-/* Return the COUNT IDENTITY's e-mails or phone keys as a text[], with nulls. */
+/* Return the e-mails (PHONES: the phone keys) of the COUNT IDENTITIES as a
+ * text[], null where there is none. */
 static const char *identity_array(const crm_identity_t *identities, int count,
                                   int phones, apr_pool_t *pool)
 {
@@ -102,8 +104,8 @@ static const char *identity_array(const crm_identity_t *identities, int count,
     return crm_sql_array(texts, pool);
 }
 
-/* Advisory locks of everybody's identity, always in the order of their
- * numbers, so that batches wait for each other but never in a circle. */
+/* Make the statement that takes the advisory locks of all identities. They are
+ * taken in the order of their numbers, so that batches cannot deadlock. */
 static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
                        const char *phones, const char *lock)
 {
@@ -119,8 +121,10 @@ static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
                      " IS NOT NULL ORDER BY h) l", lock, "text");
 }
 
-/* One row for each wanted and the contacts found for it, locked against
- * changes in the order of their ids; no row if the key may not do this. */
+/* Make the statement that returns a row for each identity and contact that
+ * matches it, or for the identity alone. The contacts are locked against
+ * updates in the order of their ids. There is no row if the key does not permit
+ * the operation. */
 static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
                          const char *phones, int depth)
 {
@@ -152,7 +156,8 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
-/* The names "ref:id" of those of REFS that exist. */
+/* Make the statement that returns "ref:id" for each of REFS whose row
+ * exists. */
 static void make_refs(crm_sql_t *sql, crm_call_t *call,
                       const apr_array_header_t *refs)
 {
@@ -179,14 +184,15 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
-/* Return binds for all fields of a contact's table, hidden ones included. */
+/* Return an array of binds for all fields of a contact, hidden ones
+ * included. */
 static const char **new_binds(apr_pool_t *pool)
 {
     return apr_pcalloc(pool, (size_t)crm_resource_fields(&crm_resource_contact)
                        * sizeof(const char *));
 }
 
-/* Return a contact for ROW of the look-up's RESULT. */
+/* Return a contact made from ROW of the look-up's RESULT. */
 static crm_contact_t *read_contact(const PGresult *result, int row,
                                    apr_pool_t *pool)
 {
@@ -212,7 +218,7 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
     return contact;
 }
 
-/* Return the contact that ROW of the look-up shows, NULL for none. */
+/* Return the contact in ROW of the look-up's RESULT, NULL if it has none. */
 static crm_contact_t *row_contact(crm_contact_batch_t *batch,
                                   const PGresult *result, int row)
 {
@@ -231,7 +237,7 @@ static crm_contact_t *row_contact(crm_contact_batch_t *batch,
     return contact;
 }
 
-/* Take over what the look-up has found. */
+/* Read the look-up's RESULT into BATCH and IDENTITIES. */
 static void read_look_up(crm_contact_batch_t *batch,
                          crm_identity_t *identities, const PGresult *result)
 {
@@ -271,7 +277,7 @@ static crm_error_t *pipeline(PGresult **results, crm_call_t *call,
     return error;
 }
 
-/* Make SQL the command TEXT. */
+/* Set SQL to the command TEXT. */
 static void make_command(crm_sql_t *sql, const char *text, apr_pool_t *pool)
 {
     crm_sql_init(sql, pool);
@@ -361,13 +367,13 @@ int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
     return missed;
 }
 
-/* Return whether A and B are the same key, and there is one. */
+/* Return whether A and B are equal keys, not NULL. */
 static int same(const char *a, const char *b)
 {
     return a && b && !strcmp(a, b);
 }
 
-/* Return the older of A and B; one of them may be NULL. */
+/* Return the older of A and B, one of which may be NULL. */
 static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
 {
     int order;
@@ -379,8 +385,8 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return the oldest contact that has IDENTITY's e-mail (PHONES: phone) now: of
- * those in the database, and of those that got it in BATCH. */
+/* Return the oldest contact that has IDENTITY's e-mail (PHONES: phone) now: one
+ * from the database that still has it, or one that was given it in BATCH. */
 static crm_contact_t *oldest(crm_contact_batch_t *batch,
                              const crm_identity_t *identity, int phones)
 {
@@ -417,8 +423,8 @@ crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
     return contact ? contact : oldest(batch, identity, 1);
 }
 
-/* Find out CONTACT's keys anew after IDENTITY's lists went into it. A primary
- * that it did not have before can only be IDENTITY's. */
+/* Compute CONTACT's keys after IDENTITY's lists were merged into it. If it had
+ * no primary address before, the new one is IDENTITY's. */
 static void identify(crm_contact_batch_t *batch,
                      const crm_identity_t *identity, crm_contact_t *contact)
 {
@@ -495,7 +501,7 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
     return crm_input_errors(input) == before;
 }
 
-/* Return the later of NOW and a millisecond after BEFORE (contract 6.6). */
+/* Return the later of NOW and BEFORE plus one millisecond (contract 6.6). */
 static const char *later(const char *now, const char *before,
                          apr_pool_t *pool)
 {
@@ -549,8 +555,8 @@ void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
     crm_buf_putc(buf, '}');
 }
 
-/* Return the contacts of BATCH that are new, or that are changed and not new,
- * as a JSON array; NULL if there are none. */
+/* Return the contacts of BATCH to insert (NEW) or to update as a JSON array,
+ * NULL if there are none. */
 static const char *contacts_json(crm_contact_batch_t *batch, int new)
 {
     crm_buf_t buf;
@@ -571,8 +577,8 @@ static const char *contacts_json(crm_contact_batch_t *batch, int new)
     return count ? buf.data : NULL;
 }
 
-/* Return whether FIELD is written, by an insert or by an update. Hidden ones
- * are not known here: they keep their values or defaults. */
+/* Return whether an insert (NEW) or an update writes FIELD. Hidden fields are
+ * not loaded here: they keep their values or defaults. */
 static int is_written(const crm_field_t *field, int new)
 {
     return !(field->flags & CRM_F_HIDDEN)
@@ -581,8 +587,8 @@ static int is_written(const crm_field_t *field, int new)
                || (new && !strcmp(field->name, "created_at")));
 }
 
-/* Add the written fields to SQL, each between BEFORE and AFTER, or with its
- * SQL type after it, or as an assignment. */
+/* Add the written fields to SQL. FORM "=" adds assignments, ":" names and SQL
+ * types, anything else is a prefix of the names. */
 static void add_fields(crm_sql_t *sql, int new, const char *form)
 {
     for (const crm_field_t *field = crm_resource_contact.fields; field->name;
@@ -603,7 +609,7 @@ static void add_fields(crm_sql_t *sql, int new, const char *form)
     }
 }
 
-/* Add " FROM" the rows of JSON, as r. */
+/* Add " FROM" and the rows of JSON as r. */
 static void add_records(crm_sql_t *sql, int new, const char *json)
 {
     crm_sql_template(sql, " FROM jsonb_to_recordset(?) AS r(id uuid", json,
@@ -661,7 +667,8 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     sqls[n++] = &commit;
     error = pipeline(results, batch->call, sqls, n);
     if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
-        /* A reference has vanished since it was looked up: try again. */
+        /* A referenced row was deleted after the look-up: the client may try
+         * again. */
         return crm_error_create(CRM_E_UNAVAILABLE, NULL, batch->pool);
     }
     return crm_op_unexplained(error);

@@ -12,17 +12,18 @@
 
 #define ITEMS_MAX 200           /* specification, Limits */
 
-/* One of the body's contacts. */
+/* An item of the body's array "contacts". */
 typedef struct item_t {
-    crm_input_t input;          /* its own errors */
+    crm_input_t input;          /* errors of this item */
     const char *prefix;         /* "contacts[3]." */
     crm_values_t values;
-    crm_input_t bot_input;      /* errors of its bot_id: a create's only */
-    const char *bot_id;         /* its own, or NULL */
-    int identity;               /* index of its crm_identity_t; -1: no object */
+    crm_input_t bot_input;      /* errors of its bot_id, reported on create
+                                   only */
+    const char *bot_id;         /* its bot_id, or NULL */
+    int identity;               /* index of its identity; -1: not an object */
 } item_t;
 
-/* The request as it has been read. */
+/* The request and the response. */
 typedef struct upsert_t {
     crm_call_t *call;
     const char *bot_id;
@@ -39,7 +40,8 @@ static const crm_field_t bot_field = {
     .ref = "agent",
 };
 
-/* Read the request's own members into *UPSERT; *CONTACTS_P = its array. */
+/* Read the members of the request into *UPSERT and set *CONTACTS_P to the array
+ * of items. */
 static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
 {
     crm_input_t input;
@@ -82,8 +84,8 @@ static void add_ref(upsert_t *upsert, const char *ref, const char *id)
     entry->id = id;
 }
 
-/* An item's own bot_id is checked and used on create only (contract 10.3):
- * take it out of VALUE, where the rest is read. */
+/* Read the bot_id of ITEM, whose JSON is VALUE, and remove it from VALUE: it is
+ * checked and used on create only (contract 10.3). */
 static void read_owner(upsert_t *upsert, item_t *item, json_object *value)
 {
     json_object *bot = json_object_object_get(value, "bot_id");
@@ -100,7 +102,7 @@ static void read_owner(upsert_t *upsert, item_t *item, json_object *value)
     json_object_object_del(value, bot_field.name);
 }
 
-/* Read VALUE, item INDEX of the array. */
+/* Read VALUE, the item INDEX. */
 static void read_item(upsert_t *upsert, int index, json_object *value)
 {
     apr_pool_t *pool = upsert->call->pool;
@@ -144,8 +146,8 @@ static void read_items(upsert_t *upsert, json_object *contacts)
     }
 }
 
-/* Put the e-mails and phones that CONTACT has before those sent in VALUES
- * (contract 10.3); a null has cleared them, and wrong ones have no bind. */
+/* Put CONTACT's e-mails and phones before those in VALUES (contract 10.3). A
+ * null in ITEM clears a list, and an invalid list has no bind. */
 static void merge_lists(crm_values_t *values, const crm_contact_t *contact,
                         json_object *item, apr_pool_t *pool)
 {
@@ -162,8 +164,8 @@ static void merge_lists(crm_values_t *values, const crm_contact_t *contact,
     }
 }
 
-/* Set *OWNER_P to the agent of ITEM's new contact; what is wrong with it is
- * added to the item's errors. */
+/* Set *OWNER_P to the agent of the contact that ITEM creates. Errors are added
+ * to ITEM. */
 static void find_owner(const char **owner_p, upsert_t *upsert,
                        crm_contact_batch_t *batch, item_t *item)
 {
@@ -195,7 +197,7 @@ static void write_item_error(upsert_t *upsert, int index)
                       upsert->items[index].input.error->details);
 }
 
-/* Do item INDEX, whose JSON is VALUE. */
+/* Create or update the contact of item INDEX, whose JSON is VALUE. */
 static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
                     json_object *value)
 {
@@ -258,8 +260,8 @@ static void answer(upsert_t *upsert)
     upsert->call->response->status = 200;
 }
 
-/* Return whether an item may take an identity away from its contact, so that
- * the next oldest one has it. */
+/* Return whether an item may remove an identity from a contact, so that the
+ * next oldest contact with it matches later items. */
 static int clears_identity(const upsert_t *upsert)
 {
     int emails = crm_contact_index("emails");
@@ -279,7 +281,7 @@ static int clears_identity(const upsert_t *upsert)
     return 0;
 }
 
-/* Do what has been read, in one transaction. */
+/* Process all items in one transaction. */
 static crm_error_t *run(upsert_t *upsert, json_object *contacts)
 {
     crm_call_t *call = upsert->call;
@@ -301,8 +303,7 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
     return NULL;
 }
 
-/* Without an item that could be written the key and the agent are all that
- * there is to look at. */
+/* If no item is an object, only the key and the agent need to be checked. */
 static crm_error_t *run_without_items(upsert_t *upsert,
                                       const apr_array_header_t *checks)
 {

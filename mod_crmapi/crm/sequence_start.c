@@ -9,7 +9,8 @@
 #include "crm_text.h"
 #include "crm_uuid.h"
 
-/* The request's own members, in the order of the specification's table. */
+/* The members of the request except "contact", in the order of the
+ * specification. */
 static const crm_field_t fields[] = {
     {.name = "template_id", .type = &crm_type_ref,
      .ref = "sequence_template"},
@@ -25,27 +26,27 @@ static const crm_field_t fields[] = {
 
 enum { TEMPLATE_ID, BOT_ID, AUTO_APPROVE, IDEMPOTENCY_KEY, NAME, FIELDS };
 
-/* The members of "contact" that there are (specification). */
+/* The members of "contact" (specification). */
 static const char *const contact_members[] = {
     "emails", "phone_numbers", "first_name", "last_name", "company",
     "job_title", "lead_source", "notes", "custom_fields", "tags", NULL
 };
 
-/* A start under way. */
+/* The state of a request. */
 typedef struct start_t {
     crm_call_t *call;
     apr_pool_t *pool;
     crm_input_t input;
-    int missing;                /* something required: 400 instead of 422 */
-    unsigned char sent[FIELDS]; /* not null, whatever it is */
+    int missing;                /* a required member is missing: 400, not 422 */
+    unsigned char sent[FIELDS]; /* 1: sent and not null, valid or not */
     const char *binds[FIELDS];
-    crm_values_t values;        /* of the contact */
+    crm_values_t values;        /* values of the contact */
     crm_identity_t identity;
-    const char *template_bot;   /* the template's own, or NULL */
+    const char *template_bot;   /* the template's agent, or NULL */
     const char *template_name;
 } start_t;
 
-/* Columns of what is asked about the template and a former start. */
+/* Columns of the result of make_query(). */
 enum {
     COLUMN_TEMPLATE, COLUMN_TEMPLATE_BOT, COLUMN_TEMPLATE_NAME,
     COLUMN_SEQUENCE, COLUMN_ENROLLMENT, COLUMN_CONTACT, COLUMN_ACTION,
@@ -62,8 +63,8 @@ static void require(start_t *start, const char *name, int present)
     }
 }
 
-/* Contract 11.5: phones must be E.164. They are strings here, but objects
- * are taken as everywhere. */
+/* Check that phones are in E.164 format (contract 11.5). Entries may be strings
+ * or, as in other requests, objects. */
 static void check_phones(start_t *start, json_object *phones)
 {
     size_t count = json_object_is_type(phones, json_type_array)
@@ -80,7 +81,7 @@ static void check_phones(start_t *start, json_object *phones)
         if (json_object_is_type(entry, json_type_string)) {
             const char *text = json_object_get_string(entry);
 
-            /* what is no phone number at all is complained of elsewhere */
+            /* other errors are reported by the field's type */
             rule = crm_text_phone(text, strlen(text)) ? NULL
                    : crm_text_e164(text, strlen(text));
         }
@@ -109,9 +110,9 @@ static apr_status_t put_object(void *object)
     return APR_SUCCESS;
 }
 
-/* Return those members of CONTACT that there are, in START's pool. Others are
- * wrong; null means absent, as what is sent overwrites only if it is not null
- * (contract 11.5). */
+/* Return, in START's pool, the known members of CONTACT. Others are errors. A
+ * null counts as absent, since only values other than null overwrite (contract
+ * 11.5). */
 static json_object *take_members(start_t *start, json_object *contact)
 {
     json_object *taken = json_object_new_object();
@@ -133,8 +134,8 @@ static json_object *take_members(start_t *start, json_object *contact)
     return taken;
 }
 
-/* Return whether CONTACT's list NAME has no address; one that broke a rule, so
- * that it has no BIND, is not complained of twice. */
+/* Return whether CONTACT's list NAME has no address. A list that is invalid,
+ * and so has no BIND, already has an error and is not empty. */
 static int is_empty(json_object *contact, const char *name, const char *bind)
 {
     return !json_object_object_get(contact, name)
@@ -163,7 +164,7 @@ static void read_contact(start_t *start, json_object *contact)
     crm_identity_init(&start->identity, &start->values, start->pool);
 }
 
-/* Return the index of the member NAME, FIELDS if there is none. */
+/* Return the index of the member NAME, FIELDS if it is unknown. */
 static int member_index(const char *name)
 {
     int i = 0;
@@ -174,7 +175,7 @@ static int member_index(const char *name)
     return i;
 }
 
-/* Read BODY; return its 400 or 422 (contract 8.2), or NULL. */
+/* Read BODY. Return a 400 or 422 (contract 8.2), or NULL. */
 static crm_error_t *read_start(start_t *start, json_object *body)
 {
     json_object *contact = json_object_object_get(body, "contact");
@@ -211,7 +212,8 @@ static crm_error_t *read_start(start_t *start, json_object *body)
 
 /* ---- asking ---- */
 
-/* One row: the template, the start that used the idempotency key, today. */
+/* Make the statement that returns one row: the template, the earlier start with
+ * the same idempotency key, and today's date. */
 static void make_question(crm_sql_t *sql, start_t *start)
 {
     crm_sql_init(sql, start->pool);
@@ -230,7 +232,7 @@ static void make_question(crm_sql_t *sql, start_t *start)
     crm_sql_bind(sql, start->call->key.workspace_id, "uuid");
 }
 
-/* Add to ERROR (NULL: there is none) that no agent is named. */
+/* Add to ERROR (may be NULL) that no agent is named. */
 static crm_error_t *no_bot(start_t *start, crm_error_t *error)
 {
     crm_error_detail(&error, "bot_id", "is required, because the template "
@@ -240,9 +242,9 @@ static crm_error_t *no_bot(start_t *start, crm_error_t *error)
     return error;
 }
 
-/* Refuse a request whose body has ERROR. Where neither it nor the template
- * names an agent, that 400 goes before a 422 (contract 8.2, 11.2); an agent that
- * is named wrongly is a 422. */
+/* Refuse a request whose body has ERROR. If neither the body nor the template
+ * names an agent, the 400 for that precedes a 422 (contract 8.2, 11.2). An
+ * invalid agent is a 422. */
 static crm_error_t *refuse(start_t *start, crm_error_t *error)
 {
     apr_array_header_t *checks = apr_array_make(start->pool, 2,
@@ -269,7 +271,8 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
 
 /* ---- the contact (contract 11.5) ---- */
 
-/* Set *MERGED_P to the object HAVE with the members of MORE over it. */
+/* Set *MERGED_P to the object HAVE with the members of MORE, which replace
+ * those of the same name. */
 static void merge_objects(const char **merged_p, const char *have,
                           const char *more, apr_pool_t *pool)
 {
@@ -286,7 +289,8 @@ static void merge_objects(const char **merged_p, const char *have,
     json_object_put(over);
 }
 
-/* Unite what was sent with what CONTACT has. TODAY tags an added note. */
+/* Merge the values sent with CONTACT's. A note that is added gets the date
+ * TODAY. */
 static void unite(start_t *start, const crm_contact_t *contact,
                   const char *today)
 {
@@ -320,8 +324,8 @@ static void unite(start_t *start, const crm_contact_t *contact,
 
 /* ---- writing ---- */
 
-/* The sequence, its enrollment and the work, which begins at "generating"
- * (contract 11.1). */
+/* Make the statements that insert the sequence, its enrollment, and the job
+ * that starts at "generating" (contract 11.1). */
 static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
                       const char *enrollment, const crm_contact_t *contact)
 {
@@ -362,7 +366,7 @@ static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
                      "text");
 }
 
-/* Add the member NAME with TEXT to BODY, quoted. */
+/* Add the member NAME with the string TEXT to BODY. */
 static void add_member(crm_buf_t *body, const char *name, const char *text)
 {
     crm_buf_printf(body, "\"%s\":", name);
@@ -389,8 +393,8 @@ static void answer(start_t *start, const char *sequence,
     start->call->response->status = 202;
 }
 
-/* The same idempotency key again: what the first one got (contract 11.2,
- * 11.3). */
+/* Respond to a repeated idempotency key with the result of the first request
+ * (contract 11.2, 11.3). */
 static void replay(start_t *start, const PGresult *result)
 {
     apr_table_setn(start->call->response->headers, "Idempotent-Replayed",
@@ -403,8 +407,8 @@ static void replay(start_t *start, const PGresult *result)
            PQgetvalue(result, 0, COLUMN_STATUS));
 }
 
-/* Return what is wrong with the template and the agent, in RESULT, or NULL:
- * a bad agent is the body's fault, and found before a bad template. */
+/* Return the error about the agent or the template in RESULT, or NULL. An
+ * invalid agent is an error of the body and precedes an unknown template. */
 static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
                           const PGresult *result)
 {
@@ -426,8 +430,8 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     return bot || start->template_bot ? NULL : no_bot(start, NULL);
 }
 
-/* Find or make the contact of START and return it; NULL if what was sent does
- * not fit into it. */
+/* Return the contact of START, found or created. NULL if the merged values are
+ * too large. */
 static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
                                   const char *today)
 {
@@ -447,7 +451,7 @@ static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
     return contact;
 }
 
-/* Do it, in BATCH's transaction; RESULT answers make_question(). */
+/* Start the sequence in BATCH's transaction. RESULT is that of make_query(). */
 static crm_error_t *start_new(start_t *start, crm_contact_batch_t *batch,
                               const PGresult *result)
 {
