@@ -210,11 +210,11 @@ static crm_error_t *read_start(start_t *start, json_object *body)
     return start->input.error;
 }
 
-/* ---- asking ---- */
+/* ---- query ---- */
 
 /* Make the statement that returns one row: the template, the earlier start with
  * the same idempotency key, and today's date. */
-static void make_question(crm_sql_t *sql, start_t *start)
+static void make_query(crm_sql_t *sql, start_t *start)
 {
     crm_sql_init(sql, start->pool);
     crm_sql_add(sql, "SELECT p.id, p.bot_id, p.name, s.id, e.id,"
@@ -259,7 +259,7 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
     error = crm_rest_refuse(start->call, error, checks);
     if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
         && start->binds[TEMPLATE_ID]) {
-        make_question(&sql, start);
+        make_query(&sql, start);
         CRM_ERR(crm_call_query(&result, start->call, &sql));
         if (crm_db_value(result, 0, COLUMN_TEMPLATE)
             && !crm_db_value(result, 0, COLUMN_TEMPLATE_BOT)) {
@@ -291,7 +291,7 @@ static void merge_objects(const char **merged_p, const char *have,
 
 /* Merge the values sent with CONTACT's. A note that is added gets the date
  * TODAY. */
-static void unite(start_t *start, const crm_contact_t *contact,
+static void merge(start_t *start, const crm_contact_t *contact,
                   const char *today)
 {
     const crm_field_t *table = crm_resource_contact.fields;
@@ -443,7 +443,7 @@ static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
                                         ? start->binds[BOT_ID]
                                         : start->template_bot);
     }
-    unite(start, contact, today);
+    merge(start, contact, today);
     if (!crm_contact_fits(&start->input, &start->values, "contact.")) {
         return NULL;
     }
@@ -492,7 +492,7 @@ static crm_error_t *run(start_t *start)
         ref->ref = "agent";
         ref->id = start->binds[BOT_ID];
     }
-    make_question(&more.sql, start);
+    make_query(&more.sql, start);
     CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->identity, 1, 1,
                                    refs, &more));
     error = check(start, batch, more.result);
