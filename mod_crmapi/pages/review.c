@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review.c: a sequence is looked at, changed, approved or rejected */
+/* review.c: reviewing a sequence: show, save, approve, reject */
 #include "crm_review.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@
 #include "crm_query.h"
 #include "crm_text.h"
 
-/* As crmapi.line and crmapi.prose have it (schema/README). */
+/* Limits of crmapi.line and crmapi.prose (schema/README). */
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 65536
 
 static const char act_sql[] =
     "SELECT crmapi.review_act($1::uuid, $2::uuid, $3, $4, $5::jsonb)";
 
-/* Actions of the form, what the page says after them, and whether texts are
- * taken over. */
+/* Actions of the form, the value of "done" in the page's query afterwards, and
+ * whether the texts are stored. */
 static const struct {
     const char *action;
     const char *done;
@@ -33,9 +33,9 @@ static const struct {
 
 /* --- forms ---------------------------------------------------------------- */
 
-/* Return NULL or why the form that was sent to PAGE, of REVIEW, is not taken:
- * it must be one that this very page has had, not long ago. Set *OLD_P to
- * whether it is but old. */
+/* Return NULL or why the form that was sent to PAGE, of REVIEW, is refused: it
+ * must have been issued recently by this page. Set *OLD_P if it is only too
+ * old. */
 static const char *check_form_token(int *old_p, const crm_page_t *page,
                                     const crm_review_t *review)
 {
@@ -60,8 +60,9 @@ static const char *check_form_token(int *old_p, const crm_page_t *page,
                   : NULL;
 }
 
-/* Return whether another site has sent REQUEST, by what the browser tells. Our
- * own pages say "no-referrer", with which browsers send "Origin: null". */
+/* Return whether REQUEST was sent from another site, according to the browser's
+ * headers. Browsers send "Origin: null" from our own pages because of their
+ * Referrer-Policy "no-referrer". */
 static int is_foreign(const crm_request_t *request)
 {
     const char *origin = crm_request_header(request, "Origin");
@@ -78,8 +79,8 @@ static int is_foreign(const crm_request_t *request)
     return !host || !own || apr_cstr_casecmp(host + 3, own);
 }
 
-/* Return NULL or the rule that TEXT's typed value breaks. What was not there
- * before may stay away. */
+/* Return NULL or the rule that TEXT's typed value breaks. A text that was empty
+ * before may stay empty. */
 static const char *check_text(const crm_review_text_t *text)
 {
     const char *typed = text->typed;
@@ -99,7 +100,8 @@ static const char *check_text(const crm_review_text_t *text)
            ? "must have at most 65,536 characters" : NULL;
 }
 
-/* Take what PAGE's form says of REVIEW's texts. Return how many are wrong. */
+/* Read the texts in PAGE's form into REVIEW. Return the number of invalid
+ * texts. */
 static int take_texts(const crm_review_t *review, const crm_page_t *page)
 {
     int invalid = 0;
@@ -123,9 +125,10 @@ static int take_texts(const crm_review_t *review, const crm_page_t *page)
     return invalid;
 }
 
-/* --- acting --------------------------------------------------------------- */
+/* --- actions -------------------------------------------------------------- */
 
-/* Add to EDITS what was typed for STEP, if that is something else. */
+/* Add the texts typed for STEP to EDITS, if they differ from the stored
+ * ones. */
 static void add_edit(crm_buf_t *edits, const crm_review_step_t *step)
 {
     int begun = 0;
@@ -148,7 +151,7 @@ static void add_edit(crm_buf_t *edits, const crm_review_step_t *step)
     crm_buf_puts(edits, begun ? "}" : "");
 }
 
-/* Return what was typed as crmapi.review_act() wants it. */
+/* Return the edited texts as the argument of crmapi.review_act(). */
 static const char *make_edits(const crm_review_t *review, apr_pool_t *pool)
 {
     crm_buf_t edits;
@@ -163,8 +166,8 @@ static const char *make_edits(const crm_review_t *review, apr_pool_t *pool)
     return edits.data;
 }
 
-/* Show REVIEW as it is now, after something was not done because of PROBLEM,
- * beside what was typed if KEEP. */
+/* Show REVIEW reloaded, with PROBLEM as the reason why an action was refused.
+ * If KEEP, with the texts that were typed. */
 static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
                                const char *problem, int keep, int status)
 {
@@ -182,7 +185,7 @@ static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
     return NULL;
 }
 
-/* Do action number N with REVIEW. */
+/* Do action N on REVIEW. */
 static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
 {
     const char *values[5], *had;
@@ -209,7 +212,7 @@ static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
                       "done.", 0, 409);
 }
 
-/* Return the number of the action that PAGE's form asks for, -1 if none. */
+/* Return the index of the action in PAGE's form, -1 if it has none. */
 static int find_action(const crm_page_t *page)
 {
     const char *action = crm_form_get(page->fields, "action");
@@ -222,7 +225,7 @@ static int find_action(const crm_page_t *page)
     return -1;
 }
 
-/* Do what the form that was sent to PAGE, of REVIEW, asks for. */
+/* Do the action of the form that was sent to PAGE, of REVIEW. */
 static crm_error_t *post(crm_page_t *page, crm_review_t *review)
 {
     int old, n = find_action(page);
@@ -245,7 +248,7 @@ static crm_error_t *post(crm_page_t *page, crm_review_t *review)
     return act(page, review, n);
 }
 
-/* Return what the query of PAGE says was done, or NULL. */
+/* Return the action done before, from the query of PAGE, or NULL. */
 static const char *find_done(const crm_page_t *page)
 {
     apr_array_header_t *params;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review_html.c: how a review looks */
+/* review_html.c: the HTML of a review page */
 #include "crm_review.h"
 
 #include <string.h>
@@ -8,13 +8,15 @@
 
 #include "crm_array.h"
 
-/* What is said of a state, and of what was done to come to it. */
+/* Texts for the statuses of an enrollment, and for the action that led to
+ * one. */
 static const struct {
     const char *status;
     const char *text;
-    const char *done;           /* with which the query thanks, or NULL */
+    const char *done;           /* the action for which THANKS is shown, or
+                                   NULL */
     const char *thanks;
-    const char *look;           /* classes of the style */
+    const char *look;           /* CSS classes */
 } states[] = {
     {"generating", "The texts are still being written. Please come back in a "
      "minute.", NULL, NULL, "note"},
@@ -36,7 +38,7 @@ static const struct {
      "note bad"},
 };
 
-/* Words of the database and of people. */
+/* Values in the database and how they are shown. */
 static const char *const words[][2] = {
     {"email", "E-mail"}, {"sms", "Text message"}, {"voice", "Phone call"},
     {"scheduled", "is to be sent"}, {"sending", "is being sent"},
@@ -54,7 +56,7 @@ static const char *word_for(const char *name)
     return name;
 }
 
-/* Add to BODY a line of a list of terms, unless VALUE is NULL or empty. */
+/* Add an entry of a description list to BODY, unless VALUE is NULL or empty. */
 static void put_term(crm_buf_t *body, const char *term, const char *value)
 {
     if (value && *value) {
@@ -62,7 +64,7 @@ static void put_term(crm_buf_t *body, const char *term, const char *value)
     }
 }
 
-/* Add to BODY what state REVIEW is in. */
+/* Add the status of REVIEW to BODY. */
 static void put_state(crm_buf_t *body, const crm_review_t *review)
 {
     for (size_t i = 0; i < CRM_NELTS(states); i++) {
@@ -85,7 +87,7 @@ static void put_state(crm_buf_t *body, const crm_review_t *review)
     }
 }
 
-/* Add to BODY links to the texts of REVIEW that are wrong, if any are. */
+/* Add links to the invalid texts of REVIEW to BODY, if there are any. */
 static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
 {
     int begun = 0;
@@ -109,7 +111,7 @@ static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
     crm_buf_puts(body, begun ? "</ul>\n" : "");
 }
 
-/* Add to BODY why something was not done with REVIEW. */
+/* Add to BODY why an action on REVIEW was refused. */
 static void put_problem(crm_buf_t *body, const crm_review_t *review)
 {
     if (review->problem) {
@@ -120,7 +122,7 @@ static void put_problem(crm_buf_t *body, const crm_review_t *review)
     }
 }
 
-/* Add to BODY what REVIEW is about. */
+/* Add the description of REVIEW to BODY. */
 static void put_subject(crm_buf_t *body, const crm_review_t *review)
 {
     crm_buf_puts(body, "<dl class=\"card\">\n");
@@ -139,7 +141,7 @@ static void put_subject(crm_buf_t *body, const crm_review_t *review)
     crm_buf_puts(body, "</dl>\n");
 }
 
-/* Add to BODY to whom and when STEP of REVIEW goes. */
+/* Add the recipient and time of STEP of REVIEW to BODY. */
 static void put_address(crm_buf_t *body, const crm_review_t *review,
                         const crm_review_step_t *step)
 {
@@ -157,7 +159,7 @@ static void put_address(crm_buf_t *body, const crm_review_t *review,
     crm_buf_puts(body, "</dl>\n");
 }
 
-/* Add to BODY the field of TEXT, whose id is ID. */
+/* Add the form field of TEXT to BODY, with the id ID. */
 static void put_field(crm_buf_t *body, const crm_review_text_t *text,
                       const char *id, int conflict)
 {
@@ -175,7 +177,7 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
     if (text->is_line) {
         crm_html_put(body, " value=\"", value, "\">\n", NULL);
     }
-    else {                      /* the first end of line does not count */
+    else {                      /* HTML ignores the first newline */
         crm_html_put(body, ">\n", value, "</textarea>\n", NULL);
     }
     if (text->rule) {
@@ -188,7 +190,8 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
     }
 }
 
-/* Add to BODY the texts of STEP of REVIEW, for reading or for changing. */
+/* Add the texts of STEP of REVIEW to BODY, as form fields if they can be
+ * edited. */
 static void put_texts(crm_buf_t *body, const crm_review_t *review,
                       const crm_review_step_t *step)
 {
@@ -217,7 +220,7 @@ static void put_step(crm_buf_t *body, const crm_review_t *review,
                  NULL);
     put_address(body, review, step);
     put_texts(body, review, step);
-    /* The form's first button is what the Enter key presses: this one. */
+    /* This button comes first in the form, so that the Enter key saves. */
     if (crm_review_waits(review)) {
         crm_buf_puts(body, "<p class=\"bar\"><button name=\"action\" "
                      "value=\"save\">Save changes</button></p>\n");
@@ -225,7 +228,8 @@ static void put_step(crm_buf_t *body, const crm_review_t *review,
     crm_buf_puts(body, "</section>\n");
 }
 
-/* Rejecting cannot be taken back: it takes a second look, without a script. */
+/* Rejecting cannot be undone, so its button has to be opened first. That works
+ * without a script. */
 static const char decision[] =
     "<div class=\"card\">\n"
     "<p class=\"small\">Approving saves and sends exactly what stands above."
