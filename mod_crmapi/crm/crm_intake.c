@@ -249,8 +249,7 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
     }
 }
 
-/* ---- internal sources
- * ----------------------------------------------------- */
+/* ---- internal sources ---------------------------------------------------- */
 
 /* Return TEXT, truncated to MAX characters, in POOL. NULL if it is not valid
  * UTF-8. */
@@ -295,8 +294,7 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool)
     }
 }
 
-/* ---- storing
- * -------------------------------------------------------------- */
+/* ---- storing ------------------------------------------------------------- */
 
 /* Return whether EVENT was sent to the participant. */
 static int is_outbound(const crm_intake_event_t *event)

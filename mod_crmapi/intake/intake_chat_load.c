@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat_load.c: what a visitor of a chat sees: messages, their order */
+/* intake_chat_load.c: loading and writing the messages of a chat */
 #include "crm_chat.h"
 
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 
 #define PAGE "100"
 #define LATEST "50"
-/* How late a message may come and still be seen by who waits. */
+/* How late a message may appear and still be seen by a poll. */
 #define LATE "interval '10 minutes'"
 #define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
 
-/* What of a conversation is the visitor's business: neither what tools did nor
- * what the system notes, $1 being the workspace, $2 the conversations. */
+/* Messages that the visitor may see, without those of tools and system notes.
+ * $1 is the workspace, $2 the conversations. */
 #define MINE "m.workspace_id = $1::uuid" \
     " AND m.conversation_id = ANY ($2::uuid[])" \
     " AND m.role IN ('user', 'assistant', 'human')" \
@@ -25,13 +25,13 @@
 #define COLUMNS "m.id, m.role, m.content, m.created_at," \
     " m.metadata ->> 'client_id' AS client_id"
 #define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
-/* How many messages there are near the row L, at or before it. */
+/* The number of messages up to the row L within LATE of it. */
 #define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " MINE \
     " AND m.created_at > " l ".created_at - " LATE \
     " AND (m.created_at, m.id) <= (" l ".created_at, " l ".id))"
 
-/* Only by the visitor's own id: never by an address, which anybody may
- * claim. */
+/* Conversations are found by the visitor's id only, never by an address, which
+ * anybody can claim. */
 static const char conversations_sql[] =
     "SELECT c.id, c.active AND c.archived IS NOT TRUE AND c.thread IS NULL"
     " FROM crmapi.conversation c"
@@ -40,7 +40,7 @@ static const char conversations_sql[] =
     " AND c.deleted IS NOT TRUE"
     " ORDER BY c.created_at DESC, c.id DESC LIMIT 8";
 
-/* $3, $4, $5: a cursor. */
+/* The messages after the cursor $3, $4, $5. */
 static const char after_sql[] =
     "WITH at AS (SELECT timestamptz 'epoch'"
     "  + $3::bigint * interval '1 millisecond' AS created_at, $4::uuid AS id),"
@@ -75,7 +75,7 @@ enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, CURSOR };
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Return COUNT IDS as PostgreSQL's text of an array. */
+/* Return COUNT IDS as a bind of an array, in POOL. */
 static const char *array_of(const char *const *ids, int count,
                             apr_pool_t *pool)
 {
@@ -109,8 +109,8 @@ crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
     return NULL;
 }
 
-/* Set *CURSOR to what the columns from COLUMN of the first row of RESULT say,
- * if there is one. */
+/* Set *CURSOR from the first row of RESULT, if there is one. Its columns begin
+ * at COLUMN. */
 static void read_cursor(crm_chat_cursor_t *cursor, const PGresult *result,
                         int column)
 {
@@ -149,7 +149,8 @@ crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
     values[0] = chat->workspace_id;
     values[1] = list->array;
     crm_chat_cursor_read(cursor, NULL);
-    /* The end first: what comes meanwhile is seen twice rather than never. */
+    /* The cursor is read first: a message that arrives in between is then seen
+     * twice rather than never. */
     CRM_ERR(crm_call_run(&end, chat->call, end_sql, 2, values));
     read_cursor(cursor, end, 0);
     values[1] = array_of(&list->open, list->open != NULL,

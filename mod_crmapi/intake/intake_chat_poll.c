@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat_poll.c: what is new for a visitor of a chat, waiting for it */
+/* intake_chat_poll.c: long polls for new messages of a chat */
 #include "crm_chat.h"
 
 #include <string.h>
@@ -10,25 +10,28 @@
 #include "crm_query.h"
 
 #define WAIT_MAX 25             /* seconds */
-/* Notifiers know nothing of what other hosts take, and clients that have gone
- * are noticed only when their poll looks again. */
+/* Interval of queries while waiting. Notifiers do not cover events stored by
+ * other hosts, and a closed connection is only noticed at this interval. */
 #define LOOK_AGAIN apr_time_from_sec(5)
-#define RETRY_FULL 3            /* seconds, when others wait already */
-#define RETRY_GONE 1            /* when this process ends */
+#define RETRY_FULL 3            /* seconds, when the maximum of waiting polls is
+                                   reached */
+#define RETRY_GONE 1            /* seconds, when the process is stopping */
 
-/* Requests of this process that wait. */
+/* The number of waiting polls in this process. */
 static apr_uint32_t waiting;
 
-/* A request for news. */
+/* A poll. */
 typedef struct poll_t {
     crm_chat_t *chat;
     crm_chat_cursor_t cursor;
     apr_time_t until;
-    crm_waiter_t *waiter;       /* NULL until it waits */
-    int retry_after;            /* seconds; 0: ask again at once */
+    crm_waiter_t *waiter;       /* NULL unless waiting */
+    int retry_after;            /* seconds; 0: the client may poll again at
+                                   once */
     PGresult *messages;
     crm_chat_conversations_t conversations;
-    /* the visitor and the conversations of CONVERSATIONS, and their counts: */
+    /* Names watched, the visitor and CONVERSATIONS, and their counts in the
+     * notifier. */
     const char *names[CRM_CHAT_CONVERSATIONS_MAX + 1];
     apr_uint32_t counts[CRM_CHAT_CONVERSATIONS_MAX + 1];
     int count;
@@ -36,7 +39,7 @@ typedef struct poll_t {
 
 /* ---- parameters ---------------------------------------------------------- */
 
-/* Set *SECONDS_P to what TEXT says. Return NULL or the rule that it breaks. */
+/* Set *SECONDS_P from TEXT. Return NULL or the rule that it breaks. */
 static const char *read_wait(int *seconds_p, const char *text)
 {
     size_t len = strlen(text);
@@ -91,8 +94,8 @@ static crm_notifier_t *notifier_of(const poll_t *poll)
     return crm_intake_site(poll->chat->call)->notifier;
 }
 
-/* Return whether POLL may wait: with the others of this process, and as its
- * visitor's only one. */
+/* Return whether POLL may wait: there is room among the waiting polls of this
+ * process, and it is its visitor's only one. */
 static int enter(poll_t *poll)
 {
     int max = crm_intake_site(poll->chat->call)->pollers;
@@ -126,7 +129,8 @@ static void watch(poll_t *poll, const char *name)
     poll->counts[poll->count++] = crm_notifier_count(notifier_of(poll), name);
 }
 
-/* Look for news; the counts were read before. */
+/* Query new messages. The notifier's counts are read before the query, so that
+ * no message is missed. */
 static crm_error_t *look(poll_t *poll)
 {
     poll->count = 0;
@@ -139,8 +143,8 @@ static crm_error_t *look(poll_t *poll)
                           &poll->conversations);
 }
 
-/* Sleep until it is worth looking again. Return 0 if nobody waits for the
- * response any more. */
+/* Sleep until a notification, LOOK_AGAIN or the timeout. Return 0 if the client
+ * has closed the connection or the process is stopping. */
 static int nap(const poll_t *poll)
 {
     const crm_call_t *call = poll->chat->call;
@@ -152,8 +156,8 @@ static int nap(const poll_t *poll)
     return !call->service->gone(call->request->baton);
 }
 
-/* Look until there is news, or the time is over. While it waits POLL has no
- * database connection. */
+/* Query until there are new messages or the timeout. POLL has no database
+ * connection while it waits. */
 static crm_error_t *wait_for_news(poll_t *poll)
 {
     for (;;) {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_event.c: POST events, which whoever has an intake token may bring */
+/* intake_event.c: POST events, with an intake token */
 #include "crm_intake_site.h"
 
 #include <string.h>
 
 #include "crm_envelope.h"
 
-/* The events of a request. Those that are sound are in EVENTS, in order. */
+/* The events of a request. EVENTS and RESULTS have the valid ones, in order. */
 typedef struct batch_t {
     crm_call_t *call;
     json_object *body;
-    int count;                  /* of all */
-    crm_error_t **errors;       /* of each: why it is refused, or NULL */
-    int *index;                 /* of each sound one: its place in the body */
+    int count;                  /* number of events in the body */
+    crm_error_t **errors;       /* of each event: why it is refused, or NULL */
+    int *index;                 /* of each valid event: its index in the body */
     crm_intake_event_t *events;
     crm_intake_result_t *results;
-    int valid;                  /* how many are */
+    int valid;                  /* number of valid events */
 } batch_t;
 
-/* ---- what ---------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 /* Read the body: an event, or an array of them. */
 static crm_error_t *read_body(batch_t *batch)
@@ -71,7 +71,7 @@ static void read_events(batch_t *batch)
     }
 }
 
-/* Take the valid ones. */
+/* Store the valid events. */
 static crm_error_t *take(batch_t *batch)
 {
     crm_call_t *call = batch->call;
@@ -94,15 +94,15 @@ static crm_error_t *take(batch_t *batch)
     return NULL;
 }
 
-/* ---- answer -------------------------------------------------------------- */
+/* ---- response ------------------------------------------------------------ */
 
-/* Add the member NAME to BODY: an id or null. */
+/* Add the member NAME to BODY: ID or null. */
 static void write_id(crm_buf_t *body, const char *name, const char *id)
 {
     crm_buf_printf(body, id ? ",\"%s\":\"%s\"" : ",\"%s\":null", name, id);
 }
 
-/* Write what became of sound event I. */
+/* Write the result of the valid event I. */
 static void write_taken(crm_buf_t *body, const batch_t *batch, int i)
 {
     const char *id = batch->events[i].binds[CRM_INTAKE_EVENT_ID];
@@ -116,7 +116,7 @@ static void write_taken(crm_buf_t *body, const batch_t *batch, int i)
     crm_buf_putc(body, '}');
 }
 
-/* Write the answer: what was taken, and what was not (as upsert does, contract
+/* Write the response: accepted events and errors, as upsert does (contract
  * 10.2). */
 static void write_answer(batch_t *batch)
 {

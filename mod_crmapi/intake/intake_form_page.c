@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_page.c: what is answered to those who send a form */
+/* intake_form_page.c: the responses to a submitted form */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
 
 /* ---- errors -------------------------------------------------------------- */
 
-/* Return what a page calls ERROR, and set *TEXT_P to what it says. */
+/* Return the title of a page for ERROR, and set *TEXT_P to its text. */
 static const char *words_of(const char **text_p, const crm_error_t *error)
 {
     int status = crm_code_info(error->code)->status;
@@ -70,7 +70,7 @@ static const char *words_of(const char **text_p, const crm_error_t *error)
     return "This did not work";
 }
 
-/* List in BODY the DETAILS (of crm_detail_t), with FORM's labels. */
+/* Add a list of DETAILS (of crm_detail_t) to BODY, with FORM's labels. */
 static void list_details(crm_buf_t *body, const crm_webform_t *form,
                          const apr_array_header_t *details)
 {
@@ -87,8 +87,8 @@ static void list_details(crm_buf_t *body, const crm_webform_t *form,
     crm_buf_puts(body, "</ul>\n");
 }
 
-/* Write to BODY how to come back to the form of CALL. Only a browser's own way
- * back keeps what was typed. */
+/* Add to BODY how to go back to the form of CALL. Only the browser's back
+ * button keeps what was typed. */
 static void write_back(crm_buf_t *body, const crm_call_t *call)
 {
     const char *page = crm_request_header(call->request, "Referer");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_rules.c: whether an answer is as its field wants it */
+/* intake_form_rules.c: the rules of a field, checked for one answer */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #define DATE_LEN 10
 
-/* What boxes and programs say. */
+/* Values of checkboxes and programs. */
 static const struct {
     const char *word;
     const char *means;
@@ -24,8 +24,8 @@ static const struct {
     {"false", "false"}, {"off", "false"}, {"no", "false"}, {"0", "false"},
 };
 
-/* Return whether TEXT has a control character other than a line's end and a
- * tab, which count if MULTILINE is not set. */
+/* Return whether TEXT has a control character. Newlines and tabs are allowed if
+ * MULTILINE. */
 static int has_control(const char *text, int multiline)
 {
     for (const char *c = text; *c; c++) {
@@ -37,9 +37,8 @@ static int has_control(const char *text, int multiline)
     return 0;
 }
 
-/* Return TEXT, a number as HTML has it (a '-', digits, a fraction, an
- * exponent), as JSON has it, in POOL: "007.5" is 7.5 there. NULL if it is
- * none. */
+/* Return TEXT, a number in HTML's syntax ('-', digits, fraction, exponent), in
+ * JSON's syntax, in POOL: "007.5" becomes "7.5". NULL if it is not a number. */
 static const char *json_number(const char *text, apr_pool_t *pool)
 {
     static const char digits[] = "0123456789";
@@ -66,8 +65,8 @@ static const char *json_number(const char *text, apr_pool_t *pool)
                          NULL);
 }
 
-/* Return whether NUMBER, canonical, is beyond LIMIT in the direction SIGN. A
- * LIMIT that is NULL or no number is none. */
+/* Return whether NUMBER, canonical, is greater (SIGN 1) or less (SIGN -1) than
+ * LIMIT. A LIMIT that is NULL or not a number is ignored. */
 static int passes(const char *number, int sign, const char *limit,
                   apr_pool_t *pool)
 {
@@ -152,7 +151,7 @@ const crm_webform_option_t *crm_webform_option(
     return NULL;
 }
 
-/* Return the rule of length that VALUE breaks. */
+/* Return the length rule of FIELD that VALUE breaks, or NULL. */
 static const char *length_rule(const crm_webform_field_t *field,
                                const char *value, apr_pool_t *pool)
 {

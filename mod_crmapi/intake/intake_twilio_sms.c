@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_twilio_sms.c: incoming messages, and what became of sent ones */
+/* intake_twilio_sms.c: incoming messages and the status of sent ones */
 #include "crm_twilio.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #define CHANNEL "3"             /* text (specification: Conversation) */
 #define MEDIA_MAX 50            /* Twilio's own limit is 10 */
 
-/* Those of carriers and of Twilio ("Default handling of keywords"). */
+/* Keywords of carriers and of Twilio ("Default handling of keywords"). */
 static const struct {
     const char *word;
     int wants;                  /* as crm_twilio_keyword() */
@@ -38,8 +38,8 @@ int crm_twilio_keyword(const char *text)
     return 0;
 }
 
-/* What the message of HOOK asks for. OptOutType is there where Twilio's
- * Advanced Opt-Out knows words of its own. */
+/* Return what the message of HOOK requests, as crm_twilio_keyword() does.
+ * OptOutType is set if Advanced Opt-Out has recognised a keyword of its own. */
 static int wants_of(const crm_twilio_hook_t *hook)
 {
     const char *type = crm_twilio_get(hook, "OptOutType");
@@ -49,7 +49,7 @@ static int wants_of(const crm_twilio_hook_t *hook)
     return wants || !type ? wants : crm_twilio_keyword(type);
 }
 
-/* Return the id of the message that HOOK is about, NULL if there is none. */
+/* Return the SID of the message that HOOK is about, or NULL. */
 static const char *sid_of(const crm_twilio_hook_t *hook)
 {
     const char *sid = crm_twilio_get(hook, "MessageSid");
@@ -71,7 +71,7 @@ static void add_text(json_object *object, const char *name, const char *text)
     }
 }
 
-/* Add to OBJECT the pictures and other files of HOOK's message. */
+/* Add the media of HOOK's message to OBJECT. */
 static void add_media(json_object *object, const crm_twilio_hook_t *hook)
 {
     apr_pool_t *pool = hook->call->pool;
@@ -100,8 +100,7 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
     }
 }
 
-/* Return as JSON what is known of HOOK's message beside its text. WANTS: what
- * it asks for. */
+/* Return the metadata of HOOK's message as JSON. WANTS: what it requests. */
 static const char *metadata_of(const crm_twilio_hook_t *hook, int wants)
 {
     json_object *object = json_object_new_object();
@@ -119,7 +118,7 @@ static const char *metadata_of(const crm_twilio_hook_t *hook, int wants)
 
 /* ---- the greeting -------------------------------------------------------- */
 
-/* Set *IS_P to whether PHONE is not to be written to by WORKSPACE_ID. */
+/* Set *IS_P to whether PHONE is suppressed in WORKSPACE_ID. */
 static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
                                   const char *workspace_id, const char *phone)
 {
@@ -135,9 +134,10 @@ static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
     return NULL;
 }
 
-/* Answer HOOK, the message SID from PHONE that has opened its conversation
- * (RESULT), with AGENT's greeting, and keep that as a message. The message
- * that comes again is answered again: Twilio did not get the first answer. */
+/* Respond to HOOK, the message SID from PHONE that has opened its conversation
+ * (RESULT), with AGENT's greeting, and store that as a message. A repeated
+ * request gets the greeting again, since Twilio did not receive the first
+ * response. */
 static crm_error_t *greet(const crm_twilio_hook_t *hook,
                           const crm_intake_agent_t *agent, const char *sid,
                           const char *phone,
@@ -166,7 +166,7 @@ static crm_error_t *greet(const crm_twilio_hook_t *hook,
 
 /* ---- webhooks ------------------------------------------------------------ */
 
-/* Set *EVENT to the message SID of HOOK for AGENT. WANTS: what it asks for. */
+/* Set *EVENT to the message SID of HOOK for AGENT. WANTS: what it requests. */
 static void fill_event(crm_intake_event_t *event,
                        const crm_twilio_hook_t *hook,
                        const crm_intake_agent_t *agent, const char *sid,
@@ -185,7 +185,8 @@ static void fill_event(crm_intake_event_t *event,
     event->binds[CRM_INTAKE_FROM_PHONE] = phone;
     event->binds[CRM_INTAKE_FROM_NAME] = crm_twilio_get(hook, "ProfileName");
     if (!phone) {
-        /* a sender's name: no number to know anybody by */
+        /* an alphanumeric sender: there is no number to identify the
+         * participant */
         event->binds[CRM_INTAKE_THREAD] =
             apr_pstrcat(pool, "twilio:", from ? from : sid, NULL);
         event->binds[CRM_INTAKE_FROM_NAME] = from;
@@ -250,7 +251,8 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
         event.binds[CRM_INTAKE_STATUS] = status;
         CRM_ERR(crm_twilio_news(&known, hook, agent.workspace_id, &event));
     }
-    /* Messages of sequences are no messages of conversations: all is well. */
+    /* Messages of sequences do not belong to a conversation: this is not an
+     * error. */
     crm_twilio_done(hook);
     return NULL;
 }
