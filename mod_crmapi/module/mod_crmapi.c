@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi.c: the module's record and hooks */
+/* mod_crmapi.c: the module structure and its hooks */
 #include "mod_crmapi.h"
 
 #include "apr_strings.h"
@@ -12,11 +12,11 @@
 #include "crm_pages.h"
 #include "crm_resources.h"
 
-/* Of all servers; NULL where no server has intake. */
+/* For all servers; NULL if none has intake. */
 static crm_notifier_t *notifier;
 
-/* Return the configuration of S, its very own: a vhost without a directive of
- * ours shares that of MAIN_SERVER, but may have another database. */
+/* Return a configuration that only S uses. A vhost without a directive of this
+ * module shares that of MAIN_SERVER, but may have another database. */
 static crmapi_config_t *own_config(server_rec *s,
                                    const server_rec *main_server,
                                    apr_pool_t *pconf)
@@ -30,7 +30,7 @@ static crmapi_config_t *own_config(server_rec *s,
     return config;
 }
 
-/* Tell CONFIG's intake what was configured. */
+/* Set the configuration of CONFIG's intake. */
 static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
 {
     crm_intake_site_t *site = &config->intake;
@@ -42,7 +42,7 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->pollers = config->chat_polls;
 }
 
-/* Make CONFIG of S ready to serve with SHM. */
+/* Complete CONFIG of S, so that it can serve with SHM. */
 static void complete_server(crmapi_config_t *config, server_rec *s,
                             const crmapi_shm_t *shm, apr_pool_t *pconf)
 {
@@ -67,7 +67,7 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     complete_intake(config, shm);
 }
 
-/* Return whether any server from MAIN_SERVER on serves anything of ours. */
+/* Return whether any server from MAIN_SERVER on serves a mount. */
 static int any_enabled(const server_rec *main_server)
 {
     for (const server_rec *s = main_server; s; s = s->next) {
@@ -78,8 +78,8 @@ static int any_enabled(const server_rec *main_server)
     return 0;
 }
 
-/* A hook, run twice at a start, the first time as a rehearsal; a module that
- * comes with a graceful restart sees only the second. */
+/* The post_config hook. It runs twice at start, the first time as a check only.
+ * A module that is loaded by a graceful restart sees only the second run. */
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *main_server)
 {
@@ -116,8 +116,8 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     return OK;
 }
 
-/* Make what this process serves requests with, in POOL. A mount that is not
- * made answers 503. */
+/* Initialise this process, in POOL. Mounts that are not initialised respond
+ * with 503. */
 static crm_error_t *init_process(apr_pool_t *pool)
 {
     if (crmapi_gates_create(pool)) {
@@ -130,7 +130,7 @@ static crm_error_t *init_process(apr_pool_t *pool)
     return NULL;
 }
 
-/* A hook: what is needed once in a process. */
+/* The child_init hook. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
     crm_error_t *error = any_enabled(main_server) ? init_process(pchild)
@@ -143,7 +143,7 @@ static void child_init(apr_pool_t *pchild, server_rec *main_server)
 }
 
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
-/* A hook: this process ends soon. Polls that wait are answered. */
+/* The child_stopping hook. Waiting polls are woken and respond. */
 static void child_stopping(apr_pool_t *pchild, int graceful)
 {
     (void)pchild;

@@ -19,7 +19,7 @@
 #define SLUG_MAX 63             /* as in the schema */
 #define BODY_MAX 1073741824
 
-/* Directives with a whole number: where it goes, its range and default. */
+/* Directives with an integer: member of the configuration, range, default. */
 typedef struct number_t {
     const char *name;
     size_t offset;
@@ -41,7 +41,7 @@ static const number_t numbers[] = {
     {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
 };
 
-/* Directives with On or Off. */
+/* Directives with On or Off: member of the configuration, default. */
 static const struct {
     size_t offset;
     int initial;
@@ -51,7 +51,8 @@ static const struct {
     {OFFSET(request_id_in_database), 0},
 };
 
-/* Directives with a time: range and default in seconds. */
+/* Directives with a time: member of the configuration, range and default in
+ * seconds. */
 static const struct duration_t {
     const char *name;
     size_t offset;
@@ -91,7 +92,7 @@ void *crmapi_config_create(apr_pool_t *p, server_rec *s)
     return config;
 }
 
-/* Take the number at OFFSET from OVER if it is set there. */
+/* Copy the number at OFFSET from OVER to MERGED if it is set there. */
 static void merge_number(crmapi_config_t *merged, crmapi_config_t *over,
                          size_t offset)
 {
@@ -260,7 +261,8 @@ static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
     return crmapi_check_workspace(cmd, "CrmApiWorkspace", value);
 }
 
-/* What lives beside the API, and where its paths go. */
+/* Mounts beside the API: directive, member of the configuration, default
+ * path. */
 static const struct page_t {
     const char *name;
     size_t offset;
@@ -272,7 +274,7 @@ static const struct page_t {
     {"CrmApiIntake", OFFSET(intake_path), CRM_INTAKE_PATH},
 };
 
-/* Return whether PATH may be where pages live. */
+/* Return whether PATH is a valid path of a mount. */
 static int is_page_path(const char *path)
 {
     size_t len = strspn(path, "abcdefghijklmnopqrstuvwxyz"
@@ -307,7 +309,7 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
     return NULL;
 }
 
-/* The table's last member but one is not const. */
+/* The member cmd_data of command_rec is not const. */
 #define INFO(pointer) ((void *)(apr_uintptr_t)(pointer))
 
 const command_rec crmapi_commands[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_intake.c: directives of what channels call */
+/* mod_crmapi_intake.c: the directives of channel intake */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 
 #define TOKEN_MAX 256
 
-/* Set *TOKEN_P to the first line of the file PATH, which nobody else may
- * read. Return NULL or what is wrong. */
+/* Set *TOKEN_P to the first line of the file PATH, which must not be readable
+ * by others. Return NULL or an error. */
 static const char *read_token(const char **token_p, const char *path,
                               apr_pool_t *p)
 {

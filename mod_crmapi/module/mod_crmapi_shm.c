@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_shm.c: shared memory, over restarts */
+/* mod_crmapi_shm.c: shared memory that survives restarts */
 #include "mod_crmapi.h"
 
 #include "apr_shm.h"
@@ -9,15 +9,15 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* What outlives a restart of the same parent process (contract 4.4): it and
- * the memory itself hang on the process's own pool. */
+/* State that survives a restart of the same parent process (contract 4.4). It
+ * and the shared memory belong to the process pool. */
 typedef struct retained_t {
     apr_pool_t *pool;           /* of the memory in use */
     apr_shm_t *shm;
-    crm_limit_config_t config;  /* that it was made for */
+    crm_limit_config_t config;  /* the configuration of the memory */
 } retained_t;
 
-/* Raise *RING to LIMIT, a directive's. */
+/* Raise *RING to LIMIT, the value of a directive, if that is higher. */
 static void raise_ring(apr_uint32_t *ring, int limit)
 {
     if (limit > 0 && (apr_uint32_t)limit > *ring) {
@@ -25,8 +25,8 @@ static void raise_ring(apr_uint32_t *ring, int limit)
     }
 }
 
-/* Set *CONFIG to what keys and tokens of the servers from MAIN_SERVER on ask
- * for. An intake token has one budget, that of writes. */
+/* Set *CONFIG to the sizes that keys and tokens of the servers from MAIN_SERVER
+ * on need. An intake token has one budget, that of writes. */
 static void configure_keys(crm_limit_config_t *config, server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
@@ -44,9 +44,9 @@ static void configure_keys(crm_limit_config_t *config, server_rec *main_server)
     }
 }
 
-/* The same for addresses: "reads" are look-ups of unknown keys and polls of
- * chats, "writes" are all else without proven rights. Each ring holds the
- * budget of a /48. */
+/* The same for addresses. "Reads" are look-ups of unknown keys and polls of
+ * chats, "writes" are all other requests without proven rights. Each ring has
+ * room for the budget of a /48. */
 static void configure_addresses(crm_limit_config_t *config,
                                 server_rec *main_server)
 {
@@ -76,7 +76,7 @@ static crm_limit_t *block_of(const retained_t *retained)
     return apr_shm_baseaddr_get(retained->shm);
 }
 
-/* Return why RETAINED's memory cannot serve CONFIG, NULL if it can. */
+/* Return why RETAINED's memory cannot be used for CONFIG, NULL if it can. */
 static const char *unfit(const retained_t *retained,
                          const crm_limit_config_t *config)
 {
@@ -84,7 +84,7 @@ static const char *unfit(const retained_t *retained,
                            apr_shm_size_get(retained->shm), config);
 }
 
-/* Make new memory for CONFIG, *MADE. */
+/* Create memory for CONFIG in *MADE. Return NULL or an error. */
 static const char *make_block(retained_t *made,
                               const crm_limit_config_t *config,
                               server_rec *main_server, apr_pool_t *ptemp)
@@ -115,8 +115,9 @@ static const char *make_block(retained_t *made,
     return NULL;
 }
 
-/* Let MADE know what RETAINED knew, which is given up here because of WHY:
- * children of the configuration before have it mapped until they end. */
+/* Copy the counts of RETAINED's memory to MADE and release RETAINED, because of
+ * WHY. Processes of the previous configuration have it mapped until they
+ * end. */
 static void replace_block(const retained_t *made, const retained_t *retained,
                           const server_rec *main_server, const char *why)
 {
@@ -132,7 +133,8 @@ static void replace_block(const retained_t *made, const retained_t *retained,
     apr_pool_destroy(retained->pool);
 }
 
-/* Set *LIMIT_P to the memory called KEY, made or found again, for CONFIG. */
+/* Set *LIMIT_P to the memory KEY for CONFIG, created or retained. Return NULL
+ * or an error. */
 static const char *share_limit(crm_limit_t **limit_p, const char *key,
                                const crm_limit_config_t *config,
                                server_rec *main_server, apr_pool_t *ptemp)
@@ -160,7 +162,8 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     return NULL;
 }
 
-/* Set *NOTIFIER_P to the notifier, made or found again. */
+/* Set *NOTIFIER_P to the notifier, created or retained. Return NULL or an
+ * error. */
 static const char *share_notifier(crm_notifier_t **notifier_p, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
