@@ -68,8 +68,8 @@ crm_error_t *crm_twilio_nobody(const crm_twilio_hook_t *hook,
                                const char *address)
 {
     crm_error_t *error = crm_error_logf(CRM_E_NOT_FOUND, hook->call->pool,
-        "CRM4103: no agent, or more than one, has the number %s that Twilio's "
-        "account %s has called for", address ? address : "(none)",
+        "CRM4103: no agent, or more than one, has the number %s of a webhook "
+        "of Twilio account %s", address ? address : "(none)",
         hook->account->sid);
 
     error->message = "No agent has this number";
@@ -142,12 +142,11 @@ static crm_error_t *admit(crm_call_t *call)
     const apr_array_header_t *accounts = crm_intake_site(call)->twilio;
 
     if (!accounts || !accounts->nelts) {
-        return refused(call, "CRM4102: a webhook of Twilio's is of an account "
+        return refused(call, "CRM4102: a Twilio webhook is from an account "
                        "without CrmApiTwilio");
     }
     if (!crm_request_header(call->request, SIGNATURE)) {
-        return refused(call, "CRM4101: a webhook of Twilio's has no "
-                       "signature");
+        return refused(call, "CRM4101: a Twilio webhook has no signature");
     }
     return crm_access_admit_address(call);
 }
@@ -162,7 +161,7 @@ static crm_error_t *authenticate(crm_twilio_hook_t *hook)
     hook->account = find_account(crm_intake_site(call),
                                  crm_twilio_get(hook, "AccountSid"));
     if (!hook->account) {
-        return refused(call, "CRM4102: a webhook of Twilio's is of an account "
+        return refused(call, "CRM4102: a Twilio webhook is from an account "
                        "without CrmApiTwilio");
     }
     /* the query is not logged, since it may contain secrets */
@@ -171,10 +170,11 @@ static crm_error_t *authenticate(crm_twilio_hook_t *hook)
                                    hook->account->token, url, hook->params,
                                    call->pool)) {
         return refused(call, apr_psprintf(call->pool, "CRM4104: a webhook of "
-                       "Twilio's account %s has a wrong signature: another "
-                       "token, or it did not call %s", hook->account->sid,
-                       url ? apr_pstrmemdup(call->pool, url,
-                                            strcspn(url, "?")) : "us"));
+                       "Twilio account %s has an invalid signature: the "
+                       "token differs, or the URL requested was not %s",
+                       hook->account->sid, url
+                       ? apr_pstrmemdup(call->pool, url, strcspn(url, "?"))
+                       : "this server's"));
     }
     crm_access_proven(call);
     return NULL;

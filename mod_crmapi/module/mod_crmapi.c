@@ -121,8 +121,8 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
 static crm_error_t *init_process(apr_pool_t *pool)
 {
     if (crmapi_gates_create(pool)) {
-        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: no mutex for "
-                              "the database connections");
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: cannot create "
+                              "a mutex for the database connections");
     }
     CRM_ERR(crm_api_init(crm_resources, pool));
     crm_pages_init(pool);
@@ -137,8 +137,8 @@ static void child_init(apr_pool_t *pchild, server_rec *main_server)
                                                   : NULL;
 
     if (error) {
-        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; the API "
-                     "answers 503", error->log);
+        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; all "
+                     "requests get a 503", error->log);
     }
 }
 

@@ -28,7 +28,7 @@ static const char *read_token(const char **token_p, const char *path,
                                    file);
         if (!status && info.protection & APR_FPROT_WREAD) {
             apr_file_close(file);
-            return "others may read it: chmod o-r";
+            return "it must not be readable by others: chmod o-r";
         }
         if (!status) {
             status = apr_file_gets(line, TOKEN_MAX, file);
@@ -54,12 +54,12 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
     (void)dir;
     if (strncmp(sid, "AC", 2) || strlen(sid) != 34
         || strspn(sid + 2, "0123456789abcdef") != 32) {
-        return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is no account's "
-                            "SID: AC and 32 hexadecimal digits", sid);
+        return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is not the SID "
+                            "of an account: AC and 32 hexadecimal digits", sid);
     }
-    problem = file ? read_token(&token, file, cmd->pool) : "no such path";
+    problem = file ? read_token(&token, file, cmd->pool) : "invalid path";
     if (problem) {
-        return apr_psprintf(cmd->pool, "CrmApiTwilio: the token's file %s: %s",
+        return apr_psprintf(cmd->pool, "CrmApiTwilio: the token file %s: %s",
                             path, problem);
     }
     if (workspace) {

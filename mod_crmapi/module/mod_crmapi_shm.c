@@ -94,15 +94,15 @@ static const char *make_block(retained_t *made,
     const char *problem;
 
     if (!size) {
-        return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses and the "
-               "limits need more memory than there can be";
+        return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses with these "
+               "limits exceeds the address space";
     }
     made->config = *config;
     apr_pool_create(&made->pool, main_server->process->pool);
     status = apr_shm_create(&made->shm, size, NULL, made->pool);
     if (status) {
         apr_pool_destroy(made->pool);
-        return apr_psprintf(ptemp, "CRM1402: no shared memory of %"
+        return apr_psprintf(ptemp, "CRM1402: cannot create shared memory of %"
                             APR_SIZE_T_FMT " bytes for the rate limits: %pm: "
                             "lower CrmApiRateLimitKeys, CrmApiAddresses or "
                             "the limits", size, &status);
@@ -127,8 +127,9 @@ static void replace_block(const retained_t *made, const retained_t *retained,
         lost = crm_limit_inherit(block_of(made), block_of(retained));
     }
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, main_server,
-                 "CRM1404: the rate limits' memory was made anew: %s; counted "
-                 "requests were taken over, keys that found no room: %u",
+                 "CRM1404: the shared memory of the rate limits was replaced: "
+                 "%s; counts were copied, except those of %u keys for lack of "
+                 "room",
                  why, lost);
     apr_pool_destroy(retained->pool);
 }
@@ -177,8 +178,8 @@ static const char *share_notifier(crm_notifier_t **notifier_p, server_rec *main_
         status = apr_shm_create(&shm, sizeof(crm_notifier_t), NULL,
                                 main_server->process->pool);
         if (status) {
-            return apr_psprintf(ptemp, "CRM1406: no shared memory of %"
-                                APR_SIZE_T_FMT " bytes for chats: %pm",
+            return apr_psprintf(ptemp, "CRM1406: cannot create shared memory "
+                                "of %" APR_SIZE_T_FMT " bytes for chats: %pm",
                                 sizeof(crm_notifier_t), &status);
         }
         memset(apr_shm_baseaddr_get(shm), 0, sizeof(crm_notifier_t));

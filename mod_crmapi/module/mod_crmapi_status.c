@@ -118,9 +118,9 @@ static int status_hook(request_rec *r, int flags)
         {"Answers5xx", "Answers 5xx", read_count(&metrics->classes[5])},
         {"DatabaseRequests", "Requests that used the database",
          read_count(&metrics->db_requests)},
-        {"DatabaseMicroseconds", "Time at the database, in microseconds",
+        {"DatabaseMicroseconds", "Time spent on the database, in microseconds",
          read_count(&metrics->db_us)},
-        {"DatabaseBusy", "Requests that found no connection in time",
+        {"DatabaseBusy", "Requests that got no connection in time",
          read_count(&metrics->busy)},
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
@@ -129,11 +129,11 @@ static int status_hook(request_rec *r, int flags)
          stats.refused[CRM_LIMIT_READ]},
         {"WritesRefused", "Writes over the limit",
          stats.refused[CRM_LIMIT_WRITE]},
-        {"KeysRefused", "Keys that found the table full", stats.full},
+        {"KeysRefused", "Keys refused because the table was full", stats.full},
         {"LookUpsRefused", "Look-ups of unknown keys over an address's limit",
          refused_look_ups()},
         {"Keys", "Keys known", stats.slots},
-        {"KeysMax", "Keys that may be known", stats.capacity},
+        {"KeysMax", "Maximum number of keys", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",
          stats.recovered},
         {"ConnectionsUsed", "Database connections in use in this process",
@@ -168,8 +168,8 @@ const char *crmapi_status_init(server_rec *main_server,
         status = apr_shm_create(&made, sizeof(metrics_t), NULL,
                                 main_server->process->pool);
         if (status) {
-            return apr_psprintf(ptemp, "CRM1405: no shared memory for the "
-                                "metrics: %pm", &status);
+            return apr_psprintf(ptemp, "CRM1405: cannot create shared memory "
+                                "for the metrics: %pm", &status);
         }
         *retained = apr_shm_baseaddr_get(made);
         memset(*retained, 0, sizeof(metrics_t));

@@ -45,24 +45,24 @@ static const char *check_field(const crm_resource_t *resource,
                                const crm_field_t *field)
 {
     if (crm_resource_field(resource, field->name) != field) {
-        return "there twice";
+        return "duplicate field";
     }
     if (!field->type) {
         return "no type";
     }
     if (field->type == &crm_type_ref
         && (!field->ref || !crm_resource_find(field->ref))) {
-        return "a reference to no resource";
+        return "reference to an unknown resource";
     }
     if (field->type == &crm_type_enum && !field->values) {
-        return "an enumeration without values";
+        return "enumeration without values";
     }
     if (!field->sql != !(field->flags & CRM_F_DERIVED)) {
         return "derived without an expression, or the reverse";
     }
     if (field->follow && (!field->follow_sql
                           || !crm_resource_field(resource, field->follow))) {
-        return "follows nothing";
+        return "follows an unknown field";
     }
     return NULL;
 }
@@ -74,11 +74,11 @@ static const char *check_operation(const crm_operation_t *operation)
         return "no method, path or kind";
     }
     if (!strcmp(operation->kind->name, "list") && !operation->sorts) {
-        return "a list without an order";
+        return "list without a sort order";
     }
     if (operation->parent && (!crm_resource_find(operation->parent)
                               || !strchr(operation->path, '{'))) {
-        return "no such parent";
+        return "unknown parent";
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static const char *check_resource(const crm_resource_t *resource,
     const char *problem;
 
     if (crm_resource_find(resource->name) != resource) {
-        return apr_pstrcat(pool, resource->name, " is there twice", NULL);
+        return apr_pstrcat(pool, resource->name, ": duplicate resource", NULL);
     }
     for (const crm_field_t *field = resource->fields; field->name; field++) {
         problem = check_field(resource, field);
@@ -123,7 +123,8 @@ crm_error_t *crm_registry_init(const crm_resource_t *const *resources,
 
         if (problem) {
             return crm_error_logf(CRM_E_INTERNAL, pool,
-                                  "CRM1002: tables of resources: %s", problem);
+                                  "CRM1002: invalid resource tables: %s",
+                                  problem);
         }
     }
     return NULL;

@@ -43,7 +43,7 @@ static crm_error_t *serve(crm_call_t *call)
 
     if (!call->mount->router) {
         return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, "CRM1001: this "
-                              "process could not prepare its routes");
+                              "process failed to initialise");
     }
     missing = find_route(call);
     if (missing && call->mount->rest
