@@ -38,7 +38,7 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
     crm_page_begin(page, 200, "Thank you", call->pool);
     crm_html_put(&page->body, "<p role=\"status\" class=\"note good text\">",
                  form->thank_you ? form->thank_you
-                                 : "Your answers have arrived.",
+                                 : "We have received your answers.",
                  "</p>\n", NULL);
     crm_page_end(page);
 }
@@ -56,12 +56,12 @@ static const char *words_of(const char **text_p, const crm_error_t *error)
         return "Please try again";
     }
     if (error->code == CRM_E_RATE_LIMITED) {
-        *text_p = "Too many forms came from your address within a minute. "
-                  "Please send it again a little later.";
+        *text_p = "Too many forms were sent from your address within a minute. "
+                  "Please send yours again a little later.";
         return "Please wait a moment";
     }
     if (error->code == CRM_E_VALIDATION) {
-        *text_p = error->details ? "Something is missing or not right yet, so "
+        *text_p = error->details ? "Some answers are missing or invalid, so "
                                    "nothing has been stored."
                                  : error->message;
         return "Please check your answers";
@@ -93,11 +93,11 @@ static void write_back(crm_buf_t *body, const crm_call_t *call)
 {
     const char *page = crm_request_header(call->request, "Referer");
 
-    crm_buf_puts(body, "<p>Go back with your browser's button: what you have "
-                 "typed is still there.</p>\n");
+    crm_buf_puts(body, "<p>Use your browser's back button: what you have typed "
+                 "is still there.</p>\n");
     if (page && (!strncmp(page, "https://", 8)
                  || !strncmp(page, "http://", 7))) {
-        crm_html_put(body, "<p class=\"small\">Or begin anew: <a href=\"",
+        crm_html_put(body, "<p class=\"small\">Or start again: <a href=\"",
                      page, "\">", "the form's page", "</a></p>\n", NULL);
     }
 }

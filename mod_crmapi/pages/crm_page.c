@@ -128,8 +128,8 @@ void crm_page_say(crm_response_t *response, int status, const char *title,
 void crm_page_refuse(crm_response_t *response, apr_pool_t *pool)
 {
     crm_page_say(response, 403, "This link is not valid",
-                 "Perhaps it was not copied whole. Open it from the mail "
-                 "again, or ask whoever sent it to you for a new one.", pool);
+                 "It may be incomplete. Open it from the mail again, or ask "
+                 "the sender for a new one.", pool);
 }
 
 void crm_page_redirect(crm_response_t *response, const char *query,

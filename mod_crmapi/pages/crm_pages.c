@@ -108,7 +108,7 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
         return;
     }
     if (error->code == CRM_E_METHOD_NOT_ALLOWED) {
-        text = "A page is there for reading and for sending its form.";
+        text = "This page can only be opened or its form sent.";
     }
     if (response->status >= 500) {
         crm_page_say(response, response->status, "Please try again",

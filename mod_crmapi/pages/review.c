@@ -51,12 +51,12 @@ static const char *check_form_token(int *old_p, const crm_page_t *page,
         || strcmp(token.subject_id, page->token.subject_id)
         || strcmp(token.other_id, bound)
         || !review->form_signed) {
-        return "This form did not come from this page, so nothing was done. "
-               "Please look again and decide here.";
+        return "This form was not sent from this page, so nothing was done. "
+               "Please review the sequence below.";
     }
     *old_p = crm_token_expired(&token, page->now);
     return *old_p ? "This page was open for too long, so nothing was done "
-                    "yet. What you typed is below: please send it again."
+                    "yet. Your texts are below. Please send them again."
                   : NULL;
 }
 
@@ -205,11 +205,11 @@ static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
     if (had && !strcmp(had, "changed")) {
         return show_again(page, review, "Somebody else has changed a text "
                           "since you opened this page, so nothing was done. "
-                          "The texts below are those of now: please look "
+                          "The current texts are below. Please review them "
                           "again.", 1, 409);
     }
-    return show_again(page, review, "Somebody else was faster, so nothing was "
-                      "done.", 0, 409);
+    return show_again(page, review, "Somebody else has already decided, so "
+                      "nothing was done.", 0, 409);
 }
 
 /* Return the index of the action in PAGE's form, -1 if it has none. */
@@ -241,7 +241,7 @@ static crm_error_t *post(crm_page_t *page, crm_review_t *review)
     }
     if (crm_review_waits(review) && actions[n].edits
         && take_texts(review, page)) {
-        review->problem = "Nothing was done yet, because of these texts:";
+        review->problem = "Nothing was done yet. Please correct these texts:";
         crm_review_show(page, review, 422);
         return NULL;
     }

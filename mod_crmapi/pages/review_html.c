@@ -22,7 +22,7 @@ static const struct {
      "minute.", NULL, NULL, "note"},
     {"pending_approval", "Nothing is sent before you approve it.", "saved",
      "Saved. ", "note"},
-    {"approved", "This sequence is approved and goes out as planned.",
+    {"approved", "This sequence is approved and will be sent as planned.",
      "approved", "Thank you. ", "note good"},
     {"running", "This sequence is approved and is being sent.", "approved",
      "Thank you. ", "note good"},
@@ -32,8 +32,8 @@ static const struct {
      "rejected", "Thank you. ", "note"},
     {"stopped_reply", "The contact has replied. Nothing more is sent.", NULL,
      NULL, "note"},
-    {"stopped_unsubscribed", "The contact gets no more messages. Nothing more "
-     "is sent.", NULL, NULL, "note"},
+    {"stopped_unsubscribed", "The contact has unsubscribed. Nothing more is "
+     "sent.", NULL, NULL, "note"},
     {"failed", "This sequence has failed. Nothing more is sent.", NULL, NULL,
      "note bad"},
 };
@@ -41,9 +41,9 @@ static const struct {
 /* Values in the database and how they are shown. */
 static const char *const words[][2] = {
     {"email", "E-mail"}, {"sms", "Text message"}, {"voice", "Phone call"},
-    {"scheduled", "is to be sent"}, {"sending", "is being sent"},
+    {"scheduled", "will be sent"}, {"sending", "is being sent"},
     {"sent", "was sent"}, {"skipped", "was skipped"},
-    {"failed", "could not be sent"}, {"cancelled", "is not sent"},
+    {"failed", "could not be sent"}, {"cancelled", "will not be sent"},
 };
 
 static const char *word_for(const char *name)
@@ -132,7 +132,7 @@ static void put_subject(crm_buf_t *body, const crm_review_t *review)
         put_term(body, "Template", review->template_name);
     }
     put_term(body, "Contact", review->contact ? review->contact
-             : review->address ? review->address : "deleted meanwhile");
+             : review->address ? review->address : "deleted");
     put_term(body, "Company", review->company);
     put_term(body, "Sent by", review->agent);
     put_term(body, "Workspace", review->workspace);
@@ -146,9 +146,9 @@ static void put_address(crm_buf_t *body, const crm_review_t *review,
                         const crm_review_step_t *step)
 {
     crm_buf_puts(body, "<dl>\n");
-    put_term(body, "To", step->to ? step->to : "nobody");
+    put_term(body, "To", step->to ? step->to : "no recipient");
     if (!crm_review_waits(review)) {
-        put_term(body, "State", word_for(step->status));
+        put_term(body, "Status", word_for(step->status));
     }
     if (step->when) {
         crm_html_put(body, "<dt>When</dt><dd>", step->when, " (",
@@ -185,7 +185,7 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
                      text->label, " ", text->rule, "</p>\n", NULL);
     }
     if (differs) {
-        crm_html_put(body, "<p class=\"label\">You had sent</p>\n"
+        crm_html_put(body, "<p class=\"label\">Your text</p>\n"
                      "<div class=\"text\">", text->typed, "</div>\n", NULL);
     }
 }
@@ -232,8 +232,7 @@ static void put_step(crm_buf_t *body, const crm_review_t *review,
  * without a script. */
 static const char decision[] =
     "<div class=\"card\">\n"
-    "<p class=\"small\">Approving saves and sends exactly what stands above."
-    "</p>\n"
+    "<p class=\"small\">Approving saves and sends the texts above.</p>\n"
     "<div class=\"bar\">\n"
     "<button class=\"main\" name=\"action\" value=\"approve\">Approve and "
     "send</button>\n"

@@ -63,7 +63,7 @@ static const struct {
     {"email", "body", "Text", 0, 7},
     {"sms", "body", "Text", 0, 8},
     {"voice", "objective", "Objective of the call", 0, 9},
-    {"voice", "body", "What is said", 0, 10},
+    {"voice", "body", "Script", 0, 10},
 };
 
 int crm_review_waits(const crm_review_t *review)

@@ -46,8 +46,8 @@ static void ask(crm_page_t *page, const char *masked, const char *name)
     crm_buf_t *body = &page->response->body;
 
     crm_page_begin(page->response, 200, "Unsubscribe", page->pool);
-    crm_html_put(body, "<p>Shall <strong>", masked, "</strong> get no more "
-                 "messages from ", name, "?</p>\n"
+    crm_html_put(body, "<p>Do you want to unsubscribe <strong>", masked,
+                 "</strong> from all messages of ", name, "?</p>\n"
                  "<form method=\"post\">\n"
                  "<input type=\"hidden\" name=\"" FIELD "\" value=\"" VALUE
                  "\">\n<p class=\"bar\"><button class=\"main\">Unsubscribe"
@@ -78,7 +78,7 @@ static crm_error_t *suppress(crm_page_t *page, const char *channel,
     crm_page_begin(page->response, 200, "You are unsubscribed", page->pool);
     crm_html_put(&page->response->body, "<p role=\"status\" class=\"note "
                  "good\"><strong>", mask(address, page->pool), "</strong> "
-                 "gets no more messages from ", name, ".</p>\n<p "
+                 "will get no more messages from ", name, ".</p>\n<p "
                  "class=\"small\">You may close this page.</p>\n", NULL);
     crm_page_end(page->response);
     return NULL;
