@@ -121,10 +121,10 @@ static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
                      " IS NOT NULL ORDER BY h) l", lock, "text");
 }
 
-/* Make the statement that returns a row for each identity and contact that
- * matches it, or for the identity alone. The contacts are locked against
- * updates in the order of their ids. There is no row if the key does not permit
- * the operation. */
+/* Make the statement that looks up contacts. It returns a row for each identity
+ * and contact that matches it; an identity without a match has a row without a
+ * contact. The contacts are locked against updates, in the order of their ids.
+ * No row is returned if the key does not permit the operation. */
 static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
                          const char *phones, int depth)
 {
@@ -156,8 +156,7 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
-/* Make the statement that returns "ref:id" for each of REFS whose row
- * exists. */
+/* Make the statement that returns "ref:id" for each of REFS that exists. */
 static void make_refs(crm_sql_t *sql, crm_call_t *call,
                       const apr_array_header_t *refs)
 {
@@ -423,8 +422,8 @@ crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
     return contact ? contact : oldest(batch, identity, 1);
 }
 
-/* Compute CONTACT's keys after IDENTITY's lists were merged into it. If it had
- * no primary address before, the new one is IDENTITY's. */
+/* Set CONTACT's keys after IDENTITY's lists were merged into it. If CONTACT had
+ * no primary e-mail before, the new one is IDENTITY's. */
 static void identify(crm_contact_batch_t *batch,
                      const crm_identity_t *identity, crm_contact_t *contact)
 {
@@ -555,8 +554,8 @@ void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
     crm_buf_putc(buf, '}');
 }
 
-/* Return the contacts of BATCH to insert (NEW) or to update as a JSON array,
- * NULL if there are none. */
+/* Return the contacts of BATCH to insert (NEW) or to update, as a JSON array.
+ * Return NULL if there are none. */
 static const char *contacts_json(crm_contact_batch_t *batch, int new)
 {
     crm_buf_t buf;

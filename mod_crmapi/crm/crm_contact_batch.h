@@ -93,8 +93,8 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
                      const char *prefix);
 
 /* Return the contact that has IDENTITY at this point of BATCH: the oldest with
- * its e-mail, or else the oldest with its phone (contract 10.1). NULL if there
- * is none. */
+ * its e-mail, or else the oldest with its phone (contract 10.1). Return NULL if
+ * there is none. */
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
                                        const crm_identity_t *identity);
 

@@ -19,8 +19,8 @@ typedef enum crm_intake_field_t {
     CRM_INTAKE_EVENT_ID,        /* 1 to 255 characters; the only required
                                    field */
     CRM_INTAKE_CHANNEL,         /* "1" to "5" */
-    CRM_INTAKE_BOT_ID,          /* NULL: that of the conversation or message
-                                   named */
+    CRM_INTAKE_BOT_ID,          /* NULL: the agent of the conversation or
+                                   message that the event names */
     CRM_INTAKE_OCCURRED_AT,     /* NULL or in the future: the current time */
     CRM_INTAKE_DIRECTION,       /* "inbound" (the default) or "outbound" */
     CRM_INTAKE_FROM_EMAIL,
@@ -60,11 +60,12 @@ typedef enum crm_intake_field_t {
                                    no sequence. crm_intake_parse() defaults to
                                    "t" */
     /* internal sources only */
-    CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last: the
-                                   conversation is that of the last one known. A
-                                   message that we sent verifies its contact */
-    CRM_INTAKE_STEP_ID,         /* of an enrollment: the event is from the
-                                   contact that the step was sent to,
+    CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last. The
+                                   event belongs to the conversation of the last
+                                   one that is known. If we sent that message,
+                                   the contact is verified */
+    CRM_INTAKE_STEP_ID,         /* a step of an enrollment. The event is from
+                                   the contact that the step was sent to, and
                                    verified */
     CRM_INTAKE_AUTOMATIC,       /* "t": an automatic message, not a reply */
     CRM_INTAKE_SUPPRESS,        /* "email" or "phone": suppress the sender's
@@ -72,16 +73,16 @@ typedef enum crm_intake_field_t {
     CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced;
                                    only with STEP_ID */
     CRM_INTAKE_REASON,          /* reason for it: "unsubscribed", "bounced" */
-    CRM_INTAKE_LIFT,            /* "phone": lift the suppression of the
-                                   sender's */
+    CRM_INTAKE_LIFT,            /* "phone": lift the suppression of the sender's
+                                   number */
     CRM_INTAKE_FORM_ID,         /* creates a submission */
     CRM_INTAKE_RESPONSES,       /* JSON object: the submission's responses */
     CRM_INTAKE_INTERNAL,        /* "t": the submission is a test */
     CRM_INTAKE_CONTACT,         /* JSON object of further texts of the contact
                                    (first_name, last_name, company, job_title,
                                    address_line1 ... country, linkedin_url,
-                                   lead_source): all are set in a new contact,
-                                   and those that an existing one lacks */
+                                   lead_source). A new contact gets all of them,
+                                   an existing one those that it lacks */
     CRM_INTAKE_ATTACHMENTS,     /* JSON array of {name, type, size, body: base64
                                    or null}, also listed in METADATA */
     CRM_INTAKE_FIELDS

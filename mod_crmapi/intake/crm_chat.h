@@ -24,9 +24,9 @@ extern const char crm_chat_script_etag[];   /* with quotes */
 /* ---- pure parts (intake_chat_parts.c) ------------------------------------ */
 
 /* A position in the messages of a visitor: after the message ID with the time
- * MS. A message may appear late, before the cursor: with a time in the past, or
- * from a transaction that took long. NEAR_COUNT, the number of messages of the
- * last minutes up to this position, detects that. */
+ * MS. A message may appear late, before this position, if its time is in the
+ * past or its transaction took long. NEAR_COUNT, the number of messages in the
+ * last minutes before the position, detects that. */
 typedef struct crm_chat_cursor_t {
     apr_int64_t ms;             /* milliseconds since 1970 */
     char id[CRM_UUID_LEN + 1];

@@ -256,9 +256,9 @@ static crm_error_t *read_body(crm_chat_t *chat)
 }
 
 /* Initialise CHAT for CALL: its body if it is a POST, its visitor's token (in
- * the body if IS_START), its agent, and whether the page may chat. Other errors
- * are only reported to pages that may. Errors: CRM_E_NOT_FOUND,
- * CRM_E_FORBIDDEN, those of the body. */
+ * the body if IS_START), its agent, and whether the page may chat. Pages that
+ * may not chat see no other error. Errors: CRM_E_NOT_FOUND, CRM_E_FORBIDDEN,
+ * those of the body. */
 static crm_error_t *begin(crm_chat_t *chat, crm_call_t *call, int is_start)
 {
     char id[CRM_UUID_LEN + 1];
@@ -320,8 +320,8 @@ static crm_error_t *serve_post(crm_call_t *call)
     return crm_chat_post(&chat);
 }
 
-/* Show ERROR. A refusal before the agent is known can be read by pages of any
- * site, because their script needs Retry-After. */
+/* Show ERROR. If the agent is not known yet, pages of any origin may read it,
+ * because their script needs Retry-After. */
 static void show_error(crm_call_t *call, const crm_error_t *error)
 {
     apr_table_t *headers = call->response->headers;

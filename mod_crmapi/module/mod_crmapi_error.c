@@ -88,10 +88,10 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     return ap_pass_brigade(f->next, bb);
 }
 
-/* An ErrorDocument that is a URL has turned the error of R into a redirect,
- * before R had a state. Return the status of the error: the one whose
- * ErrorDocument is the redirect's Location. 0: R is a redirect of another
- * kind. */
+/* Return the original status of R. If an error occurred before R had a state
+ * and its ErrorDocument is a URL, httpd has made it a redirect. The status is
+ * the one whose ErrorDocument is the redirect's Location. 0: R is another
+ * redirect. */
 static int status_behind(request_rec *r)
 {
     const char *location = apr_table_get(r->headers_out, "Location");
@@ -136,8 +136,9 @@ static void insert_error_filter(request_rec *r)
 }
 
 /* The quick_handler hook. R may be an internal redirect to a local
- * ErrorDocument, for an error before the request had a state. Return the status
- * of the error: httpd then sends that without the document. */
+ * ErrorDocument, for an error that occurred before the request had a state. In
+ * this case return the status of the error, which httpd then sends without the
+ * document. */
 static int refuse_document(request_rec *r, int lookup)
 {
     const request_rec *failed = r->prev;

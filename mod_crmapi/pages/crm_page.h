@@ -6,8 +6,8 @@
 #include "crm_html.h"
 #include "crm_request.h"
 
-/* Begin a page in RESPONSE with STATUS and its headers. TITLE (text) is also
- * the heading. Values are in POOL. */
+/* Begin a page in RESPONSE with STATUS, and set its headers. TITLE (text) is
+ * also the heading. Values are in POOL. */
 void crm_page_begin(crm_response_t *response, int status, const char *title,
                     apr_pool_t *pool);
 

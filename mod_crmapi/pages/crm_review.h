@@ -16,7 +16,7 @@ typedef struct crm_review_text_t {
     int is_line;                /* one line of text, not several */
     const char *value;          /* the stored text; "" if there is none */
     const char *typed;          /* the text sent with a form, or NULL */
-    const char *rule;          /* the rule that TYPED breaks, or NULL */
+    const char *rule;           /* the rule that TYPED breaks, or NULL */
 } crm_review_text_t;
 
 typedef struct crm_review_step_t {

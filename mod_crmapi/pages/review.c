@@ -34,8 +34,8 @@ static const struct {
 /* --- forms ---------------------------------------------------------------- */
 
 /* Return NULL or why the form that was sent to PAGE, of REVIEW, is refused: it
- * must have been issued recently by this page. Set *OLD_P if it is only too
- * old. */
+ * must have been issued by this page, and recently. Set *OLD_P if its age is
+ * the only reason. */
 static const char *check_form_token(int *old_p, const crm_page_t *page,
                                     const crm_review_t *review)
 {
@@ -166,8 +166,8 @@ static const char *make_edits(const crm_review_t *review, apr_pool_t *pool)
     return edits.data;
 }
 
-/* Show REVIEW reloaded, with PROBLEM as the reason why an action was refused.
- * If KEEP, with the texts that were typed. */
+/* Show REVIEW, loaded again, with PROBLEM as the reason why an action was
+ * refused. If KEEP, show the texts that were typed. */
 static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
                                const char *problem, int keep, int status)
 {

@@ -14,8 +14,9 @@
 
 /* The enrollment $2 of the workspace $1, for its admin $3. $4: the head of the
  * token of a new form. $5, $6: the parts of the token of the form that was
- * sent. The digest is read before the texts: if they change in between, the
- * page counts as outdated, rather than approving texts that were not shown. */
+ * sent. The digest is read before the texts: if a text changes in between,
+ * approving it is refused as outdated, and no text is approved that was not
+ * shown. */
 static const char review_sql[] =
     "SELECT e.status, q.name, t.name, a.name,"
     " nullif(concat_ws(' ', c.first_name, c.last_name), ''),"

@@ -21,8 +21,8 @@ static const char step_sql[] =
 #define FIELD "List-Unsubscribe"
 #define VALUE "One-Click"
 
-/* Return ADDRESS masked, in POOL: links in mails are forwarded, and only
- * someone who knows the address should recognise it. */
+/* Return ADDRESS masked, in POOL. Links in mails are forwarded; only people who
+ * know the address should recognise it. */
 static const char *mask(const char *address, apr_pool_t *pool)
 {
     const char *at = strrchr(address, '@');
@@ -40,7 +40,7 @@ static const char *mask(const char *address, apr_pool_t *pool)
                        "\xe2\x80\xa6", at, NULL);
 }
 
-/* Show PAGE's form: may NAME no longer write to MASKED? */
+/* Show PAGE's form for unsubscribing MASKED from the messages of NAME. */
 static void ask(crm_page_t *page, const char *masked, const char *name)
 {
     crm_buf_t *body = &page->response->body;

@@ -26,8 +26,9 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
     }
 }
 
-/* A collation that differs from that of the GIN indexes, so that the planner
- * cannot use them for this condition. Both collations agree on equality. */
+/* A collation other than that of the indexes on the column, so that the planner
+ * cannot use them for the condition. Equality is the same in both
+ * collations. */
 #define UNINDEXED " COLLATE \"default\""
 
 /* Add the condition that the column tags matches BIND. COLLATION is "" or

@@ -56,8 +56,8 @@ static apr_array_header_t *new_checks(crm_call_t *call)
     return apr_array_make(call->pool, 4, sizeof(crm_check_t));
 }
 
-/* Add " WHERE" the conditions that the row is the one that CALL's path and
- * filters name and that the key permits the operation. */
+/* Add " WHERE" and its conditions: the row is the one that CALL's path and
+ * filters name, and the key permits the operation. */
 static void add_where(crm_sql_t *sql, crm_call_t *call)
 {
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
@@ -74,7 +74,7 @@ static void add_where(crm_sql_t *sql, crm_call_t *call)
     crm_rest_permit(sql, call);
 }
 
-/* Serve the row that the path, or a parameter as in by-email, names. */
+/* Serve one row, named by the path or by a parameter (by-email). */
 static crm_error_t *serve_get(crm_call_t *call)
 {
     const crm_sort_t *sort = crm_rest(call)->endpoint->operation->sorts;

@@ -33,8 +33,9 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
                    const crm_resource_t *resource, json_object *body,
                    crm_body_mode_t mode, const char *prefix);
 
-/* Add to CHECKS (of crm_check_t) that the rows exist which the references in
- * VALUES name. VALUES of RESOURCE were read in MODE. The checks are in POOL. */
+/* Add to CHECKS (of crm_check_t) one check for each reference in VALUES, that
+ * its row exists. VALUES of RESOURCE were read in MODE. The checks are in
+ * POOL. */
 void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
                      const crm_resource_t *resource, crm_body_mode_t mode,
                      apr_pool_t *pool);

@@ -10,8 +10,8 @@
 #define COLUMN_TOTAL 0
 #define COLUMN_FIRST 1
 
-/* From this offset on, the ids of the page are selected first and its rows
- * fetched by id. That is cheaper from about 1,000 rows on. */
+/* The offset from which on the ids of a page are selected first, and its rows
+ * by id. That is cheaper from about 1,000 rows on. */
 #define DEEP_OFFSET 1000
 
 /* The most matches of a filter by content (tags, search) that are collected
@@ -174,9 +174,9 @@ static void add_page(crm_sql_t *sql, const crm_call_t *call)
     }
 }
 
-/* Return a constant LIMIT that is never below the end of a page whose offset is
- * less than DEEP_OFFSET. It does not change the result. The planner cannot see
- * the bound LIMIT and would assume a tenth of all rows; it would then sort
+/* Return a constant LIMIT that includes every page with an offset below
+ * DEEP_OFFSET, so that it does not change the result. The planner needs it: it
+ * cannot see the bound LIMIT, assumes a tenth of all rows, and would sort them
  * instead of reading an index in order. */
 static const char *inner_limit(const crm_call_t *call)
 {
@@ -208,10 +208,10 @@ static void add_whole(crm_sql_t *sql, const crm_call_t *call)
     add_order(sql, call, NULL, 0);
 }
 
-/* Add the ids of a page with a deep offset. They are read from the beginning if
- * the page is in the first half of s.total rows, and from the end otherwise.
- * FROM_END says which of the two is added; it returns no row in the other
- * case. */
+/* Add the ids of a page with a deep offset. A page in the first half of s.total
+ * rows is read from the beginning, others are read from the end. Both variants
+ * are added; FROM_END says which one this is. The one that does not apply
+ * returns no row. */
 static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
 {
     apr_int64_t before = rows_before(call);
@@ -292,10 +292,10 @@ static const crm_shape_t *shape_of(const crm_call_t *call)
 }
 
 /* Add the FROM of a list with a filter by content. The number of matches is not
- * known when the statement is planned. Up to MATCHES_MAX are therefore
- * collected first, once, with the GIN index. If these are all, they give the
- * total, and the page is taken from them. If there are more, matches are
- * frequent, and reading the list in its order reaches the page soon. */
+ * known when the statement is planned. Therefore up to MATCHES_MAX are
+ * collected first, once, with the GIN index. If these are all, their number is
+ * the total, and the page is taken from them. If there are more, matches are
+ * frequent, and a scan in the order of the list finds a page of them soon. */
 static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " FROM (SELECT f.n <= " TEXT(MATCHES_MAX) " AS few, CASE"

@@ -73,11 +73,10 @@ void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
 void crm_check_ref(apr_array_header_t *checks, const char *ref,
                    const char *id, const char *path, apr_pool_t *pool);
 
-/* Query, in one statement, why CALL is refused: whether its key is alive and
- * may do the operation, and which of CHECKS (of crm_check_t, may be NULL) fail.
- * Return the first error in the order of contract 2; ERROR (may be NULL) is one
- * of the candidates, and the details of all 422s are combined. Return NULL if
- * there is no error. */
+/* Find out, with one statement, why CALL is refused: whether its key is alive
+ * and may do the operation, and which of CHECKS (of crm_check_t, may be NULL)
+ * fail. Return the first error in the order of contract 2, or NULL. ERROR (may
+ * be NULL) is one of the candidates. The details of all 422s are combined. */
 crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks);
 

@@ -110,9 +110,9 @@ void crm_input_error(crm_input_t *input, const char *path,
 /* Return the number of errors in INPUT. */
 int crm_input_errors(const crm_input_t *input);
 
-/* Return, in POOL, the rule broken by an id that is not one of the resource
- * REF. Unknown, malformed and other workspaces' ids are not distinguished
- * (contract 6.8). */
+/* Return, in POOL, the rule that an id breaks if it is not the id of a row of
+ * the resource REF. Unknown, malformed and other workspaces' ids are not
+ * distinguished (contract 6.8). */
 const char *crm_ref_rule(const char *ref, apr_pool_t *pool);
 
 /* Read VALUE (NULL: a JSON null) of FIELD at PATH into *BIND_P. Null is handled

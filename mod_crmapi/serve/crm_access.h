@@ -10,8 +10,8 @@
 #define CRM_ACCESS_BODY_MAX 65536
 #define CRM_ACCESS_FIELDS_MAX 200
 
-/* Budgets for polls of chats as multiples of the budget for requests without
- * proven rights: polls of an address and of a visitor. */
+/* Budgets for polls of chats, for an address and for a visitor, as multiples of
+ * the budget for requests without proven rights. */
 #define CRM_ACCESS_POLLS 5
 #define CRM_ACCESS_VISITOR_POLLS 3
 
@@ -47,13 +47,13 @@ crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
  * request has proven its rights. */
 void crm_access_proven(crm_call_t *call);
 
-/* Return a 401: CALL's key or token was revoked after it was admitted. Remove
- * it from shared memory. */
+/* Return a 401 because CALL's key or token was revoked after the call was
+ * admitted. Remove the key from shared memory. */
 crm_error_t *crm_access_revoked(crm_call_t *call);
 
-/* Return ERROR, a refusal of CALL that was decided from shared memory alone, or
- * a 401 if the database has CALL's key or token as revoked (contract 2.3). If
- * the database cannot be queried, return ERROR. */
+/* Confirm ERROR, a refusal of CALL that was decided from shared memory alone
+ * (contract 2.3). Return a 401 if CALL's key or token is revoked in the
+ * database, ERROR otherwise or if the database cannot be queried. */
 crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error);
 
 /* Return the hash of CALL's key or token as a bind for bytea, in CALL's
@@ -61,8 +61,9 @@ crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error);
 const char *crm_access_hash(const crm_call_t *call);
 
 /* Record in the database that the API key KEY_ID of WORKSPACE_ID was used
- * (contract 1.2). The connection is from SERVICE with BATON. Called after the
- * response has been sent, if its TOUCH is set. Errors are ignored. */
+ * (contract 1.2). The connection is from SERVICE with BATON. Call this after
+ * the response has been sent if crm_response_t.touch is set. Errors are
+ * ignored. */
 void crm_access_touch(const crm_service_t *service, void *baton,
                       const char *workspace_id, const char *key_id,
                       apr_pool_t *scratch_pool);

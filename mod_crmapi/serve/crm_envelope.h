@@ -9,8 +9,8 @@
 /* Write the JSON envelope of ERROR to BODY. */
 void crm_envelope_error(crm_buf_t *body, const crm_error_t *error);
 
-/* Write {index, message, details} to BODY for the item INDEX of several, which
- * was refused because of DETAILS (of crm_detail_t; contract 10.2). */
+/* Write {index, message, details} to BODY: the item INDEX was refused because
+ * of DETAILS (of crm_detail_t; contract 10.2). */
 void crm_envelope_item(crm_buf_t *body, int index,
                        const apr_array_header_t *details);
 

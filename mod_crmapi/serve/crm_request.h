@@ -34,7 +34,7 @@ typedef struct crm_service_t {
     crm_limit_t *limit;         /* keys and tokens, in shared memory */
     crm_limit_t *addresses;     /* client addresses, in shared memory; NULL: not
                                    limited */
-    const void *site;           /* configuration that only its mount uses */
+    const void *site;           /* configuration for one mount only */
     /* Set *CONN_P to a connection to the vhost's database, for this thread
      * until release(). Errors: CRM_E_UNAVAILABLE. */
     crm_error_t *(*acquire)(crm_conn_t **conn_p, void *baton,

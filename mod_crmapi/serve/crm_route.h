@@ -15,8 +15,8 @@ typedef struct crm_access_t crm_access_t;
 typedef struct crm_route_t {
     const char *method;         /* "GET", which also serves HEAD */
     const char *path;           /* below the mount: "/contacts/{id}" */
-    const crm_access_t *access; /* who may call it and the budget charged,
-                                   before the body is read */
+    const crm_access_t *access; /* who may call it and which budget is charged;
+                                   checked before the body is read */
     apr_size_t max_body;        /* bytes; 0: CrmApiMaxBody */
     /* Serve CALL and fill its response, or return an error. */
     crm_error_t *(*serve)(crm_call_t *call);
@@ -50,8 +50,8 @@ typedef struct crm_path_t {
 typedef apr_array_header_t crm_router_t;
 
 /* Return, in POOL, a router of the routes in TABLES. TABLES is ended by NULL,
- * each table by a route without a method. MORE ("OPTIONS" or NULL) is a method
- * that every path has without a route. The tables must live as long as the
+ * each table by a route without a method. Every path also has the method MORE
+ * ("OPTIONS" or NULL), without a route. The tables must live as long as the
  * router. */
 crm_router_t *crm_router_create(const crm_route_t *const *tables,
                                 const char *more, apr_pool_t *pool);
