@@ -253,7 +253,7 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
 
 /* Return TEXT, truncated to MAX characters, in POOL. NULL if it is not valid
  * UTF-8. */
-static const char *cut(const char *text, apr_size_t max, apr_pool_t *pool)
+static const char *shorten(const char *text, apr_size_t max, apr_pool_t *pool)
 {
     const char *end = text;
 
@@ -283,7 +283,7 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool)
             continue;
         }
         if (field->type == &crm_type_text) {
-            *bind = cut(*bind, field->max ? field->max : 1000, pool);
+            *bind = shorten(*bind, field->max ? field->max : 1000, pool);
         }
         else if ((field->type == &crm_type_email
                   && crm_text_email(*bind, strlen(*bind)))

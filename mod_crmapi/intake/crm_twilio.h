@@ -53,8 +53,8 @@ crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
                               const char *address);
 
 /* Return the error that no agent has the number ADDRESS. */
-crm_error_t *crm_twilio_nobody(const crm_twilio_hook_t *hook,
-                               const char *address);
+crm_error_t *crm_twilio_unknown_number(const crm_twilio_hook_t *hook,
+                                       const char *address);
 
 /* Respond to HOOK with TwiML that sends TEXT, or nothing if it is NULL. */
 void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text);
@@ -70,9 +70,9 @@ crm_error_t *crm_twilio_take(crm_intake_result_t *result,
 
 /* Store EVENT, an update of a message or conversation. *KNOWN_P = 0 if that is
  * unknown. */
-crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
-                             const char *workspace_id,
-                             crm_intake_event_t *event);
+crm_error_t *crm_twilio_update(int *known_p, const crm_twilio_hook_t *hook,
+                               const char *workspace_id,
+                               crm_intake_event_t *event);
 
 /* Handlers of the webhooks: an incoming message, the status of a sent message
  * (intake_twilio_sms.c), and of a call (intake_twilio_voice.c). */

@@ -18,7 +18,7 @@
 
 /* Messages that the visitor may see, without those of tools and system notes.
  * $1 is the workspace, $2 the conversations. */
-#define MINE "m.workspace_id = $1::uuid" \
+#define VISIBLE "m.workspace_id = $1::uuid" \
     " AND m.conversation_id = ANY ($2::uuid[])" \
     " AND m.role IN ('user', 'assistant', 'human')" \
     " AND m.tool_used IS NULL AND m.content <> ''"
@@ -26,7 +26,7 @@
     " m.metadata ->> 'client_id' AS client_id"
 #define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
 /* The number of messages up to the row L within LATE of it. */
-#define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " MINE \
+#define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " VISIBLE \
     " AND m.created_at > " l ".created_at - " LATE \
     " AND (m.created_at, m.id) <= (" l ".created_at, " l ".id))"
 
@@ -48,7 +48,7 @@ static const char after_sql[] =
     " start AS (SELECT CASE WHEN late THEN created_at - " LATE
     "  ELSE created_at END AS created_at,"
     "  CASE WHEN late THEN " NO_ID " ELSE id END AS id FROM at, near),"
-    " page AS (SELECT " COLUMNS " FROM crmapi.message m WHERE " MINE
+    " page AS (SELECT " COLUMNS " FROM crmapi.message m WHERE " VISIBLE
     "  AND (m.created_at, m.id) > ((SELECT created_at FROM start),"
     "  (SELECT id FROM start)) ORDER BY m.created_at, m.id LIMIT " PAGE "),"
     " last AS (SELECT created_at, id FROM page"
@@ -59,11 +59,11 @@ static const char after_sql[] =
 
 static const char end_sql[] =
     "WITH last AS (SELECT m.created_at, m.id FROM crmapi.message m"
-    "  WHERE " MINE " ORDER BY m.created_at DESC, m.id DESC LIMIT 1)"
+    "  WHERE " VISIBLE " ORDER BY m.created_at DESC, m.id DESC LIMIT 1)"
     " SELECT " MS("created_at") ", id, " NEAR("last") " FROM last";
 
 static const char latest_sql[] =
-    "SELECT * FROM (SELECT " COLUMNS " FROM crmapi.message m WHERE " MINE
+    "SELECT * FROM (SELECT " COLUMNS " FROM crmapi.message m WHERE " VISIBLE
     " ORDER BY m.created_at DESC, m.id DESC LIMIT " LATEST ") l"
     " ORDER BY l.created_at, l.id";
 

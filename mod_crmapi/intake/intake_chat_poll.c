@@ -12,7 +12,7 @@
 #define WAIT_MAX 25             /* seconds */
 /* Interval of queries while waiting. Notifiers do not cover events stored by
  * other hosts, and a closed connection is only noticed at this interval. */
-#define LOOK_AGAIN apr_time_from_sec(5)
+#define QUERY_INTERVAL apr_time_from_sec(5)
 #define RETRY_FULL 3            /* seconds, when the maximum of waiting polls is
                                    reached */
 #define RETRY_GONE 1            /* seconds, when the process is stopping */
@@ -131,7 +131,7 @@ static void watch(poll_t *poll, const char *name)
 
 /* Query new messages. The notifier's counts are read before the query, so that
  * no message is missed. */
-static crm_error_t *look(poll_t *poll)
+static crm_error_t *query_messages(poll_t *poll)
 {
     poll->count = 0;
     watch(poll, poll->chat->visitor);
@@ -143,16 +143,16 @@ static crm_error_t *look(poll_t *poll)
                           &poll->conversations);
 }
 
-/* Sleep until a notification, LOOK_AGAIN or the timeout. Return 0 if the client
- * has closed the connection or the process is stopping. */
-static int nap(const poll_t *poll)
+/* Sleep until a notification, QUERY_INTERVAL or the timeout. Return 0 if the
+ * client has closed the connection or the process is stopping. */
+static int sleep_until_notified(const poll_t *poll)
 {
     const crm_call_t *call = poll->chat->call;
     apr_interval_time_t timeout = poll->until - apr_time_now();
 
     crm_notifier_wait(notifier_of(poll), poll->waiter, poll->names,
                       poll->counts, poll->count,
-                      timeout < LOOK_AGAIN ? timeout : LOOK_AGAIN);
+                      timeout < QUERY_INTERVAL ? timeout : QUERY_INTERVAL);
     return !call->service->gone(call->request->baton);
 }
 
@@ -161,7 +161,7 @@ static int nap(const poll_t *poll)
 static crm_error_t *wait_for_news(poll_t *poll)
 {
     for (;;) {
-        CRM_ERR(look(poll));
+        CRM_ERR(query_messages(poll));
         if (PQntuples(poll->messages) || apr_time_now() >= poll->until) {
             return NULL;
         }
@@ -170,7 +170,7 @@ static crm_error_t *wait_for_news(poll_t *poll)
             return NULL;
         }
         crm_call_release(poll->chat->call);
-        if (!nap(poll)) {
+        if (!sleep_until_notified(poll)) {
             poll->retry_after = RETRY_GONE;
             return NULL;
         }

@@ -92,7 +92,7 @@ static crm_error_t *check_origin(const crm_webform_t *form,
 }
 
 /* Return whether the query of CALL says internal=true. */
-static int asks_internal(const crm_call_t *call)
+static int is_internal(const crm_call_t *call)
 {
     apr_array_header_t *params;
     const char *value;
@@ -183,8 +183,8 @@ static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
 }
 
 /* Return whether ANSWERS fill the honeypot, which only programs do. */
-static int is_trapped(const crm_webform_t *form,
-                      const apr_array_header_t *answers)
+static int has_honeypot_value(const crm_webform_t *form,
+                              const apr_array_header_t *answers)
 {
     for (int i = 0; i < answers->nelts; i++) {
         const crm_query_param_t *one = &APR_ARRAY_IDX(answers, i,
@@ -201,14 +201,14 @@ static int is_trapped(const crm_webform_t *form,
 static crm_error_t *submit(crm_call_t *call, const crm_webform_t *form,
                            const apr_array_header_t *answers)
 {
-    int internal = asks_internal(call);
+    int internal = is_internal(call);
     crm_webform_taken_t taken;
 
     CRM_ERR(check_origin(form, call));
     if (internal) {
         CRM_ERR(check_token(form, call));
     }
-    if (is_trapped(form, answers)) {
+    if (has_honeypot_value(form, answers)) {
         char id[CRM_UUID_LEN + 1];
 
         crm_uuid_v7(id);

@@ -199,7 +199,7 @@ static void take(check_t *check, int strict)
 }
 
 /* Add the errors, in the order of the form's fields. */
-static void find_faults(check_t *check)
+static void find_errors(check_t *check)
 {
     for (int i = 0; i < check->form->fields->nelts; i++) {
         const crm_webform_field_t *field =
@@ -260,7 +260,7 @@ crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
     crm_buf_putc(&check.responses, '{');
     crm_buf_putc(&check.contact, '{');
     take(&check, strict);
-    find_faults(&check);
+    find_errors(&check);
     CRM_ERR(check.error);
     if (!check.count) {
         return crm_error_create(CRM_E_VALIDATION, "The form is empty",

@@ -45,7 +45,7 @@ static const struct {
     const char *name;
     const char *label;
     const char *type;
-    int usual;
+    int is_default;
 } standards[] = {
     {"email", "E-mail", "email", 1},
     {"phone_number", "Phone", "phone", 1},
@@ -145,7 +145,7 @@ const crm_webform_field_t *crm_webform_field(const crm_webform_t *form,
 
 /* Return whether CONFIG enables its field: it is an object, true, or a
  * label. */
-static int is_there(json_object *config)
+static int is_enabled(json_object *config)
 {
     json_object *enabled = member(config, "enabled");
 
@@ -208,7 +208,7 @@ static void add_standard(crm_webform_t *form, json_object *config,
     for (size_t i = 0; i < CRM_NELTS(standards); i++) {
         json_object *own = member(config, standards[i].name);
 
-        if (named ? is_there(own) : standards[i].usual) {
+        if (named ? is_enabled(own) : standards[i].is_default) {
             add_field(form, standards[i].name, standards[i].label,
                       standards[i].type, own, pool);
         }
@@ -226,7 +226,7 @@ static void add_own(crm_webform_t *form, json_object *config,
         return;
     }
     json_object_object_foreach(config, name, own) {
-        if (is_there(own)) {
+        if (is_enabled(own)) {
             add_field(form, name, name, text_of(member(own, "type"), pool),
                       own, pool);
         }

@@ -46,7 +46,7 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
 /* ---- errors -------------------------------------------------------------- */
 
 /* Return the title of a page for ERROR, and set *TEXT_P to its text. */
-static const char *words_of(const char **text_p, const crm_error_t *error)
+static const char *error_texts(const char **text_p, const crm_error_t *error)
 {
     int status = crm_code_info(error->code)->status;
 
@@ -113,7 +113,7 @@ void crm_webform_say(crm_call_t *call, const crm_webform_t *form,
         crm_envelope_error(&call->response->body, error);
         return;
     }
-    crm_page_begin(page, call->response->status, words_of(&text, error),
+    crm_page_begin(page, call->response->status, error_texts(&text, error),
                    call->pool);
     crm_html_put(&page->body, "<p class=\"note bad\" role=\"alert\">", text,
                  "</p>\n", NULL);

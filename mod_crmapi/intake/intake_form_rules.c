@@ -19,7 +19,7 @@
 static const struct {
     const char *word;
     const char *means;
-} truths[] = {
+} boolean_words[] = {
     {"true", "true"}, {"on", "true"}, {"yes", "true"}, {"1", "true"},
     {"false", "false"}, {"off", "false"}, {"no", "false"}, {"0", "false"},
 };
@@ -67,8 +67,8 @@ static const char *json_number(const char *text, apr_pool_t *pool)
 
 /* Return whether NUMBER, canonical, is greater (SIGN 1) or less (SIGN -1) than
  * LIMIT. A LIMIT that is NULL or not a number is ignored. */
-static int passes(const char *number, int sign, const char *limit,
-                  apr_pool_t *pool)
+static int exceeds(const char *number, int sign, const char *limit,
+                   apr_pool_t *pool)
 {
     const char *text = limit ? json_number(limit, pool) : NULL;
     const char *canonical;
@@ -91,10 +91,10 @@ static const char *number_rule(const char **canonical_p,
     if (field->type == CRM_WEBFORM_INTEGER && strchr(*canonical_p, '.')) {
         return "must be a whole number";
     }
-    if (passes(*canonical_p, -1, field->min, pool)) {
+    if (exceeds(*canonical_p, -1, field->min, pool)) {
         return apr_psprintf(pool, "must be at least %s", field->min);
     }
-    return passes(*canonical_p, 1, field->max, pool)
+    return exceeds(*canonical_p, 1, field->max, pool)
            ? apr_psprintf(pool, "must be at most %s", field->max) : NULL;
 }
 
@@ -127,10 +127,10 @@ static const char *boolean_rule(const char **canonical_p,
                                 const crm_webform_field_t *field,
                                 const char *value)
 {
-    for (size_t i = 0; i < CRM_NELTS(truths); i++) {
-        if (!apr_cstr_casecmp(value, truths[i].word)) {
-            *canonical_p = truths[i].means;
-            return field->required && *truths[i].means == 'f'
+    for (size_t i = 0; i < CRM_NELTS(boolean_words); i++) {
+        if (!apr_cstr_casecmp(value, boolean_words[i].word)) {
+            *canonical_p = boolean_words[i].means;
+            return field->required && *boolean_words[i].means == 'f'
                    ? "must be ticked" : NULL;
         }
     }

@@ -64,8 +64,8 @@ crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
                                          hook->account->workspace) : NULL;
 }
 
-crm_error_t *crm_twilio_nobody(const crm_twilio_hook_t *hook,
-                               const char *address)
+crm_error_t *crm_twilio_unknown_number(const crm_twilio_hook_t *hook,
+                                       const char *address)
 {
     crm_error_t *error = crm_error_logf(CRM_E_NOT_FOUND, hook->call->pool,
         "CRM4103: no agent, or more than one, has the number %s of a webhook "
@@ -217,9 +217,9 @@ crm_error_t *crm_twilio_take(crm_intake_result_t *result,
     return crm_intake_take(result, hook->call, workspace_id, event);
 }
 
-crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
-                             const char *workspace_id,
-                             crm_intake_event_t *event)
+crm_error_t *crm_twilio_update(int *known_p, const crm_twilio_hook_t *hook,
+                               const char *workspace_id,
+                               crm_intake_event_t *event)
 {
     crm_intake_result_t result;
     crm_error_t *error = crm_twilio_take(&result, hook, workspace_id, event);

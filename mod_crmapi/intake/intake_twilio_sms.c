@@ -17,7 +17,7 @@
 /* Keywords of carriers and of Twilio ("Default handling of keywords"). */
 static const struct {
     const char *word;
-    int wants;                  /* as crm_twilio_keyword() */
+    int effect;                 /* as crm_twilio_keyword() */
 } keywords[] = {
     {"stop", -1}, {"stopall", -1}, {"unsubscribe", -1}, {"cancel", -1},
     {"end", -1}, {"quit", -1}, {"revoke", -1}, {"optout", -1},
@@ -32,7 +32,7 @@ int crm_twilio_keyword(const char *text)
     for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
         if (strlen(keywords[i].word) == len
             && !strncasecmp(text, keywords[i].word, len)) {
-            return keywords[i].wants;
+            return keywords[i].effect;
         }
     }
     return 0;
@@ -40,13 +40,13 @@ int crm_twilio_keyword(const char *text)
 
 /* Return what the message of HOOK requests, as crm_twilio_keyword() does.
  * OptOutType is set if Advanced Opt-Out has recognised a keyword of its own. */
-static int wants_of(const crm_twilio_hook_t *hook)
+static int effect_of(const crm_twilio_hook_t *hook)
 {
     const char *type = crm_twilio_get(hook, "OptOutType");
     const char *body = crm_twilio_get(hook, "Body");
-    int wants = body ? crm_twilio_keyword(body) : 0;
+    int effect = body ? crm_twilio_keyword(body) : 0;
 
-    return wants || !type ? wants : crm_twilio_keyword(type);
+    return effect || !type ? effect : crm_twilio_keyword(type);
 }
 
 /* Return the SID of the message that HOOK is about, or NULL. */
@@ -100,15 +100,15 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
     }
 }
 
-/* Return the metadata of HOOK's message as JSON. WANTS: what it requests. */
-static const char *metadata_of(const crm_twilio_hook_t *hook, int wants)
+/* Return the metadata of HOOK's message as JSON. EFFECT: what it requests. */
+static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 {
     json_object *object = json_object_new_object();
     const char *text;
 
     add_media(object, hook);
-    if (wants) {
-        add_text(object, "keyword", wants < 0 ? "stop" : "start");
+    if (effect) {
+        add_text(object, "keyword", effect < 0 ? "stop" : "start");
     }
     text = apr_pstrdup(hook->call->pool, json_object_to_json_string_ext(
                        object, JSON_C_TO_STRING_PLAIN));
@@ -166,11 +166,11 @@ static crm_error_t *greet(const crm_twilio_hook_t *hook,
 
 /* ---- webhooks ------------------------------------------------------------ */
 
-/* Set *EVENT to the message SID of HOOK for AGENT. WANTS: what it requests. */
+/* Set *EVENT to the message SID of HOOK for AGENT. EFFECT: what it requests. */
 static void fill_event(crm_intake_event_t *event,
                        const crm_twilio_hook_t *hook,
                        const crm_intake_agent_t *agent, const char *sid,
-                       int wants)
+                       int effect)
 {
     apr_pool_t *pool = hook->call->pool;
     const char *from = crm_twilio_get(hook, "From");
@@ -193,12 +193,12 @@ static void fill_event(crm_intake_event_t *event,
     }
     event->binds[CRM_INTAKE_MESSAGE_KEY] = sid;
     event->binds[CRM_INTAKE_CONTENT] = body ? body : "";
-    event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, wants);
-    if (wants < 0) {
+    event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, effect);
+    if (effect < 0) {
         event->binds[CRM_INTAKE_SUPPRESS] = "phone";
         event->binds[CRM_INTAKE_REASON] = "unsubscribed";
     }
-    else if (wants > 0) {
+    else if (effect > 0) {
         event->binds[CRM_INTAKE_LIFT] = "phone";
     }
 }
@@ -206,7 +206,7 @@ static void fill_event(crm_intake_event_t *event,
 crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
 {
     const char *sid = sid_of(hook), *to = crm_twilio_get(hook, "To");
-    int wants = wants_of(hook);
+    int effect = effect_of(hook);
     crm_intake_agent_t agent;
     crm_intake_event_t event;
     crm_intake_result_t result;
@@ -216,11 +216,11 @@ crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
     }
     CRM_ERR(crm_twilio_agent(&agent, hook, to));
     if (!agent.workspace_id) {
-        return crm_twilio_nobody(hook, to);
+        return crm_twilio_unknown_number(hook, to);
     }
-    fill_event(&event, hook, &agent, sid, wants);
+    fill_event(&event, hook, &agent, sid, effect);
     CRM_ERR(crm_twilio_take(&result, hook, agent.workspace_id, &event));
-    if (result.opened && !wants && agent.greeting && *agent.greeting
+    if (result.opened && !effect && agent.greeting && *agent.greeting
         && event.binds[CRM_INTAKE_FROM_PHONE]) {
         return greet(hook, &agent, sid, event.binds[CRM_INTAKE_FROM_PHONE],
                      &result);
@@ -249,7 +249,7 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
             apr_pstrcat(hook->call->pool, "twilio:", sid, ":", status, NULL);
         event.binds[CRM_INTAKE_MESSAGE_KEY] = sid;
         event.binds[CRM_INTAKE_STATUS] = status;
-        CRM_ERR(crm_twilio_news(&known, hook, agent.workspace_id, &event));
+        CRM_ERR(crm_twilio_update(&known, hook, agent.workspace_id, &event));
     }
     /* Messages of sequences do not belong to a conversation: this is not an
      * error. */

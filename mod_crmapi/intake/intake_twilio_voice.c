@@ -95,7 +95,7 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
                            NULL));
     event.binds[CRM_INTAKE_CONVERSATION] = crm_db_value(result, 0, 1);
     event.binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
-    return crm_twilio_news(&known, hook, crm_db_value(result, 0, 0), &event);
+    return crm_twilio_update(&known, hook, crm_db_value(result, 0, 0), &event);
 }
 
 /* Set EVENT to the call CALL_SID of HOOK with STATUS. OURS: the agent was the
@@ -140,7 +140,7 @@ static crm_error_t *take_status(const crm_twilio_hook_t *hook,
 
     CRM_ERR(crm_twilio_agent(&agent, hook, our_number));
     if (!agent.workspace_id) {
-        return crm_twilio_nobody(hook, our_number);
+        return crm_twilio_unknown_number(hook, our_number);
     }
     event.binds[CRM_INTAKE_BOT_ID] = agent.bot_id;
     fill_event(&event, hook, call_sid, status, ours);

@@ -154,7 +154,7 @@ static apr_off_t body_limit(const crmapi_request_t *request, apr_size_t max)
 /* A cleanup of a request's pool. glibc keeps an arena for each thread with the
  * memory that large requests have freed: up to 77 times a body of 2 MiB after
  * many of them in 25 threads, and 13 times with malloc_trim(). */
-static apr_status_t give_memory_back(void *unused)
+static apr_status_t trim_memory(void *unused)
 {
     (void)unused;
 #ifdef __GLIBC__
@@ -184,7 +184,7 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
     ap_remove_output_filter(catcher);
     if (body.len >= LARGE) {
         /* registered first, since cleanups run in reverse order */
-        apr_pool_cleanup_register(r->pool, NULL, give_memory_back,
+        apr_pool_cleanup_register(r->pool, NULL, trim_memory,
                                   apr_pool_cleanup_null);
     }
     CRM_ERR(error);

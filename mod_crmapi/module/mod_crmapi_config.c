@@ -267,7 +267,7 @@ static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
 static const struct page_t {
     const char *name;
     size_t offset;
-    const char *usual;
+    const char *default_path;
 } pages[] = {
     {"CrmApiReview", OFFSET(review_path), CRM_PAGE_REVIEW_PATH},
     {"CrmApiUnsubscribe", OFFSET(unsubscribe_path),
@@ -294,7 +294,7 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
 
     (void)dir;
     if (!apr_cstr_casecmp(value, "on")) {
-        *path = page->usual;
+        *path = page->default_path;
     }
     else if (!apr_cstr_casecmp(value, "off")) {
         *path = "";
@@ -305,7 +305,7 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
     else {
         return apr_psprintf(cmd->pool, "%s must be On, Off or a path that "
                             "begins and ends with a slash, such as %s, not "
-                            "\"%s\"", page->name, page->usual, value);
+                            "\"%s\"", page->name, page->default_path, value);
     }
     return NULL;
 }

@@ -92,7 +92,7 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
  * and its ErrorDocument is a URL, httpd has made it a redirect. The status is
  * the one whose ErrorDocument is the redirect's Location. 0: R is another
  * redirect. */
-static int status_behind(request_rec *r)
+static int original_status(request_rec *r)
 {
     const char *location = apr_table_get(r->headers_out, "Location");
 
@@ -122,7 +122,7 @@ static void insert_error_filter(request_rec *r)
         return;
     }
     if (ap_is_HTTP_REDIRECT(r->status) && !crmapi_request_find(r)) {
-        int status = status_behind(r);
+        int status = original_status(r);
 
         r->status = status ? status : r->status;
     }

@@ -30,7 +30,7 @@ crmapi_request_t *crmapi_request_find(const request_rec *r)
 }
 
 /* Return whether ID is a valid X-Request-Id (contract 5.4). */
-static int is_sane_id(const char *id)
+static int is_valid_id(const char *id)
 {
     size_t len = id ? strspn(id, "abcdefghijklmnopqrstuvwxyz"
                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") : 0;
@@ -49,7 +49,7 @@ static const char *find_id(request_rec *r)
     if (origin && crmapi_request_find(origin)) {
         return crmapi_request_find(origin)->id;
     }
-    if (is_sane_id(sent)) {
+    if (is_valid_id(sent)) {
         return sent;
     }
     made = apr_palloc(r->pool, CRM_UUID_LEN + 1);

@@ -16,7 +16,7 @@ static const struct {
     const char *done;           /* the action for which THANKS is shown, or
                                    NULL */
     const char *thanks;
-    const char *look;           /* CSS classes */
+    const char *classes;        /* CSS classes */
 } states[] = {
     {"generating", "The texts are still being written. Please come back in a "
      "minute.", NULL, NULL, "note"},
@@ -76,7 +76,7 @@ static void put_state(crm_buf_t *body, const crm_review_t *review)
             continue;
         }
         crm_html_put(body, "<p role=\"status\" class=\"", thanks
-                     && !rejected ? "note good" : states[i].look, "\">",
+                     && !rejected ? "note good" : states[i].classes, "\">",
                      thanks ? states[i].thanks : "", "", rejected
                      ? "This sequence was rejected. Nothing is sent."
                      : states[i].text, "", NULL);
@@ -88,7 +88,7 @@ static void put_state(crm_buf_t *body, const crm_review_t *review)
 }
 
 /* Add links to the invalid texts of REVIEW to BODY, if there are any. */
-static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
+static void put_invalid_texts(crm_buf_t *body, const crm_review_t *review)
 {
     int begun = 0;
 
@@ -117,7 +117,7 @@ static void put_problem(crm_buf_t *body, const crm_review_t *review)
     if (review->problem) {
         crm_html_put(body, "<div role=\"alert\" class=\"note bad\">\n",
                      review->problem, "\n", NULL);
-        put_wrongs(body, review);
+        put_invalid_texts(body, review);
         crm_buf_puts(body, "</div>\n");
     }
 }

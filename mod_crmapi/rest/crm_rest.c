@@ -89,8 +89,8 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
 
 /* Query the key's state and CHECKS: columns alive, read, write, plan_api,
  * plan_sequences, then one for each check. */
-static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
-                        const apr_array_header_t *checks)
+static crm_error_t *query_checks(PGresult **result_p, crm_call_t *call,
+                                 const apr_array_header_t *checks)
 {
     crm_sql_t sql;
 
@@ -117,8 +117,8 @@ static int is_true(const PGresult *result, int column)
     return value && *value == 't';
 }
 
-/* Return the 403 that follows from RESULT of ask(), or NULL. */
-static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
+/* Return the 403 that follows from RESULT of query_checks(), or NULL. */
+static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
 {
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
     const char *message;
@@ -167,11 +167,11 @@ crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
     PGresult *result;
     crm_error_t *scope;
 
-    CRM_ERR(ask(&result, call, checks));
+    CRM_ERR(query_checks(&result, call, checks));
     if (!is_true(result, 0)) {
         return crm_access_revoked(call);
     }
-    scope = forbidden(call, result);
+    scope = scope_error(call, result);
     if (scope) {
         return scope;
     }
