@@ -187,7 +187,7 @@ static const char *set_number(cmd_parms *cmd, void *dir, const char *value)
         return problem;
     }
     if (!apr_isdigit(*value) || *end || n < number->min || n > number->max) {
-        return apr_psprintf(cmd->pool, "%s must be a whole number from %d to "
+        return apr_psprintf(cmd->pool, "%s must be an integer from %d to "
                             "%d, not \"%s\"", number->name, number->min,
                             number->max, value);
     }
