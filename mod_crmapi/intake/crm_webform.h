@@ -50,8 +50,7 @@ typedef struct crm_webform_t {
     apr_array_header_t *fields; /* of crm_webform_field_t, names are unique */
     const char *redirect_url;   /* absolute, http or https; or NULL */
     const char *thank_you;      /* or NULL */
-    const char *honeypot;       /* name of a field that is invisible to
-                                   people */
+    const char *honeypot;       /* name of a field that is hidden from people */
     const char *lead_source;    /* for contacts without one; or NULL */
     const apr_array_header_t *origins;  /* of const char *: origins whose pages
                                            may send it; NULL: all */

@@ -17,10 +17,10 @@
 static const char sign_sql[] =
     "SELECT '\\x' || encode(crmapi.token_sign_page($1::bytea), 'hex')";
 
-/* The agent $1, unless the vhost serves another workspace than $2, an id or
- * slug; and whether a workspace has signed the token with the parts $3 and $4.
- * Ids are unique within a workspace only: an id that two workspaces have
- * matches none. */
+/* The agent $1, if its workspace is $2 (id or slug; NULL: any), and whether a
+ * workspace has signed the token with the parts $3 and $4. Ids are unique
+ * within a workspace only. LIMIT 2 detects an id that several workspaces have:
+ * it matches none. */
 static const char agent_sql[] =
     "SELECT a.workspace_id, a.id, a.name, a.chat_greeting, a.agent_color,"
     " a.chat_avatar_image_url, a.chat_origins,"

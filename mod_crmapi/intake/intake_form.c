@@ -15,9 +15,9 @@
 
 #define CHANNEL "5"             /* form (specification: Conversation) */
 
-/* The form $1, unless the vhost serves another workspace than $2, an id or
- * slug. Ids are unique within a workspace only: an id that two workspaces have
- * matches none. */
+/* The form $1, if its workspace is $2 (id or slug; NULL: any). Ids are unique
+ * within a workspace only. LIMIT 2 detects an id that several workspaces have:
+ * it matches none. */
 static const char form_sql[] =
     "SELECT f.workspace_id, f.bot_id, f.standard_fields, f.custom_fields,"
     " f.survey_questions FROM crmapi.form f"

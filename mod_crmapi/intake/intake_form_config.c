@@ -8,7 +8,8 @@
 
 #include "crm_array.h"
 
-/* Default maximum lengths in characters: those of the columns. */
+/* Maximum lengths in characters, as the columns have them. The configuration
+ * may have lower ones. */
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 16384
 #define URL_MAX_CHARS 2048

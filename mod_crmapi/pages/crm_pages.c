@@ -19,7 +19,7 @@ typedef struct crm_page_kind_t {
 } crm_page_kind_t;
 
 /* Whether workspace $1 signed the token with the head $3 and the signature $4.
- * No row: the vhost serves another workspace, $2, an id or slug. */
+ * No row if the workspace is not $2 (id or slug; NULL: any). */
 static const char signed_sql[] =
     "SELECT crmapi.token_signed($3::bytea, $4::bytea)"
     " FROM crmapi.workspace w WHERE w.id = $1::uuid AND ($2::text IS NULL"
