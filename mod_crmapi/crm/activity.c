@@ -83,7 +83,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
 
 const crm_resource_t crm_resource_activity = {
     .name = "activity", .title = "Activity", .tag = "Activities",
-    .doc = "Something done, or to be done, with a contact or company.",
+    .doc = "A past or planned activity with a contact or company.",
     .fields = fields,
     .operations = operations,
     .check = check,

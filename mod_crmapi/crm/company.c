@@ -129,7 +129,7 @@ static const crm_operation_t operations[] = {
      .summary = "Change a company"},
     {.id = "deleteCompany", .method = "DELETE", .path = "/companies/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a company for good"},
+     .summary = "Delete a company permanently"},
     {.id = NULL}
 };
 

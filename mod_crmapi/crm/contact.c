@@ -158,7 +158,7 @@ static const crm_operation_t operations[] = {
      .summary = "Change a contact"},
     {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a contact for good"},
+     .summary = "Delete a contact permanently"},
     {.id = NULL}
 };
 

@@ -175,7 +175,7 @@ static const crm_operation_t operations[] = {
     {.id = "deleteConversation", .method = "DELETE",
      .path = "/conversations/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a conversation softly: its messages are kept"},
+     .summary = "Delete a conversation; its messages are kept"},
     {.id = NULL}
 };
 

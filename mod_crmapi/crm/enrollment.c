@@ -96,7 +96,7 @@ static const crm_operation_t operations[] = {
      .path = "/sequences/enrollments/{id}/approve",
      .kind = &crm_enrollment_approve, .sequences = 1,
      .statuses = {404, 409},
-     .summary = "Approve an enrollment that waits for it"},
+     .summary = "Approve an enrollment that waits for approval"},
     {.id = "stopEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/stop",
      .kind = &crm_enrollment_stop, .sequences = 1,
@@ -107,7 +107,7 @@ static const crm_operation_t operations[] = {
 
 const crm_resource_t crm_resource_enrollment = {
     .name = "enrollment", .title = "Enrollment", .tag = "Sequences",
-    .doc = "A contact's way through a sequence.",
+    .doc = "An enrollment of a contact in a sequence.",
     .fields = fields,
     .operations = operations,
     .no_import = 1,

@@ -88,7 +88,7 @@ static const crm_operation_t operations[] = {
     {.id = "deletePipelineCard", .method = "DELETE",
      .path = "/pipeline-cards/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a card for good"},
+     .summary = "Delete a card permanently"},
     {.id = NULL}
 };
 
