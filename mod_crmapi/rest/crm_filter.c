@@ -136,10 +136,9 @@ static int has_trigram(const char *text)
     return run == 3;
 }
 
-/* Add the condition that FILTER's column contains TEXT or that its column of
- * digits contains DIGITS (NULL: none). COLLATION is "" or UNINDEXED. The fold()
- * is in a subquery because a subquery is evaluated once and an expression for
- * each row. */
+/* Add the condition that FILTER's column contains TEXT, or that its column of
+ * digits contains DIGITS (NULL: none). COLLATION is "" or UNINDEXED. fold() is
+ * in a subquery so that it is evaluated once and not for each row. */
 static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *text, const char *digits,
                        const char *collation, apr_pool_t *pool)

@@ -27,7 +27,7 @@ static int is_foreign_key_error(const crm_error_t *error)
 }
 
 /* Run SQL, which returns a row if and only if the operation was done, and set
- * *RESULT_P. If it was not done, run CHECKS and return the error of those that
+ * *RESULT_P. If there is no row, run CHECKS and return the error of those that
  * fail. If none fails, the data has changed between the two statements, and SQL
  * is tried once more. */
 static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
@@ -223,8 +223,8 @@ static void set_followers(set_list_t *list, const crm_resource_t *resource,
     }
 }
 
-/* Set updated_at. It changes only if a value changes, and always increases
- * (contract 6.6). */
+/* Set updated_at. It changes only if another field changes, and it always
+ * increases (contract 6.6). */
 static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
                            const crm_values_t *values)
 {

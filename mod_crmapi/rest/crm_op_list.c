@@ -10,12 +10,13 @@
 #define COLUMN_TOTAL 0
 #define COLUMN_FIRST 1
 
-/* The offset from which on the ids of a page are selected first, and its rows
- * by id. That is cheaper from about 1,000 rows on. */
+/* At this offset and above, the ids of a page are selected first, and then its
+ * rows by id. That is cheaper from about 1,000 rows on. */
 #define DEEP_OFFSET 1000
 
-/* The most matches of a filter by content (tags, search) that are collected
- * before the list is read in its order instead: see add_by_content(). */
+/* The maximum number of matches of a filter by content (tags, search) that are
+ * collected. If there are more, the list is read in its order: see
+ * add_by_content(). */
 #define MATCHES_MAX 2000
 
 /* The largest page_size (contract 7.2). */

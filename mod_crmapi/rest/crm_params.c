@@ -10,9 +10,8 @@
 
 #define PAGE_SIZE 25            /* specification, Limits */
 #define PAGE_SIZE_MAX 100
-#define PAGE_MAX APR_INT64_C(9007199254740991) /* every JSON reader has this
-                                                  exactly, and the offset fits
-                                                  64 bits */
+#define PAGE_MAX APR_INT64_C(9007199254740991) /* exact in every JSON parser;
+                                                  offsets fit 64 bits */
 
 /* Parameters of lists other than filters. */
 typedef struct list_param_t {
@@ -98,8 +97,8 @@ static const list_param_t list_params[] = {
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
-/* Return the rule that PARAM breaks regardless of its type, or NULL. AGAIN: it
- * was given before. */
+/* Return the rule that PARAM breaks regardless of its type, or NULL. AGAIN: the
+ * query has it more than once. */
 static const char *value_check(const crm_query_param_t *param, int again)
 {
     return param->bad ? param->bad

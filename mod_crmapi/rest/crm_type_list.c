@@ -25,7 +25,8 @@ typedef struct kind_t {
     int last;                   /* it follows is_primary, since jsonb sorts
                                    members by length */
     const char *(*check)(const char *text, apr_size_t len);
-    const char *rule;           /* for an entry that is neither */
+    const char *rule;           /* error of an entry that is neither a string
+                                   nor an object */
 } kind_t;
 
 static const kind_t email_kind = {
@@ -472,7 +473,7 @@ const crm_type_t crm_type_strings = {
 
 /* ---- free-form JSON ---- */
 
-/* Read VALUE, whose own type the caller has checked. */
+/* Read VALUE, whose JSON type the caller has checked. */
 static void free_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
