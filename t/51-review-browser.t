@@ -112,7 +112,7 @@ subtest "a text that is wrong" => sub {
     browser("type", "[name='body.$step[2]']", " ");
     browser("type", "[name='body.$step[1]']", "kept");
     browser("press", "button[value=approve]");
-    like(text(), qr/Step 3: What is said must not be empty/, "it is named");
+    like(text(), qr/Step 3: Script must not be empty/, "it is named");
     picture("wrong");
     is(browser("eval", "document.getElementById('body.$step[1]').value"),
         "kept", "what was typed is there");
@@ -143,7 +143,7 @@ subtest "for those who do not see it, and on a telephone" => sub {
         && $_->[1] eq "" } @tree;
     is_deeply(\@unnamed, [], "every field and button has a name");
     is_deeply([map { $_->[1] } grep { $_->[0] eq "textbox" } @tree],
-        ["Subject", "Text", "Text", "Objective of the call", "What is said"],
+        ["Subject", "Text", "Text", "Objective of the call", "Script"],
         "the fields");
     is_deeply([map { $_->[1] } grep { $_->[0] eq "heading" } @tree],
         ["Review before sending", "Step 1: E-mail", "Step 2: Text message",
@@ -163,7 +163,7 @@ subtest "unsubscribe" => sub {
     is(scalar sql($database, "SELECT count(*) FROM crmapi.suppression"
         . " WHERE workspace_id = '" . $w->id . "'"), 0, "nothing is done yet");
     browser("press", "button");
-    like(text(), qr/You are unsubscribed\s+z…\@x\.example gets no more/,
+    like(text(), qr/You are unsubscribed\s+z…\@x\.example will get no more/,
         "one click");
     picture("unsubscribed");
     is(scalar sql($database, "SELECT email FROM crmapi.suppression"

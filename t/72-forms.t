@@ -133,7 +133,7 @@ subtest "a form from a browser" => sub {
         "https://hooks.example/", "--events", "form.submitted");
     my $total = total_of($c, "/conversations");
     my $main = page_is(send_form($contact_form, @GOOD), 200,
-        qr/Thank you.*Your answers have arrived/s, "a thank-you page");
+        qr/Thank you.*We have received your answers/s, "a thank-you page");
     my ($one, @more) = submissions($w, $contact_form);
     is(scalar @more, 0, "one submission") or return;
     is_deeply($one->{custom_field_responses}, {

@@ -62,7 +62,7 @@ static const crm_operation_t operations[] = {
     {.id = NULL}
 };
 
-/* One of contact_id and company_id must be there (specification). */
+/* Require contact_id or company_id (specification). */
 static void check(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent)
 {
@@ -72,7 +72,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
                    - resource->fields;
 
     if (!sent[contact] && !sent[company]) {
-        crm_input_wrong(input, "contact_id",
+        crm_input_error(input, "contact_id",
                         "is required, unless company_id is given");
     }
     (void)binds;
@@ -83,7 +83,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
 
 const crm_resource_t crm_resource_activity = {
     .name = "activity", .title = "Activity", .tag = "Activities",
-    .doc = "Something done, or to be done, with a contact or company.",
+    .doc = "A past or planned activity with a contact or company.",
     .fields = fields,
     .operations = operations,
     .check = check,

@@ -72,12 +72,12 @@ static const crm_field_t fields[] = {
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of name, e-mail, phone number or company"},
-     .add = crm_filter_search, .add_plain = crm_filter_search_plain,
+     .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .sql = "t.search",
      .digits = "t.phone_digits"},
     {.field = {.name = "tags", .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
-     .add = crm_filter_tags, .add_plain = crm_filter_tags_plain},
+     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed},
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
@@ -158,7 +158,7 @@ static const crm_operation_t operations[] = {
      .summary = "Change a contact"},
     {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a contact for good"},
+     .summary = "Delete a contact permanently"},
     {.id = NULL}
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch.c: finding and writing many contacts in one transaction */
+/* contact_batch.c: finding and writing contacts in one transaction */
 #include "crm_contact_batch.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "crm_time.h"
 #include "crm_uuid.h"
 
-/* Columns of the look-up's rows before the contact's own. */
+/* Columns of the look-up's rows. The contact's begin at COLUMN_FIRST. */
 enum {
     COLUMN_INDEX, COLUMN_NOW, COLUMN_EMAIL_KEY, COLUMN_CONTACT_EMAIL_KEY,
     COLUMN_CONTACT_PHONE_KEY, COLUMN_FIRST
@@ -28,8 +28,9 @@ int crm_contact_index(const char *name)
                  - crm_resource_contact.fields);
 }
 
-/* Return the primary address of LIST, a bind of crm_type_emails or _phones,
- * whose entries have it as MEMBER, in POOL; NULL if the list is empty. */
+/* Return, in POOL, the primary address of LIST, a bind of crm_type_emails or
+ * crm_type_phones, or NULL if LIST is empty. MEMBER is the name of the address
+ * in an entry. */
 static const char *primary_of(const char *list, const char *member,
                               apr_pool_t *pool)
 {
@@ -50,8 +51,8 @@ static const char *primary_of(const char *list, const char *member,
     return primary;
 }
 
-/* Return what PHONE is matched by: its digits and leading '+' (contract
- * 9.2), as crmapi.contact.phone_key is made. */
+/* Return the key that PHONE is matched by: its digits and a leading '+'
+ * (contract 9.2). crmapi.contact.phone_key is computed in the same way. */
 static const char *phone_key(const char *phone, apr_pool_t *pool)
 {
     char *key = apr_palloc(pool, strlen(phone) + 1);
@@ -72,37 +73,39 @@ static const char *phone_key(const char *phone, apr_pool_t *pool)
     return key;
 }
 
-void crm_wanted_init(crm_wanted_t *wanted, const crm_values_t *values,
-                     apr_pool_t *pool)
+void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
+                       apr_pool_t *pool)
 {
-    memset(wanted, 0, sizeof(*wanted));
-    wanted->email = primary_of(values->binds[crm_contact_index("emails")],
-                               "email", pool);
-    wanted->phone =
+    memset(identity, 0, sizeof(*identity));
+    identity->email = primary_of(values->binds[crm_contact_index("emails")],
+                                 "email", pool);
+    identity->phone =
         primary_of(values->binds[crm_contact_index("phone_numbers")],
                    "phone_number", pool);
-    if (wanted->phone) {
-        wanted->phone_key = phone_key(wanted->phone, pool);
+    if (identity->phone) {
+        identity->phone_key = phone_key(identity->phone, pool);
     }
-    wanted->found = apr_array_make(pool, 2, sizeof(crm_contact_t *));
+    identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
 
-/* Return the COUNT WANTED's e-mails or phone keys as a text[], with nulls. */
-static const char *wanted_array(const crm_wanted_t *wanted, int count,
-                                int phones, apr_pool_t *pool)
+/* Return the e-mails (PHONES: the phone keys) of the COUNT IDENTITIES as a
+ * text[], null where there is none. */
+static const char *identity_array(const crm_identity_t *identities, int count,
+                                  int phones, apr_pool_t *pool)
 {
     apr_array_header_t *texts = apr_array_make(pool, count,
                                                sizeof(const char *));
 
     for (int i = 0; i < count; i++) {
-        APR_ARRAY_PUSH(texts, const char *) = phones ? wanted[i].phone_key
-                                                     : wanted[i].email;
+        APR_ARRAY_PUSH(texts, const char *) = phones
+                                              ? identities[i].phone_key
+                                              : identities[i].email;
     }
     return crm_sql_array(texts, pool);
 }
 
-/* Advisory locks of everybody's identity, always in the order of their
- * numbers, so that batches wait for each other but never in a circle. */
+/* Make the statement that takes the advisory locks of all identities. They are
+ * taken in the order of their numbers, so that batches cannot deadlock. */
 static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
                        const char *phones, const char *lock)
 {
@@ -118,8 +121,10 @@ static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
                      " IS NOT NULL ORDER BY h) l", lock, "text");
 }
 
-/* One row for each wanted and the contacts found for it, locked against
- * changes in the order of their ids; no row if the key may not do this. */
+/* Make the statement that looks up contacts. It returns a row for each identity
+ * and contact that matches it; an identity without a match has a row without a
+ * contact. The contacts are locked against updates, in the order of their ids.
+ * No row is returned if the key does not permit the operation. */
 static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
                          const char *phones, int depth)
 {
@@ -151,7 +156,7 @@ static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
-/* The names "ref:id" of those of REFS that exist. */
+/* Make the statement that returns "ref:id" for each of REFS that exists. */
 static void make_refs(crm_sql_t *sql, crm_call_t *call,
                       const apr_array_header_t *refs)
 {
@@ -178,14 +183,15 @@ static void make_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
-/* Return binds for all fields of a contact's table, hidden ones included. */
+/* Return an array of binds for all fields of a contact, hidden ones
+ * included. */
 static const char **new_binds(apr_pool_t *pool)
 {
     return apr_pcalloc(pool, (size_t)crm_resource_fields(&crm_resource_contact)
                        * sizeof(const char *));
 }
 
-/* Return a contact for ROW of the look-up's RESULT. */
+/* Return a contact made from ROW of the look-up's RESULT. */
 static crm_contact_t *read_contact(const PGresult *result, int row,
                                    apr_pool_t *pool)
 {
@@ -211,7 +217,7 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
     return contact;
 }
 
-/* Return the contact that ROW of the look-up shows, NULL for none. */
+/* Return the contact in ROW of the look-up's RESULT, NULL if it has none. */
 static crm_contact_t *row_contact(crm_contact_batch_t *batch,
                                   const PGresult *result, int row)
 {
@@ -230,23 +236,23 @@ static crm_contact_t *row_contact(crm_contact_batch_t *batch,
     return contact;
 }
 
-/* Take over what the look-up has found. */
-static void read_look_up(crm_contact_batch_t *batch, crm_wanted_t *wanted,
-                         const PGresult *result)
+/* Read the look-up's RESULT into BATCH and IDENTITIES. */
+static void read_look_up(crm_contact_batch_t *batch,
+                         crm_identity_t *identities, const PGresult *result)
 {
     char *now = apr_palloc(batch->pool, CRM_TIME_SIZE);
 
     crm_time_from_pg(now, PQgetvalue(result, 0, COLUMN_NOW));
     batch->now = now;
     for (int row = 0; row < PQntuples(result); row++) {
-        crm_wanted_t *one = wanted
-                            + apr_atoi64(PQgetvalue(result, row,
+        crm_identity_t *identity = identities
+                              + apr_atoi64(PQgetvalue(result, row,
                                                     COLUMN_INDEX)) - 1;
         crm_contact_t *contact = row_contact(batch, result, row);
 
-        one->email_key = crm_db_value(result, row, COLUMN_EMAIL_KEY);
+        identity->email_key = crm_db_value(result, row, COLUMN_EMAIL_KEY);
         if (contact) {
-            APR_ARRAY_PUSH(one->found, crm_contact_t *) = contact;
+            APR_ARRAY_PUSH(identity->matches, crm_contact_t *) = contact;
         }
     }
 }
@@ -270,7 +276,7 @@ static crm_error_t *pipeline(PGresult **results, crm_call_t *call,
     return error;
 }
 
-/* Make SQL the command TEXT. */
+/* Set SQL to the command TEXT. */
 static void make_command(crm_sql_t *sql, const char *text, apr_pool_t *pool)
 {
     crm_sql_init(sql, pool);
@@ -291,24 +297,25 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
 }
 
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
-                                    crm_call_t *call, crm_wanted_t *wanted,
+                                    crm_call_t *call,
+                                    crm_identity_t *identities,
                                     int count, int depth,
                                     const apr_array_header_t *refs,
                                     crm_contact_more_t *more)
 {
     crm_contact_batch_t *batch = new_batch(call);
-    const char *emails = wanted_array(wanted, count, 0, call->pool);
-    const char *phones = wanted_array(wanted, count, 1, call->pool);
+    const char *emails = identity_array(identities, count, 0, call->pool);
+    const char *phones = identity_array(identities, count, 1, call->pool);
     PGresult *results[MAX_STATEMENTS];
-    crm_sql_t begin, locks, found, looked;
-    crm_sql_t *sqls[MAX_STATEMENTS] = {&begin, &locks, &found, &looked};
+    crm_sql_t begin, locks, existing, look_up;
+    crm_sql_t *sqls[MAX_STATEMENTS] = {&begin, &locks, &existing, &look_up};
     int last = 3;
     crm_error_t *error;
 
     make_command(&begin, "BEGIN", call->pool);
     make_locks(&locks, call, emails, phones, more ? more->lock : NULL);
-    make_refs(&found, call, refs);
-    make_look_up(&looked, call, emails, phones, depth);
+    make_refs(&existing, call, refs);
+    make_look_up(&look_up, call, emails, phones, depth);
     if (more) {
         sqls[++last] = &more->sql;
     }
@@ -324,7 +331,7 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
 
         apr_hash_set(batch->refs, name, APR_HASH_KEY_STRING, name);
     }
-    read_look_up(batch, wanted, results[3]);
+    read_look_up(batch, identities, results[3]);
     if (more) {
         more->result = results[last];
     }
@@ -340,8 +347,8 @@ int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
                         APR_HASH_KEY_STRING) != NULL;
 }
 
-int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
-                           const crm_values_t *values, const char *prefix)
+int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
+                                 const crm_values_t *values, const char *prefix)
 {
     const crm_field_t *field = crm_resource_contact.fields;
     int missed = 0;
@@ -350,7 +357,7 @@ int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
         if (field[i].ref && values->sent[i] && values->binds[i]
             && !crm_contact_batch_has(batch, field[i].ref,
                                       values->binds[i])) {
-            crm_input_wrong(input, apr_pstrcat(batch->pool, prefix,
+            crm_input_error(input, apr_pstrcat(batch->pool, prefix,
                                                field[i].name, NULL),
                             crm_ref_rule(field[i].ref, batch->pool));
             missed++;
@@ -359,13 +366,13 @@ int crm_contact_batch_miss(crm_contact_batch_t *batch, crm_input_t *input,
     return missed;
 }
 
-/* Return whether A and B are the same key, and there is one. */
+/* Return whether A and B are equal keys, not NULL. */
 static int same(const char *a, const char *b)
 {
     return a && b && !strcmp(a, b);
 }
 
-/* Return the older of A and B; one of them may be NULL. */
+/* Return the older of A and B, one of which may be NULL. */
 static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
 {
     int order;
@@ -377,23 +384,23 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return the oldest contact that has WANTED's e-mail (PHONES: phone) now: of
- * those in the database, and of those that got it in BATCH. */
+/* Return the oldest contact that has IDENTITY's e-mail (PHONES: phone) now: one
+ * from the database that still has it, or one that was given it in BATCH. */
 static crm_contact_t *oldest(crm_contact_batch_t *batch,
-                             const crm_wanted_t *wanted, int phones)
+                             const crm_identity_t *identity, int phones)
 {
-    const char *key = phones ? wanted->phone_key : wanted->email_key;
-    crm_contact_t *found = NULL;
+    const char *key = phones ? identity->phone_key : identity->email_key;
+    crm_contact_t *match = NULL;
 
     if (!key) {
         return NULL;
     }
-    for (int i = 0; i < wanted->found->nelts && !found; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(wanted->found, i,
+    for (int i = 0; i < identity->matches->nelts && !match; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(identity->matches, i,
                                                crm_contact_t *);
 
         if (same(phones ? contact->phone_key : contact->email_key, key)) {
-            found = contact;
+            match = contact;
         }
     }
     for (int i = 0; i < batch->touched->nelts; i++) {
@@ -401,24 +408,24 @@ static crm_contact_t *oldest(crm_contact_batch_t *batch,
                                                crm_contact_t *);
 
         if (same(phones ? contact->phone_key : contact->email_key, key)) {
-            found = older(found, contact);
+            match = older(match, contact);
         }
     }
-    return found;
+    return match;
 }
 
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
-                                       const crm_wanted_t *wanted)
+                                       const crm_identity_t *identity)
 {
-    crm_contact_t *contact = oldest(batch, wanted, 0);
+    crm_contact_t *contact = oldest(batch, identity, 0);
 
-    return contact ? contact : oldest(batch, wanted, 1);
+    return contact ? contact : oldest(batch, identity, 1);
 }
 
-/* Find out CONTACT's keys anew after WANTED's lists went into it. A primary
- * that it did not have before can only be WANTED's. */
-static void identify(crm_contact_batch_t *batch, const crm_wanted_t *wanted,
-                     crm_contact_t *contact)
+/* Set CONTACT's keys after IDENTITY's lists were merged into it. If CONTACT had
+ * no primary e-mail before, the new one is IDENTITY's. */
+static void identify(crm_contact_batch_t *batch,
+                     const crm_identity_t *identity, crm_contact_t *contact)
 {
     const char *email = primary_of(contact->binds[crm_contact_index("emails")],
                                    "email", batch->pool);
@@ -427,14 +434,14 @@ static void identify(crm_contact_batch_t *batch, const crm_wanted_t *wanted,
                    "phone_number", batch->pool);
 
     if (!email || !contact->email_key) {
-        contact->email_key = email ? wanted->email_key : NULL;
+        contact->email_key = email ? identity->email_key : NULL;
     }
     contact->phone_key = phone ? phone_key(phone, batch->pool) : NULL;
     APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
 }
 
 crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
-                                        const crm_wanted_t *wanted,
+                                        const crm_identity_t *identity,
                                         const crm_values_t *values,
                                         const char *bot_id)
 {
@@ -460,7 +467,7 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
     contact->binds[crm_contact_index("created_at")] = batch->now;
     contact->binds[crm_contact_index("updated_at")] = batch->now;
     APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
-    identify(batch, wanted, contact);
+    identify(batch, identity, contact);
     return contact;
 }
 
@@ -469,7 +476,7 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
 {
     static const char *const grown[] = {"notes", "custom_fields", "tags",
                                         "emails", "phone_numbers"};
-    int before = crm_input_faults(input);
+    int before = crm_input_errors(input);
 
     for (size_t i = 0; i < CRM_NELTS(grown); i++) {
         int index = crm_contact_index(grown[i]);
@@ -490,10 +497,10 @@ int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
                        value);
         json_object_put(value);
     }
-    return crm_input_faults(input) == before;
+    return crm_input_errors(input) == before;
 }
 
-/* Return the later of NOW and a millisecond after BEFORE (contract 6.6). */
+/* Return the later of NOW and BEFORE plus one millisecond (contract 6.6). */
 static const char *later(const char *now, const char *before,
                          apr_pool_t *pool)
 {
@@ -509,7 +516,7 @@ static const char *later(const char *now, const char *before,
 }
 
 void crm_contact_batch_update(crm_contact_batch_t *batch,
-                              const crm_wanted_t *wanted,
+                              const crm_identity_t *identity,
                               crm_contact_t *contact,
                               const crm_values_t *values)
 {
@@ -530,7 +537,7 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
     contact->changed = 1;
     contact->updated_at = later(batch->now, contact->updated_at, batch->pool);
     contact->binds[crm_contact_index("updated_at")] = contact->updated_at;
-    identify(batch, wanted, contact);
+    identify(batch, identity, contact);
 }
 
 void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
@@ -547,8 +554,8 @@ void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
     crm_buf_putc(buf, '}');
 }
 
-/* Return the contacts of BATCH that are new, or that are changed and not new,
- * as a JSON array; NULL if there are none. */
+/* Return the contacts of BATCH to insert (NEW) or to update, as a JSON array.
+ * Return NULL if there are none. */
 static const char *contacts_json(crm_contact_batch_t *batch, int new)
 {
     crm_buf_t buf;
@@ -569,8 +576,8 @@ static const char *contacts_json(crm_contact_batch_t *batch, int new)
     return count ? buf.data : NULL;
 }
 
-/* Return whether FIELD is written, by an insert or by an update. Hidden ones
- * are not known here: they keep their values or defaults. */
+/* Return whether an insert (NEW) or an update writes FIELD. Hidden fields are
+ * not loaded here: they keep their values or defaults. */
 static int is_written(const crm_field_t *field, int new)
 {
     return !(field->flags & CRM_F_HIDDEN)
@@ -579,8 +586,8 @@ static int is_written(const crm_field_t *field, int new)
                || (new && !strcmp(field->name, "created_at")));
 }
 
-/* Add the written fields to SQL, each between BEFORE and AFTER, or with its
- * SQL type after it, or as an assignment. */
+/* Add the written fields to SQL. FORM "=" adds assignments, ":" names and SQL
+ * types, anything else is a prefix of the names. */
 static void add_fields(crm_sql_t *sql, int new, const char *form)
 {
     for (const crm_field_t *field = crm_resource_contact.fields; field->name;
@@ -601,7 +608,7 @@ static void add_fields(crm_sql_t *sql, int new, const char *form)
     }
 }
 
-/* Add " FROM" the rows of JSON, as r. */
+/* Add " FROM" and the rows of JSON as r. */
 static void add_records(crm_sql_t *sql, int new, const char *json)
 {
     crm_sql_template(sql, " FROM jsonb_to_recordset(?) AS r(id uuid", json,
@@ -659,7 +666,8 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     sqls[n++] = &commit;
     error = pipeline(results, batch->call, sqls, n);
     if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
-        /* A reference has vanished since it was looked up: try again. */
+        /* A referenced row was deleted after the look-up: the client may try
+         * again. */
         return crm_error_create(CRM_E_UNAVAILABLE, NULL, batch->pool);
     }
     return crm_op_unexplained(error);

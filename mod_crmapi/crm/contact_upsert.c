@@ -12,24 +12,25 @@
 
 #define ITEMS_MAX 200           /* specification, Limits */
 
-/* One of the body's contacts. */
+/* An item of the body's array "contacts". */
 typedef struct item_t {
-    crm_input_t input;          /* its own errors */
+    crm_input_t input;          /* errors of this item */
     const char *prefix;         /* "contacts[3]." */
     crm_values_t values;
-    crm_input_t bot_input;      /* errors of its bot_id: a create's only */
-    const char *bot_id;         /* its own, or NULL */
-    int wanted;                 /* index of its crm_wanted_t; -1: no object */
+    crm_input_t bot_input;      /* errors of its bot_id, reported on create
+                                   only */
+    const char *bot_id;         /* its bot_id, or NULL */
+    int identity;               /* index of its identity; -1: not an object */
 } item_t;
 
-/* The request as it has been read. */
+/* The request and the response. */
 typedef struct upsert_t {
     crm_call_t *call;
     const char *bot_id;
     item_t *items;
     int count;
-    crm_wanted_t *wanted;
-    int wanted_count;
+    crm_identity_t *identities;
+    int identity_count;
     apr_array_header_t *refs;   /* of crm_ref_t */
     crm_buf_t created, updated, errors;
 } upsert_t;
@@ -39,7 +40,8 @@ static const crm_field_t bot_field = {
     .ref = "agent",
 };
 
-/* Read the request's own members into *UPSERT; *CONTACTS_P = its array. */
+/* Read the members of the request into *UPSERT and set *CONTACTS_P to the array
+ * of items. */
 static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
 {
     crm_input_t input;
@@ -56,20 +58,20 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
             *contacts_p = value;
         }
         else if (!input.lenient) {
-            crm_input_wrong(&input, name, "is not a known field");
+            crm_input_error(&input, name, "is not a known field");
         }
     }
     if (!has_bot) {
-        crm_input_wrong(&input, "bot_id", "is required");
+        crm_input_error(&input, "bot_id", "is required");
     }
     if (!*contacts_p) {
-        crm_input_wrong(&input, "contacts", "is required");
+        crm_input_error(&input, "contacts", "is required");
     }
     else if (!json_object_is_type(*contacts_p, json_type_array)) {
-        crm_input_wrong(&input, "contacts", "must be an array");
+        crm_input_error(&input, "contacts", "must be an array");
     }
     else if (json_object_array_length(*contacts_p) > ITEMS_MAX) {
-        crm_input_wrong(&input, "contacts", "must have at most 200 items");
+        crm_input_error(&input, "contacts", "must have at most 200 items");
     }
     return input.error;
 }
@@ -82,8 +84,8 @@ static void add_ref(upsert_t *upsert, const char *ref, const char *id)
     entry->id = id;
 }
 
-/* An item's own bot_id is checked and used on create only (contract 10.3):
- * take it out of VALUE, where the rest is read. */
+/* Read the bot_id of ITEM, whose JSON is VALUE, and remove it from VALUE: it is
+ * checked and used on create only (contract 10.3). */
 static void read_owner(upsert_t *upsert, item_t *item, json_object *value)
 {
     json_object *bot = json_object_object_get(value, "bot_id");
@@ -100,7 +102,7 @@ static void read_owner(upsert_t *upsert, item_t *item, json_object *value)
     json_object_object_del(value, bot_field.name);
 }
 
-/* Read VALUE, item INDEX of the array. */
+/* Read VALUE, the item INDEX. */
 static void read_item(upsert_t *upsert, int index, json_object *value)
 {
     apr_pool_t *pool = upsert->call->pool;
@@ -109,9 +111,9 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
     item->input.pool = pool;
     item->input.lenient = crm_rest(upsert->call)->lenient;
     item->prefix = apr_psprintf(pool, "contacts[%d].", index);
-    item->wanted = -1;
+    item->identity = -1;
     if (!json_object_is_type(value, json_type_object)) {
-        crm_input_wrong(&item->input, apr_psprintf(pool, "contacts[%d]",
+        crm_input_error(&item->input, apr_psprintf(pool, "contacts[%d]",
                                                    index),
                         "must be an object");
         return;
@@ -126,8 +128,8 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
             add_ref(upsert, field->ref, item->values.binds[i]);
         }
     }
-    item->wanted = upsert->wanted_count++;
-    crm_wanted_init(&upsert->wanted[item->wanted], &item->values, pool);
+    item->identity = upsert->identity_count++;
+    crm_identity_init(&upsert->identities[item->identity], &item->values, pool);
 }
 
 static void read_items(upsert_t *upsert, json_object *contacts)
@@ -137,15 +139,16 @@ static void read_items(upsert_t *upsert, json_object *contacts)
 
     upsert->count = (int)count;
     upsert->items = apr_pcalloc(pool, (count + 1) * sizeof(item_t));
-    upsert->wanted = apr_pcalloc(pool, (count + 1) * sizeof(crm_wanted_t));
+    upsert->identities = apr_pcalloc(pool, (count + 1)
+                                     * sizeof(crm_identity_t));
     for (int i = 0; i < upsert->count; i++) {
         read_item(upsert, i, json_object_array_get_idx(contacts, (size_t)i));
     }
 }
 
-/* Put the e-mails and phones that CONTACT has before those sent in VALUES
- * (contract 10.3); a null has cleared them, and wrong ones have no bind. */
-static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
+/* Put CONTACT's e-mails and phones before those in VALUES (contract 10.3). A
+ * null in ITEM clears a list, and an invalid list has no bind. */
+static void merge_lists(crm_values_t *values, const crm_contact_t *contact,
                         json_object *item, apr_pool_t *pool)
 {
     static const char *const lists[] = {"emails", "phone_numbers"};
@@ -154,32 +157,32 @@ static void unite_lists(crm_values_t *values, const crm_contact_t *contact,
         int index = crm_contact_index(lists[i]);
 
         if (values->binds[index] && json_object_object_get(item, lists[i])) {
-            crm_type_unite(&values->binds[index],
+            crm_type_merge(&values->binds[index],
                            &crm_resource_contact.fields[index],
                            contact->binds[index], values->binds[index], pool);
         }
     }
 }
 
-/* Set *OWNER_P to the agent of ITEM's new contact; what is wrong with it is
- * added to the item's errors. */
+/* Set *OWNER_P to the agent of the contact that ITEM creates. Errors are added
+ * to ITEM. */
 static void find_owner(const char **owner_p, upsert_t *upsert,
                        crm_contact_batch_t *batch, item_t *item)
 {
-    const char *wrong = NULL;
+    const char *rule = NULL;
 
     *owner_p = item->bot_id ? item->bot_id : upsert->bot_id;
     if (item->bot_input.error) {
-        wrong = APR_ARRAY_IDX(item->bot_input.error->details, 0,
-                              crm_detail_t).message;
+        rule = APR_ARRAY_IDX(item->bot_input.error->details, 0,
+                             crm_detail_t).message;
     }
     else if (!crm_contact_batch_has(batch, bot_field.ref, *owner_p)) {
-        wrong = crm_ref_rule(bot_field.ref, batch->pool);
+        rule = crm_ref_rule(bot_field.ref, batch->pool);
     }
-    if (wrong) {
-        crm_input_wrong(&item->input,
+    if (rule) {
+        crm_input_error(&item->input,
                         apr_pstrcat(batch->pool, item->prefix,
-                                    bot_field.name, NULL), wrong);
+                                    bot_field.name, NULL), rule);
     }
 }
 
@@ -194,19 +197,20 @@ static void write_item_error(upsert_t *upsert, int index)
                       upsert->items[index].input.error->details);
 }
 
-/* Do item INDEX, whose JSON is VALUE. */
+/* Create or update the contact of item INDEX, whose JSON is VALUE. */
 static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
                     json_object *value)
 {
     item_t *item = &upsert->items[index];
-    const crm_wanted_t *wanted = &upsert->wanted[item->wanted];
-    crm_contact_t *contact = crm_contact_batch_match(batch, wanted);
+    const crm_identity_t *identity = &upsert->identities[item->identity];
+    crm_contact_t *contact = crm_contact_batch_match(batch, identity);
     crm_buf_t *buf = contact ? &upsert->updated : &upsert->created;
     const char *owner = NULL;
 
-    crm_contact_batch_miss(batch, &item->input, &item->values, item->prefix);
+    crm_contact_batch_check_refs(batch, &item->input, &item->values,
+                                 item->prefix);
     if (contact) {
-        unite_lists(&item->values, contact, value, upsert->call->pool);
+        merge_lists(&item->values, contact, value, upsert->call->pool);
         crm_contact_fits(&item->input, &item->values, item->prefix);
     }
     else {
@@ -216,10 +220,10 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
         return;
     }
     if (contact) {
-        crm_contact_batch_update(batch, wanted, contact, &item->values);
+        crm_contact_batch_update(batch, identity, contact, &item->values);
     }
     else {
-        contact = crm_contact_batch_create(batch, wanted, &item->values,
+        contact = crm_contact_batch_create(batch, identity, &item->values,
                                            owner);
     }
     if (buf->len) {
@@ -232,7 +236,7 @@ static void do_items(upsert_t *upsert, crm_contact_batch_t *batch,
                      json_object *contacts)
 {
     for (int i = 0; i < upsert->count; i++) {
-        if (upsert->items[i].wanted >= 0) {
+        if (upsert->items[i].identity >= 0) {
             do_item(upsert, batch, i,
                     json_object_array_get_idx(contacts, (size_t)i));
         }
@@ -256,8 +260,8 @@ static void answer(upsert_t *upsert)
     upsert->call->response->status = 200;
 }
 
-/* Return whether an item may take an identity away from its contact, so that
- * the next oldest one has it. */
+/* Return whether an item may remove an identity from a contact, so that the
+ * next oldest contact with it matches later items. */
 static int clears_identity(const upsert_t *upsert)
 {
     int emails = crm_contact_index("emails");
@@ -266,30 +270,30 @@ static int clears_identity(const upsert_t *upsert)
     for (int i = 0; i < upsert->count; i++) {
         const crm_values_t *values = &upsert->items[i].values;
 
-        if (upsert->items[i].wanted >= 0
-            && ((values->sent[emails] && !upsert->wanted[
-                     upsert->items[i].wanted].email)
-                || (values->sent[phones] && !upsert->wanted[
-                        upsert->items[i].wanted].phone))) {
+        if (upsert->items[i].identity >= 0
+            && ((values->sent[emails] && !upsert->identities[
+                     upsert->items[i].identity].email)
+                || (values->sent[phones] && !upsert->identities[
+                        upsert->items[i].identity].phone))) {
             return 1;
         }
     }
     return 0;
 }
 
-/* Do what has been read, in one transaction. */
+/* Process all items in one transaction. */
 static crm_error_t *run(upsert_t *upsert, json_object *contacts)
 {
     crm_call_t *call = upsert->call;
     crm_input_t input = {call->pool, NULL, 0};
     crm_contact_batch_t *batch;
 
-    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->wanted,
-                                   upsert->wanted_count,
+    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->identities,
+                                   upsert->identity_count,
                                    clears_identity(upsert) ? ITEMS_MAX : 1,
                                    upsert->refs, NULL));
     if (!crm_contact_batch_has(batch, "agent", upsert->bot_id)) {
-        crm_input_wrong(&input, "bot_id", crm_ref_rule("agent", call->pool));
+        crm_input_error(&input, "bot_id", crm_ref_rule("agent", call->pool));
         crm_contact_batch_abandon(batch);
         return input.error;
     }
@@ -299,8 +303,7 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
     return NULL;
 }
 
-/* Without an item that could be written the key and the agent are all that
- * there is to look at. */
+/* If no item is an object, only the key and the agent need to be checked. */
 static crm_error_t *run_without_items(upsert_t *upsert,
                                       const apr_array_header_t *checks)
 {
@@ -335,7 +338,7 @@ static crm_error_t *serve_upsert(crm_call_t *call)
     }
     add_ref(upsert, "agent", upsert->bot_id);
     read_items(upsert, contacts);
-    return upsert->wanted_count ? run(upsert, contacts)
+    return upsert->identity_count ? run(upsert, contacts)
            : run_without_items(upsert, checks);
 }
 

@@ -138,7 +138,7 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of the latest message, e-mail, phone number "
                       "or human name"},
-     .add = crm_filter_search, .add_plain = crm_filter_search_plain,
+     .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .sql = "t.search"},
     {.field = {.name = NULL}}
 };
@@ -175,7 +175,7 @@ static const crm_operation_t operations[] = {
     {.id = "deleteConversation", .method = "DELETE",
      .path = "/conversations/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a conversation softly: its messages are kept"},
+     .summary = "Delete a conversation; its messages are kept"},
     {.id = NULL}
 };
 

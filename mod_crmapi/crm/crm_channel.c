@@ -15,7 +15,7 @@ static const struct {
     {"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}, {"5", "5"},
 };
 
-/* Set *BIND_P to the code of the channel called NAME; return 0 if none is. */
+/* Set *BIND_P to the code of the channel NAME. Return 0 if it is unknown. */
 static int channel_code(const char **bind_p, const char *name)
 {
     for (apr_size_t i = 0; i < CRM_NELTS(channels); i++) {
@@ -47,7 +47,7 @@ static void channel_parse(const char **bind_p, crm_input_t *input,
     if ((!json_object_is_type(value, json_type_int)
          && !json_object_is_type(value, json_type_string))
         || !channel_code(bind_p, json_object_get_string(value))) {
-        crm_input_wrong(input, path, channel_rule);
+        crm_input_error(input, path, channel_rule);
     }
 }
 

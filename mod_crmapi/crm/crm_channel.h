@@ -5,8 +5,8 @@
 
 #include "crm_type.h"
 
-/* A channel: stored and shown as a number from 1 to 5, read as that number or
- * as a name (contract 7.6). */
+/* A channel: stored and returned as a number from 1 to 5, accepted as that
+ * number or as a name (contract 7.6). */
 extern const crm_type_t crm_type_channel;
 
 #endif /* CRM_CHANNEL_H */

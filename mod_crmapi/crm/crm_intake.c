@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_intake.c: what channels bring: reading events, taking them */
+/* crm_intake.c: intake of events: reading and storing them */
 #include "crm_intake.h"
 
 #include <string.h>
@@ -15,8 +15,8 @@
 
 #define NAME_MAX_CHARS 255
 
-/* What a field is: its place in the JSON of an event (OBJECT NULL: at the top;
- * without a name: none), and its name in crmapi.intake_item. */
+/* A field: its place in the JSON of an event (OBJECT NULL: top level; without a
+ * name: not in the JSON) and its name in crmapi.intake_item. */
 typedef struct place_t {
     const char *object;
     crm_field_t field;
@@ -29,7 +29,7 @@ static void phone_parse(const char **bind_p, crm_input_t *input,
                         const crm_field_t *field, const char *path,
                         json_object *value);
 
-/* A phone number as people write it (contract 6.3). */
+/* A phone number in any notation (contract 6.3). */
 static const crm_type_t phone_type = {
     .name = "phone", .cast = "text", .parse = phone_parse,
 };
@@ -38,13 +38,13 @@ static void phone_parse(const char **bind_p, crm_input_t *input,
                         const crm_field_t *field, const char *path,
                         json_object *value)
 {
-    const char *text = NULL, *wrong;
+    const char *text = NULL, *rule;
 
     crm_type_text.parse(&text, input, field, path, value);
     if (text) {
-        wrong = crm_text_phone(text, strlen(text));
-        if (wrong) {
-            crm_input_wrong(input, path, wrong);
+        rule = crm_text_phone(text, strlen(text));
+        if (rule) {
+            crm_input_error(input, path, rule);
         }
         else {
             *bind_p = text;
@@ -125,7 +125,7 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
         F(NULL, "human_takeover", "takeover", crm_type_boolean, .max = 0),
     [CRM_INTAKE_VERIFIED] =
         F(NULL, "verified", "verified", crm_type_boolean, .max = 0),
-    /* nobody sends these */
+    /* internal sources only */
     [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array, .max = 0),
     [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid, .max = 0),
     [CRM_INTAKE_AUTOMATIC] =
@@ -146,12 +146,12 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
         F(NULL, NULL, "attachments", crm_type_array, .max = 0),
 };
 
-/* Members of an item that are the participant's, and where they are in an
- * inbound and in an outbound event. */
+/* Members of an item that describe the participant, and their fields in inbound
+ * and outbound events. */
 static const struct {
     const char *item;
     crm_intake_field_t from, to;
-} party[] = {
+} participant[] = {
     {"email", CRM_INTAKE_FROM_EMAIL, CRM_INTAKE_TO_EMAIL},
     {"phone_number", CRM_INTAKE_FROM_PHONE, CRM_INTAKE_TO_PHONE},
     {"name", CRM_INTAKE_FROM_NAME, CRM_INTAKE_TO_NAME},
@@ -160,7 +160,7 @@ static const struct {
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Return the index of the field NAME of OBJECT (NULL: at the top), -1 if there
+/* Return the index of the field NAME of OBJECT (NULL: top level), -1 if there
  * is none. */
 static int find_place(const char *object, const char *name)
 {
@@ -176,7 +176,7 @@ static int find_place(const char *object, const char *name)
     return -1;
 }
 
-/* Return whether fields lie in the object NAME. */
+/* Return whether NAME is an object with fields. */
 static int is_object(const char *name)
 {
     for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
@@ -187,7 +187,7 @@ static int is_object(const char *name)
     return 0;
 }
 
-/* Read the members of VALUE, which is OBJECT (NULL: the event). */
+/* Read the members of VALUE, the object OBJECT (NULL: the event). */
 static void parse_members(crm_intake_event_t *event, crm_input_t *input,
                           json_object *value, const char *object)
 {
@@ -202,35 +202,35 @@ static void parse_members(crm_intake_event_t *event, crm_input_t *input,
                            member);
         }
         else if (object || !is_object(name)) {
-            crm_input_wrong(input, path, "is not a known field");
+            crm_input_error(input, path, "is not a known field");
         }
         else if (json_object_is_type(member, json_type_object)) {
             parse_members(event, input, member, name);
         }
         else if (member) {
-            crm_input_wrong(input, path, "must be an object");
+            crm_input_error(input, path, "must be an object");
         }
     }
 }
 
-/* Add to INPUT what concerns several fields of EVENT. */
+/* Add errors to INPUT that the types of single fields do not find. */
 static void check(const crm_intake_event_t *event, crm_input_t *input)
 {
     const char *const *binds = event->binds;
 
-    if (!binds[CRM_INTAKE_EVENT_ID] && !crm_input_faults(input)) {
-        crm_input_wrong(input, "event_id", "is required");
+    if (!binds[CRM_INTAKE_EVENT_ID] && !crm_input_errors(input)) {
+        crm_input_error(input, "event_id", "is required");
     }
     if (binds[CRM_INTAKE_ROLE] && !*binds[CRM_INTAKE_ROLE]) {
-        crm_input_wrong(input, "message.role", "must not be empty");
+        crm_input_error(input, "message.role", "must not be empty");
     }
     if (binds[CRM_INTAKE_SCORE]
         && (crm_number_compare(binds[CRM_INTAKE_SCORE], "-1") < 0
             || crm_number_compare(binds[CRM_INTAKE_SCORE], "1") > 0)) {
-        crm_input_wrong(input, "sentiment.score", "must be from -1 to 1");
+        crm_input_error(input, "sentiment.score", "must be from -1 to 1");
     }
     if (binds[CRM_INTAKE_MINUTES] && *binds[CRM_INTAKE_MINUTES] == '-') {
-        crm_input_wrong(input, "call.minutes", "must not be negative");
+        crm_input_error(input, "call.minutes", "must not be negative");
     }
 }
 
@@ -239,7 +239,7 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
 {
     memset(event, 0, sizeof(*event));
     if (!json_object_is_type(value, json_type_object)) {
-        crm_input_wrong(input, "", "must be an object");
+        crm_input_error(input, "", "must be an object");
         return;
     }
     parse_members(event, input, value, NULL);
@@ -249,10 +249,11 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
     }
 }
 
-/* ---- our own sources ----------------------------------------------------- */
+/* ---- internal sources ---------------------------------------------------- */
 
-/* Return TEXT, at most MAX characters of valid UTF-8 of it, in POOL. */
-static const char *cut(const char *text, apr_size_t max, apr_pool_t *pool)
+/* Return TEXT, truncated to MAX characters, in POOL. NULL if it is not valid
+ * UTF-8. */
+static const char *shorten(const char *text, apr_size_t max, apr_pool_t *pool)
 {
     const char *end = text;
 
@@ -282,7 +283,7 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool)
             continue;
         }
         if (field->type == &crm_type_text) {
-            *bind = cut(*bind, field->max ? field->max : 1000, pool);
+            *bind = shorten(*bind, field->max ? field->max : 1000, pool);
         }
         else if ((field->type == &crm_type_email
                   && crm_text_email(*bind, strlen(*bind)))
@@ -293,9 +294,9 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool)
     }
 }
 
-/* ---- taking -------------------------------------------------------------- */
+/* ---- storing ------------------------------------------------------------- */
 
-/* Return whether EVENT is one to its participant. */
+/* Return whether EVENT was sent to the participant. */
 static int is_outbound(const crm_intake_event_t *event)
 {
     const char *direction = event->binds[CRM_INTAKE_DIRECTION];
@@ -305,7 +306,8 @@ static int is_outbound(const crm_intake_event_t *event)
            : role && (!strcmp(role, "assistant") || !strcmp(role, "human"));
 }
 
-/* Add to BUF the member NAME of an item: JSON as it is, all else as text. */
+/* Add the member NAME of an item to BUF: BIND itself if TYPE is JSON, a string
+ * otherwise. */
 static void write_member(crm_buf_t *buf, const char *name, const char *bind,
                          const crm_type_t *type)
 {
@@ -321,7 +323,7 @@ static void write_member(crm_buf_t *buf, const char *name, const char *bind,
     }
 }
 
-/* Add to BUF what EVENT says as crmapi.intake_item has it. */
+/* Add EVENT to BUF in the format of crmapi.intake_item. */
 static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
 {
     const char *const *binds = event->binds;
@@ -335,21 +337,22 @@ static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
                          places[i].field.type);
         }
     }
-    for (size_t i = 0; i < CRM_NELTS(party); i++) {
-        const char *bind = binds[outbound ? party[i].to : party[i].from];
+    for (size_t i = 0; i < CRM_NELTS(participant); i++) {
+        const char *bind = binds[outbound ? participant[i].to
+                                          : participant[i].from];
 
-        if (!bind && party[i].from == CRM_INTAKE_FROM_VISITOR) {
-            /* who is known elsewhere by a user_id needs no visitor_id */
+        if (!bind && participant[i].from == CRM_INTAKE_FROM_VISITOR) {
+            /* a user_id takes the place of a missing visitor_id */
             bind = outbound ? binds[CRM_INTAKE_TO_USER] : author;
         }
-        write_member(buf, party[i].item, bind, NULL);
+        write_member(buf, participant[i].item, bind, NULL);
     }
     write_member(buf, "outbound", outbound ? "t" : "f", NULL);
     write_member(buf, "author", author, NULL);
     crm_buf_putc(buf, '}');
 }
 
-/* Return the COUNT EVENTS as a JSON array, in POOL. */
+/* Return the COUNT EVENTS as a JSON array in POOL. */
 static const char *write_items(const crm_intake_event_t *events, int count,
                                apr_pool_t *pool)
 {
@@ -398,7 +401,7 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     values[2] = write_items(events, count, result_pool);
     error = crm_db_query(&result, conn, &stmt, result_pool);
     if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
-        /* What it belongs to has vanished meanwhile: it may come again. */
+        /* A referenced row was deleted meanwhile: the client may try again. */
         error->code = CRM_E_UNAVAILABLE;
         error->message = crm_code_info(CRM_E_UNAVAILABLE)->message;
         error->retry_after = 1;
@@ -411,8 +414,8 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     return NULL;
 }
 
-/* The agents of $3 (id or slug, or NULL for all) that an address leads to: two
- * at most, since more than one is none. */
+/* The agents of the workspace $2 (id or slug, NULL: all) with an address. Two
+ * rows at most: more than one counts as none. */
 #define AGENT_SQL \
     "SELECT a.workspace_id, a.id, a.text_greeting FROM crmapi.agent a" \
     " JOIN crmapi.workspace w ON w.id = a.workspace_id WHERE" \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_intake.h: what channels bring: the one way by which conversations,
- * messages and submissions come to be */
+/* crm_intake.h: intake of events: everything that creates conversations,
+ * messages and submissions */
 #ifndef CRM_INTAKE_H
 #define CRM_INTAKE_H
 
@@ -9,88 +9,93 @@
 #include "crm_db.h"
 #include "crm_type.h"
 
-/* The most events of one transaction. */
+/* The maximum number of events in one transaction. */
 #define CRM_INTAKE_MAX 500
 
-/* What an event may say. The table in crm_intake.c has, in this order, each
- * one's place in the JSON of an event, type and limit; those without a place
- * are for sources that we know ourselves: nobody sends them. */
+/* The fields of an event. The table in crm_intake.c is in this order and gives
+ * the place in the JSON of an event, the type and the limit of each. Fields
+ * without a place are set by internal sources only. */
 typedef enum crm_intake_field_t {
-    CRM_INTAKE_EVENT_ID,        /* 1 to 255 characters; the only one required */
+    CRM_INTAKE_EVENT_ID,        /* 1 to 255 characters; the only required
+                                   field */
     CRM_INTAKE_CHANNEL,         /* "1" to "5" */
-    CRM_INTAKE_BOT_ID,          /* NULL: by the conversation or message that
-                                   is named */
-    CRM_INTAKE_OCCURRED_AT,     /* NULL, or in the future: now */
-    CRM_INTAKE_DIRECTION,       /* "inbound" (NULL: this) or "outbound" */
+    CRM_INTAKE_BOT_ID,          /* NULL: the agent of the conversation or
+                                   message that the event names */
+    CRM_INTAKE_OCCURRED_AT,     /* NULL or in the future: the current time */
+    CRM_INTAKE_DIRECTION,       /* "inbound" (the default) or "outbound" */
     CRM_INTAKE_FROM_EMAIL,
     CRM_INTAKE_FROM_PHONE,
     CRM_INTAKE_FROM_NAME,
     CRM_INTAKE_FROM_VISITOR,
-    CRM_INTAKE_FROM_USER,       /* of an outbound one: who wrote it */
+    CRM_INTAKE_FROM_USER,       /* for an outbound event: its author */
     CRM_INTAKE_TO_EMAIL,
     CRM_INTAKE_TO_PHONE,
     CRM_INTAKE_TO_NAME,
     CRM_INTAKE_TO_VISITOR,
     CRM_INTAKE_TO_USER,
-    CRM_INTAKE_CONVERSATION,    /* conversation.id: ours */
-    CRM_INTAKE_THREAD,          /* conversation.external_id: the same
-                                   conversation for the same one */
+    CRM_INTAKE_CONVERSATION,    /* conversation.id */
+    CRM_INTAKE_THREAD,          /* conversation.external_id: events with the
+                                   same one share a conversation */
     CRM_INTAKE_SUBJECT,
-    CRM_INTAKE_MESSAGE_KEY,     /* message.external_id: what replies and
-                                   status updates name it by: a Message-ID
-                                   with its brackets, Twilio's SID */
-    CRM_INTAKE_ROLE,            /* NULL: user (inbound), assistant */
+    CRM_INTAKE_MESSAGE_KEY,     /* message.external_id, by which replies and
+                                   status updates refer to the message: a
+                                   Message-ID with its brackets, Twilio's SID */
+    CRM_INTAKE_ROLE,            /* NULL: "user" if inbound, else "assistant" */
     CRM_INTAKE_CONTENT,
     CRM_INTAKE_CONTENT_TYPE,
-    CRM_INTAKE_STATUS,          /* alone with MESSAGE_KEY: an update */
+    CRM_INTAKE_STATUS,          /* with MESSAGE_KEY alone: a status update */
     CRM_INTAKE_TOOL_USED,
     CRM_INTAKE_TOOL_ARGUMENTS,  /* JSON */
-    CRM_INTAKE_METADATA,        /* JSON object kept with the message */
+    CRM_INTAKE_METADATA,        /* JSON object stored with the message */
     CRM_INTAKE_MINUTES,
     CRM_INTAKE_AUDIO_URL,
-    CRM_INTAKE_ENDED,           /* "t": the conversation is over */
+    CRM_INTAKE_ENDED,           /* "t": the conversation has ended */
     CRM_INTAKE_POSITIVE,
     CRM_INTAKE_SCORE,
     CRM_INTAKE_SUMMARY,
     CRM_INTAKE_TAKEOVER,
-    CRM_INTAKE_VERIFIED,        /* "t": the participant is who it says. NULL,
-                                   "f": a claim, which makes a contact, but
-                                   changes none and stops nothing. Of what
-                                   crm_intake_parse() reads "t" is default */
-    /* ours alone */
-    CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last: the
-                                   conversation of the last known one. One
-                                   that we have sent verifies its contact */
-    CRM_INTAKE_STEP_ID,         /* of an enrollment: whom that was sent to is
-                                   who this is from, for certain */
-    CRM_INTAKE_AUTOMATIC,       /* "t": no reply, whoever sent it */
-    CRM_INTAKE_SUPPRESS,        /* "email" or "phone": the sender's address is
-                                   not to be written to again ... */
-    CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced:
-                                   with a STEP_ID only */
-    CRM_INTAKE_REASON,          /* of that: "unsubscribed", "bounced" */
-    CRM_INTAKE_LIFT,            /* "phone": the sender's may be again */
-    CRM_INTAKE_FORM_ID,         /* makes a submission */
-    CRM_INTAKE_RESPONSES,       /* JSON object of a submission */
+    CRM_INTAKE_VERIFIED,        /* "t": the participant's identity is verified.
+                                   NULL or "f": it is only claimed; it may
+                                   create a contact, but changes none and stops
+                                   no sequence. crm_intake_parse() defaults to
+                                   "t" */
+    /* internal sources only */
+    CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last. The
+                                   event belongs to the conversation of the last
+                                   one that is known. If we sent that message,
+                                   the contact is verified */
+    CRM_INTAKE_STEP_ID,         /* a step of an enrollment. The event is from
+                                   the contact that the step was sent to, and
+                                   verified */
+    CRM_INTAKE_AUTOMATIC,       /* "t": an automatic message, not a reply */
+    CRM_INTAKE_SUPPRESS,        /* "email" or "phone": suppress the sender's
+                                   address ... */
+    CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced;
+                                   only with STEP_ID */
+    CRM_INTAKE_REASON,          /* reason for it: "unsubscribed", "bounced" */
+    CRM_INTAKE_LIFT,            /* "phone": lift the suppression of the sender's
+                                   number */
+    CRM_INTAKE_FORM_ID,         /* creates a submission */
+    CRM_INTAKE_RESPONSES,       /* JSON object: the submission's responses */
     CRM_INTAKE_INTERNAL,        /* "t": the submission is a test */
-    CRM_INTAKE_CONTACT,         /* JSON object of more of the contact's texts
+    CRM_INTAKE_CONTACT,         /* JSON object of further texts of the contact
                                    (first_name, last_name, company, job_title,
                                    address_line1 ... country, linkedin_url,
-                                   lead_source): a new one gets them, and
-                                   another one what it lacks */
-    CRM_INTAKE_ATTACHMENTS,     /* JSON array of {name, type, size, body:
-                                   base64 or null}, listed in METADATA too */
+                                   lead_source). A new contact gets all of them,
+                                   an existing one those that it lacks */
+    CRM_INTAKE_ATTACHMENTS,     /* JSON array of {name, type, size, body: base64
+                                   or null}, also listed in METADATA */
     CRM_INTAKE_FIELDS
 } crm_intake_field_t;
 
-/* An event: texts in PostgreSQL's input format, NULL for what is not said.
- * The participant, whose contact and conversation it is, is the one that an
- * inbound event is from and an outbound one is to. */
+/* An event: strings in PostgreSQL's input format, NULL for unset fields. Its
+ * participant, to whom contact and conversation belong, is the sender of an
+ * inbound event and the recipient of an outbound one. */
 typedef struct crm_intake_event_t {
     const char *binds[CRM_INTAKE_FIELDS];
 } crm_intake_event_t;
 
-/* What became of an event. Ids are NULL where there is no such thing. */
+/* The result of an event. An id is NULL if the event has no such object. */
 typedef struct crm_intake_result_t {
     const char *conversation_id;
     const char *message_id;
@@ -98,48 +103,51 @@ typedef struct crm_intake_result_t {
     const char *submission_id;
     int again;                  /* its event_id was known: the ids are those of
                                    the first time */
-    int opened;                 /* it made its conversation */
-    const char *field;          /* it is refused: what is wrong (contract 5.6), */
-    const char *message;        /* and the rule; NULL: it was taken */
+    int opened;                 /* it created its conversation */
+    const char *field;          /* if it is refused, the field (contract 5.6) */
+    const char *message;        /* and the rule; NULL: it was stored */
 } crm_intake_result_t;
 
-/* Set *EVENT from VALUE, a JSON value, by the names of docs/intake.md. What is
- * wrong in it goes to INPUT. */
+/* Set *EVENT from VALUE, the JSON of an event (docs/intake.md). Errors are
+ * added to INPUT. */
 void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
                       json_object *value);
 
-/* Check what sources that we know ourselves have set in EVENT against the
- * table's types and limits: texts that are too long are cut, addresses that
- * are none become NULL. POOL owns what is made. */
+/* Make EVENT of an internal source conform to the table's types and limits:
+ * texts that are too long are truncated, invalid addresses become NULL. New
+ * strings are in POOL. */
 void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool);
 
-/* Take COUNT (1 to CRM_INTAKE_MAX) EVENTS of WORKSPACE_ID in one transaction
- * and one round trip, in their order, and set RESULTS[0..COUNT-1]: contacts
- * found (contract 10.1) or made, conversations found or made, messages
- * appended, totals kept, sequences stopped by replies and opt-outs, webhook
- * events written; each event_id once. KEY_HASH: that of the intake token it
- * comes with, as a bytea ("\\x..."), which must be alive at this moment, or
- * NULL where the source is known otherwise. *KNOWN_P = 0 if it is dead:
- * nothing is done then. May be called again after any error: what was
- * committed is not done twice. Errors: CRM_E_UNAVAILABLE and others of
- * crm_db_query(); nothing is committed. Results live in RESULT_POOL. */
+/* Store COUNT (1 to CRM_INTAKE_MAX) EVENTS of WORKSPACE_ID in order, in one
+ * transaction and one round trip, and set RESULTS[0..COUNT-1]. This finds
+ * (contract 10.1) or creates contacts and conversations, appends messages,
+ * updates totals, stops sequences after replies and opt-outs, and writes
+ * webhook events. Each event_id is stored once, so that a call may be repeated
+ * after any error.
+ * KEY_HASH is the hash of the intake token that the events came with, as a
+ * bytea ("\\x..."), or NULL for other sources. *KNOWN_P = 0 if the token is
+ * dead: nothing is stored. Errors: those of crm_db_query(); CRM_E_UNAVAILABLE
+ * also if a referenced row was deleted meanwhile. After an error nothing is
+ * committed. RESULTS are in RESULT_POOL. */
 crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
                         crm_conn_t *conn, const char *workspace_id,
                         const char *key_hash,
                         const crm_intake_event_t *events, int count,
                         apr_pool_t *result_pool);
 
-/* The agent that an address leads to. */
+/* The agent with an address. */
 typedef struct crm_intake_agent_t {
-    const char *workspace_id;   /* NULL: none, or several have that address */
+    const char *workspace_id;   /* NULL: no agent, or several, have the
+                                   address */
     const char *bot_id;
     const char *greeting;       /* text_greeting, may be NULL */
 } crm_intake_agent_t;
 
-/* Find the agent whose agent_email (case ignored, what follows a '+' in the
- * local part ignored) is EMAIL, or whose agent_phone is PHONE; the other is
- * NULL. WORKSPACE (id or slug; NULL: all) bounds the search. Disabled agents
- * are found too: what comes is not lost. */
+/* Set *AGENT to the agent whose agent_email is EMAIL or whose agent_phone is
+ * PHONE; the other is NULL. For e-mail, case and what follows a '+' in the
+ * local part are ignored. WORKSPACE (id or slug; NULL: all) limits the search.
+ * Disabled agents are included, so that nothing sent to them is lost. Strings
+ * are in RESULT_POOL. */
 crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
                               const char *email, const char *phone,
                               const char *workspace, apr_pool_t *result_pool);

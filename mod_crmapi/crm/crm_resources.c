@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_resources.c: the list of the resources */
+/* crm_resources.c: the list of all resources */
 #include "crm_resources.h"
 
 const crm_resource_t *const crm_resources[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_resources.h: the resources, one file each, and their own actions */
+/* crm_resources.h: the resources, one file each, and further operations */
 #ifndef CRM_RESOURCES_H
 #define CRM_RESOURCES_H
 
@@ -9,8 +9,8 @@
 /* crm/openapi.json: info, and schemas that no table describes. */
 extern const crm_json_part_t crm_openapi_domain;
 
-/* The resources, NULL at the end, in an order in which they can be imported:
- * each after those that it refers to. */
+/* All resources, ended by NULL, in an order in which they can be imported: each
+ * follows those that it refers to. */
 extern const crm_resource_t *const crm_resources[];
 
 extern const crm_resource_t crm_resource_agent;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_sequence.c: what moves enrollments from outside the worker */
+/* crm_sequence.c: changes of enrollments from outside the worker */
 #include "crm_sequence.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "crm_array.h"
 
-/* Statuses of enrollments that live (contract 11.7). */
+/* Statuses of live enrollments (contract 11.7). */
 static const char *const live[] = {
     "generating", "pending_approval", "approved", "running"
 };

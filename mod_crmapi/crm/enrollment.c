@@ -25,8 +25,8 @@ static void steps_schema(crm_buf_t *buf, const crm_field_t *field,
                  "\"#/components/schemas/Step\"}");
 }
 
-/* Types of the two members that another table fills: the database makes their
- * JSON, so they are never read. */
+/* Types of the two members that come from other tables. The database produces
+ * their JSON; they are never read. */
 static const crm_type_t type_sequence = {
     .name = "sequence", .cast = "json", .write = crm_buf_json_compact,
     .schema = sequence_schema,
@@ -37,12 +37,12 @@ static const crm_type_t type_steps = {
     .schema = steps_schema,
 };
 
-/* A time as contract 9.1 shows it. */
+/* A time in the format of contract 9.1. */
 #define TIME(column) \
     "to_char(" column " AT TIME ZONE 'UTC'," \
     " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
 
-/* Members that every step has. */
+/* Members of every step. */
 #define STEP \
     "'id', s.id, 'sort_order', s.sort_order, 'channel', s.channel," \
     " 'status', s.status, 'scheduled_for', " TIME("s.scheduled_for") "," \
@@ -96,7 +96,7 @@ static const crm_operation_t operations[] = {
      .path = "/sequences/enrollments/{id}/approve",
      .kind = &crm_enrollment_approve, .sequences = 1,
      .statuses = {404, 409},
-     .summary = "Approve an enrollment that waits for it"},
+     .summary = "Approve an enrollment that waits for approval"},
     {.id = "stopEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/stop",
      .kind = &crm_enrollment_stop, .sequences = 1,
@@ -107,7 +107,7 @@ static const crm_operation_t operations[] = {
 
 const crm_resource_t crm_resource_enrollment = {
     .name = "enrollment", .title = "Enrollment", .tag = "Sequences",
-    .doc = "A contact's way through a sequence.",
+    .doc = "An enrollment of a contact in a sequence.",
     .fields = fields,
     .operations = operations,
     .no_import = 1,

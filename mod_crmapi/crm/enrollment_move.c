@@ -7,8 +7,8 @@
 #include "crm_resources.h"
 #include "crm_sequence.h"
 
-/* Do MOVE to the enrollment that CALL's path names: one statement, and one
- * more to show what it has become. */
+/* Apply MOVE to the enrollment that CALL's path names, in one statement. A
+ * second one reads the enrollment for the response. */
 static crm_error_t *serve(crm_call_t *call, const crm_move_t *move)
 {
     apr_array_header_t *checks = apr_array_make(call->pool, 1,

@@ -20,7 +20,7 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_NULLABLE},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "metadata", .type = &crm_type_object,
-     .flags = CRM_F_HIDDEN | CRM_F_ASKED,
+     .flags = CRM_F_HIDDEN | CRM_F_ON_REQUEST,
      .doc = "what the channel knew besides, such as attachments; with "
             "include=metadata"},
     {.name = "external_id", .type = &crm_type_text,

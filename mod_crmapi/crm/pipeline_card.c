@@ -55,7 +55,7 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = NULL}}
 };
 
-/* Contract 7.10: by pipeline, stage and position. */
+/* The order by pipeline, stage and position (contract 7.10). */
 static const crm_sort_t by_position[] = {
     {.name = NULL,
      .keys = {"p.created_at", "s.order_index", "t.order_index",
@@ -88,7 +88,7 @@ static const crm_operation_t operations[] = {
     {.id = "deletePipelineCard", .method = "DELETE",
      .path = "/pipeline-cards/{id}",
      .kind = &crm_op_delete,
-     .summary = "Delete a card for good"},
+     .summary = "Delete a card permanently"},
     {.id = NULL}
 };
 

@@ -9,7 +9,8 @@
 #include "crm_text.h"
 #include "crm_uuid.h"
 
-/* The request's own members, in the order of the specification's table. */
+/* The members of the request except "contact", in the order of the
+ * specification. */
 static const crm_field_t fields[] = {
     {.name = "template_id", .type = &crm_type_ref,
      .ref = "sequence_template"},
@@ -25,27 +26,27 @@ static const crm_field_t fields[] = {
 
 enum { TEMPLATE_ID, BOT_ID, AUTO_APPROVE, IDEMPOTENCY_KEY, NAME, FIELDS };
 
-/* The members of "contact" that there are (specification). */
+/* The members of "contact" (specification). */
 static const char *const contact_members[] = {
     "emails", "phone_numbers", "first_name", "last_name", "company",
     "job_title", "lead_source", "notes", "custom_fields", "tags", NULL
 };
 
-/* A start under way. */
+/* The state of a request. */
 typedef struct start_t {
     crm_call_t *call;
     apr_pool_t *pool;
     crm_input_t input;
-    int missing;                /* something required: 400 instead of 422 */
-    unsigned char sent[FIELDS]; /* not null, whatever it is */
+    int missing;                /* a required member is missing: 400, not 422 */
+    unsigned char sent[FIELDS]; /* 1: sent and not null, valid or not */
     const char *binds[FIELDS];
-    crm_values_t values;        /* of the contact */
-    crm_wanted_t wanted;
-    const char *template_bot;   /* the template's own, or NULL */
+    crm_values_t values;        /* values of the contact */
+    crm_identity_t identity;
+    const char *template_bot;   /* the template's agent, or NULL */
     const char *template_name;
 } start_t;
 
-/* Columns of what is asked about the template and a former start. */
+/* Columns of the result of make_query(). */
 enum {
     COLUMN_TEMPLATE, COLUMN_TEMPLATE_BOT, COLUMN_TEMPLATE_NAME,
     COLUMN_SEQUENCE, COLUMN_ENROLLMENT, COLUMN_CONTACT, COLUMN_ACTION,
@@ -58,12 +59,12 @@ static void require(start_t *start, const char *name, int present)
 {
     if (!present) {
         start->missing = 1;
-        crm_input_wrong(&start->input, name, "is required");
+        crm_input_error(&start->input, name, "is required");
     }
 }
 
-/* Contract 11.5: phones must be E.164. They are strings here, but objects
- * are taken as everywhere. */
+/* Check that phones are in E.164 format (contract 11.5). Entries may be strings
+ * or, as in other requests, objects. */
 static void check_phones(start_t *start, json_object *phones)
 {
     size_t count = json_object_is_type(phones, json_type_array)
@@ -80,12 +81,12 @@ static void check_phones(start_t *start, json_object *phones)
         if (json_object_is_type(entry, json_type_string)) {
             const char *text = json_object_get_string(entry);
 
-            /* what is no phone number at all is complained of elsewhere */
+            /* other errors are reported by the field's type */
             rule = crm_text_phone(text, strlen(text)) ? NULL
                    : crm_text_e164(text, strlen(text));
         }
         if (rule) {
-            crm_input_wrong(&start->input,
+            crm_input_error(&start->input,
                             apr_psprintf(start->pool,
                                          "contact.phone_numbers[%d]%s",
                                          (int)i, member), rule);
@@ -109,9 +110,9 @@ static apr_status_t put_object(void *object)
     return APR_SUCCESS;
 }
 
-/* Return those members of CONTACT that there are, in START's pool. Others are
- * wrong; null means absent, as what is sent overwrites only if it is not null
- * (contract 11.5). */
+/* Return, in START's pool, the known members of CONTACT. Others are errors. A
+ * null counts as absent, since only values other than null overwrite (contract
+ * 11.5). */
 static json_object *take_members(start_t *start, json_object *contact)
 {
     json_object *taken = json_object_new_object();
@@ -125,7 +126,7 @@ static json_object *take_members(start_t *start, json_object *contact)
             }
         }
         else if (!start->input.lenient) {
-            crm_input_wrong(&start->input,
+            crm_input_error(&start->input,
                             apr_pstrcat(start->pool, "contact.", name, NULL),
                             "is not a known field");
         }
@@ -133,8 +134,8 @@ static json_object *take_members(start_t *start, json_object *contact)
     return taken;
 }
 
-/* Return whether CONTACT's list NAME has no address; one that broke a rule, so
- * that it has no BIND, is not complained of twice. */
+/* Return whether CONTACT's list NAME has no address. A list that is invalid,
+ * and so has no BIND, already has an error and is not empty. */
 static int is_empty(json_object *contact, const char *name, const char *bind)
 {
     return !json_object_object_get(contact, name)
@@ -146,7 +147,7 @@ static void read_contact(start_t *start, json_object *contact)
     const char *emails, *phones;
 
     if (!json_object_is_type(contact, json_type_object)) {
-        crm_input_wrong(&start->input, "contact", "must be an object");
+        crm_input_error(&start->input, "contact", "must be an object");
         return;
     }
     contact = take_members(start, contact);
@@ -157,13 +158,13 @@ static void read_contact(start_t *start, json_object *contact)
     phones = start->values.binds[crm_contact_index("phone_numbers")];
     if (is_empty(contact, "emails", emails)
         && is_empty(contact, "phone_numbers", phones)) {
-        crm_input_wrong(&start->input, "contact",
+        crm_input_error(&start->input, "contact",
                         "must have an e-mail or a phone number");
     }
-    crm_wanted_init(&start->wanted, &start->values, start->pool);
+    crm_identity_init(&start->identity, &start->values, start->pool);
 }
 
-/* Return the index of the member NAME, FIELDS if there is none. */
+/* Return the index of the member NAME, FIELDS if it is unknown. */
 static int member_index(const char *name)
 {
     int i = 0;
@@ -174,7 +175,7 @@ static int member_index(const char *name)
     return i;
 }
 
-/* Read BODY; return its 400 or 422 (contract 8.2), or NULL. */
+/* Read BODY. Return a 400 or 422 (contract 8.2), or NULL. */
 static crm_error_t *read_start(start_t *start, json_object *body)
 {
     json_object *contact = json_object_object_get(body, "contact");
@@ -190,11 +191,11 @@ static crm_error_t *read_start(start_t *start, json_object *body)
             }
         }
         else if (strcmp(name, "contact") && !start->input.lenient) {
-            crm_input_wrong(&start->input, name, "is not a known field");
+            crm_input_error(&start->input, name, "is not a known field");
         }
     }
     if (start->binds[IDEMPOTENCY_KEY] && !*start->binds[IDEMPOTENCY_KEY]) {
-        crm_input_wrong(&start->input, "idempotency_key",
+        crm_input_error(&start->input, "idempotency_key",
                         "must have 1 to 255 characters");
     }
     require(start, "template_id", start->sent[TEMPLATE_ID]);
@@ -209,10 +210,11 @@ static crm_error_t *read_start(start_t *start, json_object *body)
     return start->input.error;
 }
 
-/* ---- asking ---- */
+/* ---- query ---- */
 
-/* One row: the template, the start that used the idempotency key, today. */
-static void make_question(crm_sql_t *sql, start_t *start)
+/* Make the statement that returns one row: the template, the earlier start with
+ * the same idempotency key, and today's date. */
+static void make_query(crm_sql_t *sql, start_t *start)
 {
     crm_sql_init(sql, start->pool);
     crm_sql_add(sql, "SELECT p.id, p.bot_id, p.name, s.id, e.id,"
@@ -230,7 +232,7 @@ static void make_question(crm_sql_t *sql, start_t *start)
     crm_sql_bind(sql, start->call->key.workspace_id, "uuid");
 }
 
-/* Add to ERROR (NULL: there is none) that no agent is named. */
+/* Add to ERROR (may be NULL) that no agent is named. */
 static crm_error_t *no_bot(start_t *start, crm_error_t *error)
 {
     crm_error_detail(&error, "bot_id", "is required, because the template "
@@ -240,9 +242,9 @@ static crm_error_t *no_bot(start_t *start, crm_error_t *error)
     return error;
 }
 
-/* Refuse a request whose body has ERROR. Where neither it nor the template
- * names an agent, that 400 goes before a 422 (contract 8.2, 11.2); an agent that
- * is named wrongly is a 422. */
+/* Refuse a request whose body has ERROR. If neither the body nor the template
+ * names an agent, the 400 for that precedes a 422 (contract 8.2, 11.2). An
+ * invalid agent is a 422. */
 static crm_error_t *refuse(start_t *start, crm_error_t *error)
 {
     apr_array_header_t *checks = apr_array_make(start->pool, 2,
@@ -257,7 +259,7 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
     error = crm_rest_refuse(start->call, error, checks);
     if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
         && start->binds[TEMPLATE_ID]) {
-        make_question(&sql, start);
+        make_query(&sql, start);
         CRM_ERR(crm_call_query(&result, start->call, &sql));
         if (crm_db_value(result, 0, COLUMN_TEMPLATE)
             && !crm_db_value(result, 0, COLUMN_TEMPLATE_BOT)) {
@@ -269,7 +271,8 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
 
 /* ---- the contact (contract 11.5) ---- */
 
-/* Set *MERGED_P to the object HAVE with the members of MORE over it. */
+/* Set *MERGED_P to the object HAVE with the members of MORE, which replace
+ * those of the same name. */
 static void merge_objects(const char **merged_p, const char *have,
                           const char *more, apr_pool_t *pool)
 {
@@ -286,8 +289,9 @@ static void merge_objects(const char **merged_p, const char *have,
     json_object_put(over);
 }
 
-/* Unite what was sent with what CONTACT has. TODAY tags an added note. */
-static void unite(start_t *start, const crm_contact_t *contact,
+/* Merge the values sent with CONTACT's. A note that is added gets the date
+ * TODAY. */
+static void merge(start_t *start, const crm_contact_t *contact,
                   const char *today)
 {
     const crm_field_t *table = crm_resource_contact.fields;
@@ -302,10 +306,10 @@ static void unite(start_t *start, const crm_contact_t *contact,
         }
         if (table[i].type == &crm_type_emails
             || table[i].type == &crm_type_phones) {
-            crm_type_unite(bind, &table[i], have, *bind, start->pool);
+            crm_type_merge(bind, &table[i], have, *bind, start->pool);
         }
         else if (table[i].type == &crm_type_tags) {
-            crm_type_unite_tags(bind, have, *bind, start->pool);
+            crm_type_merge_tags(bind, have, *bind, start->pool);
         }
         else if (table[i].type == &crm_type_object) {
             merge_objects(bind, have, *bind, start->pool);
@@ -320,8 +324,8 @@ static void unite(start_t *start, const crm_contact_t *contact,
 
 /* ---- writing ---- */
 
-/* The sequence, its enrollment and the work, which begins at "generating"
- * (contract 11.1). */
+/* Make the statements that insert the sequence, its enrollment, and the job
+ * that starts at "generating" (contract 11.1). */
 static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
                       const char *enrollment, const crm_contact_t *contact)
 {
@@ -362,7 +366,7 @@ static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
                      "text");
 }
 
-/* Add the member NAME with TEXT to BODY, quoted. */
+/* Add the member NAME with the string TEXT to BODY. */
 static void add_member(crm_buf_t *body, const char *name, const char *text)
 {
     crm_buf_printf(body, "\"%s\":", name);
@@ -389,8 +393,8 @@ static void answer(start_t *start, const char *sequence,
     start->call->response->status = 202;
 }
 
-/* The same idempotency key again: what the first one got (contract 11.2,
- * 11.3). */
+/* Respond to a repeated idempotency key with the result of the first request
+ * (contract 11.2, 11.3). */
 static void replay(start_t *start, const PGresult *result)
 {
     apr_table_setn(start->call->response->headers, "Idempotent-Replayed",
@@ -403,15 +407,15 @@ static void replay(start_t *start, const PGresult *result)
            PQgetvalue(result, 0, COLUMN_STATUS));
 }
 
-/* Return what is wrong with the template and the agent, in RESULT, or NULL:
- * a bad agent is the body's fault, and found before a bad template. */
+/* Return the error about the agent or the template in RESULT, or NULL. An
+ * invalid agent is an error of the body and precedes an unknown template. */
 static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
                           const PGresult *result)
 {
     const char *bot = start->binds[BOT_ID];
 
     if (bot && !crm_contact_batch_has(batch, "agent", bot)) {
-        crm_input_wrong(&start->input, "bot_id",
+        crm_input_error(&start->input, "bot_id",
                         crm_ref_rule("agent", start->pool));
         return start->input.error;
     }
@@ -426,28 +430,28 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     return bot || start->template_bot ? NULL : no_bot(start, NULL);
 }
 
-/* Find or make the contact of START and return it; NULL if what was sent does
- * not fit into it. */
+/* Return the contact of START, found or created. NULL if the merged values are
+ * too large. */
 static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
                                   const char *today)
 {
-    crm_contact_t *contact = crm_contact_batch_match(batch, &start->wanted);
+    crm_contact_t *contact = crm_contact_batch_match(batch, &start->identity);
 
     if (!contact) {
-        return crm_contact_batch_create(batch, &start->wanted, &start->values,
+        return crm_contact_batch_create(batch, &start->identity, &start->values,
                                         start->binds[BOT_ID]
                                         ? start->binds[BOT_ID]
                                         : start->template_bot);
     }
-    unite(start, contact, today);
+    merge(start, contact, today);
     if (!crm_contact_fits(&start->input, &start->values, "contact.")) {
         return NULL;
     }
-    crm_contact_batch_update(batch, &start->wanted, contact, &start->values);
+    crm_contact_batch_update(batch, &start->identity, contact, &start->values);
     return contact;
 }
 
-/* Do it, in BATCH's transaction; RESULT answers make_question(). */
+/* Start the sequence in BATCH's transaction. RESULT is that of make_query(). */
 static crm_error_t *start_new(start_t *start, crm_contact_batch_t *batch,
                               const PGresult *result)
 {
@@ -488,8 +492,8 @@ static crm_error_t *run(start_t *start)
         ref->ref = "agent";
         ref->id = start->binds[BOT_ID];
     }
-    make_question(&more.sql, start);
-    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->wanted, 1, 1,
+    make_query(&more.sql, start);
+    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->identity, 1, 1,
                                    refs, &more));
     error = check(start, batch, more.result);
     if (error) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence_template.c: templates of sequences: import and export only */
+/* sequence_template.c: templates of sequences (import and export only) */
 #include "crm_op.h"
 #include "crm_resources.h"
 

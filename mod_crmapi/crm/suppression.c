@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suppression.c: addresses that are never written to: import and export only */
+/* suppression.c: suppressed addresses (import and export only) */
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -13,7 +13,7 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
-/* An address of one kind or the other (contract 11.6). */
+/* Require an e-mail address or a phone number (contract 11.6). */
 static void check(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent)
 {
@@ -23,7 +23,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
 
     (void)sent;
     if (!binds[email] == !binds[phone]) {
-        crm_input_wrong(input, "email",
+        crm_input_error(input, "email",
                         "or phone_number is required, and not both");
     }
 }

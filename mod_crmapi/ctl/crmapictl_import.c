@@ -175,7 +175,7 @@ static void read_field(const char **bind_p, unsigned char *sent_p,
         crm_type_parse(bind_p, input, field, field->name, value);
     }
     else if (field->flags & CRM_F_REQUIRED) {
-        crm_input_wrong(input, field->name, "is required");
+        crm_input_error(input, field->name, "is required");
     }
     else {
         set_initial(bind_p, field, input->pool);
@@ -188,7 +188,7 @@ static void check_members(crm_input_t *input, const crm_resource_t *resource,
 {
     json_object_object_foreach(object, name, value) {
         if (strcmp(name, "object") && !crm_resource_field(resource, name)) {
-            crm_input_wrong(input, name, "is not a known field");
+            crm_input_error(input, name, "is not a known field");
         }
         (void)value;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_intake_site.c: the mount of what channels call over HTTP */
+/* crm_intake_site.c: the mount of channel intake over HTTP */
 #include "crm_intake_site.h"
 
 crm_mount_t crm_intake_mount = {

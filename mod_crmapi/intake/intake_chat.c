@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat.c: chats of web pages: the script, who may, how one begins */
+/* intake_chat.c: the web chat: script, access, start */
 #include "crm_chat.h"
 
 #include <string.h>
@@ -17,9 +17,10 @@
 static const char sign_sql[] =
     "SELECT '\\x' || encode(crmapi.token_sign_page($1::bytea), 'hex')";
 
-/* The agent $1, unless this server is for another workspace: $2, an id or a
- * slug; whether $3 and $4 are the parts of a token of its workspace. Ids are
- * unique within a workspace: what is there twice is nobody's. */
+/* The agent $1, if its workspace is $2 (id or slug; NULL: any), and whether a
+ * workspace has signed the token with the parts $3 and $4. Ids are unique
+ * within a workspace only. LIMIT 2 detects an id that several workspaces have:
+ * it matches none. */
 static const char agent_sql[] =
     "SELECT a.workspace_id, a.id, a.name, a.chat_greeting, a.agent_color,"
     " a.chat_avatar_image_url, a.chat_origins,"
@@ -31,8 +32,8 @@ static const char agent_sql[] =
 
 /* ---- the script ---------------------------------------------------------- */
 
-/* Return whether HEADER, an If-None-Match, names the script (RFC 9110,
- * 13.1.2: compared weakly). */
+/* Return whether HEADER, an If-None-Match, matches the script (RFC 9110,
+ * 13.1.2: weak comparison). */
 static int is_known(const char *header)
 {
     return header && (!strcmp(header, "*")
@@ -59,10 +60,11 @@ static crm_error_t *serve_script(crm_call_t *call)
     return NULL;
 }
 
-/* ---- who may ------------------------------------------------------------- */
+/* ---- access -------------------------------------------------------------- */
 
-/* Let pages of other sites see the answer, if the agent of CHAT has listed
- * theirs: ORIGINS, a text[]. Errors: CRM_E_FORBIDDEN. */
+/* Set the CORS headers of the response if the agent of CHAT allows the
+ * request's origin. ORIGINS is the agent's list, a text[]. Errors:
+ * CRM_E_FORBIDDEN. */
 static crm_error_t *check_origin(crm_chat_t *chat, const char *origins)
 {
     const crm_call_t *call = chat->call;
@@ -87,8 +89,8 @@ static crm_error_t *check_origin(crm_chat_t *chat, const char *origins)
     return NULL;
 }
 
-/* Set CHAT's token to the one that its request carries, if that is one: in the
- * body if it IS_START. */
+/* Set CHAT's token to the one in its request, if it is well-formed. IS_START:
+ * it is in the body. */
 static void read_token(crm_chat_t *chat, int is_start)
 {
     const char *text = crm_request_header(chat->call->request,
@@ -108,8 +110,8 @@ static void read_token(crm_chat_t *chat, int is_start)
     }
 }
 
-/* Set *CHAT to the agent ID and see whether a page may chat with it. Errors:
- * CRM_E_NOT_FOUND. */
+/* Load the agent ID into *CHAT and check whether the page may chat with it.
+ * Errors: CRM_E_NOT_FOUND, CRM_E_FORBIDDEN. */
 static crm_error_t *load_agent(crm_chat_t *chat, const char *id)
 {
     crm_call_t *call = chat->call;
@@ -136,8 +138,8 @@ static crm_error_t *load_agent(crm_chat_t *chat, const char *id)
     return check_origin(chat, PQgetvalue(result, 0, 6));
 }
 
-/* Set CHAT's visitor to that of its token, if it is the workspace's and will
- * still be worth something in DAYS days. Return 0 otherwise. */
+/* Set CHAT's visitor to that of its token, if the workspace has signed it and
+ * it is valid for DAYS more days. Return 0 otherwise. */
 static int find_visitor(crm_chat_t *chat, int days)
 {
     apr_time_t then = apr_time_now() + apr_time_from_sec(days * DAY);
@@ -151,8 +153,7 @@ static int find_visitor(crm_chat_t *chat, int days)
     return 1;
 }
 
-/* Set CHAT's visitor to the one whose token the request carries. Errors:
- * CRM_E_UNAUTHORIZED. */
+/* Set CHAT's visitor to that of the token. Errors: CRM_E_UNAUTHORIZED. */
 static crm_error_t *authenticate(crm_chat_t *chat)
 {
     if (!find_visitor(chat, 0)) {
@@ -162,9 +163,9 @@ static crm_error_t *authenticate(crm_chat_t *chat)
     return NULL;
 }
 
-/* ---- beginning ----------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------- */
 
-/* Fail if CHAT's body has anything else than a visitor's token. */
+/* Fail if CHAT's body has other members than the visitor's token. */
 static crm_error_t *check_start(const crm_chat_t *chat)
 {
     crm_error_t *error = NULL;
@@ -182,9 +183,9 @@ static crm_error_t *check_start(const crm_chat_t *chat)
     return error;
 }
 
-/* Set *TEXT_P to the token of CHAT's visitor: the one that its body has, a
- * new one for the same visitor when half of its time is over, one for a new
- * visitor if there is none, or one that is worth nothing. */
+/* Set *TEXT_P to a token for CHAT's visitor: the one in the body; a new one for
+ * the same visitor after half of its lifetime; or one for a new visitor if
+ * there is none or it is invalid. */
 static crm_error_t *make_token(const char **text_p, crm_chat_t *chat)
 {
     apr_int64_t expires = apr_time_sec(apr_time_now()) + TOKEN_DAYS * DAY;
@@ -206,7 +207,7 @@ static crm_error_t *make_token(const char **text_p, crm_chat_t *chat)
     return NULL;
 }
 
-/* Write the member "agent" of CHAT to BODY. */
+/* Write CHAT's member "agent" to BODY. */
 static void write_agent(crm_buf_t *body, const crm_chat_t *chat)
 {
     crm_buf_puts(body, "\"agent\":{");
@@ -217,21 +218,21 @@ static void write_agent(crm_buf_t *body, const crm_chat_t *chat)
     crm_buf_putc(body, '}');
 }
 
-/* Serve POST chat/{bot_id}/start. Nothing is stored: who only looks fills no
- * inbox. */
+/* Serve POST chat/{bot_id}/start. Nothing is stored, so that a visitor who
+ * writes nothing does not appear in the inbox. */
 static crm_error_t *start(crm_chat_t *chat)
 {
     crm_call_t *call = chat->call;
     crm_buf_t *body = &call->response->body;
     crm_chat_cursor_t cursor;
-    crm_chat_talks_t talks;
+    crm_chat_conversations_t conversations;
     const char *token;
     PGresult *messages;
 
     CRM_ERR(check_start(chat));
     CRM_ERR(make_token(&token, chat));
-    CRM_ERR(crm_chat_talks(&talks, chat));
-    CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &talks));
+    CRM_ERR(crm_chat_conversations(&conversations, chat));
+    CRM_ERR(crm_chat_latest(&messages, &cursor, chat, &conversations));
     crm_buf_puts(body, "{\"data\":{");
     crm_chat_write_text(body, "visitor", token);
     crm_buf_putc(body, ',');
@@ -244,8 +245,8 @@ static crm_error_t *start(crm_chat_t *chat)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* Read CHAT's body, a JSON object. A media type other than JSON's is one that
- * a page of any site may send without a preflight request. */
+/* Read CHAT's body, a JSON object. The media type must be JSON's: pages of any
+ * site may send others without a preflight request. */
 static crm_error_t *read_body(crm_chat_t *chat)
 {
     CRM_ERR(crm_call_json(&chat->body, chat->call));
@@ -254,10 +255,10 @@ static crm_error_t *read_body(crm_chat_t *chat)
                               chat->call->pool);
 }
 
-/* Begin CHAT for CALL: its body if it is a POST, its visitor's token (in the
- * body if it IS_START), its agent, and whether the page may chat. Only such
- * pages are told what else is wrong. Errors: CRM_E_NOT_FOUND,
- * CRM_E_FORBIDDEN, those of the body. */
+/* Initialise CHAT for CALL: its body if it is a POST, its visitor's token (in
+ * the body if IS_START), its agent, and whether the page may chat. Pages that
+ * may not chat see no other error. Errors: CRM_E_NOT_FOUND, CRM_E_FORBIDDEN,
+ * those of the body. */
 static crm_error_t *begin(crm_chat_t *chat, crm_call_t *call, int is_start)
 {
     char id[CRM_UUID_LEN + 1];
@@ -276,7 +277,7 @@ static crm_error_t *begin(crm_chat_t *chat, crm_call_t *call, int is_start)
     return error;
 }
 
-/* Answer a browser that asks whether a page may send what it wants to. */
+/* Respond to a CORS preflight request. */
 static crm_error_t *serve_preflight(crm_call_t *call)
 {
     apr_table_t *headers = call->response->headers;
@@ -319,8 +320,8 @@ static crm_error_t *serve_post(crm_call_t *call)
     return crm_chat_post(&chat);
 }
 
-/* A refusal before the agent is known is for pages of any site: their script
- * must see when to come again. */
+/* Show ERROR. If the agent is not known yet, pages of any origin may read it,
+ * because their script needs Retry-After. */
 static void show_error(crm_call_t *call, const crm_error_t *error)
 {
     apr_table_t *headers = call->response->headers;

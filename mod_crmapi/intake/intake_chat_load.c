@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat_load.c: what a visitor of a chat sees: messages, their order */
+/* intake_chat_load.c: loading and writing the messages of a chat */
 #include "crm_chat.h"
 
 #include <stdlib.h>
@@ -12,27 +12,27 @@
 
 #define PAGE "100"
 #define LATEST "50"
-/* How late a message may come and still be seen by who waits. */
+/* How late a message may appear and still be seen by a poll. */
 #define LATE "interval '10 minutes'"
 #define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
 
-/* What of a conversation is the visitor's business: neither what tools did nor
- * what the system notes, $1 being the workspace, $2 the conversations. */
-#define MINE "m.workspace_id = $1::uuid" \
+/* Messages that the visitor may see, without those of tools and system notes.
+ * $1 is the workspace, $2 the conversations. */
+#define VISIBLE "m.workspace_id = $1::uuid" \
     " AND m.conversation_id = ANY ($2::uuid[])" \
     " AND m.role IN ('user', 'assistant', 'human')" \
     " AND m.tool_used IS NULL AND m.content <> ''"
 #define COLUMNS "m.id, m.role, m.content, m.created_at," \
     " m.metadata ->> 'client_id' AS client_id"
 #define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
-/* How many messages there are near the row L, at or before it. */
-#define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " MINE \
+/* The number of messages up to the row L within LATE of it. */
+#define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " VISIBLE \
     " AND m.created_at > " l ".created_at - " LATE \
     " AND (m.created_at, m.id) <= (" l ".created_at, " l ".id))"
 
-/* Only by the visitor's own id: never by an address, which anybody may
- * claim. */
-static const char talks_sql[] =
+/* Conversations are found by the visitor's id only, never by an address, which
+ * anybody can claim. */
+static const char conversations_sql[] =
     "SELECT c.id, c.active AND c.archived IS NOT TRUE AND c.thread IS NULL"
     " FROM crmapi.conversation c"
     " WHERE c.workspace_id = $1::uuid AND c.visitor_id = $2::text"
@@ -40,7 +40,7 @@ static const char talks_sql[] =
     " AND c.deleted IS NOT TRUE"
     " ORDER BY c.created_at DESC, c.id DESC LIMIT 8";
 
-/* $3, $4, $5: a cursor. */
+/* The messages after the cursor $3, $4, $5. */
 static const char after_sql[] =
     "WITH at AS (SELECT timestamptz 'epoch'"
     "  + $3::bigint * interval '1 millisecond' AS created_at, $4::uuid AS id),"
@@ -48,7 +48,7 @@ static const char after_sql[] =
     " start AS (SELECT CASE WHEN late THEN created_at - " LATE
     "  ELSE created_at END AS created_at,"
     "  CASE WHEN late THEN " NO_ID " ELSE id END AS id FROM at, near),"
-    " page AS (SELECT " COLUMNS " FROM crmapi.message m WHERE " MINE
+    " page AS (SELECT " COLUMNS " FROM crmapi.message m WHERE " VISIBLE
     "  AND (m.created_at, m.id) > ((SELECT created_at FROM start),"
     "  (SELECT id FROM start)) ORDER BY m.created_at, m.id LIMIT " PAGE "),"
     " last AS (SELECT created_at, id FROM page"
@@ -59,11 +59,11 @@ static const char after_sql[] =
 
 static const char end_sql[] =
     "WITH last AS (SELECT m.created_at, m.id FROM crmapi.message m"
-    "  WHERE " MINE " ORDER BY m.created_at DESC, m.id DESC LIMIT 1)"
+    "  WHERE " VISIBLE " ORDER BY m.created_at DESC, m.id DESC LIMIT 1)"
     " SELECT " MS("created_at") ", id, " NEAR("last") " FROM last";
 
 static const char latest_sql[] =
-    "SELECT * FROM (SELECT " COLUMNS " FROM crmapi.message m WHERE " MINE
+    "SELECT * FROM (SELECT " COLUMNS " FROM crmapi.message m WHERE " VISIBLE
     " ORDER BY m.created_at DESC, m.id DESC LIMIT " LATEST ") l"
     " ORDER BY l.created_at, l.id";
 
@@ -75,7 +75,7 @@ enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, CURSOR };
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Return COUNT IDS as PostgreSQL's text of an array. */
+/* Return COUNT IDS as a bind of an array, in POOL. */
 static const char *array_of(const char *const *ids, int count,
                             apr_pool_t *pool)
 {
@@ -87,7 +87,8 @@ static const char *array_of(const char *const *ids, int count,
     return crm_sql_array(texts, pool);
 }
 
-crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)
+crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
+                                    crm_chat_t *chat)
 {
     const char *values[3];
     PGresult *result;
@@ -95,21 +96,21 @@ crm_error_t *crm_chat_talks(crm_chat_talks_t *talks, crm_chat_t *chat)
     values[0] = chat->workspace_id;
     values[1] = chat->visitor;
     values[2] = chat->bot_id;
-    CRM_ERR(crm_call_run(&result, chat->call, talks_sql, 3, values));
-    memset(talks, 0, sizeof(*talks));
-    talks->count = PQntuples(result);
-    for (int i = 0; i < talks->count; i++) {
-        talks->ids[i] = PQgetvalue(result, i, 0);
-        if (!talks->open && *PQgetvalue(result, i, 1) == 't') {
-            talks->open = talks->ids[i];
+    CRM_ERR(crm_call_run(&result, chat->call, conversations_sql, 3, values));
+    memset(list, 0, sizeof(*list));
+    list->count = PQntuples(result);
+    for (int i = 0; i < list->count; i++) {
+        list->ids[i] = PQgetvalue(result, i, 0);
+        if (!list->open && *PQgetvalue(result, i, 1) == 't') {
+            list->open = list->ids[i];
         }
     }
-    talks->array = array_of(talks->ids, talks->count, chat->call->pool);
+    list->array = array_of(list->ids, list->count, chat->call->pool);
     return NULL;
 }
 
-/* Set *CURSOR to what the columns from COLUMN of the first row of RESULT say,
- * if there is one. */
+/* Set *CURSOR from the first row of RESULT, if there is one. Its columns begin
+ * at COLUMN. */
 static void read_cursor(crm_chat_cursor_t *cursor, const PGresult *result,
                         int column)
 {
@@ -122,12 +123,13 @@ static void read_cursor(crm_chat_cursor_t *cursor, const PGresult *result,
 }
 
 crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
-                            crm_chat_t *chat, const crm_chat_talks_t *talks)
+                            crm_chat_t *chat,
+                            const crm_chat_conversations_t *list)
 {
     const char *values[5];
 
     values[0] = chat->workspace_id;
-    values[1] = talks->array;
+    values[1] = list->array;
     values[2] = apr_psprintf(chat->call->pool, "%" APR_INT64_T_FMT,
                              cursor->ms);
     values[3] = cursor->id;
@@ -138,18 +140,20 @@ crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
 }
 
 crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
-                             crm_chat_t *chat, const crm_chat_talks_t *talks)
+                             crm_chat_t *chat,
+                             const crm_chat_conversations_t *list)
 {
     const char *values[2];
     PGresult *end;
 
     values[0] = chat->workspace_id;
-    values[1] = talks->array;
+    values[1] = list->array;
     crm_chat_cursor_read(cursor, NULL);
-    /* The end first: what comes meanwhile is seen twice rather than never. */
+    /* The cursor is read first: a message that arrives in between is then seen
+     * twice rather than never. */
     CRM_ERR(crm_call_run(&end, chat->call, end_sql, 2, values));
     read_cursor(cursor, end, 0);
-    values[1] = array_of(&talks->open, talks->open != NULL,
+    values[1] = array_of(&list->open, list->open != NULL,
                          chat->call->pool);
     return crm_call_run(messages_p, chat->call, latest_sql, 2, values);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat_parts.c: origins, cursors and tokens of chats, without a
- * request */
+/* intake_chat_parts.c: origins, cursors and tokens of chats, without I/O */
 #include "crm_chat.h"
 
 #include <stdlib.h>
@@ -17,8 +16,8 @@
 
 /* ---- cursors ------------------------------------------------------------- */
 
-/* Set *NUMBER_P to the decimal number that *TEXT_P begins with, at most MAX,
- * and *TEXT_P to what follows. Return 0 if there is none. */
+/* Set *NUMBER_P to the decimal number at *TEXT_P, at most MAX, and *TEXT_P to
+ * the text after it. Return 0 if there is none. */
 static int read_number(apr_int64_t *number_p, const char **text_p,
                        apr_int64_t max)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat_poll.c: what is new for a visitor of a chat, waiting for it */
+/* intake_chat_poll.c: long polls for new messages of a chat */
 #include "crm_chat.h"
 
 #include <string.h>
@@ -10,33 +10,36 @@
 #include "crm_slots.h"
 
 #define WAIT_MAX 25             /* seconds */
-/* Notifiers know nothing of what other hosts take, and clients that have gone
- * are noticed only when their poll looks again. */
-#define LOOK_AGAIN apr_time_from_sec(5)
-#define RETRY_FULL 3            /* seconds, when others wait already */
-#define RETRY_GONE 1            /* when this process ends */
+/* Interval of queries while waiting. Notifiers do not cover events stored by
+ * other hosts, and a closed connection is only noticed at this interval. */
+#define QUERY_INTERVAL apr_time_from_sec(5)
+#define RETRY_FULL 3            /* seconds, when the maximum of waiting polls is
+                                   reached */
+#define RETRY_GONE 1            /* seconds, when the process is stopping */
 
-/* Requests of this process that wait. */
+/* The waiting polls of this process. */
 static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
 
-/* A request for news. */
+/* A poll. */
 typedef struct poll_t {
     crm_chat_t *chat;
     crm_chat_cursor_t cursor;
     apr_time_t until;
-    crm_waiter_t *waiter;       /* NULL until it waits */
-    int retry_after;            /* seconds; 0: ask again at once */
+    crm_waiter_t *waiter;       /* NULL unless waiting */
+    int retry_after;            /* seconds; 0: the client may poll again at
+                                   once */
     PGresult *messages;
-    crm_chat_talks_t talks;
-    /* the visitor and the conversations of TALKS, and their counts: */
-    const char *names[CRM_CHAT_TALKS_MAX + 1];
-    apr_uint32_t counts[CRM_CHAT_TALKS_MAX + 1];
+    crm_chat_conversations_t conversations;
+    /* Names watched, the visitor and CONVERSATIONS, and their counts in the
+     * notifier. */
+    const char *names[CRM_CHAT_CONVERSATIONS_MAX + 1];
+    apr_uint32_t counts[CRM_CHAT_CONVERSATIONS_MAX + 1];
     int count;
 } poll_t;
 
 /* ---- parameters ---------------------------------------------------------- */
 
-/* Set *SECONDS_P to what TEXT says. Return NULL or the rule that it breaks. */
+/* Set *SECONDS_P from TEXT. Return NULL or the rule that it breaks. */
 static const char *read_wait(int *seconds_p, const char *text)
 {
     size_t len = strlen(text);
@@ -64,20 +67,20 @@ static crm_error_t *read_query(poll_t *poll)
     for (int i = 0; i < params->nelts; i++) {
         const crm_query_param_t *param = &APR_ARRAY_IDX(params, i,
                                                         crm_query_param_t);
-        const char *wrong = param->bad;
+        const char *rule = param->bad;
 
-        if (!wrong && !strcmp(param->name, "wait")) {
-            wrong = read_wait(&seconds, param->value);
+        if (!rule && !strcmp(param->name, "wait")) {
+            rule = read_wait(&seconds, param->value);
         }
-        else if (!wrong && !strcmp(param->name, "after")) {
-            wrong = crm_chat_cursor_read(&poll->cursor, param->value)
+        else if (!rule && !strcmp(param->name, "after")) {
+            rule = crm_chat_cursor_read(&poll->cursor, param->value)
                     ? NULL : "must be a cursor of an earlier answer";
         }
-        else if (!wrong) {
-            wrong = "is not a known parameter";
+        else if (!rule) {
+            rule = "is not a known parameter";
         }
-        if (wrong) {
-            crm_error_detail(&error, param->name, wrong, call->pool);
+        if (rule) {
+            crm_error_detail(&error, param->name, rule, call->pool);
         }
     }
     poll->until = apr_time_now() + apr_time_from_sec(seconds);
@@ -91,8 +94,8 @@ static crm_notifier_t *notifier_of(const poll_t *poll)
     return crm_intake_site(poll->chat->call)->notifier;
 }
 
-/* Return whether POLL may wait: with the others of this process, and as its
- * visitor's only one. */
+/* Return whether POLL may wait: there is room among the waiting polls of this
+ * process, and it is its visitor's only one. */
 static int enter(poll_t *poll)
 {
     if (poll->waiter) {
@@ -124,38 +127,39 @@ static void watch(poll_t *poll, const char *name)
     poll->counts[poll->count++] = crm_notifier_count(notifier_of(poll), name);
 }
 
-/* Look for news; the counts were read before. */
-static crm_error_t *look(poll_t *poll)
+/* Query new messages. The notifier's counts are read before the query, so that
+ * no message is missed. */
+static crm_error_t *query_messages(poll_t *poll)
 {
     poll->count = 0;
     watch(poll, poll->chat->visitor);
-    CRM_ERR(crm_chat_talks(&poll->talks, poll->chat));
-    for (int i = 0; i < poll->talks.count; i++) {
-        watch(poll, poll->talks.ids[i]);
+    CRM_ERR(crm_chat_conversations(&poll->conversations, poll->chat));
+    for (int i = 0; i < poll->conversations.count; i++) {
+        watch(poll, poll->conversations.ids[i]);
     }
     return crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
-                          &poll->talks);
+                          &poll->conversations);
 }
 
-/* Sleep until it is worth looking again. Return 0 if nobody waits for the
- * response any more. */
-static int nap(const poll_t *poll)
+/* Sleep until a notification, QUERY_INTERVAL or the timeout. Return 0 if the
+ * client has closed the connection or the process is stopping. */
+static int sleep_until_notified(const poll_t *poll)
 {
     const crm_call_t *call = poll->chat->call;
     apr_interval_time_t timeout = poll->until - apr_time_now();
 
     crm_notifier_wait(notifier_of(poll), poll->waiter, poll->names,
                       poll->counts, poll->count,
-                      timeout < LOOK_AGAIN ? timeout : LOOK_AGAIN);
+                      timeout < QUERY_INTERVAL ? timeout : QUERY_INTERVAL);
     return !call->service->gone(call->request->baton);
 }
 
-/* Look until there is news, or the time is over. While it waits POLL has no
- * database connection. */
+/* Query until there are new messages or the timeout. POLL has no database
+ * connection while it waits. */
 static crm_error_t *wait_for_news(poll_t *poll)
 {
     for (;;) {
-        CRM_ERR(look(poll));
+        CRM_ERR(query_messages(poll));
         if (PQntuples(poll->messages) || apr_time_now() >= poll->until) {
             return NULL;
         }
@@ -164,7 +168,7 @@ static crm_error_t *wait_for_news(poll_t *poll)
             return NULL;
         }
         crm_call_release(poll->chat->call);
-        if (!nap(poll)) {
+        if (!sleep_until_notified(poll)) {
             poll->retry_after = RETRY_GONE;
             return NULL;
         }

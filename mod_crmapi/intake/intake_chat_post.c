@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_chat_post.c: a visitor of a chat says something */
+/* intake_chat_post.c: messages sent by visitors of a chat */
 #include "crm_chat.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define CHANNEL "1"             /* chat (specification: Conversation) */
 
-/* What a message may have. */
+/* The fields of a message. */
 enum { ID, CONTENT, NAME, EMAIL, PAGE_URL, FIELDS };
 
 static const crm_field_t fields[FIELDS] = {
@@ -26,7 +26,7 @@ static const crm_field_t fields[FIELDS] = {
                   .flags = CRM_F_NULLABLE, .max = 2048},
 };
 
-/* Return the field NAME, -1 if there is none. */
+/* Return the index of the field NAME, -1 if it is unknown. */
 static int find_field(const char *name)
 {
     for (int i = 0; i < FIELDS; i++) {
@@ -37,7 +37,7 @@ static int find_field(const char *name)
     return -1;
 }
 
-/* Add to INPUT what the fields' types do not say about BINDS. */
+/* Add errors in BINDS to INPUT that the types do not find. */
 static void check(const char *const *binds, crm_input_t *input)
 {
     for (int i = ID; i <= CONTENT; i++) {
@@ -45,18 +45,18 @@ static void check(const char *const *binds, crm_input_t *input)
         apr_size_t len = text ? strlen(text) : 0;
 
         crm_text_trim(&text, &len);
-        if (!len && !crm_input_faults(input)) {
-            crm_input_wrong(input, fields[i].name, binds[i]
+        if (!len && !crm_input_errors(input)) {
+            crm_input_error(input, fields[i].name, binds[i]
                             ? "must not be empty" : "is required");
         }
     }
-    if (binds[ID] && !crm_input_faults(input) && !crm_chat_id_ok(binds[ID])) {
-        crm_input_wrong(input, "id", "must be 1 to 64 characters of "
+    if (binds[ID] && !crm_input_errors(input) && !crm_chat_id_ok(binds[ID])) {
+        crm_input_error(input, "id", "must be 1 to 64 characters of "
                         "[A-Za-z0-9_-]");
     }
 }
 
-/* Set BINDS[0..FIELDS-1] to what CHAT's body says. */
+/* Set BINDS[0..FIELDS-1] from CHAT's body. */
 static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
 {
     crm_input_t input = {chat->call->pool, NULL, 0};
@@ -66,7 +66,7 @@ static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
         int i = find_field(name);
 
         if (i < 0) {
-            crm_input_wrong(&input, apr_pstrdup(input.pool, name),
+            crm_input_error(&input, apr_pstrdup(input.pool, name),
                             "is not a known field");
         }
         else {
@@ -78,7 +78,7 @@ static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
     return input.error;
 }
 
-/* Return what is kept with the message of BINDS, a JSON object. */
+/* Return the metadata to store with the message in BINDS, a JSON object. */
 static const char *metadata_of(const char *const *binds, apr_pool_t *pool)
 {
     crm_buf_t buf;
@@ -93,7 +93,7 @@ static const char *metadata_of(const char *const *binds, apr_pool_t *pool)
     return buf.data;
 }
 
-/* Take the message of BINDS; *RESULT tells what became of it. */
+/* Store the message in BINDS and set *RESULT. */
 static crm_error_t *take(crm_intake_result_t *result, crm_chat_t *chat,
                          const char *const *binds)
 {
@@ -125,7 +125,8 @@ crm_error_t *crm_chat_post(crm_chat_t *chat)
 
     CRM_ERR(read_message(binds, chat));
     CRM_ERR(take(&result, chat, binds));
-    /* Other windows may wait for the first conversation. */
+    /* Other windows of the visitor may be waiting for the first
+     * conversation. */
     crm_notifier_notify(crm_intake_site(call)->notifier, chat->visitor);
     CRM_ERR(crm_chat_message(&message, chat, result.message_id));
     if (!PQntuples(message)) {

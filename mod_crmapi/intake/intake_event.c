@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_event.c: POST events, which whoever has an intake token may bring */
+/* intake_event.c: POST events, with an intake token */
 #include "crm_intake_site.h"
 
 #include <string.h>
 
 #include "crm_envelope.h"
 
-/* The events of a request. Those that are sound are in EVENTS, in order. */
+/* The events of a request. EVENTS and RESULTS have the valid ones, in order. */
 typedef struct batch_t {
     crm_call_t *call;
     json_object *body;
-    int count;                  /* of all */
-    crm_error_t **wrong;        /* of each: why it is refused, or NULL */
-    int *index;                 /* of each sound one: its place in the body */
+    int count;                  /* number of events in the body */
+    crm_error_t **errors;       /* of each event: why it is refused, or NULL */
+    int *index;                 /* of each valid event: its index in the body */
     crm_intake_event_t *events;
     crm_intake_result_t *results;
-    int sound;                  /* how many are */
+    int valid;                  /* number of valid events */
 } batch_t;
 
-/* ---- what ---------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 /* Read the body: an event, or an array of them. */
 static crm_error_t *read_body(batch_t *batch)
@@ -55,23 +55,23 @@ static void read_events(batch_t *batch)
     apr_pool_t *pool = batch->call->pool;
     size_t count = (size_t)batch->count;
 
-    batch->wrong = apr_pcalloc(pool, count * sizeof(*batch->wrong));
+    batch->errors = apr_pcalloc(pool, count * sizeof(*batch->errors));
     batch->index = apr_pcalloc(pool, count * sizeof(*batch->index));
     batch->events = apr_palloc(pool, count * sizeof(*batch->events));
     batch->results = apr_palloc(pool, count * sizeof(*batch->results));
     for (int i = 0; i < batch->count; i++) {
         crm_input_t input = {pool, NULL, 0};
 
-        crm_intake_parse(&batch->events[batch->sound], &input,
+        crm_intake_parse(&batch->events[batch->valid], &input,
                          event_at(batch, i));
-        batch->wrong[i] = input.error;
+        batch->errors[i] = input.error;
         if (!input.error) {
-            batch->index[batch->sound++] = i;
+            batch->index[batch->valid++] = i;
         }
     }
 }
 
-/* Take the valid ones. */
+/* Store the valid events. */
 static crm_error_t *take(batch_t *batch)
 {
     crm_call_t *call = batch->call;
@@ -79,30 +79,30 @@ static crm_error_t *take(batch_t *batch)
 
     CRM_ERR(crm_intake_take_all(batch->results, &known, call,
                                 call->key.workspace_id, crm_access_hash(call),
-                                batch->events, batch->sound));
+                                batch->events, batch->valid));
     if (!known) {
         return crm_access_revoked(call);
     }
-    for (int i = 0; i < batch->sound; i++) {
+    for (int i = 0; i < batch->valid; i++) {
         const crm_intake_result_t *one = &batch->results[i];
 
         if (one->field) {
-            crm_error_detail(&batch->wrong[batch->index[i]], one->field,
+            crm_error_detail(&batch->errors[batch->index[i]], one->field,
                              one->message, call->pool);
         }
     }
     return NULL;
 }
 
-/* ---- answer -------------------------------------------------------------- */
+/* ---- response ------------------------------------------------------------ */
 
-/* Add the member NAME to BODY: an id or null. */
+/* Add the member NAME to BODY: ID or null. */
 static void write_id(crm_buf_t *body, const char *name, const char *id)
 {
     crm_buf_printf(body, id ? ",\"%s\":\"%s\"" : ",\"%s\":null", name, id);
 }
 
-/* Write what became of sound event I. */
+/* Write the result of the valid event I. */
 static void write_taken(crm_buf_t *body, const batch_t *batch, int i)
 {
     const char *id = batch->events[i].binds[CRM_INTAKE_EVENT_ID];
@@ -116,7 +116,7 @@ static void write_taken(crm_buf_t *body, const batch_t *batch, int i)
     crm_buf_putc(body, '}');
 }
 
-/* Write the answer: what was taken, and what was not (as upsert does, contract
+/* Write the response: accepted events and errors, as upsert does (contract
  * 10.2). */
 static void write_answer(batch_t *batch)
 {
@@ -124,8 +124,8 @@ static void write_answer(batch_t *batch)
     const char *comma = "";
 
     crm_buf_puts(body, "{\"data\":{\"accepted\":[");
-    for (int i = 0; i < batch->sound; i++) {
-        if (!batch->wrong[batch->index[i]]) {
+    for (int i = 0; i < batch->valid; i++) {
+        if (!batch->errors[batch->index[i]]) {
             crm_buf_puts(body, comma);
             write_taken(body, batch, i);
             comma = ",";
@@ -134,9 +134,9 @@ static void write_answer(batch_t *batch)
     crm_buf_puts(body, "],\"errors\":[");
     comma = "";
     for (int i = 0; i < batch->count; i++) {
-        if (batch->wrong[i]) {
+        if (batch->errors[i]) {
             crm_buf_puts(body, comma);
-            crm_envelope_item(body, i, batch->wrong[i]->details);
+            crm_envelope_item(body, i, batch->errors[i]->details);
             comma = ",";
         }
     }
@@ -149,7 +149,7 @@ static crm_error_t *serve_events(crm_call_t *call)
 
     CRM_ERR(read_body(&batch));
     read_events(&batch);
-    if (batch.sound) {
+    if (batch.valid) {
         CRM_ERR(take(&batch));
     }
     write_answer(&batch);

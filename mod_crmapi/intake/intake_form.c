@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form.c: a web form is sent */
+/* intake_form.c: submission of web forms */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -15,8 +15,9 @@
 
 #define CHANNEL "5"             /* form (specification: Conversation) */
 
-/* The form $1, unless this server is for another workspace: $2, an id or a
- * slug. Ids are unique within a workspace: what is there twice is nobody's. */
+/* The form $1, if its workspace is $2 (id or slug; NULL: any). Ids are unique
+ * within a workspace only. LIMIT 2 detects an id that several workspaces have:
+ * it matches none. */
 static const char form_sql[] =
     "SELECT f.workspace_id, f.bot_id, f.standard_fields, f.custom_fields,"
     " f.survey_questions FROM crmapi.form f"
@@ -30,7 +31,7 @@ static const char token_sql[] =
 
 /* ---- the form ------------------------------------------------------------ */
 
-/* Set *OBJECT_P to the JSON in TEXT, a column. */
+/* Set *OBJECT_P to the JSON in TEXT, a column's value. */
 static crm_error_t *read_object(json_object **object_p, const char *text,
                                 apr_pool_t *pool)
 {
@@ -41,7 +42,7 @@ static crm_error_t *read_object(json_object **object_p, const char *text,
                             "of a form cannot be read") : NULL;
 }
 
-/* Set *FORM to the form ID. Errors: CRM_E_NOT_FOUND. */
+/* Load the form ID into *FORM. Errors: CRM_E_NOT_FOUND. */
 static crm_error_t *load_form(crm_webform_t *form, crm_call_t *call,
                               const char *id)
 {
@@ -68,10 +69,10 @@ static crm_error_t *load_form(crm_webform_t *form, crm_call_t *call,
     return NULL;
 }
 
-/* ---- who sends it -------------------------------------------------------- */
+/* ---- access -------------------------------------------------------------- */
 
-/* Fail if CALL is by a page of a site that FORM does not know. Who sends no
- * Origin is no page. */
+/* Fail if CALL is from a page of an origin that FORM does not allow. A request
+ * without Origin is not from a page. */
 static crm_error_t *check_origin(const crm_webform_t *form,
                                  const crm_call_t *call)
 {
@@ -91,7 +92,7 @@ static crm_error_t *check_origin(const crm_webform_t *form,
 }
 
 /* Return whether the query of CALL says internal=true. */
-static int asks_internal(const crm_call_t *call)
+static int is_internal(const crm_call_t *call)
 {
     apr_array_header_t *params;
     const char *value;
@@ -127,10 +128,11 @@ static crm_error_t *check_token(const crm_webform_t *form,
                             "Intake token is missing or invalid", call->pool);
 }
 
-/* ---- taking it ----------------------------------------------------------- */
+/* ---- storing ------------------------------------------------------------- */
 
-/* Return the id of the event that TAKEN of FORM is: a new one, or where the
- * page has sent SUBMISSION_ID (else NULL) the same for the same answers. */
+/* Return the event id of TAKEN, a submission of FORM. It is random, unless the
+ * page has sent SUBMISSION_ID (may be NULL): the same answers then have the
+ * same id. */
 static const char *event_id(const crm_webform_t *form,
                             const crm_webform_taken_t *taken,
                             const char *submission_id, apr_pool_t *pool)
@@ -154,7 +156,7 @@ static const char *event_id(const crm_webform_t *form,
     return id;
 }
 
-/* Take ANSWERS, which are what FORM wants (TAKEN). */
+/* Store ANSWERS to FORM, which are valid (TAKEN). */
 static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
                          const crm_webform_taken_t *taken,
                          const apr_array_header_t *answers, int internal)
@@ -180,10 +182,9 @@ static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
     return NULL;
 }
 
-/* Return whether ANSWERS have something in the field that only a program
- * fills. */
-static int is_trapped(const crm_webform_t *form,
-                      const apr_array_header_t *answers)
+/* Return whether ANSWERS fill the honeypot, which only programs do. */
+static int has_honeypot_value(const crm_webform_t *form,
+                              const apr_array_header_t *answers)
 {
     for (int i = 0; i < answers->nelts; i++) {
         const crm_query_param_t *one = &APR_ARRAY_IDX(answers, i,
@@ -196,18 +197,18 @@ static int is_trapped(const crm_webform_t *form,
     return 0;
 }
 
-/* Take ANSWERS to FORM, if they are good. */
+/* Store ANSWERS to FORM if they are valid. */
 static crm_error_t *submit(crm_call_t *call, const crm_webform_t *form,
                            const apr_array_header_t *answers)
 {
-    int internal = asks_internal(call);
+    int internal = is_internal(call);
     crm_webform_taken_t taken;
 
     CRM_ERR(check_origin(form, call));
     if (internal) {
         CRM_ERR(check_token(form, call));
     }
-    if (is_trapped(form, answers)) {
+    if (has_honeypot_value(form, answers)) {
         char id[CRM_UUID_LEN + 1];
 
         crm_uuid_v7(id);
@@ -219,14 +220,15 @@ static crm_error_t *submit(crm_call_t *call, const crm_webform_t *form,
     return take(call, form, &taken, answers, internal);
 }
 
-/* Any page may send a form, and no cookie goes with it. */
+/* Set the CORS headers: pages of any origin may send a form, without
+ * cookies. */
 static void allow_pages(const crm_call_t *call)
 {
     apr_table_setn(call->response->headers, "Access-Control-Allow-Origin",
                    "*");
 }
 
-/* Answer a browser that asks whether a page may send a form (CORS). */
+/* Respond to a CORS preflight request. */
 static crm_error_t *serve_preflight(crm_call_t *call)
 {
     apr_table_t *headers = call->response->headers;
@@ -262,7 +264,7 @@ static crm_error_t *serve_form(crm_call_t *call)
     CRM_ERR(load_form(&form, call, id));
     error = submit(call, &form, answers);
     if (error && error->code == CRM_E_VALIDATION) {
-        /* the form's labels are known here */
+        /* shown here, where the form's labels are known */
         crm_webform_say(call, &form, error);
         error = NULL;
     }

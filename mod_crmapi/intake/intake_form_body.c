@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_body.c: what was sent to a form, as names and texts */
+/* intake_form_body.c: reading the body of a form as names and texts */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -12,8 +12,7 @@
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-/* Add VALUE, which is none of several, to ANSWERS; return the rule that it
- * breaks, or NULL. */
+/* Add VALUE, a scalar, to ANSWERS. Return the rule that it breaks, or NULL. */
 static const char *take_value(apr_array_header_t *answers, const char *name,
                               json_object *value, apr_pool_t *pool)
 {
@@ -38,7 +37,7 @@ static const char *take_value(apr_array_header_t *answers, const char *name,
     return NULL;
 }
 
-/* Set ANSWERS from BODY (LEN bytes), a JSON object. */
+/* Add the members of BODY (LEN bytes), a JSON object, to ANSWERS. */
 static crm_error_t *read_json(apr_array_header_t *answers, const char *body,
                               apr_size_t len, apr_pool_t *pool)
 {
@@ -71,7 +70,7 @@ static crm_error_t *read_json(apr_array_header_t *answers, const char *body,
     return error;
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all formats --------------------------------------------------------- */
 
 int crm_webform_is_json(const crm_call_t *call)
 {

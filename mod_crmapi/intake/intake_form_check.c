@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_check.c: what the answers to a form are in all */
+/* intake_form_check.c: checking all answers to a form */
 #include "crm_webform.h"
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define ANSWERS_MAX 65536       /* bytes of JSON (contract 6.3) */
 
-/* What is known of an answer under way. */
+/* The state of checking a submission. */
 typedef struct check_t {
     crm_webform_taken_t *taken;
     const crm_webform_t *form;
@@ -25,11 +25,11 @@ typedef struct check_t {
     crm_buf_t content;
     const char *first_name;
     const char *last_name;
-    int count;                  /* of fields that are answered */
+    int count;                  /* number of fields with an answer */
 } check_t;
 
-/* Add the member NAME with VALUE to the JSON object in BUF: as it is if
- * LITERAL, else as a string. */
+/* Add the member NAME to the JSON object in BUF: VALUE itself if LITERAL,
+ * otherwise as a string. */
 static void add_member(crm_buf_t *buf, const char *name, const char *value,
                        int literal)
 {
@@ -46,7 +46,7 @@ static void add_member(crm_buf_t *buf, const char *name, const char *value,
     }
 }
 
-/* Keep VALUE, of FIELD about the contact. */
+/* Store VALUE of FIELD, which belongs to the contact. */
 static void keep_standard(check_t *check, const crm_webform_field_t *field,
                           const char *value)
 {
@@ -75,7 +75,7 @@ static void keep_standard(check_t *check, const crm_webform_field_t *field,
     add_member(&check->contact, field->name, value, 0);
 }
 
-/* Keep VALUES (of const char *), the answer to FIELD. */
+/* Store VALUES (of const char *), the answer to FIELD. */
 static void keep(check_t *check, const crm_webform_field_t *field,
                  const apr_array_header_t *values)
 {
@@ -110,7 +110,7 @@ static void keep(check_t *check, const crm_webform_field_t *field,
     }
 }
 
-/* Return whether VALUES (of const char *) have VALUE. */
+/* Return whether VALUES (of const char *) contain VALUE. */
 static int has(const apr_array_header_t *values, const char *value)
 {
     for (int i = 0; i < values->nelts; i++) {
@@ -121,8 +121,8 @@ static int has(const apr_array_header_t *values, const char *value)
     return 0;
 }
 
-/* Return the rule of FIELD that its answers break, or NULL; *VALUES_P (of
- * const char *) = them, trimmed, without empty ones, each once. */
+/* Return the rule of FIELD that its answers break, or NULL. *VALUES_P (of const
+ * char *) = its answers, trimmed, without empty ones and duplicates. */
 static const char *gather(apr_array_header_t **values_p, const check_t *check,
                           const crm_webform_field_t *field)
 {
@@ -133,20 +133,20 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
     for (int i = 0; i < check->answers->nelts; i++) {
         const crm_query_param_t *one =
             &APR_ARRAY_IDX(check->answers, i, crm_query_param_t);
-        const char *text = one->value, *wrong, *value;
+        const char *text = one->value, *rule, *value;
         apr_size_t len = one->value_len;
 
         crm_text_trim(&text, &len);
         if (strcmp(one->name, field->name) || !len) {
             continue;
         }
-        wrong = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
+        rule = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
                                  text, len), check->pool);
-        if (wrong) {
-            return wrong;
+        if (rule) {
+            return rule;
         }
         if (field->type == CRM_WEBFORM_BOOLEAN) {
-            values->nelts = 0;  /* a hidden "no" before its box */
+            values->nelts = 0;  /* the hidden "false" before a checkbox */
         }
         if (!has(values, value)) {
             APR_ARRAY_PUSH(values, const char *) = value;
@@ -161,7 +161,7 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
            ? "must be one answer" : NULL;
 }
 
-/* Return whether answer I is the first of its name. */
+/* Return whether answer I is the first with its name. */
 static int is_first(const check_t *check, int i)
 {
     const char *name = APR_ARRAY_IDX(check->answers, i,
@@ -176,7 +176,7 @@ static int is_first(const check_t *check, int i)
     return 1;
 }
 
-/* Take the answers in their order. */
+/* Store the answers in the order in which they were sent. */
 static void take(check_t *check, int strict)
 {
     for (int i = 0; i < check->answers->nelts; i++) {
@@ -198,29 +198,29 @@ static void take(check_t *check, int strict)
     }
 }
 
-/* Add what is wrong, field by field in the form's order. */
-static void find_faults(check_t *check)
+/* Add the errors, in the order of the form's fields. */
+static void find_errors(check_t *check)
 {
     for (int i = 0; i < check->form->fields->nelts; i++) {
         const crm_webform_field_t *field =
             &APR_ARRAY_IDX(check->form->fields, i, crm_webform_field_t);
         apr_array_header_t *values;
-        const char *wrong = gather(&values, check, field);
+        const char *rule = gather(&values, check, field);
 
-        if (wrong) {
-            crm_error_detail(&check->error, field->name, wrong, check->pool);
+        if (rule) {
+            crm_error_detail(&check->error, field->name, rule, check->pool);
         }
     }
 }
 
-/* Return the string in BUF. */
-static const char *string_of(crm_buf_t *buf)
+/* Return the content of BUF as a string. */
+static const char *get_string(crm_buf_t *buf)
 {
     crm_buf_putc(buf, '\0');
     return buf->data;
 }
 
-/* Set what is made of several answers, or of all. */
+/* Set the results that depend on several answers. */
 static void finish(check_t *check)
 {
     crm_webform_taken_t *taken = check->taken;
@@ -238,11 +238,11 @@ static void finish(check_t *check)
             : check->first_name ? check->first_name : check->last_name;
     }
     if (check->content.len) {
-        check->content.len--;   /* the last line's end */
+        check->content.len--;   /* remove the last newline */
     }
-    taken->contact = string_of(&check->contact);
-    taken->responses = string_of(&check->responses);
-    taken->content = string_of(&check->content);
+    taken->contact = get_string(&check->contact);
+    taken->responses = get_string(&check->responses);
+    taken->content = get_string(&check->content);
 }
 
 crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
@@ -260,7 +260,7 @@ crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
     crm_buf_putc(&check.responses, '{');
     crm_buf_putc(&check.contact, '{');
     take(&check, strict);
-    find_faults(&check);
+    find_errors(&check);
     CRM_ERR(check.error);
     if (!check.count) {
         return crm_error_create(CRM_E_VALIDATION, "The form is empty",

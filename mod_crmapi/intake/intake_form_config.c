@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_config.c: what a form's configuration says (docs/forms.md) */
+/* intake_form_config.c: the configuration of a form (docs/forms.md) */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -8,7 +8,8 @@
 
 #include "crm_array.h"
 
-/* Characters, unless the configuration has fewer: what columns hold. */
+/* Maximum lengths in characters, as the columns have them. The configuration
+ * may have lower ones. */
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 16384
 #define URL_MAX_CHARS 2048
@@ -18,7 +19,7 @@
 #define SETTINGS "_form"
 #define HONEYPOT "website_hp"
 
-/* What the configuration calls types, and the longest answer of each. */
+/* The names of types in the configuration, and the maximum length of each. */
 static const struct {
     const char *name;
     crm_webform_type_t type;
@@ -40,12 +41,12 @@ static const struct {
     {"multiselect", CRM_WEBFORM_MULTISELECT, LINE_MAX_CHARS},
 };
 
-/* Fields about the contact, and those that a form has which names none. */
+/* Fields of the contact, and whether a form has them by default. */
 static const struct {
     const char *name;
     const char *label;
     const char *type;
-    int usual;
+    int is_default;
 } standards[] = {
     {"email", "E-mail", "email", 1},
     {"phone_number", "Phone", "phone", 1},
@@ -65,7 +66,7 @@ static const struct {
 
 /* ---- reading JSON -------------------------------------------------------- */
 
-/* Return the member NAME of OBJECT (anything, NULL too), NULL if none. */
+/* Return the member NAME of OBJECT (any JSON, or NULL), or NULL. */
 static json_object *member(json_object *object, const char *name)
 {
     json_object *value = NULL;
@@ -74,8 +75,8 @@ static json_object *member(json_object *object, const char *name)
            && json_object_object_get_ex(object, name, &value) ? value : NULL;
 }
 
-/* Return VALUE as text in POOL if it is a string that is not empty, or a
- * number; else NULL. */
+/* Return VALUE as text in POOL if it is a number or a string that is not empty,
+ * or NULL. */
 static const char *text_of(json_object *value, apr_pool_t *pool)
 {
     const char *text = NULL;
@@ -88,7 +89,8 @@ static const char *text_of(json_object *value, apr_pool_t *pool)
     return text && *text ? apr_pstrdup(pool, text) : NULL;
 }
 
-/* Return the length NAME of CONFIG if it is one up to MOST, else OTHERWISE. */
+/* Return the member NAME of CONFIG if it is a length up to MOST, or
+ * OTHERWISE. */
 static apr_size_t length_of(json_object *config, const char *name,
                             apr_size_t most, apr_size_t otherwise)
 {
@@ -100,7 +102,7 @@ static apr_size_t length_of(json_object *config, const char *name,
                                                       : otherwise;
 }
 
-/* Return the options LIST has: texts, or objects {value, label}. */
+/* Return the options in LIST: strings, or objects {value, label}. */
 static const apr_array_header_t *options_of(json_object *list,
                                             apr_pool_t *pool)
 {
@@ -142,9 +144,9 @@ const crm_webform_field_t *crm_webform_field(const crm_webform_t *form,
     return NULL;
 }
 
-/* Return whether CONFIG, of a field, says that there is this field: an object,
- * true, or its label alone. */
-static int is_there(json_object *config)
+/* Return whether CONFIG enables its field: it is an object, true, or a
+ * label. */
+static int is_enabled(json_object *config)
 {
     json_object *enabled = member(config, "enabled");
 
@@ -156,8 +158,8 @@ static int is_there(json_object *config)
                  && json_object_get_boolean(config));
 }
 
-/* Add to FORM the field NAME of TYPE, as CONFIG has it: LABEL unless that says
- * something else. */
+/* Add the field NAME of TYPE to FORM as CONFIG describes it. LABEL is the
+ * default label. */
 static void add_field(crm_webform_t *form, const char *name,
                       const char *label, const char *type,
                       json_object *config, apr_pool_t *pool)
@@ -193,7 +195,8 @@ static void add_field(crm_webform_t *form, const char *name,
     field->options = options_of(member(config, "options"), pool);
 }
 
-/* Add the fields about the contact; if CONFIG names none, the usual ones. */
+/* Add the fields of the contact in CONFIG, or the default ones if it has
+ * none. */
 static void add_standard(crm_webform_t *form, json_object *config,
                          apr_pool_t *pool)
 {
@@ -206,7 +209,7 @@ static void add_standard(crm_webform_t *form, json_object *config,
     for (size_t i = 0; i < CRM_NELTS(standards); i++) {
         json_object *own = member(config, standards[i].name);
 
-        if (named ? is_there(own) : standards[i].usual) {
+        if (named ? is_enabled(own) : standards[i].is_default) {
             add_field(form, standards[i].name, standards[i].label,
                       standards[i].type, own, pool);
         }
@@ -216,7 +219,7 @@ static void add_standard(crm_webform_t *form, json_object *config,
     }
 }
 
-/* Add the fields of CONFIG, of custom fields or of a survey. */
+/* Add the fields in CONFIG, the custom fields or a survey. */
 static void add_own(crm_webform_t *form, json_object *config,
                     apr_pool_t *pool)
 {
@@ -224,7 +227,7 @@ static void add_own(crm_webform_t *form, json_object *config,
         return;
     }
     json_object_object_foreach(config, name, own) {
-        if (is_there(own)) {
+        if (is_enabled(own)) {
             add_field(form, name, name, text_of(member(own, "type"), pool),
                       own, pool);
         }
@@ -233,7 +236,7 @@ static void add_own(crm_webform_t *form, json_object *config,
 
 /* ---- settings ------------------------------------------------------------ */
 
-/* Return URL (may be NULL) if a browser may be sent there. */
+/* Return URL (may be NULL) if browsers may be redirected to it, or NULL. */
 static const char *good_url(const char *url)
 {
     size_t scheme = !url ? 0 : !strncmp(url, "https://", 8) ? 8

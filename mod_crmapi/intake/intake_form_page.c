@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_page.c: what is answered to those who send a form */
+/* intake_form_page.c: the responses to a submitted form */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -38,15 +38,15 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
     crm_page_begin(page, 200, "Thank you", call->pool);
     crm_html_put(&page->body, "<p role=\"status\" class=\"note good text\">",
                  form->thank_you ? form->thank_you
-                                 : "Your answers have arrived.",
+                                 : "We have received your answers.",
                  "</p>\n", NULL);
     crm_page_end(page);
 }
 
 /* ---- errors -------------------------------------------------------------- */
 
-/* Return what a page calls ERROR, and set *TEXT_P to what it says. */
-static const char *words_of(const char **text_p, const crm_error_t *error)
+/* Return the title of a page for ERROR, and set *TEXT_P to its text. */
+static const char *error_texts(const char **text_p, const crm_error_t *error)
 {
     int status = crm_code_info(error->code)->status;
 
@@ -56,12 +56,12 @@ static const char *words_of(const char **text_p, const crm_error_t *error)
         return "Please try again";
     }
     if (error->code == CRM_E_RATE_LIMITED) {
-        *text_p = "Too many forms came from your address within a minute. "
-                  "Please send it again a little later.";
+        *text_p = "Too many forms were sent from your address within a minute. "
+                  "Please send yours again a little later.";
         return "Please wait a moment";
     }
     if (error->code == CRM_E_VALIDATION) {
-        *text_p = error->details ? "Something is missing or not right yet, so "
+        *text_p = error->details ? "Some answers are missing or invalid, so "
                                    "nothing has been stored."
                                  : error->message;
         return "Please check your answers";
@@ -70,7 +70,7 @@ static const char *words_of(const char **text_p, const crm_error_t *error)
     return "This did not work";
 }
 
-/* List in BODY the DETAILS (of crm_detail_t), with FORM's labels. */
+/* Add a list of DETAILS (of crm_detail_t) to BODY, with FORM's labels. */
 static void list_details(crm_buf_t *body, const crm_webform_t *form,
                          const apr_array_header_t *details)
 {
@@ -87,17 +87,17 @@ static void list_details(crm_buf_t *body, const crm_webform_t *form,
     crm_buf_puts(body, "</ul>\n");
 }
 
-/* Write to BODY how to come back to the form of CALL. Only a browser's own way
- * back keeps what was typed. */
+/* Add to BODY how to go back to the form of CALL. Only the browser's back
+ * button keeps what was typed. */
 static void write_back(crm_buf_t *body, const crm_call_t *call)
 {
     const char *page = crm_request_header(call->request, "Referer");
 
-    crm_buf_puts(body, "<p>Go back with your browser's button: what you have "
-                 "typed is still there.</p>\n");
+    crm_buf_puts(body, "<p>Use your browser's back button: what you have typed "
+                 "is still there.</p>\n");
     if (page && (!strncmp(page, "https://", 8)
                  || !strncmp(page, "http://", 7))) {
-        crm_html_put(body, "<p class=\"small\">Or begin anew: <a href=\"",
+        crm_html_put(body, "<p class=\"small\">Or start again: <a href=\"",
                      page, "\">", "the form's page", "</a></p>\n", NULL);
     }
 }
@@ -113,7 +113,7 @@ void crm_webform_say(crm_call_t *call, const crm_webform_t *form,
         crm_envelope_error(&call->response->body, error);
         return;
     }
-    crm_page_begin(page, call->response->status, words_of(&text, error),
+    crm_page_begin(page, call->response->status, error_texts(&text, error),
                    call->pool);
     crm_html_put(&page->body, "<p class=\"note bad\" role=\"alert\">", text,
                  "</p>\n", NULL);

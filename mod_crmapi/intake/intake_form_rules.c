@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_rules.c: whether an answer is as its field wants it */
+/* intake_form_rules.c: the rules of a field, checked for one answer */
 #include "crm_webform.h"
 
 #include <string.h>
@@ -15,17 +15,17 @@
 
 #define DATE_LEN 10
 
-/* What boxes and programs say. */
+/* Values of checkboxes and programs. */
 static const struct {
     const char *word;
     const char *means;
-} truths[] = {
+} boolean_words[] = {
     {"true", "true"}, {"on", "true"}, {"yes", "true"}, {"1", "true"},
     {"false", "false"}, {"off", "false"}, {"no", "false"}, {"0", "false"},
 };
 
-/* Return whether TEXT has a control character other than a line's end and a
- * tab, which count if MULTILINE is not set. */
+/* Return whether TEXT has a control character. Newlines and tabs are allowed if
+ * MULTILINE. */
 static int has_control(const char *text, int multiline)
 {
     for (const char *c = text; *c; c++) {
@@ -37,9 +37,8 @@ static int has_control(const char *text, int multiline)
     return 0;
 }
 
-/* Return TEXT, a number as HTML has it (a '-', digits, a fraction, an
- * exponent), as JSON has it, in POOL: "007.5" is 7.5 there. NULL if it is
- * none. */
+/* Return TEXT, a number in HTML's syntax ('-', digits, fraction, exponent), in
+ * JSON's syntax, in POOL: "007.5" becomes "7.5". NULL if it is not a number. */
 static const char *json_number(const char *text, apr_pool_t *pool)
 {
     static const char digits[] = "0123456789";
@@ -66,10 +65,10 @@ static const char *json_number(const char *text, apr_pool_t *pool)
                          NULL);
 }
 
-/* Return whether NUMBER, canonical, is beyond LIMIT in the direction SIGN. A
- * LIMIT that is NULL or no number is none. */
-static int passes(const char *number, int sign, const char *limit,
-                  apr_pool_t *pool)
+/* Return whether NUMBER, canonical, is greater (SIGN 1) or less (SIGN -1) than
+ * LIMIT. A LIMIT that is NULL or not a number is ignored. */
+static int exceeds(const char *number, int sign, const char *limit,
+                   apr_pool_t *pool)
 {
     const char *text = limit ? json_number(limit, pool) : NULL;
     const char *canonical;
@@ -83,19 +82,19 @@ static const char *number_rule(const char **canonical_p,
                                const char *value, apr_pool_t *pool)
 {
     const char *text = json_number(value, pool);
-    const char *wrong = text ? crm_number_parse(canonical_p, text, pool)
+    const char *rule = text ? crm_number_parse(canonical_p, text, pool)
                              : "must be a number";
 
-    if (wrong) {
-        return wrong;
+    if (rule) {
+        return rule;
     }
     if (field->type == CRM_WEBFORM_INTEGER && strchr(*canonical_p, '.')) {
         return "must be a whole number";
     }
-    if (passes(*canonical_p, -1, field->min, pool)) {
+    if (exceeds(*canonical_p, -1, field->min, pool)) {
         return apr_psprintf(pool, "must be at least %s", field->min);
     }
-    return passes(*canonical_p, 1, field->max, pool)
+    return exceeds(*canonical_p, 1, field->max, pool)
            ? apr_psprintf(pool, "must be at most %s", field->max) : NULL;
 }
 
@@ -128,10 +127,10 @@ static const char *boolean_rule(const char **canonical_p,
                                 const crm_webform_field_t *field,
                                 const char *value)
 {
-    for (size_t i = 0; i < CRM_NELTS(truths); i++) {
-        if (!apr_cstr_casecmp(value, truths[i].word)) {
-            *canonical_p = truths[i].means;
-            return field->required && *truths[i].means == 'f'
+    for (size_t i = 0; i < CRM_NELTS(boolean_words); i++) {
+        if (!apr_cstr_casecmp(value, boolean_words[i].word)) {
+            *canonical_p = boolean_words[i].means;
+            return field->required && *boolean_words[i].means == 'f'
                    ? "must be ticked" : NULL;
         }
     }
@@ -152,7 +151,7 @@ const crm_webform_option_t *crm_webform_option(
     return NULL;
 }
 
-/* Return the rule of length that VALUE breaks. */
+/* Return the length rule of FIELD that VALUE breaks, or NULL. */
 static const char *length_rule(const crm_webform_field_t *field,
                                const char *value, apr_pool_t *pool)
 {
@@ -172,13 +171,13 @@ const char *crm_webform_rule(const char **canonical_p,
                              const char *value, apr_pool_t *pool)
 {
     int multiline = field->type == CRM_WEBFORM_TEXTAREA;
-    const char *wrong;
+    const char *rule;
 
     value = crm_form_lines(value, pool);
     *canonical_p = value;
-    wrong = length_rule(field, value, pool);
-    if (wrong) {
-        return wrong;
+    rule = length_rule(field, value, pool);
+    if (rule) {
+        return rule;
     }
     if (has_control(value, multiline)) {
         return multiline ? "must not contain control characters"

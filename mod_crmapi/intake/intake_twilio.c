@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_twilio.c: Twilio's webhooks, from their signature to their answer */
+/* intake_twilio.c: Twilio's webhooks: routes, signature check, responses */
 #include "crm_twilio.h"
 
 #include <string.h>
@@ -11,15 +11,15 @@
 #include "crm_html.h"
 #include "crm_text.h"
 
-/* What Twilio gives as number of callers that hide theirs: the words
- * ANONYMOUS, BLOCKED, UNAVAILABLE, RESTRICTED, UNKNOWN on a phone's keys. */
+/* The numbers that Twilio sends for callers who hide theirs: ANONYMOUS,
+ * BLOCKED, UNAVAILABLE, RESTRICTED and UNKNOWN on a phone's keypad. */
 static const char *const hidden[] = {
     "+266696687", "+2562533", "+86282452253", "+7378742833", "+8656696",
 };
 
 #define SIGNATURE "X-Twilio-Signature"
 
-/* What serves a webhook. */
+/* The handler of a webhook. */
 typedef struct handler_t {
     crm_error_t *(*serve)(const crm_twilio_hook_t *hook);
 } handler_t;
@@ -64,21 +64,22 @@ crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
                                          hook->account->workspace) : NULL;
 }
 
-crm_error_t *crm_twilio_nobody(const crm_twilio_hook_t *hook,
-                               const char *address)
+crm_error_t *crm_twilio_unknown_number(const crm_twilio_hook_t *hook,
+                                       const char *address)
 {
     crm_error_t *error = crm_error_logf(CRM_E_NOT_FOUND, hook->call->pool,
-        "CRM4103: no agent, or more than one, has the number %s that Twilio's "
-        "account %s has called for", address ? address : "(none)",
+        "CRM4103: no agent, or more than one, has the number %s of a webhook "
+        "of Twilio account %s", address ? address : "(none)",
         hook->account->sid);
 
     error->message = "No agent has this number";
     return error;
 }
 
-/* ---- who ----------------------------------------------------------------- */
+/* ---- authentication ------------------------------------------------------ */
 
-/* Return the error that a request is not Twilio's, with WHY for the log. */
+/* Return the error for a request that is not from Twilio. WHY is for the
+ * log. */
 static crm_error_t *refused(const crm_call_t *call, const char *why)
 {
     crm_error_t *error = crm_error_logf(CRM_E_FORBIDDEN, call->pool, "%s",
@@ -103,8 +104,7 @@ static const crm_twilio_account_t *find_account(const crm_intake_site_t *site,
     return NULL;
 }
 
-/* Return the address that CALL's client has called, NULL if that is not
- * known. */
+/* Return the URL that CALL's client has requested, NULL if it is unknown. */
 static const char *url_of(const crm_call_t *call)
 {
     const crm_request_t *request = call->request;
@@ -119,7 +119,7 @@ static const char *url_of(const crm_call_t *call)
                               request->target, NULL) : NULL;
 }
 
-/* Set HOOK's params from its body. Names may come more than once. */
+/* Set HOOK's params from its body. Names may repeat. */
 static crm_error_t *read_params(crm_twilio_hook_t *hook)
 {
     crm_call_t *call = hook->call;
@@ -135,19 +135,18 @@ static crm_error_t *read_params(crm_twilio_hook_t *hook)
     return NULL;
 }
 
-/* Admit CALL so far that its body may be read: there are accounts, it has a
- * signature, and its address has a unit left. */
+/* Admit CALL before its body is read: there are accounts, it has a signature,
+ * and its address is within its budget. */
 static crm_error_t *admit(crm_call_t *call)
 {
     const apr_array_header_t *accounts = crm_intake_site(call)->twilio;
 
     if (!accounts || !accounts->nelts) {
-        return refused(call, "CRM4102: a webhook of Twilio's is of an account "
+        return refused(call, "CRM4102: a Twilio webhook is from an account "
                        "without CrmApiTwilio");
     }
     if (!crm_request_header(call->request, SIGNATURE)) {
-        return refused(call, "CRM4101: a webhook of Twilio's has no "
-                       "signature");
+        return refused(call, "CRM4101: a Twilio webhook has no signature");
     }
     return crm_access_admit_address(call);
 }
@@ -162,25 +161,26 @@ static crm_error_t *authenticate(crm_twilio_hook_t *hook)
     hook->account = find_account(crm_intake_site(call),
                                  crm_twilio_get(hook, "AccountSid"));
     if (!hook->account) {
-        return refused(call, "CRM4102: a webhook of Twilio's is of an account "
+        return refused(call, "CRM4102: a Twilio webhook is from an account "
                        "without CrmApiTwilio");
     }
-    /* queries may have secrets: the log has none of them */
+    /* the query is not logged, since it may contain secrets */
     if (!url || !crm_twilio_signed(crm_request_header(call->request,
                                                       SIGNATURE),
                                    hook->account->token, url, hook->params,
                                    call->pool)) {
         return refused(call, apr_psprintf(call->pool, "CRM4104: a webhook of "
-                       "Twilio's account %s has a wrong signature: another "
-                       "token, or it did not call %s", hook->account->sid,
-                       url ? apr_pstrmemdup(call->pool, url,
-                                            strcspn(url, "?")) : "us"));
+                       "Twilio account %s has an invalid signature: the "
+                       "token differs, or the URL requested was not %s",
+                       hook->account->sid, url
+                       ? apr_pstrmemdup(call->pool, url, strcspn(url, "?"))
+                       : "this server's"));
     }
     crm_access_proven(call);
     return NULL;
 }
 
-/* ---- answers ------------------------------------------------------------- */
+/* ---- responses ----------------------------------------------------------- */
 
 void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text)
 {
@@ -193,7 +193,7 @@ void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text)
         char *clean = apr_pstrdup(hook->call->pool, text);
 
         for (char *c = clean; *c; c++) {
-            /* XML 1.0 has no other characters below a space */
+            /* XML 1.0 does not allow other control characters */
             if ((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') {
                 *c = ' ';
             }
@@ -217,9 +217,9 @@ crm_error_t *crm_twilio_take(crm_intake_result_t *result,
     return crm_intake_take(result, hook->call, workspace_id, event);
 }
 
-crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
-                             const char *workspace_id,
-                             crm_intake_event_t *event)
+crm_error_t *crm_twilio_update(int *known_p, const crm_twilio_hook_t *hook,
+                               const char *workspace_id,
+                               crm_intake_event_t *event)
 {
     crm_intake_result_t result;
     crm_error_t *error = crm_twilio_take(&result, hook, workspace_id, event);
@@ -230,8 +230,7 @@ crm_error_t *crm_twilio_news(int *known_p, const crm_twilio_hook_t *hook,
 
 /* ---- routes -------------------------------------------------------------- */
 
-/* Serve CALL by the handler of its route, if one of the accounts has signed
- * it. */
+/* Serve CALL by its route's handler, if one of the accounts has signed it. */
 static crm_error_t *serve(crm_call_t *call)
 {
     const handler_t *handler = call->route->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_twilio_sign.c: whether Twilio has signed a request */
+/* intake_twilio_sign.c: signatures of Twilio's requests */
 #include "crm_twilio.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int by_name_and_value(const void *a, const void *b)
     return order ? order : strcmp((*one)->value, (*two)->value);
 }
 
-/* Add to TEXT the names and values of PARAMS in Twilio's order. */
+/* Add the names and values of PARAMS to TEXT in Twilio's order. */
 static void add_params(crm_buf_t *text, const apr_array_header_t *params,
                        apr_pool_t *pool)
 {
@@ -72,7 +72,7 @@ const char *crm_twilio_other_url(const char *url, apr_pool_t *pool)
         return NULL;
     }
     end = host + strcspn(host, "/?#");
-    /* an IPv6 address has colons of its own */
+    /* skip the colons of an IPv6 address */
     port = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : host;
     port = port ? memchr(port, ':', (size_t)(end - port)) : NULL;
     if (end == host) {
@@ -96,10 +96,10 @@ int crm_twilio_signed(const char *signature, const char *token,
     urls[0] = url;
     urls[1] = crm_twilio_other_url(url, scratch_pool);
     for (int i = 0; i < 2 && urls[i]; i++) {
-        char wanted[CRM_TWILIO_SIGNATURE_SIZE];
+        char expected[CRM_TWILIO_SIGNATURE_SIZE];
 
-        crm_twilio_sign(wanted, token, urls[i], params, scratch_pool);
-        good |= !CRYPTO_memcmp(wanted, signature,
+        crm_twilio_sign(expected, token, urls[i], params, scratch_pool);
+        good |= !CRYPTO_memcmp(expected, signature,
                                CRM_TWILIO_SIGNATURE_SIZE - 1);
     }
     return good;

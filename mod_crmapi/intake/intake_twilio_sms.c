@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_twilio_sms.c: incoming messages, and what became of sent ones */
+/* intake_twilio_sms.c: incoming messages and the status of sent ones */
 #include "crm_twilio.h"
 
 #include <string.h>
@@ -14,10 +14,10 @@
 #define CHANNEL "3"             /* text (specification: Conversation) */
 #define MEDIA_MAX 50            /* Twilio's own limit is 10 */
 
-/* Those of carriers and of Twilio ("Default handling of keywords"). */
+/* Keywords of carriers and of Twilio ("Default handling of keywords"). */
 static const struct {
     const char *word;
-    int wants;                  /* as crm_twilio_keyword() */
+    int effect;                 /* as crm_twilio_keyword() */
 } keywords[] = {
     {"stop", -1}, {"stopall", -1}, {"unsubscribe", -1}, {"cancel", -1},
     {"end", -1}, {"quit", -1}, {"revoke", -1}, {"optout", -1},
@@ -32,24 +32,24 @@ int crm_twilio_keyword(const char *text)
     for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
         if (strlen(keywords[i].word) == len
             && !strncasecmp(text, keywords[i].word, len)) {
-            return keywords[i].wants;
+            return keywords[i].effect;
         }
     }
     return 0;
 }
 
-/* What the message of HOOK asks for. OptOutType is there where Twilio's
- * Advanced Opt-Out knows words of its own. */
-static int wants_of(const crm_twilio_hook_t *hook)
+/* Return what the message of HOOK requests, as crm_twilio_keyword() does.
+ * OptOutType is set if Advanced Opt-Out has recognised a keyword of its own. */
+static int effect_of(const crm_twilio_hook_t *hook)
 {
     const char *type = crm_twilio_get(hook, "OptOutType");
     const char *body = crm_twilio_get(hook, "Body");
-    int wants = body ? crm_twilio_keyword(body) : 0;
+    int effect = body ? crm_twilio_keyword(body) : 0;
 
-    return wants || !type ? wants : crm_twilio_keyword(type);
+    return effect || !type ? effect : crm_twilio_keyword(type);
 }
 
-/* Return the id of the message that HOOK is about, NULL if there is none. */
+/* Return the SID of the message that HOOK is about, or NULL. */
 static const char *sid_of(const crm_twilio_hook_t *hook)
 {
     const char *sid = crm_twilio_get(hook, "MessageSid");
@@ -71,7 +71,7 @@ static void add_text(json_object *object, const char *name, const char *text)
     }
 }
 
-/* Add to OBJECT the pictures and other files of HOOK's message. */
+/* Add the media of HOOK's message to OBJECT. */
 static void add_media(json_object *object, const crm_twilio_hook_t *hook)
 {
     apr_pool_t *pool = hook->call->pool;
@@ -100,16 +100,15 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
     }
 }
 
-/* Return as JSON what is known of HOOK's message beside its text. WANTS: what
- * it asks for. */
-static const char *metadata_of(const crm_twilio_hook_t *hook, int wants)
+/* Return the metadata of HOOK's message as JSON. EFFECT: what it requests. */
+static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 {
     json_object *object = json_object_new_object();
     const char *text;
 
     add_media(object, hook);
-    if (wants) {
-        add_text(object, "keyword", wants < 0 ? "stop" : "start");
+    if (effect) {
+        add_text(object, "keyword", effect < 0 ? "stop" : "start");
     }
     text = apr_pstrdup(hook->call->pool, json_object_to_json_string_ext(
                        object, JSON_C_TO_STRING_PLAIN));
@@ -119,7 +118,7 @@ static const char *metadata_of(const crm_twilio_hook_t *hook, int wants)
 
 /* ---- the greeting -------------------------------------------------------- */
 
-/* Set *IS_P to whether PHONE is not to be written to by WORKSPACE_ID. */
+/* Set *IS_P to whether PHONE is suppressed in WORKSPACE_ID. */
 static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
                                   const char *workspace_id, const char *phone)
 {
@@ -135,9 +134,10 @@ static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
     return NULL;
 }
 
-/* Answer HOOK, the message SID from PHONE that has opened its conversation
- * (RESULT), with AGENT's greeting, and keep that as a message. The message
- * that comes again is answered again: Twilio did not get the first answer. */
+/* Respond to HOOK, the message SID from PHONE that has opened its conversation
+ * (RESULT), with AGENT's greeting, and store that as a message. A repeated
+ * request gets the greeting again, since Twilio did not receive the first
+ * response. */
 static crm_error_t *greet(const crm_twilio_hook_t *hook,
                           const crm_intake_agent_t *agent, const char *sid,
                           const char *phone,
@@ -166,11 +166,11 @@ static crm_error_t *greet(const crm_twilio_hook_t *hook,
 
 /* ---- webhooks ------------------------------------------------------------ */
 
-/* Set *EVENT to the message SID of HOOK for AGENT. WANTS: what it asks for. */
+/* Set *EVENT to the message SID of HOOK for AGENT. EFFECT: what it requests. */
 static void fill_event(crm_intake_event_t *event,
                        const crm_twilio_hook_t *hook,
                        const crm_intake_agent_t *agent, const char *sid,
-                       int wants)
+                       int effect)
 {
     apr_pool_t *pool = hook->call->pool;
     const char *from = crm_twilio_get(hook, "From");
@@ -185,19 +185,20 @@ static void fill_event(crm_intake_event_t *event,
     event->binds[CRM_INTAKE_FROM_PHONE] = phone;
     event->binds[CRM_INTAKE_FROM_NAME] = crm_twilio_get(hook, "ProfileName");
     if (!phone) {
-        /* a sender's name: no number to know anybody by */
+        /* an alphanumeric sender: there is no number to identify the
+         * participant */
         event->binds[CRM_INTAKE_THREAD] =
             apr_pstrcat(pool, "twilio:", from ? from : sid, NULL);
         event->binds[CRM_INTAKE_FROM_NAME] = from;
     }
     event->binds[CRM_INTAKE_MESSAGE_KEY] = sid;
     event->binds[CRM_INTAKE_CONTENT] = body ? body : "";
-    event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, wants);
-    if (wants < 0) {
+    event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, effect);
+    if (effect < 0) {
         event->binds[CRM_INTAKE_SUPPRESS] = "phone";
         event->binds[CRM_INTAKE_REASON] = "unsubscribed";
     }
-    else if (wants > 0) {
+    else if (effect > 0) {
         event->binds[CRM_INTAKE_LIFT] = "phone";
     }
 }
@@ -205,7 +206,7 @@ static void fill_event(crm_intake_event_t *event,
 crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
 {
     const char *sid = sid_of(hook), *to = crm_twilio_get(hook, "To");
-    int wants = wants_of(hook);
+    int effect = effect_of(hook);
     crm_intake_agent_t agent;
     crm_intake_event_t event;
     crm_intake_result_t result;
@@ -215,11 +216,11 @@ crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
     }
     CRM_ERR(crm_twilio_agent(&agent, hook, to));
     if (!agent.workspace_id) {
-        return crm_twilio_nobody(hook, to);
+        return crm_twilio_unknown_number(hook, to);
     }
-    fill_event(&event, hook, &agent, sid, wants);
+    fill_event(&event, hook, &agent, sid, effect);
     CRM_ERR(crm_twilio_take(&result, hook, agent.workspace_id, &event));
-    if (result.opened && !wants && agent.greeting && *agent.greeting
+    if (result.opened && !effect && agent.greeting && *agent.greeting
         && event.binds[CRM_INTAKE_FROM_PHONE]) {
         return greet(hook, &agent, sid, event.binds[CRM_INTAKE_FROM_PHONE],
                      &result);
@@ -248,9 +249,10 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
             apr_pstrcat(hook->call->pool, "twilio:", sid, ":", status, NULL);
         event.binds[CRM_INTAKE_MESSAGE_KEY] = sid;
         event.binds[CRM_INTAKE_STATUS] = status;
-        CRM_ERR(crm_twilio_news(&known, hook, agent.workspace_id, &event));
+        CRM_ERR(crm_twilio_update(&known, hook, agent.workspace_id, &event));
     }
-    /* Messages of sequences are no messages of conversations: all is well. */
+    /* Messages of sequences do not belong to a conversation: this is not an
+     * error. */
     crm_twilio_done(hook);
     return NULL;
 }

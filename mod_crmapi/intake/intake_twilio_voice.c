@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_twilio_voice.c: news of calls and of their recordings */
+/* intake_twilio_voice.c: the status of calls and recordings */
 #include "crm_twilio.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@
 #define CHANNEL "2"             /* phone (specification: Conversation) */
 #define SECONDS_DIGITS 8
 
-/* A call is over with these. */
+/* Statuses of a call that has ended. */
 static const char *const over[] = {
     "completed", "busy", "failed", "no-answer", "canceled",
 };
 
-/* The conversation of the call $1 within the workspace $2 (id or slug; NULL:
- * any): news of a recording do not tell whose number was called. */
+/* The conversation of the call $1 in the workspace $2 (id or slug; NULL: any).
+ * A recording's status does not name the number that was called. */
 static const char call_sql[] =
     "SELECT w.id, c.id FROM crmapi.workspace w, LATERAL ("
     "SELECT t.id FROM crmapi.conversation t WHERE t.workspace_id = w.id"
@@ -37,7 +37,7 @@ int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
         || strspn(seconds, "0123456789") != len) {
         return 0;
     }
-    /* no floating point: a process's locale may have a comma in it */
+    /* no floating point: a locale may print a decimal comma */
     parts = (apr_atoi64(seconds) * 10000 + 30) / 60;
     apr_snprintf(out, size, "%" APR_INT64_T_FMT ".%04d", parts / 10000,
                  (int)(parts % 10000));
@@ -54,7 +54,7 @@ static int is_over(const char *status)
     return 0;
 }
 
-/* Return where the recording is that HOOK tells of, NULL if it does not. */
+/* Return the URL of the recording in HOOK, or NULL. */
 static const char *recording_of(const crm_twilio_hook_t *hook)
 {
     const char *url = crm_twilio_get(hook, "RecordingUrl");
@@ -63,7 +63,7 @@ static const char *recording_of(const crm_twilio_hook_t *hook)
            ? url : NULL;
 }
 
-/* Set EVENT's id to that of what HOOK tells of CALL_SID: WHAT. */
+/* Set EVENT's id to that of WHAT about CALL_SID. */
 static void name_event(crm_intake_event_t *event,
                        const crm_twilio_hook_t *hook, const char *call_sid,
                        const char *what)
@@ -72,7 +72,7 @@ static void name_event(crm_intake_event_t *event,
         apr_pstrcat(hook->call->pool, "twilio:", call_sid, ":", what, NULL);
 }
 
-/* Take the news of a recording of CALL_SID, which come without addresses. */
+/* Store the recording of CALL_SID. The request names no addresses. */
 static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
                                    const char *call_sid)
 {
@@ -95,10 +95,11 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
                            NULL));
     event.binds[CRM_INTAKE_CONVERSATION] = crm_db_value(result, 0, 1);
     event.binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
-    return crm_twilio_news(&known, hook, crm_db_value(result, 0, 0), &event);
+    return crm_twilio_update(&known, hook, crm_db_value(result, 0, 0), &event);
 }
 
-/* Set EVENT to the call CALL_SID of HOOK as of STATUS; OURS: we have called. */
+/* Set EVENT to the call CALL_SID of HOOK with STATUS. OURS: the agent was the
+ * caller. */
 static void fill_event(crm_intake_event_t *event,
                        const crm_twilio_hook_t *hook, const char *call_sid,
                        const char *status, int ours)
@@ -126,7 +127,7 @@ static void fill_event(crm_intake_event_t *event,
     name_event(event, hook, call_sid, status);
 }
 
-/* Take the news that the call CALL_SID has STATUS. */
+/* Store the STATUS of the call CALL_SID. */
 static crm_error_t *take_status(const crm_twilio_hook_t *hook,
                                 const char *call_sid, const char *status)
 {
@@ -139,7 +140,7 @@ static crm_error_t *take_status(const crm_twilio_hook_t *hook,
 
     CRM_ERR(crm_twilio_agent(&agent, hook, our_number));
     if (!agent.workspace_id) {
-        return crm_twilio_nobody(hook, our_number);
+        return crm_twilio_unknown_number(hook, our_number);
     }
     event.binds[CRM_INTAKE_BOT_ID] = agent.bot_id;
     fill_event(&event, hook, call_sid, status, ours);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi.c: the module's record and hooks */
+/* mod_crmapi.c: the module structure and its hooks */
 #include "mod_crmapi.h"
 
 #include "apr_strings.h"
@@ -12,11 +12,11 @@
 #include "crm_pages.h"
 #include "crm_resources.h"
 
-/* Of all servers; NULL where no server has intake. */
+/* For all servers; NULL if none has intake. */
 static crm_notifier_t *notifier;
 
-/* Return the configuration of S, its very own: a vhost without a directive of
- * ours shares that of MAIN_SERVER, but may have another database. */
+/* Return a configuration that only S uses. A vhost without a directive of this
+ * module shares that of MAIN_SERVER, but may have another database. */
 static crmapi_config_t *own_config(server_rec *s,
                                    const server_rec *main_server,
                                    apr_pool_t *pconf)
@@ -30,7 +30,7 @@ static crmapi_config_t *own_config(server_rec *s,
     return config;
 }
 
-/* Tell CONFIG's intake what was configured. */
+/* Set the configuration of CONFIG's intake. */
 static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
 {
     crm_intake_site_t *site = &config->intake;
@@ -42,7 +42,7 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->pollers = config->chat_polls;
 }
 
-/* Make CONFIG of S ready to serve with SHM. */
+/* Complete CONFIG of S, so that it can serve with SHM. */
 static void complete_server(crmapi_config_t *config, server_rec *s,
                             const crmapi_shm_t *shm, apr_pool_t *pconf)
 {
@@ -67,7 +67,7 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     complete_intake(config, shm);
 }
 
-/* Return whether any server from MAIN_SERVER on serves anything of ours. */
+/* Return whether any server from MAIN_SERVER on serves a mount. */
 static int any_enabled(const server_rec *main_server)
 {
     for (const server_rec *s = main_server; s; s = s->next) {
@@ -78,13 +78,13 @@ static int any_enabled(const server_rec *main_server)
     return 0;
 }
 
-/* A hook, run twice at a start, the first time as a rehearsal; a module that
- * comes with a graceful restart sees only the second. */
+/* The post_config hook. It runs twice at start, the first time as a check only.
+ * A module that is loaded by a graceful restart sees only the second run. */
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *main_server)
 {
     crmapi_shm_t shm;
-    const char *wrong;
+    const char *problem;
 
     (void)plog;
     for (server_rec *s = main_server; s; s = s->next) {
@@ -94,35 +94,35 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         || ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) {
         return OK;
     }
-    wrong = crmapi_shm_create(&shm, main_server, ptemp);
-    if (!wrong) {
-        wrong = crmapi_status_init(main_server, &shm, ptemp);
+    problem = crmapi_shm_create(&shm, main_server, ptemp);
+    if (!problem) {
+        problem = crmapi_status_init(main_server, &shm, ptemp);
     }
     notifier = shm.notifier;
     crmapi_gates_clear(pconf);
-    for (server_rec *s = main_server; s && !wrong; s = s->next) {
+    for (server_rec *s = main_server; s && !problem; s = s->next) {
         if (crmapi_serves(crmapi_config(s))) {
             complete_server(crmapi_config(s), s, &shm, pconf);
         }
     }
-    if (!wrong) {
-        wrong = crmapi_gates_share(pconf, ptemp);
+    if (!problem) {
+        problem = crmapi_gates_share(pconf, ptemp);
     }
-    if (wrong) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", wrong);
+    if (problem) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", problem);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     crmapi_gates_complain(main_server, ptemp);
     return OK;
 }
 
-/* Make what this process serves requests with, in POOL. A mount that is not
- * made answers 503. */
+/* Initialise this process, in POOL. Mounts that are not initialised respond
+ * with 503. */
 static crm_error_t *init_process(apr_pool_t *pool)
 {
     if (crmapi_gates_create(pool)) {
-        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: no mutex for "
-                              "the database connections");
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: cannot create "
+                              "a mutex for the database connections");
     }
     CRM_ERR(crm_api_init(crm_resources, &crm_openapi_domain, pool));
     crm_pages_init(pool);
@@ -130,20 +130,20 @@ static crm_error_t *init_process(apr_pool_t *pool)
     return NULL;
 }
 
-/* A hook: what is needed once in a process. */
+/* The child_init hook. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
     crm_error_t *error = any_enabled(main_server) ? init_process(pchild)
                                                   : NULL;
 
     if (error) {
-        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; the API "
-                     "answers 503", error->log);
+        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; all "
+                     "requests get a 503", error->log);
     }
 }
 
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
-/* A hook: this process ends soon. Polls that wait are answered. */
+/* The child_stopping hook. Waiting polls are woken and respond. */
 static void child_stopping(apr_pool_t *pchild, int graceful)
 {
     (void)pchild;

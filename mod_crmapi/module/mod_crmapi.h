@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi.h: what the files of the httpd module share */
+/* mod_crmapi.h: declarations shared by the files of the httpd module */
 #ifndef MOD_CRMAPI_H
 #define MOD_CRMAPI_H
 
@@ -16,24 +16,25 @@
 #include "crm_intake_site.h"
 #include "crm_serve.h"
 
-/* APR's rings of buckets use its own offsetof(), which goes by way of a null
- * pointer; compilers and sanitizers complain of that. */
+/* APR's bucket rings use APR_OFFSETOF, which dereferences a null pointer.
+ * Compilers and sanitizers warn about that. */
 #undef APR_OFFSETOF
 #define APR_OFFSETOF(type, field) ((long)offsetof(type, field))
 
 extern module AP_MODULE_DECLARE_DATA crmapi_module;
 
-/* A database as mod_dbd has been told of it, and the connections of this
- * process to it: how many may be in use, and who waits (mod_dbd would wait for
- * ever). One for all servers that share mod_dbd's connections. */
+/* A database as configured for mod_dbd and this process's connections to it. It
+ * limits the connections in use and queues requests with a timeout, because
+ * mod_dbd would wait without limit. Servers with the same mod_dbd configuration
+ * share one. */
 typedef struct crmapi_gate_t crmapi_gate_t;
 
-/* A server's configuration. Numbers are -1 where nothing was set. */
+/* A server's configuration. Numbers that are not set are -1. */
 typedef struct crmapi_config_t {
     int enabled;
     int read_limit;
     int write_limit;
-    int keys;                   /* CrmApiRateLimitKeys: of the main server */
+    int keys;                   /* CrmApiRateLimitKeys: main server only */
     int max_body;
     int named_statements;
     int request_id_in_database;
@@ -41,46 +42,47 @@ typedef struct crmapi_config_t {
     apr_interval_time_t database_timeout;
     const char *key_prefix;
     const char *workspace;
-    const char *review_path;    /* "": no such page; NULL: not set */
+    const char *review_path;    /* "": off; NULL: not set */
     const char *unsubscribe_path;
     const char *intake_path;
-    const char *intake_url;     /* NULL: by the request */
+    const char *intake_url;     /* NULL: taken from the request */
     apr_array_header_t *twilio; /* of crm_twilio_account_t, or NULL */
     int intake_limit;
     int address_limit;
     int unknown_key_limit;
-    int addresses;              /* CrmApiAddresses: of the main server */
+    int addresses;              /* CrmApiAddresses: main server only */
     int chat_polls;
-    /* Made after the configuration has been read: */
+    /* Set after the configuration has been read: */
     crmapi_gate_t *gate;
     crm_service_t service;
     crm_intake_site_t intake;
 } crmapi_config_t;
 
-/* A mount of every server. */
+/* A mount, which each server may have. */
 typedef struct crmapi_mount_t {
     const crm_mount_t *mount;
-    /* Return its path on the server of CONFIG; "": it is not served there. */
+    /* Return its path on the server of CONFIG, "" if it is off there. */
     const char *(*path)(const crmapi_config_t *config);
-    int json_errors;            /* errors that httpd itself sends are JSON, too
+    int json_errors;            /* errors from httpd itself are JSON, too
                                    (contract 5.5) */
 } crmapi_mount_t;
 
-/* A request, from when it is known to be for a mount. */
+/* The state of a request, created once it is known to be for a mount. */
 typedef struct crmapi_request_t {
     request_rec *r;
     crmapi_config_t *config;
-    const crmapi_mount_t *mount; /* when it is claimed */
+    const crmapi_mount_t *mount; /* set when CLAIMED */
     const char *path;           /* below the mount, in R's uri */
     const char *id;             /* X-Request-Id */
-    int reached;                /* no rewriting led it elsewhere */
+    int reached;                /* no rewrite rule has moved it to another
+                                   path */
     int claimed;                /* the module serves it */
-    ap_dbd_t *dbd;              /* held at the moment, or NULL */
-    int dbd_failed;             /* and of no use */
-    int no_wait;                /* do without rather than wait */
-    int body_read;              /* to its end */
-    int caught;                 /* status httpd wanted to send while the body
-                                   was read, or 0 */
+    ap_dbd_t *dbd;              /* the connection held, or NULL */
+    int dbd_failed;             /* the connection cannot be used */
+    int no_wait;                /* fail rather than wait for a connection */
+    int body_read;              /* the body was read to its end */
+    int caught;                 /* status of an error response that httpd sent
+                                   while the body was read, or 0 */
     crm_response_t response;
 } crmapi_request_t;
 
@@ -94,13 +96,15 @@ static inline crmapi_config_t *crmapi_config(const server_rec *s)
 extern const command_rec crmapi_commands[];
 void *crmapi_config_create(apr_pool_t *p, server_rec *s);
 void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
-/* Give what was not set its default. */
+/* Set defaults for what is not set. */
 void crmapi_config_complete(crmapi_config_t *config);
-/* Return NULL or why VALUE of the directive NAME is no workspace's id or slug. */
+/* Return NULL, or an error if VALUE of the directive NAME is not the id or slug
+ * of a workspace. */
 const char *crmapi_check_workspace(const cmd_parms *cmd, const char *name,
                                    const char *value);
 
-/* Return whether CONFIG, a complete one, has anything to serve. */
+/* Return whether CONFIG, after crmapi_config_complete(), has anything to
+ * serve. */
 static inline int crmapi_serves(const crmapi_config_t *config)
 {
     return config->enabled == 1 || *config->review_path
@@ -108,74 +112,74 @@ static inline int crmapi_serves(const crmapi_config_t *config)
 }
 
 /* mod_crmapi_mount.c */
-/* Return the mount that R is for, by what is known of it at this time (where
- * the request line could not be parsed, by its text), NULL if there is none.
- * *REST_P = the path below the mount. */
+/* Return the mount that R is for at this stage of its processing, NULL if there
+ * is none. If the request line could not be parsed, its text is used. *REST_P =
+ * the path below the mount. */
 const crmapi_mount_t *crmapi_mount_find(const char **rest_p,
                                         const request_rec *r);
 
 /* mod_crmapi_request.c */
 void crmapi_request_register(void);
-/* Return whether errors that httpd itself sends to R are JSON. */
+/* Return whether errors from httpd itself are sent to R as JSON. */
 int crmapi_has_json_errors(const request_rec *r);
-/* Return what is known of R, NULL if no mount was found for it so far. */
+/* Return the state of R, NULL if it has none. */
 crmapi_request_t *crmapi_request_find(const request_rec *r);
-/* Return what is known of R; begin to know it. */
+/* Return the state of R. Create it if R has none. */
 crmapi_request_t *crmapi_request_begin(request_rec *r);
 
 /* mod_crmapi_handler.c */
 int crmapi_handler(request_rec *r);
 int crmapi_log_transaction(request_rec *r);
-/* Set the headers that every response has (contract 5.4) and those of
- * REQUEST's response, for a body of LEN bytes. */
+/* Set the headers common to all responses (contract 5.4) and those of REQUEST's
+ * response, for a body of LEN bytes. */
 void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
-/* The service's function gone(). */
+/* The implementation of crm_service_t.gone. */
 int crmapi_gone(void *baton);
 
 /* mod_crmapi_body.c */
 void crmapi_body_register(void);
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
-/* Do not read the rest of a large body that was not wanted: close instead.
- * Return whether a short one is still to be read. */
+/* Close the connection after the response if the rest of the request's body is
+ * too large to be read. Return whether a short rest is still to be read. */
 int crmapi_spare_body(const crmapi_request_t *request);
 
 /* mod_crmapi_dbd.c */
-/* Forget the gates of the configuration before. */
+/* Discard the gates of the previous configuration. */
 void crmapi_gates_clear(apr_pool_t *pconf);
-/* Set the gate of S and, in SETTINGS, the realm that go with what mod_dbd has
- * been told for S. */
+/* Set *GATE_P to the gate of S and the realm in SETTINGS, by the configuration
+ * of mod_dbd for S. */
 void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
                       const server_rec *s, apr_pool_t *pconf);
-/* Share with all processes what was logged of the gates, which are all there.
- * Return NULL or what is wrong. */
+/* Create the shared memory for the log states of all gates, which must exist.
+ * Return NULL or an error. */
 const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp);
-/* Say what is missing in the configuration, once for each gate. */
+/* Log what is missing in the configuration, once for each gate. */
 void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp);
-/* Make what the threads of this process need. */
+/* Create the mutexes and conditions of this process. */
 apr_status_t crmapi_gates_create(apr_pool_t *pchild);
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
                             apr_pool_t *pool);
 void crmapi_release(crm_conn_t *conn, void *baton);
-/* Set connections in use and the most that may be, over all of this process's
- * databases. */
+/* Set *USED_P to the connections in use and *MAX_P to their maximum, summed
+ * over the databases of this process. */
 void crmapi_gates_stats(int *used_p, int *max_p);
 
 /* mod_crmapi_shm.c */
 typedef struct crmapi_shm_t {
-    crm_limit_t *limit;         /* of keys and intake tokens */
-    crm_limit_t *addresses;     /* NULL where no server counts any */
-    crm_notifier_t *notifier;           /* NULL where no server has intake */
+    crm_limit_t *limit;         /* for keys and intake tokens */
+    crm_limit_t *addresses;     /* NULL if no server limits addresses */
+    crm_notifier_t *notifier;   /* NULL if no server has intake */
 } crmapi_shm_t;
-/* Make, or find again, the shared memory for the servers from MAIN_SERVER on.
- * Return NULL or what is wrong. */
+/* Create the shared memory for the servers from MAIN_SERVER on, or reuse it
+ * after a restart. Return NULL or an error. */
 const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp);
 
 /* mod_crmapi_error.c */
 void crmapi_error_register(void);
-/* Keep the site's ErrorDocuments from R's errors, which are JSON; ON 0: let
- * them work again. */
+/* Disable (ON 1) or restore (ON 0) the site's ErrorDocuments for R, whose
+ * errors are JSON. */
 void crmapi_error_shield(request_rec *r, int on);
 
 /* mod_crmapi_intake.c: directives */
@@ -184,23 +188,25 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
                                   const char *value);
 
-/* mod_crmapi_status.c: what all processes share beside the limits */
-/* Count an answer with STATUS in this host's metrics. */
+/* mod_crmapi_status.c: metrics shared by all processes */
+/* Count a response with STATUS in this host's metrics. */
 void crmapi_status_count(int status, apr_int64_t db_us);
-/* Count a request that found no connection in time. */
+/* Count a request that got no connection in time. */
 void crmapi_status_busy(void);
-/* What was logged last of a thing; in shared memory, all zeros at the start. */
+/* The state that was logged last for a subject. In shared memory, initially
+ * zero. */
 typedef struct crmapi_news_t {
     apr_uint32_t state;
-    apr_int64_t at;             /* when; 0: never */
+    apr_int64_t at;             /* time of the log message; 0: never */
 } crmapi_news_t;
-/* May it be logged that the thing of NEWS is in STATE? Once over all processes
- * when it was in another one before (0 at the start), and again where AGAIN
- * (microseconds, 0: never) have passed since. */
+/* Return whether STATE is to be logged for the subject of NEWS: once over all
+ * processes when it differs from the previous state (initially 0), and again
+ * every AGAIN microseconds (0: never). */
 int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);
 void crmapi_status_register(apr_pool_t *p);
-/* Share metrics with all processes. Return NULL or what is wrong. */
+/* Create the shared memory of the metrics, or reuse it after a restart. Return
+ * NULL or an error. */
 const char *crmapi_status_init(server_rec *main_server,
                                const crmapi_shm_t *shm, apr_pool_t *ptemp);
 

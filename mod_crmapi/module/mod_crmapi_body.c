@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_body.c: reading a request's body within bounds (contract 5.3) */
+/* mod_crmapi_body.c: reading a request's body within limits (contract 5.3) */
 #include "mod_crmapi.h"
 
 #ifdef __GLIBC__
@@ -12,22 +12,22 @@
 
 #include "crm_buf.h"
 
-/* How much is asked of the input filters at a time. */
+/* The number of bytes requested from the input filters at a time. */
 #define READ_SIZE 65536
 
-/* A body nobody wants is read to its end, for the sake of the connection, if
- * it is known to be no longer than this. */
+/* An unread body of at most this length is read and discarded to keep the
+ * connection. A longer one closes it. */
 #define DRAIN_MAX 65536
 
-/* From this length on a body leaves so much free memory behind, its JSON and
- * its rows, that it is worth giving back. */
+/* From this length on, the memory freed after a request (body, JSON, rows) is
+ * returned to the system. */
 #define LARGE 262144
 
 static ap_filter_rec_t *catcher_handle;
 
-/* An output filter that is there while a body is read. httpd's input filter
- * reports a bad or too large body by sending an error response itself; caught
- * here it becomes an answer like all others, with the API's headers. */
+/* An output filter during the reading of a body. httpd's input filter reports
+ * an invalid or too large body by sending an error response itself. It is
+ * caught here, so that the response gets the API's format and headers. */
 static apr_status_t catch_error(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     crmapi_request_t *request = f->ctx;
@@ -49,12 +49,13 @@ void crmapi_body_register(void)
                                                NULL, AP_FTYPE_RESOURCE);
 }
 
-/* Return the error for STATUS, httpd's, of a body that could not be read. */
+/* Return the error for STATUS, by which httpd reports that a body could not be
+ * read. */
 static crm_error_t *body_error(const crmapi_request_t *request, int status)
 {
     apr_pool_t *pool = request->r->pool;
 
-    /* Where the next request would begin is not known any more. */
+    /* The start of the next request on the connection is unknown. */
     request->r->connection->keepalive = AP_CONN_CLOSE;
     switch (status) {
     case HTTP_REQUEST_ENTITY_TOO_LARGE:
@@ -67,7 +68,7 @@ static crm_error_t *body_error(const crmapi_request_t *request, int status)
     }
 }
 
-/* Add what BB holds to BODY, at most MAX bytes in all. */
+/* Add the data in BB to BODY, at most MAX bytes in total. */
 static crm_error_t *take(crm_buf_t *body, crmapi_request_t *request,
                          apr_bucket_brigade *bb, apr_size_t max)
 {
@@ -125,7 +126,7 @@ static crm_error_t *read_all(crm_buf_t *body, crmapi_request_t *request,
 }
 
 /* Set *LENGTH to R's Content-Length, 0 without one. Return 0 if the length is
- * not known before the body has been read. */
+ * unknown before the body has been read. */
 static int known_length(apr_off_t *length, const request_rec *r)
 {
     const char *text = apr_table_get(r->headers_in, "Content-Length");
@@ -137,8 +138,8 @@ static int known_length(apr_off_t *length, const request_rec *r)
     return !text || ap_parse_strict_length(length, text);
 }
 
-/* Return how long REQUEST's body may be: the least of CrmApiMaxBody, the site's
- * LimitRequestBody, and MAX (0: no limit), the route's. */
+/* Return the maximum length of REQUEST's body: the least of CrmApiMaxBody,
+ * LimitRequestBody and MAX, the route's limit (0: none). */
 static apr_off_t body_limit(const crmapi_request_t *request, apr_size_t max)
 {
     apr_off_t limit = request->config->max_body;
@@ -150,10 +151,10 @@ static apr_off_t body_limit(const crmapi_request_t *request, apr_size_t max)
     return max && (apr_off_t)max < limit ? (apr_off_t)max : limit;
 }
 
-/* A cleanup of a request's pool. glibc has an arena for each thread and keeps
- * there what large requests have used: up to 77 times a body of 2 MiB, after
- * many of them in turn by 25 threads, 13 times with this. */
-static apr_status_t give_memory_back(void *unused)
+/* A cleanup of a request's pool. glibc keeps an arena for each thread with the
+ * memory that large requests have freed: up to 77 times a body of 2 MiB after
+ * many of them in 25 threads, and 13 times with malloc_trim(). */
+static apr_status_t trim_memory(void *unused)
 {
     (void)unused;
 #ifdef __GLIBC__
@@ -182,8 +183,8 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
     error = read_all(&body, request, (apr_size_t)limit);
     ap_remove_output_filter(catcher);
     if (body.len >= LARGE) {
-        /* before what is made of it: cleanups run in the opposite order */
-        apr_pool_cleanup_register(r->pool, NULL, give_memory_back,
+        /* registered first, since cleanups run in reverse order */
+        apr_pool_cleanup_register(r->pool, NULL, trim_memory,
                                   apr_pool_cleanup_null);
     }
     CRM_ERR(error);
@@ -201,8 +202,8 @@ int crmapi_spare_body(const crmapi_request_t *request)
     if (request->body_read || r->main || (known && !length)) {
         return 0;
     }
-    /* A client that waits for "100 Continue" may or may not send its body
-     * now; a long or endless one is not waited for. */
+    /* A client that waits for "100 Continue" may or may not send its body now.
+     * A long or chunked body is not read. */
     if (!known || length > DRAIN_MAX || r->expecting_100
         || r->connection->keepalive == AP_CONN_CLOSE) {
         r->connection->keepalive = AP_CONN_CLOSE;

@@ -19,7 +19,7 @@
 #define SLUG_MAX 63             /* as in the schema */
 #define BODY_MAX 1073741824
 
-/* Directives with a whole number: where it goes, its range and default. */
+/* Directives with an integer: member of the configuration, range, default. */
 typedef struct number_t {
     const char *name;
     size_t offset;
@@ -41,7 +41,7 @@ static const number_t numbers[] = {
     {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
 };
 
-/* Directives with On or Off. */
+/* Directives with On or Off: member of the configuration, default. */
 static const struct {
     size_t offset;
     int initial;
@@ -51,7 +51,8 @@ static const struct {
     {OFFSET(request_id_in_database), 0},
 };
 
-/* Directives with a time: range and default in seconds. */
+/* Directives with a time: member of the configuration, range and default in
+ * seconds. */
 static const struct duration_t {
     const char *name;
     size_t offset;
@@ -91,7 +92,7 @@ void *crmapi_config_create(apr_pool_t *p, server_rec *s)
     return config;
 }
 
-/* Take the number at OFFSET from OVER if it is set there. */
+/* Copy the number at OFFSET from OVER to MERGED if it is set there. */
 static void merge_number(crmapi_config_t *merged, crmapi_config_t *over,
                          size_t offset)
 {
@@ -176,17 +177,17 @@ void crmapi_config_complete(crmapi_config_t *config)
 static const char *set_number(cmd_parms *cmd, void *dir, const char *value)
 {
     const number_t *number = cmd->info;
-    const char *wrong = number->global
-                        ? ap_check_cmd_context(cmd, GLOBAL_ONLY) : NULL;
+    const char *problem = number->global
+                          ? ap_check_cmd_context(cmd, GLOBAL_ONLY) : NULL;
     char *end;
     apr_int64_t n = apr_strtoi64(value, &end, 10);
 
     (void)dir;
-    if (wrong) {
-        return wrong;
+    if (problem) {
+        return problem;
     }
     if (!apr_isdigit(*value) || *end || n < number->min || n > number->max) {
-        return apr_psprintf(cmd->pool, "%s must be a whole number from %d to "
+        return apr_psprintf(cmd->pool, "%s must be an integer from %d to "
                             "%d, not \"%s\"", number->name, number->min,
                             number->max, value);
     }
@@ -246,9 +247,10 @@ const char *crmapi_check_workspace(const cmd_parms *cmd, const char *name,
     if (!crm_uuid_parse(id, value, strlen(value))
         && (!len || value[len] || len > SLUG_MAX || *value == '-'
             || value[len - 1] == '-')) {
-        return apr_psprintf(cmd->pool, "%s must be a workspace's "
-                            "id or slug (1 to %d of a-z, 0-9 and -, not at "
-                            "its ends), not \"%s\"", name, SLUG_MAX, value);
+        return apr_psprintf(cmd->pool, "%s must be the id or "
+                            "slug of a workspace (1 to %d characters of a-z, "
+                            "0-9 and -, no - at the ends), not \"%s\"",
+                            name, SLUG_MAX, value);
     }
     return NULL;
 }
@@ -260,11 +262,12 @@ static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
     return crmapi_check_workspace(cmd, "CrmApiWorkspace", value);
 }
 
-/* What lives beside the API, and where its paths go. */
+/* Mounts beside the API: directive, member of the configuration, default
+ * path. */
 static const struct page_t {
     const char *name;
     size_t offset;
-    const char *usual;
+    const char *default_path;
 } pages[] = {
     {"CrmApiReview", OFFSET(review_path), CRM_PAGE_REVIEW_PATH},
     {"CrmApiUnsubscribe", OFFSET(unsubscribe_path),
@@ -272,7 +275,7 @@ static const struct page_t {
     {"CrmApiIntake", OFFSET(intake_path), CRM_INTAKE_PATH},
 };
 
-/* Return whether PATH may be where pages live. */
+/* Return whether PATH is a valid path of a mount. */
 static int is_page_path(const char *path)
 {
     size_t len = strspn(path, "abcdefghijklmnopqrstuvwxyz"
@@ -291,7 +294,7 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
 
     (void)dir;
     if (!apr_cstr_casecmp(value, "on")) {
-        *path = page->usual;
+        *path = page->default_path;
     }
     else if (!apr_cstr_casecmp(value, "off")) {
         *path = "";
@@ -302,76 +305,74 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
     else {
         return apr_psprintf(cmd->pool, "%s must be On, Off or a path that "
                             "begins and ends with a slash, such as %s, not "
-                            "\"%s\"", page->name, page->usual, value);
+                            "\"%s\"", page->name, page->default_path, value);
     }
     return NULL;
 }
 
-/* The table's last member but one is not const. */
+/* The member cmd_data of command_rec is not const. */
 #define INFO(pointer) ((void *)(apr_uintptr_t)(pointer))
 
 const command_rec crmapi_commands[] = {
     AP_INIT_FLAG("CrmApi", set_flag, INFO(&flags[0].offset), RSRC_CONF,
                  "On: serve the API under /api/v1; default Off"),
     AP_INIT_TAKE1("CrmApiWorkspace", set_workspace, NULL, RSRC_CONF,
-                  "the one workspace, by id or slug, whose keys this server "
-                  "takes; default: any"),
+                  "id or slug of the only workspace served; default: all"),
     AP_INIT_TAKE1("CrmApiReadLimit", set_number, INFO(&numbers[0]), RSRC_CONF,
-                  "GET and HEAD requests a key may make in 60 seconds; 0: "
-                  "unlimited; default 120"),
+                  "GET and HEAD requests per key in 60 seconds; 0: unlimited; "
+                  "default 120"),
     AP_INIT_TAKE1("CrmApiWriteLimit", set_number, INFO(&numbers[1]),
-                  RSRC_CONF, "other requests a key may make in 60 seconds; "
-                  "0: unlimited; default 60"),
+                  RSRC_CONF, "other requests per key in 60 seconds; 0: "
+                  "unlimited; default 60"),
     AP_INIT_TAKE1("CrmApiRateLimitKeys", set_number, INFO(&numbers[2]),
-                  RSRC_CONF, "keys that may be active in one minute; default "
-                  "65536"),
+                  RSRC_CONF, "maximum number of keys that are counted at the "
+                  "same time; default 65536"),
     AP_INIT_TAKE1("CrmApiMaxBody", set_number, INFO(&numbers[3]), RSRC_CONF,
-                  "the largest body of a request, in bytes; default 2097152"),
+                  "maximum size of a request body in bytes; default 2097152"),
     AP_INIT_TAKE1("CrmApiKeyPrefix", set_prefix, NULL, RSRC_CONF,
-                  "what API keys begin with; default svc_live_"),
+                  "prefix of API keys; default svc_live_"),
     AP_INIT_TAKE1("CrmApiDatabaseTimeout", set_duration, INFO(&durations[1]),
-                  RSRC_CONF, "how long a statement may take before it is "
-                  "cancelled and the request answered 503; default 30s"),
+                  RSRC_CONF, "time limit of a statement, after which it is "
+                  "cancelled and the request gets a 503; default 30s"),
     AP_INIT_TAKE1("CrmApiDatabaseWait", set_duration, INFO(&durations[0]),
-                  RSRC_CONF, "how long a request may wait for a database connection "
-                  "before it is answered 503; default 2s"),
+                  RSRC_CONF, "how long a request waits for a database "
+                  "connection before it gets a 503; default 2s"),
     AP_INIT_FLAG("CrmApiNamedStatements", set_flag, INFO(&flags[1].offset),
-                 RSRC_CONF, "Off: prepare no statements, for poolers that "
-                 "cannot carry them; default On"),
+                 RSRC_CONF, "Off: use no named prepared statements, for "
+                 "connection poolers that do not support them; default On"),
     AP_INIT_FLAG("CrmApiRequestIdInDatabase", set_flag,
                  INFO(&flags[2].offset), RSRC_CONF,
-                 "On: show the request's id as the session's "
-                 "application_name; default Off"),
+                 "On: set the database session's application_name to the "
+                 "request's id; default Off"),
     AP_INIT_TAKE1("CrmApiReview", set_page, INFO(&pages[0]), RSRC_CONF,
-                  "On, or the path: serve the pages on which sequences are "
-                  "reviewed; default Off"),
+                  "On, or a path: serve the pages for reviewing sequences; "
+                  "default Off"),
     AP_INIT_TAKE1("CrmApiUnsubscribe", set_page, INFO(&pages[1]), RSRC_CONF,
-                  "On, or the path: serve the pages on which people "
-                  "unsubscribe; default Off"),
+                  "On, or a path: serve the pages for unsubscribing; default "
+                  "Off"),
     AP_INIT_TAKE1("CrmApiIntake", set_page, INFO(&pages[2]), RSRC_CONF,
-                  "On, or the path: take what channels bring: events, "
-                  "Twilio's webhooks, forms, chats; default Off"),
+                  "On, or a path: accept events, Twilio's webhooks, forms and "
+                  "chats; default Off"),
     AP_INIT_TAKE1("CrmApiIntakeLimit", set_number, INFO(&numbers[4]),
-                  RSRC_CONF, "requests an intake token may make in 60 "
-                  "seconds; 0: unlimited; default 300"),
+                  RSRC_CONF, "requests per intake token in 60 seconds; 0: "
+                  "unlimited; default 300"),
     AP_INIT_TAKE1("CrmApiIntakeUrl", crmapi_set_intake_url, NULL, RSRC_CONF,
-                  "scheme and host by which channels know this server, such "
-                  "as https://crm.example.com; default: those of the request"),
+                  "public scheme and host of this server, such as "
+                  "https://crm.example.com; default: those of the request"),
     AP_INIT_TAKE23("CrmApiTwilio", crmapi_set_twilio, NULL, RSRC_CONF,
-                   "an account's SID, the file with its auth token, and "
+                   "SID of an account, file with its auth token, and "
                    "optionally the workspace whose agents it may reach"),
     AP_INIT_TAKE1("CrmApiAddressLimit", set_number, INFO(&numbers[5]),
-                  RSRC_CONF, "posts to forms and chats an address may make in "
+                  RSRC_CONF, "posts to forms and chats per client address in "
                   "60 seconds; 0: unlimited; default 20"),
     AP_INIT_TAKE1("CrmApiAddresses", set_number, INFO(&numbers[6]),
-                  RSRC_CONF, "addresses that may be active in one minute; "
-                  "default 16384"),
+                  RSRC_CONF, "maximum number of addresses that are counted at "
+                  "the same time; default 16384"),
     AP_INIT_TAKE1("CrmApiChatPolls", set_number, INFO(&numbers[7]),
-                  RSRC_CONF, "threads of a process in which chats may wait "
-                  "for an answer; default 16"),
+                  RSRC_CONF, "maximum number of waiting chat polls per "
+                  "process; default 16"),
     AP_INIT_TAKE1("CrmApiUnknownKeyLimit", set_number, INFO(&numbers[8]),
-                  RSRC_CONF, "keys and tokens not in memory that an address "
-                  "may have looked up in 60 seconds; 0: unlimited; default "
-                  "60"),
+                  RSRC_CONF, "look-ups of unknown keys and tokens per client "
+                  "address in 60 seconds; 0: unlimited; default 60"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
 };

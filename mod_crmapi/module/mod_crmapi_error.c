@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_error.c: httpd's own errors under /api/v1 as JSON (contract 5.5) */
+/* mod_crmapi_error.c: httpd's own errors under /api/v1 as JSON (contract
+ * 5.5) */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -17,20 +18,20 @@
 
 static ap_filter_rec_t *error_handle;
 
-/* For core's table of ap_custom_response(): an empty text for every status,
- * so that no ErrorDocument is looked for. */
+/* For core's table of ap_custom_response(): an empty text for each status, so
+ * that ErrorDocuments are ignored. */
 static const char *no_documents[RESPONSE_CODES];
 
 void crmapi_error_shield(request_rec *r, int on)
 {
     core_request_config *core = ap_get_core_module_config(r->request_config);
 
-    /* What ap_custom_response() would do for each of some fifty statuses. */
+    /* The same as ap_custom_response() for each of some fifty statuses. */
     core->response_code_strings =
         on ? apr_pmemdup(r->pool, no_documents, sizeof(no_documents)) : NULL;
 }
 
-/* Return what the client is told about STATUS. */
+/* Return the error shown to the client for STATUS. */
 static crm_error_t *describe(int status, apr_pool_t *pool)
 {
     crm_code_t code = crm_code_from_status(status);
@@ -41,7 +42,7 @@ static crm_error_t *describe(int status, apr_pool_t *pool)
     return crm_error_create(code, ap_get_status_line(status) + 4, pool);
 }
 
-/* Take away what httpd's page, or whatever was to be sent, had. */
+/* Remove headers of httpd's error page or of the response it replaces. */
 static void clear_headers(request_rec *r)
 {
     static const char *const names[] = {
@@ -58,8 +59,8 @@ static void clear_headers(request_rec *r)
     r->status_line = NULL;
 }
 
-/* The output filter of an error's response: instead of what httpd writes
- * goes the JSON envelope (contract 5.5). */
+/* The output filter of an error response. It replaces what httpd writes by the
+ * JSON envelope (contract 5.5). */
 static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     request_rec *r = f->r;
@@ -67,7 +68,7 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     crm_buf_t *body;
 
     apr_brigade_cleanup(bb);
-    if (f->ctx) {               /* it has been sent */
+    if (f->ctx) {               /* already sent */
         return APR_SUCCESS;
     }
     body = f->ctx = apr_palloc(r->pool, sizeof(*body));
@@ -87,10 +88,11 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     return ap_pass_brigade(f->next, bb);
 }
 
-/* An ErrorDocument that is a URL has made a redirect of the error of R before
- * anything was known of the request. Return which error it was: the one whose
- * ErrorDocument has this Location; 0 for a redirect that is one. */
-static int status_behind(request_rec *r)
+/* Return the original status of R. If an error occurred before R had a state
+ * and its ErrorDocument is a URL, httpd has made it a redirect. The status is
+ * the one whose ErrorDocument is the redirect's Location. 0: R is another
+ * redirect. */
+static int original_status(request_rec *r)
 {
     const char *location = apr_table_get(r->headers_out, "Location");
 
@@ -100,7 +102,7 @@ static int status_behind(request_rec *r)
 
         if (index == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR)
             && status != HTTP_INTERNAL_SERVER_ERROR) {
-            continue;           /* there is no such status */
+            continue;           /* not a known status */
         }
         document = ap_response_code_string(r, index);
         if (document && !strcmp(document, location)) {
@@ -110,7 +112,8 @@ static int status_behind(request_rec *r)
     return 0;
 }
 
-/* A hook: httpd is about to send the response to an error or a redirect. */
+/* The insert_error_filter hook: httpd is about to send an error or a
+ * redirect. */
 static void insert_error_filter(request_rec *r)
 {
     crmapi_request_t *request;
@@ -119,7 +122,7 @@ static void insert_error_filter(request_rec *r)
         return;
     }
     if (ap_is_HTTP_REDIRECT(r->status) && !crmapi_request_find(r)) {
-        int status = status_behind(r);
+        int status = original_status(r);
 
         r->status = status ? status : r->status;
     }
@@ -132,9 +135,10 @@ static void insert_error_filter(request_rec *r)
     }
 }
 
-/* A hook: an ErrorDocument that is a local path is about to be served for an
- * error from before anything was known of the request. Give it up; httpd then
- * returns to the first error. */
+/* The quick_handler hook. R may be an internal redirect to a local
+ * ErrorDocument, for an error that occurred before the request had a state. In
+ * this case return the status of the error, which httpd then sends without the
+ * document. */
 static int refuse_document(request_rec *r, int lookup)
 {
     const request_rec *failed = r->prev;

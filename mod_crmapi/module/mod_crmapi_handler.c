@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_handler.c: from request_rec to the pipeline and back */
+/* mod_crmapi_handler.c: between httpd's request_rec and the pipeline */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* Set NAME to VALUE, once, whatever becomes of the answer. */
+/* Set the header NAME to VALUE, replacing others, for successes and errors. */
 static int set_header(void *r, const char *name, const char *value)
 {
     apr_table_unset(((request_rec *)r)->headers_out, name);
@@ -42,7 +42,7 @@ void crmapi_set_headers(crmapi_request_t *request, apr_size_t len)
     }
 }
 
-/* The core's levels are httpd's. */
+/* Log REQUEST. The values of crm_level_t are httpd's log levels. */
 static void write_log(crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
@@ -62,7 +62,7 @@ static void write_log(crmapi_request_t *request)
                   apr_time_now() - r->request_time, request->id);
 }
 
-/* What the access log may show (contract: never the key itself). */
+/* Set the notes for the access log. The key itself is never among them. */
 static void set_notes(const crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
@@ -82,8 +82,8 @@ static void set_notes(const crmapi_request_t *request)
                    apr_psprintf(pool, "%" APR_INT64_T_FMT, response->db_us));
 }
 
-/* Send the answer; its body lives as long as the request. Where some of the
- * request's body is still to be read, the answer goes out before. */
+/* Send the response. Its body lives as long as the request. If the rest of the
+ * request's body is still to be read, the response is flushed before. */
 static int send_answer(crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
@@ -111,8 +111,8 @@ static int send_answer(crmapi_request_t *request)
            || r->connection->aborted ? OK : AP_FILTER_ERROR;
 }
 
-/* Return whether R's path has two slashes in a row below REQUEST's mount. httpd
- * has merged them, which would make one path of many. */
+/* Return whether REQUEST's path has two consecutive slashes below its mount.
+ * httpd has merged them in R's uri, so that different paths would be equal. */
 static int has_empty_segment(const crmapi_request_t *request)
 {
     const request_rec *r = request->r;
@@ -162,7 +162,8 @@ int crmapi_handler(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
 
-    /* Rules in a <Location> may have led it elsewhere at the last moment. */
+    /* A rule in a <Location> may have redirected the request after it was
+     * claimed. */
     if (!request || !request->claimed || r->proxyreq
         || !strcmp(r->handler, "redirect-handler")) {
         return DECLINED;
@@ -173,8 +174,8 @@ int crmapi_handler(request_rec *r)
     return send_answer(request);
 }
 
-/* The answer is out: it is counted, and now the key's last use may be written
- * down, if that makes nobody wait. */
+/* The log_transaction hook, after the response was sent. It counts the response
+ * and records the key's last use, if a connection is free. */
 int crmapi_log_transaction(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);

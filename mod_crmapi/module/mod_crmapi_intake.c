@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_intake.c: directives of what channels call */
+/* mod_crmapi_intake.c: the directives of channel intake */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 
 #define TOKEN_MAX 256
 
-/* Set *TOKEN_P to the first line of the file PATH, which nobody else may
- * read. Return NULL or what is wrong. */
+/* Set *TOKEN_P to the first line of the file PATH, which must not be readable
+ * by others. Return NULL or an error. */
 static const char *read_token(const char **token_p, const char *path,
                               apr_pool_t *p)
 {
@@ -28,7 +28,7 @@ static const char *read_token(const char **token_p, const char *path,
                                    file);
         if (!status && info.protection & APR_FPROT_WREAD) {
             apr_file_close(file);
-            return "others may read it: chmod o-r";
+            return "it must not be readable by others: chmod o-r";
         }
         if (!status) {
             status = apr_file_gets(line, TOKEN_MAX, file);
@@ -49,21 +49,21 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
     crmapi_config_t *config = crmapi_config(cmd->server);
     const char *file = ap_server_root_relative(cmd->pool, path);
     crm_twilio_account_t *account;
-    const char *token = NULL, *wrong;
+    const char *token = NULL, *problem;
 
     (void)dir;
     if (strncmp(sid, "AC", 2) || strlen(sid) != 34
         || strspn(sid + 2, "0123456789abcdef") != 32) {
-        return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is no account's "
-                            "SID: AC and 32 hexadecimal digits", sid);
+        return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is not the SID "
+                            "of an account: AC and 32 hexadecimal digits", sid);
     }
-    wrong = file ? read_token(&token, file, cmd->pool) : "no such path";
-    if (wrong) {
-        return apr_psprintf(cmd->pool, "CrmApiTwilio: the token's file %s: %s",
-                            path, wrong);
+    problem = file ? read_token(&token, file, cmd->pool) : "invalid path";
+    if (problem) {
+        return apr_psprintf(cmd->pool, "CrmApiTwilio: the token file %s: %s",
+                            path, problem);
     }
     if (workspace) {
-        wrong = crmapi_check_workspace(cmd, "CrmApiTwilio", workspace);
+        problem = crmapi_check_workspace(cmd, "CrmApiTwilio", workspace);
     }
     if (!config->twilio) {
         config->twilio = apr_array_make(cmd->pool, 2, sizeof(*account));
@@ -72,7 +72,7 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
     account->sid = sid;
     account->token = token;
     account->workspace = workspace;
-    return wrong;
+    return problem;
 }
 
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_mount.c: the mounts of a server, and which a request is for */
+/* mod_crmapi_mount.c: the mounts of a server, and the mount of a request */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ static const crmapi_mount_t mounts[] = {
     {&crm_intake_mount, intake_path, 0},
 };
 
-/* Return what follows PATH, a mount's, in URI, a slash and all; NULL if URI is
- * not below PATH. */
+/* Return the part of URI after PATH, the path of a mount, with a leading slash.
+ * NULL if URI is not below PATH. */
 static const char *rest_of(const char *path, const char *uri)
 {
     size_t len = strlen(path);

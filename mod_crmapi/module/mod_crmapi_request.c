@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_request.c: which requests the module serves, and since when */
+/* mod_crmapi_request.c: claiming requests: hooks before the handler */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define HANDLER "crmapi"
 
-/* The longest X-Request-Id that is kept (contract 5.4). */
+/* The maximum length of an X-Request-Id that is kept (contract 5.4). */
 #define REQUEST_ID_MAX 128
 
 int crmapi_has_json_errors(const request_rec *r)
@@ -29,8 +29,8 @@ crmapi_request_t *crmapi_request_find(const request_rec *r)
     return ap_get_module_config(r->request_config, &crmapi_module);
 }
 
-/* Return whether ID is one that is kept (contract 5.4). */
-static int is_sane_id(const char *id)
+/* Return whether ID is a valid X-Request-Id (contract 5.4). */
+static int is_valid_id(const char *id)
 {
     size_t len = id ? strspn(id, "abcdefghijklmnopqrstuvwxyz"
                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") : 0;
@@ -38,8 +38,8 @@ static int is_sane_id(const char *id)
     return len && !id[len] && len <= REQUEST_ID_MAX;
 }
 
-/* Return R's id: that of the request it comes from, the client's if it is
- * sane, else a new one. */
+/* Return R's id: that of the request which R is an internal redirect or
+ * subrequest of, the client's if it is valid, or a new one. */
 static const char *find_id(request_rec *r)
 {
     const request_rec *origin = r->main ? r->main : r->prev;
@@ -49,7 +49,7 @@ static const char *find_id(request_rec *r)
     if (origin && crmapi_request_find(origin)) {
         return crmapi_request_find(origin)->id;
     }
-    if (is_sane_id(sent)) {
+    if (is_valid_id(sent)) {
         return sent;
     }
     made = apr_palloc(r->pool, CRM_UUID_LEN + 1);
@@ -75,7 +75,7 @@ crmapi_request_t *crmapi_request_begin(request_rec *r)
     return request;
 }
 
-/* A hook: R's headers and server are known. */
+/* The post_read_request hook: R's headers and server are known. */
 static int post_read_request(request_rec *r)
 {
     if (crmapi_has_json_errors(r)) {
@@ -84,8 +84,8 @@ static int post_read_request(request_rec *r)
     return DECLINED;
 }
 
-/* A hook: R's path is decoded, mod_rewrite has had its say, mod_proxy not yet.
- * What mod_alias redirects comes after. */
+/* The translate_name hook: R's path is decoded, and mod_rewrite has run, but
+ * not mod_proxy. Redirects of mod_alias run later. */
 static int translate_name(request_rec *r)
 {
     const char *rest;
@@ -96,7 +96,8 @@ static int translate_name(request_rec *r)
     return DECLINED;
 }
 
-/* A hook: what is below a mount is no file. No module is to look for one. */
+/* The map_to_storage hook. Paths below a mount are not files: claim the
+ * request, so that no other module looks for one. */
 static int map_to_storage(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
@@ -106,15 +107,16 @@ static int map_to_storage(request_rec *r)
     }
     request->mount = crmapi_mount_find(&request->path, r);
     if (!request->reached || !request->mount) {
-        /* A rule led it elsewhere, where the site's own pages hold. */
+        /* A rule has moved it elsewhere. The site's own error pages apply
+         * there. */
         ap_set_module_config(r->request_config, &crmapi_module, NULL);
         crmapi_error_shield(r, 0);
         return DECLINED;
     }
-    /* A ProxyPass of all that a site has does not take the mounts along. */
+    /* A ProxyPass of the whole site does not include the mounts. */
     r->proxyreq = PROXYREQ_NONE;
     r->handler = HANDLER;
-    /* Nothing that mod_mime would see a file's extension in. */
+    /* A name without an extension for mod_mime. */
     r->filename = apr_pstrdup(r->pool, HANDLER ":");
     r->path_info = NULL;
     request->claimed = 1;

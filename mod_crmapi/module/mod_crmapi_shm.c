@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_shm.c: shared memory, over restarts */
+/* mod_crmapi_shm.c: shared memory that survives restarts */
 #include "mod_crmapi.h"
 
 #include "apr_shm.h"
@@ -9,15 +9,15 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* What outlives a restart of the same parent process (contract 4.4): it and
- * the memory itself hang on the process's own pool. */
+/* State that survives a restart of the same parent process (contract 4.4). It
+ * and the shared memory belong to the process pool. */
 typedef struct retained_t {
     apr_pool_t *pool;           /* of the memory in use */
     apr_shm_t *shm;
-    crm_limit_config_t config;  /* that it was made for */
+    crm_limit_config_t config;  /* the configuration of the memory */
 } retained_t;
 
-/* Raise *RING to LIMIT, a directive's. */
+/* Raise *RING to LIMIT, the value of a directive, if that is higher. */
 static void raise_ring(apr_uint32_t *ring, int limit)
 {
     if (limit > 0 && (apr_uint32_t)limit > *ring) {
@@ -25,9 +25,9 @@ static void raise_ring(apr_uint32_t *ring, int limit)
     }
 }
 
-/* Set *CONFIG to what keys and tokens of the servers from MAIN_SERVER on ask
- * for. An intake token has one budget, that of writes. */
-static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
+/* Set *CONFIG to the sizes that keys and tokens of the servers from MAIN_SERVER
+ * on need. An intake token has one budget, that of writes. */
+static void configure_keys(crm_limit_config_t *config, server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
     config->keys = (apr_uint32_t)crmapi_config(main_server)->keys;
@@ -44,11 +44,11 @@ static void wanted_keys(crm_limit_config_t *config, server_rec *main_server)
     }
 }
 
-/* The same for addresses: "reads" are look-ups of unknown keys and polls of
- * chats, "writes" are all else without proven rights. Each ring holds the
- * budget of a /48. */
-static void wanted_addresses(crm_limit_config_t *config,
-                             server_rec *main_server)
+/* The same for addresses. "Reads" are look-ups of unknown keys and polls of
+ * chats, "writes" are all other requests without proven rights. Each ring has
+ * room for the budget of a /48. */
+static void configure_addresses(crm_limit_config_t *config,
+                                server_rec *main_server)
 {
     memset(config, 0, sizeof(*config));
     config->keys = (apr_uint32_t)crmapi_config(main_server)->addresses;
@@ -76,7 +76,7 @@ static crm_limit_t *block_of(const retained_t *retained)
     return apr_shm_baseaddr_get(retained->shm);
 }
 
-/* Return why RETAINED's memory cannot serve CONFIG, NULL if it can. */
+/* Return why RETAINED's memory cannot be used for CONFIG, NULL if it can. */
 static const char *unfit(const retained_t *retained,
                          const crm_limit_config_t *config)
 {
@@ -84,7 +84,7 @@ static const char *unfit(const retained_t *retained,
                            apr_shm_size_get(retained->shm), config);
 }
 
-/* Make new memory for CONFIG, *MADE. */
+/* Create memory for CONFIG in *MADE. Return NULL or an error. */
 static const char *make_block(retained_t *made,
                               const crm_limit_config_t *config,
                               server_rec *main_server, apr_pool_t *ptemp)
@@ -94,15 +94,15 @@ static const char *make_block(retained_t *made,
     crm_error_t *error;
 
     if (!size) {
-        return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses and the "
-               "limits need more memory than there can be";
+        return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses with these "
+               "limits exceeds the address space";
     }
     made->config = *config;
     apr_pool_create(&made->pool, main_server->process->pool);
     status = apr_shm_create(&made->shm, size, NULL, made->pool);
     if (status) {
         apr_pool_destroy(made->pool);
-        return apr_psprintf(ptemp, "CRM1402: no shared memory of %"
+        return apr_psprintf(ptemp, "CRM1402: cannot create shared memory of %"
                             APR_SIZE_T_FMT " bytes for the rate limits: %pm: "
                             "lower CrmApiRateLimitKeys, CrmApiAddresses or "
                             "the limits", size, &status);
@@ -115,8 +115,9 @@ static const char *make_block(retained_t *made,
     return NULL;
 }
 
-/* Let MADE know what RETAINED knew, which is given up here because of WHY:
- * children of the configuration before have it mapped until they end. */
+/* Copy the counts of RETAINED's memory to MADE and release RETAINED, because of
+ * WHY. Processes of the previous configuration have it mapped until they
+ * end. */
 static void replace_block(const retained_t *made, const retained_t *retained,
                           const server_rec *main_server, const char *why)
 {
@@ -126,13 +127,15 @@ static void replace_block(const retained_t *made, const retained_t *retained,
         lost = crm_limit_inherit(block_of(made), block_of(retained));
     }
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, main_server,
-                 "CRM1404: the rate limits' memory was made anew: %s; counted "
-                 "requests were taken over, keys that found no room: %u",
+                 "CRM1404: the shared memory of the rate limits was replaced: "
+                 "%s; counts were copied, except those of %u keys for lack of "
+                 "room",
                  why, lost);
     apr_pool_destroy(retained->pool);
 }
 
-/* Set *LIMIT_P to the memory called KEY, made or found again, for CONFIG. */
+/* Set *LIMIT_P to the memory KEY for CONFIG, created or retained. Return NULL
+ * or an error. */
 static const char *share_limit(crm_limit_t **limit_p, const char *key,
                                const crm_limit_config_t *config,
                                server_rec *main_server, apr_pool_t *ptemp)
@@ -146,10 +149,10 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     why = retained->shm ? unfit(retained, config) : NULL;
     if (!retained->shm || why) {
         retained_t made = {NULL, NULL, {0, {0, 0}, 0}};
-        const char *wrong = make_block(&made, config, main_server, ptemp);
+        const char *problem = make_block(&made, config, main_server, ptemp);
 
-        if (wrong) {
-            return wrong;
+        if (problem) {
+            return problem;
         }
         if (why) {
             replace_block(&made, retained, main_server, why);
@@ -160,7 +163,8 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     return NULL;
 }
 
-/* Set *NOTIFIER_P to the notifier, made or found again. */
+/* Set *NOTIFIER_P to the notifier, created or retained. Return NULL or an
+ * error. */
 static const char *share_notifier(crm_notifier_t **notifier_p, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
@@ -174,8 +178,8 @@ static const char *share_notifier(crm_notifier_t **notifier_p, server_rec *main_
         status = apr_shm_create(&shm, sizeof(crm_notifier_t), NULL,
                                 main_server->process->pool);
         if (status) {
-            return apr_psprintf(ptemp, "CRM1406: no shared memory of %"
-                                APR_SIZE_T_FMT " bytes for chats: %pm",
+            return apr_psprintf(ptemp, "CRM1406: cannot create shared memory "
+                                "of %" APR_SIZE_T_FMT " bytes for chats: %pm",
                                 sizeof(crm_notifier_t), &status);
         }
         memset(apr_shm_baseaddr_get(shm), 0, sizeof(crm_notifier_t));
@@ -201,18 +205,18 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
     crm_limit_config_t config;
-    const char *wrong;
+    const char *problem;
 
     memset(shm, 0, sizeof(*shm));
-    wanted_keys(&config, main_server);
-    wrong = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
-                        ptemp);
-    wanted_addresses(&config, main_server);
-    if (!wrong && (config.ring[CRM_LIMIT_READ]
-                   || config.ring[CRM_LIMIT_WRITE])) {
-        wrong = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
-                            main_server, ptemp);
+    configure_keys(&config, main_server);
+    problem = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
+                          ptemp);
+    configure_addresses(&config, main_server);
+    if (!problem && (config.ring[CRM_LIMIT_READ]
+                     || config.ring[CRM_LIMIT_WRITE])) {
+        problem = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
+                              main_server, ptemp);
     }
-    return wrong || !any_intake(main_server)
-           ? wrong : share_notifier(&shm->notifier, main_server, ptemp);
+    return problem || !any_intake(main_server)
+           ? problem : share_notifier(&shm->notifier, main_server, ptemp);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_status.c: what mod_status shows of the API */
+/* mod_crmapi_status.c: metrics, and the section of mod_status */
 #include "mod_crmapi.h"
 
 #include <string.h>
@@ -13,20 +13,20 @@
 
 #include "crm_array.h"
 
-/* Counts of all processes since the parent started. */
+/* Counters of all processes since the parent started. */
 typedef struct metrics_t {
-    apr_uint64_t classes[6];    /* answers 1xx to 5xx, by their hundreds */
+    apr_uint64_t classes[6];    /* responses by class, 1xx to 5xx */
     apr_uint64_t requests;
-    apr_uint64_t db_requests;   /* of these, at the database */
+    apr_uint64_t db_requests;   /* requests that used the database */
     apr_uint64_t db_us;
-    apr_uint64_t busy;          /* that found no connection in time */
+    apr_uint64_t busy;          /* requests that got no connection in time */
 } metrics_t;
 
 static metrics_t *metrics;
 static crm_limit_t *limit;
-static crm_limit_t *addresses;  /* NULL: none are counted */
+static crm_limit_t *addresses;  /* NULL if addresses are not limited */
 
-/* A line of the section: its name for machines and for people. */
+/* A line of the section: name in ?auto, text in HTML, value. */
 typedef struct line_t {
     const char *name;
     const char *text;
@@ -71,7 +71,7 @@ int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
     if (before == state && (!again || (at && now - at < again))) {
         return 0;
     }
-    /* Of all that find it due at once, one logs it. */
+    /* Only one of the processes that get here at the same time logs it. */
     return __atomic_compare_exchange_n(&news->at, &at, now, 0,
                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -88,7 +88,7 @@ static void print_line(request_rec *r, int flags, const line_t *line)
     }
 }
 
-/* Return how many look-ups of keys were refused to addresses. */
+/* Return the number of key look-ups refused to addresses. */
 static apr_uint64_t refused_look_ups(void)
 {
     crm_limit_stats_t stats;
@@ -118,9 +118,9 @@ static int status_hook(request_rec *r, int flags)
         {"Answers5xx", "Answers 5xx", read_count(&metrics->classes[5])},
         {"DatabaseRequests", "Requests that used the database",
          read_count(&metrics->db_requests)},
-        {"DatabaseMicroseconds", "Time at the database, in microseconds",
+        {"DatabaseMicroseconds", "Time spent on the database, in microseconds",
          read_count(&metrics->db_us)},
-        {"DatabaseBusy", "Requests that found no connection in time",
+        {"DatabaseBusy", "Requests that got no connection in time",
          read_count(&metrics->busy)},
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
@@ -129,11 +129,11 @@ static int status_hook(request_rec *r, int flags)
          stats.refused[CRM_LIMIT_READ]},
         {"WritesRefused", "Writes over the limit",
          stats.refused[CRM_LIMIT_WRITE]},
-        {"KeysRefused", "Keys that found the table full", stats.full},
+        {"KeysRefused", "Keys refused because the table was full", stats.full},
         {"LookUpsRefused", "Look-ups of unknown keys over an address's limit",
          refused_look_ups()},
         {"Keys", "Keys known", stats.slots},
-        {"KeysMax", "Keys that may be known", stats.capacity},
+        {"KeysMax", "Maximum number of keys", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",
          stats.recovered},
         {"ConnectionsUsed", "Database connections in use in this process",
@@ -168,8 +168,8 @@ const char *crmapi_status_init(server_rec *main_server,
         status = apr_shm_create(&made, sizeof(metrics_t), NULL,
                                 main_server->process->pool);
         if (status) {
-            return apr_psprintf(ptemp, "CRM1405: no shared memory for the "
-                                "metrics: %pm", &status);
+            return apr_psprintf(ptemp, "CRM1405: cannot create shared memory "
+                                "for the metrics: %pm", &status);
         }
         *retained = apr_shm_baseaddr_get(made);
         memset(*retained, 0, sizeof(metrics_t));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_page.c: what every HTML page begins and ends with, and how it looks */
+/* crm_page.c: the frame, style and headers of HTML pages */
 #include "crm_page.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "apr_strings.h"
 
-/* The only style there is. Contrasts are above 4.5 to 1 in both schemes. */
+/* The style of all pages. Contrasts are above 4.5:1 in both colour schemes. */
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#1c2330;--dim:#566072;"
     "--paper:#fff;--ground:#f3f5f8;--line:#d5dae2;--field:#8a93a3;"
@@ -64,8 +64,8 @@ static const char style[] =
     "@media(max-width:30rem){dl{grid-template-columns:1fr;gap:0}"
     "dd{margin-bottom:.4rem}.bar button{flex:1 1 100%}}\n";
 
-/* Return the policy that allows STYLE and forms to this server, and no more,
- * in POOL. */
+/* Return, in POOL, the Content-Security-Policy that allows STYLE and forms sent
+ * to this server, and nothing else. */
 static const char *policy(apr_pool_t *pool)
 {
     unsigned char hash[EVP_MAX_MD_SIZE], base64[48];
@@ -80,7 +80,7 @@ static const char *policy(apr_pool_t *pool)
                         "base-uri 'none'", (const char *)base64);
 }
 
-/* Set the headers that every answer has. */
+/* Set the headers common to all responses. */
 static void set_headers(crm_response_t *response, apr_pool_t *pool)
 {
     apr_table_t *headers = response->headers;
@@ -128,8 +128,8 @@ void crm_page_say(crm_response_t *response, int status, const char *title,
 void crm_page_refuse(crm_response_t *response, apr_pool_t *pool)
 {
     crm_page_say(response, 403, "This link is not valid",
-                 "Perhaps it was not copied whole. Open it from the mail "
-                 "again, or ask whoever sent it to you for a new one.", pool);
+                 "It may be incomplete. Open it from the mail again, or ask "
+                 "the sender for a new one.", pool);
 }
 
 void crm_page_redirect(crm_response_t *response, const char *query,

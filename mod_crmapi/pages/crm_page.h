@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_page.h: what every HTML page begins and ends with, and how it looks */
+/* crm_page.h: the frame, style and headers of HTML pages */
 #ifndef CRM_PAGE_H
 #define CRM_PAGE_H
 
 #include "crm_html.h"
 #include "crm_request.h"
 
-/* Begin in RESPONSE a page of STATUS with TITLE (text), which is its heading,
- * too, and set its headers. Values are made in POOL. */
+/* Begin a page in RESPONSE with STATUS, and set its headers. TITLE (text) is
+ * also the heading. Values are in POOL. */
 void crm_page_begin(crm_response_t *response, int status, const char *title,
                     apr_pool_t *pool);
 
 /* End the page. */
 void crm_page_end(crm_response_t *response);
 
-/* Make RESPONSE a whole page of STATUS with TITLE and TEXT. */
+/* Make RESPONSE a complete page with STATUS, TITLE and TEXT. */
 void crm_page_say(crm_response_t *response, int status, const char *title,
                   const char *text, apr_pool_t *pool);
 
-/* Make RESPONSE the page for all links that are not valid. It does not tell
- * why. */
+/* Make RESPONSE the page for invalid links. It gives no reason. */
 void crm_page_refuse(crm_response_t *response, apr_pool_t *pool);
 
 /* Make RESPONSE a redirect to the same page with QUERY ("?done=saved"). */

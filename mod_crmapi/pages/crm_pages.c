@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_pages.c: the mounts of the pages that people open from mails */
+/* crm_pages.c: the mounts of pages opened by links in mails */
 #include "crm_pages.h"
 
 #include <string.h>
@@ -8,25 +8,25 @@
 
 #include "crm_form.h"
 
-/* The largest form, when the link is proven. */
+/* The largest form of a page whose token is valid. */
 #define BODY_MAX (1024 * 1024)
 #define FIELDS_MAX 1000
 
-/* A page: which tokens open it, and what serves it. */
+/* A kind of page: the tokens that open it and its handler. */
 typedef struct crm_page_kind_t {
     crm_token_purpose_t purpose;
     crm_error_t *(*serve)(crm_page_t *page);
 } crm_page_kind_t;
 
-/* Whether the token of the head $3 and the signature $4 is one of its workspace
- * $1; no row: this server is for another one, $2, an id or a slug. */
+/* Whether workspace $1 signed the token with the head $3 and the signature $4.
+ * No row if the workspace is not $2 (id or slug; NULL: any). */
 static const char signed_sql[] =
     "SELECT crmapi.token_signed($3::bytea, $4::bytea)"
     " FROM crmapi.workspace w WHERE w.id = $1::uuid AND ($2::text IS NULL"
     " OR w.id::text = lower($2::text) OR w.slug = $2::text)";
 
-/* Fail unless the token of PAGE was signed by its workspace, which this vhost
- * serves: *IS_P. */
+/* Set *IS_P to whether PAGE's token was signed by its workspace and this vhost
+ * serves that workspace. */
 static crm_error_t *authenticate(int *is_p, crm_page_t *page)
 {
     const char *values[4];
@@ -40,7 +40,7 @@ static crm_error_t *authenticate(int *is_p, crm_page_t *page)
     return NULL;
 }
 
-/* Set the form of PAGE. */
+/* Read the form of PAGE. */
 static crm_error_t *read_form(crm_page_t *page)
 {
     apr_array_header_t *fields;
@@ -51,7 +51,7 @@ static crm_error_t *read_form(crm_page_t *page)
     return NULL;
 }
 
-/* Serve PAGE, whose token is well-formed, as KIND. */
+/* Serve PAGE as KIND. Its token is well-formed. */
 static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
 {
     int is_signed;
@@ -75,7 +75,7 @@ static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
     return kind->serve(page);
 }
 
-/* Serve CALL, whose route's data is the kind of its page. */
+/* Serve CALL. Its route's data is a crm_page_kind_t. */
 static crm_error_t *serve(crm_call_t *call)
 {
     const crm_page_kind_t *kind = call->route->data;
@@ -97,7 +97,7 @@ static crm_error_t *serve(crm_call_t *call)
     return serve_page(&page, kind);
 }
 
-/* Make ERROR a page. */
+/* Show ERROR as a page. */
 static void show_error(crm_call_t *call, const crm_error_t *error)
 {
     crm_response_t *response = call->response;
@@ -108,7 +108,7 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
         return;
     }
     if (error->code == CRM_E_METHOD_NOT_ALLOWED) {
-        text = "A page is there for reading and for sending its form.";
+        text = "This page can only be opened or its form sent.";
     }
     if (response->status >= 500) {
         crm_page_say(response, response->status, "Please try again",

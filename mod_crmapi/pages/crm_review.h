@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_review.h: what the page of a review is made from */
+/* crm_review.h: the data of a review page */
 #ifndef CRM_REVIEW_H
 #define CRM_REVIEW_H
 
 #include "crm_pages.h"
 
-/* The most texts that a step has. */
+/* The maximum number of texts of a step. */
 #define CRM_REVIEW_TEXTS 2
 
 /* A text of a step. */
 typedef struct crm_review_text_t {
-    const char *name;           /* of its field in the form: "subject", "body",
+    const char *name;           /* of its form field: "subject", "body",
                                    "objective" */
     const char *label;
-    int is_line;                /* else several lines */
-    const char *value;          /* as it is stored; "" if it is not */
-    const char *typed;          /* as it was sent with a form, or NULL */
-    const char *wrong;          /* the rule that TYPED breaks, or NULL */
+    int is_line;                /* one line of text, not several */
+    const char *value;          /* the stored text; "" if there is none */
+    const char *typed;          /* the text sent with a form, or NULL */
+    const char *rule;           /* the rule that TYPED breaks, or NULL */
 } crm_review_text_t;
 
 typedef struct crm_review_step_t {
@@ -24,42 +24,44 @@ typedef struct crm_review_step_t {
     const char *number;
     const char *channel;
     const char *status;
-    const char *to;             /* or NULL */
+    const char *to;             /* recipient, or NULL */
     const char *when;           /* in the workspace's time zone, or NULL */
     crm_review_text_t texts[CRM_REVIEW_TEXTS];
-    int count;                  /* of texts */
+    int count;                  /* number of TEXTS */
 } crm_review_step_t;
 
-/* An enrollment. Texts may be NULL where nothing is known. */
+/* An enrollment. Strings may be NULL if unknown. */
 typedef struct crm_review_t {
     const char *status;
     const char *sequence;
     const char *template_name;
     const char *agent;
-    const char *contact;        /* NULL: it is gone */
+    const char *contact;        /* NULL: it was deleted */
     const char *address;        /* the contact's e-mail address */
     const char *company;
     const char *workspace;
     const char *time_zone;
     const char *digest;         /* crmapi.review_digest() */
     const char *admin;
-    const char *reason;         /* why it has stopped or failed */
+    const char *reason;         /* why it was stopped or failed */
     const char *approved;       /* when, in the workspace's time zone */
     apr_array_header_t *steps;  /* of crm_review_step_t */
     const char *form_token;     /* for the form of this page */
-    /* about what was sent with a form, or done before: */
-    int form_signed;            /* its token is the workspace's */
-    const char *done;           /* what the query says was done, or NULL */
-    const char *problem;        /* why it was not done, or NULL */
-    int conflict;               /* others have changed texts meanwhile */
+    /* about a form that was sent, or an action done before: */
+    int form_signed;            /* its token was signed by the workspace */
+    const char *done;           /* the action done before, from the query, or
+                                   NULL */
+    const char *problem;        /* why the action was refused, or NULL */
+    int conflict;               /* the texts were changed since the form was
+                                   loaded */
 } crm_review_t;
 
-/* Set *REVIEW to what PAGE's token is for, with the strings of PAGE's pool; its
- * status is NULL if there is no such, or the admin is none any more
- * (review_load.c). */
+/* Set *REVIEW to the enrollment of PAGE's token, with strings in PAGE's pool.
+ * Its status is NULL if the enrollment does not exist or the user is no longer
+ * an admin (review_load.c). */
 crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page);
 
-/* Return whether REVIEW waits for approval. */
+/* Return whether REVIEW is waiting for approval. */
 int crm_review_waits(const crm_review_t *review);
 
 /* Make PAGE's response the page of REVIEW, with STATUS (review_html.c). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review.c: a sequence is looked at, changed, approved or rejected */
+/* review.c: reviewing a sequence: show, save, approve, reject */
 #include "crm_review.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@
 #include "crm_query.h"
 #include "crm_text.h"
 
-/* As crmapi.line and crmapi.prose have it (schema/README). */
+/* Limits of crmapi.line and crmapi.prose (schema/README). */
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 65536
 
 static const char act_sql[] =
     "SELECT crmapi.review_act($1::uuid, $2::uuid, $3, $4, $5::jsonb)";
 
-/* Actions of the form, what the page says after them, and whether texts are
- * taken over. */
+/* Actions of the form, the value of "done" in the page's query afterwards, and
+ * whether the texts are stored. */
 static const struct {
     const char *action;
     const char *done;
@@ -33,9 +33,9 @@ static const struct {
 
 /* --- forms ---------------------------------------------------------------- */
 
-/* Return NULL or why the form that was sent to PAGE, of REVIEW, is not taken:
- * it must be one that this very page has had, not long ago. Set *OLD_P to
- * whether it is but old. */
+/* Return NULL or why the form that was sent to PAGE, of REVIEW, is refused: it
+ * must have been issued by this page, and recently. Set *OLD_P if its age is
+ * the only reason. */
 static const char *check_form_token(int *old_p, const crm_page_t *page,
                                     const crm_review_t *review)
 {
@@ -51,17 +51,18 @@ static const char *check_form_token(int *old_p, const crm_page_t *page,
         || strcmp(token.subject_id, page->token.subject_id)
         || strcmp(token.other_id, bound)
         || !review->form_signed) {
-        return "This form did not come from this page, so nothing was done. "
-               "Please look again and decide here.";
+        return "This form was not sent from this page, so nothing was done. "
+               "Please review the sequence below.";
     }
     *old_p = crm_token_expired(&token, page->now);
     return *old_p ? "This page was open for too long, so nothing was done "
-                    "yet. What you typed is below: please send it again."
+                    "yet. Your texts are below. Please send them again."
                   : NULL;
 }
 
-/* Return whether another site has sent REQUEST, by what the browser tells. Our
- * own pages say "no-referrer", with which browsers send "Origin: null". */
+/* Return whether REQUEST was sent from another site, according to the browser's
+ * headers. Browsers send "Origin: null" from our own pages because of their
+ * Referrer-Policy "no-referrer". */
 static int is_foreign(const crm_request_t *request)
 {
     const char *origin = crm_request_header(request, "Origin");
@@ -78,8 +79,8 @@ static int is_foreign(const crm_request_t *request)
     return !host || !own || apr_cstr_casecmp(host + 3, own);
 }
 
-/* Return NULL or the rule that TEXT's typed value breaks. What was not there
- * before may stay away. */
+/* Return NULL or the rule that TEXT's typed value breaks. A text that was empty
+ * before may stay empty. */
 static const char *check_text(const crm_review_text_t *text)
 {
     const char *typed = text->typed;
@@ -99,10 +100,11 @@ static const char *check_text(const crm_review_text_t *text)
            ? "must have at most 65,536 characters" : NULL;
 }
 
-/* Take what PAGE's form says of REVIEW's texts. Return how many are wrong. */
+/* Read the texts in PAGE's form into REVIEW. Return the number of invalid
+ * texts. */
 static int take_texts(const crm_review_t *review, const crm_page_t *page)
 {
-    int wrong = 0;
+    int invalid = 0;
 
     for (int i = 0; i < review->steps->nelts; i++) {
         crm_review_step_t *step = &APR_ARRAY_IDX(review->steps, i,
@@ -115,17 +117,18 @@ static int take_texts(const crm_review_t *review, const crm_page_t *page)
 
             if (typed) {
                 text->typed = crm_form_lines(typed, page->pool);
-                text->wrong = check_text(text);
-                wrong += text->wrong != NULL;
+                text->rule = check_text(text);
+                invalid += text->rule != NULL;
             }
         }
     }
-    return wrong;
+    return invalid;
 }
 
-/* --- acting --------------------------------------------------------------- */
+/* --- actions -------------------------------------------------------------- */
 
-/* Add to EDITS what was typed for STEP, if that is something else. */
+/* Add the texts typed for STEP to EDITS, if they differ from the stored
+ * ones. */
 static void add_edit(crm_buf_t *edits, const crm_review_step_t *step)
 {
     int begun = 0;
@@ -148,7 +151,7 @@ static void add_edit(crm_buf_t *edits, const crm_review_step_t *step)
     crm_buf_puts(edits, begun ? "}" : "");
 }
 
-/* Return what was typed as crmapi.review_act() wants it. */
+/* Return the edited texts as the argument of crmapi.review_act(). */
 static const char *make_edits(const crm_review_t *review, apr_pool_t *pool)
 {
     crm_buf_t edits;
@@ -163,8 +166,8 @@ static const char *make_edits(const crm_review_t *review, apr_pool_t *pool)
     return edits.data;
 }
 
-/* Show REVIEW as it is now, after something was not done because of PROBLEM,
- * beside what was typed if KEEP. */
+/* Show REVIEW, loaded again, with PROBLEM as the reason why an action was
+ * refused. If KEEP, show the texts that were typed. */
 static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
                                const char *problem, int keep, int status)
 {
@@ -182,7 +185,7 @@ static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
     return NULL;
 }
 
-/* Do action number N with REVIEW. */
+/* Do action N on REVIEW. */
 static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
 {
     const char *values[5], *had;
@@ -202,14 +205,14 @@ static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
     if (had && !strcmp(had, "changed")) {
         return show_again(page, review, "Somebody else has changed a text "
                           "since you opened this page, so nothing was done. "
-                          "The texts below are those of now: please look "
+                          "The current texts are below. Please review them "
                           "again.", 1, 409);
     }
-    return show_again(page, review, "Somebody else was faster, so nothing was "
-                      "done.", 0, 409);
+    return show_again(page, review, "Somebody else has already decided, so "
+                      "nothing was done.", 0, 409);
 }
 
-/* Return the number of the action that PAGE's form asks for, -1 if none. */
+/* Return the index of the action in PAGE's form, -1 if it has none. */
 static int find_action(const crm_page_t *page)
 {
     const char *action = crm_form_get(page->fields, "action");
@@ -222,7 +225,7 @@ static int find_action(const crm_page_t *page)
     return -1;
 }
 
-/* Do what the form that was sent to PAGE, of REVIEW, asks for. */
+/* Do the action of the form that was sent to PAGE, of REVIEW. */
 static crm_error_t *post(crm_page_t *page, crm_review_t *review)
 {
     int old, n = find_action(page);
@@ -238,14 +241,14 @@ static crm_error_t *post(crm_page_t *page, crm_review_t *review)
     }
     if (crm_review_waits(review) && actions[n].edits
         && take_texts(review, page)) {
-        review->problem = "Nothing was done yet, because of these texts:";
+        review->problem = "Nothing was done yet. Please correct these texts:";
         crm_review_show(page, review, 422);
         return NULL;
     }
     return act(page, review, n);
 }
 
-/* Return what the query of PAGE says was done, or NULL. */
+/* Return the action done before, from the query of PAGE, or NULL. */
 static const char *find_done(const crm_page_t *page)
 {
     apr_array_header_t *params;

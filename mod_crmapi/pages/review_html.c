@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review_html.c: how a review looks */
+/* review_html.c: the HTML of a review page */
 #include "crm_review.h"
 
 #include <string.h>
@@ -8,19 +8,21 @@
 
 #include "crm_array.h"
 
-/* What is said of a state, and of what was done to come to it. */
+/* Texts for the statuses of an enrollment, and for the action that led to
+ * one. */
 static const struct {
     const char *status;
     const char *text;
-    const char *done;           /* with which the query thanks, or NULL */
+    const char *done;           /* the action for which THANKS is shown, or
+                                   NULL */
     const char *thanks;
-    const char *look;           /* classes of the style */
+    const char *classes;        /* CSS classes */
 } states[] = {
     {"generating", "The texts are still being written. Please come back in a "
      "minute.", NULL, NULL, "note"},
     {"pending_approval", "Nothing is sent before you approve it.", "saved",
      "Saved. ", "note"},
-    {"approved", "This sequence is approved and goes out as planned.",
+    {"approved", "This sequence is approved and will be sent as planned.",
      "approved", "Thank you. ", "note good"},
     {"running", "This sequence is approved and is being sent.", "approved",
      "Thank you. ", "note good"},
@@ -30,18 +32,18 @@ static const struct {
      "rejected", "Thank you. ", "note"},
     {"stopped_reply", "The contact has replied. Nothing more is sent.", NULL,
      NULL, "note"},
-    {"stopped_unsubscribed", "The contact gets no more messages. Nothing more "
-     "is sent.", NULL, NULL, "note"},
+    {"stopped_unsubscribed", "The contact has unsubscribed. Nothing more is "
+     "sent.", NULL, NULL, "note"},
     {"failed", "This sequence has failed. Nothing more is sent.", NULL, NULL,
      "note bad"},
 };
 
-/* Words of the database and of people. */
+/* Values in the database and how they are shown. */
 static const char *const words[][2] = {
     {"email", "E-mail"}, {"sms", "Text message"}, {"voice", "Phone call"},
-    {"scheduled", "is to be sent"}, {"sending", "is being sent"},
+    {"scheduled", "will be sent"}, {"sending", "is being sent"},
     {"sent", "was sent"}, {"skipped", "was skipped"},
-    {"failed", "could not be sent"}, {"cancelled", "is not sent"},
+    {"failed", "could not be sent"}, {"cancelled", "will not be sent"},
 };
 
 static const char *word_for(const char *name)
@@ -54,7 +56,7 @@ static const char *word_for(const char *name)
     return name;
 }
 
-/* Add to BODY a line of a list of terms, unless VALUE is NULL or empty. */
+/* Add an entry of a description list to BODY, unless VALUE is NULL or empty. */
 static void put_term(crm_buf_t *body, const char *term, const char *value)
 {
     if (value && *value) {
@@ -62,7 +64,7 @@ static void put_term(crm_buf_t *body, const char *term, const char *value)
     }
 }
 
-/* Add to BODY what state REVIEW is in. */
+/* Add the status of REVIEW to BODY. */
 static void put_state(crm_buf_t *body, const crm_review_t *review)
 {
     for (size_t i = 0; i < CRM_NELTS(states); i++) {
@@ -74,7 +76,7 @@ static void put_state(crm_buf_t *body, const crm_review_t *review)
             continue;
         }
         crm_html_put(body, "<p role=\"status\" class=\"", thanks
-                     && !rejected ? "note good" : states[i].look, "\">",
+                     && !rejected ? "note good" : states[i].classes, "\">",
                      thanks ? states[i].thanks : "", "", rejected
                      ? "This sequence was rejected. Nothing is sent."
                      : states[i].text, "", NULL);
@@ -85,8 +87,8 @@ static void put_state(crm_buf_t *body, const crm_review_t *review)
     }
 }
 
-/* Add to BODY links to the texts of REVIEW that are wrong, if any are. */
-static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
+/* Add links to the invalid texts of REVIEW to BODY, if there are any. */
+static void put_invalid_texts(crm_buf_t *body, const crm_review_t *review)
 {
     int begun = 0;
 
@@ -97,11 +99,11 @@ static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
         for (int j = 0; j < step->count; j++) {
             const crm_review_text_t *text = &step->texts[j];
 
-            if (text->wrong) {
+            if (text->rule) {
                 crm_html_put(body, begun++ ? "" : "<ul>\n", "",
                              "<li><a href=\"#", text->name, ".",
                              step->id, "\">Step ", step->number, ": ",
-                             text->label, "</a> ", text->wrong, "</li>\n",
+                             text->label, "</a> ", text->rule, "</li>\n",
                              NULL);
             }
         }
@@ -109,18 +111,18 @@ static void put_wrongs(crm_buf_t *body, const crm_review_t *review)
     crm_buf_puts(body, begun ? "</ul>\n" : "");
 }
 
-/* Add to BODY why something was not done with REVIEW. */
+/* Add to BODY why an action on REVIEW was refused. */
 static void put_problem(crm_buf_t *body, const crm_review_t *review)
 {
     if (review->problem) {
         crm_html_put(body, "<div role=\"alert\" class=\"note bad\">\n",
                      review->problem, "\n", NULL);
-        put_wrongs(body, review);
+        put_invalid_texts(body, review);
         crm_buf_puts(body, "</div>\n");
     }
 }
 
-/* Add to BODY what REVIEW is about. */
+/* Add the description of REVIEW to BODY. */
 static void put_subject(crm_buf_t *body, const crm_review_t *review)
 {
     crm_buf_puts(body, "<dl class=\"card\">\n");
@@ -130,7 +132,7 @@ static void put_subject(crm_buf_t *body, const crm_review_t *review)
         put_term(body, "Template", review->template_name);
     }
     put_term(body, "Contact", review->contact ? review->contact
-             : review->address ? review->address : "deleted meanwhile");
+             : review->address ? review->address : "deleted");
     put_term(body, "Company", review->company);
     put_term(body, "Sent by", review->agent);
     put_term(body, "Workspace", review->workspace);
@@ -139,14 +141,14 @@ static void put_subject(crm_buf_t *body, const crm_review_t *review)
     crm_buf_puts(body, "</dl>\n");
 }
 
-/* Add to BODY to whom and when STEP of REVIEW goes. */
+/* Add the recipient and time of STEP of REVIEW to BODY. */
 static void put_address(crm_buf_t *body, const crm_review_t *review,
                         const crm_review_step_t *step)
 {
     crm_buf_puts(body, "<dl>\n");
-    put_term(body, "To", step->to ? step->to : "nobody");
+    put_term(body, "To", step->to ? step->to : "no recipient");
     if (!crm_review_waits(review)) {
-        put_term(body, "State", word_for(step->status));
+        put_term(body, "Status", word_for(step->status));
     }
     if (step->when) {
         crm_html_put(body, "<dt>When</dt><dd>", step->when, " (",
@@ -157,7 +159,7 @@ static void put_address(crm_buf_t *body, const crm_review_t *review,
     crm_buf_puts(body, "</dl>\n");
 }
 
-/* Add to BODY the field of TEXT, whose id is ID. */
+/* Add the form field of TEXT to BODY, with the id ID. */
 static void put_field(crm_buf_t *body, const crm_review_text_t *text,
                       const char *id, int conflict)
 {
@@ -168,27 +170,28 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
                  "", text->is_line ? "<input type=\"text\"" : "<textarea",
                  "", " autocomplete=\"off\" id=\"", id, "\" name=\"", id,
                  "\"", NULL);
-    if (text->wrong) {
+    if (text->rule) {
         crm_html_put(body, " aria-invalid=\"true\" aria-describedby=\"error.",
                      id, "\"", NULL);
     }
     if (text->is_line) {
         crm_html_put(body, " value=\"", value, "\">\n", NULL);
     }
-    else {                      /* the first end of line does not count */
+    else {                      /* HTML ignores the first newline */
         crm_html_put(body, ">\n", value, "</textarea>\n", NULL);
     }
-    if (text->wrong) {
+    if (text->rule) {
         crm_html_put(body, "<p class=\"error\" id=\"error.", id, "\">",
-                     text->label, " ", text->wrong, "</p>\n", NULL);
+                     text->label, " ", text->rule, "</p>\n", NULL);
     }
     if (differs) {
-        crm_html_put(body, "<p class=\"label\">You had sent</p>\n"
+        crm_html_put(body, "<p class=\"label\">Your text</p>\n"
                      "<div class=\"text\">", text->typed, "</div>\n", NULL);
     }
 }
 
-/* Add to BODY the texts of STEP of REVIEW, for reading or for changing. */
+/* Add the texts of STEP of REVIEW to BODY, as form fields if they can be
+ * edited. */
 static void put_texts(crm_buf_t *body, const crm_review_t *review,
                       const crm_review_step_t *step)
 {
@@ -217,7 +220,7 @@ static void put_step(crm_buf_t *body, const crm_review_t *review,
                  NULL);
     put_address(body, review, step);
     put_texts(body, review, step);
-    /* The form's first button is what the Enter key presses: this one. */
+    /* This button comes first in the form, so that the Enter key saves. */
     if (crm_review_waits(review)) {
         crm_buf_puts(body, "<p class=\"bar\"><button name=\"action\" "
                      "value=\"save\">Save changes</button></p>\n");
@@ -225,11 +228,11 @@ static void put_step(crm_buf_t *body, const crm_review_t *review,
     crm_buf_puts(body, "</section>\n");
 }
 
-/* Rejecting cannot be taken back: it takes a second look, without a script. */
+/* Rejecting cannot be undone, so its button has to be opened first. That works
+ * without a script. */
 static const char decision[] =
     "<div class=\"card\">\n"
-    "<p class=\"small\">Approving saves and sends exactly what stands above."
-    "</p>\n"
+    "<p class=\"small\">Approving saves and sends the texts above.</p>\n"
     "<div class=\"bar\">\n"
     "<button class=\"main\" name=\"action\" value=\"approve\">Approve and "
     "send</button>\n"

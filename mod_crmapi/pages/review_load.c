@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* review_load.c: a review as the database has it */
+/* review_load.c: loading a review from the database */
 #include "crm_review.h"
 
 #include <string.h>
@@ -7,15 +7,16 @@
 #include "crm_array.h"
 #include "crm_form.h"
 
-/* How long a page that was opened may be sent back, in seconds. */
+/* How long the form of a page can be sent, in seconds. */
 #define FORM_TTL (2 * 60 * 60)
 
 #define TIME_FORMAT "'FMDay, FMDD FMMonth YYYY, HH24:MI'"
 
-/* The enrollment $2 of the workspace $1, for its admin $3; $4: the head of the
- * token of a new form; $5, $6: the parts of that of the form that was sent. What
- * its texts are in short is read before them: should they change in between,
- * the page is out of date, and not wrong. */
+/* The enrollment $2 of the workspace $1, for its admin $3. $4: the head of the
+ * token of a new form. $5, $6: the parts of the token of the form that was
+ * sent. The digest is read before the texts: if a text changes in between,
+ * approving it is refused as outdated, and no text is approved that was not
+ * shown. */
 static const char review_sql[] =
     "SELECT e.status, q.name, t.name, a.name,"
     " nullif(concat_ws(' ', c.first_name, c.last_name), ''),"
@@ -51,7 +52,7 @@ static const char steps_sql[] =
     " WHERE s.workspace_id = $1::uuid AND s.enrollment_id = $2::uuid"
     " ORDER BY s.sort_order";
 
-/* The texts of each channel, and their columns in the statement above. */
+/* The texts of each channel and their columns in the statement above. */
 static const struct {
     const char *channel;
     const char *name;
@@ -63,7 +64,7 @@ static const struct {
     {"email", "body", "Text", 0, 7},
     {"sms", "body", "Text", 0, 8},
     {"voice", "objective", "Objective of the call", 0, 9},
-    {"voice", "body", "What is said", 0, 10},
+    {"voice", "body", "Script", 0, 10},
 };
 
 int crm_review_waits(const crm_review_t *review)
@@ -71,7 +72,7 @@ int crm_review_waits(const crm_review_t *review)
     return !strcmp(review->status, "pending_approval");
 }
 
-/* Add to REVIEW the step in ROW of RESULT. */
+/* Add the step in ROW of RESULT to REVIEW. */
 static void add_step(crm_review_t *review, const PGresult *result, int row)
 {
     crm_review_step_t *step = apr_array_push(review->steps);
@@ -98,11 +99,11 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
     }
 }
 
-/* The columns of forms behind those of take_row(). */
+/* Columns about forms, after those of take_row(). */
 enum { FORM_MAC = 13, FORM_SIGNED };
 
 /* Set *HEAD_P to the head of the token for the form of PAGE, and *SENT to the
- * parts of the one that was sent with it, or NULL. */
+ * parts of the token that was sent, or NULL. */
 static void read_forms(const char **head_p, const char **sent,
                        const crm_page_t *page)
 {
@@ -121,7 +122,7 @@ static void read_forms(const char **head_p, const char **sent,
     *head_p = crm_token_head(&token, page->pool);
 }
 
-/* Take the columns of RESULT's row into REVIEW. */
+/* Read RESULT's row into REVIEW. */
 static void take_row(crm_review_t *review, const PGresult *result)
 {
     const char **const columns[] = {&review->status, &review->sequence,

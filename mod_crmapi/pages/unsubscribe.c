@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unsubscribe.c: one click, and nobody is written to again (RFC 8058) */
+/* unsubscribe.c: one-click unsubscription (RFC 8058) */
 #include "crm_pages.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "crm_form.h"
 #include "crm_sequence.h"
 
-/* To whom the step $2 goes: that stays when the contact is gone. */
+/* The recipient of the step $2. It is kept when the contact is deleted. */
 static const char step_sql[] =
     "SELECT s.channel, s.to_identifier, w.name"
     " FROM crmapi.enrollment_step s"
@@ -17,12 +17,12 @@ static const char step_sql[] =
     " WHERE s.workspace_id = $1::uuid AND s.id = $2::uuid"
     " AND s.to_identifier <> ''";
 
-/* What a mail program sends (RFC 8058, 3.2), and the page's own form. */
+/* The form field that mail programs (RFC 8058, 3.2) and the page send. */
 #define FIELD "List-Unsubscribe"
 #define VALUE "One-Click"
 
-/* Return ADDRESS so that only who knows it recognises it, in POOL: links in
- * mails are passed on. */
+/* Return ADDRESS masked, in POOL. Links in mails are forwarded; only people who
+ * know the address should recognise it. */
 static const char *mask(const char *address, apr_pool_t *pool)
 {
     const char *at = strrchr(address, '@');
@@ -33,21 +33,21 @@ static const char *mask(const char *address, apr_pool_t *pool)
                            address + (len > 4 ? len - 2 : len), NULL);
     }
     while (((unsigned char)address[first] & 0xc0) == 0x80) {
-        first++;                /* the whole of a character */
+        first++;                /* include the whole UTF-8 character */
     }
     return apr_pstrcat(pool, apr_pstrmemdup(pool, address, at == address
                                             ? 0 : first),
                        "\xe2\x80\xa6", at, NULL);
 }
 
-/* Show PAGE's form: MASKED is written to by NAME. */
+/* Show PAGE's form for unsubscribing MASKED from the messages of NAME. */
 static void ask(crm_page_t *page, const char *masked, const char *name)
 {
     crm_buf_t *body = &page->response->body;
 
     crm_page_begin(page->response, 200, "Unsubscribe", page->pool);
-    crm_html_put(body, "<p>Shall <strong>", masked, "</strong> get no more "
-                 "messages from ", name, "?</p>\n"
+    crm_html_put(body, "<p>Do you want to unsubscribe <strong>", masked,
+                 "</strong> from all messages of ", name, "?</p>\n"
                  "<form method=\"post\">\n"
                  "<input type=\"hidden\" name=\"" FIELD "\" value=\"" VALUE
                  "\">\n<p class=\"bar\"><button class=\"main\">Unsubscribe"
@@ -57,7 +57,7 @@ static void ask(crm_page_t *page, const char *masked, const char *name)
     crm_page_end(page->response);
 }
 
-/* Suppress ADDRESS of CHANNEL, and say so. */
+/* Suppress ADDRESS of CHANNEL, and confirm it. */
 static crm_error_t *suppress(crm_page_t *page, const char *channel,
                              const char *address, const char *name)
 {
@@ -78,7 +78,7 @@ static crm_error_t *suppress(crm_page_t *page, const char *channel,
     crm_page_begin(page->response, 200, "You are unsubscribed", page->pool);
     crm_html_put(&page->response->body, "<p role=\"status\" class=\"note "
                  "good\"><strong>", mask(address, page->pool), "</strong> "
-                 "gets no more messages from ", name, ".</p>\n<p "
+                 "will get no more messages from ", name, ".</p>\n<p "
                  "class=\"small\">You may close this page.</p>\n", NULL);
     crm_page_end(page->response);
     return NULL;

@@ -7,13 +7,13 @@
 #include "crm_resource.h"
 #include "crm_serve.h"
 
-/* The routes of all resources, and the OpenAPI document. */
+/* The mount with the routes of all resources and of the OpenAPI document. */
 extern crm_mount_t crm_api_mount;
 
-/* Serve RESOURCES from now on: build what is made from their tables once
- * (routes, statement texts, the OpenAPI document with OPENAPI, the domain's part)
- * in POOL, which must live as long as requests are served. Call once in a process, in a child before its
- * threads start. Errors: those of crm_registry_init(). */
+/* Make RESOURCES the resources of the API. Build in POOL what depends only on
+ * their tables: routes, shapes, the OpenAPI document with OPENAPI, the domain's
+ * part. POOL must live as long as requests are served. Call once in each child process, before its threads
+ * start. Errors: those of crm_registry_init(). */
 crm_error_t *crm_api_init(const crm_resource_t *const *resources,
                           const crm_json_part_t *openapi, apr_pool_t *pool);
 

@@ -6,7 +6,7 @@
 
 #include "crm_op.h"
 
-/* Return whether FIELD is stored from a body of MODE. */
+/* Return whether a body read in MODE stores FIELD. */
 static int takes(const crm_field_t *field, crm_body_mode_t mode)
 {
     return (field->flags & (mode == CRM_BODY_UPDATE
@@ -14,14 +14,14 @@ static int takes(const crm_field_t *field, crm_body_mode_t mode)
                             : CRM_F_CREATE)) != 0;
 }
 
-/* Read VALUE of FIELD, whose index in VALUES is INDEX. */
+/* Read VALUE into VALUES at INDEX, the index of FIELD. */
 static void read_field(crm_values_t *values, crm_input_t *input,
                        const crm_field_t *field, int index,
                        crm_body_mode_t mode, const char *path,
                        json_object *value)
 {
     if (mode == CRM_BODY_UPDATE && (field->flags & CRM_F_REFUSED)) {
-        crm_input_wrong(input, path, "cannot be changed");
+        crm_input_error(input, path, "cannot be changed");
         return;
     }
     if (!takes(field, mode) || (mode == CRM_BODY_CREATE && !value)) {
@@ -31,7 +31,7 @@ static void read_field(crm_values_t *values, crm_input_t *input,
     crm_type_parse(&values->binds[index], input, field, path, value);
 }
 
-/* Return the index of the field of RESOURCE called NAME, -1 for none. */
+/* Return the index of the field NAME of RESOURCE, -1 if it has none. */
 static int field_index(const crm_resource_t *resource, const char *name)
 {
     for (int i = 0; resource->fields[i].name; i++) {
@@ -44,7 +44,8 @@ static int field_index(const crm_resource_t *resource, const char *name)
     return -1;
 }
 
-/* Give what was not sent its initial bind, and miss what is required. */
+/* Set the bind of each field that was not sent to its initial value. Add an
+ * error to INPUT for each required field that was not sent. */
 static void complete(crm_values_t *values, crm_input_t *input,
                      const crm_resource_t *resource, const char *prefix)
 {
@@ -55,7 +56,7 @@ static void complete(crm_values_t *values, crm_input_t *input,
             continue;
         }
         if (field->flags & CRM_F_REQUIRED) {
-            crm_input_wrong(input, apr_pstrcat(input->pool, prefix,
+            crm_input_error(input, apr_pstrcat(input->pool, prefix,
                                                field->name, NULL),
                             "is required");
         }
@@ -83,7 +84,7 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
                        path, value);
         }
         else if (!input->lenient) {
-            crm_input_wrong(input, path, "is not a known field");
+            crm_input_error(input, path, "is not a known field");
         }
     }
     if (mode == CRM_BODY_CREATE) {

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_endpoint.c: operations as routes, and the shapes of their rows */
+/* crm_endpoint.c: operations as routes, and the JSON shapes of their rows */
 #include "crm_endpoint.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
-/* Made once in a process, before there are threads; read only after. */
+/* Set once in each process before threads start, read-only afterwards. */
 static apr_array_header_t *endpoints;   /* of crm_endpoint_t */
 static apr_array_header_t *shapes;      /* of crm_shape_t */
 
-/* Return whether FIELD is in SHAPE. */
+/* Return whether SHAPE shows FIELD. */
 static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
 {
     return !(field->flags & CRM_F_HIDDEN)
-           || (shape->asked && field->flags & CRM_F_ASKED);
+           || (shape->requested && field->flags & CRM_F_ON_REQUEST);
 }
 
-/* Add to shapes that of RESOURCE; ASKED: with the CRM_F_ASKED fields. */
-static void add_shape(const crm_resource_t *resource, int asked,
+/* Add the shape of RESOURCE to shapes. REQUESTED: with its CRM_F_ON_REQUEST
+ * fields. */
+static void add_shape(const crm_resource_t *resource, int requested,
                       apr_pool_t *pool)
 {
     crm_shape_t *shape = apr_array_push(shapes);
@@ -27,7 +28,7 @@ static void add_shape(const crm_resource_t *resource, int asked,
 
     memset(shape, 0, sizeof(*shape));
     shape->resource = resource;
-    shape->asked = asked;
+    shape->requested = requested;
     shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
     shape->indexes = apr_palloc(pool, count * sizeof(*shape->indexes));
     shape->keys = apr_palloc(pool, count * sizeof(*shape->keys));
@@ -55,12 +56,12 @@ static void add_shape(const crm_resource_t *resource, int asked,
 }
 
 static const crm_shape_t *find_shape(const crm_resource_t *resource,
-                                     int asked)
+                                     int requested)
 {
     for (int i = 0; i < shapes->nelts; i++) {
         const crm_shape_t *shape = &APR_ARRAY_IDX(shapes, i, crm_shape_t);
 
-        if (shape->resource == resource && shape->asked == asked) {
+        if (shape->resource == resource && shape->requested == requested) {
             return shape;
         }
     }
@@ -80,7 +81,7 @@ static void add_endpoint(const crm_resource_t *resource,
     endpoint->operation = operation;
     endpoint->resource = resource;
     endpoint->shape = crm_shape_of(resource);
-    endpoint->asked = find_shape(resource, 1);
+    endpoint->requested = find_shape(resource, 1);
     endpoint->write = strcmp(operation->method, "GET") != 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_filter.c: the conditions that query parameters become */
+/* crm_filter.c: query parameters as SQL conditions */
 #include <string.h>
 
 #include "apr_lib.h"
@@ -27,12 +27,14 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
     }
 }
 
-/* What hides a column from the indexes that serve its filter: they have another
- * collation. Equal is the same in both. */
-#define PLAIN " COLLATE \"default\""
+/* A collation other than that of the indexes on the column, so that the planner
+ * cannot use them for the condition. Equality is the same in both
+ * collations. */
+#define UNINDEXED " COLLATE \"default\""
 
-/* Add the condition of tags BIND on the column, HOW it is to be seen. */
-static void add_tags(crm_sql_t *sql, const char *how, const char *bind,
+/* Add the condition that the column tags matches BIND. COLLATION is "" or
+ * UNINDEXED. */
+static void add_tags(crm_sql_t *sql, const char *collation, const char *bind,
                      const crm_call_t *call)
 {
     const char *match = crm_rest_param(call, "tags_match");
@@ -40,7 +42,7 @@ static void add_tags(crm_sql_t *sql, const char *how, const char *bind,
     if (!*bind) {
         return;
     }
-    crm_sql_adds(sql, " AND t.tags", how,
+    crm_sql_adds(sql, " AND t.tags", collation,
                  match && !strcmp(match, "all") ? " @> " : " && ", NULL);
     crm_sql_bind(sql, bind, "text[]");
 }
@@ -52,14 +54,14 @@ void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
     add_tags(sql, "", bind, call);
 }
 
-void crm_filter_tags_plain(crm_sql_t *sql, const crm_filter_t *filter,
-                           const char *bind, const crm_call_t *call)
+void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                               const char *bind, const crm_call_t *call)
 {
     (void)filter;
-    add_tags(sql, PLAIN, bind, call);
+    add_tags(sql, UNINDEXED, bind, call);
 }
 
-/* Return TEXT as a LIKE pattern that finds it anywhere. */
+/* Return a LIKE pattern that matches strings containing TEXT. */
 static const char *like_pattern(const char *text, apr_pool_t *pool)
 {
     char *pattern = apr_palloc(pool, strlen(text) * 2 + 3);
@@ -77,8 +79,8 @@ static const char *like_pattern(const char *text, apr_pool_t *pool)
     return pattern;
 }
 
-/* Return the digits of TEXT, if it is made of what telephone numbers are
- * written with, or NULL (contract 7.8). */
+/* Return the digits of TEXT if it has only characters used in phone numbers,
+ * NULL otherwise (contract 7.8). */
 static const char *digits_of(const char *text, apr_pool_t *pool)
 {
     char *digits = apr_palloc(pool, strlen(text) + 1);
@@ -96,41 +98,41 @@ static const char *digits_of(const char *text, apr_pool_t *pool)
     return *digits ? digits : NULL;
 }
 
-/* Return whether C is, as far as can be told here, one of a word: a letter or
- * a digit, no punctuation or symbol. */
-static int is_of_word(int c)
+/* Return whether C is a letter or digit, as an approximation: punctuation and
+ * symbols are excluded by their Unicode blocks. */
+static int is_word_character(int c)
 {
     return c < 0x80 ? apr_isalnum(c)
            : c >= 0xC0 && (c < 0x2000 || c >= 0x2C00)
              && (c < 0x3000 || c >= 0x3040) && c < 0x1F000;
 }
 
-/* Return whether TEXT has three characters of a word in a row, a trigram,
- * which is what an index can find. One that is asked for less goes through all
- * it has, the rows of all workspaces. */
+/* Return whether TEXT has three consecutive letters or digits: a trigram.
+ * Without a trigram, a GIN index scan reads the whole index, with the rows of
+ * all workspaces. */
 static int has_trigram(const char *text)
 {
     apr_size_t len = strlen(text), n = 1;
     int run = 0;
 
     for (; len && n && run < 3; text += n, len -= n) {
-        run = is_of_word(crm_text_next(&n, text, len)) ? run + 1 : 0;
+        run = is_word_character(crm_text_next(&n, text, len)) ? run + 1 : 0;
     }
     return run == 3;
 }
 
-/* Add the condition that FILTER's column contains TEXT, or that the one of
- * digits contains DIGITS (NULL: none), HOW they are to be seen. A subquery is
- * evaluated once, an expression for each row. */
+/* Add the condition that FILTER's column contains TEXT, or that its column of
+ * digits contains DIGITS (NULL: none). COLLATION is "" or UNINDEXED. fold() is
+ * in a subquery so that it is evaluated once and not for each row. */
 static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
-                       const char *text, const char *digits, const char *how,
-                       apr_pool_t *pool)
+                       const char *text, const char *digits,
+                       const char *collation, apr_pool_t *pool)
 {
-    crm_sql_adds(sql, " AND (", filter->sql, how, NULL);
+    crm_sql_adds(sql, " AND (", filter->sql, collation, NULL);
     crm_sql_template(sql, " LIKE (SELECT crmapi.fold(?))",
                      like_pattern(text, pool), "text");
     if (digits) {
-        crm_sql_adds(sql, " OR ", filter->digits, how, " LIKE ", NULL);
+        crm_sql_adds(sql, " OR ", filter->digits, collation, " LIKE ", NULL);
         crm_sql_bind(sql, like_pattern(digits, pool), "text");
     }
     crm_sql_add(sql, ")");
@@ -142,13 +144,13 @@ void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
     const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
     int indexed = has_trigram(bind) && (!digits || has_trigram(digits));
 
-    add_search(sql, filter, bind, digits, indexed ? "" : PLAIN, call->pool);
+    add_search(sql, filter, bind, digits, indexed ? "" : UNINDEXED, call->pool);
 }
 
-void crm_filter_search_plain(crm_sql_t *sql, const crm_filter_t *filter,
-                             const char *bind, const crm_call_t *call)
+void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                                 const char *bind, const crm_call_t *call)
 {
     const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
 
-    add_search(sql, filter, bind, digits, PLAIN, call->pool);
+    add_search(sql, filter, bind, digits, UNINDEXED, call->pool);
 }

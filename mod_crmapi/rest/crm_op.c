@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_op.c: get, create, update and delete of one row */
+/* crm_op.c: operations on one row: get, create, update, delete */
 #include "crm_op.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "crm_uuid.h"
 
-/* The present moment as the database stores it: in whole milliseconds. */
+/* The current time as the database stores it: in whole milliseconds. */
 #define NOW "date_trunc('milliseconds', clock_timestamp())"
 
 crm_error_t *crm_op_unexplained(crm_error_t *error)
@@ -20,15 +20,16 @@ crm_error_t *crm_op_unexplained(crm_error_t *error)
     return error;
 }
 
-/* Return whether ERROR is that a reference names no row. */
-static int is_bad_reference(const crm_error_t *error)
+/* Return whether ERROR is a foreign key violation. */
+static int is_foreign_key_error(const crm_error_t *error)
 {
     return error && error->sqlstate && !strcmp(error->sqlstate, "23503");
 }
 
-/* Run SQL, which gives a row if and only if the operation was done, and set
- * *RESULT_P. Otherwise return why it was not; CHECKS are the reasons. What
- * has vanished between the two looks is tried once more. */
+/* Run SQL, which returns a row if and only if the operation was done, and set
+ * *RESULT_P. If there is no row, run CHECKS and return the error of those that
+ * fail. If none fails, the data has changed between the two statements, and SQL
+ * is tried once more. */
 static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
                         const apr_array_header_t *checks)
 {
@@ -39,7 +40,7 @@ static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
         if (!error && PQntuples(*result_p)) {
             return NULL;
         }
-        if (error && !is_bad_reference(error)) {
+        if (error && !is_foreign_key_error(error)) {
             return crm_op_unexplained(error);
         }
         why = crm_rest_refuse(call, NULL, checks);
@@ -55,7 +56,8 @@ static apr_array_header_t *new_checks(crm_call_t *call)
     return apr_array_make(call->pool, 4, sizeof(crm_check_t));
 }
 
-/* Add " WHERE" the call's path names a row that its key may touch. */
+/* Add " WHERE" and its conditions: the row is the one that CALL's path and
+ * filters name, and the key permits the operation. */
 static void add_where(crm_sql_t *sql, crm_call_t *call)
 {
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
@@ -72,7 +74,7 @@ static void add_where(crm_sql_t *sql, crm_call_t *call)
     crm_rest_permit(sql, call);
 }
 
-/* The row that the path, or a parameter such as by-email's, names. */
+/* Serve one row, named by the path or by a parameter (by-email). */
 static crm_error_t *serve_get(crm_call_t *call)
 {
     const crm_sort_t *sort = crm_rest(call)->endpoint->operation->sorts;
@@ -108,7 +110,7 @@ static crm_error_t *serve_get(crm_call_t *call)
 
 const crm_kind_t crm_op_get = {"get", 200, serve_get, 0};
 
-/* Read the request, its body into *VALUES as MODE says. */
+/* Read the parameters, and the body into *VALUES in MODE. */
 static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
                               crm_body_mode_t mode)
 {
@@ -121,7 +123,7 @@ static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
     return input.error;
 }
 
-/* Make the statement that stores VALUES as a new row called ID. */
+/* Make the statement that inserts VALUES as a row with the id ID. */
 static void make_insert(crm_sql_t *sql, crm_call_t *call,
                         const crm_values_t *values, const char *id)
 {
@@ -180,7 +182,7 @@ static crm_error_t *serve_create(crm_call_t *call)
 
 const crm_kind_t crm_op_create = {"create", 201, serve_create, 1};
 
-/* A list of "column = bind" under way. */
+/* A SET list in progress. */
 typedef struct set_list_t {
     crm_sql_t *sql;
     int count;
@@ -191,7 +193,7 @@ static void begin_set(set_list_t *list, const char *column)
     crm_sql_adds(list->sql, list->count++ ? ", " : "", column, " = ", NULL);
 }
 
-/* Return whether field INDEX of RESOURCE is set by a PATCH of VALUES. */
+/* Return whether a PATCH of VALUES sets the field INDEX of RESOURCE. */
 static int is_set(const crm_resource_t *resource, const crm_values_t *values,
                   int index)
 {
@@ -199,7 +201,7 @@ static int is_set(const crm_resource_t *resource, const crm_values_t *values,
            && (resource->fields[index].flags & CRM_F_UPDATE);
 }
 
-/* Set what follows a field that was sent (crm_field_t.follow). */
+/* Set the fields that follow a field that was sent (crm_field_t.follow). */
 static void set_followers(set_list_t *list, const crm_resource_t *resource,
                           const crm_values_t *values)
 {
@@ -221,8 +223,8 @@ static void set_followers(set_list_t *list, const crm_resource_t *resource,
     }
 }
 
-/* updated_at moves only when a value changes, and always forward (contract
- * 6.6). BINDS are the placeholders of the SET list. */
+/* Set updated_at. It changes only if another field changes, and it always
+ * increases (contract 6.6). */
 static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
                            const crm_values_t *values)
 {
@@ -243,7 +245,8 @@ static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
                 " + interval '1 millisecond') ELSE t.updated_at END");
 }
 
-/* Add to SQL that the fields which a PATCH may only repeat are as sent. */
+/* Add to SQL the conditions that CRM_F_FIXED fields have the values sent, and
+ * add to CHECKS the checks that report a difference. */
 static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
                       crm_call_t *call, const crm_values_t *values)
 {
@@ -269,8 +272,8 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
     }
 }
 
-/* Make the statement that changes the row to VALUES; without any it is a
- * look at the row. */
+/* Make the statement that updates the row with VALUES. If VALUES has nothing to
+ * store, it only selects the row. */
 static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
                         crm_call_t *call, const crm_values_t *values)
 {

@@ -6,17 +6,18 @@
 
 #include "crm_op.h"
 
-/* The columns before the resource's own in a list's rows. */
+/* Columns of a list's rows. The resource's begin at COLUMN_FIRST. */
 #define COLUMN_TOTAL 0
 #define COLUMN_FIRST 1
 
-/* After so many rows a page is far from the beginning: from about here on it
- * is cheaper to look for its ids first. */
-#define FAR 1000
+/* At this offset and above, the ids of a page are selected first, and then its
+ * rows by id. That is cheaper from about 1,000 rows on. */
+#define DEEP_OFFSET 1000
 
-/* So many rows at most are looked for by what they hold (tags, a word) before
- * the order of the list is gone by: see add_found(). */
-#define FEW 2000
+/* The maximum number of matches of a filter by content (tags, search) that are
+ * collected. If there are more, the list is read in its order: see
+ * add_by_content(). */
+#define MATCHES_MAX 2000
 
 /* The largest page_size (contract 7.2). */
 #define PAGE_MAX 100
@@ -24,7 +25,7 @@
 #define TEXT(number) TEXT_OF(number)
 #define TEXT_OF(number) #number
 
-/* Return the resource that the path names: the parent, if it has one. */
+/* Return the resource that the path's {id} names. */
 static const crm_resource_t *path_resource(const crm_endpoint_t *endpoint)
 {
     const char *parent = endpoint->operation->parent;
@@ -32,7 +33,7 @@ static const crm_resource_t *path_resource(const crm_endpoint_t *endpoint)
     return parent ? crm_resource_find(parent) : endpoint->resource;
 }
 
-/* Return the column by which rows belong to the parent. */
+/* Return the column that refers to the parent. */
 static const char *parent_column(const crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
@@ -41,9 +42,9 @@ static const char *parent_column(const crm_call_t *call)
            : apr_pstrcat(call->pool, operation->parent, "_id", NULL);
 }
 
-/* Add " FROM ... WHERE" all conditions on the rows, PLAIN or as the indexes for
- * what rows hold have them. */
-static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
+/* Add " FROM ... WHERE" and all conditions. UNINDEXED: filters by content are
+ * written so that their GIN index is not used. */
+static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
@@ -58,8 +59,8 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
 
-        if (param->given && plain && filter->add_plain) {
-            filter->add_plain(sql, filter, param->bind, call);
+        if (param->given && unindexed && filter->add_unindexed) {
+            filter->add_unindexed(sql, filter, param->bind, call);
         }
         else if (param->given && filter->add) {
             filter->add(sql, filter, param->bind, call);
@@ -70,9 +71,9 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int plain)
     }
 }
 
-/* Return whether the counters know the total of CALL's list: it has them, and
- * no filter is given that they do not know. *PARENT_P = the agent's id if that
- * is a filter, or NULL. */
+/* Return whether crmapi.counter has the total of CALL's list: the operation has
+ * a counter, and every filter given is one that it counts by. *PARENT_P = the
+ * value of that filter, or NULL. */
 static int is_counted(const char **parent_p, const crm_call_t *call)
 {
     *parent_p = NULL;
@@ -117,8 +118,8 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
     }
 }
 
-/* Add " ORDER BY" the keys, called o0, o1 ... of ROWS if that is not NULL, in
- * the opposite direction if REVERSE. */
+/* Add " ORDER BY" the sort keys, in the opposite direction if REVERSE. If ROWS
+ * is not NULL, the keys are its columns o0, o1 ... */
 static void add_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
                       int reverse)
 {
@@ -140,7 +141,7 @@ static void add_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
     crm_sql_adds(sql, rows ? rows : "t", ".id", direction, NULL);
 }
 
-/* Add COLUMNS and the keys of the order, called o0, o1 ..., of the rows. */
+/* Add "SELECT", COLUMNS and the sort keys as o0, o1 ... */
 static void add_keys(crm_sql_t *sql, const crm_call_t *call,
                      const char *columns)
 {
@@ -151,7 +152,7 @@ static void add_keys(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
-/* Return how many rows come before the page. */
+/* Return the offset of the page. */
 static apr_int64_t rows_before(const crm_call_t *call)
 {
     return (crm_rest(call)->page - 1) * crm_rest(call)->page_size;
@@ -163,7 +164,7 @@ static void bind_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
                  "bigint");
 }
 
-/* Add "LIMIT" and "OFFSET" of CALL's page. */
+/* Add LIMIT and OFFSET of CALL's page. */
 static void add_page(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " LIMIT ");
@@ -174,31 +175,33 @@ static void add_page(crm_sql_t *sql, const crm_call_t *call)
     }
 }
 
-/* Return the LIMIT that holds for every page near the beginning. It changes
- * nothing: it is there for the planner, who cannot see what is bound, would
- * count on a tenth of all rows, and so sort what an index has in order. */
+/* Return a constant LIMIT that includes every page with an offset below
+ * DEEP_OFFSET, so that it does not change the result. The planner needs it: it
+ * cannot see the bound LIMIT, assumes a tenth of all rows, and would sort them
+ * instead of reading an index in order. */
 static const char *inner_limit(const crm_call_t *call)
 {
     apr_int64_t before = rows_before(call);
 
     return !before ? " LIMIT " TEXT(PAGE_MAX)
-           : before < FAR ? " LIMIT " TEXT(FAR) " + " TEXT(PAGE_MAX) : "";
+           : before < DEEP_OFFSET
+             ? " LIMIT " TEXT(DEEP_OFFSET) " + " TEXT(PAGE_MAX) : "";
 }
 
-/* Add the rows of a page by going through the list in its order. If they are
- * FOUND, only if s says that they are not few. */
-static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int found)
+/* Add the rows of a page, read in the order of the list. If BY_CONTENT, only if
+ * s says that the matches are not few. */
+static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int by_content)
 {
     crm_sql_add(sql, "SELECT t.* FROM (");
     add_keys(sql, call, "t.*");
-    add_rows(sql, call, found);
-    crm_sql_add(sql, found ? " AND NOT s.few" : "");
+    add_rows(sql, call, by_content);
+    crm_sql_add(sql, by_content ? " AND NOT s.few" : "");
     add_order(sql, call, NULL, 0);
     crm_sql_adds(sql, inner_limit(call), ") t", NULL);
     add_page(sql, call);
 }
 
-/* Add the rows of a list that has no pages. */
+/* Add the rows of a list without pages. */
 static void add_whole(crm_sql_t *sql, const crm_call_t *call)
 {
     add_keys(sql, call, "t.*");
@@ -206,9 +209,10 @@ static void add_whole(crm_sql_t *sql, const crm_call_t *call)
     add_order(sql, call, NULL, 0);
 }
 
-/* Add the ids of a page far from the beginning: from there, if it is in the
- * first half of s.total rows, or from the end, if it is in the other; none if
- * it is the other way round. */
+/* Add the ids of a page with a deep offset. A page in the first half of s.total
+ * rows is read from the beginning, others are read from the end. Both variants
+ * are added; FROM_END says which one this is. The one that does not apply
+ * returns no row. */
 static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
 {
     apr_int64_t before = rows_before(call);
@@ -233,12 +237,12 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
     crm_sql_add(sql, from_end ? ", 0))" : ")");
 }
 
-/* Add the rows of a page far from the beginning: what is passed over is read in
- * an index only, and never more than half of it. The rows are looked for by all
- * ids that were found, at once: a planner that takes the workspace for a small
- * one could prefer any of its indexes, and go through all of it. Were each id
- * looked for by itself, or the ids a join, it would do so for each row. */
-static void add_far(crm_sql_t *sql, const crm_call_t *call)
+/* Add the rows of a page with a deep offset. The skipped rows are read from an
+ * index only, and never more than half of the list. The rows are then fetched
+ * by = ANY of all ids at once. A join or one look-up for each id would let a
+ * planner that underestimates the workspace choose any of its indexes and scan
+ * all of it, for each row. */
+static void add_deep_page(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "SELECT t.* FROM (SELECT array_agg(h.id) AS ids FROM (");
     add_half(sql, call, 0);
@@ -251,7 +255,7 @@ static void add_far(crm_sql_t *sql, const crm_call_t *call)
                  " OFFSET 0) t", NULL);
 }
 
-/* Add the rows of a page of what was found, if s says that they are few. */
+/* Add the page from the collected matches m, if s says that they are few. */
 static void add_few(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "(SELECT m.* FROM m WHERE s.few");
@@ -260,42 +264,43 @@ static void add_few(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ")");
 }
 
-/* Return whether CALL's page is one that add_far() is for. */
-static int is_far(const crm_call_t *call)
+/* Return whether CALL's page is one for add_deep_page(). */
+static int is_deep(const crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
     return !operation->whole && !operation->from
-           && rows_before(call) >= FAR;
+           && rows_before(call) >= DEEP_OFFSET;
 }
 
-/* Return whether CALL's rows are found by what they hold. */
-static int is_found(const crm_call_t *call)
+/* Return whether CALL has a filter by content. */
+static int is_by_content(const crm_call_t *call)
 {
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
-        if (param->given && param->filter->add_plain) {
+        if (param->given && param->filter->add_unindexed) {
             return 1;
         }
     }
     return 0;
 }
 
-/* Return what each row is shown as: with more, if that was asked for. */
+/* Return the shape of the rows. */
 static const crm_shape_t *shape_of(const crm_call_t *call)
 {
-    return crm_rest_param(call, "include") ? crm_rest(call)->endpoint->asked
-                                           : crm_rest(call)->endpoint->shape;
+    return crm_rest_param(call, "include")
+           ? crm_rest(call)->endpoint->requested
+           : crm_rest(call)->endpoint->shape;
 }
 
-/* Add to SQL the FROM of a list whose rows are found by what they hold. How
- * many do, nobody knows before, least of all a planner that does not see what
- * is bound: so as many as are FEW are looked for, once. If these are all, they
- * are the total and the pages are among them. If there are more, the page is
- * not far away for who goes through the list in its order. */
-static void add_found(crm_sql_t *sql, const crm_call_t *call)
+/* Add the FROM of a list with a filter by content. The number of matches is not
+ * known when the statement is planned. Therefore up to MATCHES_MAX are
+ * collected first, once, with the GIN index. If these are all, their number is
+ * the total, and the page is taken from them. If there are more, matches are
+ * frequent, and a scan in the order of the list finds a page of them soon. */
+static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, " FROM (SELECT f.n <= " TEXT(FEW) " AS few, CASE WHEN"
-                " f.n <= " TEXT(FEW) " THEN f.n ELSE ");
+    crm_sql_add(sql, " FROM (SELECT f.n <= " TEXT(MATCHES_MAX) " AS few, CASE"
+                " WHEN f.n <= " TEXT(MATCHES_MAX) " THEN f.n ELSE ");
     add_total(sql, call);
     crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f"
                 " OFFSET 0) s LEFT JOIN LATERAL (");
@@ -305,40 +310,41 @@ static void add_found(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ")");
 }
 
-/* Add to SQL the FROM of any other list. */
-static void add_listed(crm_sql_t *sql, const crm_call_t *call)
+/* Add the FROM of any other list. */
+static void add_in_list_order(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " FROM (SELECT ");
     add_total(sql, call);
-    /* OFFSET 0: a far page asks for it in several places; counted once */
-    crm_sql_adds(sql, " AS total", is_far(call) ? " OFFSET 0" : "",
+    /* OFFSET 0: s.total is used several times and must be counted once */
+    crm_sql_adds(sql, " AS total", is_deep(call) ? " OFFSET 0" : "",
                  ") s LEFT JOIN LATERAL (", NULL);
     if (crm_rest(call)->endpoint->operation->whole) {
         add_whole(sql, call);
     }
-    else if (is_far(call)) {
-        add_far(sql, call);
+    else if (is_deep(call)) {
+        add_deep_page(sql, call);
     }
     else {
         add_in_order(sql, call, 0);
     }
 }
 
-/* One row at least comes back if the key is alive: with the total, and all
- * null beside it if the page is empty. */
+/* Make the statement of the list. If the key is valid, at least one row is
+ * returned: for an empty page it has the total, and null in all other
+ * columns. */
 static void make_list(crm_sql_t *sql, crm_call_t *call)
 {
-    int found = is_found(call);
+    int by_content = is_by_content(call);
 
     crm_rest_sql(sql, call);
-    if (found) {
+    if (by_content) {
         crm_sql_add(sql, "WITH m AS MATERIALIZED (");
         add_keys(sql, call, "t.*");
         add_rows(sql, call, 0);
-        crm_sql_add(sql, " LIMIT " TEXT(FEW) " + 1) ");
+        crm_sql_add(sql, " LIMIT " TEXT(MATCHES_MAX) " + 1) ");
     }
     crm_sql_adds(sql, "SELECT s.total, ", shape_of(call)->columns, NULL);
-    (found ? add_found : add_listed)(sql, call);
+    (by_content ? add_by_content : add_in_list_order)(sql, call);
     crm_sql_add(sql, ") t ON true WHERE ");
     crm_rest_permit(sql, call);
     add_order(sql, call, "t", 0);
@@ -402,7 +408,7 @@ static crm_error_t *serve_list(crm_call_t *call)
                : crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
     }
     if (PQgetisnull(result, 0, COLUMN_FIRST) && checks->nelts) {
-        /* Nothing there: is there a parent at all (contract 7.9)? */
+        /* The page is empty: check that the parent exists (contract 7.9). */
         CRM_ERR(crm_rest_refuse(call, NULL, checks));
     }
     answer(call, result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_openapi.c: the OpenAPI document, made from the tables of resources */
+/* crm_openapi.c: the OpenAPI document, built from the resources' tables */
 #include "crm_openapi.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static crm_buf_t document;
 
-/* Add JSON to BUF, written with ' for ". */
+/* Add JSON to BUF with each ' replaced by ". */
 static void add(crm_buf_t *buf, const char *json)
 {
     for (; *json; json++) {
@@ -27,7 +27,7 @@ static void add_string(crm_buf_t *buf, const char *text)
 
 /* ---- schemas ---- */
 
-/* Add the schema of FIELD on SIDE with its description. */
+/* Add the schema of FIELD on SIDE and its description. */
 static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
                              crm_side_t side)
 {
@@ -40,12 +40,12 @@ static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
     crm_buf_putc(buf, '}');
 }
 
-/* No field has this flag. */
+/* A flag that no field has. */
 #define NONE_REQUIRED 0x80000000U
 
-/* Add the members 'required' and 'properties' for those fields of RESOURCE
- * that have one of FLAGS (0: all that are shown), required where they have
- * REQUIRED (0: all). */
+/* Add the members 'required' and 'properties' of RESOURCE's fields that have
+ * one of FLAGS (0: all fields in responses). Those with REQUIRED are required
+ * (0: all). */
 static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
                            unsigned flags, unsigned required,
                            crm_side_t side)
@@ -66,11 +66,11 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
     for (field = resource->fields; field->name; field++) {
         if ((!flags || (field->flags & flags))
             && (!(field->flags & CRM_F_HIDDEN)
-                || field->flags & CRM_F_ASKED)) {
+                || field->flags & CRM_F_ON_REQUEST)) {
             crm_field_t shown = *field;
 
             if (flags & CRM_F_CREATE && !(field->flags & required)) {
-                /* null is absent: contract 6.5 */
+                /* null counts as absent (contract 6.5) */
                 shown.flags &= ~(CRM_F_NO_CLEAR | CRM_F_REQUIRED);
             }
             add(buf, count++ ? "," : "");
@@ -82,8 +82,9 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
     add(buf, "}");
 }
 
-/* Add the schema NAME, of a body that has those fields of RESOURCE that have
- * FLAGS, required where they have REQUIRED; MORE are further members. */
+/* Add the schema NAME of a body that may have RESOURCE's fields with FLAGS and
+ * must have those with REQUIRED. MORE: further members of the schema, or
+ * NULL. */
 static void add_body_schema(crm_buf_t *buf, const char *name,
                             const crm_resource_t *resource, unsigned flags,
                             unsigned required, const char *more)
@@ -192,7 +193,7 @@ static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
         "{'$ref':'#/components/parameters/X-Request-Id'}]");
 }
 
-/* Add the name of the schema of ENDPOINT's body. */
+/* Add the reference to the schema of ENDPOINT's body. */
 static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
@@ -219,7 +220,7 @@ static const char *const headers[] = {
     "X-Request-Id"
 };
 
-/* Add the schema of the body of success. */
+/* Add the schema of a successful response. */
 static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
@@ -265,7 +266,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "}");
 }
 
-/* Return whether ENDPOINT may answer STATUS. */
+/* Return whether ENDPOINT can respond with STATUS. */
 static int answers(const crm_endpoint_t *endpoint, int status)
 {
     const crm_operation_t *operation = endpoint->operation;

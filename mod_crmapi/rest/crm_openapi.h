@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_openapi.h: the OpenAPI document, made from the tables of resources */
+/* crm_openapi.h: the OpenAPI document, built from the resources' tables */
 #ifndef CRM_OPENAPI_H
 #define CRM_OPENAPI_H
 
@@ -20,10 +20,10 @@ extern const crm_json_part_t crm_openapi_frame;
 crm_error_t *crm_openapi_init(const crm_router_t *router,
                               const crm_json_part_t *part, apr_pool_t *pool);
 
-/* A crm_route_t.serve: answer CALL with the document. */
+/* A crm_route_t.serve: respond to CALL with the document. */
 crm_error_t *crm_openapi_serve(crm_call_t *call);
 
-/* Return the document, OpenAPI 3.1 in JSON, *LEN_P bytes. */
+/* Return the document (OpenAPI 3.1, JSON) and set *LEN_P to its length. */
 const char *crm_openapi_document(apr_size_t *len_p);
 
 #endif /* CRM_OPENAPI_H */

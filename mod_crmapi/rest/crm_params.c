@@ -10,18 +10,19 @@
 
 #define PAGE_SIZE 25            /* specification, Limits */
 #define PAGE_SIZE_MAX 100
-#define PAGE_MAX APR_INT64_C(9007199254740991) /* what every JSON reader has
-                                   exactly; rows to it fit 64 bits */
+#define PAGE_MAX APR_INT64_C(9007199254740991) /* exact in every JSON parser;
+                                                  offsets fit 64 bits */
 
-/* The parameters that lists have beside their filters. */
+/* Parameters of lists other than filters. */
 typedef struct list_param_t {
     const char *name;
-    /* Set CALL from TEXT, return NULL or the rule that it breaks. */
+    /* Set CALL from TEXT. Return NULL or the rule that TEXT breaks. */
     const char *(*set)(crm_call_t *call, const char *text);
     int (*takes)(const crm_operation_t *operation);
 } list_param_t;
 
-/* Set *NUMBER_P to TEXT, an integer from 1 to MAX; return 0 if it is none. */
+/* Set *NUMBER_P to TEXT, an integer from 1 to MAX. Return 0 if it is not
+ * one. */
 static int positive(apr_int64_t *number_p, const char *text, apr_int64_t max)
 {
     apr_size_t len = strspn(text, "0123456789");
@@ -96,74 +97,75 @@ static const list_param_t list_params[] = {
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
-/* Return the rule that the value of PARAM breaks before its type is asked, or
- * NULL. */
+/* Return the rule that PARAM breaks regardless of its type, or NULL. AGAIN: the
+ * query has it more than once. */
 static const char *value_check(const crm_query_param_t *param, int again)
 {
     return param->bad ? param->bad
            : again ? "is given more than once" : NULL;
 }
 
-/* Read TEXT into PARAM: empty text is no filter for a search and for tags,
- * and refused for others (contract 7.3). */
+/* Read TEXT into PARAM. Empty text means no filter for search and tags and is
+ * refused for others (contract 7.3). */
 static const char *set_filter(crm_param_t *param, const char *text,
                               apr_pool_t *pool)
 {
     const crm_field_t *field = &param->filter->field;
-    const char *wrong;
+    const char *rule;
 
     if (!*text) {
         return param->filter->add == crm_filter_search
                || param->filter->add == crm_filter_tags
                ? NULL : "must not be empty";
     }
-    wrong = field->type->parse_query(&param->bind, field, text, pool);
-    param->given = !wrong;
-    return wrong;
+    rule = field->type->parse_query(&param->bind, field, text, pool);
+    param->given = !rule;
+    return rule;
 }
 
-/* Read QUERY's parameter ITEM if it is one of the filters. Return 0 if it is
- * none. SEEN counts each. */
+/* Read ITEM if it is one of the operation's filters; return 0 if it is not.
+ * SEEN counts each filter. */
 static int read_filter(crm_input_t *input, crm_call_t *call,
                        unsigned char *seen, const crm_query_param_t *item)
 {
     const crm_filter_t *filter = crm_rest(call)->endpoint->operation->filters;
-    const char *wrong;
+    const char *rule;
 
     for (int i = 0; filter && filter[i].field.name; i++) {
         if (strcmp(filter[i].field.name, item->name)) {
             continue;
         }
-        wrong = value_check(item, seen[i]++);
-        if (!wrong) {
-            wrong = set_filter(&crm_rest(call)->params[i], item->value, call->pool);
+        rule = value_check(item, seen[i]++);
+        if (!rule) {
+            rule = set_filter(&crm_rest(call)->params[i], item->value,
+                              call->pool);
         }
-        if (wrong) {
-            crm_input_wrong(input, item->name, wrong);
+        if (rule) {
+            crm_input_error(input, item->name, rule);
         }
         return 1;
     }
     return 0;
 }
 
-/* The same for page, page_size, sort, order. */
+/* The same for page, page_size, sort and order. */
 static int read_list_param(crm_input_t *input, crm_call_t *call,
                            unsigned char *seen, const crm_query_param_t *item)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
-    const char *wrong;
+    const char *rule;
 
     for (int i = 0; i < LIST_PARAMS; i++) {
         if (strcmp(list_params[i].name, item->name)
             || !list_params[i].takes(operation)) {
             continue;
         }
-        wrong = value_check(item, seen[i]++);
-        if (!wrong) {
-            wrong = list_params[i].set(call, item->value);
+        rule = value_check(item, seen[i]++);
+        if (!rule) {
+            rule = list_params[i].set(call, item->value);
         }
-        if (wrong) {
-            crm_input_wrong(input, item->name, wrong);
+        if (rule) {
+            crm_input_error(input, item->name, rule);
         }
         return 1;
     }
@@ -181,7 +183,7 @@ static size_t filter_count(const crm_operation_t *operation)
     return count;
 }
 
-/* Set CALL to what holds without any query. */
+/* Set CALL's parameters to their defaults. */
 static void set_defaults(crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
@@ -215,14 +217,14 @@ crm_error_t *crm_rest_params(crm_call_t *call)
         if (!read_filter(&input, call, seen, item)
             && !read_list_param(&input, call, seen + count, item)
             && crm_rest(call)->strict) {
-            crm_input_wrong(&input, item->name, "is not a known parameter");
+            crm_input_error(&input, item->name, "is not a known parameter");
         }
     }
     for (size_t i = 0; i < count; i++) {
         const crm_field_t *field = &operation->filters[i].field;
 
         if ((field->flags & CRM_F_REQUIRED) && !seen[i]) {
-            crm_input_wrong(&input, field->name, "is required");
+            crm_input_error(&input, field->name, "is required");
         }
     }
     return input.error;

@@ -17,7 +17,7 @@ static const char *end_of_word(const char *text)
     return *text ? text + 1 : text;
 }
 
-/* Return whether the word from START to END is WORD, quoted or not. */
+/* Return whether the text from START to END is WORD, quoted or not. */
 static int is_word(const char *start, const char *end, const char *word)
 {
     size_t len = strlen(word);
@@ -29,7 +29,7 @@ static int is_word(const char *start, const char *end, const char *word)
     return (size_t)(end - start) == len && !strncasecmp(start, word, len);
 }
 
-/* Return the start of the preference behind the one at TEXT. */
+/* Return the start of the preference after the one at TEXT. */
 static const char *next_preference(const char *text)
 {
     while (*text && *text != ',') {

@@ -6,7 +6,7 @@
 
 #include "apr_strings.h"
 
-/* Set once in a process, before there are threads; read only after. */
+/* Set once in each process before threads start, read-only afterwards. */
 static const crm_resource_t *const *registry;
 
 const crm_resource_t *crm_resource_find(const char *name)
@@ -40,70 +40,70 @@ int crm_resource_fields(const crm_resource_t *resource)
     return count;
 }
 
-/* Return NULL or what is wrong with FIELD of RESOURCE. */
+/* Return NULL or the error in FIELD of RESOURCE. */
 static const char *check_field(const crm_resource_t *resource,
                                const crm_field_t *field)
 {
     if (crm_resource_field(resource, field->name) != field) {
-        return "there twice";
+        return "duplicate field";
     }
     if (!field->type) {
         return "no type";
     }
     if (field->type == &crm_type_ref
         && (!field->ref || !crm_resource_find(field->ref))) {
-        return "a reference to no resource";
+        return "reference to an unknown resource";
     }
     if (field->type == &crm_type_enum && !field->values) {
-        return "an enumeration without values";
+        return "enumeration without values";
     }
     if (!field->sql != !(field->flags & CRM_F_DERIVED)) {
         return "derived without an expression, or the reverse";
     }
     if (field->follow && (!field->follow_sql
                           || !crm_resource_field(resource, field->follow))) {
-        return "follows nothing";
+        return "follows an unknown field";
     }
     return NULL;
 }
 
-/* Return NULL or what is wrong with OPERATION. */
+/* Return NULL or the error in OPERATION. */
 static const char *check_operation(const crm_operation_t *operation)
 {
     if (!operation->method || !operation->kind || *operation->path != '/') {
         return "no method, path or kind";
     }
     if (!strcmp(operation->kind->name, "list") && !operation->sorts) {
-        return "a list without an order";
+        return "list without a sort order";
     }
     if (operation->parent && (!crm_resource_find(operation->parent)
                               || !strchr(operation->path, '{'))) {
-        return "no such parent";
+        return "unknown parent";
     }
     return NULL;
 }
 
-/* Return NULL or what is unsound in RESOURCE. */
+/* Return NULL or the first error in RESOURCE's tables, in POOL. */
 static const char *check_resource(const crm_resource_t *resource,
                                   apr_pool_t *pool)
 {
     const crm_operation_t *operation = resource->operations;
-    const char *wrong;
+    const char *problem;
 
     if (crm_resource_find(resource->name) != resource) {
-        return apr_pstrcat(pool, resource->name, " is there twice", NULL);
+        return apr_pstrcat(pool, resource->name, ": duplicate resource", NULL);
     }
     for (const crm_field_t *field = resource->fields; field->name; field++) {
-        wrong = check_field(resource, field);
-        if (wrong) {
+        problem = check_field(resource, field);
+        if (problem) {
             return apr_pstrcat(pool, resource->name, ".", field->name, ": ",
-                               wrong, NULL);
+                               problem, NULL);
         }
     }
     for (; operation && operation->id; operation++) {
-        wrong = check_operation(operation);
-        if (wrong) {
-            return apr_pstrcat(pool, operation->id, ": ", wrong, NULL);
+        problem = check_operation(operation);
+        if (problem) {
+            return apr_pstrcat(pool, operation->id, ": ", problem, NULL);
         }
     }
     return NULL;
@@ -119,11 +119,12 @@ crm_error_t *crm_registry_init(const crm_resource_t *const *resources,
 {
     registry = resources;
     for (int i = 0; registry[i]; i++) {
-        const char *wrong = check_resource(registry[i], pool);
+        const char *problem = check_resource(registry[i], pool);
 
-        if (wrong) {
+        if (problem) {
             return crm_error_logf(CRM_E_INTERNAL, pool,
-                                  "CRM1002: tables of resources: %s", wrong);
+                                  "CRM1002: invalid resource tables: %s",
+                                  problem);
         }
     }
     return NULL;

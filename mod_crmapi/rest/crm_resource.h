@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_resource.h: the tables that say what the API consists of */
+/* crm_resource.h: tables that describe the API: resources, operations,
+ * filters */
 #ifndef CRM_RESOURCE_H
 #define CRM_RESOURCE_H
 
@@ -11,107 +12,107 @@ typedef struct crm_operation_t crm_operation_t;
 typedef struct crm_filter_t crm_filter_t;
 typedef struct crm_call_t crm_call_t;
 
-/* A query parameter of an operation. Its FIELD gives name, type, values,
- * limits; CRM_F_REQUIRED makes it one that must be there (contract 7.8). */
+/* A query parameter of an operation. FIELD gives its name, type, values and
+ * limits. With CRM_F_REQUIRED the parameter is required (contract 7.8). */
 struct crm_filter_t {
     crm_field_t field;
-    /* Add to SQL " AND ..." for BIND, this filter's value; CALL for what else
-     * the request says. NULL: the parameter filters nothing by itself. */
+    /* Add " AND ..." to SQL, the condition for BIND, the parameter's value in
+     * CALL. NULL: the parameter only modifies others. */
     void (*add)(crm_sql_t *sql, const crm_filter_t *filter, const char *bind,
                 const crm_call_t *call);
-    /* The same condition in a form that the index that ADD's is for does not
-     * serve. NULL: ADD's is not for one that finds rows by what they hold
-     * (GIN), but by the order of a list or less. */
-    void (*add_plain)(crm_sql_t *sql, const crm_filter_t *filter,
-                      const char *bind, const crm_call_t *call);
-    /* What ADD uses: a condition with '?' for the bind; for a boolean the
-     * conditions for true and false ("" for none); for a search the column,
-     * and one more for what only digits make up. */
+    /* The same predicate, written so that the GIN index is not used. NULL:
+     * ADD's predicate does not use a GIN index. */
+    void (*add_unindexed)(crm_sql_t *sql, const crm_filter_t *filter,
+                          const char *bind, const crm_call_t *call);
+    /* For ADD. By default: a condition with '?' for the bind. Booleans: the
+     * conditions for true and for false ("": none). Searches: the column, and
+     * the column of digits or NULL. */
     const char *sql;
     const char *sql_false;
     const char *digits;
-    int absent_is_false;        /* a boolean that is not sent counts as false */
-    int counted;                /* the totals' counters know this filter */
+    int absent_is_false;        /* a boolean defaults to false */
+    int counted;                /* crmapi.counter has totals by this filter */
 };
 
-/* One order of a list: its first keys; "t.id" in the same direction is always
- * the last. */
+/* A sort order of a list: its keys, followed by t.id in the same direction. */
 typedef struct crm_sort_t {
-    const char *name;           /* value of the sort parameter, or NULL */
+    const char *name;           /* value of the parameter "sort", or NULL */
     const char *keys[5];        /* SQL over t; NULL at the end */
-    int nulls_last;             /* the first key may be null: always last */
+    int nulls_last;             /* rows with a null in the first key are last in
+                                   both directions */
 } crm_sort_t;
 
-/* How a kind of operation is planned and answered: list, get, create ... */
+/* A kind of operation: list, get, create ... */
 typedef struct crm_kind_t {
     const char *name;
-    int status;                 /* of success */
-    /* Serve CALL, whose request has passed authentication and budget, and
-     * fill its response; see crm_op.h. */
+    int status;                 /* of a successful response */
+    /* Serve CALL, which is authenticated and within its budget, and fill its
+     * response. Return the error to respond with instead. See crm_op.h. */
     crm_error_t *(*serve)(crm_call_t *call);
-    int has_body;               /* a JSON object is read */
+    int has_body;               /* the request has a JSON object as body */
 } crm_kind_t;
 
 /* An operation: a method on a path. */
 struct crm_operation_t {
     const char *id;             /* OpenAPI's operationId */
     const char *method;
-    const char *path;           /* below /api/v1, with {parameters} */
+    const char *path;           /* below /api/v1, may have an {id} */
     const crm_kind_t *kind;
-    const crm_filter_t *filters; /* ends with one without a name; or NULL */
-    const crm_sort_t *sorts;    /* first: the default; ends with keys[0] NULL */
-    int ascending;              /* the default direction of the list */
+    const crm_filter_t *filters; /* ended by one without a name; or NULL */
+    const crm_sort_t *sorts;    /* the first is the default; ended by one
+                                   without keys */
+    int ascending;              /* the default direction is ascending */
     int ordered;                /* takes the parameter "order" */
     int whole;                  /* a list without pagination */
-    const char *from;           /* FROM of a list, if not the resource's own */
-    const char *counter;        /* kind of crmapi.counter for totals, or NULL */
-    const char *parent;         /* the resource that the path's {id} names, if
-                                   not this one */
-    const char *parent_column;  /* column that holds its id, default
+    const char *from;           /* JOIN added to FROM of a list, or NULL */
+    const char *counter;        /* crmapi.counter.kind of its total, or NULL */
+    const char *parent;         /* the resource that the path's {id} names,
+                                   NULL: this one */
+    const char *parent_column;  /* column that refers to it, NULL:
                                    "<parent>_id" */
-    int sequences;              /* needs a plan with sequences */
-    int location;               /* 201 has a Location */
-    int statuses[8];            /* what else it answers, beside what every
-                                   operation can; 0 at the end */
-    /* For OpenAPI where the usual bodies do not fit: name of the schema. */
+    int sequences;              /* requires a plan with sequences */
+    int location;               /* a 201 has the header Location */
+    int statuses[8];            /* further statuses of its responses, ended by
+                                   0 */
+    /* For OpenAPI: names of the schemas of request and response, where they
+     * differ from the default. */
     const char *body_schema;
     const char *answer_schema;
-    /* Name of a schema of what a create takes, of which nothing is required:
-     * an item of the body. */
+    /* Name of a schema to add: the fields of a create, none required. */
     const char *item_schema;
     const char *summary;
 };
 
-/* A resource: a table of the database and what the API does with it. */
+/* A resource: a table of the database and its operations. */
 struct crm_resource_t {
-    const char *name;           /* "pipeline_card": the table crmapi.<name> */
-    const char *title;          /* "PipelineCard": OpenAPI's schema */
-    const char *tag;            /* OpenAPI's group: "Pipelines" */
+    const char *name;           /* "pipeline_card", also the table's name */
+    const char *title;          /* "PipelineCard", the schema's name */
+    const char *tag;            /* "Pipelines", OpenAPI's group */
     const char *doc;
-    const crm_field_t *fields;  /* end with one without a name */
-    const crm_operation_t *operations; /* end with one without an id; or NULL */
-    /* SET list and condition of a DELETE that only marks (conversations). */
+    const crm_field_t *fields;  /* ended by one without a name */
+    const crm_operation_t *operations; /* ended by one without an id; or NULL */
+    /* The SET list of a soft delete (conversations); NULL: rows are deleted. */
     const char *soft_delete;
-    /* Check what concerns several fields of a body whose binds are BINDS (by
-     * index of the field; SENT tells which were there). NULL: nothing. */
+    /* Check rules that concern several fields of a body and add errors to
+     * INPUT. BINDS and SENT are indexed by field. NULL: there are none. */
     void (*check)(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent);
-    const char *check_schema;   /* what CHECK asks of a create's body, as
-                                   members of its schema with ' for " */
-    int no_import;              /* not a T of crmapictl import */
+    const char *check_schema;   /* CHECK's rules for a create as members of its
+                                   schema, with ' in place of " */
+    int no_import;              /* crmapictl import does not accept it */
 };
 
-/* Make RESOURCES (NULL at the end, static) the resources of this process.
- * Call once, before there are threads. Errors, in POOL: CRM_E_INTERNAL if
- * their tables are unsound: a reference to nothing, a field twice, an
- * operation without a kind ... */
+/* Make RESOURCES (static, ended by NULL) the resources of this process. Call
+ * once, before threads start. Errors, in POOL: CRM_E_INTERNAL if their tables
+ * are invalid, for example a duplicate field, a reference to an unknown
+ * resource or an operation without a kind. */
 crm_error_t *crm_registry_init(const crm_resource_t *const *resources,
                                apr_pool_t *pool);
 
 /* Return the resources given to crm_registry_init(). */
 const crm_resource_t *const *crm_registry(void);
 
-/* Return the resource called NAME, or NULL. */
+/* Return the resource NAME, or NULL. */
 const crm_resource_t *crm_resource_find(const char *name);
 
 /* Return the field NAME of RESOURCE, or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_rest.c: an operation under way: its parameters, checks and answer */
+/* crm_rest.c: serving an operation: its parameters, checks and response */
 #include "crm_rest.h"
 
 #include <string.h>
@@ -37,7 +37,8 @@ void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
     APR_ARRAY_PUSH(sql->binds, const char *) = call->key.key_id;
 }
 
-/* Return the column of crmapi.live_key that permits OPERATION's plan. */
+/* Return the column of crmapi.live_key that says whether the plan includes
+ * OPERATION. */
 static const char *plan_column(const crm_operation_t *operation)
 {
     return operation->sequences ? "plan_sequences" : "plan_api";
@@ -51,7 +52,7 @@ void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
                  " AND k.key_id = $2::uuid)", NULL);
 }
 
-/* Set the first half of CHECK to "a row r of NAME with ID exists". */
+/* Set the first part of CHECK: a row r of NAME with the id ID exists. */
 static void check_row(crm_check_t *check, const char *name, const char *id,
                       apr_pool_t *pool)
 {
@@ -86,10 +87,10 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
     check->message = crm_ref_rule(ref, pool);
 }
 
-/* Ask for the key's state and CHECKS: columns alive, read, write, plan_api,
+/* Query the key's state and CHECKS: columns alive, read, write, plan_api,
  * plan_sequences, then one for each check. */
-static crm_error_t *ask(PGresult **result_p, crm_call_t *call,
-                        const apr_array_header_t *checks)
+static crm_error_t *query_checks(PGresult **result_p, crm_call_t *call,
+                                 const apr_array_header_t *checks)
 {
     crm_sql_t sql;
 
@@ -116,8 +117,8 @@ static int is_true(const PGresult *result, int column)
     return value && *value == 't';
 }
 
-/* Return the 401 or 403 that RESULT of ask() calls for, or NULL. */
-static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
+/* Return the 403 that follows from RESULT of query_checks(), or NULL. */
+static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
 {
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
     const char *message;
@@ -140,8 +141,8 @@ static crm_error_t *forbidden(crm_call_t *call, const PGresult *result)
     return crm_error_create(CRM_E_FORBIDDEN, message, call->pool);
 }
 
-/* Add the failed CHECKS of RESULT to ERROR (NULL or a 422); a failed check
- * without a field makes it a 404 instead. */
+/* Add the CHECKS that failed in RESULT to ERROR (NULL or a 422) and return it.
+ * A failed check without a field gives a 404 instead. */
 static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
                                   const PGresult *result,
                                   const apr_array_header_t *checks)
@@ -166,11 +167,11 @@ crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
     PGresult *result;
     crm_error_t *scope;
 
-    CRM_ERR(ask(&result, call, checks));
+    CRM_ERR(query_checks(&result, call, checks));
     if (!is_true(result, 0)) {
         return crm_access_revoked(call);
     }
-    scope = forbidden(call, result);
+    scope = scope_error(call, result);
     if (scope) {
         return scope;
     }
@@ -193,7 +194,7 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
     }
     CRM_ERR(crm_call_json(body_p, call));
     if (!json_object_is_type(*body_p, json_type_object)) {
-        crm_input_wrong(input, "", "must be a JSON object");
+        crm_input_error(input, "", "must be a JSON object");
         return input->error;
     }
     return NULL;

@@ -15,13 +15,13 @@
 
 #define TEXT_MAX 1000           /* contract 6.3: names and one-line text */
 
-void crm_input_wrong(crm_input_t *input, const char *path,
+void crm_input_error(crm_input_t *input, const char *path,
                      const char *message)
 {
     crm_error_detail(&input->error, path, message, input->pool);
 }
 
-int crm_input_faults(const crm_input_t *input)
+int crm_input_errors(const crm_input_t *input)
 {
     return input->error && input->error->details
            ? input->error->details->nelts : 0;
@@ -42,12 +42,12 @@ void crm_type_parse(const char **bind_p, crm_input_t *input,
         field->type->parse(bind_p, input, field, path, value);
     }
     else if (field->flags & (CRM_F_REQUIRED | CRM_F_NO_CLEAR)) {
-        crm_input_wrong(input, path, "must not be null");
+        crm_input_error(input, path, "must not be null");
     }
     else if (!(field->flags & CRM_F_NULLABLE)) {
         *bind_p = field->type->empty;
         if (!*bind_p) {
-            crm_input_wrong(input, path, "must not be null");
+            crm_input_error(input, path, "must not be null");
         }
     }
 }
@@ -63,7 +63,7 @@ void crm_type_write(crm_buf_t *buf, const crm_field_t *field,
     }
 }
 
-/* Return VALUE of FIELD as JSON text, in POOL. */
+/* Return VALUE, a bind of FIELD, as JSON in POOL. */
 static const char *json_of(const crm_field_t *field, const char *value,
                            apr_pool_t *pool)
 {
@@ -104,13 +104,13 @@ int crm_type_schema(crm_buf_t *buf, const char *type,
     return null;
 }
 
-/* Add TEXT to BUF as it is: what PostgreSQL writes is JSON already. */
+/* Add TEXT to BUF unchanged: PostgreSQL's output is JSON already. */
 static void write_raw(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     crm_buf_add(buf, text, len);
 }
 
-/* Add TEXT, which has nothing to escape, to BUF between quotes. */
+/* Add TEXT to BUF in quotes. It has no character to escape. */
 static void write_quoted(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     crm_buf_putc(buf, '"');
@@ -118,19 +118,19 @@ static void write_quoted(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_buf_putc(buf, '"');
 }
 
-/* Set *TEXT_P, *LEN_P to the JSON string VALUE; return 0, having added to
- * INPUT what is wrong at PATH, if it is no string or has U+0000. */
-static int string_of(const char **text_p, apr_size_t *len_p,
-                     crm_input_t *input, const char *path, json_object *value)
+/* Set *TEXT_P and *LEN_P to the JSON string VALUE. If it is not a string or
+ * contains U+0000, add an error at PATH to INPUT and return 0. */
+static int get_string(const char **text_p, apr_size_t *len_p,
+                      crm_input_t *input, const char *path, json_object *value)
 {
     if (!json_object_is_type(value, json_type_string)) {
-        crm_input_wrong(input, path, "must be a string");
+        crm_input_error(input, path, "must be a string");
         return 0;
     }
     *text_p = json_object_get_string(value);
     *len_p = (apr_size_t)json_object_get_string_len(value);
     if (strlen(*text_p) != *len_p) {
-        crm_input_wrong(input, path, "must not contain U+0000");
+        crm_input_error(input, path, "must not contain U+0000");
         return 0;
     }
     return 1;
@@ -146,19 +146,19 @@ static void uuid_parse(const char **bind_p, crm_input_t *input,
     const char *text;
     apr_size_t len;
 
-    if (!string_of(&text, &len, input, path, value)) {
+    if (!get_string(&text, &len, input, path, value)) {
         return;
     }
     if (crm_uuid_parse(id, text, len)) {
         *bind_p = id;
     }
     else {
-        crm_input_wrong(input, path, !field->ref ? "must be a UUID"
+        crm_input_error(input, path, !field->ref ? "must be a UUID"
                         : crm_ref_rule(field->ref, input->pool));
     }
 }
 
-/* Contract 6.8: a malformed id in a filter matches nothing. */
+/* A malformed id in a filter matches nothing (contract 6.8). */
 static const char *uuid_parse_query(const char **bind_p,
                                     const crm_field_t *field,
                                     const char *text, apr_pool_t *pool)
@@ -190,7 +190,7 @@ const crm_type_t crm_type_ref = {
 
 /* ---- text ---- */
 
-/* Return the most characters that FIELD may have. */
+/* Return the maximum number of characters of FIELD. */
 static apr_size_t text_max(const crm_field_t *field)
 {
     return field->max ? field->max : TEXT_MAX;
@@ -215,15 +215,15 @@ static void text_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
-    const char *text, *wrong;
+    const char *text, *rule;
     apr_size_t len;
 
-    if (!string_of(&text, &len, input, path, value)) {
+    if (!get_string(&text, &len, input, path, value)) {
         return;
     }
-    wrong = text_check(field, text, len, input->pool);
-    if (wrong) {
-        crm_input_wrong(input, path, wrong);
+    rule = text_check(field, text, len, input->pool);
+    if (rule) {
+        crm_input_error(input, path, rule);
     }
     else {
         *bind_p = text;
@@ -263,8 +263,8 @@ const crm_type_t crm_type_text = {
 
 /* ---- one e-mail address (query only: by-email) ---- */
 
-/* Contract 7.8: a malformed address matches nothing; 7.5: a '+' that arrived
- * as a space is repaired. */
+/* A malformed address matches nothing (contract 7.8). A '+' that arrived as a
+ * space is restored (contract 7.5). */
 static const char *email_parse_query(const char **bind_p,
                                      const crm_field_t *field,
                                      const char *text, apr_pool_t *pool)
@@ -285,16 +285,16 @@ static void email_parse(const char **bind_p, crm_input_t *input,
                         const crm_field_t *field, const char *path,
                         json_object *value)
 {
-    const char *text, *wrong;
+    const char *text, *rule;
     apr_size_t len;
 
     (void)field;
-    if (!string_of(&text, &len, input, path, value)) {
+    if (!get_string(&text, &len, input, path, value)) {
         return;
     }
-    wrong = crm_text_email(text, len);
-    if (wrong) {
-        crm_input_wrong(input, path, wrong);
+    rule = crm_text_email(text, len);
+    if (rule) {
+        crm_input_error(input, path, rule);
     }
     else {
         *bind_p = text;
@@ -321,19 +321,19 @@ static void number_parse(const char **bind_p, crm_input_t *input,
                          const crm_field_t *field, const char *path,
                          json_object *value)
 {
-    const char *wrong;
+    const char *rule;
 
     (void)field;
     if (!json_object_is_type(value, json_type_int)
         && !json_object_is_type(value, json_type_double)) {
-        crm_input_wrong(input, path, "must be a number");
+        crm_input_error(input, path, "must be a number");
         return;
     }
-    wrong = crm_number_parse(bind_p, json_object_to_json_string(value),
-                             input->pool);
-    if (wrong) {
+    rule = crm_number_parse(bind_p, json_object_to_json_string(value),
+                            input->pool);
+    if (rule) {
         *bind_p = NULL;
-        crm_input_wrong(input, path, wrong);
+        crm_input_error(input, path, rule);
     }
 }
 
@@ -370,7 +370,7 @@ static void integer_parse(const char **bind_p, crm_input_t *input,
         || crm_number_parse_integer(&number,
                                     json_object_to_json_string(value))
         || number < 0 || number > APR_INT32_MAX) {
-        crm_input_wrong(input, path, "must be an integer from 0 to "
+        crm_input_error(input, path, "must be an integer from 0 to "
                         "2147483647");
         return;
     }
@@ -397,7 +397,7 @@ static void boolean_parse(const char **bind_p, crm_input_t *input,
 {
     (void)field;
     if (!json_object_is_type(value, json_type_boolean)) {
-        crm_input_wrong(input, path, "must be true or false");
+        crm_input_error(input, path, "must be true or false");
         return;
     }
     *bind_p = json_object_get_boolean(value) ? "t" : "f";
@@ -441,24 +441,24 @@ const crm_type_t crm_type_boolean = {
 
 /* ---- times ---- */
 
-/* Stored times have milliseconds (contract 9.1), cut off here so that the
- * database has nothing to round. */
+/* Times are stored with milliseconds (contract 9.1). They are truncated here
+ * because the database would round. */
 static void time_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
-    const char *text, *wrong;
+    const char *text, *rule;
     apr_size_t len;
     apr_time_t when;
     char *bind;
 
     (void)field;
-    if (!string_of(&text, &len, input, path, value)) {
+    if (!get_string(&text, &len, input, path, value)) {
         return;
     }
-    wrong = crm_time_parse(&when, text, len);
-    if (wrong) {
-        crm_input_wrong(input, path, wrong);
+    rule = crm_time_parse(&when, text, len);
+    if (rule) {
+        crm_input_error(input, path, rule);
         return;
     }
     bind = apr_palloc(input->pool, CRM_TIME_SIZE);
@@ -471,16 +471,16 @@ static const char *time_parse_query(const char **bind_p,
                                     const char *text, apr_pool_t *pool)
 {
     char *bind = apr_palloc(pool, CRM_TIME_SIZE);
-    const char *wrong;
+    const char *rule;
     apr_time_t when;
 
     (void)field;
-    wrong = crm_time_parse_query(&when, text, strlen(text));
-    if (!wrong) {
+    rule = crm_time_parse_query(&when, text, strlen(text));
+    if (!rule) {
         crm_time_format_us(bind, when);
         *bind_p = bind;
     }
-    return wrong;
+    return rule;
 }
 
 static void time_write(crm_buf_t *buf, const char *text, apr_size_t len)
@@ -509,7 +509,7 @@ const crm_type_t crm_type_time = {
 
 /* ---- enumerations ---- */
 
-/* Return NULL, or that TEXT is none of FIELD's values. */
+/* Return NULL, or the rule if TEXT is not one of FIELD's values. */
 static const char *enum_check(const crm_field_t *field, const char *text,
                               apr_pool_t *pool)
 {
@@ -528,15 +528,15 @@ static void enum_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
-    const char *text, *wrong;
+    const char *text, *rule;
     apr_size_t len;
 
-    if (!string_of(&text, &len, input, path, value)) {
+    if (!get_string(&text, &len, input, path, value)) {
         return;
     }
-    wrong = enum_check(field, text, input->pool);
-    if (wrong) {
-        crm_input_wrong(input, path, wrong);
+    rule = enum_check(field, text, input->pool);
+    if (rule) {
+        crm_input_error(input, path, rule);
     }
     else {
         *bind_p = text;

@@ -19,13 +19,14 @@
 
 /* ---- e-mail and phone lists (contract 9.2) ---- */
 
-/* What tells the two apart. */
+/* The differences between the two. */
 typedef struct kind_t {
-    const char *member;         /* the address's name in an entry */
-    int last;                   /* it comes behind is_primary there, as jsonb
-                                   sorts them: by length */
+    const char *member;         /* the name of the address in an entry */
+    int last;                   /* it follows is_primary, since jsonb sorts
+                                   members by length */
     const char *(*check)(const char *text, apr_size_t len);
-    const char *rule;           /* of an entry that is neither */
+    const char *rule;           /* error of an entry that is neither a string
+                                   nor an object */
 } kind_t;
 
 static const kind_t email_kind = {
@@ -36,10 +37,10 @@ static const kind_t phone_kind = {
     "must be a string or an object with phone_number"
 };
 
-/* An entry of such a list. */
+/* An entry of an e-mail or phone list. */
 typedef struct address_t {
     const char *text;
-    const char *folded;         /* TEXT without case */
+    const char *folded;         /* TEXT case-folded */
     int primary;
 } address_t;
 
@@ -48,7 +49,7 @@ static const kind_t *kind_of(const crm_field_t *field)
     return field->type == &crm_type_emails ? &email_kind : &phone_kind;
 }
 
-/* Return the entry of LIST that is FOLDED without case, or NULL. */
+/* Return the entry of LIST whose text is FOLDED, or NULL. */
 static address_t *find_address(const apr_array_header_t *list,
                                const char *folded)
 {
@@ -62,8 +63,8 @@ static address_t *find_address(const apr_array_header_t *list,
     return NULL;
 }
 
-/* Add TEXT to LIST, or PRIMARY to the equal one that is there: equal ones
- * collapse. */
+/* Add TEXT to LIST. If it has an equal entry, only set that entry's primary
+ * flag if PRIMARY. */
 static void add_address(apr_array_header_t *list, const char *text,
                         int primary)
 {
@@ -79,7 +80,7 @@ static void add_address(apr_array_header_t *list, const char *text,
     entry->primary |= primary;
 }
 
-/* Read the member "is_primary" of ENTRY, at PATH, into *PRIMARY_P. */
+/* Read VALUE, the member "is_primary" of the entry at PATH, into *PRIMARY_P. */
 static void read_primary(int *primary_p, crm_input_t *input, const char *path,
                          json_object *value)
 {
@@ -87,14 +88,15 @@ static void read_primary(int *primary_p, crm_input_t *input, const char *path,
         return;
     }
     if (!json_object_is_type(value, json_type_boolean)) {
-        crm_input_wrong(input, apr_pstrcat(input->pool, path, ".is_primary",
+        crm_input_error(input, apr_pstrcat(input->pool, path, ".is_primary",
                                            NULL), "must be true or false");
         return;
     }
     *primary_p = json_object_get_boolean(value);
 }
 
-/* Split ENTRY, an object at PATH, into *ADDRESS_P and *PRIMARY_P. */
+/* Read the members of ENTRY, an object at PATH, into *ADDRESS_P and
+ * *PRIMARY_P. */
 static void read_object(json_object **address_p, int *primary_p,
                         crm_input_t *input, const kind_t *kind,
                         const char *path, json_object *entry)
@@ -107,20 +109,20 @@ static void read_object(json_object **address_p, int *primary_p,
             read_primary(primary_p, input, path, value);
         }
         else if (!input->lenient) {
-            crm_input_wrong(input, apr_pstrcat(input->pool, path, ".", name,
+            crm_input_error(input, apr_pstrcat(input->pool, path, ".", name,
                                                NULL), "is not a known field");
         }
     }
 }
 
-/* Read ENTRY, at PATH of a list of KIND, into LIST. Return 1 if it says that
- * it is the primary one. */
+/* Read ENTRY at PATH into LIST, a list of KIND. Return whether it is marked as
+ * primary. */
 static int read_entry(apr_array_header_t *list, crm_input_t *input,
                       const kind_t *kind, const char *path,
                       json_object *entry)
 {
     json_object *address = entry;
-    const char *text, *wrong;
+    const char *text, *rule;
     int primary = 0;
 
     if (json_object_is_type(entry, json_type_object)) {
@@ -128,20 +130,20 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
         read_object(&address, &primary, input, kind, path, entry);
         path = apr_pstrcat(input->pool, path, ".", kind->member, NULL);
         if (!address) {
-            crm_input_wrong(input, path, "is required");
+            crm_input_error(input, path, "is required");
             return primary;
         }
     }
     if (!json_object_is_type(address, json_type_string)) {
-        crm_input_wrong(input, path, address == entry ? kind->rule
+        crm_input_error(input, path, address == entry ? kind->rule
                         : "must be a string");
         return primary;
     }
     text = json_object_get_string(address);
-    wrong = strlen(text) == (apr_size_t)json_object_get_string_len(address)
+    rule = strlen(text) == (apr_size_t)json_object_get_string_len(address)
             ? kind->check(text, strlen(text)) : "must not contain U+0000";
-    if (wrong) {
-        crm_input_wrong(input, path, wrong);
+    if (rule) {
+        crm_input_error(input, path, rule);
     }
     else {
         add_address(list, text, primary);
@@ -149,8 +151,8 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
     return primary;
 }
 
-/* Return LIST as JSON in POOL, with its first entry as the primary one if no
- * other is. */
+/* Return LIST as JSON in POOL. If no entry is primary, the first one is made
+ * so. */
 static const char *list_json(apr_array_header_t *list, const kind_t *kind,
                              apr_pool_t *pool)
 {
@@ -186,17 +188,17 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
                             json_object *value)
 {
     const kind_t *kind = kind_of(field);
-    int before = crm_input_faults(input);
+    int before = crm_input_errors(input);
     apr_array_header_t *list;
     int count, primaries = 0;
 
     if (!json_object_is_type(value, json_type_array)) {
-        crm_input_wrong(input, path, "must be an array");
+        crm_input_error(input, path, "must be an array");
         return;
     }
     count = (int)json_object_array_length(value);
     if (count > ADDRESSES_MAX) {
-        crm_input_wrong(input, path, "must have at most 50 items");
+        crm_input_error(input, path, "must have at most 50 items");
         return;
     }
     list = apr_array_make(input->pool, count + 1, sizeof(address_t));
@@ -206,16 +208,16 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
                                 json_object_array_get_idx(value, (size_t)i));
     }
     if (primaries > 1) {
-        crm_input_wrong(input, path,
+        crm_input_error(input, path,
                         "must not have more than one is_primary");
     }
-    if (crm_input_faults(input) == before) {
+    if (crm_input_errors(input) == before) {
         *bind_p = list_json(list, kind, input->pool);
     }
 }
 
-/* Add the entries of JSON, a bind of KIND, to LIST; those that are primary
- * stay so if PRIMARY. */
+/* Add the entries of JSON, a bind of KIND, to LIST. If PRIMARY, they keep their
+ * primary flag. */
 static void read_bind(apr_array_header_t *list, const kind_t *kind,
                       const char *json, int primary, apr_pool_t *pool)
 {
@@ -234,7 +236,7 @@ static void read_bind(apr_array_header_t *list, const kind_t *kind,
     json_object_put(array);
 }
 
-void crm_type_unite(const char **united_p, const crm_field_t *field,
+void crm_type_merge(const char **merged_p, const crm_field_t *field,
                     const char *have, const char *more, apr_pool_t *pool)
 {
     const kind_t *kind = kind_of(field);
@@ -242,7 +244,7 @@ void crm_type_unite(const char **united_p, const crm_field_t *field,
 
     read_bind(list, kind, have, 1, pool);
     read_bind(list, kind, more, list->nelts == 0, pool);
-    *united_p = list_json(list, kind, pool);
+    *merged_p = list_json(list, kind, pool);
 }
 
 static void addresses_schema(crm_buf_t *buf, const crm_field_t *field,
@@ -278,8 +280,9 @@ const crm_type_t crm_type_phones = {
 
 /* ---- text[] ---- */
 
-/* Copy the element at TEXT of an array's text to OUT, unescaped; *LEN_P = its
- * length. Return what follows it: ',' or '}'. */
+/* Copy the element at TEXT, in PostgreSQL's output of an array, to OUT,
+ * unescaped, and set *LEN_P to its length. Return a pointer to the ',' or '}'
+ * after it. */
 static const char *next_element(char *out, apr_size_t *len_p,
                                 const char *text)
 {
@@ -327,7 +330,7 @@ static void strings_write(crm_buf_t *buf, const char *text, apr_size_t len)
     free(out);
 }
 
-/* Add TEXT to STRINGS unless it is there. */
+/* Add TEXT to STRINGS unless it is an element already. */
 static void add_string(apr_array_header_t *strings, const char *text)
 {
     for (int i = 0; i < strings->nelts; i++) {
@@ -338,7 +341,7 @@ static void add_string(apr_array_header_t *strings, const char *text)
     APR_ARRAY_PUSH(strings, const char *) = text;
 }
 
-void crm_type_unite_tags(const char **united_p, const char *have,
+void crm_type_merge_tags(const char **merged_p, const char *have,
                          const char *more, apr_pool_t *pool)
 {
     apr_array_header_t *tags = crm_type_array_strings(have, pool);
@@ -347,7 +350,7 @@ void crm_type_unite_tags(const char **united_p, const char *have,
     for (int i = 0; i < added->nelts; i++) {
         add_string(tags, APR_ARRAY_IDX(added, i, const char *));
     }
-    *united_p = crm_sql_array(tags, pool);
+    *merged_p = crm_sql_array(tags, pool);
 }
 
 /* Return NULL or the rule that TAG, an element of tags or strings, breaks. */
@@ -377,28 +380,28 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
                           json_object *value)
 {
     int is_tag = field->type == &crm_type_tags;
-    int before = crm_input_faults(input);
+    int before = crm_input_errors(input);
     apr_array_header_t *strings;
     int count;
 
     if (!json_object_is_type(value, json_type_array)) {
-        crm_input_wrong(input, path, "must be an array of strings");
+        crm_input_error(input, path, "must be an array of strings");
         return;
     }
     count = (int)json_object_array_length(value);
     if (count > (is_tag ? TAGS_MAX : 1000)) {
-        crm_input_wrong(input, path, is_tag ? "must have at most 100 items"
+        crm_input_error(input, path, is_tag ? "must have at most 100 items"
                         : "must have at most 1000 items");
         return;
     }
     strings = apr_array_make(input->pool, count + 1, sizeof(const char *));
     for (int i = 0; i < count; i++) {
         json_object *tag = json_object_array_get_idx(value, (size_t)i);
-        const char *wrong = string_check(tag, is_tag);
+        const char *rule = string_check(tag, is_tag);
 
-        if (wrong) {
-            crm_input_wrong(input, apr_psprintf(input->pool, "%s[%d]", path,
-                                                i), wrong);
+        if (rule) {
+            crm_input_error(input, apr_psprintf(input->pool, "%s[%d]", path,
+                                                i), rule);
         }
         else if (is_tag) {
             add_string(strings, json_object_get_string(tag));
@@ -408,12 +411,13 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
                 json_object_get_string(tag);
         }
     }
-    if (crm_input_faults(input) == before) {
+    if (crm_input_errors(input) == before) {
         *bind_p = crm_sql_array(strings, input->pool);
     }
 }
 
-/* "a,b" of a query: trimmed, empty ones left out (contract 7.4). */
+/* Read "a,b" of a query: elements are trimmed, and empty ones are dropped
+ * (contract 7.4). */
 static const char *tags_parse_query(const char **bind_p,
                                     const crm_field_t *field,
                                     const char *text, apr_pool_t *pool)
@@ -469,20 +473,20 @@ const crm_type_t crm_type_strings = {
 
 /* ---- free-form JSON ---- */
 
-/* Read VALUE, whose outermost type the caller has checked. */
+/* Read VALUE, whose JSON type the caller has checked. */
 static void free_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
     apr_size_t max = field->max ? field->max : FREE_MAX;
-    const char *inner, *wrong;
+    const char *inner, *rule;
 
-    wrong = crm_json_storable(bind_p, &inner, value, max, FREE_DEPTH,
-                              input->pool);
-    if (wrong) {
+    rule = crm_json_storable(bind_p, &inner, value, max, FREE_DEPTH,
+                             input->pool);
+    if (rule) {
         *bind_p = NULL;
-        crm_input_wrong(input, apr_pstrcat(input->pool, path, inner, NULL),
-                        wrong);
+        crm_input_error(input, apr_pstrcat(input->pool, path, inner, NULL),
+                        rule);
     }
 }
 
@@ -494,7 +498,7 @@ static void object_parse(const char **bind_p, crm_input_t *input,
         free_parse(bind_p, input, field, path, value);
     }
     else {
-        crm_input_wrong(input, path, "must be an object");
+        crm_input_error(input, path, "must be an object");
     }
 }
 
@@ -518,7 +522,7 @@ static void array_parse(const char **bind_p, crm_input_t *input,
         free_parse(bind_p, input, field, path, value);
     }
     else {
-        crm_input_wrong(input, path, "must be an array");
+        crm_input_error(input, path, "must be an array");
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_access.c: who may call a route, and which budget pays for it */
+/* crm_access.c: admission: authentication and request budgets */
 #include "crm_access.h"
 
 #include <string.h>
@@ -13,12 +13,14 @@
 
 /* ---- keys and tokens ----------------------------------------------------- */
 
-/* A kind of secret that a request carries as "Authorization: Bearer ...". */
+/* A kind of credential sent as "Authorization: Bearer ...". */
 typedef struct crm_credential_t {
     const char *prefix;         /* NULL: the vhost's CrmApiKeyPrefix */
-    const char *look_up;        /* SQL: the one whose hash is $1 */
-    const char *refusal;        /* message of a 401, NULL: the usual one */
-    int touches;                /* crm_access_touch() is for it */
+    const char *look_up;        /* SQL: the live key or token with the hash
+                                   $1 */
+    const char *refusal;        /* message of a 401, NULL: the default */
+    int touches;                /* its last use is recorded:
+                                   crm_access_touch() */
 } crm_credential_t;
 
 static const crm_credential_t api_key = {
@@ -49,7 +51,8 @@ const char *crm_access_hash(const crm_call_t *call)
     return bind;
 }
 
-/* Ask the database for CALL's key; *RESULT_P has one row if it is alive. */
+/* Look up CALL's key in the database. *RESULT_P has one row if the key is
+ * alive. */
 static crm_error_t *look_up(PGresult **result_p, crm_call_t *call)
 {
     const char *hash = crm_access_hash(call);
@@ -57,7 +60,7 @@ static crm_error_t *look_up(PGresult **result_p, crm_call_t *call)
     return crm_call_run(result_p, call, call->credential->look_up, 1, &hash);
 }
 
-/* Look up CALL's key, which shared memory does not know, and remember it. */
+/* Look up CALL's key, which is not in shared memory, and add it there. */
 static crm_error_t *learn(crm_call_t *call)
 {
     crm_limit_key_t *key = &call->key;
@@ -89,7 +92,7 @@ static crm_error_t *charge_look_up(const crm_call_t *call)
                               call->pool);
 }
 
-/* Set CALL's key to the one that its request carries (contract 3). */
+/* Set CALL's key to the one in its request (contract 3). */
 static crm_error_t *authenticate(crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;
@@ -120,8 +123,8 @@ static crm_error_t *authenticate(crm_call_t *call)
     return NULL;
 }
 
-/* Charge a request of CLASS to the key of CALL, which has MAX a minute, and set
- * the headers of contract 4.2. */
+/* Charge a request of CLASS to CALL's key, which may do MAX a minute, and set
+ * the rate limit headers (contract 4.2). */
 static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
                            apr_uint32_t max)
 {
@@ -132,7 +135,7 @@ static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
                               call->key.hash, call->key.realm, class, max,
                               call->response->headers, call->pool);
     if (!verdict.known) {
-        /* Another process has taken the slot away: the key was revoked. */
+        /* Another process has removed the key: it was revoked. */
         return unauthorized(call);
     }
     call->response->touch = verdict.touch && call->credential->touches;

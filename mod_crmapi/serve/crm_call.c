@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_call.c: a request under way: its connection, statements and body */
+/* crm_call.c: a request being served: its connection, statements and body */
 #include "crm_call.h"
 
 #include "apr_strings.h"
@@ -36,7 +36,7 @@ void crm_call_release(crm_call_t *call)
     }
 }
 
-/* Run STMT together with a statement that shows the request's id. */
+/* Run STMT after a statement that sets application_name to the request's id. */
 static crm_error_t *query_with_id(PGresult **result_p, crm_call_t *call,
                                   crm_conn_t *conn, const crm_stmt_t *stmt)
 {

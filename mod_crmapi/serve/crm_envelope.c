@@ -40,8 +40,8 @@ void crm_envelope_item(crm_buf_t *body, int index,
     crm_buf_putc(body, '}');
 }
 
-/* Return the details of ERROR, NULL if it has none. A 422 that names no field
- * is about the whole body, whose name is "" (contract 5.6). */
+/* Return the details of ERROR, NULL if it has none. A 422 without details is
+ * about the whole body, whose name is "" (contract 5.6). */
 static const apr_array_header_t *details_of(const crm_error_t *error,
                                             apr_pool_t *pool)
 {

@@ -6,11 +6,11 @@
 #include "crm_buf.h"
 #include "crm_error.h"
 
-/* Write into BODY the JSON envelope of ERROR. */
+/* Write the JSON envelope of ERROR to BODY. */
 void crm_envelope_error(crm_buf_t *body, const crm_error_t *error);
 
-/* Write into BODY that item INDEX of several was refused because of DETAILS
- * (of crm_detail_t; contract 10.2): {index, message, details}. */
+/* Write {index, message, details} to BODY: the item INDEX was refused because
+ * of DETAILS (of crm_detail_t; contract 10.2). */
 void crm_envelope_item(crm_buf_t *body, int index,
                        const apr_array_header_t *details);
 

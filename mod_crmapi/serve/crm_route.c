@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_route.c: routes as data, and the router that finds them */
+/* crm_route.c: routes as data, and the router */
 #include "crm_route.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void split_template(crm_path_t *path, apr_pool_t *pool)
     }
 }
 
-/* Return the path of ROUTER whose template is TEMPLATE; add it if needed. */
+/* Return the path of ROUTER whose template is TEMPLATE. Add it if it is new. */
 static crm_path_t *path_of(crm_router_t *router, const char *template)
 {
     crm_path_t *path;
@@ -84,7 +84,8 @@ crm_router_t *crm_router_create(const crm_route_t *const *tables,
 /* ---- finding a route ----------------------------------------------------- */
 
 /* Split PATH into at most CRM_ROUTE_SEGMENTS SEGMENTS and return their number,
- * -1 if there are more or if one is empty (the last may be if SLASH). */
+ * or -1 if there are more or one is empty. If SLASH, a trailing slash is
+ * ignored. */
 static int split_path(crm_arg_t *segments, const char *path, int slash)
 {
     int count = 0;
@@ -109,7 +110,7 @@ static int split_path(crm_arg_t *segments, const char *path, int slash)
     return *path ? -1 : count;
 }
 
-/* Return whether PATH fits the COUNT SEGMENTS. */
+/* Return whether PATH matches the COUNT SEGMENTS. */
 static int path_fits(const crm_path_t *path, const crm_arg_t *segments,
                      int count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_serve.c: the pipeline of all that is served over HTTP */
+/* crm_serve.c: the pipeline of every HTTP request */
 #include "crm_serve.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "crm_envelope.h"
 
 /* Set CALL's path and route. Errors: CRM_E_NOT_FOUND, and
- * CRM_E_METHOD_NOT_ALLOWED where the path is set. */
+ * CRM_E_METHOD_NOT_ALLOWED, in which case the path is set. */
 static crm_error_t *find_route(crm_call_t *call)
 {
     call->path = crm_router_find(call->args, call->mount->router,
@@ -27,7 +27,7 @@ static crm_error_t *find_route(crm_call_t *call)
     return NULL;
 }
 
-/* Answer OPTIONS on a path that exists. */
+/* Respond to OPTIONS on a path that exists. */
 static crm_error_t *serve_options(crm_call_t *call)
 {
     apr_table_setn(call->response->headers, "Allow", call->path->allow);
@@ -35,15 +35,15 @@ static crm_error_t *serve_options(crm_call_t *call)
     return NULL;
 }
 
-/* Serve CALL in the order of contract 2: who it is goes before whether the
- * path exists. */
+/* Serve CALL in the order of contract 2: authentication precedes 404 and
+ * 405. */
 static crm_error_t *serve(crm_call_t *call)
 {
     crm_error_t *missing, *error;
 
     if (!call->mount->router) {
         return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, "CRM1001: this "
-                              "process could not prepare its routes");
+                              "process failed to initialise");
     }
     missing = find_route(call);
     if (missing && call->mount->rest
@@ -61,7 +61,7 @@ static crm_error_t *serve(crm_call_t *call)
     return call->route->serve(call);
 }
 
-/* Set the headers that go with ERROR, the response of CALL. */
+/* Set the headers of CALL's response that ERROR requires. */
 static void set_error_headers(crm_call_t *call, const crm_error_t *error)
 {
     crm_response_t *response = call->response;

@@ -34,7 +34,7 @@ static const crm_field_t fields[] = {
     {.name = "emails", .type = &crm_type_emails, .flags = BOTH},
     {.name = "phone_numbers", .type = &crm_type_phones, .flags = BOTH},
     {.name = "asked", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN | CRM_F_ASKED},
+     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN | CRM_F_ON_REQUEST},
     {.name = "tags", .type = &crm_type_tags, .flags = BOTH},
     {.name = "notes", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | BOTH},
@@ -165,7 +165,7 @@ static crm_error_t *acquire(crm_conn_t **conn_p, void *baton,
 
 static crm_call_t call;
 static crm_values_t values;
-static crm_wanted_t wanted;
+static crm_identity_t wanted;
 static crm_contact_batch_t *batch;
 
 /* Read BODY, then open a batch that looks for its contact. */
@@ -195,7 +195,7 @@ static void open_batch(const char *body, int there)
     crm_body_read(&values, &input, &crm_resource_contact, object,
                   CRM_BODY_MERGE, "");
     ck_assert_ptr_null(input.error);
-    crm_wanted_init(&wanted, &values, pool);
+    crm_identity_init(&wanted, &values, pool);
     ck_assert_ptr_null(crm_contact_batch_open(
         &batch, &call, &wanted, 1, 1,
         apr_array_make(pool, 1, sizeof(crm_ref_t)), NULL));

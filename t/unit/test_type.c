@@ -491,14 +491,14 @@ START_TEST(contract_10_3_lists_are_united)
     apr_pool_t *pool = crm_check_pool();
     const char *united;
 
-    crm_type_unite(&united, &field, "[" E("a@x", false) "," E("b@x", true) "]",
+    crm_type_merge(&united, &field, "[" E("a@x", false) "," E("b@x", true) "]",
                    "[" E("c@x", true) "," E("A@X", false) "]", pool);
     ck_assert_str_eq(united, "[" E("a@x", false) "," E("b@x", true) ","
                      E("c@x", false) "]");
-    crm_type_unite(&united, &field, "[]", "[" E("c@x", false) ","
+    crm_type_merge(&united, &field, "[]", "[" E("c@x", false) ","
                    E("d@x", true) "]", pool);
     ck_assert_str_eq(united, "[" E("c@x", false) "," E("d@x", true) "]");
-    crm_type_unite(&united, &field, "[" E("a@x", true) "]", "[]", pool);
+    crm_type_merge(&united, &field, "[" E("a@x", true) "]", "[]", pool);
     ck_assert_str_eq(united, "[" E("a@x", true) "]");
 }
 END_TEST
@@ -507,7 +507,7 @@ START_TEST(contract_11_5_tags_are_united)
 {
     const char *united;
 
-    crm_type_unite_tags(&united, "{a,\"b c\"}", "{\"b c\",\"d\\\"\",A}",
+    crm_type_merge_tags(&united, "{a,\"b c\"}", "{\"b c\",\"d\\\"\",A}",
                         crm_check_pool());
     ck_assert_str_eq(united, "{\"a\",\"b c\",\"d\\\"\",\"A\"}");
 }

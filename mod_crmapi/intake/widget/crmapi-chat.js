@@ -121,7 +121,7 @@ form button { padding: 0 16px; border-radius: 8px; background: var(--color);
     @keyframes rise { from { opacity: 0; transform: translateY(10px); } }
 }`;
 
-// ---- what this browser remembers -------------------------------------------
+// ---- state stored in the browser -------------------------------------------
 
 let memory = {};
 
@@ -138,17 +138,17 @@ function remember(change) {
     try {
         localStorage.setItem(storageKey, JSON.stringify(memory));
     } catch (e) {
-        // without storage a chat lasts as long as its page
+        // without storage a chat ends with its page
     }
 }
 
-// ---- talking to the server -------------------------------------------------
+// ---- requests --------------------------------------------------------------
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const backoff = (tries) =>
     Math.min(MAX_DELAY, 1000 * 2 ** tries) * (0.75 + Math.random() / 2);
 
-// The data of an answer; failures have a status (0: no answer) and a delay.
+// Returns the data of a response. Errors have a status (0: none) and a delay.
 async function call(method, path, body, controller) {
     const headers = {};
     if (body) {
@@ -219,16 +219,16 @@ try {
     sheet.replaceSync(css);
     root.adoptedStyleSheets = [sheet];
 } catch (e) {
-    // browsers of before 2023: needs style-src 'unsafe-inline'
+    // browsers older than 2023 need style-src 'unsafe-inline'
     root.append(make("style", {}, css));
 }
 
 const shown = new Map();        // messages by id: {at, node}
-const pending = new Map();      // nodes of what is being sent, by client_id
+const pending = new Map();      // nodes of unsent messages, by client_id
 let agentName = title;
 let unread = 0;
 
-// Black or white, whichever is easier to read on the color of the button.
+// Black or white, whichever has more contrast with the color of the button.
 function contrast() {
     const color = getComputedStyle(launch).backgroundColor;
     if (color.startsWith("rgb")) {
@@ -267,7 +267,7 @@ function scrollDown() {
     log.scrollTop = log.scrollHeight;
 }
 
-// Show MESSAGES, each once, in the order of their times.
+// Show MESSAGES in order of time, without duplicates.
 function show(messages) {
     messages.forEach((message) => {
         const sent = pending.get(message.client_id);
@@ -306,9 +306,9 @@ function show(messages) {
 
 let starting = null, started = false, greeted = false;
 let token = recall().token || "";
-let cursor = recall().cursor || "0";    // this window's; others have theirs
+let cursor = recall().cursor || "0";    // of this window only
 
-// Go on as VISITOR, whose messages up to AT are shown.
+// Continue as VISITOR, whose messages up to the cursor AT are shown.
 function become(visitor, at) {
     token = visitor;
     cursor = at;
@@ -330,7 +330,7 @@ async function begin() {
     started = true;
 }
 
-// Begin, once, as often as it takes.
+// Start the chat, once; retry until that succeeds.
 function start() {
     starting = starting || (async () => {
         log.setAttribute("aria-busy", "true");
@@ -352,7 +352,7 @@ function start() {
     return starting;
 }
 
-// The token is worth nothing any more: another one, and what it shows.
+// The token is no longer valid: get a new one and show its messages.
 function restart() {
     become("", "0");
     remember({ token, cursor, begun: false });
@@ -400,7 +400,7 @@ async function poll() {
 const queue = [];
 let sending = false;
 
-// Send what is queued, one after the other, until it has arrived.
+// Send queued messages one by one, each until it succeeds.
 async function flush() {
     if (sending) {
         return;
@@ -451,7 +451,7 @@ function send() {
     flush();
 }
 
-// ---- what people do --------------------------------------------------------
+// ---- user actions ----------------------------------------------------------
 
 function toggle(open) {
     panel.hidden = !open;
@@ -492,7 +492,7 @@ document.addEventListener("visibilitychange", () => {
     poll();
 });
 window.addEventListener("online", () => poll());
-// Another window has begun: it is the same visitor.
+// Another window has started a chat: use the same visitor.
 window.addEventListener("storage", (event) => {
     const state = recall();
     if (event.key === storageKey && state.token) {
