@@ -122,5 +122,6 @@ run_tests() {
         export "CRM_BUILD_$build=$PWD/$(build_folder "$build")"
     done
     export CRM_BUILDDIR=$PWD/_build/test CRM_SRCDIR=$PWD
-    exec perl t/run -j2 --timer "$@"
+    # Tests mostly wait: for windows of the limits, for daemons, for each other.
+    exec perl t/run "-j$(($(nproc) + 1))" --timer "$@"
 }

@@ -306,7 +306,8 @@ subtest "the module first comes with a graceful restart" => sub {
 
 subtest "mod_status shows the API, on the page and for machines" => sub {
     my $httpd = httpd(database => $database, children => 1,
-        conf => "<Location /status>\nSetHandler server-status\n</Location>\n");
+        conf => "<Location /status>\nSetHandler server-status\n</Location>\n"
+            . "CrmApiIntake On\nCrmApiReview On\n");
     my $w = workspace($httpd);
     my $c = $w->client;
     status_is($c->get("/api/v1/agents"), 200) for 1 .. 3;
@@ -325,6 +326,12 @@ subtest "mod_status shows the API, on the page and for machines" => sub {
     is($value{ConnectionsMax}, 10, "CrmApiConnectionsMax is DBDMax");
     cmp_ok($value{DatabaseMicroseconds}, ">", 0, "time at the database");
     my $page = $c->get("/status")->body;
+    status_is($httpd->client->get("/crmapi/review/x"), 403);
+    status_is($httpd->client->get("/crmapi/intake/v1/events"), 405);
+    ok(wait_for(sub { $c->get("/status?auto")->body
+        =~ /^CrmApiAnswers4xx: 3$/m }), "intake and pages are counted, too");
+    my $log = $httpd->access_log;
+    like($log, qr{GET review/\{token\} \d+$}m, "crmapi-route of a page");
     like($page, qr/<dt>Reads admitted: 4/, "the page has them, too");
     unlike($page, qr/\Q@{[substr $w->key, 9]}\E/, "3.4 and no key");
     $httpd->stop;

@@ -46,7 +46,7 @@ typedef struct crm_error_t {
     const char *sqlstate;       /* five characters, or NULL */
 } crm_error_t;
 
-/* The properties of a crm_code_t, in one table. */
+/* The properties of a crm_code_t. */
 typedef struct crm_code_info_t {
     int status;                 /* HTTP status */
     const char *code;           /* the envelope's error.code */

@@ -33,16 +33,16 @@ typedef struct check_t {
     const char *start;
     const char *at;
     const char *end;
-    const char *wrong;
+    const char *rule;
     int depth;
     level_t levels[CRM_JSON_DEPTH];
     apr_pool_t *pool;
 } check_t;
 
-static int fail(check_t *check, const char *wrong)
+static int fail(check_t *check, const char *rule)
 {
-    if (!check->wrong) {
-        check->wrong = wrong;
+    if (!check->rule) {
+        check->rule = rule;
     }
     return 0;
 }
@@ -447,7 +447,7 @@ const char *crm_json_check(apr_size_t *offset_p, const char *text,
     if (!check_text(&check)) {
         *offset_p = (apr_size_t)(check.at - text);
     }
-    return check.wrong;
+    return check.rule;
 }
 
 static apr_status_t put_value(void *value)
@@ -460,11 +460,11 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                            const char *text, apr_size_t len,
                            apr_pool_t *result_pool)
 {
-    const char *wrong = crm_json_check(offset_p, text, len, result_pool);
+    const char *rule = crm_json_check(offset_p, text, len, result_pool);
     json_tokener *tokener;
 
-    if (wrong) {
-        return wrong;
+    if (rule) {
+        return rule;
     }
     tokener = json_tokener_new_ex(CRM_JSON_DEPTH + 1);
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
@@ -474,12 +474,12 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
         *value_p = json_tokener_parse_ex(tokener, "", 1);
     }
     if (json_tokener_get_error(tokener) != json_tokener_success) {
-        wrong = json_tokener_error_desc(json_tokener_get_error(tokener));
+        rule = json_tokener_error_desc(json_tokener_get_error(tokener));
     }
     json_tokener_free(tokener);
     apr_pool_cleanup_register(result_pool, *value_p, put_value,
                               apr_pool_cleanup_null);
-    return wrong;
+    return rule;
 }
 
 crm_error_t *crm_json_body(json_object **value_p, const char *body,

@@ -15,7 +15,7 @@
 
 /* The state of a walk through a value. */
 typedef struct walk_t {
-    const char *wrong;
+    const char *rule;
     const char *path;           /* where the rule is broken; built while
                                    returning, for errors only */
     apr_size_t extra;           /* bytes added by writing numbers without
@@ -26,9 +26,9 @@ typedef struct walk_t {
 
 static void walk_value(walk_t *walk, json_object *value, int depth);
 
-static void fail(walk_t *walk, const char *wrong)
+static void fail(walk_t *walk, const char *rule)
 {
-    walk->wrong = wrong;
+    walk->rule = rule;
     walk->path = "";
 }
 
@@ -69,7 +69,7 @@ static void walk_object(walk_t *walk, json_object *value, int depth)
 {
     json_object_object_foreach(value, name, member) {
         walk_value(walk, member, depth);
-        if (walk->wrong) {
+        if (walk->rule) {
             walk->path = apr_pstrcat(walk->pool, ".", name, walk->path, NULL);
             return;
         }
@@ -82,7 +82,7 @@ static void walk_array(walk_t *walk, json_object *value, int depth)
 
     for (size_t i = 0; i < count; i++) {
         walk_value(walk, json_object_array_get_idx(value, i), depth);
-        if (walk->wrong) {
+        if (walk->rule) {
             walk->path = apr_psprintf(walk->pool, "[%" APR_SIZE_T_FMT "]%s",
                                       i, walk->path);
             return;
@@ -140,9 +140,9 @@ const char *crm_json_storable(const char **text_p, const char **path_p,
         return too_large(max_bytes, result_pool);
     }
     walk_value(&walk, value, 0);
-    if (walk.wrong) {
+    if (walk.rule) {
         *path_p = walk.path;
-        return walk.wrong;
+        return walk.rule;
     }
     if (walk.extra > max_bytes - len) {
         return too_large(max_bytes, result_pool);

@@ -46,7 +46,8 @@ static void write_checksum(char *out, const char *text, apr_size_t len)
     }
 }
 
-int crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix)
+crm_error_t *crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix,
+                              apr_pool_t *result_pool)
 {
     apr_size_t len = strlen(prefix);
     unsigned char byte;
@@ -54,7 +55,8 @@ int crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix)
     memcpy(out, prefix, len);
     for (int i = 0; i < RANDOM_LEN; ) {
         if (RAND_bytes(&byte, 1) != 1) {
-            return 0;
+            return crm_error_logf(CRM_E_INTERNAL, result_pool,
+                                  "the system has no random bytes");
         }
         if (byte < 4 * 62) {    /* others would favour some characters */
             out[len++] = base62[byte % 62];
@@ -63,7 +65,7 @@ int crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix)
     }
     write_checksum(out + len, out, len);
     out[len + CHECKSUM_LEN] = '\0';
-    return 1;
+    return NULL;
 }
 
 int crm_key_valid(const char *key, apr_size_t len, const char *prefix)

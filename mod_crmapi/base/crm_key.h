@@ -3,7 +3,7 @@
 #ifndef CRM_KEY_H
 #define CRM_KEY_H
 
-#include "apr.h"
+#include "crm_error.h"
 
 /* The default prefix, and the maximum length of a prefix. */
 #define CRM_KEY_PREFIX "svc_live_"
@@ -17,8 +17,10 @@
 #define CRM_KEY_HASH_LEN 32
 
 /* Write a new key to OUT: PREFIX, 24 random base62 characters, and 6 of the
- * CRC32 over all before them. Return 0 if the system has no random bytes. */
-int crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix);
+ * CRC32 over all before them. Errors, in RESULT_POOL: the system has no random
+ * bytes. */
+crm_error_t *crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix,
+                              apr_pool_t *result_pool);
 
 /* Return whether the LEN bytes at KEY are PREFIX followed by 29 or 30
  * characters of [A-Za-z0-9]. */

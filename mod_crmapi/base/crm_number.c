@@ -79,7 +79,7 @@ static const char *check(const decimal_t *decimal)
 }
 
 /* Return DECIMAL in plain notation, in POOL. */
-static const char *plain(const decimal_t *decimal, apr_pool_t *pool)
+static const char *write_plain(const decimal_t *decimal, apr_pool_t *pool)
 {
     char *text = apr_palloc(pool, DIGITS_MAX + SCALE_MAX + 8);
     char *out = text;
@@ -114,30 +114,30 @@ const char *crm_number_parse(const char **canonical_p, const char *text,
                              apr_pool_t *result_pool)
 {
     decimal_t decimal;
-    const char *wrong = read_decimal(&decimal, text);
+    const char *rule = read_decimal(&decimal, text);
 
-    if (!wrong) {
-        wrong = check(&decimal);
+    if (!rule) {
+        rule = check(&decimal);
     }
-    if (!wrong) {
-        *canonical_p = plain(&decimal, result_pool);
+    if (!rule) {
+        *canonical_p = write_plain(&decimal, result_pool);
     }
-    return wrong;
+    return rule;
 }
 
 const char *crm_number_parse_integer(apr_int64_t *value_p, const char *text)
 {
     decimal_t decimal;
-    const char *wrong = read_decimal(&decimal, text);
+    const char *rule = read_decimal(&decimal, text);
 
-    if (!wrong && decimal.count > 0 && decimal.count > decimal.point) {
-        wrong = integer_rule;
+    if (!rule && decimal.count > 0 && decimal.count > decimal.point) {
+        rule = integer_rule;
     }
-    if (!wrong) {
-        wrong = check(&decimal);
+    if (!rule) {
+        rule = check(&decimal);
     }
-    if (wrong) {
-        return wrong == scale_rule ? integer_rule : wrong;
+    if (rule) {
+        return rule == scale_rule ? integer_rule : rule;
     }
     *value_p = 0;
     for (long i = 0; decimal.count && i < decimal.point; i++) {

@@ -28,6 +28,17 @@ apr_size_t crm_text_length(const char *s, apr_size_t len)
     return count;
 }
 
+int crm_text_next(apr_size_t *bytes_p, const char *s, apr_size_t len)
+{
+    const uint8_t *bytes = (const uint8_t *)s;
+    apr_size_t next = 0;
+    UChar32 c;
+
+    U8_NEXT(bytes, next, len, c);
+    *bytes_p = c < 0 ? 0 : next;
+    return c;
+}
+
 apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len)
 {
     const uint8_t *bytes = (const uint8_t *)s;

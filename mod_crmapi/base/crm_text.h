@@ -8,6 +8,11 @@
 /* Return the number of code points in the LEN bytes of valid UTF-8 at S. */
 apr_size_t crm_text_length(const char *s, apr_size_t len);
 
+/* Return the code point at the start of the LEN bytes at S, at least 1, and set
+ * *BYTES_P to its length. If the bytes are not valid UTF-8, return -1 and set
+ * *BYTES_P to 0. */
+int crm_text_next(apr_size_t *bytes_p, const char *s, apr_size_t len);
+
 /* Return whether the LEN bytes at S are valid UTF-8 (RFC 3629): no overlong
  * forms, no surrogates, nothing above U+10FFFF. */
 int crm_text_valid_utf8(const char *s, apr_size_t len);

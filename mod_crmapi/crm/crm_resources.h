@@ -3,7 +3,11 @@
 #ifndef CRM_RESOURCES_H
 #define CRM_RESOURCES_H
 
+#include "crm_openapi.h"
 #include "crm_resource.h"
+
+/* crm/openapi.json: info, and schemas that no table describes. */
+extern const crm_json_part_t crm_openapi_domain;
 
 /* All resources, ended by NULL, in an order in which they can be imported: each
  * follows those that it refers to. */

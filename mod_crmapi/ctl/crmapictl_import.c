@@ -248,17 +248,17 @@ static crm_error_t *read_line(import_t *import, const char *text,
 {
     json_object *object, *name;
     apr_size_t offset;
-    const char *wrong;
+    const char *rule;
     stage_t *stage;
 
     if (len > LINE_MAX_BYTES) {
         return refuse(import, import->line, NULL, "is longer than 4 MiB");
     }
-    wrong = crm_json_parse(&object, &offset, text, len, import->line_pool);
-    if (wrong) {
+    rule = crm_json_parse(&object, &offset, text, len, import->line_pool);
+    if (rule) {
         return refuse(import, import->line, NULL,
                       apr_psprintf(import->pool, "is not valid JSON: %s at "
-                                   "byte %" APR_SIZE_T_FMT, wrong, offset));
+                                   "byte %" APR_SIZE_T_FMT, rule, offset));
     }
     if (!json_object_is_type(object, json_type_object)) {
         return refuse(import, import->line, NULL, "is not a JSON object");

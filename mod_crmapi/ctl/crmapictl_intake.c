@@ -49,9 +49,7 @@ crm_error_t *ctl_intake_create(ctl_t *ctl)
     char token[CRM_KEY_SIZE];
     PGresult *result;
 
-    if (!crm_key_generate(token, CRM_KEY_INTAKE_PREFIX)) {
-        return ctl_fault(ctl, "the system has no random bytes");
-    }
+    CRM_ERR(crm_key_generate(token, CRM_KEY_INTAKE_PREFIX, ctl->pool));
     CRM_ERR(store(&result, ctl, token));
     PQsetvalue(result, 0, TOKEN_COLUMN, token, (int)strlen(token));
     ctl_print_one(ctl, token, result, new_columns);

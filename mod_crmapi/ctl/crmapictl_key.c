@@ -128,9 +128,7 @@ crm_error_t *ctl_key_create(ctl_t *ctl)
     PGresult *result;
 
     CRM_ERR(get_prefix(&prefix, ctl));
-    if (!crm_key_generate(key, prefix)) {
-        return ctl_fault(ctl, "the system has no random bytes");
-    }
+    CRM_ERR(crm_key_generate(key, prefix, ctl->pool));
     CRM_ERR(store(&result, ctl, key, prefix));
     PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
     ctl_print_one(ctl, key, result, new_columns);

@@ -176,9 +176,9 @@ crm_error_t *ctl_enrollment_stop(ctl_t *ctl)
 
 /* ---- events -------------------------------------------------------------- */
 
-/* Record EVENT, and print the number of stopped enrollments as NAME. */
-static crm_error_t *tell(ctl_t *ctl, const crm_sequence_event_t *event,
-                         const char *name)
+/* Record EVENT, and print the number that the database returns as NAME. */
+static crm_error_t *record(ctl_t *ctl, const crm_sequence_event_t *event,
+                           const char *name)
 {
     ctl_column_t columns[] = {{NULL, 'n'}, {NULL, 0}};
     const char *value;
@@ -229,7 +229,7 @@ crm_error_t *ctl_suppress_add(ctl_t *ctl)
         return ctl_fault(ctl, "--reason must have 1 to 1,000 characters");
     }
     CRM_ERR(read_address(&event, ctl));
-    return tell(ctl, &event, "stopped");
+    return record(ctl, &event, "stopped");
 }
 
 crm_error_t *ctl_suppress_remove(ctl_t *ctl)
@@ -237,7 +237,7 @@ crm_error_t *ctl_suppress_remove(ctl_t *ctl)
     crm_sequence_event_t event = {.event = CRM_EVENT_LIFT};
 
     CRM_ERR(read_address(&event, ctl));
-    return tell(ctl, &event, "lifted");
+    return record(ctl, &event, "lifted");
 }
 
 crm_error_t *ctl_suppress_list(ctl_t *ctl)
@@ -276,5 +276,5 @@ crm_error_t *ctl_reply(ctl_t *ctl)
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no contact %s in the workspace", id);
     }
-    return tell(ctl, &event, "stopped");
+    return record(ctl, &event, "stopped");
 }

@@ -304,10 +304,10 @@ static const char *failure_state(const attempt_t *attempt)
     return state ? state : "";
 }
 
-/* Handle the failure STATE of ATTEMPT: forget what is no longer true for the
- * session. Return whether the statements may succeed when they are sent
+/* Handle the failure STATE of ATTEMPT: forget prepared statements that are no
+ * longer valid. Return whether the statements may succeed when they are sent
  * again. */
-static int forget_wrong(attempt_t *attempt, const char *state)
+static int forget_stale(attempt_t *attempt, const char *state)
 {
     crm_prepared_t *prepared = attempt->prepared[attempt->failed];
     int known = prepared && !(attempt->steps[attempt->failed] & STEP_PREPARE);
@@ -338,7 +338,7 @@ static int forget_wrong(attempt_t *attempt, const char *state)
 static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
 {
     const char *state = failure_state(attempt);
-    int wrong = forget_wrong(attempt, state);
+    int stale = forget_stale(attempt, state);
 
     if (attempt->committed || attempt->conn->cancelled) {
         return 0;
@@ -350,7 +350,7 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
     if (!strcmp(state, "40P01") || !strcmp(state, "40001")) {
         return (*conflicts)++ < MAX_CONFLICTS;
     }
-    return wrong && (*resends)++ < 1;
+    return stale && (*resends)++ < 1;
 }
 
 /* Return the error of ATTEMPT, or NULL if all statements succeeded. */
@@ -420,7 +420,7 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
             return NULL;
         }
         if (open) {
-            forget_wrong(attempt, failure_state(attempt));
+            forget_stale(attempt, failure_state(attempt));
             break;
         }
         if (!may_resend(attempt, &conflicts, &resends)) {

@@ -197,7 +197,7 @@ static int has_connect_timeout(PGconn *pg)
 
 int crm_db_reset(crm_conn_t *conn)
 {
-    PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     PGconn *pg = conn->pg;
     short events;
 
@@ -209,9 +209,9 @@ int crm_db_reset(crm_conn_t *conn)
     if (!PQresetStart(pg)) {
         return 0;
     }
-    while (wanted == PGRES_POLLING_READING
-           || wanted == PGRES_POLLING_WRITING) {
-        if (!wait_events(&events, conn, wanted == PGRES_POLLING_READING
+    while (state == PGRES_POLLING_READING
+           || state == PGRES_POLLING_WRITING) {
+        if (!wait_events(&events, conn, state == PGRES_POLLING_READING
                          ? POLLIN : POLLOUT)) {
             return 0;
         }
@@ -220,10 +220,10 @@ int crm_db_reset(crm_conn_t *conn)
             return 0;
         }
         if (events) {
-            wanted = PQresetPoll(pg);
+            state = PQresetPoll(pg);
         }
     }
-    return wanted == PGRES_POLLING_OK;
+    return state == PGRES_POLLING_OK;
 }
 
 crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,

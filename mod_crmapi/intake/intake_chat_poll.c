@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "apr_atomic.h"
 #include "apr_strings.h"
 
 #include "crm_query.h"
+#include "crm_slots.h"
 
 #define WAIT_MAX 25             /* seconds */
 /* Interval of queries while waiting. Notifiers do not cover events stored by
@@ -17,8 +17,8 @@
                                    reached */
 #define RETRY_GONE 1            /* seconds, when the process is stopping */
 
-/* The number of waiting polls in this process. */
-static apr_uint32_t waiting;
+/* The waiting polls of this process. */
+static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
 
 /* A poll. */
 typedef struct poll_t {
@@ -98,20 +98,18 @@ static crm_notifier_t *notifier_of(const poll_t *poll)
  * process, and it is its visitor's only one. */
 static int enter(poll_t *poll)
 {
-    int max = crm_intake_site(poll->chat->call)->pollers;
-
     if (poll->waiter) {
         return 1;
     }
-    if (apr_atomic_inc32(&waiting) < (apr_uint32_t)(max > 0 ? max : 0)) {
-        poll->waiter = crm_notifier_enter(notifier_of(poll),
-                                          poll->chat->visitor, poll->until);
-        if (poll->waiter) {
-            return 1;
-        }
+    if (!crm_slots_try(&slots, crm_intake_site(poll->chat->call)->pollers)) {
+        return 0;
     }
-    apr_atomic_dec32(&waiting);
-    return 0;
+    poll->waiter = crm_notifier_enter(notifier_of(poll), poll->chat->visitor,
+                                      poll->until);
+    if (!poll->waiter) {
+        crm_slots_leave(&slots);
+    }
+    return poll->waiter != NULL;
 }
 
 static void leave(poll_t *poll)
@@ -119,7 +117,7 @@ static void leave(poll_t *poll)
     if (poll->waiter) {
         crm_notifier_leave(notifier_of(poll), poll->waiter);
         poll->waiter = NULL;
-        apr_atomic_dec32(&waiting);
+        crm_slots_leave(&slots);
     }
 }
 

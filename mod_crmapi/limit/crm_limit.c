@@ -96,33 +96,41 @@ static int lock_make(pthread_mutex_t *lock)
     return ok;
 }
 
-const char *crm_limit_init(crm_limit_t *block, apr_size_t size,
-                           const crm_limit_config_t *config)
+/* Return the error REASON, in POOL. */
+static crm_error_t *fault(const char *reason, apr_pool_t *pool)
+{
+    return crm_error_logf(CRM_E_INTERNAL, pool, "%s", reason);
+}
+
+crm_error_t *crm_limit_init(crm_limit_t *block, apr_size_t size,
+                            const crm_limit_config_t *config,
+                            apr_pool_t *result_pool)
 {
     crm_layout_t layout;
     apr_uint32_t i;
 
     if (!layout_make(&layout, config)) {
-        return "the number of keys or a limit is out of range";
+        return fault("the number of keys or a limit is out of range",
+                     result_pool);
     }
     if (size < layout.size) {
-        return "the memory is too small";
+        return fault("the memory is too small", result_pool);
     }
     if ((apr_uintptr_t)block % sizeof(apr_uint64_t)) {
-        return "the memory is not aligned";
+        return fault("the memory is not aligned", result_pool);
     }
     memset(block, 0, sizeof(*block));
     block->layout = layout;
     if (apr_generate_random_bytes(block->secret, sizeof(block->secret))) {
-        return "the system has no random bytes";
+        return fault("the system has no random bytes", result_pool);
     }
     if (!lock_make(&block->allocator.lock)) {
-        return "the system has no robust shared locks";
+        return fault("the system has no robust shared locks", result_pool);
     }
     for (i = 0; i < layout.buckets; i++) {
         memset(&block->buckets[i], 0, sizeof(crm_bucket_t));
         if (!lock_make(&block->buckets[i].lock)) {
-            return "the system has no robust shared locks";
+            return fault("the system has no robust shared locks", result_pool);
         }
     }
     block->version = VERSION;
@@ -244,7 +252,7 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
     count = window->head - window->tail;
     leaves = window->tail;
     if (count < limit) {
-        /* Only now: this entry may have been the one at the old TAIL. */
+        /* After TAIL was stored: this entry may be that of the old TAIL. */
         CRM_COMMIT(ring[window->head % size], (apr_uint32_t)now);
         /* If the process dies here, LAST is too late. Requests then count
          * longer, never shorter. */
@@ -253,8 +261,8 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
         verdict->admitted = 1;
         verdict->remaining = (apr_uint32_t)(limit - count - 1);
     } else {
-        /* A vhost with a higher limit may have counted more than LIMIT. So many
-         * must leave that one is free under LIMIT. */
+        /* A vhost with a higher limit may have counted more than LIMIT. Then
+         * more than the oldest request must leave before one fits. */
         leaves = window->head - limit;
     }
     verdict->limit = limit;

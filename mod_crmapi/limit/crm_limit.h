@@ -3,7 +3,7 @@
 #ifndef CRM_LIMIT_H
 #define CRM_LIMIT_H
 
-#include "apr.h"
+#include "crm_error.h"
 
 /* The length of the window, in microseconds (contract 4.1). */
 #define CRM_LIMIT_WINDOW_US APR_INT64_C(60000000)
@@ -89,10 +89,12 @@ apr_size_t crm_limit_size(const crm_limit_config_t *config);
 
 /* Initialise the SIZE bytes at BLOCK (any content, aligned for an apr_uint64_t)
  * as an empty block for CONFIG. No other process may use it yet. Slots are not
- * written, so their pages stay untouched until keys are added. Return NULL, or
- * an error as a constant string. */
-const char *crm_limit_init(crm_limit_t *block, apr_size_t size,
-                           const crm_limit_config_t *config);
+ * written, so their pages stay untouched until keys are added. Errors, in
+ * RESULT_POOL: CONFIG is out of range, the memory is too small or not aligned,
+ * the system has no robust shared locks or no random bytes. */
+crm_error_t *crm_limit_init(crm_limit_t *block, apr_size_t size,
+                            const crm_limit_config_t *config,
+                            apr_pool_t *result_pool);
 
 /* Check whether BLOCK, SIZE bytes from an earlier configuration, can serve
  * CONFIG (contract 4.4): same version, same number of keys, rings at least as

@@ -53,13 +53,13 @@
 #define CRM_LINE 64             /* a cache line, against false sharing */
 #define CRM_STRIPES 16
 
-/* The maximum lag of SEEN, in microseconds. Writing it seldom keeps busy keys
- * whose SEEN share a cache line from contending. Without lag if slots are
+/* The maximum lag of SEEN, in microseconds. Rare writes keep busy keys whose
+ * SEEN share a cache line from contending. There is no lag if slots are
  * evicted: otherwise the busiest key could look like the oldest. */
 #define CRM_SEEN_LAG APR_INT64_C(1000000)
 
-/* A store that no earlier store may follow, also as seen by a process that
- * takes over from a killed one. */
+/* A release store: whoever sees it also sees all stores before it, even after
+ * the process that made them was killed. */
 #define CRM_COMMIT(place, value) \
     __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
 /* Access to data that others may access concurrently. */
@@ -156,8 +156,8 @@ static inline crm_slot_t *crm_slot_at(crm_limit_t *block, apr_uint32_t number)
                                   + (number - 1) * block->layout.slot_size);
 }
 
-/* Return the place of SEEN of slot NUMBER: its last use, up to CRM_SEEN_LAG too
- * early and never too late. */
+/* Return the address of SEEN of slot NUMBER: the time of its last use, up to
+ * CRM_SEEN_LAG too early and never too late. */
 static inline apr_int64_t *crm_seen_at(crm_limit_t *block, apr_uint32_t number)
 {
     return (apr_int64_t *)(void *)((char *)block + block->layout.seen)

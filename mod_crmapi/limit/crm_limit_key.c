@@ -377,11 +377,11 @@ static const char *window_validate(const crm_window_t *window,
 static const char *bucket_validate(crm_limit_t *block,
                                    const crm_bucket_t *bucket)
 {
-    const char *wrong = NULL;
+    const char *fault = NULL;
     apr_uint32_t number;
     int class;
 
-    for (number = bucket->first; number && !wrong;
+    for (number = bucket->first; number && !fault;
          number = crm_slot_at(block, number)->next) {
         const crm_slot_t *slot = crm_slot_at(block, number);
 
@@ -395,13 +395,13 @@ static const char *bucket_validate(crm_limit_t *block,
         if (CRM_PEEK(*crm_seen_at(block, number)) > slot->used) {
             return "a slot was seen later than used";
         }
-        for (class = 0; class < CRM_LIMIT_CLASSES && !wrong; class++) {
-            wrong = window_validate(&slot->windows[class],
+        for (class = 0; class < CRM_LIMIT_CLASSES && !fault; class++) {
+            fault = window_validate(&slot->windows[class],
                                     slot->times + block->layout.start[class],
                                     block->layout.ring[class]);
         }
     }
-    return wrong;
+    return fault;
 }
 
 /* Return the inconsistency of the free list, or NULL. The allocator's lock is
@@ -425,7 +425,7 @@ static const char *free_validate(crm_limit_t *block)
 
 const char *crm_limit_validate(crm_limit_t *block)
 {
-    const char *wrong = NULL;
+    const char *fault = NULL;
     apr_uint32_t slots, i;
 
     if (!allocator_lock(block)) {
@@ -433,20 +433,20 @@ const char *crm_limit_validate(crm_limit_t *block)
     }
     slots = chains_mark(block);
     if (slots == APR_UINT32_MAX) {
-        wrong = "the chains are tangled";
+        fault = "the chains are tangled";
     } else if (slots != block->allocator.slots) {
-        wrong = "the count of slots is wrong";
+        fault = "the count of slots is incorrect";
     } else {
-        wrong = free_validate(block);
+        fault = free_validate(block);
     }
-    for (i = 0; i < block->layout.buckets && !wrong; i++) {
+    for (i = 0; i < block->layout.buckets && !fault; i++) {
         if (!crm_bucket_lock(block, &block->buckets[i])) {
-            wrong = "a bucket's lock is broken";
+            fault = "a bucket's lock is broken";
             break;
         }
-        wrong = bucket_validate(block, &block->buckets[i]);
+        fault = bucket_validate(block, &block->buckets[i]);
         crm_bucket_unlock(&block->buckets[i]);
     }
     allocator_unlock(block);
-    return wrong;
+    return fault;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_address.c: addresses and Message-IDs in headers */
-#include "mail_private.h"
+#include "mail_address.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
+#include "crm_mail.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
+#include "mail_charset.h"
 
 #define NAME_CHARS 1000
 #define ID_BYTES 998            /* length of a line (RFC 5322, 2.1.1) */
@@ -153,7 +155,8 @@ void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
 
 /* Add the LEN bytes at ID, a Message-ID without brackets, to the end of LIST.
  * If it is there already it is moved. If LIST is full, the second entry is
- * dropped. White space in ID comes from folding and is removed. */
+ * dropped: the first identifies the thread. White space in ID comes from
+ * folding and is removed. */
 static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
 {
     char *made = apr_palloc(list->pool, len + 3), *out = made;

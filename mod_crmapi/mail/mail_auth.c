@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_auth.c: whether a trusted host has verified a mail's sender (RFC
- * 8601) */
-#include "mail_private.h"
+/* mail_auth.c: whether a trusted host has verified the sender (RFC 8601) */
+#include "mail_auth.h"
 
 #include <string.h>
 #include <strings.h>
@@ -10,9 +9,12 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "mail_address.h"
+#include "mail_read.h"
 
 #define BLANKS " \t\r\n"
 #define ENDS BLANKS ";("        /* characters that end a value */
+
 /* ---- words --------------------------------------------------------------- */
 
 /* Skip white space and comments at C (RFC 5322, 3.2.2). Return what follows,

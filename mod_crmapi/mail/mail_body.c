@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_body.c: a mail's parts: its text and its attachments */
-#include "mail_private.h"
+#include "mail_body.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "mail_charset.h"
+#include "mail_flowed.h"
+#include "mail_read.h"
+#include "mail_text.h"
 
 /* Maximum depth and number of parts. Further ones are left out. */
 #define DEPTH 40

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_bounce.c: reports that a mail was not delivered */
-#include "mail_private.h"
+#include "mail_bounce.h"
 
 #include <string.h>
 #include <strings.h>
@@ -9,6 +9,9 @@
 #include "apr_strings.h"
 
 #include "crm_text.h"
+#include "mail_address.h"
+#include "mail_charset.h"
+#include "mail_read.h"
 
 #define TEXT_CHARS 1000
 #define ORIGINAL_DEPTH 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_charset.c: converting text of any charset to UTF-8 */
-#include "mail_private.h"
+#include "mail_charset.h"
 
 #include <errno.h>
 #include <iconv.h>
@@ -10,6 +10,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_buf.h"
 #include "crm_text.h"
 
 /* Names of charsets in mails, and the charset of iconv() that decodes them:
@@ -65,17 +66,6 @@ static const char *iconv_name(const char *charset)
     return NULL;
 }
 
-/* Return the length of the UTF-8 character at S, of LEN bytes; 0 if it is not
- * valid. */
-static apr_size_t sequence(const char *s, apr_size_t len)
-{
-    unsigned char c = (unsigned char)*s;
-    apr_size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3
-                   : c < 0xf5 ? 4 : 0;
-
-    return n && n <= len && crm_text_valid_utf8(s, n) ? n : 0;
-}
-
 /* Add the LEN BYTES to BUF, converted by CONVERTER. */
 static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
                     apr_size_t len)
@@ -107,8 +97,9 @@ static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
 static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
 {
     while (len) {
-        apr_size_t n = sequence(bytes, len);
+        apr_size_t n;
 
+        crm_text_next(&n, bytes, len);
         if (n) {
             crm_buf_add(buf, bytes, n);
         }
@@ -140,8 +131,9 @@ static unsigned percent_invalid(const char *bytes, apr_size_t len, int cut)
     apr_size_t bad = 0, all = 1;
 
     while (len) {
-        apr_size_t n = sequence(bytes, len);
+        apr_size_t n;
 
+        crm_text_next(&n, bytes, len);
         if (!n && cut && len < 4 && (unsigned char)*bytes >= 0xc2) {
             break;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_event.c: delivering a mail to agents, as events of intake */
-#include "mail_private.h"
+#include "crm_mail.h"
 
 #include <string.h>
 
@@ -12,6 +12,8 @@
 #include "crm_intake.h"
 #include "crm_sql.h"
 #include "crm_text.h"
+#include "mail_address.h"
+#include "mail_json.h"
 
 #define CHANNEL_EMAIL "4"
 #define EVENT_ID_CHARS 255

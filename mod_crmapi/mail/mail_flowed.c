@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_flowed.c: joining the lines of format=flowed text (RFC 3676) */
-#include "mail_private.h"
+#include "mail_flowed.h"
 
 #include <string.h>
+
+#include "crm_buf.h"
 
 /* Return the number of quote marks at the beginning of *LINE_P, *LEN_P bytes,
  * and skip them and a space that was added by space-stuffing. */

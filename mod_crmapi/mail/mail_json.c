@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_json.c: the stored properties of a mail, as JSON */
-#include "mail_private.h"
+#include "mail_json.h"
 
 #include <json-c/json.h>
 

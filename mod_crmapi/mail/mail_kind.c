@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_kind.c: which mails are automatic: they do not count as replies */
-#include "mail_private.h"
+#include "mail_kind.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "crm_array.h"
+#include "mail_address.h"
+#include "mail_bounce.h"
+#include "mail_read.h"
 
 /* Maximum headers Received. A mail with more is in a loop: mails seldom pass 15
  * servers. (RFC 5321, 6.3, requires servers to allow 100.) */

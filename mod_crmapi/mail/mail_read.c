@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_read.c: parsing a mail, and reading its headers */
-#include "mail_private.h"
+#include "mail_read.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -11,7 +11,13 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_mail.h"
 #include "crm_text.h"
+#include "mail_address.h"
+#include "mail_auth.h"
+#include "mail_body.h"
+#include "mail_charset.h"
+#include "mail_kind.h"
 
 #define LINE_CHARS 1000
 

@@ -2,7 +2,7 @@
 /* mail_text.c: converting HTML to text
  *
  * libxml2's SAX parser is used, which makes no tree. */
-#include "mail_private.h"
+#include "mail_text.h"
 
 #include <string.h>
 #include <strings.h>
@@ -12,6 +12,9 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_buf.h"
+#include "crm_mail.h"
+#include "mail_charset.h"
 
 /* Maximum bytes of HTML that are parsed, bytes of text that are made, and
  * depth of elements. */

@@ -124,7 +124,7 @@ static crm_error_t *init_process(apr_pool_t *pool)
         return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: cannot create "
                               "a mutex for the database connections");
     }
-    CRM_ERR(crm_api_init(crm_resources, pool));
+    CRM_ERR(crm_api_init(crm_resources, &crm_openapi_domain, pool));
     crm_pages_init(pool);
     crm_intake_init(pool);
     return NULL;

@@ -91,7 +91,7 @@ static const char *make_block(retained_t *made,
 {
     apr_size_t size = crm_limit_size(config);
     apr_status_t status;
-    const char *problem;
+    crm_error_t *error;
 
     if (!size) {
         return "CRM1401: CrmApiRateLimitKeys or CrmApiAddresses with these "
@@ -107,10 +107,10 @@ static const char *make_block(retained_t *made,
                             "lower CrmApiRateLimitKeys, CrmApiAddresses or "
                             "the limits", size, &status);
     }
-    problem = crm_limit_init(block_of(made), size, config);
-    if (problem) {
+    error = crm_limit_init(block_of(made), size, config, ptemp);
+    if (error) {
         apr_pool_destroy(made->pool);
-        return apr_pstrcat(ptemp, "CRM1403: rate limits: ", problem, NULL);
+        return apr_pstrcat(ptemp, "CRM1403: rate limits: ", error->log, NULL);
     }
     return NULL;
 }

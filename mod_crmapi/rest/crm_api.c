@@ -3,7 +3,6 @@
 #include "crm_api.h"
 
 #include "crm_endpoint.h"
-#include "crm_openapi.h"
 #include "crm_rest.h"
 
 crm_mount_t crm_api_mount = {
@@ -11,7 +10,7 @@ crm_mount_t crm_api_mount = {
 };
 
 crm_error_t *crm_api_init(const crm_resource_t *const *resources,
-                          apr_pool_t *pool)
+                          const crm_json_part_t *openapi, apr_pool_t *pool)
 {
     static const crm_route_t document[] = {
         {.method = "GET", .path = "/openapi.json",
@@ -24,7 +23,7 @@ crm_error_t *crm_api_init(const crm_resource_t *const *resources,
     CRM_ERR(crm_endpoint_init(resources, pool));
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key, pool);
     router = crm_router_create(tables, "OPTIONS", pool);
-    crm_openapi_init(router, pool);
+    CRM_ERR(crm_openapi_init(router, openapi, pool));
     crm_api_mount.router = router;
     return NULL;
 }

@@ -6,6 +6,7 @@
 #include "apr_strings.h"
 
 #include "crm_op.h"
+#include "crm_text.h"
 
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call)
@@ -97,26 +98,9 @@ static const char *digits_of(const char *text, apr_pool_t *pool)
     return *digits ? digits : NULL;
 }
 
-/* Return the code point at *TEXT, valid UTF-8, and advance *TEXT past it. */
-static apr_uint32_t next_character(const char **text)
-{
-    const unsigned char *at = (const unsigned char *)*text;
-    apr_uint32_t c = *at++;
-    int more = c < 0xC0 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-
-    if (more) {
-        c &= 0x3FU >> more;
-    }
-    for (; more && (*at & 0xC0) == 0x80; more--) {
-        c = c << 6 | (*at++ & 0x3FU);
-    }
-    *text = (const char *)at;
-    return c;
-}
-
 /* Return whether C is a letter or digit, as an approximation: punctuation and
  * symbols are excluded by their Unicode blocks. */
-static int is_word_character(apr_uint32_t c)
+static int is_word_character(int c)
 {
     return c < 0x80 ? apr_isalnum(c)
            : c >= 0xC0 && (c < 0x2000 || c >= 0x2C00)
@@ -128,10 +112,11 @@ static int is_word_character(apr_uint32_t c)
  * all workspaces. */
 static int has_trigram(const char *text)
 {
+    apr_size_t len = strlen(text), n = 1;
     int run = 0;
 
-    while (*text && run < 3) {
-        run = is_word_character(next_character(&text)) ? run + 1 : 0;
+    for (; len && n && run < 3; text += n, len -= n) {
+        run = is_word_character(crm_text_next(&n, text, len)) ? run + 1 : 0;
     }
     return run == 3;
 }

@@ -7,8 +7,8 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_json.h"
 #include "crm_op.h"
-#include "crm_openapi_parts.h"
 
 static crm_buf_t document;
 
@@ -103,7 +103,7 @@ static void add_resource_schemas(crm_buf_t *buf,
 {
     const crm_operation_t *operation = resource->operations;
 
-    crm_buf_printf(buf, ",\"%s\":", resource->title);
+    crm_buf_printf(buf, "\"%s\":", resource->title);
     add(buf, "{'type':'object','additionalProperties':false,'description':");
     add_string(buf, resource->doc);
     add_properties(buf, resource, 0, 0, CRM_SIDE_OUTPUT);
@@ -214,6 +214,12 @@ static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "'}}}}");
 }
 
+/* The headers of every successful response. */
+static const char *const headers[] = {
+    "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+    "X-Request-Id"
+};
+
 /* Add the schema of a successful response. */
 static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
@@ -247,7 +253,11 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
     add(buf, status == 202 ? "'Idempotent-Replayed':{'$ref':"
         "'#/components/headers/Idempotent-Replayed'}," : "");
-    add(buf, OPENAPI_HEADERS "}");
+    for (size_t i = 0; i < CRM_NELTS(headers); i++) {
+        crm_buf_printf(buf, "%s\"%s\":{\"$ref\":\"#/components/headers/%s\"}",
+                       i ? "," : "", headers[i], headers[i]);
+    }
+    add(buf, "}");
     if (status != 204) {
         add(buf, ",'content':{'application/json':{'schema':");
         add_answer_schema(buf, endpoint);
@@ -314,86 +324,149 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "}");
 }
 
-/* Add the operations of PATH. */
-static void add_path(crm_buf_t *buf, const crm_path_t *path)
+/* ---- the document -------------------------------------------------------- */
+
+/* Return the member NAME of OBJECT, an object. It is created if needed. */
+static json_object *member(json_object *object, const char *name)
 {
-    crm_buf_printf(buf, ",\"%s%s\":{", CRM_API_BASE, path->template);
-    for (int i = 0; path->routes[i]; i++) {
-        add(buf, i ? "," : "");
-        add_operation(buf, path->routes[i]->data);
+    json_object *value;
+
+    if (!json_object_object_get_ex(object, name, &value)) {
+        value = json_object_new_object();
+        json_object_object_add(object, name, value);
     }
-    add(buf, "}");
+    return value;
 }
 
-static void add_paths(crm_buf_t *buf, const crm_router_t *router)
+/* Add the members of FROM that INTO lacks, recursively for objects. */
+static void merge(json_object *into, json_object *from)
 {
-    add(buf, ",'paths':{" OPENAPI_OWN_PATH);
+    json_object_object_foreach(from, name, value) {
+        json_object *have;
+
+        if (!json_object_object_get_ex(into, name, &have)) {
+            json_object_object_add(into, name, json_object_get(value));
+        }
+        else if (json_object_is_type(have, json_type_object)) {
+            merge(have, value);
+        }
+    }
+}
+
+/* Merge the LEN bytes of JSON at TEXT, an object, into INTO. */
+static crm_error_t *add_part(json_object *into, const char *text,
+                             apr_size_t len, apr_pool_t *pool)
+{
+    apr_size_t offset;
+    json_object *part;
+    const char *rule = crm_json_parse(&part, &offset, text, len, pool);
+
+    if (rule) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1004: a part of the "
+                              "OpenAPI document is not valid JSON: %s at byte "
+                              "%" APR_SIZE_T_FMT, rule, offset);
+    }
+    merge(into, part);
+    return NULL;
+}
+
+/* Add the operations of PATH. */
+static crm_error_t *add_path(json_object *into, const crm_path_t *path,
+                             apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 8192, pool);
+    crm_buf_printf(&buf, "{\"paths\":{\"%s%s\":{", CRM_API_BASE,
+                   path->template);
+    for (int i = 0; path->routes[i]; i++) {
+        add(&buf, i ? "," : "");
+        add_operation(&buf, path->routes[i]->data);
+    }
+    add(&buf, "}}}");
+    return add_part(into, buf.data, buf.len, pool);
+}
+
+/* Add the schemas of RESOURCE. */
+static crm_error_t *add_resource(json_object *into,
+                                 const crm_resource_t *resource,
+                                 apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 8192, pool);
+    add(&buf, "{'components':{'schemas':{");
+    add_resource_schemas(&buf, resource);
+    add(&buf, "}}}");
+    return add_part(into, buf.data, buf.len, pool);
+}
+
+/* Add the tags of the resources, without duplicates, before existing tags. */
+static void add_tags(json_object *into)
+{
+    json_object *tags = json_object_new_array(), *last = member(into, "tags");
+    json_object *seen = json_object_new_object();
+
+    for (int i = 0; crm_registry()[i]; i++) {
+        const crm_resource_t *resource = crm_registry()[i];
+        json_object *tag;
+
+        if (!resource->operations
+            || json_object_object_get_ex(seen, resource->tag, NULL)) {
+            continue;
+        }
+        json_object_object_add(seen, resource->tag, NULL);
+        tag = json_object_new_object();
+        json_object_object_add(tag, "name",
+                               json_object_new_string(resource->tag));
+        json_object_object_add(tag, "description",
+                               json_object_new_string(resource->doc));
+        json_object_array_add(tags, tag);
+    }
+    for (size_t i = 0; i < json_object_array_length(last); i++) {
+        json_object_array_add(tags, json_object_get(
+                                  json_object_array_get_idx(last, i)));
+    }
+    json_object_object_add(into, "tags", tags);
+    json_object_put(seen);
+}
+
+static crm_error_t *make(json_object *into, const crm_router_t *router,
+                         const crm_json_part_t *part, apr_pool_t *pool)
+{
+    CRM_ERR(add_part(into, (const char *)crm_openapi_frame.text,
+                     crm_openapi_frame.len, pool));
+    CRM_ERR(add_part(into, (const char *)part->text, part->len, pool));
     for (int i = 0; i < router->nelts; i++) {
         const crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
 
         if (path->routes[0]->data) {
-            add_path(buf, path);
+            CRM_ERR(add_path(into, path, pool));
         }
     }
-    add(buf, "}");
-}
-
-static void add_components(crm_buf_t *buf)
-{
-    static const char *const error_texts[] = {OPENAPI_ERRORS};
-
-    add(buf, ",'components':{" OPENAPI_COMPONENTS ",'responses':{");
-    for (size_t i = 0; i < CRM_NELTS(error_texts); i += 2) {
-        const char *status = error_texts[i];
-
-        crm_buf_printf(buf, "%s\"%s\":{\"description\":\"%s\",\"headers\":{",
-                       i ? "," : "", status, error_texts[i + 1]);
-        add(buf, !strcmp(status, "401") ? OPENAPI_HEADERS_401
-            : !strcmp(status, "429") || !strcmp(status, "503")
-            ? OPENAPI_RETRY "," OPENAPI_HEADERS : OPENAPI_HEADERS);
-        add(buf, "},'content':{'application/json':{'schema':{'$ref':"
-            "'#/components/schemas/");
-        add(buf, !strcmp(status, "422") ? "ValidationError'}}}}"
-            : "Error'}}}}");
-    }
-    add(buf, "},'schemas':{" OPENAPI_SCHEMAS);
     for (int i = 0; crm_registry()[i]; i++) {
         if (crm_registry()[i]->operations) {
-            add_resource_schemas(buf, crm_registry()[i]);
+            CRM_ERR(add_resource(into, crm_registry()[i], pool));
         }
     }
-    add(buf, "}}");
+    add_tags(into);
+    return NULL;
 }
 
-/* Add the tags of the resources, without duplicates. */
-static void add_tags(crm_buf_t *buf)
+crm_error_t *crm_openapi_init(const crm_router_t *router,
+                              const crm_json_part_t *part, apr_pool_t *pool)
 {
-    add(buf, ",'tags':[");
-    for (int i = 0; crm_registry()[i]; i++) {
-        int known = !crm_registry()[i]->operations;
+    json_object *into = json_object_new_object();
+    crm_error_t *error = make(into, router, part, pool);
 
-        for (int j = 0; j < i && !known; j++) {
-            known = crm_registry()[j]->operations
-                    && !strcmp(crm_registry()[j]->tag, crm_registry()[i]->tag);
-        }
-        if (!known) {
-            crm_buf_printf(buf, "{\"name\":\"%s\",\"description\":",
-                           crm_registry()[i]->tag);
-            add_string(buf, crm_registry()[i]->doc);
-            add(buf, "},");
-        }
-    }
-    add(buf, "{'name':'Meta','description':'The API itself.'}]");
-}
-
-void crm_openapi_init(const crm_router_t *router, apr_pool_t *pool)
-{
     crm_buf_init(&document, 131072, pool);
-    add(&document, "{" OPENAPI_HEAD);
-    add_tags(&document);
-    add_paths(&document, router);
-    add_components(&document);
-    add(&document, "}");
+    if (!error) {
+        crm_buf_puts(&document, json_object_to_json_string_ext(
+                         into, JSON_C_TO_STRING_PLAIN
+                         | JSON_C_TO_STRING_NOSLASHESCAPE));
+    }
+    json_object_put(into);
+    return error;
 }
 
 const char *crm_openapi_document(apr_size_t *len_p)

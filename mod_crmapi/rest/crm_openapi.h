@@ -5,8 +5,20 @@
 
 #include "crm_call.h"
 
-/* Build the document in POOL from the registry and the routes of ROUTER. */
-void crm_openapi_init(const crm_router_t *router, apr_pool_t *pool);
+/* JSON that build/embed has converted to C. */
+typedef struct crm_json_part_t {
+    const unsigned char *text;
+    apr_size_t len;
+} crm_json_part_t;
+
+/* rest/openapi.json: the constant part of every document. */
+extern const crm_json_part_t crm_openapi_frame;
+
+/* Build the document in POOL from the frame, PART (the domain's part: info, and
+ * schemas of bodies that no table describes), the registry, and the routes of
+ * ROUTER. Errors: CRM_E_INTERNAL if a part is not valid JSON. */
+crm_error_t *crm_openapi_init(const crm_router_t *router,
+                              const crm_json_part_t *part, apr_pool_t *pool);
 
 /* A crm_route_t.serve: respond to CALL with the document. */
 crm_error_t *crm_openapi_serve(crm_call_t *call);

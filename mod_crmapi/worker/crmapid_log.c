@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_log.c: the worker's log: whole lines, with a time and a level */
+/* crmapid_log.c: the worker's log */
 #include "crmapid_log.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include "apr_strings.h"
 #include "apr_time.h"
 
-/* By crm_level_t; the configuration's words, too. */
+/* Names of levels by crm_level_t, in the log and in the configuration. */
 static const char *const names[] = {
     "", "", "", "error", "warning", "notice", "info", "debug"
 };
 
 static crm_level_t limit = CRM_LOG_NOTICE;
 static int descriptor = STDERR_FILENO;
-static int journal;             /* stderr is the journal's */
+static int journal;             /* whether stderr is the systemd journal */
 
 crm_error_t *crmd_log_open(const char *level, const char *file,
                            apr_pool_t *pool)
@@ -62,7 +62,8 @@ static int write_prefix(char *out, apr_size_t size, crm_level_t level)
                         now.tm_usec / 1000, (int)getpid(), names[level]);
 }
 
-/* One write() for one line: threads do not mix theirs. */
+/* Write a line by a single write(), so that lines of several threads are not
+ * mixed. Control characters become spaces. */
 static void write_line(void *baton, crm_level_t level, const char *text)
 {
     char line[2048];
@@ -77,7 +78,7 @@ static void write_line(void *baton, crm_level_t level, const char *text)
         line[len++] = (unsigned char)*text < ' ' ? ' ' : *text;
     }
     line[len++] = '\n';
-    /* A log that cannot be written has nowhere to say so. */
+    /* A failure cannot be logged. */
     if (write(descriptor, line, (size_t)len) < 0) {
         return;
     }

@@ -69,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        crm_api_init(crm_resources, root);
+        crm_api_init(crm_resources, &crm_openapi_domain,
+                 root);
     }
     apr_pool_create(&pool, root);
     path = malloc(size + 1);

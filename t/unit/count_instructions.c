@@ -225,7 +225,7 @@ static void make_service(crm_service_t *service, apr_pool_t *pool)
     memset(service, 0, sizeof(*service));
     service->settings.key_prefix = CRM_KEY_PREFIX;
     service->limit = apr_palloc(pool, size);
-    crm_limit_init(service->limit, size, &config);
+    crm_limit_init(service->limit, size, &config, pool);
     service->acquire = acquire;
     service->release = release;
     service->read_body = read_body;
@@ -297,7 +297,8 @@ int main(int argc, const char *const *argv)
         fputs("usage: count_instructions get|list|filters|create\n", stderr);
         return EXIT_FAILURE;
     }
-    error = crm_api_init(crm_resources, pool);
+    error = crm_api_init(crm_resources, &crm_openapi_domain,
+                 pool);
     if (error) {
         fprintf(stderr, "%s\n", error->log);
         return EXIT_FAILURE;

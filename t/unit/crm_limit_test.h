@@ -38,7 +38,8 @@ static inline void make_block(apr_uint32_t keys, apr_uint32_t reads,
     block = malloc(block_size);
     ck_assert_ptr_nonnull(block);
     memset(block, 0xa5, block_size);
-    ck_assert_ptr_null(crm_limit_init(block, block_size, &config));
+    ck_assert_ptr_null(crm_limit_init(block, block_size, &config,
+                                      crm_check_pool()));
 }
 
 static inline void setup(void)

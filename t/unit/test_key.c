@@ -17,7 +17,8 @@ START_TEST(contract_1_2_a_generated_key_has_39_characters)
     char key[CRM_KEY_SIZE], before[CRM_KEY_SIZE] = "";
 
     for (int i = 0; i < 200; i++) {
-        ck_assert(crm_key_generate(key, CRM_KEY_PREFIX));
+        ck_assert_ptr_null(crm_key_generate(key, CRM_KEY_PREFIX,
+                                            crm_check_pool()));
         ck_assert_uint_eq(strlen(key), 39);
         ck_assert_msg(!strncmp(key, "svc_live_", 9), "%s", key);
         ck_assert_msg(crm_key_valid(key, 39, CRM_KEY_PREFIX), "%s", key);
@@ -36,7 +37,7 @@ START_TEST(contract_1_2_all_of_base62_is_used)
     int count = 0;
 
     for (int i = 0; i < 3000; i++) {
-        ck_assert(crm_key_generate(key, ""));
+        ck_assert_ptr_null(crm_key_generate(key, "", crm_check_pool()));
         for (int j = 0; j < 24; j++) {
             ck_assert(apr_isalnum(key[j]));
             count += !seen[j][(int)key[j]]++;
@@ -57,7 +58,8 @@ START_TEST(a_prefix_may_be_long_or_empty)
         apr_size_t len = strlen(prefixes[i]);
 
         ck_assert_uint_le(len, CRM_KEY_PREFIX_MAX);
-        ck_assert(crm_key_generate(key, prefixes[i]));
+        ck_assert_ptr_null(crm_key_generate(key, prefixes[i],
+                                            crm_check_pool()));
         ck_assert_uint_eq(strlen(key), len + 30);
         ck_assert(crm_key_valid(key, len + 30, prefixes[i]));
         ck_assert(crm_key_checksum_ok(key, prefixes[i]));

@@ -100,7 +100,8 @@ static void setup(void)
     stage = shared(sizeof(*stage));
     stage->start_ns = monotonic_ns();
     crm_limit_set_clock(fast_clock);
-    ck_assert_pstr_eq(crm_limit_init(block, size, &config), NULL);
+    ck_assert_ptr_null(crm_limit_init(block, size, &config,
+                                      crm_check_pool()));
 }
 
 static void teardown(void)

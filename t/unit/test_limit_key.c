@@ -43,12 +43,13 @@ END_TEST
 START_TEST(init_refuses_what_does_not_fit)
 {
     crm_limit_config_t nothing = {0, {1, 1}, 0};
+    apr_pool_t *pool = crm_check_pool();
 
-    ck_assert_pstr_ne(crm_limit_init(block, block_size - 1, &config), NULL);
-    ck_assert_pstr_ne(crm_limit_init(block, block_size, &nothing), NULL);
-    ck_assert_pstr_ne(crm_limit_init((crm_limit_t *)(void *)((char *)block + 1),
-                                     block_size, &config), NULL);
-    ck_assert_pstr_eq(crm_limit_init(block, block_size, &config), NULL);
+    ck_assert_ptr_nonnull(crm_limit_init(block, block_size - 1, &config, pool));
+    ck_assert_ptr_nonnull(crm_limit_init(block, block_size, &nothing, pool));
+    ck_assert_ptr_nonnull(crm_limit_init(
+        (crm_limit_t *)(void *)((char *)block + 1), block_size, &config, pool));
+    ck_assert_ptr_null(crm_limit_init(block, block_size, &config, pool));
 }
 END_TEST
 
@@ -527,7 +528,8 @@ START_TEST(validate_sees_damage)
     ck_assert_pstr_eq(crm_limit_validate(block), "the chains are tangled");
     slot->next = 0;
     allocator->slots++;
-    ck_assert_pstr_eq(crm_limit_validate(block), "the count of slots is wrong");
+    ck_assert_pstr_eq(crm_limit_validate(block),
+                      "the count of slots is incorrect");
     allocator->slots--;
     allocator->free = 0;
     ck_assert_pstr_eq(crm_limit_validate(block),

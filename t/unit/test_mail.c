@@ -11,8 +11,9 @@
 #include "apr_file_io.h"
 #include "apr_strings.h"
 
+#include "crm_mail.h"
 #include "crm_text.h"
-#include "mail_private.h"
+#include "mail_auth.h"
 
 typedef struct expected_t {
     const char *mail;           /* t/mail/MAIL.eml */

@@ -14,7 +14,8 @@ static const crm_router_t *router;
 
 static void setup(void)
 {
-    crm_api_init(crm_resources, crm_check_pool());
+    crm_api_init(crm_resources, &crm_openapi_domain,
+                 crm_check_pool());
     router = crm_api_mount.router;
 }
 

@@ -40,8 +40,12 @@ START_TEST(rfc_3629_every_code_point)
     for (unsigned int c = 0; c < 0x1fffff; c++) {
         apr_size_t len = encode(text, c);
         int good = c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
+        apr_size_t bytes = 9;
+        int next = crm_text_next(&bytes, text, len);
 
-        ck_assert_msg(!crm_text_valid_utf8(text, len) == !good, "U+%04X", c);
+        ck_assert_msg(!crm_text_valid_utf8(text, len) == !good
+                      && next == (good ? (int)c : -1)
+                      && bytes == (good ? len : 0), "U+%04X: %d", c, next);
     }
 }
 END_TEST

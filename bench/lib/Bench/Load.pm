@@ -22,7 +22,8 @@ sub request_file {
 }
 
 # wrk on SERVER with the FILE of requests: top, seconds, connections. Return
-# {rate, p50, p99, errors}; times in milliseconds.
+# {rate, p50, p99, errors, closed}; times in milliseconds. closed, one part of
+# errors: connections that the server has closed.
 sub wrk {
     my ($server, $file, %arg) = @_;
     my $c = $arg{connections} || 16;
@@ -39,7 +40,7 @@ sub wrk {
     my $errors = 0;
     $errors += $_ for @errors;
     return { rate => $n / $us * 1e6, p50 => $p50 / 1000, p99 => $p99 / 1000,
-        errors => $errors, n => $n };
+        errors => $errors, closed => $errors[2], n => $n };
 }
 
 # h2load on SERVER's TLS port with PATHS of the list: HTTP/2, 4 connections

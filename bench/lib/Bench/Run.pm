@@ -7,13 +7,14 @@ use CrmTest::Process qw(read_file run_program);
 use Bench::Cluster;
 use Bench::Growth;
 use Bench::Load qw(wrk pgbench median);
+use Bench::Overload;
 use Bench::Report;
 use Bench::Server;
 use Bench::Work;
 
 # In this order: what only reads comes first, and what adds much comes last.
-my @PARTS = qw(compare http2 growth keys memory writes distance upsert writers
-    import tenants);
+my @PARTS = qw(compare http2 growth keys memory overload writes distance upsert
+    writers import tenants);
 
 sub new {
     my ($class, %opt) = @_;
@@ -55,7 +56,8 @@ sub run {
         schema => "$self->{env}{SRCDIR}/schema");
     $self->{import} = $self->{cluster}->fill($self->{contacts});
     for my $part (@PARTS) {
-        my $method = Bench::Growth->can($part) || $self->can("part_$part");
+        my $method = Bench::Growth->can($part) || Bench::Overload->can($part)
+            || $self->can("part_$part");
         $self->$method if $self->wants($part);
     }
     $self->{cluster}->stop;

@@ -257,7 +257,7 @@ static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
 }
 
 /* Record that the daemon of ACTOR is alive, extend the leases of its jobs, and
- * release the jobs of daemons whose leases have expired. */
+ * release the jobs of all daemons whose leases have expired. */
 static crm_error_t *heartbeat(actor_t *actor)
 {
     crmd_daemon_t *daemon = actor->daemon;

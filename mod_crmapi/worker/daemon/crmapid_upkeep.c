@@ -27,8 +27,8 @@ typedef struct upkeep_t {
 typedef struct task_t {
     const char *name;
     size_t every;               /* its interval: offset in crmd_config_t */
-    size_t age;                 /* offset in crmd_config_t; 0: none. $1 of SQL
-                                   is the time so long ago. */
+    size_t age;                 /* offset of an age in crmd_config_t; 0: none.
+                                   $1 of SQL is the current time minus it. */
     const char *sql;            /* returns the number of changed rows; repeated
                                    while that is BATCH */
     /* Used if SQL is NULL. */

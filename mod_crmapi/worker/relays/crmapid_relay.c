@@ -21,8 +21,7 @@ const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
     &crmd_relay_twilio, NULL
 };
 
-/* How many messages each relay has in hand. One condition serves all: those
- * that wait are few. */
+/* The slots of each relay. */
 static crm_slots_t slots[RELAYS] = {
     CRM_SLOTS_INITIALIZER, CRM_SLOTS_INITIALIZER, CRM_SLOTS_INITIALIZER,
     CRM_SLOTS_INITIALIZER
@@ -115,8 +114,8 @@ const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
     return &crmd_relay_maildir;
 }
 
-/* Return RELAY's slots; NULL if it is not in the table (a test's), which is not
- * limited. */
+/* Return the slots of RELAY. NULL: it is not in the table, as in tests, and has
+ * no limit. */
 static crm_slots_t *slots_of(const crmd_relay_t *relay)
 {
     for (int i = 0; i < RELAYS; i++) {

@@ -96,8 +96,8 @@ static const char *read_channel(crmd_step_t *step, int *usable_p,
            : ".channel is none that may be used";
 }
 
-/* Set the text I of STEP to VALUE. If the step is not USABLE it is dropped:
- * then only the syntax of merge fields is checked. */
+/* Set the text of STEP that texts[I] describes to VALUE. If the step is not
+ * USABLE it is dropped: then only the syntax of merge fields is checked. */
 static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
                              int usable, const crmd_reading_t *reading)
 {

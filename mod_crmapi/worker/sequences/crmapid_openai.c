@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_openai.c: the generator "openai", an OpenAI-compatible service */
-#include <pthread.h>
 #include <string.h>
 
 #include "apr_lib.h"
@@ -8,6 +7,7 @@
 
 #include "crm_array.h"
 #include "crm_json.h"
+#include "crm_slots.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
 #include "crmapid_prompt.h"
@@ -21,9 +21,7 @@
 #define CODE_MAX 999999
 
 /* Requests of this process that are in progress. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
-static int active;
+static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
 
 static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -60,17 +58,9 @@ static void send_request(crmd_http_answer_t *answer, const char *body,
     request.body_len = strlen(body);
     request.timeout = config->openai_timeout;
     request.max_answer = ANSWER_MAX;
-    pthread_mutex_lock(&mutex);
-    while (active >= config->openai_concurrency) {
-        pthread_cond_wait(&ended, &mutex);
-    }
-    active++;
-    pthread_mutex_unlock(&mutex);
+    crm_slots_wait(&slots, config->openai_concurrency);
     crmd_http_send(answer, &request, pool);
-    pthread_mutex_lock(&mutex);
-    active--;
-    pthread_cond_signal(&ended);
-    pthread_mutex_unlock(&mutex);
+    crm_slots_leave(&slots);
 }
 
 /* Set *OBJECT_P to the JSON object in the LEN bytes at TEXT, freed with POOL.

@@ -18,7 +18,7 @@
  * is unknown whether the step was sent. */
 #define RECORD_TIME apr_time_from_sec(60)
 
-/* Wait after it is unknown whether step_take() was committed. */
+/* Wait before the retry if it is unknown whether step_take() was committed. */
 #define RETAKE_WAIT apr_time_from_sec(1)
 
 /* A step that is being sent. */

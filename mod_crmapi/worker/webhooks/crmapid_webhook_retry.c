@@ -39,18 +39,6 @@ apr_interval_time_t crmd_webhook_delay(int made,
     return delay + delay / 10 * (random % 1001) / 1000;
 }
 
-/* Return the length of the UTF-8 character at TEXT, of LEN bytes; 0 if it is
- * not valid. */
-static apr_size_t character(const char *text, apr_size_t len)
-{
-    for (apr_size_t n = 1; n <= 4 && n <= len; n++) {
-        if (crm_text_valid_utf8(text, n)) {
-            return n;
-        }
-    }
-    return 0;
-}
-
 /* Return whether the LEN (1 to 3) bytes at TEXT can be the beginning of a
  * longer UTF-8 character. */
 static int begins_character(const char *text, apr_size_t len)
@@ -76,8 +64,9 @@ const char *crmd_webhook_text(const char *text, apr_size_t len,
     char *out = clean;
 
     while (len) {
-        apr_size_t n = character(text, len);
+        apr_size_t n;
 
+        crm_text_next(&n, text, len);
         if (!n && begins_character(text, len)) {
             break;
         }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_auth.h: whether a trusted host has verified the sender (RFC 8601) */
+#ifndef CRM_MAIL_AUTH_H
+#define CRM_MAIL_AUTH_H
+
+#include <gmime/gmime.h>
+
+#include "crm_mail.h"
+
+/* The result of a header Authentication-Results for a mail's sender. Of several
+ * results the greatest counts. */
+typedef enum crm_mail_word_t {
+    CRM_MAIL_FOREIGN,           /* its authserv-id is not trusted */
+    CRM_MAIL_SILENT,            /* none of the other results */
+    CRM_MAIL_PASSED,            /* DMARC passed, or a signature (DKIM) of the
+                                   sender's domain or one above it */
+    CRM_MAIL_FAILED             /* DMARC failed, or the header is malformed */
+} crm_mail_word_t;
+
+/* Return the result of VALUE, the value of such a header, for a mail from
+ * DOMAIN. IDS: the authserv_ids of crm_mail_options_t. */
+crm_mail_word_t crm_mail_results(const char *value, const char *ids,
+                                 const char *domain, apr_pool_t *pool);
+
+/* Return whether a host of IDS has verified MAIL's sender in the headers of
+ * MIME. The mail must name no other sender. */
+int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
+                      const char *ids, apr_pool_t *pool);
+
+#endif /* CRM_MAIL_AUTH_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_body.h: a mail's parts: its text and its attachments */
+#ifndef CRM_MAIL_BODY_H
+#define CRM_MAIL_BODY_H
+
+#include <gmime/gmime.h>
+
+#include "crm_mail.h"
+
+/* Set MAIL's text and attachments from MIME. */
+void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
+                   const crm_mail_options_t *options, apr_pool_t *pool);
+
+#endif /* CRM_MAIL_BODY_H */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_charset.h: converting text of any charset to UTF-8 */
+#ifndef CRM_MAIL_CHARSET_H
+#define CRM_MAIL_CHARSET_H
+
+#include "apr_pools.h"
+
+/* Return the LEN BYTES as UTF-8 in POOL, without NUL and control characters
+ * except tab and line feed; all lines end with LF. CHARSET is the declared
+ * charset (NULL: none). It is corrected if the bytes are certainly in another
+ * one. Invalid bytes become U+FFFD. */
+const char *crm_mail_utf8(const char *bytes, apr_size_t len,
+                          const char *charset, apr_pool_t *pool);
+
+/* Return TEXT, which may be invalid UTF-8, as one line of at most MAX
+ * characters in POOL, without white space at both ends; NULL if nothing is
+ * left. */
+const char *crm_mail_line(const char *text, apr_size_t max, apr_pool_t *pool);
+
+/* Return the first MAX characters of TEXT, in POOL; *CUT_P = the number of
+ * characters cut off. */
+const char *crm_mail_cut(apr_size_t *cut_p, const char *text, apr_size_t max,
+                         apr_pool_t *pool);
+
+#endif /* CRM_MAIL_CHARSET_H */

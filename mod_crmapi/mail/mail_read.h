@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_read.h: parsing a mail, and reading its headers */
+#ifndef CRM_MAIL_READ_H
+#define CRM_MAIL_READ_H
+
+#include <gmime/gmime.h>
+
+#include "apr_pools.h"
+
+/* Return the value of the first header NAME of MIME, decoded, as one line of
+ * at most MAX characters in POOL; NULL if it is missing or blank. */
+const char *crm_mail_header(GMimeMessage *mime, const char *name,
+                            apr_size_t max, apr_pool_t *pool);
+
+/* Return the number of headers NAME in MIME. */
+int crm_mail_count(GMimeMessage *mime, const char *name);
+
+/* Return the decoded content of PART, *LEN_P bytes and a NUL, in POOL. */
+const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
+                           apr_pool_t *pool);
+
+/* Return a mail parsed from the LEN BYTES, which must live as long. The caller
+ * unrefs it. Never NULL. */
+GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
+                             apr_pool_t *pool);
+
+#endif /* CRM_MAIL_READ_H */
