@@ -214,7 +214,7 @@ static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "'}}}}");
 }
 
-/* The headers of every success. */
+/* The headers of every successful response. */
 static const char *const headers[] = {
     "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
     "X-Request-Id"
@@ -326,7 +326,7 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 
 /* ---- the document -------------------------------------------------------- */
 
-/* Return the member NAME of OBJECT, an object that is made if needed. */
+/* Return the member NAME of OBJECT, an object. It is created if needed. */
 static json_object *member(json_object *object, const char *name)
 {
     json_object *value;
@@ -338,8 +338,8 @@ static json_object *member(json_object *object, const char *name)
     return value;
 }
 
-/* Add what INTO lacks of FROM, objects member by member. */
-static void unite(json_object *into, json_object *from)
+/* Add the members of FROM that INTO lacks, recursively for objects. */
+static void merge(json_object *into, json_object *from)
 {
     json_object_object_foreach(from, name, value) {
         json_object *have;
@@ -348,12 +348,12 @@ static void unite(json_object *into, json_object *from)
             json_object_object_add(into, name, json_object_get(value));
         }
         else if (json_object_is_type(have, json_type_object)) {
-            unite(have, value);
+            merge(have, value);
         }
     }
 }
 
-/* Add to DOCUMENT the LEN bytes of JSON at TEXT, an object. */
+/* Merge the LEN bytes of JSON at TEXT, an object, into INTO. */
 static crm_error_t *add_part(json_object *into, const char *text,
                              apr_size_t len, apr_pool_t *pool)
 {
@@ -366,11 +366,11 @@ static crm_error_t *add_part(json_object *into, const char *text,
                               "OpenAPI document is not valid JSON: %s at byte "
                               "%" APR_SIZE_T_FMT, rule, offset);
     }
-    unite(into, part);
+    merge(into, part);
     return NULL;
 }
 
-/* Add the operations of PATH, which the tables of resources describe. */
+/* Add the operations of PATH. */
 static crm_error_t *add_path(json_object *into, const crm_path_t *path,
                              apr_pool_t *pool)
 {
@@ -401,7 +401,7 @@ static crm_error_t *add_resource(json_object *into,
     return add_part(into, buf.data, buf.len, pool);
 }
 
-/* Add the tags of the resources, each once, before those that are there. */
+/* Add the tags of the resources, without duplicates, before existing tags. */
 static void add_tags(json_object *into)
 {
     json_object *tags = json_object_new_array(), *last = member(into, "tags");

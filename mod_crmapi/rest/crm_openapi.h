@@ -5,16 +5,16 @@
 
 #include "crm_call.h"
 
-/* JSON that build/embed has made C of. */
+/* JSON that build/embed has converted to C. */
 typedef struct crm_json_part_t {
     const unsigned char *text;
     apr_size_t len;
 } crm_json_part_t;
 
-/* rest/openapi.json: what every document has. */
+/* rest/openapi.json: the constant part of every document. */
 extern const crm_json_part_t crm_openapi_frame;
 
-/* Make the document in POOL: the frame, PART (what the domain adds: info,
+/* Build the document in POOL from the frame, PART (the domain's part: info, and
  * schemas of bodies that no table describes), the registry, and the routes of
  * ROUTER. Errors: CRM_E_INTERNAL if a part is not valid JSON. */
 crm_error_t *crm_openapi_init(const crm_router_t *router,
