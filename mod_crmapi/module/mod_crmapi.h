@@ -23,10 +23,21 @@
 
 extern module AP_MODULE_DECLARE_DATA crmapi_module;
 
-/* A database as mod_dbd has been told of it, and the connections of this
- * process to it: how many may be in use, and who waits (mod_dbd would wait for
- * ever). One for all servers that share mod_dbd's connections. */
-typedef struct crmapi_gate_t crmapi_gate_t;
+/* A connection pool of mod_dbd (mod_crmapi_pool.h). Servers share one as they
+ * do in mod_dbd. */
+typedef struct crmapi_pool_t crmapi_pool_t;
+
+/* mod_dbd's directives for a server. mod_dbd.h gives them only with the first
+ * connection, so mod_crmapi reads them, too. */
+typedef struct crmapi_dbd_t {
+    const char *driver;         /* NULL: not set */
+    const char *params;         /* NULL or "": not set */
+    int persist;
+    int min;
+    int keep;
+    int max;
+    int exptime;
+} crmapi_dbd_t;
 
 /* A server's configuration. Numbers are -1 where nothing was set. */
 typedef struct crmapi_config_t {
@@ -51,8 +62,9 @@ typedef struct crmapi_config_t {
     int unknown_key_limit;
     int addresses;              /* CrmApiAddresses: of the main server */
     int chat_polls;
+    crmapi_dbd_t dbd;
     /* Made after the configuration has been read: */
-    crmapi_gate_t *gate;
+    crmapi_pool_t *pool;        /* NULL: the server uses none of ours */
     crm_service_t service;
     crm_intake_site_t intake;
 } crmapi_config_t;
@@ -141,25 +153,27 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
 int crmapi_spare_body(const crmapi_request_t *request);
 
 /* mod_crmapi_dbd.c */
-/* Forget the gates of the configuration before. */
-void crmapi_gates_clear(apr_pool_t *pconf);
-/* Set the gate of S and, in SETTINGS, the realm that go with what mod_dbd has
- * been told for S. */
-void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
-                      const server_rec *s, apr_pool_t *pconf);
-/* Share with all processes what was logged of the gates, which are all there.
- * Return NULL or what is wrong. */
-const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp);
-/* Say what is missing in the configuration, once for each gate. */
-void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp);
-/* Make what the threads of this process need. */
-apr_status_t crmapi_gates_create(apr_pool_t *pchild);
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
-                            apr_pool_t *pool);
+void crmapi_dbd_register(void);
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);
-/* Set connections in use and the most that may be, over all of this process's
- * databases. */
-void crmapi_gates_stats(int *used_p, int *max_p);
+
+/* mod_crmapi_pool.c */
+/* Forget the pools of the configuration before. */
+void crmapi_pools_clear(apr_pool_t *pconf);
+/* Set CONFIG's pool and realm. A new pool is allocated in PCONF. */
+void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf);
+/* Set CONFIG's pool to one that was made for another server, or to NULL. */
+void crmapi_pool_join(crmapi_config_t *config);
+/* Share with all processes what was logged about the pools. All must have been
+ * made. Return NULL or an error text allocated in PTEMP. */
+const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp);
+/* Log what the configuration lacks, once for each pool. */
+void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp);
+/* Make the locks of this process, allocated in PCHILD. */
+apr_status_t crmapi_pools_create(apr_pool_t *pchild);
+/* Set *USED_P to the connections in use, *MAX_P to their limit, over all pools
+ * of this process. */
+void crmapi_pools_stats(int *used_p, int *max_p);
 
 /* mod_crmapi_shm.c */
 typedef struct crmapi_shm_t {
