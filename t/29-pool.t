@@ -225,6 +225,41 @@ END
     $httpd->stop;
 };
 
+subtest "mod_dbd has another limit than its directives say: it counts" => sub {
+    write_file("$scratch/mod_skew.c", <<'END');
+#include "apr_dbd.h"
+#include "apr_optional_hooks.h"
+#include "httpd.h"
+#include "http_config.h"
+#include "mod_dbd.h"
+static apr_status_t skew(apr_pool_t *p, dbd_cfg_t *config, ap_dbd_t *dbd)
+{
+    config->nmax = 3;
+    return APR_SUCCESS;
+}
+static void hooks(apr_pool_t *p)
+{
+    APR_OPTIONAL_HOOK(dbd, post_connect, skew, NULL, NULL, APR_HOOK_FIRST);
+}
+module AP_MODULE_DECLARE_DATA skew_module = {
+    STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, NULL, hooks
+};
+END
+    my ($code, $out, $err) = run_program(command => [$CrmTest::BUILD{APXS},
+        "-q", "EXTRA_INCLUDES", "EXTRA_CPPFLAGS"]);
+    ($code, $out, $err) = run_program(command => ["cc", "-shared", "-fPIC",
+        "-w", (grep { length } split /[\s;]+/, $out), "-o",
+        "$scratch/mod_skew.so", "$scratch/mod_skew.c"]);
+    is($code, 0, "a module that changes it") or diag($err);
+    my $httpd = httpd(database => $database, children => 1,
+        conf => "LoadModule skew_module $scratch/mod_skew.so\n$STATUS",
+        expect_log => [qr/CRM1105: DBDMax is 3 for mod_dbd, but 10 for mod_crmapi, which uses 3 from now on \(/]);
+    is(status_of($httpd, "ConnectionsMax"), 3, "CrmApiConnectionsMax");
+    status_is(workspace($httpd)->client->get("/api/v1/agents"), 200,
+        "it serves");
+    $httpd->stop;
+};
+
 subtest "without mod_dbd its directives are unknown, as httpd says it" => sub {
     for my $line ("DBDriver pgsql", "DBDParams x", "DBDPersist On", "DBDMin 1",
         "DBDKeep 1", "DBDMax 1", "DBDExptime 1") {

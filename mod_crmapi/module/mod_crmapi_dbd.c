@@ -4,6 +4,7 @@
 #include "mod_crmapi_pool.h"
 
 #include "apr_optional.h"
+#include "apr_optional_hooks.h"
 #include "apr_strings.h"
 
 #include "http_request.h"
@@ -168,8 +169,34 @@ static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
+/* A hook: mod_dbd has made the connection DBD by its configuration CONFIG. If
+ * mod_dbd's limit is not the one that mod_crmapi has from the directives (other
+ * defaults or rules in a release of httpd), mod_dbd's counts. The list of
+ * mod_dbd is locked, so none of its functions may be called here. */
+static apr_status_t post_connect(apr_pool_t *p, dbd_cfg_t *config,
+                                 ap_dbd_t *dbd)
+{
+    crmapi_pool_t *pool = limited_pool(config->server);
+    int before;
+
+    (void)p;
+    (void)dbd;
+    if (pool && config->nmax > 0) {
+        before = crmapi_pool_limit(pool, config->nmax);
+        if (before != config->nmax) {
+            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, config->server,
+                         "CRM1105: DBDMax is %d for mod_dbd, but %d for "
+                         "mod_crmapi, which uses %d from now on%s",
+                         config->nmax, before, config->nmax, pool->name);
+        }
+    }
+    return APR_SUCCESS;
+}
+
 void crmapi_dbd_register(void)
 {
+    APR_OPTIONAL_HOOK(dbd, post_connect, post_connect, NULL, NULL,
+                      APR_HOOK_LAST);
     ap_hook_pre_config(pre_config, NULL, NULL, APR_HOOK_FIRST);
 }
 

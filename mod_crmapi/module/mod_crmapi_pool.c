@@ -310,6 +310,19 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
     apr_thread_mutex_unlock(pool->mutex);
 }
 
+int crmapi_pool_limit(crmapi_pool_t *pool, int max)
+{
+    int before;
+
+    apr_thread_mutex_lock(pool->mutex);
+    before = pool->max;
+    if (before != max) {
+        __atomic_store_n(&pool->max, max, __ATOMIC_RELAXED);
+    }
+    apr_thread_mutex_unlock(pool->mutex);
+    return before;
+}
+
 void crmapi_pools_stats(int *used_p, int *max_p)
 {
     *used_p = *max_p = 0;
@@ -317,6 +330,6 @@ void crmapi_pools_stats(int *used_p, int *max_p)
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
         *used_p += __atomic_load_n(&pool->used, __ATOMIC_RELAXED);
-        *max_p += pool->max;
+        *max_p += __atomic_load_n(&pool->max, __ATOMIC_RELAXED);
     }
 }

@@ -49,6 +49,8 @@ int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait);
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
 /* Give a place in POOL back. SERVED: its connection could be used. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);
+/* Set the limit of POOL to MAX. Return the limit before. */
+int crmapi_pool_limit(crmapi_pool_t *pool, int max);
 
 /* Log TEXT about the database of POOL for the server S at LEVEL, unless STATE
  * was logged for it lately. */
