@@ -25,7 +25,10 @@ my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
 # database: whether it does just then hangs on the moment.
 my @AWAY = (qr/AH00629: Can't connect to pgsql: /,
     qr/AH00639: DBD \[pgsql\] Error: /,
-    qr/AH02655: Failed to acquire DBD connection from pool/);
+    qr/AH02655: Failed to acquire DBD connection from pool/,
+    # prefork starts processes at any time
+    $prefork ? (qr/AH00633: failed to initialise/,
+        qr/AH00636: child init failed/) : ());
 
 sub admin { sql("postgres", $_[0]) }
 

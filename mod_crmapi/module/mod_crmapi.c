@@ -42,8 +42,8 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->pollers = config->chat_polls;
 }
 
-/* Complete CONFIG of S, so that it can serve with SHM. */
-static void complete_server(crmapi_config_t *config, server_rec *s,
+/* Complete CONFIG, so that it can serve with SHM. */
+static void complete_server(crmapi_config_t *config,
                             const crmapi_shm_t *shm, apr_pool_t *pconf)
 {
     crm_settings_t *settings = &config->service.settings;
@@ -56,7 +56,7 @@ static void complete_server(crmapi_config_t *config, server_rec *s,
     settings->address_limit = (apr_uint32_t)config->address_limit;
     settings->unknown_key_limit = (apr_uint32_t)config->unknown_key_limit;
     settings->request_id_in_database = config->request_id_in_database;
-    crmapi_gate_find(&config->gate, settings, s, pconf);
+    crmapi_pool_make(config, pconf);
     config->service.limit = shm->limit;
     config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
@@ -76,6 +76,24 @@ static int any_enabled(const server_rec *main_server)
         }
     }
     return 0;
+}
+
+/* Make all servers from MAIN_SERVER on ready. Those that serve nothing of ours
+ * may share a pool with one that does. */
+static void complete_servers(server_rec *main_server, const crmapi_shm_t *shm,
+                             apr_pool_t *pconf)
+{
+    crmapi_pools_clear(pconf);
+    for (server_rec *s = main_server; s; s = s->next) {
+        if (crmapi_serves(crmapi_config(s))) {
+            complete_server(crmapi_config(s), shm, pconf);
+        }
+    }
+    for (server_rec *s = main_server; s; s = s->next) {
+        if (!crmapi_config(s)->pool) {
+            crmapi_pool_join(crmapi_config(s));
+        }
+    }
 }
 
 /* The post_config hook. It runs twice at start, the first time as a check only.
@@ -99,20 +117,15 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         problem = crmapi_status_init(main_server, &shm, ptemp);
     }
     notifier = shm.notifier;
-    crmapi_gates_clear(pconf);
-    for (server_rec *s = main_server; s && !problem; s = s->next) {
-        if (crmapi_serves(crmapi_config(s))) {
-            complete_server(crmapi_config(s), s, &shm, pconf);
-        }
-    }
     if (!problem) {
-        problem = crmapi_gates_share(pconf, ptemp);
+        complete_servers(main_server, &shm, pconf);
+        problem = crmapi_pools_share(pconf, ptemp);
     }
     if (problem) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", problem);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
-    crmapi_gates_complain(main_server, ptemp);
+    crmapi_pools_complain(main_server, ptemp);
     return OK;
 }
 
@@ -120,7 +133,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
  * with 503. */
 static crm_error_t *init_process(apr_pool_t *pool)
 {
-    if (crmapi_gates_create(pool)) {
+    if (crmapi_pools_create(pool)) {
         return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: cannot create "
                               "a mutex for the database connections");
     }
@@ -159,13 +172,15 @@ static void register_hooks(apr_pool_t *p)
     static const char *const loggers[] = {"mod_log_config.c", NULL};
 
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    /* before any module can have a connection of mod_dbd */
+    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
     ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
 #endif
     ap_hook_handler(crmapi_handler, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_log_transaction(crmapi_log_transaction, loggers, NULL,
                             APR_HOOK_LAST);
+    crmapi_dbd_register();
     crmapi_request_register();
     crmapi_error_register();
     crmapi_body_register();

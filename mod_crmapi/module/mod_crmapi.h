@@ -23,11 +23,21 @@
 
 extern module AP_MODULE_DECLARE_DATA crmapi_module;
 
-/* A database as configured for mod_dbd and this process's connections to it. It
- * limits the connections in use and queues requests with a timeout, because
- * mod_dbd would wait without limit. Servers with the same mod_dbd configuration
- * share one. */
-typedef struct crmapi_gate_t crmapi_gate_t;
+/* A connection pool of mod_dbd (mod_crmapi_pool.h). Servers share one as they
+ * do in mod_dbd. */
+typedef struct crmapi_pool_t crmapi_pool_t;
+
+/* mod_dbd's directives for a server. mod_dbd.h gives them only with the first
+ * connection, so mod_crmapi reads them, too. */
+typedef struct crmapi_dbd_t {
+    const char *driver;         /* NULL: not set */
+    const char *params;         /* NULL or "": not set */
+    int persist;
+    int min;
+    int keep;
+    int max;
+    int exptime;
+} crmapi_dbd_t;
 
 /* A server's configuration. Numbers that are not set are -1. */
 typedef struct crmapi_config_t {
@@ -52,8 +62,9 @@ typedef struct crmapi_config_t {
     int unknown_key_limit;
     int addresses;              /* CrmApiAddresses: main server only */
     int chat_polls;
-    /* Set after the configuration has been read: */
-    crmapi_gate_t *gate;
+    crmapi_dbd_t dbd;
+    /* Made after the configuration has been read: */
+    crmapi_pool_t *pool;        /* NULL: the server uses none of ours */
     crm_service_t service;
     crm_intake_site_t intake;
 } crmapi_config_t;
@@ -145,25 +156,27 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
 int crmapi_spare_body(const crmapi_request_t *request);
 
 /* mod_crmapi_dbd.c */
-/* Discard the gates of the previous configuration. */
-void crmapi_gates_clear(apr_pool_t *pconf);
-/* Set *GATE_P to the gate of S and the realm in SETTINGS, by the configuration
- * of mod_dbd for S. */
-void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
-                      const server_rec *s, apr_pool_t *pconf);
-/* Create the shared memory for the log states of all gates, which must exist.
- * Return NULL or an error. */
-const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp);
-/* Log what is missing in the configuration, once for each gate. */
-void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp);
-/* Create the mutexes and conditions of this process. */
-apr_status_t crmapi_gates_create(apr_pool_t *pchild);
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
-                            apr_pool_t *pool);
+void crmapi_dbd_register(void);
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);
-/* Set *USED_P to the connections in use and *MAX_P to their maximum, summed
- * over the databases of this process. */
-void crmapi_gates_stats(int *used_p, int *max_p);
+
+/* mod_crmapi_pool.c */
+/* Forget the pools of the configuration before. */
+void crmapi_pools_clear(apr_pool_t *pconf);
+/* Set CONFIG's pool and realm. A new pool is allocated in PCONF. */
+void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf);
+/* Set CONFIG's pool to one that was made for another server, or to NULL. */
+void crmapi_pool_join(crmapi_config_t *config);
+/* Share with all processes what was logged about the pools. All must have been
+ * made. Return NULL or an error text allocated in PTEMP. */
+const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp);
+/* Log what the configuration lacks, once for each pool. */
+void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp);
+/* Make the locks of this process, allocated in PCHILD. */
+apr_status_t crmapi_pools_create(apr_pool_t *pchild);
+/* Set *USED_P to the connections in use, *MAX_P to their limit, over all pools
+ * of this process. */
+void crmapi_pools_stats(int *used_p, int *max_p);
 
 /* mod_crmapi_shm.c */
 typedef struct crmapi_shm_t {

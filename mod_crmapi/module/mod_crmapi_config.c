@@ -2,7 +2,9 @@
 /* mod_crmapi_config.c: the directives */
 #include "mod_crmapi.h"
 
+#include <limits.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "apr_cstr.h"
 #include "apr_lib.h"
@@ -39,6 +41,10 @@ static const number_t numbers[] = {
     {"CrmApiAddresses", OFFSET(addresses), 1, KEYS_MAX, 16384, 1},
     {"CrmApiChatPolls", OFFSET(chat_polls), 0, LIMIT_MAX, 16, 0},
     {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
+    {"DBDMin", OFFSET(dbd.min), 0, INT_MAX, 1, 0},
+    {"DBDKeep", OFFSET(dbd.keep), 0, INT_MAX, 2, 0},
+    {"DBDMax", OFFSET(dbd.max), 0, INT_MAX, 10, 0},
+    {"DBDExptime", OFFSET(dbd.exptime), 0, INT_MAX, 300, 0},
 };
 
 /* Directives with On or Off: member of the configuration, default. */
@@ -49,6 +55,7 @@ static const struct {
     {OFFSET(enabled), 0},
     {OFFSET(named_statements), 1},
     {OFFSET(request_id_in_database), 0},
+    {OFFSET(dbd.persist), 1},
 };
 
 /* Directives with a time: member of the configuration, range and default in
@@ -139,6 +146,12 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over)
     if (more->twilio) {
         merged->twilio = more->twilio;
     }
+    if (more->dbd.driver) {
+        merged->dbd.driver = more->dbd.driver;
+    }
+    if (more->dbd.params && *more->dbd.params) {
+        merged->dbd.params = more->dbd.params;
+    }
     return merged;
 }
 
@@ -171,6 +184,9 @@ void crmapi_config_complete(crmapi_config_t *config)
     }
     if (!config->intake_path) {
         config->intake_path = "";
+    }
+    if (!config->dbd.params) {
+        config->dbd.params = "";
     }
 }
 
@@ -310,6 +326,51 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
     return NULL;
 }
 
+/* Return NULL if mod_dbd is loaded: httpd also calls its function for CMD, and
+ * that checks the value. If not, return httpd's error for an unknown
+ * directive. */
+static const char *check_dbd(const cmd_parms *cmd)
+{
+    return ap_find_linked_module("mod_dbd.c") ? NULL : apr_pstrcat(
+        cmd->pool, "Invalid command '", cmd->directive->directive,
+        "', perhaps misspelled or defined by a module not included in the "
+        "server configuration", NULL);
+}
+
+static const char *set_dbd_number(cmd_parms *cmd, void *dir,
+                                  const char *value)
+{
+    const number_t *number = cmd->info;
+
+    (void)dir;
+    *number_at(crmapi_config(cmd->server), number->offset) = atoi(value);
+    return check_dbd(cmd);
+}
+
+static const char *set_dbd_persist(cmd_parms *cmd, void *dir, int on)
+{
+    (void)dir;
+    crmapi_config(cmd->server)->dbd.persist = on;
+    return check_dbd(cmd);
+}
+
+static const char *set_dbd_driver(cmd_parms *cmd, void *dir,
+                                  const char *value)
+{
+    (void)dir;
+    crmapi_config(cmd->server)->dbd.driver = value;
+    return check_dbd(cmd);
+}
+
+static const char *set_dbd_params(cmd_parms *cmd, void *dir,
+                                  const char *value)
+{
+    (void)dir;
+    crmapi_config(cmd->server)->dbd.params = value;
+    return check_dbd(cmd);
+}
+
+/* The table's last member but one is not const. */
 /* The member cmd_data of command_rec is not const. */
 #define INFO(pointer) ((void *)(apr_uintptr_t)(pointer))
 
@@ -374,5 +435,20 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiUnknownKeyLimit", set_number, INFO(&numbers[8]),
                   RSRC_CONF, "look-ups of unknown keys and tokens per client "
                   "address in 60 seconds; 0: unlimited; default 60"),
+    AP_INIT_TAKE1("DBDriver", set_dbd_driver, NULL, RSRC_CONF,
+                  "mod_dbd's driver; must be pgsql"),
+    AP_INIT_TAKE1("DBDParams", set_dbd_params, NULL, RSRC_CONF,
+                  "mod_dbd's connection parameters"),
+    AP_INIT_FLAG("DBDPersist", set_dbd_persist, NULL, RSRC_CONF,
+                 "Off: mod_dbd has no connection pool; default On"),
+    AP_INIT_TAKE1("DBDMin", set_dbd_number, INFO(&numbers[9]), RSRC_CONF,
+                  "mod_dbd's minimum number of connections; default 1"),
+    AP_INIT_TAKE1("DBDKeep", set_dbd_number, INFO(&numbers[10]), RSRC_CONF,
+                  "mod_dbd's number of idle connections; default 2"),
+    AP_INIT_TAKE1("DBDMax", set_dbd_number, INFO(&numbers[11]), RSRC_CONF,
+                  "mod_dbd's maximum number of connections; default 10"),
+    AP_INIT_TAKE1("DBDExptime", set_dbd_number, INFO(&numbers[12]),
+                  RSRC_CONF, "seconds that mod_dbd keeps further idle "
+                  "connections; default 300"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}
 };

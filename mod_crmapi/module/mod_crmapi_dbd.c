@@ -1,405 +1,274 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_dbd.c: connections from mod_dbd, for as long as they are needed */
-#include "mod_crmapi.h"
-
-#include <string.h>
+/* mod_crmapi_dbd.c: connections from mod_dbd for requests, and a count of those
+ * that other modules use */
+#include "mod_crmapi_pool.h"
 
 #include "apr_optional.h"
-#include "apr_shm.h"
+#include "apr_optional_hooks.h"
 #include "apr_strings.h"
-#include "apr_thread_cond.h"
-#include "apr_thread_mutex.h"
 
-#include "ap_mpm.h"
-#include "http_main.h"
-#include "mod_dbd.h"
+#include "http_request.h"
 
 #include "crm_migrate.h"
 
 APLOG_USE_MODULE(crmapi);
 
-/* How long a database that had the right schema is believed to have it. */
+/* How long the schema of a database is trusted after it was checked. */
 #define SCHEMA_TRUST apr_time_from_sec(5)
 
-/* After how long what has not changed is logged again. */
-#define LOG_AGAIN apr_time_from_sec(60)
+/* Userdata of an APR pool: the crmapi_pool_t in which a connection of another
+ * module has a place. */
+#define PLACE "mod_crmapi place"
 
-/* A database that has given no connection back for so long hangs. */
-#define HANGS_AFTER apr_time_from_msec(500)
+/* mod_dbd's own functions. */
+static struct {
+    APR_OPTIONAL_FN_TYPE(ap_dbd_open) *open;
+    APR_OPTIONAL_FN_TYPE(ap_dbd_close) *close;
+    APR_OPTIONAL_FN_TYPE(ap_dbd_acquire) *acquire;
+    APR_OPTIONAL_FN_TYPE(ap_dbd_cacquire) *cacquire;
+} dbd_functions;
 
-/* States of a database for the log: these, or another one for each version of
- * the schema. */
-enum { READY, MISCONFIGURED, UNREACHABLE, SCHEMA_OF };
-
-struct crmapi_gate_t {
-    crmapi_news_t *state_news;  /* what was logged of its state; waits are told */
-    crmapi_news_t *busy_news;   /* apart: they come and go */
-    const dbd_cfg_t *config;    /* mod_dbd's; NULL: not loaded */
-    const char *missing;        /* why it cannot be used at all, or NULL */
-    const char *name;           /* for the log: " (dbname=crm)", or "" */
-    apr_uint32_t realm;
-    int max;                    /* connections in a process; 0: any number */
-    int share;                  /* threads, if it hangs; 0: any number */
-    apr_thread_mutex_t *mutex;  /* over what follows */
-    apr_thread_cond_t *freed;
-    int used;
-    int waiting;
-    apr_time_t moved;           /* when one was given back, or the first taken */
-    apr_time_t schema_seen;     /* when the right schema was seen last */
-};
-
-static apr_array_header_t *gates;       /* of crmapi_gate_t * */
-static APR_OPTIONAL_FN_TYPE(ap_dbd_open) *dbd_open;
-static APR_OPTIONAL_FN_TYPE(ap_dbd_close) *dbd_close;
-
-void crmapi_gates_clear(apr_pool_t *pconf)
+/* Return the pool of S if other modules that use it must take a place, NULL if
+ * not: mod_crmapi does not use it, it has no limit, or this is the parent. */
+static crmapi_pool_t *limited_pool(const server_rec *s)
 {
-    gates = apr_array_make(pconf, 4, sizeof(crmapi_gate_t *));
-    dbd_open = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_open);
-    dbd_close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
+    const crmapi_config_t *config = crmapi_config(s);
+    crmapi_pool_t *pool = config ? config->pool : NULL;
+
+    return pool && pool->max && pool->mutex ? pool : NULL;
 }
 
-/* Return mod_dbd's configuration of S, NULL if there is none. What mod_dbd
- * keeps for a server is a struct of its own that begins with a pointer to the
- * dbd_cfg_t of its header. That names the server (the main one, where a vhost
- * says nothing of its own), which tells whether all this is still so. */
-static const dbd_cfg_t *dbd_config(const server_rec *s)
+/* ap_dbd_open() for other modules. */
+static ap_dbd_t *open_counted(apr_pool_t *p, server_rec *s)
 {
-    module *dbd = ap_find_linked_module("mod_dbd.c");
-    dbd_cfg_t *const *config = dbd && dbd_open && dbd_close
-                               ? ap_get_module_config(s->module_config, dbd)
-                               : NULL;
+    crmapi_pool_t *pool = limited_pool(s);
+    ap_dbd_t *dbd;
 
-    return config && *config
-           && ((*config)->server == s || (*config)->server == ap_server_conf)
-           ? *config : NULL;
+    if (!pool) {
+        return dbd_functions.open(p, s);
+    }
+    crmapi_pool_enter_always(pool);
+    dbd = dbd_functions.open(p, s);
+    if (dbd) {
+        apr_pool_userdata_setn(pool, PLACE, NULL, dbd->pool);
+    }
+    else {
+        crmapi_pool_leave(pool, 0);
+    }
+    return dbd;
 }
 
-/* Return why CONFIG cannot serve the API, in POOL, or NULL. */
-static const char *find_missing(const dbd_cfg_t *config, apr_pool_t *pool)
+/* ap_dbd_close() for other modules. */
+static void close_counted(server_rec *s, ap_dbd_t *dbd)
 {
-    if (!config) {
-        return "CRM1101: mod_dbd is not loaded: add LoadModule dbd_module, "
-               "DBDriver pgsql and DBDParams";
+    void *pool;
+
+    apr_pool_userdata_get(&pool, PLACE, dbd->pool);
+    if (pool) {
+        apr_pool_userdata_setn(NULL, PLACE, NULL, dbd->pool);
     }
-    if (*config->name == '[') {         /* mod_dbd's "[DBDriver unset]" */
-        return "CRM1102: there is no DBDriver: add DBDriver pgsql and "
-               "DBDParams";
-    }
-    if (strcmp(config->name, "pgsql")) {
-        return apr_psprintf(pool, "CRM1103: DBDriver is %s, but must be "
-                            "pgsql",
-                            config->name);
-    }
-    return NULL;
-}
-
-/* Return a hash (FNV-1a) of driver and parameters of CONFIG: the same for the
- * same database over restarts. The parameters may hold a password. */
-static apr_uint32_t realm_of(const dbd_cfg_t *config)
-{
-    apr_uint32_t hash = 2166136261U;
-
-    for (const char *c = config->name; *c; c++) {
-        hash = (hash ^ (unsigned char)*c) * 16777619U;
-    }
-    for (const char *c = config->params; *c; c++) {
-        hash = (hash ^ (unsigned char)*c) * 16777619U;
-    }
-    return hash;
-}
-
-/* Return how CONFIG's database is called in the log, in POOL: by that of its
- * parameters which says where it is, never by a password. */
-static const char *name_of(const dbd_cfg_t *config, apr_pool_t *pool)
-{
-    static const char *const keywords[] = {
-        "service", "host", "hostaddr", "port", "dbname", NULL
-    };
-    PQconninfoOption *options = PQconninfoParse(config->params, NULL);
-    const char *name = NULL;
-
-    for (PQconninfoOption *o = options; o && o->keyword; o++) {
-        for (const char *const *word = keywords; *word && o->val; word++) {
-            if (!strcmp(*word, o->keyword)) {
-                name = apr_pstrcat(pool, name ? name : "", name ? " " : " (",
-                                   *word, "=", o->val, NULL);
-            }
-        }
-    }
-    PQconninfoFree(options);
-    return name ? apr_pstrcat(pool, name, ")", NULL) : "";
-}
-
-/* Do A and B share mod_dbd's pool of connections? */
-static int same_pool(const dbd_cfg_t *a, const dbd_cfg_t *b)
-{
-    if (!a || !b) {
-        return a == b;
-    }
-    return !strcmp(a->name, b->name) && !strcmp(a->params, b->params)
-           && !a->persist == !b->persist && a->nmin == b->nmin
-           && a->nkeep == b->nkeep && a->nmax == b->nmax
-           && a->exptime == b->exptime;
-}
-
-/* Return the database of CONFIG, made in POOL if it is the first of it. */
-static crmapi_gate_t *gate_of(const dbd_cfg_t *config, apr_pool_t *pool)
-{
-    crmapi_gate_t *gate;
-
-    for (int i = 0; i < gates->nelts; i++) {
-        gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
-        if (same_pool(gate->config, config)) {
-            return gate;
-        }
-    }
-    gate = apr_pcalloc(pool, sizeof(*gate));
-    gate->config = config;
-    gate->missing = find_missing(config, pool);
-    gate->name = "";
-    if (!gate->missing) {
-        gate->name = name_of(config, pool);
-        gate->realm = realm_of(config);
-        gate->max = config->persist ? config->nmax : 0;
-    }
-    APR_ARRAY_PUSH(gates, crmapi_gate_t *) = gate;
-    return gate;
-}
-
-void crmapi_gate_find(crmapi_gate_t **gate_p, crm_settings_t *settings,
-                      const server_rec *s, apr_pool_t *pconf)
-{
-    *gate_p = gate_of(dbd_config(s), pconf);
-    settings->realm = (*gate_p)->realm;
-}
-
-/* The memory goes with the configuration: after a restart what is wrong is said
- * again. */
-const char *crmapi_gates_share(apr_pool_t *pconf, apr_pool_t *ptemp)
-{
-    apr_size_t size = 2 * (apr_size_t)gates->nelts * sizeof(crmapi_news_t);
-    crmapi_news_t *news;
-    apr_status_t status;
-    apr_shm_t *shm;
-
-    status = apr_shm_create(&shm, size, NULL, pconf);
-    if (status) {
-        return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
-                            " of databases: %pm", &status);
-    }
-    news = apr_shm_baseaddr_get(shm);
-    memset(news, 0, size);
-    for (int i = 0; i < gates->nelts; i++) {
-        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
-
-        gate->state_news = news++;
-        gate->busy_news = news++;
-    }
-    return NULL;
-}
-
-/* Log TEXT about GATE, which is in STATE, if that is news. */
-static void report(const crmapi_gate_t *gate, apr_uint32_t state,
-                   int level, const server_rec *s, const char *text)
-{
-    if (crmapi_status_news(gate->state_news, state,
-                           state == READY ? 0 : LOG_AGAIN)) {
-        ap_log_error(APLOG_MARK, level, 0, s, "%s%s", text, gate->name);
+    dbd_functions.close(s, dbd);
+    if (pool) {
+        crmapi_pool_leave(pool, 1);
     }
 }
 
-/* Report that GATE cannot be used as it is configured. */
-static void report_missing(const crmapi_gate_t *gate,
-                           const server_rec *s, apr_pool_t *pool)
+/* A cleanup: the holder of a connection in the pool DATA goes. */
+static apr_status_t leave(void *data)
 {
-    report(gate, MISCONFIGURED, APLOG_ERR, s,
-           apr_pstrcat(pool, gate->missing, "; the API answers 503 until "
-                       "then", NULL));
+    crmapi_pool_leave(data, 1);
+    return APR_SUCCESS;
 }
 
-void crmapi_gates_complain(const server_rec *main_server, apr_pool_t *ptemp)
+/* Take a place in POOL until HOLDER, the APR pool of a request or a client's
+ * connection, goes. Return 0 if HOLDER has one already. mod_dbd registers its
+ * cleanup later, so it releases the connection before the place is free. */
+static int hold_place(crmapi_pool_t *pool, apr_pool_t *holder)
 {
-    for (int i = 0; i < gates->nelts; i++) {
-        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
+    void *held;
 
-        if (gate->missing) {
-            report_missing(gate, main_server, ptemp);
-        }
-    }
-}
-
-/* Return how many threads of this process requests for a database that hangs
- * may hold, so that others are left to those for other databases; 0: any
- * number. */
-static int share_of_threads(void)
-{
-    int threads = 0;
-
-    if (gates->nelts < 2
-        || ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) != APR_SUCCESS) {
+    apr_pool_userdata_get(&held, PLACE, holder);
+    if (held) {
         return 0;
     }
-    return threads / 2;
+    crmapi_pool_enter_always(pool);
+    apr_pool_userdata_setn(pool, PLACE, NULL, holder);
+    apr_pool_cleanup_register(holder, pool, leave, apr_pool_cleanup_null);
+    return 1;
 }
 
-apr_status_t crmapi_gates_create(apr_pool_t *pchild)
+/* Give back HOLDER's place in POOL: there was no connection for it. */
+static void drop_place(crmapi_pool_t *pool, apr_pool_t *holder)
 {
-    int share = share_of_threads();
+    apr_pool_userdata_setn(NULL, PLACE, NULL, holder);
+    apr_pool_cleanup_kill(holder, pool, leave);
+    crmapi_pool_leave(pool, 0);
+}
 
-    for (int i = 0; i < gates->nelts; i++) {
-        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
-        apr_status_t status;
+/* ap_dbd_acquire() for other modules. Like mod_dbd's it gives subrequests and
+ * internal redirects the connection of the client's request. */
+static ap_dbd_t *acquire_counted(request_rec *r)
+{
+    crmapi_pool_t *pool;
+    ap_dbd_t *dbd;
+    int is_new;
 
-        gate->share = share;
-        status = apr_thread_mutex_create(&gate->mutex,
-                                         APR_THREAD_MUTEX_DEFAULT, pchild);
-        if (!status) {
-            status = apr_thread_cond_create(&gate->freed, pchild);
-        }
-        if (status) {
-            return status;
+    while (!ap_is_initial_req(r)) {
+        r = r->prev ? r->prev : r->main;
+    }
+    pool = limited_pool(r->server);
+    is_new = pool && hold_place(pool, r->pool);
+    dbd = dbd_functions.acquire(r);
+    if (!dbd && is_new) {
+        drop_place(pool, r->pool);
+    }
+    return dbd;
+}
+
+/* ap_dbd_cacquire() for other modules. */
+static ap_dbd_t *cacquire_counted(conn_rec *c)
+{
+    crmapi_pool_t *pool = limited_pool(c->base_server);
+    int is_new = pool && hold_place(pool, c->pool);
+    ap_dbd_t *dbd = dbd_functions.cacquire(c);
+
+    if (!dbd && is_new) {
+        drop_place(pool, c->pool);
+    }
+    return dbd;
+}
+
+/* A hook, after all modules have been loaded and before directives are read:
+ * let other modules find the functions above instead of mod_dbd's. mod_dbd
+ * registers its own again whenever it is loaded. If it is linked into httpd,
+ * other modules may keep the functions over a restart, while this module is
+ * loaded anew; so they are not replaced then. */
+static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+{
+    const module *dbd = ap_find_linked_module("mod_dbd.c");
+
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
+    if (!dbd) {
+        return OK;
+    }
+    dbd_functions.open = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_open);
+    dbd_functions.close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
+    dbd_functions.acquire = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_acquire);
+    dbd_functions.cacquire = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_cacquire);
+    if (dbd->dynamic_load_handle) {
+        apr_dynamic_fn_register("ap_dbd_open", (apr_opt_fn_t *)open_counted);
+        apr_dynamic_fn_register("ap_dbd_close",
+                                (apr_opt_fn_t *)close_counted);
+        apr_dynamic_fn_register("ap_dbd_acquire",
+                                (apr_opt_fn_t *)acquire_counted);
+        apr_dynamic_fn_register("ap_dbd_cacquire",
+                                (apr_opt_fn_t *)cacquire_counted);
+    }
+    return OK;
+}
+
+/* A hook: mod_dbd has made the connection DBD by its configuration CONFIG. If
+ * mod_dbd's limit is not the one that mod_crmapi has from the directives (other
+ * defaults or rules in a release of httpd), mod_dbd's counts. The list of
+ * mod_dbd is locked, so none of its functions may be called here. */
+static apr_status_t post_connect(apr_pool_t *p, dbd_cfg_t *config,
+                                 ap_dbd_t *dbd)
+{
+    crmapi_pool_t *pool = limited_pool(config->server);
+    int before;
+
+    (void)p;
+    (void)dbd;
+    if (pool && config->nmax > 0) {
+        before = crmapi_pool_limit(pool, config->nmax);
+        if (before != config->nmax) {
+            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, config->server,
+                         "CRM1105: DBDMax is %d for mod_dbd, but %d for "
+                         "mod_crmapi, which uses %d from now on%s",
+                         config->nmax, before, config->nmax, pool->name);
         }
     }
     return APR_SUCCESS;
 }
 
-static int is_full(const crmapi_gate_t *gate)
+void crmapi_dbd_register(void)
 {
-    return gate->max && gate->used >= gate->max;
+    APR_OPTIONAL_HOOK(dbd, post_connect, post_connect, NULL, NULL,
+                      APR_HOOK_LAST);
+    ap_hook_pre_config(pre_config, NULL, NULL, APR_HOOK_FIRST);
 }
 
-/* Return whether GATE's database hangs and requests for it, COUNT of them, hold
- * more than their share of the threads. */
-static int is_crowded(const crmapi_gate_t *gate, int count)
+static crm_error_t *unavailable(apr_pool_t *p)
 {
-    return gate->share && count > gate->share && gate->used
-           && apr_time_now() - gate->moved > HANGS_AFTER;
+    return crm_error_create(CRM_E_UNAVAILABLE, NULL, p);
 }
 
-/* Wait at most WAIT for GATE to have a free connection. Whoever comes
- * while others wait, waits behind them. Its mutex is held. */
-static void wait_free(crmapi_gate_t *gate, apr_interval_time_t wait)
+/* Return the error of REQUEST, which waited for a connection in vain. */
+static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
 {
-    apr_time_t end = apr_time_now() + wait;
-
-    if (!is_full(gate) && !gate->waiting) {
-        return;
-    }
-    gate->waiting++;
-    do {
-        wait = end - apr_time_now();
-        if (wait <= 0 || is_crowded(gate, gate->used + gate->waiting)) {
-            break;
-        }
-        apr_thread_cond_timedwait(gate->freed, gate->mutex,
-                                  gate->share && wait > HANGS_AFTER
-                                  ? HANGS_AFTER : wait);
-    } while (is_full(gate));
-    gate->waiting--;
-}
-
-/* Count a connection of GATE as taken, waiting at most WAIT for one.
- * mod_dbd itself would let threads queue for ever. Return 0 if none became
- * free. */
-static int enter(crmapi_gate_t *gate, apr_interval_time_t wait)
-{
-    int entered;
-
-    apr_thread_mutex_lock(gate->mutex);
-    wait_free(gate, wait);
-    entered = !is_full(gate)
-              && !is_crowded(gate, gate->used + gate->waiting + 1);
-    if (entered && !gate->used) {
-        gate->moved = apr_time_now();
-    }
-    gate->used += entered;
-    if (!is_full(gate) && gate->waiting) {
-        apr_thread_cond_signal(gate->freed);
-    }
-    apr_thread_mutex_unlock(gate->mutex);
-    return entered;
-}
-
-/* Count a connection of GATE as given back; SERVED: it was one indeed. */
-static void leave(crmapi_gate_t *gate, int served)
-{
-    apr_thread_mutex_lock(gate->mutex);
-    gate->used--;
-    if (served) {
-        gate->moved = apr_time_now();
-    }
-    apr_thread_cond_signal(gate->freed);
-    apr_thread_mutex_unlock(gate->mutex);
-}
-
-static crm_error_t *unavailable(apr_pool_t *pool)
-{
-    return crm_error_create(CRM_E_UNAVAILABLE, NULL, pool);
-}
-
-/* Return the error of a wait for GATE that was in vain. */
-static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *pool)
-{
-    const crmapi_gate_t *gate = request->config->gate;
+    const crmapi_pool_t *pool = request->config->pool;
 
     if (!request->no_wait) {
         crmapi_status_busy();
-        if (crmapi_status_news(gate->busy_news, 1, LOG_AGAIN)) {
+        if (crmapi_status_news(pool->busy_news, 1, CRMAPI_POOL_LOG_AGAIN)) {
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                           "CRM1303: none of the %d connections of the process "
                           "became free in time, so requests are answered "
                           "503: raise DBDMax, or see what they wait for "
-                          "(%s)%s", gate->max, request->id, gate->name);
+                          "(%s)%s", pool->max, request->id, pool->name);
         }
     }
-    return unavailable(pool);
+    return unavailable(p);
 }
 
-/* Return what is to be logged of a database whose schema is VERSION. */
-static const char *schema_text(int version, apr_pool_t *pool)
+/* Return the log line for a database whose schema is VERSION. */
+static const char *schema_text(int version, apr_pool_t *p)
 {
     if (!version) {
         return "CRM1301: the database has no schema, so requests are "
                "answered 503: run crmapictl migrate";
     }
-    return apr_psprintf(pool, "CRM1302: the database's schema is version %d, "
+    return apr_psprintf(p, "CRM1302: the database's schema is version %d, "
                         "this module's is %d, so requests are answered 503: "
                         "%s", version, CRM_SCHEMA_VERSION,
                         version < CRM_SCHEMA_VERSION
                         ? "run crmapictl migrate" : "upgrade mod_crmapi");
 }
 
-/* See to it that the database of CONN, REQUEST's, has the schema of this
- * version. As long as it has not, every request looks again, so that a
- * migration is noticed at once. */
+/* Check that the database of CONN, REQUEST's, has the schema of this version.
+ * While it has not, every request checks it, so that a migration is noticed at
+ * once. */
 static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
-                                 apr_pool_t *pool)
+                                 apr_pool_t *p)
 {
-    crmapi_gate_t *gate = request->config->gate;
+    crmapi_pool_t *pool = request->config->pool;
     apr_time_t now = apr_time_now();
     int version;
 
-    if (now - __atomic_load_n(&gate->schema_seen, __ATOMIC_RELAXED)
+    if (now - __atomic_load_n(&pool->schema_seen, __ATOMIC_RELAXED)
         < SCHEMA_TRUST) {
         return NULL;
     }
-    CRM_ERR(crm_migrate_version(&version, conn, pool));
+    CRM_ERR(crm_migrate_version(&version, conn, p));
     if (version != CRM_SCHEMA_VERSION) {
-        __atomic_store_n(&gate->schema_seen, 0, __ATOMIC_RELAXED);
-        report(gate, SCHEMA_OF + (apr_uint32_t)version, APLOG_ERR,
-               request->r->server, schema_text(version, pool));
-        return unavailable(pool);
+        __atomic_store_n(&pool->schema_seen, 0, __ATOMIC_RELAXED);
+        crmapi_pool_report(pool, CRMAPI_POOL_SCHEMA + (apr_uint32_t)version,
+                           APLOG_ERR, request->r->server,
+                           schema_text(version, p));
+        return unavailable(p);
     }
-    __atomic_store_n(&gate->schema_seen, now, __ATOMIC_RELAXED);
-    report(gate, READY, APLOG_NOTICE, request->r->server,
-           "CRM1304: the database is ready now");
+    __atomic_store_n(&pool->schema_seen, now, __ATOMIC_RELAXED);
+    crmapi_pool_report(pool, CRMAPI_POOL_READY, APLOG_NOTICE,
+                       request->r->server,
+                       "CRM1304: the database is ready now");
     return NULL;
 }
 
-/* Set *CONN_P to the connection DBD, ready for statements. */
+/* Set *CONN_P to the connection DBD of REQUEST, ready for statements. */
 static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
-                          ap_dbd_t *dbd, apr_pool_t *pool)
+                          ap_dbd_t *dbd, apr_pool_t *p)
 {
     crm_conn_options_t options;
     PGconn *pg = apr_dbd_native_handle(dbd->driver, dbd->handle);
@@ -407,59 +276,59 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
 
     options.named_statements = request->config->named_statements;
     options.timeout = request->config->database_timeout;
-    error = crm_conn_adopt(conn_p, pg, &options, dbd->pool, pool);
+    error = crm_conn_adopt(conn_p, pg, &options, dbd->pool, p);
     if (!error) {
-        error = check_schema(request, *conn_p, pool);
+        error = check_schema(request, *conn_p, p);
     }
     if (error && error->log) {
-        report(request->config->gate, UNREACHABLE, APLOG_ERR,
-               request->r->server,
-               apr_pstrcat(pool, error->log, " (", request->id, ")",
-                           NULL));
+        crmapi_pool_report(request->config->pool, CRMAPI_POOL_UNREACHABLE,
+                           APLOG_ERR, request->r->server,
+                           apr_pstrcat(p, error->log, " (", request->id, ")",
+                                       NULL));
         error->log = NULL;
     }
     return error;
 }
 
-/* Give the connection of the request at DATA back. This is also a cleanup of
- * the request's pool: where a prefork child is told to end, its pools go at
- * once, and mod_dbd's must find its connections in their places. */
+/* Give the connection of the request DATA back. This is also a cleanup of the
+ * request's pool: a prefork child that ends destroys its pools at once, and
+ * mod_dbd must have its connections back before. */
 static apr_status_t give_back(void *data)
 {
     crmapi_request_t *request = data;
 
-    dbd_close(request->r->server, request->dbd);
+    dbd_functions.close(request->r->server, request->dbd);
     request->dbd = NULL;
-    leave(request->config->gate, !request->dbd_failed);
+    crmapi_pool_leave(request->config->pool, !request->dbd_failed);
     return APR_SUCCESS;
 }
 
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton,
-                            apr_pool_t *pool)
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p)
 {
     crmapi_request_t *request = baton;
-    crmapi_gate_t *gate = request->config->gate;
+    crmapi_pool_t *pool = request->config->pool;
     server_rec *s = request->r->server;
     crm_error_t *error;
     ap_dbd_t *dbd;
 
-    if (gate->missing) {
-        report_missing(gate, s, pool);
-        return unavailable(pool);
+    if (pool->missing) {
+        crmapi_pool_report_missing(pool, s, p);
+        return unavailable(p);
     }
-    if (!enter(gate, request->no_wait ? 0 : request->config->database_wait)) {
-        return give_up(request, pool);
+    if (!crmapi_pool_enter(pool, request->no_wait
+                           ? 0 : request->config->database_wait)) {
+        return give_up(request, p);
     }
-    dbd = dbd_open(pool, s);
+    dbd = dbd_functions.open(p, s);
     if (!dbd) {                 /* mod_dbd has logged why */
-        leave(gate, 0);
-        return unavailable(pool);
+        crmapi_pool_leave(pool, 0);
+        return unavailable(p);
     }
     request->dbd = dbd;
     apr_pool_cleanup_register(request->r->pool, request, give_back,
                               apr_pool_cleanup_null);
     *conn_p = NULL;
-    error = adopt(conn_p, request, dbd, pool);
+    error = adopt(conn_p, request, dbd, p);
     request->dbd_failed = error != NULL;
     if (error) {
         crmapi_release(*conn_p, request);
@@ -474,15 +343,4 @@ void crmapi_release(crm_conn_t *conn, void *baton)
 
     (void)conn;
     apr_pool_cleanup_run(request->r->pool, request, give_back);
-}
-
-void crmapi_gates_stats(int *used_p, int *max_p)
-{
-    *used_p = *max_p = 0;
-    for (int i = 0; gates && i < gates->nelts; i++) {
-        crmapi_gate_t *gate = APR_ARRAY_IDX(gates, i, crmapi_gate_t *);
-
-        *used_p += __atomic_load_n(&gate->used, __ATOMIC_RELAXED);
-        *max_p += gate->max;
-    }
 }

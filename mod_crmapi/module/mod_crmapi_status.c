@@ -109,7 +109,7 @@ static int status_hook(request_rec *r, int flags)
         return OK;
     }
     crm_limit_stats(&stats, limit);
-    crmapi_gates_stats(&used, &max);
+    crmapi_pools_stats(&used, &max);
     const line_t lines[] = {
         {"Requests", "Requests", read_count(&metrics->requests)},
         {"Answers2xx", "Answers 2xx", read_count(&metrics->classes[2])},

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_pool.c: mod_dbd's connection pools: which there are, and waiting
+ * for a place in one */
+#include "mod_crmapi_pool.h"
+
+#include <string.h>
+
+#include "apr_shm.h"
+#include "apr_strings.h"
+
+#include "ap_mpm.h"
+
+#include <libpq-fe.h>
+
+APLOG_USE_MODULE(crmapi);
+
+/* A database from which no connection came back for so long hangs. */
+#define HANGS_AFTER apr_time_from_msec(500)
+
+static apr_array_header_t *pools;       /* of crmapi_pool_t * */
+
+void crmapi_pools_clear(apr_pool_t *pconf)
+{
+    pools = apr_array_make(pconf, 4, sizeof(crmapi_pool_t *));
+}
+
+/* Return why SETTINGS cannot serve the API, allocated in P, or NULL. */
+static const char *find_missing(const crmapi_dbd_t *settings, apr_pool_t *p)
+{
+    if (!ap_find_linked_module("mod_dbd.c")) {
+        return "CRM1101: mod_dbd is not loaded: add LoadModule dbd_module, "
+               "DBDriver pgsql and DBDParams";
+    }
+    if (!settings->driver) {
+        return "CRM1102: there is no DBDriver: add DBDriver pgsql and "
+               "DBDParams";
+    }
+    if (strcmp(settings->driver, "pgsql")) {
+        return apr_psprintf(p, "CRM1103: DBDriver is %s, but must be pgsql",
+                            settings->driver);
+    }
+    return NULL;
+}
+
+/* Return a hash (FNV-1a) of SETTINGS' driver and parameters. It is the same for
+ * the same database after restarts. The parameters may hold a password. */
+static apr_uint32_t realm_of(const crmapi_dbd_t *settings)
+{
+    apr_uint32_t hash = 2166136261U;
+
+    for (const char *c = settings->driver; *c; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619U;
+    }
+    for (const char *c = settings->params; *c; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619U;
+    }
+    return hash;
+}
+
+/* Return the name of the database with the conninfo PARAMS for the log,
+ * allocated in P: the parameters that say where it is, never a password. */
+static const char *name_of(const char *params, apr_pool_t *p)
+{
+    static const char *const keywords[] = {
+        "service", "host", "hostaddr", "port", "dbname", NULL
+    };
+    PQconninfoOption *options = PQconninfoParse(params, NULL);
+    const char *name = NULL;
+
+    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+        for (const char *const *word = keywords; *word && o->val; word++) {
+            if (!strcmp(*word, o->keyword)) {
+                name = apr_pstrcat(p, name ? name : "", name ? " " : " (",
+                                   *word, "=", o->val, NULL);
+            }
+        }
+    }
+    PQconninfoFree(options);
+    return name ? apr_pstrcat(p, name, ")", NULL) : "";
+}
+
+/* Return whether mod_dbd has one pool for A and B. It has two if a label of
+ * DBDPrepareSQL stands for two statements; then both together get the places of
+ * one. */
+static int same_pool(const crmapi_dbd_t *a, const crmapi_dbd_t *b)
+{
+    return !strcmp(a->driver ? a->driver : "", b->driver ? b->driver : "")
+           && !strcmp(a->params, b->params) && !a->persist == !b->persist
+           && a->min == b->min && a->keep == b->keep && a->max == b->max
+           && a->exptime == b->exptime;
+}
+
+/* Return the pool of SETTINGS, NULL if it was not made. */
+static crmapi_pool_t *find_pool(const crmapi_dbd_t *settings)
+{
+    for (int i = 0; i < pools->nelts; i++) {
+        crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
+
+        if (same_pool(pool->settings, settings)) {
+            return pool;
+        }
+    }
+    return NULL;
+}
+
+/* Return a new pool of SETTINGS, allocated in PCONF. */
+static crmapi_pool_t *make_pool(const crmapi_dbd_t *settings,
+                                apr_pool_t *pconf)
+{
+    crmapi_pool_t *pool = apr_pcalloc(pconf, sizeof(*pool));
+
+    pool->settings = settings;
+    pool->missing = find_missing(settings, pconf);
+    pool->name = "";
+    if (!pool->missing) {
+        pool->name = name_of(settings->params, pconf);
+        pool->realm = realm_of(settings);
+        pool->max = settings->persist ? settings->max : 0;
+    }
+    APR_ARRAY_PUSH(pools, crmapi_pool_t *) = pool;
+    return pool;
+}
+
+void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf)
+{
+    config->pool = find_pool(&config->dbd);
+    if (!config->pool) {
+        config->pool = make_pool(&config->dbd, pconf);
+    }
+    config->service.settings.realm = config->pool->realm;
+}
+
+void crmapi_pool_join(crmapi_config_t *config)
+{
+    config->pool = find_pool(&config->dbd);
+}
+
+/* The memory goes with the configuration, so errors are logged again after a
+ * restart. */
+const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
+{
+    apr_size_t size = 2 * (apr_size_t)pools->nelts * sizeof(crmapi_news_t);
+    crmapi_news_t *news;
+    apr_status_t status;
+    apr_shm_t *shm;
+
+    status = apr_shm_create(&shm, size, NULL, pconf);
+    if (status) {
+        return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
+                            " of databases: %pm", &status);
+    }
+    news = apr_shm_baseaddr_get(shm);
+    memset(news, 0, size);
+    for (int i = 0; i < pools->nelts; i++) {
+        crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
+
+        pool->state_news = news++;
+        pool->busy_news = news++;
+    }
+    return NULL;
+}
+
+void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
+                        int level, const server_rec *s, const char *text)
+{
+    if (crmapi_status_news(pool->state_news, state,
+                           state == CRMAPI_POOL_READY
+                           ? 0 : CRMAPI_POOL_LOG_AGAIN)) {
+        ap_log_error(APLOG_MARK, level, 0, s, "%s%s", text, pool->name);
+    }
+}
+
+void crmapi_pool_report_missing(const crmapi_pool_t *pool,
+                                const server_rec *s, apr_pool_t *p)
+{
+    crmapi_pool_report(pool, CRMAPI_POOL_MISCONFIGURED, APLOG_ERR, s,
+                       apr_pstrcat(p, pool->missing, "; the API answers 503 "
+                                   "until then", NULL));
+}
+
+void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp)
+{
+    for (int i = 0; i < pools->nelts; i++) {
+        crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
+
+        if (pool->missing) {
+            crmapi_pool_report_missing(pool, main_server, ptemp);
+        }
+    }
+}
+
+/* Return how many threads of this process the requests for a database that
+ * hangs may hold, so that requests for other databases find threads; 0: no
+ * limit. */
+static int share_of_threads(void)
+{
+    int threads = 0;
+
+    if (pools->nelts < 2
+        || ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) != APR_SUCCESS) {
+        return 0;
+    }
+    return threads / 2;
+}
+
+apr_status_t crmapi_pools_create(apr_pool_t *pchild)
+{
+    int share = share_of_threads();
+
+    for (int i = 0; i < pools->nelts; i++) {
+        crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
+        apr_status_t status;
+
+        pool->share = share;
+        status = apr_thread_cond_create(&pool->freed, pchild);
+        if (!status) {
+            status = apr_thread_mutex_create(&pool->mutex,
+                                             APR_THREAD_MUTEX_DEFAULT, pchild);
+        }
+        if (status) {
+            return status;
+        }
+    }
+    return APR_SUCCESS;
+}
+
+static int is_full(const crmapi_pool_t *pool)
+{
+    return pool->max && pool->used >= pool->max;
+}
+
+/* Return whether POOL's database hangs and COUNT threads, which use it or wait
+ * for it, are more than its share. */
+static int is_crowded(const crmapi_pool_t *pool, int count)
+{
+    return pool->share && count > pool->share && pool->used
+           && apr_time_now() - pool->moved > HANGS_AFTER;
+}
+
+/* Wait at most WAIT for a free place in POOL, whose mutex is held. A thread
+ * that comes while others wait queues behind them. */
+static void wait_free(crmapi_pool_t *pool, apr_interval_time_t wait)
+{
+    apr_time_t end = apr_time_now() + wait;
+
+    if (!is_full(pool) && !pool->waiting) {
+        return;
+    }
+    pool->waiting++;
+    do {
+        wait = end - apr_time_now();
+        if (wait <= 0 || is_crowded(pool, pool->used + pool->waiting)) {
+            break;
+        }
+        apr_thread_cond_timedwait(pool->freed, pool->mutex,
+                                  pool->share && wait > HANGS_AFTER
+                                  ? HANGS_AFTER : wait);
+    } while (is_full(pool));
+    pool->waiting--;
+}
+
+/* Take a place in POOL, whose mutex is held, if TAKES. Wake the next thread if
+ * there is a place for it. */
+static void take_place(crmapi_pool_t *pool, int takes)
+{
+    if (takes && !pool->used) {
+        pool->moved = apr_time_now();
+    }
+    pool->used += takes;
+    if (!is_full(pool) && pool->waiting) {
+        apr_thread_cond_signal(pool->freed);
+    }
+}
+
+int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait)
+{
+    int entered;
+
+    apr_thread_mutex_lock(pool->mutex);
+    wait_free(pool, wait);
+    entered = !is_full(pool)
+              && !is_crowded(pool, pool->used + pool->waiting + 1);
+    take_place(pool, entered);
+    apr_thread_mutex_unlock(pool->mutex);
+    return entered;
+}
+
+void crmapi_pool_enter_always(crmapi_pool_t *pool)
+{
+    apr_thread_mutex_lock(pool->mutex);
+    if (is_full(pool) || pool->waiting) {
+        pool->waiting++;
+        do {
+            apr_thread_cond_wait(pool->freed, pool->mutex);
+        } while (is_full(pool));
+        pool->waiting--;
+    }
+    take_place(pool, 1);
+    apr_thread_mutex_unlock(pool->mutex);
+}
+
+void crmapi_pool_leave(crmapi_pool_t *pool, int served)
+{
+    apr_thread_mutex_lock(pool->mutex);
+    pool->used--;
+    if (served) {
+        pool->moved = apr_time_now();
+    }
+    apr_thread_cond_signal(pool->freed);
+    apr_thread_mutex_unlock(pool->mutex);
+}
+
+int crmapi_pool_limit(crmapi_pool_t *pool, int max)
+{
+    int before;
+
+    apr_thread_mutex_lock(pool->mutex);
+    before = pool->max;
+    if (before != max) {
+        __atomic_store_n(&pool->max, max, __ATOMIC_RELAXED);
+    }
+    apr_thread_mutex_unlock(pool->mutex);
+    return before;
+}
+
+void crmapi_pools_stats(int *used_p, int *max_p)
+{
+    *used_p = *max_p = 0;
+    for (int i = 0; pools && i < pools->nelts; i++) {
+        crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
+
+        *used_p += __atomic_load_n(&pool->used, __ATOMIC_RELAXED);
+        *max_p += __atomic_load_n(&pool->max, __ATOMIC_RELAXED);
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_pool.h: a connection pool of mod_dbd: who may use it and when */
+#ifndef MOD_CRMAPI_POOL_H
+#define MOD_CRMAPI_POOL_H
+
+#include "apr_thread_cond.h"
+#include "apr_thread_mutex.h"
+
+#include "mod_crmapi.h"
+
+/* Interval at which a state that lasts is logged again. */
+#define CRMAPI_POOL_LOG_AGAIN apr_time_from_sec(60)
+
+/* States of a pool's database for the log. CRMAPI_POOL_SCHEMA + N: its schema
+ * has version N. */
+enum {
+    CRMAPI_POOL_READY,
+    CRMAPI_POOL_MISCONFIGURED,
+    CRMAPI_POOL_UNREACHABLE,
+    CRMAPI_POOL_SCHEMA
+};
+
+/* One of mod_dbd's pools in this process. mod_dbd lets a thread wait without
+ * limit when all connections are in use, so each thread takes a place here
+ * first, also those of other modules (mod_crmapi_dbd.c). */
+struct crmapi_pool_t {
+    crmapi_news_t *state_news;  /* what was logged last of its state */
+    crmapi_news_t *busy_news;   /* and of waits that failed */
+    const crmapi_dbd_t *settings;
+    const char *missing;        /* error in the configuration, or NULL */
+    const char *name;           /* for the log: " (dbname=crm)", or "" */
+    apr_uint32_t realm;
+    int max;                    /* connections per process; 0: no limit */
+    int share;                  /* threads, if it hangs; 0: no limit */
+    apr_time_t schema_seen;     /* when the right schema was seen last; atomic */
+    apr_thread_mutex_t *mutex;  /* protects what follows; NULL in the parent */
+    apr_thread_cond_t *freed;
+    int used;                   /* places taken */
+    int waiting;                /* threads that wait for a place */
+    apr_time_t moved;           /* time of the last release, or of the first
+                                   use after all were free */
+};
+
+/* Take a place in POOL. Wait at most WAIT for it, 0 or more. Return 0 if none
+ * became free, or if the database hangs and its requests hold their share of
+ * the threads. */
+int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait);
+/* Take a place in POOL, as above, but wait without limit. */
+void crmapi_pool_enter_always(crmapi_pool_t *pool);
+/* Give a place in POOL back. SERVED: its connection could be used. */
+void crmapi_pool_leave(crmapi_pool_t *pool, int served);
+/* Set the limit of POOL to MAX. Return the limit before. */
+int crmapi_pool_limit(crmapi_pool_t *pool, int max);
+
+/* Log TEXT about the database of POOL for the server S at LEVEL, unless STATE
+ * was logged for it lately. */
+void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
+                        int level, const server_rec *s, const char *text);
+/* Log in the same way what POOL's configuration lacks. The text is allocated in
+ * P. */
+void crmapi_pool_report_missing(const crmapi_pool_t *pool,
+                                const server_rec *s, apr_pool_t *p);
+
+#endif /* MOD_CRMAPI_POOL_H */
