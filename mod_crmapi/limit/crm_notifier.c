@@ -67,6 +67,11 @@ static void wake(crm_waiter_t *waiter)
 }
 #endif
 
+/* Members of a place that others read while its owner changes them. */
+#define LOAD(member) __atomic_load_n(&(member), __ATOMIC_RELAXED)
+#define STORE(member, value) \
+    __atomic_store_n(&(member), (value), __ATOMIC_RELAXED)
+
 /* ---- notifying ----------------------------------------------------------- */
 
 static int is_used(const crm_waiter_t *waiter)
@@ -118,7 +123,7 @@ void crm_notifier_wake_process(crm_notifier_t *notifier)
     for (int i = 0; i < CRM_NOTIFIER_WAITERS; i++) {
         crm_waiter_t *waiter = &notifier->waiters[i];
 
-        if (is_used(waiter) && waiter->process == process) {
+        if (is_used(waiter) && LOAD(waiter->process) == process) {
             wake(waiter);
         }
     }
@@ -133,7 +138,7 @@ static int take(crm_notifier_t *notifier, crm_waiter_t *waiter)
 
     if (is_used(waiter)) {
         /* 2: somebody else is taking it over */
-        if (apr_time_now() < waiter->until + STALE
+        if (apr_time_now() < LOAD(waiter->until) + STALE
             || !__atomic_compare_exchange_n(&waiter->used, &stale, 2, 0,
                                             __ATOMIC_SEQ_CST,
                                             __ATOMIC_SEQ_CST)) {
@@ -159,8 +164,8 @@ static int waits_elsewhere(const crm_notifier_t *notifier, apr_uint64_t owner,
     for (int i = 0; i < CRM_NOTIFIER_WAITERS; i++) {
         const crm_waiter_t *other = &notifier->waiters[i];
 
-        if (other != waiter && is_used(other) && other->owner == owner
-            && now < other->until + STALE) {
+        if (other != waiter && is_used(other) && LOAD(other->owner) == owner
+            && now < LOAD(other->until) + STALE) {
             return 1;
         }
     }
@@ -181,10 +186,10 @@ crm_waiter_t *crm_notifier_enter(crm_notifier_t *notifier, const char *owner,
         if (!take(notifier, waiter)) {
             continue;
         }
-        waiter->count = 0;
-        waiter->process = (apr_uint32_t)getpid();
-        waiter->owner = hash;
-        waiter->until = until;
+        STORE(waiter->count, 0);
+        STORE(waiter->process, (apr_uint32_t)getpid());
+        STORE(waiter->owner, hash);
+        STORE(waiter->until, until);
         __atomic_store_n(&waiter->used, 1, __ATOMIC_SEQ_CST);
         if (waits_elsewhere(notifier, hash, waiter)) {
             crm_notifier_leave(notifier, waiter);
@@ -197,7 +202,7 @@ crm_waiter_t *crm_notifier_enter(crm_notifier_t *notifier, const char *owner,
 
 void crm_notifier_leave(crm_notifier_t *notifier, crm_waiter_t *waiter)
 {
-    waiter->owner = 0;
+    STORE(waiter->owner, 0);
     __atomic_store_n(&waiter->count, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&waiter->used, 0, __ATOMIC_SEQ_CST);
     __atomic_fetch_sub(&notifier->waiting, 1, __ATOMIC_SEQ_CST);

@@ -317,7 +317,7 @@ int crmapi_pool_limit(crmapi_pool_t *pool, int max)
     apr_thread_mutex_lock(pool->mutex);
     before = pool->max;
     if (before != max) {
-        __atomic_store_n(&pool->max, max, __ATOMIC_RELAXED);
+        pool->max = max;
     }
     apr_thread_mutex_unlock(pool->mutex);
     return before;
@@ -329,7 +329,9 @@ void crmapi_pools_stats(int *used_p, int *max_p)
     for (int i = 0; pools && i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
-        *used_p += __atomic_load_n(&pool->used, __ATOMIC_RELAXED);
-        *max_p += __atomic_load_n(&pool->max, __ATOMIC_RELAXED);
+        apr_thread_mutex_lock(pool->mutex);
+        *used_p += pool->used;
+        *max_p += pool->max;
+        apr_thread_mutex_unlock(pool->mutex);
     }
 }
