@@ -457,13 +457,17 @@ crm_error_t *crm_openapi_init(const crm_router_t *router,
                               const crm_json_part_t *part, apr_pool_t *pool)
 {
     json_object *into = json_object_new_object();
-    crm_error_t *error = make(into, router, part, pool);
+    apr_pool_t *parts;
+    crm_error_t *error;
 
-    crm_buf_init(&document, 131072, pool);
+    apr_pool_create(&parts, pool);
+    error = make(into, router, part, parts);
     if (!error) {
+        crm_buf_init(&document, 131072, pool);
         crm_buf_puts(&document, json_object_to_json_string_ext(
                          into, JSON_C_TO_STRING_PLAIN
                          | JSON_C_TO_STRING_NOSLASHESCAPE));
+        apr_pool_destroy(parts);    /* an error would live there */
     }
     json_object_put(into);
     return error;
