@@ -534,7 +534,10 @@ subtest "10.5 beside deletes and patches of the same people" => sub {
                     + @{$r->data->{updated}})}++;
                 next;
             }
-            for my $id (@{$own->get("/api/v1/contacts")->ids}) {
+            # the oldest contact is listed last: it is patched first and stays
+            my @ids = reverse @{$own->get("/api/v1/contacts")->ids};
+            shift @ids if $n == 2;
+            for my $id (@ids) {
                 $count{$n == 2
                     ? $own->delete("/api/v1/contacts/$id")->status
                     : $own->patch("/api/v1/contacts/$id",
