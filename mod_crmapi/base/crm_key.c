@@ -110,6 +110,14 @@ void crm_key_hash_hex(char out[2 * CRM_KEY_HASH_LEN + 1],
     apr_escape_hex(out, hash, CRM_KEY_HASH_LEN, 0, NULL);
 }
 
+void crm_key_hash_bind(char out[CRM_KEY_BIND_SIZE],
+                       const unsigned char hash[CRM_KEY_HASH_LEN])
+{
+    out[0] = '\\';
+    out[1] = 'x';
+    crm_key_hash_hex(out + 2, hash);
+}
+
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,
                      const char *prefix)
 {

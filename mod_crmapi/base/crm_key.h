@@ -39,6 +39,13 @@ void crm_key_hash(unsigned char hash[CRM_KEY_HASH_LEN], const char *key,
 void crm_key_hash_hex(char out[2 * CRM_KEY_HASH_LEN + 1],
                       const unsigned char hash[CRM_KEY_HASH_LEN]);
 
+/* The size of a buffer for a hash as a bind, with the NUL. */
+#define CRM_KEY_BIND_SIZE (2 + 2 * CRM_KEY_HASH_LEN + 1)
+
+/* Write HASH to OUT as a bind for bytea: "\\x" and its hexadecimal digits. */
+void crm_key_hash_bind(char out[CRM_KEY_BIND_SIZE],
+                       const unsigned char hash[CRM_KEY_HASH_LEN]);
+
 /* Write the displayable form of KEY, a valid key, to OUT: PREFIX, and of the
  * rest the first and the last four characters. */
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,

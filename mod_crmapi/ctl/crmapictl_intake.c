@@ -25,7 +25,7 @@ static const ctl_column_t new_columns[] = {COLUMNS, {"token", 's'}, {NULL, 0}};
  * to the database. */
 static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
 {
-    char bytea[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
+    char bytea[CRM_KEY_BIND_SIZE];
     unsigned char hash[CRM_KEY_HASH_LEN];
     char id[CRM_UUID_LEN + 1];
     char display[CRM_KEY_SIZE];
@@ -36,7 +36,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);
     crm_key_hash(hash, token, strlen(token));
-    crm_key_hash_hex(bytea + 2, hash);
+    crm_key_hash_bind(bytea, hash);
     crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
     return ctl_query(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
                      " workspace_id, name, key_hash, display) VALUES"

@@ -88,7 +88,7 @@ static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
 static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
                           const char *prefix)
 {
-    char bytea[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
+    char bytea[CRM_KEY_BIND_SIZE];
     unsigned char hash[CRM_KEY_HASH_LEN];
     char id[CRM_UUID_LEN + 1];
     char display[CRM_KEY_SIZE];
@@ -104,7 +104,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
     }
     crm_uuid_v7(id);
     crm_key_hash(hash, key, strlen(key));
-    crm_key_hash_hex(bytea + 2, hash);
+    crm_key_hash_bind(bytea, hash);
     crm_key_display(display, key, prefix);
     return insert(result_p, ctl, values);
 }

@@ -106,7 +106,7 @@ static int is_internal(const crm_call_t *call)
 static crm_error_t *check_token(const crm_webform_t *form,
                                 crm_call_t *call)
 {
-    char bind[2 + 2 * CRM_KEY_HASH_LEN + 1] = "\\x";
+    char bind[CRM_KEY_BIND_SIZE];
     unsigned char hash[CRM_KEY_HASH_LEN];
     const char *header = crm_request_header(call->request, "Authorization");
     const char *values[2], *text;
@@ -116,7 +116,7 @@ static crm_error_t *check_token(const crm_webform_t *form,
     if (header && crm_key_from_bearer(&text, &len, header,
                                       CRM_KEY_INTAKE_PREFIX)) {
         crm_key_hash(hash, text, len);
-        crm_key_hash_hex(bind + 2, hash);
+        crm_key_hash_bind(bind, hash);
         values[0] = bind;
         values[1] = form->workspace_id;
         CRM_ERR(crm_call_run(&result, call, token_sql, 2, values));

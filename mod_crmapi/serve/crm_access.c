@@ -44,10 +44,9 @@ static crm_error_t *unauthorized(const crm_call_t *call)
 
 const char *crm_access_hash(const crm_call_t *call)
 {
-    char *bind = apr_palloc(call->pool, 2 + 2 * CRM_KEY_HASH_LEN + 1);
+    char *bind = apr_palloc(call->pool, CRM_KEY_BIND_SIZE);
 
-    memcpy(bind, "\\x", 2);
-    crm_key_hash_hex(bind + 2, call->key.hash);
+    crm_key_hash_bind(bind, call->key.hash);
     return bind;
 }
 
