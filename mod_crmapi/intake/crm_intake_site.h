@@ -20,7 +20,6 @@ typedef struct crm_twilio_account_t {
 
 /* The configuration of a vhost for intake: crm_service_t.site. */
 typedef struct crm_intake_site_t {
-    const char *base;           /* path with a leading and a trailing slash */
     const char *public_url;     /* "https://crm.example.com", as seen by
                                    callers; NULL: taken from the request */
     const apr_array_header_t *twilio; /* of crm_twilio_account_t; or NULL */

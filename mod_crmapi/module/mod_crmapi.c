@@ -35,7 +35,6 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
 {
     crm_intake_site_t *site = &config->intake;
 
-    site->base = config->intake_path;
     site->public_url = config->intake_url;
     site->twilio = config->twilio;
     site->notifier = shm->notifier;

@@ -81,13 +81,14 @@ static crm_error_t *learn(crm_call_t *call)
     return NULL;
 }
 
-static crm_error_t *charge_look_up(const crm_call_t *call)
+/* Charge a request of KIND and CLASS to CALL's address, which has MAX of them a
+ * minute. */
+static crm_error_t *charge_address(const crm_call_t *call, const char *kind,
+                                   crm_limit_class_t class, apr_uint32_t max)
 {
-    const crm_settings_t *settings = &call->service->settings;
-
-    return crm_address_charge(call->service->addresses, CRM_ADDRESS_KEY,
-                              call->request->address, settings->realm,
-                              CRM_LIMIT_READ, settings->unknown_key_limit,
+    return crm_address_charge(call->service->addresses, kind,
+                              call->request->address,
+                              call->service->settings.realm, class, max,
                               call->pool);
 }
 
@@ -110,7 +111,8 @@ static crm_error_t *authenticate(crm_call_t *call)
     if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;
-        CRM_ERR(charge_look_up(call));
+        CRM_ERR(charge_address(call, CRM_ADDRESS_KEY, CRM_LIMIT_READ,
+                               settings->unknown_key_limit));
         CRM_ERR(learn(call));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
@@ -200,25 +202,15 @@ void crm_access_touch(const crm_service_t *service, void *baton,
 
 crm_error_t *crm_access_admit_address(crm_call_t *call)
 {
-    const crm_settings_t *settings = &call->service->settings;
-
-    return crm_address_charge(call->service->addresses,
-                              call->route->access->kind,
-                              call->request->address, settings->realm,
-                              CRM_LIMIT_WRITE, settings->address_limit,
-                              call->pool);
+    return charge_address(call, call->route->access->kind, CRM_LIMIT_WRITE,
+                          call->service->settings.address_limit);
 }
 
 crm_error_t *crm_access_admit_poll(crm_call_t *call)
 {
-    const crm_settings_t *settings = &call->service->settings;
-
-    return crm_address_charge(call->service->addresses,
-                              call->route->access->kind,
-                              call->request->address, settings->realm,
-                              CRM_LIMIT_READ,
-                              CRM_ACCESS_POLLS * settings->address_limit,
-                              call->pool);
+    return charge_address(call, call->route->access->kind, CRM_LIMIT_READ,
+                          CRM_ACCESS_POLLS
+                          * call->service->settings.address_limit);
 }
 
 crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
