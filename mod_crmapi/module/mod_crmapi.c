@@ -183,6 +183,7 @@ static void register_hooks(apr_pool_t *p)
     crmapi_request_register();
     crmapi_error_register();
     crmapi_body_register();
+    crmapi_keepalive_register();
     crmapi_status_register(p);
 }
 

@@ -48,6 +48,7 @@ typedef struct crmapi_config_t {
     int max_body;
     int named_statements;
     int request_id_in_database;
+    int keepalive_wait;         /* microseconds */
     apr_interval_time_t database_wait;
     apr_interval_time_t database_timeout;
     const char *key_prefix;
@@ -146,6 +147,12 @@ int crmapi_log_transaction(request_rec *r);
 void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
 /* The implementation of crm_service_t.gone. */
 int crmapi_gone(void *baton);
+
+/* mod_crmapi_keepalive.c */
+void crmapi_keepalive_register(void);
+/* Let the thread that serves R wait up to WAIT microseconds for the next request
+ * of the connection before an asynchronous MPM gets the connection back. */
+void crmapi_keepalive(request_rec *r, apr_interval_time_t wait);
 
 /* mod_crmapi_body.c */
 void crmapi_body_register(void);

@@ -41,6 +41,7 @@ static const number_t numbers[] = {
     {"CrmApiAddresses", OFFSET(addresses), 1, KEYS_MAX, 16384, 1},
     {"CrmApiChatPolls", OFFSET(chat_polls), 0, LIMIT_MAX, 16, 0},
     {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
+    {"CrmApiKeepAliveWait", OFFSET(keepalive_wait), 0, 1000, 100, 0},
     {"DBDMin", OFFSET(dbd.min), 0, INT_MAX, 1, 0},
     {"DBDKeep", OFFSET(dbd.keep), 0, INT_MAX, 2, 0},
     {"DBDMax", OFFSET(dbd.max), 0, INT_MAX, 10, 0},
@@ -435,19 +436,23 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiUnknownKeyLimit", set_number, INFO(&numbers[8]),
                   RSRC_CONF, "look-ups of unknown keys and tokens per client "
                   "address in 60 seconds; 0: unlimited; default 60"),
+    AP_INIT_TAKE1("CrmApiKeepAliveWait", set_number, INFO(&numbers[9]),
+                  RSRC_CONF, "microseconds for which a thread of MPM event "
+                  "waits for the next request of its connection; default "
+                  "100"),
     AP_INIT_TAKE1("DBDriver", set_dbd_driver, NULL, RSRC_CONF,
                   "mod_dbd's driver; must be pgsql"),
     AP_INIT_TAKE1("DBDParams", set_dbd_params, NULL, RSRC_CONF,
                   "mod_dbd's connection parameters"),
     AP_INIT_FLAG("DBDPersist", set_dbd_persist, NULL, RSRC_CONF,
                  "Off: mod_dbd has no connection pool; default On"),
-    AP_INIT_TAKE1("DBDMin", set_dbd_number, INFO(&numbers[9]), RSRC_CONF,
+    AP_INIT_TAKE1("DBDMin", set_dbd_number, INFO(&numbers[10]), RSRC_CONF,
                   "mod_dbd's minimum number of connections; default 1"),
-    AP_INIT_TAKE1("DBDKeep", set_dbd_number, INFO(&numbers[10]), RSRC_CONF,
+    AP_INIT_TAKE1("DBDKeep", set_dbd_number, INFO(&numbers[11]), RSRC_CONF,
                   "mod_dbd's number of idle connections; default 2"),
-    AP_INIT_TAKE1("DBDMax", set_dbd_number, INFO(&numbers[11]), RSRC_CONF,
+    AP_INIT_TAKE1("DBDMax", set_dbd_number, INFO(&numbers[12]), RSRC_CONF,
                   "mod_dbd's maximum number of connections; default 10"),
-    AP_INIT_TAKE1("DBDExptime", set_dbd_number, INFO(&numbers[12]),
+    AP_INIT_TAKE1("DBDExptime", set_dbd_number, INFO(&numbers[13]),
                   RSRC_CONF, "seconds that mod_dbd keeps further idle "
                   "connections; default 300"),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}

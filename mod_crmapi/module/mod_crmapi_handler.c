@@ -171,6 +171,7 @@ int crmapi_handler(request_rec *r)
     serve(request);
     set_notes(request);
     write_log(request);
+    crmapi_keepalive(r, request->config->keepalive_wait);
     return send_answer(request);
 }
 
