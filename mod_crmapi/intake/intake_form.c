@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form.c: submission of web forms */
-#include "crm_webform.h"
+#include "intake_form.h"
 
 #include <string.h>
 
@@ -8,10 +8,15 @@
 #include "apr_strings.h"
 
 #include "crm_form.h"
+#include "crm_intake_site.h"
 #include "crm_json.h"
 #include "crm_key.h"
 #include "crm_query.h"
 #include "crm_uuid.h"
+#include "intake_form_body.h"
+#include "intake_form_check.h"
+#include "intake_form_config.h"
+#include "intake_form_page.h"
 
 #define CHANNEL "5"             /* form (specification: Conversation) */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form_page.c: the responses to a submitted form */
-#include "crm_webform.h"
+#include "intake_form_page.h"
 
 #include <string.h>
 
@@ -8,6 +8,7 @@
 
 #include "crm_envelope.h"
 #include "crm_page.h"
+#include "intake_form_body.h"
 
 /* ---- thanks -------------------------------------------------------------- */
 
