@@ -12,7 +12,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_mail.h"
+#include "crm_mail_deliver.h"
 
 /* Read stdin into BUF. If it exceeds MAX bytes, set *LARGE_P and discard the
  * rest: the mail system expects all of it to be read. */
