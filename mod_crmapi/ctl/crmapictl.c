@@ -10,8 +10,20 @@
 #include "apr_general.h"
 #include "apr_strings.h"
 
-#include "crm_resources.h"
 #include "crm_endpoint.h"
+#include "crm_resources.h"
+#include "crmapictl_attachment.h"
+#include "crmapictl_data.h"
+#include "crmapictl_database.h"
+#include "crmapictl_deliver.h"
+#include "crmapictl_intake.h"
+#include "crmapictl_job.h"
+#include "crmapictl_key.h"
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_sequence.h"
+#include "crmapictl_webhook.h"
+#include "crmapictl_workspace.h"
 
 #ifndef CRM_VERSION
 #define CRM_VERSION "unknown"
