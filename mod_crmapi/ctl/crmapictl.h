@@ -6,7 +6,7 @@
 #include "crm_db.h"
 #include "crm_error.h"
 
-/* All options. Each command says which of them it takes. */
+/* All options. The table of commands says which of them each command takes. */
 typedef enum ctl_option_t {
     CTL_DATABASE,
     CTL_JSON,
@@ -48,7 +48,8 @@ typedef enum ctl_option_t {
 /* The properties of an option. */
 typedef struct ctl_option_info_t {
     const char *name;           /* without the hyphens */
-    const char *value;          /* what its value is called; NULL: has none */
+    const char *value;          /* the name of its value in the help; NULL: it
+                                   takes none */
     const char *help;
 } ctl_option_info_t;
 
@@ -56,24 +57,24 @@ typedef struct ctl_option_info_t {
 typedef struct ctl_t {
     apr_pool_t *pool;
     crm_conn_t *conn;           /* open while a command runs */
-    const char *options[CTL_OPTIONS];   /* NULL: not given; "" for those
-                                           without a value; of those that may
-                                           be given again all values, with a
-                                           line feed between them */
+    const char *options[CTL_OPTIONS];   /* their values; NULL: not given; "":
+                                           given, takes no value. The values
+                                           of an option that was repeated are
+                                           separated by line feeds */
     const char *args[1];        /* the command's operand, or NULL */
-    int code;                   /* what the tool ends with; 0: by the error */
+    int code;                   /* the exit code; 0: it depends on the error */
 } ctl_t;
 
-/* A command. Parsing, help and messages all come from the table of commands,
- * and tests compare the manual page with it. */
+/* A command. The table of commands is the source of parsing, help and messages.
+ * t/93-docs.t compares the manual page with it. */
 typedef struct ctl_command_t {
     const char *group;          /* first word: "workspace", "migrate" */
     const char *verb;           /* second word, or NULL */
     const char *operand;        /* the operand's name, or NULL */
     int operand_needed;
-    unsigned needs;             /* options, as bits */
-    unsigned takes;             /* others that may be given; those up to
-                                   CTL_VERSION go with every command */
+    unsigned needs;             /* required options: CTL_BIT() of each */
+    unsigned takes;             /* further options. Every command takes those
+                                   up to CTL_VERSION */
     const char *help;           /* "create a workspace and print its id" */
     crm_error_t *(*run)(ctl_t *ctl);
 } ctl_command_t;
