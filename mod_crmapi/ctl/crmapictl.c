@@ -112,7 +112,7 @@ const ctl_command_t ctl_commands[] = {
     {"migrate", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
      "apply the missing migrations", ctl_migrate},
     {"status", NULL, NULL, 0, 0, 0,
-     "print the schema version, live workers, queues and sizes",
+     "print versions, live workers, jobs and sizes",
      ctl_status},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
