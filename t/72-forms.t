@@ -426,7 +426,7 @@ END
         for 2, 3;
     for my $name ("one more", "a good token, not yet known") {
         my $r = $try->($name =~ /good/ ? $fresh : undef);
-        page_is($r, 429, qr/\w/, $name);
+        page_is($r, 429, qr/Too many forms/, $name);
         like($r->header("Retry-After") // "", qr/^[1-9]\d?$/,
             "$name: with Retry-After");
     }

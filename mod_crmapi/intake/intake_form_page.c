@@ -57,7 +57,7 @@ static const char *error_texts(const char **text_p, const crm_error_t *error)
         return "Please try again";
     }
     if (error->code == CRM_E_RATE_LIMITED) {
-        *text_p = "Too many forms were sent from your address within a minute. "
+        *text_p = "Too many forms were sent within a minute. "
                   "Please send yours again a little later.";
         return "Please wait a moment";
     }
