@@ -7,22 +7,26 @@
 -- until the oldest counted request leaves the window (after a refusal: until
 -- the next would be admitted), and the time in microseconds since 1970.
 --
--- The value is what crm_limit.c has in shared memory: head, tail, size, last
--- and shift (doubles), then a ring of SIZE times: the low 32 bits of
--- microseconds. Requests TAIL to HEAD - 1 are counted. LAST is the time of the
--- last one. SHIFT is added to Redis' clock: it grows if the clock goes back, so
--- that windows go on from LAST.
+-- The value is what crm_limit.c has in shared memory. First come doubles: HEAD,
+-- TAIL, SIZE, LAST, FIRST, SHIFT, EXPIRES. Then a ring of SIZE times: the low 32
+-- bits of microseconds. Requests TAIL to HEAD - 1 are counted; FIRST and LAST
+-- are the times of these two. SHIFT is added to Redis' clock: it grows if the
+-- clock goes back, so that windows go on from LAST. EXPIRES is when Redis
+-- removes the key.
 --
 -- A refusal writes nothing, unless the clock went back. The cost of a call does
--- not depend on the limit, except for its logarithm.
+-- not depend on the limit, except for its logarithm. Calls of Redis cost most;
+-- there are four if nothing has left the window.
+local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local key, limit = KEYS[1], tonumber(ARGV[1])
-local WINDOW, HEADER, FORMAT = 60000000, 40, '>ddddd'
-local clock = redis.call('TIME')
+local WINDOW, KEEP, HEADER, FORMAT = 60000000, 120000000, 56, '>ddddddd'
+local clock = call('TIME')
 local time = clock[1] * 1000000 + clock[2]
-local head, tail, size, last, shift = 0, 0, limit, time, 0
-local header = redis.call('GETRANGE', key, 0, HEADER - 1)
+local head, tail, size, last, first, shift, expires
+    = 0, 0, limit, time, time, 0, 0
+local header = call('GETRANGE', key, 0, HEADER - 1)
 if #header == HEADER then
-    head, tail, size, last, shift = struct.unpack(FORMAT, header)
+    head, tail, size, last, first, shift, expires = unpack(FORMAT, header)
 end
 local now = time + shift
 local went_back = now < last
@@ -31,67 +35,86 @@ if went_back then
     now = last
 end
 
--- Return where the time of request n is.
-local function place(n)
-    return HEADER + 4 * (n % size)
+-- Return the time of request n, which is not older than 2^32 microseconds.
+local function at(n)
+    local place = HEADER + 4 * (n % size)
+    local low = unpack('>I4', call('GETRANGE', key, place, place + 3))
+    return now - (now - low) % 4294967296
 end
 
--- Return the age of request n in microseconds.
-local function age(n)
-    local at = place(n)
-    local when = struct.unpack('>I4', redis.call('GETRANGE', key, at, at + 3))
-    return (now - when) % 4294967296
+-- Let requests leave the window: request tail has left. Look at the next ones in
+-- growing steps, then between the last two.
+local function expire()
+    local gone, there, step = tail, head, 1
+    while gone + step < there and now - at(gone + step) >= WINDOW do
+        gone = gone + step
+        step = step * 2
+    end
+    there = math.min(gone + step, head)
+    while there - gone > 1 do
+        local middle = math.floor((gone + there) / 2)
+        if now - at(middle) >= WINDOW then
+            gone = middle
+        else
+            there = middle
+        end
+    end
+    tail = there
+    if tail < head then
+        first = at(tail)
+    end
 end
 
 -- Make room for a higher limit.
 local function grow()
-    local from, to, live = place(tail), place(head), ''
+    local from, to = HEADER + 4 * (tail % size), HEADER + 4 * (head % size)
+    local live = ''
     if from < to then
-        live = redis.call('GETRANGE', key, from, to - 1)
+        live = call('GETRANGE', key, from, to - 1)
     elseif tail < head then
-        live = redis.call('GETRANGE', key, from, HEADER + 4 * size - 1)
+        live = call('GETRANGE', key, from, HEADER + 4 * size - 1)
         if to > HEADER then
-            live = live .. redis.call('GETRANGE', key, HEADER, to - 1)
+            live = live .. call('GETRANGE', key, HEADER, to - 1)
         end
     end
-    head, tail, size = head - tail, 0, limit
-    redis.call('SET', key, struct.pack(FORMAT, head, tail, size, last, shift)
-        .. live)
+    head, tail, size, expires = head - tail, 0, limit, 0
+    call('SET', key, string.rep('\0', HEADER) .. live)
 end
 
--- Requests that have left the window: all, none, or up to one that is searched.
 if now - last >= WINDOW then
     tail = head
-elseif tail < head and age(tail) >= WINDOW then
-    local low, high = tail + 1, head
-    while low < high do
-        local middle = math.floor((low + high) / 2)
-        if age(middle) >= WINDOW then
-            low = middle + 1
-        else
-            high = middle
-        end
-    end
-    tail = low
+elseif tail < head and now - first >= WINDOW then
+    expire()
 end
-
 local admitted = head - tail < limit
 if admitted then
     if limit > size then
         grow()
     end
-    redis.call('SETRANGE', key, place(head),
-        struct.pack('>I4', now % 4294967296))
+    local place = HEADER + 4 * (head % size)
+    call('SETRANGE', key, place, pack('>I4', now % 4294967296))
+    if tail == head then
+        first = now
+    end
     head = head + 1
     last = now
 end
 if admitted or went_back then
-    redis.call('SETRANGE', key, 0,
-        struct.pack(FORMAT, head, tail, size, last, shift))
-    redis.call('PEXPIRE', key, WINDOW / 1000 + 1000)
+    local renew = expires < time + WINDOW + 1000000
+    if renew then
+        expires = time + KEEP
+    end
+    call('SETRANGE', key, 0,
+        pack(FORMAT, head, tail, size, last, first, shift, expires))
+    if renew then
+        call('PEXPIRE', key, KEEP / 1000)
+    end
 end
 -- Hosts with a higher limit may have counted more than this limit. Then more
 -- than the oldest request must leave before one fits.
-local leaves = admitted and tail or head - limit
+local leaves = first
+if not admitted and head - limit > tail then
+    leaves = at(head - limit)
+end
 return {admitted and 1 or 0, math.max(limit - (head - tail), 0),
-    WINDOW - age(leaves), time}
+    WINDOW - (now - leaves), time}

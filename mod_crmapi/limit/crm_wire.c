@@ -285,6 +285,7 @@ const char *crm_wire_send(crm_wire_t *wire, const char *data, size_t len)
 static const char *receive_some(crm_wire_t *wire, char *data, size_t size,
                                 size_t *len_p)
 {
+    const char *problem;
     ssize_t len;
 
     *len_p = 0;
@@ -293,16 +294,18 @@ static const char *receive_some(crm_wire_t *wire, char *data, size_t size,
 
         return result ? NULL : tls_again(wire, result);
     }
-    len = recv(wire->fd, data, size, 0);
+    problem = await(wire, POLLIN);
+    len = problem ? -1 : recv(wire->fd, data, size, 0);
     if (len > 0) {
         *len_p = (size_t)len;
-        return NULL;
     }
-    if (!len) {
-        return "the connection was closed";
+    else if (!len) {
+        problem = "the connection was closed";
     }
-    return errno == EAGAIN || errno == EINTR
-           ? await(wire, POLLIN) : failed(wire, "cannot receive", errno);
+    else if (!problem && errno != EAGAIN && errno != EINTR) {
+        problem = failed(wire, "cannot receive", errno);
+    }
+    return problem;
 }
 
 const char *crm_wire_receive(crm_wire_t *wire, char *data, size_t size,

@@ -6,7 +6,9 @@
  *     requests of KEYS keys, evenly over SECONDS. Each host has shared memory
  *     of its own and a clock that is 10 minutes ahead of the one before.
  *     Writes "key microseconds" for each admission, by the server's clock as the
- *     back end got it, then one line of totals.
+ *     back end got it, then one line of totals: "wrong" is how many requests were
+ *     refused while the window had room all the time. The server's clock must
+ *     be this machine's.
  * store_driver script SOCKET STEPS
  *     Runs the script with a clock of the driver's own beside crm_limit.c, on
  *     random requests: both must decide alike. */
@@ -27,7 +29,8 @@
 #include "crm_limit_test.h"
 #include "crm_redis.h"
 
-#define LOG_MAX 4000000
+#define LOG_MAX 1000000
+#define TRIES_MAX 6000000
 
 static void die(const char *what)
 {
@@ -52,12 +55,18 @@ static void *share(size_t size)
 /* What was admitted, by the back end, and what the hosts said. */
 typedef struct journal_t {
     apr_uint32_t count;
-    apr_uint64_t admitted, refused, asked, alone, trips;
+    apr_uint64_t admitted, asked, alone, trips;
     apr_uint64_t elsewhen;      /* admissions outside of the call's time */
     struct {
         int key;
         apr_int64_t at;
     } entries[LOG_MAX];
+    apr_uint32_t refusals;
+    struct {
+        int key;
+        int took;               /* microseconds */
+        apr_int64_t at;
+    } refusal[TRIES_MAX];
 } journal_t;
 
 static journal_t *journal;
@@ -119,6 +128,38 @@ static crm_limit_key_t load_key(int n)
     return key;
 }
 
+/* Note that a request of KEY was refused, which began AT. */
+static void note_refusal(int key, apr_time_t at)
+{
+    apr_uint32_t n = __atomic_fetch_add(&journal->refusals, 1,
+                                        __ATOMIC_RELAXED);
+
+    if (n >= TRIES_MAX) {
+        die("too many requests");
+    }
+    journal->refusal[n].key = key;
+    journal->refusal[n].at = at;
+    journal->refusal[n].took = (int)(apr_time_now() - at);
+}
+
+/* Make a request of key number N. */
+static void try_once(const load_t *load, int n, apr_pool_t *pool)
+{
+    crm_limit_key_t key = load_key(n);
+    apr_time_t at = apr_time_now();
+    crm_limit_verdict_t verdict;
+
+    crm_budget_charge(&verdict, &key, load->limit, load->store,
+                      CRM_LIMIT_READ, (apr_uint32_t)load->max, NULL, pool);
+    if (verdict.admitted) {
+        __atomic_fetch_add(&journal->admitted, 1, __ATOMIC_RELAXED);
+    }
+    else {
+        note_refusal(n, at);
+    }
+    apr_pool_clear(pool);
+}
+
 static void *demand(void *data)
 {
     const load_t *load = data;
@@ -127,17 +168,11 @@ static void *demand(void *data)
     apr_pool_create(&pool, NULL);
     for (int i = 0; i < load->tries; i++) {
         apr_int64_t wait = load->start + i * load->pace - crm_wire_clock();
-        crm_limit_key_t key = load_key((i + load->number) % load->keys);
-        crm_limit_verdict_t verdict;
 
         if (wait > 0) {
             usleep((useconds_t)wait);
         }
-        crm_budget_charge(&verdict, &key, load->limit, load->store,
-                          CRM_LIMIT_READ, (apr_uint32_t)load->max, NULL, pool);
-        __atomic_fetch_add(verdict.admitted ? &journal->admitted
-                           : &journal->refused, 1, __ATOMIC_RELAXED);
-        apr_pool_clear(pool);
+        try_once(load, (i + load->number) % load->keys, pool);
     }
     apr_pool_destroy(pool);
     return NULL;
@@ -208,15 +243,15 @@ static crm_store_shared_t *run_host(const load_t *common, int processes,
     return state;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     const apr_int64_t *x = a, *y = b;
 
     return (*x > *y) - (*x < *y);
 }
 
-/* Print when KEY was admitted, in order. */
-static void print_key(int key)
+/* Set *TIMES_P to when KEY was admitted, in order. Return how often. */
+static size_t times_of(apr_int64_t **times_p, int key)
 {
     apr_int64_t *times = malloc((journal->count + 1) * sizeof(*times));
     size_t count = 0;
@@ -226,11 +261,51 @@ static void print_key(int key)
             times[count++] = journal->entries[i].at;
         }
     }
-    qsort(times, count, sizeof(*times), compare);
+    qsort(times, count, sizeof(*times), compare_times);
+    *times_p = times;
+    return count;
+}
+
+/* Return how many of the COUNT TIMES are not after AT. */
+static size_t count_until(const apr_int64_t *times, size_t count,
+                          apr_int64_t at)
+{
+    size_t low = 0;
+
+    while (low < count) {
+        size_t middle = (low + count) / 2;
+
+        if (times[middle] <= at) {
+            low = middle + 1;
+        }
+        else {
+            count = middle;
+        }
+    }
+    return low;
+}
+
+/* Print when KEY was admitted, in order. Return how many requests were refused
+ * although at no moment of their duration MAX had been admitted in 60 s. */
+static int report_key(int key, int max)
+{
+    apr_int64_t *times;
+    size_t count = times_of(&times, key);
+    int wrong = 0;
+
+    for (apr_uint32_t i = 0; i < journal->refusals; i++) {
+        apr_int64_t at = journal->refusal[i].at;
+
+        wrong += journal->refusal[i].key == key
+                 && (int)(count_until(times, count,
+                                      at + journal->refusal[i].took)
+                          - count_until(times, count, at - WINDOW)) < max;
+    }
     for (size_t i = 0; i < count; i++) {
         printf("%d %" APR_INT64_T_FMT "\n", key, times[i]);
     }
     free(times);
+    return wrong;
 }
 
 static int load(const char *url, int hosts, int processes, int threads,
@@ -240,6 +315,7 @@ static int load(const char *url, int hosts, int processes, int threads,
     crm_store_shared_t *states[16];
     crm_redis_config_t server;
     int share_of = tries / (hosts * processes * threads), status, failed = 0;
+    int wrong = 0;
 
     if (hosts > COUNT(states) || crm_redis_parse(&server, url,
                                                  crm_check_pool())) {
@@ -259,17 +335,16 @@ static int load(const char *url, int hosts, int processes, int threads,
         failed |= status;
     }
     for (int i = 0; i < keys; i++) {
-        print_key(i);
+        wrong += report_key(i, max);
     }
     for (int i = 0; i < hosts; i++) {
         journal->asked += states[i]->asked;
         journal->alone += states[i]->alone;
         journal->trips += states[i]->trips;
     }
-    printf("totals admitted %" APR_UINT64_T_FMT " refused %" APR_UINT64_T_FMT
-           " asked %" APR_UINT64_T_FMT " trips %" APR_UINT64_T_FMT
+    printf("totals admitted %" APR_UINT64_T_FMT " refused %u wrong %d asked %" APR_UINT64_T_FMT " trips %" APR_UINT64_T_FMT
            " alone %" APR_UINT64_T_FMT " elsewhen %" APR_UINT64_T_FMT "\n",
-           journal->admitted, journal->refused, journal->asked,
+           journal->admitted, journal->refusals, wrong, journal->asked,
            journal->trips, journal->alone, journal->elsewhen);
     return failed;
 }
@@ -284,7 +359,7 @@ static char *script;            /* with a clock of the driver's own */
 /* Set SCRIPT to the module's with ARGV[2] and ARGV[3] as the time. */
 static void change_clock(void)
 {
-    static const char clock[] = "redis.call('TIME')", own[]
+    static const char clock[] = "call('TIME')", own[]
         = "{ARGV[2],ARGV[3]}";
     const char *place = strstr(crm_store_script, clock);
 
