@@ -14,9 +14,10 @@ use List::Util qw(max min);
 
 my $redis = CrmTest::Redis->new;
 my $driver = "$CrmTest::BUILD{DIR}/t/unit/store_driver";
-my @hosts = (host(url($redis), $PATIENT),
-    host("unix:" . $redis->socket, $PATIENT),
-    host(url($redis), $PATIENT, mpm => "prefork"));
+my $INTAKE = "CrmApiIntake On\nCrmApiIntakeLimit 4\n";
+my @hosts = map { host(@$_[0, 1], conf => $INTAKE, @$_[2 .. $#$_]) }
+    [url($redis), $PATIENT], ["unix:" . $redis->socket, $PATIENT],
+    [url($redis), $PATIENT, mpm => "prefork"];
 
 subtest "4.1, 16.1 hosts share a budget" => sub {
     my $w = workspace($hosts[0]);
@@ -35,6 +36,17 @@ subtest "4.1, 16.1 hosts share a budget" => sub {
         ->status, 404, "4.1 writes have a budget of their own");
     is(brief(ask($hosts[2], $w->make_key("read"))), "200 " . ($LIMIT - 1),
         "4.1 another key has a budget of its own");
+};
+
+subtest "16.1 hosts share the budget of an intake token" => sub {
+    my $w = workspace($hosts[0]);
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "backend");
+    my @status = map { $hosts[$_ % 3]->client(key => $token)
+        ->post("/crmapi/intake/v1/events", [])->status } 0 .. 6;
+    is_deeply([map { $_ == 429 ? 429 : "taken" } @status],
+        [("taken") x 4, (429) x 3], "4 at three hosts") or diag("@status");
+    ok(!grep({ $_ == 401 } @status), "the token is known");
 };
 
 subtest "4.1, 16.1 many clients at many hosts: exactly the limit" => sub {

@@ -146,7 +146,7 @@ const char *crmapi_store_create(crm_store_t **store_p,
     }
     /* A store that was away may be another one now. */
     shared->away = shared->logged = 0;
-    shared->retry_at = shared->logged_at = shared->ahead_us = 0;
+    shared->retry_at = shared->logged_at = 0;
     *store_p = crm_store_create(&backend, config->timeout, shared, &log,
                                 pconf);
     return NULL;
