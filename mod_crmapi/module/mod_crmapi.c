@@ -15,6 +15,9 @@
 /* For all servers; NULL if none has intake. */
 static crm_notifier_t *notifier;
 
+/* For all servers; NULL without CrmApiRateLimitStore. */
+static crm_store_t *store;
+
 /* Return a configuration that only S uses. A vhost without a directive of this
  * module shares that of MAIN_SERVER, but may have another database. */
 static crmapi_config_t *own_config(server_rec *s,
@@ -57,6 +60,7 @@ static void complete_server(crmapi_config_t *config,
     settings->request_id_in_database = config->request_id_in_database;
     crmapi_pool_make(config, pconf);
     config->service.limit = shm->limit;
+    config->service.store = store;
     config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
     config->service.release = crmapi_release;
@@ -117,6 +121,9 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     }
     notifier = shm.notifier;
     if (!problem) {
+        problem = crmapi_store_create(&store, main_server, shm.store, pconf);
+    }
+    if (!problem) {
         complete_servers(main_server, &shm, pconf);
         problem = crmapi_pools_share(pconf, ptemp);
     }
@@ -145,12 +152,15 @@ static crm_error_t *init_process(apr_pool_t *pool)
 /* The child_init hook. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
-    crm_error_t *error = any_enabled(main_server) ? init_process(pchild)
-                                                  : NULL;
+    int enabled = any_enabled(main_server);
+    crm_error_t *error = enabled ? init_process(pchild) : NULL;
 
     if (error) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; all "
                      "requests get a 503", error->log);
+    }
+    if (enabled && store) {
+        crm_store_open(store, pchild);
     }
 }
 

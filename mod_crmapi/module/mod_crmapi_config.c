@@ -388,6 +388,11 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiRateLimitKeys", set_number, INFO(&numbers[2]),
                   RSRC_CONF, "maximum number of keys that are counted at the "
                   "same time; default 65536"),
+    AP_INIT_TAKE_ARGV("CrmApiRateLimitStore", crmapi_set_store, NULL,
+                      RSRC_CONF, "URL of a Redis server that counts requests "
+                      "for all hosts (redis://, rediss:// or unix:), and "
+                      "ca=, prefix=, timeout=; default: each host counts by "
+                      "itself"),
     AP_INIT_TAKE1("CrmApiMaxBody", set_number, INFO(&numbers[3]), RSRC_CONF,
                   "maximum size of a request body in bytes; default 2097152"),
     AP_INIT_TAKE1("CrmApiKeyPrefix", set_prefix, NULL, RSRC_CONF,

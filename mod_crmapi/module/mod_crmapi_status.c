@@ -25,6 +25,7 @@ typedef struct metrics_t {
 static metrics_t *metrics;
 static crm_limit_t *limit;
 static crm_limit_t *addresses;  /* NULL if addresses are not limited */
+static crm_store_shared_t *store;
 
 /* A line of the section: name in ?auto, text in HTML, value. */
 typedef struct line_t {
@@ -136,6 +137,14 @@ static int status_hook(request_rec *r, int flags)
         {"KeysMax", "Maximum number of keys", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",
          stats.recovered},
+        {"StoreAway", "This host counts without the rate limit store",
+         __atomic_load_n(&store->away, __ATOMIC_RELAXED)},
+        {"StoreRequests", "Requests that the rate limit store counted",
+         read_count(&store->asked)},
+        {"StoreRoundTrips", "Round trips to the rate limit store",
+         read_count(&store->trips)},
+        {"StoreAlone", "Requests counted without the rate limit store",
+         read_count(&store->alone)},
         {"ConnectionsUsed", "Database connections in use in this process",
          (apr_uint64_t)used},
         {"ConnectionsMax", "Database connections allowed in this process",
@@ -176,6 +185,7 @@ const char *crmapi_status_init(server_rec *main_server,
     }
     limit = shm->limit;
     addresses = shm->addresses;
+    store = shm->store;
     metrics = *retained;
     return NULL;
 }

@@ -133,7 +133,7 @@ static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
     crm_error_t *error;
 
     error = crm_budget_charge(&verdict, &call->key, call->service->limit,
-                              call->key.hash, call->key.realm, class, max,
+                              call->service->store, class, max,
                               call->response->headers, call->pool);
     if (!verdict.known) {
         /* Another process has removed the key: it was revoked. */

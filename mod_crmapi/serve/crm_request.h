@@ -11,6 +11,7 @@
 #include "crm_error.h"
 #include "crm_limit.h"
 #include "crm_log.h"
+#include "crm_store.h"
 
 /* The configuration of a vhost. */
 typedef struct crm_settings_t {
@@ -32,6 +33,8 @@ typedef struct crm_settings_t {
 typedef struct crm_service_t {
     crm_settings_t settings;
     crm_limit_t *limit;         /* keys and tokens, in shared memory */
+    crm_store_t *store;         /* their budgets over all hosts; NULL: each host
+                                   has its own */
     crm_limit_t *addresses;     /* client addresses, in shared memory; NULL: not
                                    limited */
     const void *site;           /* configuration for one mount only */
