@@ -492,7 +492,10 @@ sub import {
     my ($columns) = $cluster->sql("SELECT string_agg(attname, ', '
             ORDER BY attnum) FROM pg_attribute
         WHERE attrelid = 'crmapi.contact'::regclass AND attnum > 0
-          AND NOT attisdropped AND attgenerated = ''");
+          AND NOT attisdropped AND attgenerated = ''
+          -- a trigger computes these
+          AND attname NOT IN ('email_key', 'phone_key', 'search',
+              'phone_digits')");
     my @tables = qw(workspace agent pipeline pipeline_stage company);
 
     $self->say("import beside COPY");

@@ -70,7 +70,7 @@ sub h2load {
 # What mod_crmapi sets in its sessions (crm_db_conn.c), so that pgbench's have the
 # same plans.
 my $session = "-c jit=off -c plan_cache_mode=force_generic_plan"
-    . " -c enable_seqscan=off";
+    . " -c enable_seqscan=off -c gin_pending_list_limit=256";
 
 # pgbench -M prepared on CLUSTER as the API's login, with SCRIPT, a text. Return
 # {rate}.
