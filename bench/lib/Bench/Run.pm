@@ -10,11 +10,12 @@ use Bench::Load qw(wrk pgbench median);
 use Bench::Overload;
 use Bench::Report;
 use Bench::Server;
+use Bench::Statements;
 use Bench::Work;
 
 # In this order: what only reads comes first, and what adds much comes last.
-my @PARTS = qw(compare http2 growth keys memory overload writes distance upsert
-    writers import tenants);
+my @PARTS = qw(compare http2 growth keys memory overload statements writes
+    distance upsert writers import tenants);
 
 sub new {
     my ($class, %opt) = @_;
@@ -57,7 +58,7 @@ sub run {
     $self->{import} = $self->{cluster}->fill($self->{contacts});
     for my $part (@PARTS) {
         my $method = Bench::Growth->can($part) || Bench::Overload->can($part)
-            || $self->can("part_$part");
+            || Bench::Statements->can($part) || $self->can("part_$part");
         $self->$method if $self->wants($part);
     }
     $self->{cluster}->stop;
