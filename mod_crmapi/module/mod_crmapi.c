@@ -2,6 +2,11 @@
 /* mod_crmapi.c: the module structure and its hooks */
 #include "mod_crmapi.h"
 
+#include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "apr_strings.h"
 
 #include "http_core.h"
@@ -149,12 +154,35 @@ static crm_error_t *init_process(apr_pool_t *pool)
     return NULL;
 }
 
+/* Blocks of this size are mapped, and unmapped when they are freed. */
+#define MAPPED_BYTES (256 * 1024)
+
+/* Unused memory at the end of a heap that is kept. */
+#define TRIM_BYTES (1024 * 1024)
+
+/* Let malloc() return the memory of large bodies to the system. By default,
+ * glibc maps large blocks only until the first of them is freed. From then on
+ * it keeps them in the heaps of its threads: after upserts of 2 MiB, 15 times
+ * as much stayed resident. An operator's GLIBC_TUNABLES take precedence. */
+static void bound_memory(void)
+{
+#ifdef __GLIBC__
+    if (!getenv("GLIBC_TUNABLES")) {
+        mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
+        mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
+    }
+#endif
+}
+
 /* The child_init hook. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
     int enabled = any_enabled(main_server);
     crm_error_t *error = enabled ? init_process(pchild) : NULL;
 
+    if (enabled) {
+        bound_memory();
+    }
     if (error) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; all "
                      "requests get a 503", error->log);
