@@ -51,50 +51,49 @@ sub over_rounds {
     } 0 .. $#$first);
 }
 
-my @ORDER = ("mod_crmapi", "Fastify", "Fastify without count", "mod_php",
-    "pgbench", "httpd");
+my @ORDER = ("mod_crmapi", "mod_crmapi, event", "Bun", "Fastify",
+    "Fastify without count", "mod_php", "pgbench", "httpd");
 
-# A work of the comparison.
+# Add the row "bound" of WORK to RESULT: what one round trip a request allows.
+sub add_bound {
+    my ($work, $result) = @_;
+    for my $i (0 .. $#{$result->{pgbench} || []}) {
+        my ($pgbench, $httpd) = map { $result->{$_}[$i]{rate} }
+            qw(pgbench httpd);
+        $result->{bound}[$i]{rate} = $work->{write} ? $pgbench
+            : 1 / (1 / $pgbench + 1 / $httpd);
+    }
+}
+
+# WORK with C connections.
 sub compared {
-    my ($self, $work, $bytes, $result) = @_;
+    my ($self, $work, $c, $bytes, $result) = @_;
+    my $ratio = sub { my ($name, $what) = @_; over_rounds($result, sub {
+        $_[0]{mod_crmapi}{$what} / $_[0]{$name}{$what} }) };
+    my %target = %{$work->{targets}{$c}};
+    my $p99 = delete $target{p99};
     my @rows;
 
-    $self->add("\n### $work->{title}\n\n$bytes bytes an answer, "
-        . ($work->{connections} || 16) . " connections.\n");
-    my $ratio = sub { my ($name) = @_; over_rounds($result, sub {
-        $_[0]{mod_crmapi}{rate} / $_[0]{$name}{rate} }) };
-    my $bound = sub { my ($r) = @_; $work->{write} ? $r->{pgbench}{rate}
-        : 1 / (1 / $r->{pgbench}{rate} + 1 / $r->{httpd}{rate}) };
-    for my $name (grep { $result->{$_} } @ORDER) {
+    add_bound($work, $result);
+    $self->add("\n### $work->{title}, $c connection" . ($c > 1 ? "s" : "")
+        . "\n\n$bytes bytes an answer.\n");
+    for my $name (grep { $result->{$_} } @ORDER, "bound") {
         my @r = @{$result->{$name}};
         my @rates = sort { $a <=> $b } map { $_->{rate} } @r;
         push @rows, [$name, number(median(@rates)), number($rates[0]),
             number($rates[-1]), map({ my $p = $_;
                 defined $r[0]{$p} ? number(median(map { $_->{$p} } @r)) : "" }
-                qw(p50 p99)),
-            $name eq "mod_crmapi" ? "" : number($ratio->($name))];
-    }
-    my $part;
-    if ($result->{pgbench}) {
-        push @rows, ["bound", number(over_rounds($result, $bound)), "", "", "",
-            "", ""];
-        $part = over_rounds($result, sub { $_[0]{mod_crmapi}{rate}
-            / $bound->($_[0]) });
-        $rows[-1][6] = number($part);
+                qw(p50 p99 cpu)),
+            $name eq "mod_crmapi" ? "" : number($ratio->($name, "rate"))];
     }
     $self->table(["", "requests/s", "min", "max", "p50 ms", "p99 ms",
-        "mod_crmapi is x times"], @rows);
-    my ($f, $p, $b) = @{$work->{target}};
-    my $row = sub { my ($what, $got, $least) = @_;
-        push @{$self->{summary}}, [$what, ">= $least", number($got),
-            $got >= $least ? "yes" : "**no**"] };
-    $row->("$work->{title}: Fastify", $ratio->("Fastify"), $f);
-    $row->("$work->{title}: Fastify without count",
-        $ratio->("Fastify without count"), $work->{nocount})
-        if $work->{nocount};
-    $row->("$work->{title}: mod_php", $ratio->("mod_php"), $p);
-    $row->("$work->{title}: " . ($work->{write} ? "pgbench" : "bound"), $part,
-        $b) if defined $part;
+        "CPU us", "mod_crmapi is x times"], @rows);
+    for my $name (grep { exists $target{$_} } @ORDER, "bound") {
+        $self->verdict("$work->{title}, $c: $name", $ratio->($name, "rate"),
+            $target{$name}, 1);
+    }
+    $self->verdict("$work->{title}, $c: p99 of Bun", $ratio->("Bun", "p99"),
+        $p99) if $p99;
 }
 
 # Something that should be at most, or with LEAST at least, LIMIT.
@@ -117,7 +116,7 @@ sub versions {
         $first->($self->{run}{env}{HTTPD}, "-v") =~ s/^Server version: //r,
         $first->(CrmTest::Postgres::bindir() . "/postgres", "--version"),
         "Node.js " . $first->("node", "--version"), $package->("fastify"),
-        $package->("pg"), map({ /(\d+\.\d+)/ ? "PHP $1" : () }
+        $package->("pg"), $package->("bun"), map({ /(\d+\.\d+)/ ? "PHP $1" : () }
             glob "$self->{run}{env}{MODULEDIR}/libphp*.so"),
         $first->("wrk", "-v") =~ s/ Copyright.*//r);
 }

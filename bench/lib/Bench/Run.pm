@@ -96,6 +96,14 @@ sub start_fastify {
         user => "bench_site", %arg);
 }
 
+sub start_bun {
+    my ($self, %arg) = @_;
+    return Bench::Server->bun(top => $self->{top},
+        npm => "$self->{top}/_build/bench-npm",
+        host => $self->{cluster}->host, database => $Bench::Cluster::DATABASE,
+        user => "bench_site", %arg);
+}
+
 sub start_php {
     my ($self, %arg) = @_;
     return Bench::Server->php($self->httpd_options,
@@ -105,7 +113,7 @@ sub start_php {
 sub start_static {
     my ($self, %arg) = @_;
     return Bench::Server->httpd($self->httpd_options, name => "httpd",
-        mpm => "event", %arg);
+        mpm => "worker", %arg);
 }
 
 # ---- the comparison ---------------------------------------------------------
@@ -136,59 +144,85 @@ sub part_writes { $_[0]->contest(grep { $_->{write} } @Bench::Work::WORKS) }
 # All contestants at WORKS.
 sub contest {
     my ($self, @works) = @_;
-    my $cluster = $self->{cluster};
-    my ($main, $key) = ($Bench::Cluster::MAIN, Bench::Cluster::key(0));
-    my $crmapi = $self->start_crmapi;
-    my $fastify = $self->start_fastify;
-    my $php = $self->start_php;
-    my $nocount = $self->start_fastify(count => "no");
-    my $static = $self->start_static;
+    my %server = (crmapi => $self->start_crmapi,
+        event => $self->start_crmapi(mpm => "event"),
+        fastify => $self->start_fastify, bun => $self->start_bun,
+        php => $self->start_php,
+        nocount => $self->start_fastify(count => "no"),
+        static => $self->start_static);
 
-    $nocount->{nocount} = 1;
-    $nocount->{name} = "Fastify without count";
-    for my $work (@works) {
-        my @requests = Bench::Work->requests($work->{name}, $cluster, $main,
-            $key);
-        my @servers = ($crmapi, $fastify, $php, $work->{nocount} ? $nocount
-            : ());
-        my $bytes = int Bench::Work->check($work, \@servers, \@requests,
-            $work->{name} eq "upsert" ? 2 : 20);
-        Bench::Work->check_tenancy(\@servers, $requests[0], [
-            Bench::Work->requests("get", $cluster, Bench::Cluster::small(1),
-                Bench::Cluster::key(101))]->[0]) if $work->{name} eq "get";
-        my $file = Bench::Load::request_file(@requests);
+    $server{event}{name} = "mod_crmapi, event";
+    $server{nocount}{nocount} = 1;
+    $server{nocount}{name} = "Fastify without count";
+    $self->contest_at($_, \%server) for @works;
+    $_->stop for values %server;
+}
+
+# The contestants of WORK, with each number of connections in turn.
+sub contest_at {
+    my ($self, $work, $server) = @_;
+    my ($main, $key) = ($Bench::Cluster::MAIN, Bench::Cluster::key(0));
+    my @requests = Bench::Work->requests($work->{name}, $self->{cluster}, $main,
+        $key);
+    my @servers = map { $server->{$_} } @{$work->{contestants}};
+    my $bytes = int Bench::Work->check($work, \@servers, \@requests,
+        $work->{name} eq "upsert" ? 2 : 20);
+
+    Bench::Work->check_tenancy(\@servers, $requests[0], [
+        Bench::Work->requests("get", $self->{cluster},
+            Bench::Cluster::small(1), Bench::Cluster::key(101))]->[0])
+        if $work->{name} eq "get";
+    my $file = Bench::Load::request_file(@requests);
+    my @ceilings = $work->{name} eq "upsert" ? () : $self->ceilings($work,
+        @$server{qw(crmapi static)}, $bytes, @requests);
+    for my $c (sort { $a <=> $b } keys %{$work->{targets}}) {
+        $self->say("$work->{title} ($bytes bytes an answer), $c connections");
+        my @names = @{$work->{targets}{$c}{contestants}
+            || $work->{contestants}};
         my @contestants = map {
-            my $server = $_;
-            [$server->{name}, sub { wrk($server, $file, top => $self->{top},
+            my $one = $server->{$_};
+            [$one->{name}, sub { $self->measured($one, $file,
                 # an upsert may take seconds
                 seconds => $_[0] < 4 && $work->{name} eq "upsert" ? 4 : $_[0],
-                connections => $work->{connections}) }]
-        } @servers;
-        if ($work->{name} ne "upsert") {
-            push @contestants, $self->ceilings($work, $crmapi, $static,
-                $bytes, @requests);
-        }
-        $self->say("$work->{title} ($bytes bytes an answer)");
-        my $result = $self->interleave(@contestants);
-        $self->{report}->compared($work, $bytes, $result);
-        $_->must_be_content for @servers;
+                connections => $c) }]
+        } @names;
+        push @contestants, map {
+            my ($name, $code) = @$_;
+            [$name, sub { $code->($_[0], $c) }]
+        } @ceilings;
+        $self->{report}->compared($work, $c, $bytes,
+            $self->interleave(@contestants));
     }
-    $_->stop for $crmapi, $fastify, $php, $nocount, $static;
+    $_->must_be_content for @servers;
+}
+
+# wrk on SERVER, also with the processor time of server and database for each
+# request, in microseconds.
+sub measured {
+    my ($self, $server, $file, %arg) = @_;
+    my @pids = ($server->{pid}, $self->{cluster}{pg}{pid});
+    my $used = sub { my $n = 0; $n += Bench::Server::processor_time($_)
+        for @pids; $n };
+    my $before = $used->();
+    my $r = wrk($server, $file, top => $self->{top}, %arg);
+    $r->{cpu} = ($used->() - $before) / ($r->{n} || 1) * 1e6;
+    return $r;
 }
 
 # pgbench for SECONDS with a script that sends statements with parameters that
 # it has fetched, less what pgbench takes with one that FETCHes them only.
 sub statements_alone {
-    my ($self, $seconds, $fetch, $script) = @_;
-    my $both = pgbench($self->{cluster}, $script, seconds => $seconds);
-    my $fetched = pgbench($self->{cluster}, $fetch, seconds => $seconds);
+    my ($self, $seconds, $connections, $fetch, $script) = @_;
+    my ($both, $fetched) = map { pgbench($self->{cluster}, $_,
+        seconds => $seconds + ($connections > 16), connections => $connections)
+        } $script, $fetch;
     return { rate => 1 / (1 / $both->{rate} - 1 / $fetched->{rate}),
         errors => 0 };
 }
 
-# The two ceilings of WORK: the database with the statements that CRMAPI sends
-# for REQUESTS, and httpd with as many BYTES from memory; for what writes the
-# first only.
+# The two ceilings of WORK, each called with seconds and connections: the
+# database with the statements that CRMAPI sends for REQUESTS, and httpd with as
+# many BYTES from memory; for what writes the first only.
 sub ceilings {
     my ($self, $work, $crmapi, $static, $bytes, @requests) = @_;
     my $n = 200;
@@ -206,9 +240,9 @@ sub ceilings {
     print $out "x" x $bytes;
     close $out;
     my $file = Bench::Load::request_file([$requests[0][0], "GET", "/$name"]);
-    my @all = (["pgbench", sub { $self->statements_alone($_[0], @scripts) }],
+    my @all = (["pgbench", sub { $self->statements_alone(@_, @scripts) }],
         ["httpd", sub { wrk($static, $file, top => $self->{top},
-            seconds => $_[0]) }]);
+            seconds => $_[0], connections => $_[1]) }]);
     return $work->{write} ? $all[0] : @all;
 }
 

@@ -12,11 +12,14 @@ use CrmTest::Process qw(demoted unprivileged spawn end_process run_program
 
 my %running;            # pid => seconds it is given to end
 
-# Debian's configuration of the two MPMs, but that of prefork, whose children
-# are as many as the others have connections to the database.
+# event and worker as crmapi.conf advises. prefork has as many children as the
+# others have connections to the database.
+my $threads = join "", map { "$_\n" } "ServerLimit 2", "StartServers 2",
+    "ThreadLimit 256", "ThreadsPerChild 256", "MaxRequestWorkers 512",
+    "MinSpareThreads 1", "MaxSpareThreads 512";
 my %mpm = (
-    event => "StartServers 2\nMinSpareThreads 25\nMaxSpareThreads 75\n"
-        . "ThreadLimit 64\nThreadsPerChild 25\nMaxRequestWorkers 150\n",
+    event => $threads,
+    worker => $threads,
     prefork => "StartServers 16\nMinSpareServers 1\nMaxSpareServers 32\n"
         . "MaxRequestWorkers 32\n",
 );
@@ -128,11 +131,12 @@ END
             =~ /resuming normal operations|configured -- / });
 }
 
-# mod_crmapi as build/crmapi.conf.in recommends it, without limits.
+# mod_crmapi as build/crmapi.conf.in recommends it, without limits; mpm => event
+# for that MPM.
 sub crmapi {
     my ($class, %arg) = @_;
     my $wait = $arg{dbd} // "DBDMin 2\nDBDKeep 8\nDBDMax 16\n";
-    return $class->httpd(name => "mod_crmapi", mpm => "event", %arg,
+    return $class->httpd(name => "mod_crmapi", mpm => "worker", %arg,
         modules => ["dbd", $arg{module}],
         conf => "DBDriver pgsql\nDBDParams \"$arg{conninfo}"
             . " connect_timeout=5\"\n${wait}CrmApi On\nCrmApiReadLimit 0\n"
@@ -171,19 +175,21 @@ AcceptPathInfo On
 END
 }
 
-# Fastify in a cluster of two.
-sub fastify {
+# A server of two processes in JavaScript, run by the program RUN of the folder
+# it is copied to.
+sub javascript {
     my ($class, %arg) = @_;
     my $dir = folder();
     my $port = free_port();
     my $tls_port = $arg{tls} ? free_port() : undef;
     # what is needed lies where an unprivileged user can read it
     my ($code, $out, $err) = run_program(command => ["cp", "-R",
-        "$arg{npm}/node_modules", "$arg{top}/bench/fastify/server.js", $dir]);
+        (map { "$arg{npm}/$_" } @{$arg{packages}}), "$arg{top}/$arg{server}",
+        $dir]);
     die "bench: $err\n" if $code;
-    return $class->start(name => "Fastify", dir => $dir, port => $port,
+    return $class->start(name => $arg{name}, dir => $dir, port => $port,
         tls_port => $tls_port, base => "/api/v1",
-        command => [demoted(), "node", "$dir/server.js"],
+        command => [demoted(), $arg{run}->($dir), "$dir/server.js"],
         ready => sub { my $n = () = read_file("$dir/output", "") =~ /^ready$/mg;
             $n >= 2 },
         env => { NODE_ENV => "production", PORT => $port,
@@ -191,6 +197,37 @@ sub fastify {
             DATABASE_USER => $arg{user}, COUNT => $arg{count} // "yes",
             ($arg{tls} ? (TLS_PORT => $tls_port, TLS_CERTIFICATE
                 => $arg{tls}[0], TLS_KEY => $arg{tls}[1]) : ()) });
+}
+
+# Fastify in a cluster of two.
+sub fastify {
+    my ($class, %arg) = @_;
+    return $class->javascript(name => "Fastify", %arg,
+        packages => ["node_modules"], server => "bench/fastify/server.js",
+        run => sub { "node" });
+}
+
+# Bun in two processes with one port.
+sub bun {
+    my ($class, %arg) = @_;
+    return $class->javascript(name => "Bun", %arg,
+        packages => ["node_modules/\@oven/bun-linux-" . ((POSIX::uname())[4]
+            eq "aarch64" ? "aarch64" : "x64") . "/bin/bun"],
+        server => "bench/bun/server.js", run => sub { "$_[0]/bun" });
+}
+
+# The processor time in seconds that PID and its descendants have used.
+sub processor_time {
+    my ($pid) = @_;
+    my $children = read_file("/proc/$pid/task/$pid/children", "");
+    # utime, stime, cutime, cstime: fields 14 to 17, after "pid (name)"
+    my ($rest) = read_file("/proc/$pid/stat", "") =~ /\A.*\) (.*)/s;
+    my @field = split " ", $rest // return 0;
+    my $ticks = 0;
+    $ticks += $_ for @field[11 .. 14];
+    my $seconds = $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+    $seconds += processor_time($_) for split " ", $children;
+    return $seconds;
 }
 
 # The ids of its processes, its own and its children's.

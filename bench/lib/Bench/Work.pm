@@ -13,23 +13,45 @@ my $json = JSON::PP->new->utf8->canonical->allow_nonref;
 my $http = HTTP::Tiny->new(timeout => 60, keep_alive => 1);
 my $serial = 0;
 
-# The works of the comparison, in their order: name, title, the requests (made
-# by requests()), the targets against Fastify, mod_php and the bound. "write"
-# ones change the data.
+# The works of the comparison, in their order: name, title, the contestants (keys
+# of Bench::Run::contest), and by number of connections the least ratios to each
+# of the others that are wanted. "write" ones change the data. "p99" is the
+# largest ratio of the 99th percentile.
+my @ALL = qw(crmapi event bun fastify php);
+my @FEW = qw(crmapi event bun);
 our @WORKS = (
-    { name => "get", title => "GET /contacts/{id}", target => [3.5, 2, 0.8] },
-    { name => "list", title => "GET /contacts", target => [3.5, 2, 0.8],
-        nocount => 3.5 },
+    { name => "get", title => "GET /contacts/{id}", contestants => [@ALL],
+        targets => {
+            1 => { contestants => [@FEW], Bun => 0.97 },
+            16 => { Bun => 1.25, Fastify => 3.5, mod_php => 2 },
+            64 => { contestants => [@FEW], Bun => 1.5, bound => 1.2,
+                p99 => 1 } } },
+    { name => "list", title => "GET /contacts",
+        contestants => [@ALL, "nocount"],
+        targets => {
+            16 => { Bun => 2, "Fastify without count" => 3.5 },
+            64 => { contestants => [@FEW], Bun => 2, p99 => 1 } } },
     { name => "conversations", title => "GET /conversations, three filters",
-        target => [3, 2, 0.75] },
+        contestants => [@ALL],
+        targets => {
+            16 => { Bun => 2, mod_php => 2 },
+            64 => { contestants => [@FEW], Bun => 2, p99 => 1 } } },
     { name => "search", title => "GET /contacts?search=, a rare word",
-        target => [1, 1, 0.95] },
-    { name => "post", title => "POST /contacts", target => [2, 1.5, 0.8],
-        write => 1 },
-    { name => "patch", title => "PATCH /contacts/{id}",
-        target => [2, 1.5, 0.8], write => 1 },
-    { name => "upsert", title => "POST /contacts/upsert, 200 items",
-        target => [3, 3, undef], write => 1, connections => 4 },
+        contestants => [@ALL],
+        targets => { 16 => { Bun => 1, Fastify => 1, mod_php => 1 } } },
+    { name => "post", title => "POST /contacts", write => 1,
+        contestants => [@ALL],
+        targets => {
+            16 => { Bun => 1.5, Fastify => 2, mod_php => 1.5 },
+            64 => { contestants => [@FEW], Bun => 2.5, p99 => 1 } } },
+    { name => "patch", title => "PATCH /contacts/{id}", write => 1,
+        contestants => [@ALL],
+        targets => {
+            16 => { Bun => 1.5, Fastify => 2, mod_php => 1.5 },
+            64 => { contestants => [@FEW], Bun => 2, p99 => 1 } } },
+    { name => "upsert", title => "POST /contacts/upsert, 200 items", write => 1,
+        contestants => [qw(crmapi event fastify php)],
+        targets => { 4 => { Fastify => 6, mod_php => 3 } } },
 );
 
 # Up to N values of column SQL of WORKSPACE's contacts, at random but always
