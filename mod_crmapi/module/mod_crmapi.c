@@ -63,12 +63,14 @@ static void complete_server(crmapi_config_t *config,
     settings->address_limit = (apr_uint32_t)config->address_limit;
     settings->unknown_key_limit = (apr_uint32_t)config->unknown_key_limit;
     settings->request_id_in_database = config->request_id_in_database;
+    settings->database_wait = config->database_wait;
     crmapi_pool_make(config, pconf);
     config->service.limit = shm->limit;
     config->service.store = store;
     config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
     config->service.release = crmapi_release;
+    config->service.crowd = crmapi_crowd;
     config->service.read_body = crmapi_read_body;
     config->service.gone = crmapi_gone;
     config->service.site = &config->intake;
@@ -140,14 +142,15 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     return OK;
 }
 
-/* Initialise this process, in POOL. Mounts that are not initialised respond
- * with 503. */
-static crm_error_t *init_process(apr_pool_t *pool)
+/* Initialise this process for the servers from MAIN_SERVER on, in POOL. Mounts
+ * that are not initialised respond with 503. */
+static crm_error_t *init_process(server_rec *main_server, apr_pool_t *pool)
 {
     if (crmapi_pools_create(pool)) {
         return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: cannot create "
                               "a mutex for the database connections");
     }
+    crmapi_batches_create(main_server, pool);
     CRM_ERR(crm_api_init(crm_resources, &crm_openapi_domain, pool));
     crm_pages_init(pool);
     crm_intake_init(pool);
@@ -178,7 +181,7 @@ static void bound_memory(void)
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
     int enabled = any_enabled(main_server);
-    crm_error_t *error = enabled ? init_process(pchild) : NULL;
+    crm_error_t *error = enabled ? init_process(main_server, pchild) : NULL;
 
     if (enabled) {
         bound_memory();

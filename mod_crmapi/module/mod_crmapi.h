@@ -56,6 +56,7 @@ typedef struct crmapi_config_t {
     int max_body;
     int named_statements;
     int request_id_in_database;
+    int batches;
     apr_interval_time_t database_wait;
     apr_interval_time_t database_timeout;
     const char *key_prefix;
@@ -165,8 +166,15 @@ int crmapi_spare_body(const crmapi_request_t *request);
 
 /* mod_crmapi_dbd.c */
 void crmapi_dbd_register(void);
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p);
+/* The implementations of crm_service_t's acquire, release and crowd. */
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
+                            apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);
+int crmapi_crowd(int change, void *baton);
+
+/* mod_crmapi_batch.c */
+/* Give the servers from MAIN_SERVER on their batchers, in PCHILD. */
+void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild);
 
 /* mod_crmapi_pool.c */
 /* Forget the pools of the configuration before. */
@@ -226,8 +234,8 @@ const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
                                   const char *value);
 
 /* mod_crmapi_status.c: metrics shared by all processes */
-/* Count a response with STATUS in this host's metrics. */
-void crmapi_status_count(int status, apr_int64_t db_us);
+/* Count RESPONSE with STATUS in this host's metrics. */
+void crmapi_status_count(int status, const crm_response_t *response);
 /* Count a request that got no connection in time. */
 void crmapi_status_busy(void);
 /* The state that was logged last for a subject. In shared memory, initially

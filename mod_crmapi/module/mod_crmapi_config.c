@@ -56,6 +56,7 @@ static const struct {
     {OFFSET(named_statements), 1},
     {OFFSET(request_id_in_database), 0},
     {OFFSET(dbd.persist), 1},
+    {OFFSET(batches), 1},
 };
 
 /* Directives with a time: member of the configuration, range and default in
@@ -410,6 +411,9 @@ const command_rec crmapi_commands[] = {
                  INFO(&flags[2].offset), RSRC_CONF,
                  "On: set the database session's application_name to the "
                  "request's id; default Off"),
+    AP_INIT_FLAG("CrmApiBatches", set_flag, INFO(&flags[4].offset), RSRC_CONF,
+                 "Off: reads that come at the same time never share a "
+                 "statement; default On"),
     AP_INIT_TAKE1("CrmApiReview", set_page, INFO(&pages[0]), RSRC_CONF,
                   "On, or a path: serve the pages for reviewing sequences; "
                   "default Off"),

@@ -324,7 +324,19 @@ static apr_status_t give_back(void *data)
     return APR_SUCCESS;
 }
 
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p)
+/* Return how long REQUEST may wait for a connection now. It has waited since
+ * SINCE. */
+static apr_interval_time_t wait_left(const crmapi_request_t *request,
+                                     apr_time_t since)
+{
+    apr_interval_time_t left = request->config->database_wait
+                               - (apr_time_now() - since);
+
+    return request->no_wait || left < 0 ? 0 : left;
+}
+
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
+                            apr_pool_t *p)
 {
     crmapi_request_t *request = baton;
     crmapi_pool_t *pool = request->config->pool;
@@ -336,8 +348,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p)
         crmapi_pool_report_missing(pool, s, p);
         return unavailable(p);
     }
-    if (!crmapi_pool_enter(pool, request->no_wait
-                           ? 0 : request->config->database_wait)) {
+    if (!crmapi_pool_enter(pool, wait_left(request, since))) {
         return give_up(request, p);
     }
     dbd = dbd_functions.open(p, s);
@@ -364,4 +375,11 @@ void crmapi_release(crm_conn_t *conn, void *baton)
 
     (void)conn;
     apr_pool_cleanup_run(request->r->pool, request, give_back);
+}
+
+int crmapi_crowd(int change, void *baton)
+{
+    const crmapi_request_t *request = baton;
+
+    return crmapi_pool_crowd(request->config->pool, change);
 }

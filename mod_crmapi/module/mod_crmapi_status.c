@@ -20,6 +20,8 @@ typedef struct metrics_t {
     apr_uint64_t db_requests;   /* requests that used the database */
     apr_uint64_t db_us;
     apr_uint64_t busy;          /* requests that got no connection in time */
+    apr_uint64_t batches;       /* statements that requests shared */
+    apr_uint64_t batched;       /* and these requests */
 } metrics_t;
 
 static metrics_t *metrics;
@@ -45,15 +47,19 @@ static void add(apr_uint64_t *count, apr_uint64_t n)
     __atomic_add_fetch(count, n, __ATOMIC_RELAXED);
 }
 
-void crmapi_status_count(int status, apr_int64_t db_us)
+void crmapi_status_count(int status, const crm_response_t *response)
 {
     if (status < 100 || status >= 600) {
         return;
     }
     add(&metrics->classes[status / 100], 1);
     add(&metrics->requests, 1);
-    add(&metrics->db_requests, db_us > 0);
-    add(&metrics->db_us, (apr_uint64_t)db_us);
+    add(&metrics->db_requests, response->db_us > 0);
+    add(&metrics->db_us, (apr_uint64_t)response->db_us);
+    if (response->batched) {
+        add(&metrics->batches, 1);
+        add(&metrics->batched, (apr_uint64_t)response->batched);
+    }
 }
 
 void crmapi_status_busy(void)
@@ -123,6 +129,10 @@ static int status_hook(request_rec *r, int flags)
          read_count(&metrics->db_us)},
         {"DatabaseBusy", "Requests that got no connection in time",
          read_count(&metrics->busy)},
+        {"Batches", "Statements that several requests shared",
+         read_count(&metrics->batches)},
+        {"BatchedRequests", "Requests that shared a statement",
+         read_count(&metrics->batched)},
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
          stats.admitted[CRM_LIMIT_WRITE]},

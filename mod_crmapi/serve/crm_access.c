@@ -185,7 +185,7 @@ void crm_access_touch(const crm_service_t *service, void *baton,
     crm_stmt_t stmt;
     crm_sql_t sql;
 
-    if (service->acquire(&conn, baton, scratch_pool)) {
+    if (service->acquire(&conn, apr_time_now(), baton, scratch_pool)) {
         return;
     }
     crm_sql_init(&sql, scratch_pool);

@@ -150,11 +150,12 @@ crm_error_t *__wrap_crm_db_pipeline(PGresult **results, crm_conn_t *conn,
     return NULL;
 }
 
-static crm_error_t *acquire(crm_conn_t **conn_p, void *baton,
+static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *pool)
 {
     static int nothing;
 
+    (void)since;
     (void)baton;
     (void)pool;
     *conn_p = (crm_conn_t *)(void *)&nothing;
