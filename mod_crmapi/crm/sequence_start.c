@@ -4,7 +4,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_contact_batch.h"
+#include "contact_batch.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crm_uuid.h"

@@ -8,7 +8,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_contact_batch.h"
+#include "contact_batch.h"
 #include "crm_resources.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
