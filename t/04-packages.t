@@ -56,7 +56,7 @@ END
 sub readme_commands {
     my ($section) = read_file("$CrmTest::TOP/README")
         =~ /^Adding it to a site\n-+\n(.*?)^[A-Z][^\n]*\n---/ms;
-    return grep { !/^(?:build\/package|sudo apt install|sudo systemctl)\b/ }
+    return grep { !/^(?:build\/package|sudo apt|sudo systemctl|journalctl)\b/ }
         $section =~ /^ {4}(\S[^\n]*)$/mg;
 }
 
