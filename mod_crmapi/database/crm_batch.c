@@ -274,8 +274,8 @@ static int most(const queue_t *queue)
            : n > CRM_BATCH_MAX ? CRM_BATCH_MAX : (int)n;
 }
 
-/* Wake the first request that waits in QUEUE if there is no leader: it is the
- * one that must lead at the right time. */
+/* Wake the first request that waits in QUEUE if there is no leader: it leads at
+ * the right time unless another comes before. */
 static void wake_first(queue_t *queue)
 {
     if (queue->waiting.first && !queue->gathering) {
@@ -327,9 +327,16 @@ static void sleep_until(crm_batcher_t *batcher, seat_t *seat,
     pthread_cond_timedwait(&seat->changed, &batcher->lock, &end);
 }
 
-/* Decide what VISIT does at the time NOW if nobody has decided: it leads if it
- * is its turn, and goes if it waited long enough or there is a CROWD. While
- * its batch is being built it can do neither. */
+/* Return whether a request of QUEUE may become its leader at the time NOW. */
+static int is_turn(const queue_t *queue, apr_interval_time_t now)
+{
+    return !queue->gathering
+           && (!queue->running || now >= queue->sent + HOLDS_UP);
+}
+
+/* Decide what VISIT does at the time NOW if nobody has decided: it goes if it
+ * waited long enough or there is a CROWD, and leads if it can. While its batch
+ * is being built it can do neither. */
 static void look(const visit_t *visit, seat_t *seat, apr_interval_time_t now,
                  int crowded)
 {
@@ -340,8 +347,7 @@ static void look(const visit_t *visit, seat_t *seat, apr_interval_time_t now,
         decide(seat, ALONE);
         wake_first(queue);
     }
-    else if (seat == queue->waiting.first && !queue->gathering
-             && now >= queue->sent + HOLDS_UP) {
+    else if (!seat->batch && is_turn(queue, now)) {
         decide(seat, LEAD);
         queue->gathering = 1;
     }
@@ -375,8 +381,7 @@ static verdict_t join(const visit_t *visit, seat_t *seat_p)
     queue_t *queue = visit->queue;
     seat_t *seat;
 
-    if (!queue->gathering && !queue->waiting.first
-        && (!queue->running || visit->came >= queue->sent + HOLDS_UP)) {
+    if (is_turn(queue, visit->came)) {
         queue->gathering = 1;
         return LEAD;
     }
@@ -549,9 +554,10 @@ static void note_cost(const batch_t *batch)
     queue->cost = queue->cost ? (7 * queue->cost + cost) / 8 : cost;
 }
 
-/* BATCH of BATCHER has ended: make the first request that waits the leader,
- * and wake those of BATCH. They are woken without the lock, which each of them
- * takes first. */
+/* BATCH of BATCHER has ended: wake the first request that waits, and those of
+ * BATCH. They are woken without the lock, which each of them takes first. The
+ * first that waits is not made the leader here: it may be long until it runs,
+ * and a request that comes before leads for it. */
 static void finish(batch_t *batch, crm_batcher_t *batcher)
 {
     queue_t *queue = batch->queue;
@@ -563,8 +569,6 @@ static void finish(batch_t *batch, crm_batcher_t *batcher)
     note_cost(batch);
     if (queue->waiting.first && !queue->gathering) {
         wake[count++] = queue->waiting.first;
-        decide(queue->waiting.first, LEAD);
-        queue->gathering = 1;
     }
     while (batch->seats.first) {
         wake[count++] = batch->seats.first;
