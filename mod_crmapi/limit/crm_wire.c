@@ -199,7 +199,11 @@ static int expect_host(SSL *ssl, const char *host)
         return 1;
     }
     ERR_clear_error();
-    return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
+    /* what SSL_set_tlsext_host_name() does, whose cast drops a const */
+    return SSL_set1_host(ssl, host)
+           && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                       TLSEXT_NAMETYPE_host_name,
+                       (void *)(apr_uintptr_t)host);
 }
 
 static const char *open_tls(crm_wire_t *wire, const crm_wire_place_t *place)
