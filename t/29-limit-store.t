@@ -165,7 +165,7 @@ subtest "4.1, 16.1 3 hosts, 2 processes, 8 threads: exactly the limit" => sub {
     note($out);
 };
 
-# --- the directive ---------------------------------------------------------------
+# --- the directive ----------------------------------------------------------
 
 subtest "the directive says what is wrong" => sub {
     my $dir = $redis->dir;

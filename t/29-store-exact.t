@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 29-store-exact.t: 5,000,000 requests at 3 hosts with one store: never more than
-# the limit in any 60 s, and never fewer while there is demand (contract 4.1,
-# 16.1)
+# 29-store-exact.t: 5,000,000 requests at 3 hosts with one store: never more
+# than the limit in any 60 s, and never fewer while there is demand (contract
+# 4.1, 16.1)
 # second gear
 # plain build only
 use strict;

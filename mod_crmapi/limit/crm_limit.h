@@ -132,9 +132,10 @@ void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
 
 /* Take back the admission VERDICT of a request of CLASS by KEY, because the
  * budget that all hosts share is used up (contract 16.1): the request leaves
- * the window and is counted as refused. Until UNTIL, a time of crm_limit_clock(),
- * crm_limit_admit() refuses all requests of CLASS by KEY under the same limit.
- * VERDICT becomes a refusal; its reset_us is the caller's to set. */
+ * the window and is counted as refused. crm_limit_admit() refuses all requests
+ * of CLASS by KEY under the same limit until UNTIL, a time of
+ * crm_limit_clock(). VERDICT becomes a refusal; its reset_us is the caller's to
+ * set. */
 void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
                      const crm_limit_key_t *key, crm_limit_class_t class,
                      apr_int64_t until);

@@ -294,15 +294,20 @@ static int hash_script(char text[2 * SHA1_LEN + 1])
            && !apr_escape_hex(text, hash, SHA1_LEN, 0, NULL);
 }
 
-static apr_status_t free_tls(void *tls)
+/* Free what is not in a pool. A child of the process that made it calls this
+ * for its copy. */
+static void end(void *baton)
 {
-    SSL_CTX_free(tls);
-    return APR_SUCCESS;
+    redis_t *redis = baton;
+
+    disconnect(redis);
+    SSL_CTX_free(redis->config.place.tls);
+    redis->config.place.tls = NULL;
 }
 
-static apr_status_t free_place(void *place)
+static apr_status_t end_with_pool(void *redis)
 {
-    crm_wire_forget(place);
+    end(redis);
     return APR_SUCCESS;
 }
 
@@ -315,12 +320,10 @@ const char *crm_redis_create(crm_store_backend_t *backend,
 
     redis->config = *config;
     redis->wire.fd = -1;
+    apr_pool_cleanup_register(pool, redis, end_with_pool,
+                              apr_pool_cleanup_null);
     if (config->tls) {
-        SSL_CTX **tls = &redis->config.place.tls;
-
-        problem = crm_wire_tls(tls, config->ca);
-        apr_pool_cleanup_register(pool, *tls, free_tls,
-                                  apr_pool_cleanup_null);
+        problem = crm_wire_tls(&redis->config.place.tls, config->ca);
     }
     if (!problem && !hash_script(redis->sha1)) {
         problem = "SHA-1 cannot be used";
@@ -328,12 +331,10 @@ const char *crm_redis_create(crm_store_backend_t *backend,
     if (!config->place.path) {
         /* If this fails, the first connection tries again. */
         crm_wire_resolve(&redis->config.place);
-        apr_pool_cleanup_register(pool, &redis->config.place, free_place,
-                                  apr_pool_cleanup_null);
     }
     backend->name = config->name;
     backend->baton = redis;
     backend->ask = ask;
-    backend->close = disconnect;
+    backend->close = end;
     return problem;
 }

@@ -40,6 +40,7 @@ typedef struct crm_store_backend_t {
      * the next call. The connection is closed then. */
     const char *(*ask)(void *baton, crm_store_check_t *const *checks,
                        int count, apr_int64_t timeout);
+    /* The last call in this process. */
     void (*close)(void *baton);
 } crm_store_backend_t;
 

@@ -3,7 +3,7 @@
 #include "crm_wire.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -93,17 +93,19 @@ static const char *open_unix(crm_wire_t *wire, const char *path)
                       sizeof(address));
 }
 
-/* Connect WIRE to the first of ADDRESSES that can be reached. */
-static const char *open_first(crm_wire_t *wire,
-                              const struct addrinfo *addresses)
+/* Connect WIRE to the first address of PLACE that can be reached. */
+static const char *open_first(crm_wire_t *wire, const crm_wire_place_t *place)
 {
     const char *problem = "the name has no address";
     const int on = 1;
 
-    for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
-        wire->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC
+    for (int i = 0; i < CRM_WIRE_ADDRESSES && place->lengths[i]; i++) {
+        const struct sockaddr *address
+            = (const struct sockaddr *)&place->addresses[i];
+
+        wire->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC
                           | SOCK_NONBLOCK, 0);
-        problem = connect_to(wire, a->ai_addr, a->ai_addrlen);
+        problem = connect_to(wire, address, place->lengths[i]);
         if (!problem) {
             setsockopt(wire->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
             break;
@@ -117,34 +119,33 @@ const char *crm_wire_resolve(crm_wire_place_t *place)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
                                    .ai_socktype = SOCK_STREAM};
-    int error = getaddrinfo(place->host, place->port, &hints,
-                            &place->addresses);
+    struct addrinfo *found;
+    int count = 0, error = getaddrinfo(place->host, place->port, &hints,
+                                       &found);
 
+    memset(place->lengths, 0, sizeof(place->lengths));
     if (error) {
-        place->addresses = NULL;
         return gai_strerror(error);
     }
-    return NULL;
-}
-
-void crm_wire_forget(crm_wire_place_t *place)
-{
-    if (place->addresses) {
-        freeaddrinfo(place->addresses);
-        place->addresses = NULL;
+    for (const struct addrinfo *a = found; a && count < CRM_WIRE_ADDRESSES;
+         a = a->ai_next) {
+        memcpy(&place->addresses[count], a->ai_addr, a->ai_addrlen);
+        place->lengths[count++] = a->ai_addrlen;
     }
+    freeaddrinfo(found);
+    return NULL;
 }
 
 static const char *open_tcp(crm_wire_t *wire, crm_wire_place_t *place)
 {
-    const char *problem = place->addresses ? NULL : crm_wire_resolve(place);
+    const char *problem = place->lengths[0] ? NULL : crm_wire_resolve(place);
 
     if (problem) {
         return problem;
     }
-    problem = open_first(wire, place->addresses);
+    problem = open_first(wire, place);
     if (problem) {
-        crm_wire_forget(place);
+        place->lengths[0] = 0;
     }
     return problem;
 }
@@ -198,7 +199,11 @@ static int expect_host(SSL *ssl, const char *host)
         return 1;
     }
     ERR_clear_error();
-    return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
+    /* what SSL_set_tlsext_host_name() does, whose cast drops a const */
+    return SSL_set1_host(ssl, host)
+           && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                       TLSEXT_NAMETYPE_host_name,
+                       (void *)(apr_uintptr_t)host);
 }
 
 static const char *open_tls(crm_wire_t *wire, const crm_wire_place_t *place)

@@ -3,12 +3,14 @@
 #ifndef CRM_WIRE_H
 #define CRM_WIRE_H
 
-#include <netdb.h>
-#include <sys/types.h>
+#include <sys/socket.h>
 
 #include <openssl/ssl.h>
 
 #include "apr.h"
+
+/* How many addresses of a host are tried. */
+#define CRM_WIRE_ADDRESSES 4
 
 /* A connection. All functions return NULL, or why they failed: a text for the
  * log, constant or in REASON. Then crm_wire_close() is to be called. */
@@ -26,22 +28,21 @@ typedef struct crm_wire_place_t {
                                    certificate */
     const char *port;           /* decimal */
     SSL_CTX *tls;               /* NULL: no TLS */
-    struct addrinfo *addresses; /* of HOST, NULL: to be resolved */
+    /* Addresses of HOST; LENGTHS is 0 from where there are no more. */
+    struct sockaddr_storage addresses[CRM_WIRE_ADDRESSES];
+    socklen_t lengths[CRM_WIRE_ADDRESSES];
 } crm_wire_place_t;
 
 /* Return the time in microseconds: monotonic. */
 apr_int64_t crm_wire_clock(void);
 
 /* Set *TLS_P to what TLS needs: certificates are verified by those in the file
- * CA, or by the system's if it is NULL. Free it with SSL_CTX_free(). Return NULL
- * or an error. */
+ * CA, or by the system's if it is NULL. Free it with SSL_CTX_free(). Return
+ * NULL or an error. */
 const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca);
 
 /* Resolve PLACE's host. It takes as long as the name service does. */
 const char *crm_wire_resolve(crm_wire_place_t *place);
-
-/* Forget the addresses of PLACE's host, if it is resolved. */
-void crm_wire_forget(crm_wire_place_t *place);
 
 /* Connect WIRE to PLACE. Only if it is not resolved, which it is not after an
  * attempt that failed, resolve it, which no deadline bounds. */

@@ -5,10 +5,10 @@
  *     HOSTS hosts of PROCESSES processes with THREADS threads each share TRIES
  *     requests of KEYS keys, evenly over SECONDS. Each host has shared memory
  *     of its own and a clock that is 10 minutes ahead of the one before.
- *     Writes "key microseconds" for each admission, by the server's clock as the
- *     back end got it, then one line of totals: "wrong" is how many requests were
- *     refused while the window had room all the time. The server's clock must
- *     be this machine's.
+ *     Writes "key microseconds" for each admission, by the server's clock as
+ *     the back end got it, then one line of totals: "wrong" is how many
+ *     requests were refused while the window had room all the time. The
+ *     server's clock must be this machine's.
  * store_driver script SOCKET STEPS
  *     Runs the script with a clock of the driver's own beside crm_limit.c, on
  *     random requests: both must decide alike. */
@@ -342,7 +342,8 @@ static int load(const char *url, int hosts, int processes, int threads,
         journal->alone += states[i]->alone;
         journal->trips += states[i]->trips;
     }
-    printf("totals admitted %" APR_UINT64_T_FMT " refused %u wrong %d asked %" APR_UINT64_T_FMT " trips %" APR_UINT64_T_FMT
+    printf("totals admitted %" APR_UINT64_T_FMT " refused %u wrong %d asked %"
+           APR_UINT64_T_FMT " trips %" APR_UINT64_T_FMT
            " alone %" APR_UINT64_T_FMT " elsewhen %" APR_UINT64_T_FMT "\n",
            journal->admitted, journal->refusals, wrong, journal->asked,
            journal->trips, journal->alone, journal->elsewhen);
@@ -363,7 +364,7 @@ static void change_clock(void)
         = "{ARGV[2],ARGV[3]}";
     const char *place = strstr(crm_store_script, clock);
 
-    script = malloc(strlen(crm_store_script) + 1);
+    script = malloc(strlen(crm_store_script) + sizeof(own));
     if (!place || !script) {
         die("the script does not ask for the time");
     }

@@ -139,7 +139,7 @@ START_TEST(a_refusal_is_remembered_until_the_window_opens)
 }
 END_TEST
 
-START_TEST(no_host_admits_more_than_the_limit_even_if_the_store_forgets)
+START_TEST(no_host_admits_more_if_the_store_forgets)
 {
     for (int i = 0; i < 10; i++) {
         ck_assert(charge(10).admitted);
@@ -382,7 +382,7 @@ int main(void)
     tcase_add_test(tcase, the_store_decides);
     tcase_add_test(tcase, a_refusal_is_remembered_until_the_window_opens);
     tcase_add_test(tcase,
-                   no_host_admits_more_than_the_limit_even_if_the_store_forgets);
+                   no_host_admits_more_if_the_store_forgets);
     tcase_add_test(tcase, unlimited_requests_do_not_ask);
     tcase_add_test(tcase, without_the_store_the_host_counts);
     tcase_add_test(tcase, one_request_of_the_host_tries_again);

@@ -8,7 +8,7 @@ use Exporter qw(import);
 use Test::More ();
 use CrmTest ();
 
-our @EXPORT_OK = qw(host url metric ask brief admitted $LIMIT $PATIENT);
+our @EXPORT_OK = qw(host url metric is_back ask brief admitted $LIMIT $PATIENT);
 
 # Reads of a key.
 our $LIMIT = 20;
@@ -23,6 +23,7 @@ sub host {
     $database //= CrmTest::database();
     return CrmTest::httpd(database => $database, modules => ["status"], %arg,
         conf => "CrmApiRateLimitStore $url $options\nCrmApiReadLimit $LIMIT\n"
+        . "CrmApiWriteLimit 10000\nCrmApiRateLimitKeys 64\n"
         . ($arg{conf} // "") . "<Location /server-status>\n"
         . "SetHandler server-status\nRequire all granted\n</Location>\n");
 }
@@ -42,6 +43,13 @@ sub metric {
 sub ask {
     my ($host, $key) = @_;
     return $host->client(key => $key)->get("/api/v1/agents");
+}
+
+# Whether HOST uses the store, after a write with KEY.
+sub is_back {
+    my ($host, $key) = @_;
+    $host->client(key => $key)->delete("/api/v1/contacts/" . CrmTest::uuid());
+    return !metric($host, "StoreAway");
 }
 
 # R in short: "200 19" is a 200 with 19 remaining.
