@@ -73,8 +73,8 @@ CREATE DOMAIN crmapi.addresses AS jsonb
            THEN jsonb_array_length(VALUE) <= 50 ELSE false END);
 
 -- ---- functions on values ---------------------------------------------------
--- Any role may call them. Those that generated columns use set no search_path,
--- so that the planner can inline them.
+-- Any role may call them. Those that compute columns set no search_path, so that
+-- the planner can inline them.
 
 -- The statement's time, cut to milliseconds, so that a returned value is an
 -- inclusive bound for its own row (contract 9.1). created_at and updated_at of
@@ -97,7 +97,7 @@ CREATE FUNCTION crmapi.digits(text) RETURNS text
 -- The key that phone numbers match by: digits and a leading plus sign
 -- (contract 9.2).
 CREATE FUNCTION crmapi.phone_fold(text) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE -- STRICT could not be inlined
     RETURN CASE WHEN left(ltrim($1), 1) = '+' THEN '+' ELSE '' END
         || crmapi.digits($1);
 
@@ -123,11 +123,15 @@ CREATE FUNCTION crmapi.phone_keys(list jsonb) RETURNS text[]
                  FROM jsonb_array_elements(list) e);
 
 -- The members MEMBER of all entries of LIST in one text. No search matches
--- across the unit separators between them.
+-- across the unit separators between them. In PL/pgSQL, a session plans the
+-- query once; as SQL, each statement would.
 CREATE FUNCTION crmapi.list_join(list jsonb, member text) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
     RETURN (SELECT string_agg(e ->> member, chr(31))
             FROM jsonb_array_elements(list) e);
+END
+$$;
 
 -- The same. Most lists have one entry: only longer ones need a query.
 CREATE FUNCTION crmapi.list_text(list jsonb, member text) RETURNS text

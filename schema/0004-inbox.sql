@@ -44,10 +44,7 @@ CREATE TABLE crmapi.conversation (
     activated_at timestamptz(3),        -- when it was last opened again
     thread crmapi.line,                 -- what the source calls it
     subject crmapi.line,
-    search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
-        coalesce(last_message, '') || chr(31) || coalesce(email, '')
-        || chr(31) || coalesce(phone_number, '') || chr(31)
-        || coalesce(human, ''))) STORED,
+    search text COLLATE "C",
     PRIMARY KEY (workspace_id, id),
     FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
     FOREIGN KEY (workspace_id, contact_id) REFERENCES crmapi.contact
@@ -88,6 +85,32 @@ CREATE INDEX conversation_type ON crmapi.conversation
     INCLUDE (deleted, archived, human_takeover);
 CREATE INDEX conversation_find ON crmapi.conversation
     USING gin (workspace_id, search gin_trgm_ops);
+
+-- Compute search if what it is made of, or it itself, would change. A trigger
+-- function.
+CREATE FUNCTION crmapi.conversation_compute() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE'
+        AND (NEW.last_message, NEW.email, NEW.phone_number, NEW.human,
+             NEW.search)
+        IS NOT DISTINCT FROM
+            (OLD.last_message, OLD.email, OLD.phone_number, OLD.human,
+             OLD.search)
+    THEN
+        RETURN NEW;
+    END IF;
+    NEW.search := crmapi.fold(coalesce(NEW.last_message, '') || chr(31)
+        || coalesce(NEW.email, '') || chr(31)
+        || coalesce(NEW.phone_number, '') || chr(31)
+        || coalesce(NEW.human, ''));
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER compute BEFORE INSERT
+    OR UPDATE OF last_message, email, phone_number, human, search
+    ON crmapi.conversation FOR EACH ROW
+    EXECUTE FUNCTION crmapi.conversation_compute();
 
 -- ---- idle conversations ----------------------------------------------------
 

@@ -206,6 +206,11 @@ subtest "when a server dies, or the script itself" => sub {
     ok($pid, "it starts again") or diag(read_file("$scratch/fourth.log")),
         return;
     cmp_ok(scalar(processes()), ">", 3, "its processes are there");
+    # for the next subtest
+    %env = environment();
+    run_program(command => ["psql", "-X", "-d", $env{database}, "-c",
+        "SET synchronous_commit = on; UPDATE crmapi.migration"
+        . " SET sha256 = 'old' WHERE number = 1"]);
     kill KILL => $pid;
     waitpid($pid, 0);
     delete $started{$pid};
@@ -214,8 +219,14 @@ subtest "when a server dies, or the script itself" => sub {
 };
 
 subtest "--fresh and --no-demo" => sub {
-    unlink "$dir/ready";
     my ($code, $n, $line) = refused("--dir", $dir, "--port", $port);
+    isnt($code, 0, "a database of another schema/ is refused");
+    is($n, 1, "in one line");
+    like($line, qr/\Q$dir\E .* another schema.*--fresh/,
+        "that says what to do");
+    is_deeply([processes()], [], "nothing is left running");
+    unlink "$dir/ready";
+    ($code, $n, $line) = refused("--dir", $dir, "--port", $port);
     isnt($code, 0, "a half-made folder is refused");
     is($n, 1, "in one line");
     like($line, qr/half-made.*--fresh/, "that says what to do");

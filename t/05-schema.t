@@ -371,6 +371,114 @@ subtest "what a search looks at (contract 7.8)" => sub {
         "hi|a\@b|+1|ada", "conversations");
 };
 
+# What the computed columns of contacts, companies and conversations are.
+my %computed = (
+    contact => {
+        email_key => "crmapi.fold((SELECT e ->> 'email' FROM
+            jsonb_array_elements(t.emails) WITH ORDINALITY x(e, n)
+            ORDER BY (e ->> 'is_primary')::boolean IS TRUE DESC, n LIMIT 1))",
+        phone_key => "(SELECT CASE WHEN e ->> 'phone_number' ~ '^ *[+]'
+                THEN '+' ELSE '' END
+            || regexp_replace(e ->> 'phone_number', '[^0-9]', '', 'g')
+            FROM jsonb_array_elements(t.phone_numbers) WITH ORDINALITY x(e, n)
+            ORDER BY (e ->> 'is_primary')::boolean IS TRUE DESC, n LIMIT 1)",
+        search => "crmapi.fold(coalesce(concat_ws(' ', t.first_name,
+                t.last_name), '')
+            || chr(31) || coalesce((SELECT string_agg(e ->> 'email', chr(31)
+                ORDER BY n) FROM jsonb_array_elements(t.emails)
+                WITH ORDINALITY x(e, n)), '')
+            || chr(31) || coalesce((SELECT string_agg(e ->> 'phone_number',
+                chr(31) ORDER BY n) FROM jsonb_array_elements(t.phone_numbers)
+                WITH ORDINALITY x(e, n)), '')
+            || chr(31) || coalesce(t.company, ''))",
+        phone_digits => "(SELECT string_agg(regexp_replace(
+                e ->> 'phone_number', '[^0-9]', '', 'g'), chr(31) ORDER BY n)
+            FROM jsonb_array_elements(t.phone_numbers)
+                WITH ORDINALITY x(e, n))" },
+    company => {
+        domain_key => "crmapi.fold(t.domain)",
+        search => "crmapi.fold(concat(t.name, chr(31), t.domain, chr(31),
+            t.industry))" },
+    conversation => {
+        search => "crmapi.fold(concat(t.last_message, chr(31), t.email,
+            chr(31), t.phone_number, chr(31), t.human))" });
+
+# No row of workspace S has a computed column that is not what it should be.
+sub computed_right {
+    my ($s, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @wrong = map { my $table = $_; map { my $column = $_;
+        map { "$table.$column: $_->[0]" } sql($db, "SELECT concat(t.id, ' ',
+                t.$column) FROM crmapi.$table t WHERE workspace_id = '$s->{id}'
+            AND t.$column IS DISTINCT FROM $computed{$table}{$column}")
+        } sort keys %{$computed{$table}} } sort keys %computed;
+    return is_deeply(\@wrong, [], $name);
+}
+
+subtest "computed columns are right however a row is written" => sub {
+    my $s = space();
+    my $mails = sub { my $n = 0; "[" . join(", ", map {
+        qq({"email": "$_", "is_primary": @{[$n++ == 1 ? "true" : "false"]}})
+        } @_) . "]" };
+    my $phones = sub { $mails->(@_) =~ s/"email"/"phone_number"/gr };
+    my @odd = ({}, { first_name => "", last_name => "" },
+        { first_name => "\x{130}\x{1e9e}", last_name => "\x{3a3}\x{3c2}" },
+        { last_name => "\x{1F600}%_\\", company => "\x{df}" },
+        { emails => '[{"email": "\u00dc@B"}]' },
+        { emails => '[{"is_primary": true}]', phone_numbers => '[{}, {}]' },
+        { emails => '[{"email": null}, {"email": "a@b", "is_primary": null}]' },
+        { emails => $mails->("A\@b", "C\@d", map { "n$_\@X.y" } 1 .. 48),
+          phone_numbers => $phones->("030/1", " +1 (2) 3", "x", "4") },
+        { phone_numbers => $phones->("no digit", "+", "\x{0661}") });
+    my %ids = (
+        contact => [map { make("contact", %{$s->{owned}}, %$_) } @odd],
+        company => [map { make("company", %{$s->{owned}}, name => "\x{130} C",
+            %$_) } {}, { domain => "A.\x{dc}" }, { industry => "Food" }],
+        conversation => [map { make("conversation", %{$s->{owned}}, type => 1,
+            %$_) } {}, { last_message => "\x{3a3}" }, { human => "H",
+                email => "E\@f", phone_number => "+1" }]);
+    computed_right($s, "rows of odd values");
+    my %other = (emails => $mails->("Z\@z"), type => 2,
+        phone_numbers => $phones->("9", "8"));
+    for my $set (["contact", qw(first_name last_name company emails
+            phone_numbers)], ["company", qw(name domain industry)],
+            ["conversation", qw(last_message email phone_number human)]) {
+        my ($table, @columns) = @$set;
+        for my $column (@columns) {
+            my $value = $table eq "contact" && $other{$column} || "N\x{118}W";
+            sql($db, "UPDATE crmapi.$table SET $column = '$value'
+                WHERE workspace_id = '$s->{id}'");
+            computed_right($s, "$table: another $column");
+            next if $column eq "name" || $other{$column};
+            sql($db, "UPDATE crmapi.$table SET $column = NULL
+                WHERE id = '$ids{$table}[0]'");
+            computed_right($s, "$table: no $column");
+        }
+        for my $column (sort keys %{$computed{$table}}) {
+            sql($db, "UPDATE crmapi.$table SET $column = 'FORGED'
+                WHERE workspace_id = '$s->{id}'");
+            computed_right($s, "$table: nobody else sets $column");
+        }
+    }
+    as($api, row("contact", id => uuid(), %{$s->{owned}}, company => "ACME",
+        search => "forged", email_key => "forged\@b", phone_key => "+1",
+        phone_digits => "1"));
+    as($api, "UPDATE crmapi.contact SET search = 'forged', phone_key = '1'
+        WHERE workspace_id = '$s->{id}'");
+    computed_right($s, "nor the API");
+    sql($db, "INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails,
+            search) SELECT gen_random_uuid(), t.workspace_id, t.bot_id,
+            t.emails, 'forged' FROM crmapi.contact t
+        WHERE workspace_id = '$s->{id}'");
+    computed_right($s, "many in one statement");
+    sql($db, "COPY crmapi.contact (id, workspace_id, bot_id, first_name,
+        emails, search) FROM STDIN;\n" . join("", map { join("\t", uuid(),
+        $s->{id}, $s->{bot}, "N\x{118}$_", "[{\"email\": \"A\@$_\"}]",
+        "forged") . "\n" } 1 .. 5) . "\\.\n");
+    computed_right($s, "COPY");
+    is(total($s, "contact"), 25, "of all contacts");
+};
+
 subtest "suppressed addresses (contract 11.6)" => sub {
     my $s = space();
     make("suppression", %{$s->{in}}, email => "Ada\@Example.com");
@@ -1201,12 +1309,17 @@ subtest "migrating" => sub {
     unlink "$dir/$next";
     ($code, $err) = migrate($dir, $name);
     isnt($code, 0, "a database newer than the files");
-    like($err, qr/newer/, "is told");
+    like($err, qr/has migration @{[$expected + 1]}, newer than the last file/,
+        "is told");
+    like($err, qr/newer crmapictl; .*unreleased version must be made anew/,
+        "with what to do");
 
     write_file("$dir/$next", "CREATE TABLE crmapi.other ();\n");
     ($code, $err) = migrate($dir, $name);
     isnt($code, 0, "a file that was changed after it had been applied");
-    like($err, qr/\Q$next\E.*changed/, "is told");
+    like($err, qr/\Q$next\E was changed/, "is told");
+    like($err, qr/release's files; .*unreleased version must be made anew/,
+        "with what to do");
 
     write_file("$dir/$next", "CREATE TABLE crmapi.more ();\n");
     my $gap = sprintf "$dir/%04d-gap.sql", $expected + 3;

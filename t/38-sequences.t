@@ -290,7 +290,7 @@ subtest "11.4 the request's bot_id goes before the template's" => sub {
         "an existing contact keeps its agent, and updated_at (6.6)");
 };
 
-subtest "spec: matched by e-mail first, then by phone" => sub {
+subtest "spec: matched by e-mail; by phone when no e-mail is given" => sub {
     my $w = with_templates();
     my $mail = made($w, emails => ["M\@x.org"], phone_numbers => ["+491"]);
     my $phone = made($w, emails => ["p\@x.org"],
@@ -302,16 +302,27 @@ subtest "spec: matched by e-mail first, then by phone" => sub {
             phone_numbers => ["+493012345"]],
         ["by phone when no e-mail is given", $phone,
             phone_numbers => ["+493012345"]],
-        ["by phone when the e-mail has no match", $phone,
-            emails => ["nobody\@x.org"], phone_numbers => ["+493012345"]],
     ) {
         my ($name, $whom, %contact) = @$case;
         started(start($w, contact => \%contact), $name,
             contact_action => "updated", contact_id => $whom->{id});
     }
-    started(start($w, contact => { emails => ["other\@x.org"],
-        phone_numbers => ["+4930123456"] }), "neither: a new one");
-    is(total_of($w->client, "/contacts"), 3, "one was made");
+    my $before = contact($w, $phone->{id});
+    for my $case (
+        ["neither matches", "other\@x.org", "+4930123456"],
+        ["an e-mail that matches nobody, with the phone of somebody",
+            "nobody\@x.org", "+493012345"],
+    ) {
+        my ($name, $email, $number) = @$case;
+        my $got = started(start($w, contact => { emails => [$email],
+            phone_numbers => [$number] }), "$name: a new one");
+        my $new = contact($w, $got->{contact_id});
+        is_deeply([@$new{qw(emails phone_numbers)}],
+            [[email($email, 1)], [phone($number, 1)]], "$name: as sent");
+    }
+    is(total_of($w->client, "/contacts"), 4, "two were made");
+    record_is($w->client->get("/api/v1/contacts/$phone->{id}"), $before,
+        "the contact with that phone is unchanged");
 };
 
 subtest "11.5 the shortest and longest numbers" => sub {
@@ -376,13 +387,15 @@ subtest "11.5 an existing contact" => sub {
         emails => [email("k\@x.org", 1), email("l\@x.org"),
             email("new\@x.org")],
         phone_numbers => [phone("030", 1), phone("+493012345")]);
+    # The day may end during the test.
     my $day = $today->();
+    my $tag = sub { my $next = $today->(); qr/\[(?:$day|$next)\]/ };
     $again->("notes are appended with the day", { notes => "second\nline" },
-        notes => qr/^first\n\n\[\d{4}-\d\d-\d\d\] second\nline\z/);
-    like($whole->{notes}, qr/\[(?:$day|${\$today->()})\]/, "the day is today");
+        notes => sub { my $is = $tag->();
+            $_[0] =~ /^first\n\n$is second\nline\z/ });
     my $notes = $whole->{notes};
-    $again->("and again", { notes => "third" },
-        notes => sub { $_[0] =~ /^\Q$notes\E\n\n\[[0-9-]{10}\] third\z/ });
+    $again->("and again", { notes => "third" }, notes => sub {
+        my $is = $tag->(); $_[0] =~ /^\Q$notes\E\n\n$is third\z/ });
     for my $empty (undef, "") {
         my $email = uuid() . "\@x.org";
         my $bare = made($w, emails => [$email], notes => $empty);
@@ -390,8 +403,7 @@ subtest "11.5 an existing contact" => sub {
         started(start($w, contact => { emails => [$email],
             notes => "only" }), "a contact without notes",
             contact_action => "updated", contact_id => $bare->{id});
-        like(contact($w, $bare->{id})->{notes},
-            qr/^\[(?:$day|${\$today->()})\] only\z/,
+        like(contact($w, $bare->{id})->{notes}, qr/^${\$tag->()} only\z/,
             "11.5 the day is there either way, and no blank lines");
     }
 };
@@ -547,8 +559,13 @@ subtest "11.2 many keys, one person, at once: one contact, no deadlock"
     my $whole = $w->client->get("/api/v1/contacts")->data->[0];
     is_deeply([sort @{$whole->{tags} || []}], [map { "n$_" } 1 .. 8],
         "11.5 no tag is lost");
-    my @notes = split /\n\n/, $whole->{notes} // "";
-    is(scalar @notes, 24, "11.5 no note is lost");
+    my ($first, @notes) = split /\n\n/, $whole->{notes} // "";
+    like($first, qr/^of [1-8]\z/, "11.5 the new contact's note as it was sent");
+    is(scalar(grep { /^\[\d{4}-\d\d-\d\d\] of [1-8]\z/ } @notes), 23,
+        "11.5 the others with the day, none lost") or diag(@notes);
+    my %of;
+    $of{$_}++ for map { /of (\d)/ } $first, @notes;
+    is_deeply(\%of, { map { $_ => 3 } 1 .. 8 }, "each start's note once");
 };
 
 subtest "starts beside upserts of the same people: no deadlock" => sub {

@@ -320,7 +320,8 @@ subtest "10.3, 11.5 what is united loses nothing, whoever writes beside"
         "every e-mail is there");
     is_deeply([grep { $_->{is_primary} } @{$whole->{emails}}],
         [email("p\@x.org", 1)], "and the primary one stayed");
-    is(scalar(split /\n\n/, $whole->{notes}), 12, "every note");
+    like($whole->{notes}, qr/^${\join "\n\n", map {
+        "\\[\\d{4}-\\d\\d-\\d\\d\\] $_" } 1 .. 12}\z/, "every note, with its day");
     is_deeply($whole->{custom_fields}, { map { ("k$_" => $_) } 1 .. 12 },
         "every custom field");
     is_deeply([@$whole{qw(first_name tags city)}], ["F12", ["t12"], "12"],

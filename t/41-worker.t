@@ -88,16 +88,25 @@ subtest "a wrong configuration names file, line and rule" => sub {
         like($err, qr/^crmapid: \Q$file\E, line $number: /, "where it is");
         like($err, $reason, "and why");
     }
-    # A daemon that polls without a pause uses a whole processor.
-    for my $poll ("0ms", "0s", "99ms") {
-        write_file($file, $good =~ s/^poll = .*$/poll = $poll/mr);
-        my ($code, $out, $err) = $worker->run("-t");
-        is($code, 2, "poll = $poll: refused");
-        like($err, qr/poll must be a duration .*, from 100ms to 2s$/,
-            "and the limits are named");
+    # A daemon that polls without a pause uses a whole processor; one whose
+    # requests have no time sends nothing.
+    for my $case ([poll => "2s", "3s"], [webhook_timeout => "1m", "61s"],
+            map { [$_ => "10m", "601s"] } qw(openai_timeout smtp_timeout
+            provider_timeout)) {
+        my ($name, $max, $more) = @$case;
+        my $others = $good =~ s/^$name = .*\n//mr;
+        for my $value ("0ms", "0s", "99ms", $more) {
+            write_file($file, "$others$name = $value\n");
+            my ($code, $out, $err) = $worker->run("-t");
+            is($code, 2, "$name = $value: refused");
+            like($err, qr/: $name must be a duration .*, from 100ms to $max$/,
+                "and the limits are named");
+        }
+        for my $value ("100ms", $max) {
+            write_file($file, "$others$name = $value\n");
+            is(($worker->run("-t"))[0], 0, "$name = $value: accepted");
+        }
     }
-    write_file($file, $good =~ s/^poll = .*$/poll = 100ms/mr);
-    is(($worker->run("-t"))[0], 0, "poll = 100ms: accepted");
     write_file($file, "$good# a remark\n\n  threads = 2  \n");
     is(($worker->run("-t"))[0], 0, "blanks and remarks are nothing");
     unlink $file;

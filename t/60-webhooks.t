@@ -484,6 +484,7 @@ subtest "events that are trimmed take all with them" => sub {
     contact($w) for 1 .. 2;
     $worker->once;
     my ($old, $new) = map { $_->{id} } deliveries($w);
+    cmp_ok(scalar(my @some = attempts({ id => $old })), ">", 0, "it was tried");
     postgres()->sql($database, "DELETE FROM crmapi.webhook_event WHERE id ="
         . " (SELECT event_id FROM crmapi.webhook_delivery WHERE id = '$old')",
         $CrmTest::Postgres::WORKER);

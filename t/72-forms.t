@@ -399,6 +399,65 @@ subtest "internal submissions" => sub {
         "3.4 no token in a log");
 };
 
+subtest "2.4 look-ups of unknown tokens are charged to the address" => sub {
+    my $server = httpd(database => $database, modules => ["status"],
+        conf => <<"END");
+$conf{base}
+CrmApiAddressLimit 0
+CrmApiUnknownKeyLimit 3
+CrmApiIntakeLimit 6
+<Location /server-status>
+    SetHandler server-status
+    Require all granted
+</Location>
+END
+    my $form = form($w, custom_fields => { a => true });
+    my ($token, $fresh) = map { $w->ctl("intake", "create", "--workspace",
+        $w->id, "--name", $_) } qw(known fresh);
+    my $n = 0;
+    my $try = sub { send_form($form, { server => $server,
+        query => "internal=true", headers => { Authorization =>
+        "Bearer " . ($_[0] // sprintf "svc_in_%030d", ++$n) } }, a => "1") };
+    my $refused = sub { ($server->client->get("/server-status?auto")->body
+        =~ /^CrmApiLookUpsRefused: (\d+)/m)[0] };
+
+    page_is($try->($token), 200, qr/Thank you/, "a token that becomes known");
+    page_is($try->(), 401, qr/token is missing or invalid/, "look-up $_ of 3")
+        for 2, 3;
+    for my $name ("one more", "a good token, not yet known") {
+        my $r = $try->($name =~ /good/ ? $fresh : undef);
+        page_is($r, 429, qr/Too many forms/, $name);
+        like($r->header("Retry-After") // "", qr/^[1-9]\d?$/,
+            "$name: with Retry-After");
+    }
+    is($refused->(), 2, "mod_status counts them");
+    page_is($try->($token), 200, qr/Thank you/,
+        "a known token is not refused by this") for 2 .. 6;
+    my $r = $try->($token);
+    status_is($r, 429, "but by its own limit");
+    is($r->header("X-RateLimit-Limit"), 6, "which it names");
+    is(count_rows($w, "submission", "form_id = '$form'"), 6,
+        "and nothing else was stored");
+    $server->stop;
+};
+
+subtest "internal submissions are not charged to the address" => sub {
+    my $server = httpd(database => $database,
+        conf => "$conf{base}CrmApiAddressLimit 2\n");
+    my $form = form($w, custom_fields => { a => true });
+    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+        "own");
+    my %internal = (query => "internal=true", headers =>
+        { Authorization => "Bearer $token" });
+    status_is(send_form($form, { server => $server, %internal }, a => "1"),
+        200, "with a token: $_") for 1 .. 5;
+    status_is(send_form($form, { server => $server }, a => "1"), 200,
+        "without one: $_") for 1, 2;
+    status_is(send_form($form, { server => $server }, a => "1"), 429,
+        "without one: one too many");
+    $server->stop;
+};
+
 subtest "allowed origins" => sub {
     my $form = form($w, standard_fields => { email => true, _form =>
         { allowed_origins => ["https://shop.example"] } });

@@ -19,17 +19,12 @@ sub commands {
 }
 
 # Lines that are not run here, by their start.
-my $configuration = qr/^(?:LoadModule|DBDriver|DBDParams|DBDMax|CrmApi) /;
 my @not_here = (
-    $configuration,                     # httpd is started with it below
     qr{^build/run$},                    # 04-run.t
     qr{^\. var/env$},                   # 04-run.t
-    qr{^sudo apt install },             # compared with build/setup below
-    qr{^autoreconf -fi && \./configure && make && sudo make install$},
-                                        # 03-install.t
-    # these change the machine
-    qr{^sudo (?:a2enconf|apachectl|useradd|systemctl) },
-    qr{^sudo cp /usr/local/share/mod_crmapi/crmapid\.service },
+    # 04-packages.t
+    qr{^build/package$},
+    qr{^(?:sudo (?:apt|a2enmod|apachectl|systemctl)|journalctl) },
 );
 
 # The lines of SECTION that are run here.
@@ -89,7 +84,7 @@ subtest "Try it: the curl lines" => sub {
 };
 
 # "sudo -u USER" as peer authentication sees it: the database's user is the
-# system's. What README writes below /usr/local goes to the test's folder.
+# system's. What README writes below /etc goes to the test's folder.
 my $sudo = <<'END';
 sudo() {
     if [ "$1" = -u ]; then
@@ -108,12 +103,13 @@ subtest "Adding it to a site" => sub {
     $pg->sql("postgres", "DROP ROLE $CrmTest::Postgres::OWNER");
     my %values = (PGHOST => $pg->host, USER => "operator",
         PGUSER => "operator");
-    my @all = commands("Adding it to a site");
-    my @lines = map { s{/usr/local/etc/}{$bin/}gr }
+    my @lines = map { s{/etc/(?:apache2/mods-available/)?}{$bin/}gr }
         to_run("Adding it to a site");
     my ($first_post) = grep { $lines[$_] =~ /^AGENT=/ } 0 .. $#lines;
-    my $conf = join "\n", grep { $_ =~ $configuration } @all;
-    ok($first_post && $conf, "a first POST and a configuration");
+    ok($first_post, "a first POST");
+    # what the package puts into mods-available
+    script("the package's configuration", {}, "'$CrmTest::TOP/debian/"
+        . "mods-available' '$CrmTest::BUILD{DIR}/crmapi.conf' .");
 
     my @before = @lines[0 .. $first_post - 1];
     my $out = script("steps 2 to 4", \%values, $sudo, @before,
@@ -122,14 +118,10 @@ subtest "Adding it to a site" => sub {
     ok($key, "a workspace and a key") or diag($out), return;
     like($out, qr/^\Q$key\E$/m, "the key is shown");
 
-    for my $line (grep { /^LoadModule/ } split /\n/, $conf) {
-        like($line, qr{ /usr/lib/apache2/modules/mod_\w+\.so$},
-            "Debian's path: $line");
-    }
-    $conf =~ s{/usr/lib/apache2/modules/mod_crmapi\.so}{$CrmTest::BUILD{MODULE}};
-    $conf =~ s{/usr/lib/apache2/modules}{$CrmTest::BUILD{MODULEDIR}}g;
+    my $conf = read_file("$bin/crmapi.conf");
+    like($conf, qr/^CrmApi On$/m, "the API is switched on");
     $conf =~ s{host=\S+}{host=@{[$pg->host]}};
-    my $httpd = httpd(crmapi => 0, modules => ["-dbd"], conf => "$conf\n");
+    my $httpd = httpd(modules => [], on => 0, conf => "$conf\n");
     my ($post) = grep { /^curl/ } @lines;
     is(CrmTest::Client->new(port => $httpd->port, key => $key)
         ->get("/api/v1/contacts")->json->{pagination}{total}, 0,
@@ -145,19 +137,6 @@ subtest "Adding it to a site" => sub {
     script("step 7", \%values, $sudo, grep { /crmapid/ } @lines);
     like(read_file("$bin/crmapid.conf"), qr/^database = dbname=crmapi$/m,
         "the worker's configuration was written");
-};
-
-subtest "the packages are those that build/setup installs" => sub {
-    my ($install) = grep { /^sudo apt install / }
-        commands("Adding it to a site");
-    my %named = map { $_ => 1 } split / /,
-        $install =~ s/^sudo apt install //r;
-    my ($list) = read_file("$CrmTest::TOP/build/setup")
-        =~ /^packages=\(\n(.*?)^\)/ms;
-    my %needed = map { $_ => 1 } split " ", $list;
-    ok($needed{"libaprutil1-dbd-pgsql"}, "the list was found");
-    # apache2 is the site's own: its folders and a2enconf
-    is_deeply([sort keys %named], [sort "apache2", keys %needed], "they are");
 };
 
 done_testing;

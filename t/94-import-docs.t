@@ -47,7 +47,7 @@ sub samples {
     return ($1, "x" . $1) if $value =~ /^`(\w+)`/;
     my %sample = (
         number => [99999999.25, 1e15], integer => [2147483647, -1],
-        "number, -1 to 1" => [-0.5, "1"],
+        "number, -1 to 1" => [-0.5, -1.0001],
         boolean => [JSON::PP::true, "true"],
         time => ["2026-11-21T01:59:27.552Z", "yesterday"],
         tags => [["x" x 100], ["x" x 101]],
@@ -55,8 +55,8 @@ sub samples {
         "e-mails" => [["a\@x.example"], [("a\@x.example") x 51]],
         "phone numbers" => [["+4930123"], ["x" x 1001]],
         channel => ["chat", "pigeon"],
-        "array of channels" => [["email"], [1]],
-        "E.164 number" => ["+4930123456", 49],
+        "array of channels" => [["email"], ["sms", "fax"]],
+        "E.164 number" => ["+4930123456", "+none"],
         object => [{ a => 1 }, []], array => [[1], {}]);
     return @{$sample{$value} || die "no such value: $value\n"};
 }
@@ -124,6 +124,21 @@ for my $object (@objects) {
         }
     };
 }
+
+subtest "what only the database refuses has its line, too" => sub {
+    my $address = uuid() . "\@x.example";
+    my @lines = ({ object => "agent", name => "A" },
+        map({ object("suppression", email => $_) } "1$address", $address),
+        { object => "agent", name => "B" },
+        map({ object("suppression", email => $_) } "2$address", uc $address,
+            "3$address"));
+    like(refusal(@lines), qr/line 6: .*23505.*suppression/,
+        "an address that is there twice");
+    splice @lines, 5, 1;
+    is(refusal(@lines), "", "without that line all are taken");
+    like(refusal($lines[-1]), qr/line 1: .*23505/,
+        "an address that the workspace has");
+};
 
 subtest "the first file can be pasted" => sub {
     my ($script) = $manual =~ /^```sh\n(.*?)^```$/ms;

@@ -78,7 +78,7 @@ crm_error_t *crm_error_logf(crm_code_t code, apr_pool_t *result_pool,
 
 /* Add an invalid FIELD (copied) and the MESSAGE (not copied) that says which
  * rule it breaks to *ERROR_P. If *ERROR_P is NULL, a 422 is created in
- * RESULT_POOL. Contract 5.6 wants all invalid fields listed. */
+ * RESULT_POOL. Contract 5.6 requires all invalid fields. */
 void crm_error_detail(crm_error_t **error_p, const char *field,
                       const char *message, apr_pool_t *result_pool);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_form.c: reading what an HTML form has sent */
+/* crm_form.c: parsing the body of an HTML form */
 #include "crm_form.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define BOUNDARY_MAX 70         /* RFC 2046, 5.1.1 */
 
-/* Bytes of a body. */
+/* A part of a body. */
 typedef struct span_t {
     const char *at;
     apr_size_t len;
@@ -36,14 +36,14 @@ void crm_form_add(apr_array_header_t *fields, const char *name,
 
 /* ---- multipart/form-data (RFC 7578) -------------------------------------- */
 
-/* Return where TEXT is in SPAN, NULL if nowhere. */
+/* Return the first occurrence of TEXT in SPAN, or NULL. */
 static const char *find(span_t span, const char *text)
 {
     return memmem(span.at, span.len, text, strlen(text));
 }
 
-/* Return the parameter NAME of the header HEADER, a Content-Disposition, in
- * POOL; NULL if it is not there. */
+/* Return the parameter NAME of HEADER, the value of Content-Disposition, in
+ * POOL; NULL if it has none. */
 static const char *parameter(const char *header, const char *name,
                              apr_pool_t *pool)
 {
@@ -61,7 +61,7 @@ static const char *parameter(const char *header, const char *name,
             return end ? apr_pstrmemdup(pool, header, (apr_size_t)
                                         (end - header)) : NULL;
         }
-        /* what is quoted has no parameters */
+        /* a quoted value may contain semicolons */
         end = header + strcspn(header, ";\"");
         header = *end == '"' && strchr(end + 1, '"') ? strchr(end + 1, '"') + 1
                                                      : end;
@@ -69,8 +69,8 @@ static const char *parameter(const char *header, const char *name,
     return NULL;
 }
 
-/* Return the value of Content-Disposition among HEADERS (lines with CR LF), in
- * POOL; NULL if it is no form field's. */
+/* Return the value of Content-Disposition in HEADERS (lines that end with CR
+ * LF), in POOL; NULL if there is none or it is not "form-data". */
 static const char *disposition(const char *headers, apr_pool_t *pool)
 {
     static const char name[] = "Content-Disposition:";
@@ -89,8 +89,9 @@ static const char *disposition(const char *headers, apr_pool_t *pool)
            : apr_pstrmemdup(pool, at, strcspn(at, "\r"));
 }
 
-/* Add to FIELDS what PART has, headers and all; a file goes to *ERROR_P, if
- * it is not one that nobody has chosen. Return 0 if it is malformed. */
+/* Add the field in PART, its headers and its value, to FIELDS. A file is an
+ * error, added to *ERROR_P, unless its name and content are empty: browsers send
+ * that if no file was chosen. Return 0 if PART is malformed. */
 static int take_part(apr_array_header_t *fields, crm_error_t **error_p,
                      span_t part, apr_pool_t *pool)
 {
@@ -123,7 +124,8 @@ static int take_part(apr_array_header_t *fields, crm_error_t **error_p,
     return 1;
 }
 
-/* Return the boundary in TYPE in POOL, NULL if there is no good one. */
+/* Return the boundary in the media type TYPE, in POOL; NULL if there is none or
+ * it is invalid. */
 static const char *boundary_of(const char *type, apr_pool_t *pool)
 {
     const char *at = strchr(type, ';');
@@ -143,7 +145,8 @@ static const char *boundary_of(const char *type, apr_pool_t *pool)
     return NULL;
 }
 
-/* Set FIELDS from REST, a body of TYPE with at most MAX parts. */
+/* Add the fields in REST, a body of the media type TYPE, to FIELDS. More than
+ * MAX parts are an error. */
 static crm_error_t *read_parts(apr_array_header_t *fields, span_t rest,
                                const char *type, int max, apr_pool_t *pool)
 {
@@ -185,7 +188,7 @@ static crm_error_t *read_parts(apr_array_header_t *fields, span_t rest,
 /* ---- application/x-www-form-urlencoded ----------------------------------- */
 
 /* Return whether the LEN bytes at BODY have at most MAX pairs. They are counted
- * before anything is made of them. */
+ * before memory is allocated for them. */
 static int has_at_most(const char *body, apr_size_t len, int max)
 {
     int count = 0;
@@ -212,7 +215,7 @@ static crm_error_t *read_pairs(apr_array_header_t **fields_p, span_t body,
     return NULL;
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- both formats -------------------------------------------------------- */
 
 int crm_form_is_type(const char *content_type, const char *name)
 {

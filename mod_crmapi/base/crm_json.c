@@ -55,8 +55,8 @@ static void skip_space(check_t *check)
     }
 }
 
-/* Return the next character, or 0 at the end. A NUL in the text is no valid
- * token either. */
+/* Return the next character, or 0 at the end. A NUL in the text is not a
+ * valid token, either. */
 static char peek(const check_t *check)
 {
     return check->at < check->end ? *check->at : 0;

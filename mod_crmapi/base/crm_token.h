@@ -34,8 +34,8 @@ typedef struct crm_token_t {
     char workspace_id[CRM_UUID_LEN + 1];
     char subject_id[CRM_UUID_LEN + 1];
     char other_id[CRM_UUID_LEN + 1];    /* or "" */
-    apr_int64_t expires;        /* seconds since 1970, from which on it is
-                                   invalid; 0: never */
+    apr_int64_t expires;        /* expiry, in seconds since 1970; 0: it never
+                                   expires */
 } crm_token_t;
 
 /* Return the head of TOKEN, in POOL. Return NULL if an id is not a UUID, the

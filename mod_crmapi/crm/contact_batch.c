@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contact_batch.c: finding and writing contacts in one transaction */
-#include "crm_contact_batch.h"
+#include "contact_batch.h"
 
 #include <string.h>
 

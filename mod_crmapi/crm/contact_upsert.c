@@ -4,8 +4,8 @@
 
 #include "apr_strings.h"
 
+#include "contact_batch.h"
 #include "crm_array.h"
-#include "crm_contact_batch.h"
 #include "crm_envelope.h"
 #include "crm_resources.h"
 #include "crm_uuid.h"

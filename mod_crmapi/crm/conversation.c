@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conversation.c: conversations (specification: Conversation; contract 9.7) */
 #include "crm_channel.h"
+#include "crm_number.h"
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -179,6 +180,20 @@ static const crm_operation_t operations[] = {
     {.id = NULL}
 };
 
+/* Check the range of sentiment_score. */
+static void check(crm_input_t *input, const crm_resource_t *resource,
+                  const char *const *binds, const unsigned char *sent)
+{
+    const char *score = binds[crm_resource_field(resource, "sentiment_score")
+                              - resource->fields];
+
+    (void)sent;
+    if (score && (crm_number_compare(score, "-1") < 0
+                  || crm_number_compare(score, "1") > 0)) {
+        crm_input_error(input, "sentiment_score", "must be from -1 to 1");
+    }
+}
+
 const crm_resource_t crm_resource_conversation = {
     .name = "conversation", .title = "Conversation", .tag = "Conversations",
     .doc = "A thread with a participant on one channel.",
@@ -186,4 +201,5 @@ const crm_resource_t crm_resource_conversation = {
     .operations = operations,
     .soft_delete = "deleted = true, deleted_at = coalesce(t.deleted_at, "
                    "date_trunc('milliseconds', clock_timestamp()))",
+    .check = check,
 };

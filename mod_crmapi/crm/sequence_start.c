@@ -4,7 +4,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_contact_batch.h"
+#include "contact_batch.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
@@ -162,6 +162,12 @@ static void read_contact(start_t *start, json_object *contact)
                         "must have an e-mail or a phone number");
     }
     crm_identity_init(&start->identity, &start->values, start->pool);
+    if (start->identity.email) {
+        /* Phones are "used for matching when no email is given"
+         * (specification). Otherwise a new e-mail address could enroll
+         * another contact, whose messages go to another address. */
+        start->identity.phone = start->identity.phone_key = NULL;
+    }
 }
 
 /* Return the index of the member NAME, FIELDS if it is unknown. */

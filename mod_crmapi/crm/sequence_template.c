@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_template.c: templates of sequences (import and export only) */
+#include <string.h>
+
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -23,9 +25,32 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+/* Check the names in allowed_channels. */
+static void check(crm_input_t *input, const crm_resource_t *resource,
+                  const char *const *binds, const unsigned char *sent)
+{
+    const char *bind = binds[crm_resource_field(resource, "allowed_channels")
+                             - resource->fields];
+    const apr_array_header_t *names = crm_type_array_strings(bind,
+                                                             input->pool);
+
+    (void)sent;
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (strcmp(name, "email") && strcmp(name, "sms")
+            && strcmp(name, "voice")) {
+            crm_input_error(input, "allowed_channels",
+                            "must have only email, sms and voice");
+            return;
+        }
+    }
+}
+
 const crm_resource_t crm_resource_sequence_template = {
     .name = "sequence_template", .title = "SequenceTemplate",
     .tag = "Sequences",
     .doc = "What sequences are generated from.",
     .fields = fields,
+    .check = check,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suppression.c: suppressed addresses (import and export only) */
+#include <string.h>
+
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -25,6 +27,9 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
     if (!binds[email] == !binds[phone]) {
         crm_input_error(input, "email",
                         "or phone_number is required, and not both");
+    }
+    if (binds[phone] && !strpbrk(binds[phone], "0123456789")) {
+        crm_input_error(input, "phone_number", "must have a digit");
     }
 }
 

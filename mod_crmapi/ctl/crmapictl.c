@@ -10,8 +10,20 @@
 #include "apr_general.h"
 #include "apr_strings.h"
 
-#include "crm_resources.h"
 #include "crm_endpoint.h"
+#include "crm_resources.h"
+#include "crmapictl_attachment.h"
+#include "crmapictl_data.h"
+#include "crmapictl_database.h"
+#include "crmapictl_deliver.h"
+#include "crmapictl_intake.h"
+#include "crmapictl_job.h"
+#include "crmapictl_key.h"
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_sequence.h"
+#include "crmapictl_webhook.h"
+#include "crmapictl_workspace.h"
 
 #ifndef CRM_VERSION
 #define CRM_VERSION "unknown"
@@ -100,7 +112,7 @@ const ctl_command_t ctl_commands[] = {
     {"migrate", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
      "apply the missing migrations", ctl_migrate},
     {"status", NULL, NULL, 0, 0, 0,
-     "print the schema version, live workers, queues and sizes",
+     "print versions, live workers, jobs and sizes",
      ctl_status},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_attachment.c: attachments of messages */
-#include "crmapictl.h"
+#include "crmapictl_attachment.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "crm_uuid.h"
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 /* The workspaces with attachments of a message id. */
 static const char owners[] = "SELECT DISTINCT t.workspace_id"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_data.c: the commands import and export */
+#include "crmapictl_data.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +9,9 @@
 
 #include "apr_strings.h"
 
-#include "crmapictl.h"
+#include "crmapictl_export.h"
 #include "crmapictl_import.h"
+#include "crmapictl_workspace.h"
 
 static void show_progress(void *baton, apr_int64_t lines)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_database.c: migrate and status */
+#include "crmapictl_database.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_migrate.h"
-#include "crmapictl.h"
+#include "crmapictl_output.h"
 
 #ifndef CRM_SCHEMA_DIR
 #define CRM_SCHEMA_DIR "schema"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_deliver.c: delivery of a mail from a mail system */
-#include "crmapictl.h"
+#include "crmapictl_deliver.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,10 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_mail.h"
+#include "crm_mail_deliver.h"
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 /* Read stdin into BUF. If it exceeds MAX bytes, set *LARGE_P and discard the
  * rest: the mail system expects all of it to be read. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_export.c: exporting a workspace as JSON Lines */
+#include "crmapictl_export.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crmapictl_import.h"
 
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
  * out. */

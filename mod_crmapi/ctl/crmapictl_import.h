@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_import.h: JSON Lines into a workspace, and out of one */
+/* crmapictl_import.h: importing JSON Lines into a workspace */
 #ifndef CRMAPICTL_IMPORT_H
 #define CRMAPICTL_IMPORT_H
 
@@ -19,11 +19,6 @@ typedef void (*crm_import_progress_t)(void *baton, apr_int64_t lines);
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
                         const char *workspace_id, FILE *in,
                         crm_import_progress_t progress, void *baton,
-                        apr_pool_t *result_pool);
-
-/* Write the workspace WORKSPACE_ID to OUT, as of one snapshot, as lines for
- * crm_import(). */
-crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id, FILE *out,
                         apr_pool_t *result_pool);
 
 #endif /* CRMAPICTL_IMPORT_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_intake.c: intake tokens, and the origins of agents' chats */
-#include "crmapictl.h"
+#include "crmapictl_intake.h"
 
 #include <string.h>
 
@@ -11,6 +11,9 @@
 #include "crm_key.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 #define FIELDS "id, name, display, created_at, last_used_at, revoked_at"
 #define COLUMNS {"id", 's'}, {"name", 's'}, {"display", 's'}, \

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_job.c: the worker's jobs */
+#include "crmapictl_job.h"
+
 #include <string.h>
 
-#include "crmapictl.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 static const ctl_column_t columns[] = {
     {"id", 'n'}, {"workspace_id", 's'}, {"kind", 's'}, {"state", 's'},

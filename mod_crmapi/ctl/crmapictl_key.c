@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_key.c: API keys; only their hashes are stored (contract 1.2) */
-#include "crmapictl.h"
+#include "crmapictl_key.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,8 @@
 #include "crm_array.h"
 #include "crm_key.h"
 #include "crm_uuid.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 /* The columns of a key, and their SQL. */
 #define FIELDS "id, name, to_json(array_remove(ARRAY[" \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_options.c: parsing the command line; help */
-#include "crmapictl.h"
+#include "crmapictl_options.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_uuid.h"
 
 /* Options of every command. */
 #define COMMON (CTL_BIT(CTL_DATABASE) | CTL_BIT(CTL_JSON) \
@@ -279,6 +280,16 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl,
     if (errno || *text < '0' || *text > '9' || *end || *number_p > max) {
         return ctl_misuse(ctl, "--%s must be a number from 0 to %ld",
                           ctl_options[option].name, max);
+    }
+    return NULL;
+}
+
+crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
+                      const char *given)
+{
+    if (!crm_uuid_parse(id, given, strlen(given))) {
+        return ctl_fault(ctl, "%s must be an id: 8-4-4-4-12 hexadecimal"
+                         " digits", what);
     }
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_output.c: results as text or JSON */
-#include "crmapictl.h"
+#include "crmapictl_output.h"
 
 #include <stdio.h>
 #include <string.h>

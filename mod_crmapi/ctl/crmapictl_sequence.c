@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_sequence.c: admins, enrollments, suppression, replies */
+#include "crmapictl_sequence.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
@@ -7,17 +9,9 @@
 #include "crm_sequence.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
-#include "crmapictl.h"
-
-crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
-                      const char *given)
-{
-    if (!crm_uuid_parse(id, given, strlen(given))) {
-        return ctl_fault(ctl, "%s must be an id: 8-4-4-4-12 hexadecimal"
-                         " digits", what);
-    }
-    return NULL;
-}
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 /* ---- admins -------------------------------------------------------------- */
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_webhook.c: webhook endpoints and deliveries */
-#include "crmapictl.h"
+#include "crmapictl_webhook.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_uuid.h"
+#include "crmapictl_options.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
 
 /* The columns of an endpoint, and their SQL. */
 #define FIELDS "e.id, e.url, to_json(e.events), e.created_at, e.disabled_at," \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapictl_workspace.c: workspaces */
-#include "crmapictl.h"
+#include "crmapictl_workspace.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include "crm_text.h"
 #include "crm_uuid.h"
+#include "crmapictl_output.h"
 
 #define SLUG_MAX 63
 #define DEFAULT_PLAN "standard"

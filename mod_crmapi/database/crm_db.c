@@ -440,11 +440,11 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
     return error;
 }
 
-crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
-                          const crm_stmt_t *stmt, apr_pool_t *result_pool)
+crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
+                                    const crm_stmt_t *stmt,
+                                    apr_pool_t *scratch_pool)
 {
     crm_prepared_t *prepared;
-    PGresult *result = NULL;
     attempt_t attempt;
     int steps;
 
@@ -452,14 +452,24 @@ crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
     attempt.conn = conn;
     attempt.stmts = stmt;
     attempt.count = 1;
-    attempt.results = &result;
+    attempt.results = result_p;
     attempt.steps = &steps;
     attempt.prepared = &prepared;
-    CRM_ERR(run(&attempt, result_pool));
-    apr_pool_cleanup_register(result_pool, result, clear_cleanup,
+    return run(&attempt, scratch_pool);
+}
+
+crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
+                          const crm_stmt_t *stmt, apr_pool_t *result_pool)
+{
+    CRM_ERR(crm_db_query_uncleared(result_p, conn, stmt, result_pool));
+    apr_pool_cleanup_register(result_pool, *result_p, clear_cleanup,
                               apr_pool_cleanup_null);
-    *result_p = result;
     return NULL;
+}
+
+void crm_db_clear(PGresult *result, apr_pool_t *result_pool)
+{
+    apr_pool_cleanup_run(result_pool, result, clear_cleanup);
 }
 
 crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,

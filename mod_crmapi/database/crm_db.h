@@ -66,6 +66,10 @@ PGconn *crm_conn_pg(crm_conn_t *conn);
 crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
                           const crm_stmt_t *stmt, apr_pool_t *result_pool);
 
+/* Clear RESULT, which one of the functions here was given RESULT_POOL for,
+ * before that pool is. */
+void crm_db_clear(PGresult *result, apr_pool_t *result_pool);
+
 /* Run the COUNT statements at STMTS on CONN in order, in one round trip
  * (libpq's pipeline mode), and set RESULTS[0..COUNT-1] to their results,
  * cleared with RESULT_POOL. After the first error the other statements are not

@@ -79,6 +79,17 @@ PGresult *crm_db_command(crm_conn_t *conn, const char *sql);
 /* Reset CONN's connection. Return 0 on an error or timeout. */
 int crm_db_reset(crm_conn_t *conn);
 
+/* Run STMT as crm_db_query() does. The caller clears *RESULT_P. Errors are in
+ * SCRATCH_POOL. */
+crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
+                                    const crm_stmt_t *stmt,
+                                    apr_pool_t *scratch_pool);
+
+/* Return, in RESULT_POOL, the error of a statement that was not answered within
+ * TIMEOUT. CANCELLED: the server has confirmed that it was cancelled. */
+crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
+                         apr_pool_t *result_pool);
+
 /* Return the error of RESULT (NULL: of CONN): crm_db_error(), or
  * CRM_E_UNAVAILABLE after CONN's timeout. */
 crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,

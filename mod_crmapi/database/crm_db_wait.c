@@ -226,6 +226,15 @@ int crm_db_reset(crm_conn_t *conn)
     return state == PGRES_POLLING_OK;
 }
 
+crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
+                         apr_pool_t *result_pool)
+{
+    return crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
+                          "CRM2005: database: no answer within %d ms%s",
+                          (int)(timeout / 1000), cancelled
+                          ? ", so the statement was cancelled" : "");
+}
+
 crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
                             apr_pool_t *result_pool)
 {
@@ -233,10 +242,7 @@ crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
     int ended = conn->cancelled && state && !strcmp(state, "57014");
 
     if (conn->silent || ended) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
-                              "CRM2005: database: no answer within %d ms%s",
-                              (int)(conn->timeout / 1000), ended
-                              ? ", so the statement was cancelled" : "");
+        return crm_db_late(conn->timeout, ended, result_pool);
     }
     return crm_db_error(result, conn->pg, result_pool);
 }

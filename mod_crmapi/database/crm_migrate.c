@@ -22,6 +22,11 @@ typedef struct migration_t {
 /* The key of the advisory lock: arbitrary, the same in all versions. */
 #define LOCK "hashtextextended('crmapi.migration', 0)"
 
+/* What to do about a database of an earlier checkout. Files that were not
+ * released may be written anew. */
+#define MAKE_ANEW "a database made by an unreleased version must be made anew" \
+    " (docs/operations.md)"
+
 static crm_error_t *fault(apr_pool_t *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -135,7 +140,8 @@ static crm_error_t *compare(const PGresult *result, int row,
 {
     if (strcmp(PQgetvalue(result, row, 1), migration->sha256)) {
         return fault(pool, "CRM2105: %s was changed after it had been "
-                     "applied", migration->name);
+                     "applied: use the release's files; " MAKE_ANEW,
+                     migration->name);
     }
     return NULL;
 }
@@ -154,7 +160,8 @@ static crm_error_t *check_applied(int *count_p, crm_conn_t *conn,
     *count_p = PQntuples(result);
     if (*count_p > migrations->nelts) {
         return fault(pool, "CRM2106: the database has migration %d, newer "
-                     "than the last file %04d", *count_p, migrations->nelts);
+                     "than the last file %04d: use the newer crmapictl; "
+                     MAKE_ANEW, *count_p, migrations->nelts);
     }
     for (int i = 0; i < *count_p; i++) {
         CRM_ERR(compare(result, i, &APR_ARRAY_IDX(migrations, i, migration_t),

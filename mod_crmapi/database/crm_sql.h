@@ -14,6 +14,7 @@
 typedef struct crm_sql_t {
     crm_buf_t text;
     apr_array_header_t *binds;  /* const char * */
+    apr_array_header_t *casts;  /* const char *: the type of each bind */
 } crm_sql_t;
 
 /* Initialise SQL, empty, in POOL. */
@@ -29,6 +30,10 @@ void crm_sql_adds(crm_sql_t *sql, ...) __attribute__((sentinel));
  * "uuid". */
 void crm_sql_bind(crm_sql_t *sql, const char *value, const char *cast);
 
+/* Add VALUE as a bind of the type CAST without adding text. Return its number:
+ * 3 for "$3", which the caller's text has followed by "::" and CAST. */
+int crm_sql_value(crm_sql_t *sql, const char *value, const char *cast);
+
 /* Add TEMPLATE. Each '?' in it becomes the placeholder of one bind, VALUE with
  * CAST. */
 void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
@@ -36,6 +41,14 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
 
 /* Set *STMT to the text and binds of SQL. They live as long as SQL's pool. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
+
+/* Return, in RESULT_POOL, a statement that runs SQL, a SELECT with binds, for
+ * several sets of values in one round trip. Its bind I is the array of all
+ * values of SQL's bind I (crm_sql_array()). Its rows are those of SQL for the
+ * first set of values, then those for the second, and so on, each in SQL's
+ * order. The last column, added, is the number of the set, from 1. Call
+ * crm_sql_stmt() before. */
+const char *crm_sql_batch(const crm_sql_t *sql, apr_pool_t *result_pool);
 
 /* Return PostgreSQL's text format of a one-dimensional array of STRINGS (const
  * char *; NULL: null), in RESULT_POOL: a bind for text[], uuid[], interval[],

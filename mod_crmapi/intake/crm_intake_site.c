@@ -2,6 +2,11 @@
 /* crm_intake_site.c: the mount of channel intake over HTTP */
 #include "crm_intake_site.h"
 
+#include "intake_chat.h"
+#include "intake_event.h"
+#include "intake_form.h"
+#include "intake_twilio.h"
+
 crm_mount_t crm_intake_mount = {
     .prefix = "intake", .other = &crm_access_anybody,
 };

@@ -3,8 +3,8 @@
 #ifndef CRM_INTAKE_SITE_H
 #define CRM_INTAKE_SITE_H
 
-#include "crm_notifier.h"
 #include "crm_intake.h"
+#include "crm_notifier.h"
 #include "crm_serve.h"
 
 /* The default path of intake. */
@@ -30,12 +30,6 @@ typedef struct crm_intake_site_t {
 
 /* The mount of all channels. */
 extern crm_mount_t crm_intake_mount;
-
-/* The routes of each channel, ended by one without a method. */
-extern const crm_route_t crm_intake_event_routes[];  /* intake_event.c */
-extern const crm_route_t crm_intake_twilio_routes[]; /* intake_twilio.c */
-extern const crm_route_t crm_intake_form_routes[];   /* intake_form.c */
-extern const crm_route_t crm_intake_chat_routes[];   /* intake_chat.c */
 
 /* Build the router in POOL. Call once in each process, before its threads
  * start. */

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_chat.c: the web chat: script, access, start */
-#include "crm_chat.h"
+#include "intake_chat.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "apr_strings.h"
 
+#include "chat_script.h"
 #include "crm_envelope.h"
+#include "crm_intake_site.h"
 #include "crm_type.h"
+#include "intake_chat_load.h"
+#include "intake_chat_parts.h"
+#include "intake_chat_poll.h"
+#include "intake_chat_post.h"
 
 #define DAY APR_INT64_C(86400)
 #define TOKEN_DAYS 365

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_chat_load.c: loading and writing the messages of a chat */
-#include "crm_chat.h"
+#include "intake_chat_load.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_chat_parts.c: origins, cursors and tokens of chats, without I/O */
-#include "crm_chat.h"
+#include "intake_chat_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_chat_poll.c: long polls for new messages of a chat */
-#include "crm_chat.h"
+#include "intake_chat_poll.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
+#include "crm_intake_site.h"
 #include "crm_query.h"
 #include "crm_slots.h"
+#include "intake_chat_load.h"
 
 #define WAIT_MAX 25             /* seconds */
 /* Interval of queries while waiting. Notifiers do not cover events stored by

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_chat_post.c: messages sent by visitors of a chat */
-#include "crm_chat.h"
+#include "intake_chat_post.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
+#include "crm_intake_site.h"
 #include "crm_text.h"
+#include "intake_chat_load.h"
+#include "intake_chat_parts.h"
 
 #define CHANNEL "1"             /* chat (specification: Conversation) */
 

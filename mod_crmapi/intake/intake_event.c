@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_event.c: POST events, with an intake token */
-#include "crm_intake_site.h"
+#include "intake_event.h"
 
 #include <string.h>
 
 #include "crm_envelope.h"
+#include "crm_intake_site.h"
 
 /* The events of a request. EVENTS and RESULTS have the valid ones, in order. */
 typedef struct batch_t {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form.c: submission of web forms */
-#include "crm_webform.h"
+#include "intake_form.h"
 
 #include <string.h>
 
@@ -8,10 +8,15 @@
 #include "apr_strings.h"
 
 #include "crm_form.h"
+#include "crm_intake_site.h"
 #include "crm_json.h"
 #include "crm_key.h"
 #include "crm_query.h"
 #include "crm_uuid.h"
+#include "intake_form_body.h"
+#include "intake_form_check.h"
+#include "intake_form_config.h"
+#include "intake_form_page.h"
 
 #define CHANNEL "5"             /* form (specification: Conversation) */
 
@@ -25,9 +30,9 @@ static const char form_sql[] =
     " WHERE f.id = $1::uuid AND ($2::text IS NULL OR w.id::text ="
     " lower($2::text) OR w.slug = $2::text) LIMIT 2";
 
+/* One row if the intake token with the hash $1 is alive. */
 static const char token_sql[] =
-    "SELECT FROM crmapi.intake_key_find($1::bytea) k"
-    " WHERE k.workspace_id = $2::uuid";
+    "SELECT FROM crmapi.intake_key_find($1::bytea) k";
 
 /* ---- the form ------------------------------------------------------------ */
 
@@ -102,30 +107,27 @@ static int is_internal(const crm_call_t *call)
     return value && !strcmp(value, "true");
 }
 
-/* Fail unless CALL has an intake token of FORM's workspace. */
+/* Fail unless CALL has an intake token of FORM's workspace. The request is
+ * charged to the token instead of the address, and the look-up of an unknown
+ * token to the address (contract 2.4). */
 static crm_error_t *check_token(const crm_webform_t *form,
                                 crm_call_t *call)
 {
-    char bind[CRM_KEY_BIND_SIZE];
-    unsigned char hash[CRM_KEY_HASH_LEN];
-    const char *header = crm_request_header(call->request, "Authorization");
-    const char *values[2], *text;
+    const char *hash;
     PGresult *result;
-    apr_size_t len;
 
-    if (header && crm_key_from_bearer(&text, &len, header,
-                                      CRM_KEY_INTAKE_PREFIX)) {
-        crm_key_hash(hash, text, len);
-        crm_key_hash_bind(bind, hash);
-        values[0] = bind;
-        values[1] = form->workspace_id;
-        CRM_ERR(crm_call_run(&result, call, token_sql, 2, values));
-        if (PQntuples(result) == 1) {
-            return NULL;
-        }
+    CRM_ERR(crm_access_token.admit(call));
+    if (strcmp(call->key.workspace_id, form->workspace_id)) {
+        return crm_error_create(CRM_E_UNAUTHORIZED, "Intake token is missing "
+                                "or invalid", call->pool);
     }
-    return crm_error_create(CRM_E_UNAUTHORIZED,
-                            "Intake token is missing or invalid", call->pool);
+    hash = crm_access_hash(call);
+    CRM_ERR(crm_call_run(&result, call, token_sql, 1, &hash));
+    if (!PQntuples(result)) {
+        return crm_access_revoked(call);
+    }
+    crm_access_proven(call);
+    return NULL;
 }
 
 /* ---- storing ------------------------------------------------------------- */

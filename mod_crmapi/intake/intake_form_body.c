@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form_body.c: reading the body of a form as names and texts */
-#include "crm_webform.h"
+#include "intake_form_body.h"
 
 #include <string.h>
 

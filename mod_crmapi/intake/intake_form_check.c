@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form_check.c: checking all answers to a form */
-#include "crm_webform.h"
+#include "intake_form_check.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -8,8 +8,10 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_buf.h"
 #include "crm_query.h"
 #include "crm_text.h"
+#include "intake_form_rules.h"
 
 #define ANSWERS_MAX 65536       /* bytes of JSON (contract 6.3) */
 

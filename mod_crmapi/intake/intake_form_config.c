@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form_config.c: the configuration of a form (docs/forms.md) */
-#include "crm_webform.h"
+#include "intake_form_config.h"
 
 #include <string.h>
 

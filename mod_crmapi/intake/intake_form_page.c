@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form_page.c: the responses to a submitted form */
-#include "crm_webform.h"
+#include "intake_form_page.h"
 
 #include <string.h>
 
@@ -8,6 +8,7 @@
 
 #include "crm_envelope.h"
 #include "crm_page.h"
+#include "intake_form_body.h"
 
 /* ---- thanks -------------------------------------------------------------- */
 
@@ -56,7 +57,7 @@ static const char *error_texts(const char **text_p, const crm_error_t *error)
         return "Please try again";
     }
     if (error->code == CRM_E_RATE_LIMITED) {
-        *text_p = "Too many forms were sent from your address within a minute. "
+        *text_p = "Too many forms were sent within a minute. "
                   "Please send yours again a little later.";
         return "Please wait a moment";
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_form_rules.c: the rules of a field, checked for one answer */
-#include "crm_webform.h"
+#include "intake_form_rules.h"
 
 #include <string.h>
 

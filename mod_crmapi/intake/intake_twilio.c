@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_twilio.c: Twilio's webhooks: routes, signature check, responses */
-#include "crm_twilio.h"
+#include "intake_twilio.h"
 
 #include <string.h>
 
@@ -10,6 +10,9 @@
 #include "crm_form.h"
 #include "crm_html.h"
 #include "crm_text.h"
+#include "intake_twilio_sign.h"
+#include "intake_twilio_sms.h"
+#include "intake_twilio_voice.h"
 
 /* The numbers that Twilio sends for callers who hide theirs: ANONYMOUS,
  * BLOCKED, UNAVAILABLE, RESTRICTED and UNKNOWN on a phone's keypad. */

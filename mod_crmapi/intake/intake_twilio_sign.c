@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_twilio_sign.c: signatures of Twilio's requests */
-#include "crm_twilio.h"
+#include "intake_twilio_sign.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_buf.h"
 #include "crm_query.h"
 
 #define SHA1_LEN 20

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_twilio_sms.c: incoming messages and the status of sent ones */
-#include "crm_twilio.h"
+#include "intake_twilio_sms.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* intake_twilio_voice.c: the status of calls and recordings */
-#include "crm_twilio.h"
+#include "intake_twilio_voice.h"
 
 #include <string.h>
 

@@ -51,7 +51,7 @@ static void make_key(crm_limit_key_t *key, const char *kind,
 }
 
 /* Charge a request to KEY, which gets a slot if it has none. */
-static crm_error_t *charge(crm_limit_t *addresses, const crm_limit_key_t *key,
+static crm_error_t *charge(crm_limit_t *addresses, crm_limit_key_t *key,
                            crm_limit_class_t class, apr_uint32_t max,
                            apr_pool_t *pool)
 {
@@ -59,8 +59,8 @@ static crm_error_t *charge(crm_limit_t *addresses, const crm_limit_key_t *key,
     crm_error_t *error;
 
     do {
-        error = crm_budget_charge(&verdict, NULL, addresses, key->hash,
-                                  key->realm, class, max, NULL, pool);
+        error = crm_budget_charge(&verdict, key, addresses, NULL, class, max,
+                                  NULL, pool);
         if (verdict.known) {
             return error;
         }

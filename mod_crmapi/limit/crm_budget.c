@@ -11,8 +11,10 @@ static apr_int64_t seconds_up(apr_int64_t microseconds)
     return (microseconds + APR_USEC_PER_SEC - 1) / APR_USEC_PER_SEC;
 }
 
+/* NOW: microseconds since 1970. */
 static void set_headers(apr_table_t *headers, apr_uint32_t max,
-                        const crm_limit_verdict_t *verdict, apr_pool_t *pool)
+                        const crm_limit_verdict_t *verdict, apr_int64_t now,
+                        apr_pool_t *pool)
 {
     apr_table_setn(headers, "X-RateLimit-Limit",
                    apr_psprintf(pool, "%u", max));
@@ -20,25 +22,26 @@ static void set_headers(apr_table_t *headers, apr_uint32_t max,
                    apr_psprintf(pool, "%u", verdict->remaining));
     apr_table_setn(headers, "X-RateLimit-Reset",
                    apr_psprintf(pool, "%" APR_INT64_T_FMT,
-                                seconds_up(apr_time_now()
-                                           + verdict->reset_us)));
+                                seconds_up(now + verdict->reset_us)));
 }
 
 crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
-                               crm_limit_key_t *key_out, crm_limit_t *limit,
-                               const unsigned char hash[32],
-                               apr_uint32_t realm, crm_limit_class_t class,
+                               crm_limit_key_t *key, crm_limit_t *limit,
+                               crm_store_t *store, crm_limit_class_t class,
                                apr_uint32_t max, apr_table_t *headers,
                                apr_pool_t *pool)
 {
     crm_error_t *error;
 
-    crm_limit_admit(verdict, key_out, limit, hash, realm, class, max);
+    crm_limit_admit(verdict, key, limit, key->hash, key->realm, class, max);
     if (!verdict->known) {
         return NULL;
     }
+    if (store && max && verdict->admitted) {
+        crm_store_admit(store, verdict, limit, key, class);
+    }
     if (max && headers) {
-        set_headers(headers, max, verdict, pool);
+        set_headers(headers, max, verdict, crm_store_time(store), pool);
     }
     if (verdict->admitted) {
         return NULL;

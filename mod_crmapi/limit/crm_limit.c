@@ -8,7 +8,7 @@
 #include "apr_general.h"
 
 #define MAGIC 0x43524d4cU       /* "CRML" */
-#define VERSION 2U
+#define VERSION 3U
 
 static apr_int64_t monotonic_us(void)
 {
@@ -234,6 +234,13 @@ static void window_expire(crm_window_t *window, const apr_uint32_t *ring,
     CRM_COMMIT(window->tail, tail);
 }
 
+/* Return whether crm_limit_close() has closed WINDOW under LIMIT. */
+static int is_closed(const crm_window_t *window, apr_uint32_t limit,
+                     apr_int64_t now)
+{
+    return window->closed_limit == limit && now < window->closed;
+}
+
 /* Decide on a request at NOW under LIMIT, at least 1, set VERDICT, and count
  * the request in WINDOW if it is admitted. RING has SIZE entries. */
 static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
@@ -241,6 +248,7 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
                          apr_uint32_t limit, apr_int64_t now)
 {
     apr_uint64_t count, leaves;
+    int closed;
 
     if (now < window->last) {
         now = window->last;     /* the clock went back */
@@ -251,7 +259,8 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
     }
     count = window->head - window->tail;
     leaves = window->tail;
-    if (count < limit) {
+    closed = is_closed(window, limit, now);
+    if (count < limit && !closed) {
         /* After TAIL was stored: this entry may be that of the old TAIL. */
         CRM_COMMIT(ring[window->head % size], (apr_uint32_t)now);
         /* If the process dies here, LAST is too late. Requests then count
@@ -266,7 +275,7 @@ static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
         leaves = window->head - limit;
     }
     verdict->limit = limit;
-    verdict->reset_us = CRM_LIMIT_WINDOW_US
+    verdict->reset_us = closed ? window->closed - now : CRM_LIMIT_WINDOW_US
                         - ((apr_uint32_t)now - ring[leaves % size]);
 }
 
@@ -337,6 +346,46 @@ void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
         }
     }
     crm_bucket_unlock(bucket);
+}
+
+/* Take the last request out of WINDOW and close it under LIMIT until UNTIL. */
+static void window_close(crm_window_t *window, apr_uint32_t limit,
+                         apr_int64_t until)
+{
+    if (window->head != window->tail) {
+        CRM_COMMIT(window->head, window->head - 1);
+    }
+    CRM_COMMIT(window->closed_limit, 0);
+    CRM_COMMIT(window->closed, until);
+    CRM_COMMIT(window->closed_limit, limit);
+}
+
+void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                     const crm_limit_key_t *key, crm_limit_class_t class,
+                     apr_int64_t until)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, key->hash, key->realm);
+    crm_counts_t *counts = block->counts
+                           + (bucket - block->buckets) % CRM_STRIPES;
+    apr_uint32_t number;
+
+    if (!crm_bucket_lock(block, bucket)) {
+        return;
+    }
+    number = crm_chain_find(block, bucket, key->hash, key->realm);
+    if (number) {
+        crm_slot_t *slot = crm_slot_at(block, number);
+
+        window_close(&slot->windows[class], verdict->limit, until);
+        if (verdict->touch) {
+            slot->touched -= CRM_LIMIT_WINDOW_US;
+        }
+    }
+    crm_bucket_unlock(bucket);
+    CRM_UNCOUNT(counts->admitted[class]);
+    CRM_COUNT(counts->refused[class]);
+    verdict->admitted = verdict->touch = 0;
+    verdict->remaining = 0;
 }
 
 void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block)

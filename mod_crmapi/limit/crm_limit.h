@@ -130,6 +130,19 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
 void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
                       apr_uint32_t realm, crm_limit_class_t class);
 
+/* Take back the admission VERDICT of a request of CLASS by KEY, because the
+ * budget that all hosts share is used up (contract 16.1): the request leaves
+ * the window and is counted as refused. crm_limit_admit() refuses all requests
+ * of CLASS by KEY under the same limit until UNTIL, a time of
+ * crm_limit_clock(). VERDICT becomes a refusal; its reset_us is the caller's to
+ * set. */
+void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                     const crm_limit_key_t *key, crm_limit_class_t class,
+                     apr_int64_t until);
+
+/* Return the time of windows: monotonic, in microseconds. */
+apr_int64_t crm_limit_clock(void);
+
 /* Add KEY, which exists in the database. Return CRM_LIMIT_ADDED, also if it is
  * known already, or CRM_LIMIT_FULL if all slots were used in the last 60 s
  * (contract 4.5) and eviction is off. */

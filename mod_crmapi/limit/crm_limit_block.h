@@ -20,7 +20,7 @@
  * Slots are referred to by number, from 1; 0 means none. There are no pointers.
  *
  * Memory: 1,280 bytes, and for each key
- *     8 + (208 + 48 + 4 * (read limit + write limit), rounded up to 64) bytes,
+ *     8 + (208 + 80 + 4 * (read limit + write limit), rounded up to 64) bytes,
  * and 64 for each bucket. With the limits of the specification, 120 and 60,
  * that is 1,096 bytes for each key and its bucket; with 65,536 keys 68.5 MiB,
  * of which 4 MiB are touched at start and the rest when keys are added.
@@ -67,12 +67,15 @@
 #define CRM_POKE(place, value) \
     __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
 #define CRM_COUNT(place) __atomic_fetch_add(&(place), 1, __ATOMIC_RELAXED)
+#define CRM_UNCOUNT(place) __atomic_fetch_sub(&(place), 1, __ATOMIC_RELAXED)
 
 /* The counted requests of a key and class are numbered TAIL to HEAD - 1. */
 typedef struct crm_window_t {
     apr_uint64_t head;
     apr_uint64_t tail;
     apr_int64_t last;           /* time of request HEAD - 1, or later */
+    apr_int64_t closed;         /* crm_limit_close(): refuse until then ... */
+    apr_uint32_t closed_limit;  /* ... under this limit; 0: not closed */
 } crm_window_t;
 
 typedef struct crm_slot_t {
@@ -141,9 +144,6 @@ struct crm_limit_t {
     crm_counts_t counts[CRM_STRIPES];
     crm_bucket_t buckets[];
 };
-
-/* Return the time in microseconds; see crm_limit_set_clock(). */
-apr_int64_t crm_limit_clock(void);
 
 /* Lock BUCKET. Return 0 if its lock is broken. */
 int crm_bucket_lock(crm_limit_t *block, crm_bucket_t *bucket);

@@ -302,6 +302,8 @@ static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
             number = window->head - block->layout.ring[class];
         }
         target->windows[class].last = window->last;
+        target->windows[class].closed = window->closed;
+        target->windows[class].closed_limit = window->closed_limit;
         target->windows[class].head = window->head - number;
         for (; number < window->head; number++) {
             *times++ = ring[number % old->layout.ring[class]];

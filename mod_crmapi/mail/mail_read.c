@@ -2,45 +2,13 @@
 /* mail_read.c: parsing a mail, and reading its headers */
 #include "mail_read.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <strings.h>
-
-#include <libxml/parser.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_mail.h"
-#include "crm_text.h"
-#include "mail_address.h"
-#include "mail_auth.h"
-#include "mail_body.h"
 #include "mail_charset.h"
-#include "mail_kind.h"
-
-#define LINE_CHARS 1000
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* GMime registers its types at their first use, without a lock. crm_mail_init()
- * reads this mail, which uses all of them. */
-static const char sample[] =
-    "From: A <a@example.com>\nTo: g: b@example.com;\n"
-    "Subject: =?iso-8859-1?Q?=E4?=\nDate: Sat, 1 Jan 2000 00:00:00 +0000\n"
-    "Message-ID: <1@example.com>\nReferences: <0@example.com>\n"
-    "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n"
-    "--b\nContent-Type: text/html; charset=iso-8859-1\n"
-    "Content-Transfer-Encoding: quoted-printable\n\n<p>=E4</p>\n"
-    "--b\nContent-Type: multipart/signed; boundary=c\n\n--c\n\nx\n--c--\n"
-    "--b\nContent-Type: multipart/encrypted; boundary=d\n\n--d\n\nx\n--d--\n"
-    "--b\nContent-Type: application/pkcs7-mime; name=\"a\"\n"
-    "Content-Disposition: attachment; filename*=utf-8''a\n"
-    "Content-Transfer-Encoding: base64\n\nYQ==\n"
-    "--b\nContent-Type: message/partial; id=x; number=1\n\nx\n"
-    "--b\nContent-Type: message/rfc822\n\nSubject: x\n\nx\n--b--\n";
 
 /* ---- bytes --------------------------------------------------------------- */
 
@@ -223,127 +191,4 @@ int crm_mail_count(GMimeMessage *mime, const char *name)
                                  g_mime_header_list_get_header_at(list, i)));
     }
     return found;
-}
-
-/* Return the Date of MIME in UTC (RFC 3339), unchanged if it is malformed, in
- * POOL. */
-static const char *date_of(GMimeMessage *mime, apr_pool_t *pool)
-{
-    GDateTime *date = g_mime_message_get_date(mime);
-    GDateTime *utc = date ? g_date_time_to_utc(date) : NULL;
-    char *made = utc && g_date_time_get_year(utc) > 1
-                 ? g_date_time_format(utc, "%Y-%m-%dT%H:%M:%SZ") : NULL;
-    const char *text = made ? apr_pstrdup(pool, made)
-                       : crm_mail_header(mime, "Date", 100, pool);
-
-    g_free(made);
-    if (utc) {
-        g_date_time_unref(utc);
-    }
-    return text;
-}
-
-static void read_from(crm_mail_t *mail, GMimeMessage *mime,
-                      const crm_mail_options_t *options, apr_pool_t *pool)
-{
-    static const char *const names[] = {
-        "From", "Sender", "Reply-To", "Return-Path"
-    };
-
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        if (crm_mail_mailbox(&mail->from, &mail->from_name, mime, names[i],
-                             pool)) {
-            return;
-        }
-    }
-    if (options->sender
-        && !crm_text_email(options->sender, strlen(options->sender))) {
-        mail->from = apr_pstrdup(pool, options->sender);
-    }
-}
-
-static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
-                         const crm_mail_options_t *options, apr_pool_t *pool)
-{
-    static const char *const names[] = {
-        "Delivered-To", "X-Original-To", "Envelope-To", "To", "Cc"
-    };
-    apr_array_header_t *ids = apr_array_make(pool, 2, sizeof(const char *));
-
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        crm_mail_addresses(mail->recipients, mime, names[i], pool);
-    }
-    read_from(mail, mime, options, pool);
-    mail->to = crm_mail_header(mime, "To", LINE_CHARS, pool);
-    mail->cc = crm_mail_header(mime, "Cc", LINE_CHARS, pool);
-    mail->subject = crm_mail_header(mime, "Subject", LINE_CHARS, pool);
-    mail->date = date_of(mime, pool);
-    crm_mail_ids(mail->references, mime, "References", pool);
-    crm_mail_ids(mail->references, mime, "In-Reply-To", pool);
-    crm_mail_ids(ids, mime, "Message-ID", pool);
-    if (ids->nelts) {
-        mail->message_id = APR_ARRAY_IDX(ids, 0, const char *);
-    }
-}
-
-static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,
-                      const crm_mail_options_t *options,
-                      apr_pool_t *result_pool)
-{
-    GMimeMessage *mime;
-
-    memset(mail, 0, sizeof(*mail));
-    mail->recipients = apr_array_make(result_pool, 4, sizeof(const char *));
-    mail->references = apr_array_make(result_pool, 4, sizeof(const char *));
-    mail->attachments = apr_array_make(result_pool, 4,
-                                       sizeof(crm_mail_attachment_t));
-    mail->bounces = apr_array_make(result_pool, 1,
-                                   sizeof(crm_mail_bounce_t));
-    mail->steps = apr_array_make(result_pool, 2, sizeof(const char *));
-    mime = crm_mail_parse(bytes, len, result_pool);
-    read_headers(mail, mime, options, result_pool);
-    crm_mail_body(mail, mime, options, result_pool);
-    crm_mail_kind(mail, mime, options, result_pool);
-    mail->verified = crm_mail_verified(mail, mime, options->authserv_ids,
-                                       result_pool);
-    g_object_unref(mime);
-}
-
-/* ---- the library --------------------------------------------------------- */
-
-static void init_library(void)
-{
-    static const crm_mail_options_t options = {.attachment_bytes = 1};
-    crm_mail_t mail;
-    apr_pool_t *pool;
-
-    g_mime_init();
-    xmlInitParser();
-    apr_pool_create(&pool, NULL);
-    read_mail(&mail, sample, sizeof(sample) - 1, &options, pool);
-    apr_pool_destroy(pool);
-}
-
-void crm_mail_init(void)
-{
-    pthread_once(&once, init_library);
-}
-
-void crm_mail_lock(void)
-{
-    crm_mail_init();
-    pthread_mutex_lock(&lock);
-}
-
-void crm_mail_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
-                   const crm_mail_options_t *options, apr_pool_t *result_pool)
-{
-    crm_mail_lock();
-    read_mail(mail, bytes, len, options, result_pool);
-    crm_mail_unlock();
 }

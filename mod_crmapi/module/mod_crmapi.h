@@ -14,6 +14,7 @@
 #include "mod_dbd.h"
 
 #include "crm_intake_site.h"
+#include "crm_redis.h"
 #include "crm_serve.h"
 
 /* APR's bucket rings use APR_OFFSETOF, which dereferences a null pointer.
@@ -39,16 +40,24 @@ typedef struct crmapi_dbd_t {
     int exptime;
 } crmapi_dbd_t;
 
+/* The store of CrmApiRateLimitStore. */
+typedef struct crmapi_store_t {
+    crm_redis_config_t redis;
+    apr_interval_time_t timeout;
+} crmapi_store_t;
+
 /* A server's configuration. Numbers that are not set are -1. */
 typedef struct crmapi_config_t {
     int enabled;
     int read_limit;
     int write_limit;
     int keys;                   /* CrmApiRateLimitKeys: main server only */
+    const crmapi_store_t *store; /* NULL: none; main server only */
     int max_body;
     int named_statements;
     int request_id_in_database;
     int keepalive_wait;         /* microseconds */
+    int batches;
     apr_interval_time_t database_wait;
     apr_interval_time_t database_timeout;
     const char *key_prefix;
@@ -164,8 +173,15 @@ int crmapi_spare_body(const crmapi_request_t *request);
 
 /* mod_crmapi_dbd.c */
 void crmapi_dbd_register(void);
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p);
+/* The implementations of crm_service_t's acquire, release and crowd. */
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
+                            apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);
+int crmapi_crowd(int change, void *baton);
+
+/* mod_crmapi_batch.c */
+/* Give the servers from MAIN_SERVER on their batchers, in PCHILD. */
+void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild);
 
 /* mod_crmapi_pool.c */
 /* Forget the pools of the configuration before. */
@@ -189,12 +205,24 @@ void crmapi_pools_stats(int *used_p, int *max_p);
 typedef struct crmapi_shm_t {
     crm_limit_t *limit;         /* for keys and intake tokens */
     crm_limit_t *addresses;     /* NULL if no server limits addresses */
+    crm_store_shared_t *store;  /* state of the store, also without one */
     crm_notifier_t *notifier;   /* NULL if no server has intake */
 } crmapi_shm_t;
 /* Create the shared memory for the servers from MAIN_SERVER on, or reuse it
  * after a restart. Return NULL or an error. */
 const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp);
+
+/* mod_crmapi_store.c */
+/* CrmApiRateLimitStore */
+const char *crmapi_set_store(cmd_parms *cmd, void *dir, int argc,
+                             char *const argv[]);
+/* Set *STORE_P to the store of MAIN_SERVER's configuration, allocated in PCONF,
+ * or NULL if it has none. Children connect by crm_store_open(). Return NULL or
+ * an error. */
+const char *crmapi_store_create(crm_store_t **store_p,
+                                server_rec *main_server,
+                                crm_store_shared_t *shared, apr_pool_t *pconf);
 
 /* mod_crmapi_error.c */
 void crmapi_error_register(void);
@@ -203,14 +231,18 @@ void crmapi_error_register(void);
 void crmapi_error_shield(request_rec *r, int on);
 
 /* mod_crmapi_intake.c: directives */
+/* Set *SECRET_P to the first line of the file PATH, which must not be readable
+ * by others. Return NULL or an error, which does not tell the secret. */
+const char *crmapi_read_secret(const char **secret_p, const char *path,
+                               apr_pool_t *p);
 const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
                               const char *path, const char *workspace);
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
                                   const char *value);
 
 /* mod_crmapi_status.c: metrics shared by all processes */
-/* Count a response with STATUS in this host's metrics. */
-void crmapi_status_count(int status, apr_int64_t db_us);
+/* Count RESPONSE with STATUS in this host's metrics. */
+void crmapi_status_count(int status, const crm_response_t *response);
 /* Count a request that got no connection in time. */
 void crmapi_status_busy(void);
 /* The state that was logged last for a subject. In shared memory, initially

@@ -57,6 +57,7 @@ static const struct {
     {OFFSET(named_statements), 1},
     {OFFSET(request_id_in_database), 0},
     {OFFSET(dbd.persist), 1},
+    {OFFSET(batches), 1},
 };
 
 /* Directives with a time: member of the configuration, range and default in
@@ -389,6 +390,11 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiRateLimitKeys", set_number, INFO(&numbers[2]),
                   RSRC_CONF, "maximum number of keys that are counted at the "
                   "same time; default 65536"),
+    AP_INIT_TAKE_ARGV("CrmApiRateLimitStore", crmapi_set_store, NULL,
+                      RSRC_CONF, "URL of a Redis server that counts requests "
+                      "for all hosts (redis://, rediss:// or unix:), and "
+                      "ca=, prefix=, timeout=; default: each host counts by "
+                      "itself"),
     AP_INIT_TAKE1("CrmApiMaxBody", set_number, INFO(&numbers[3]), RSRC_CONF,
                   "maximum size of a request body in bytes; default 2097152"),
     AP_INIT_TAKE1("CrmApiKeyPrefix", set_prefix, NULL, RSRC_CONF,
@@ -406,6 +412,9 @@ const command_rec crmapi_commands[] = {
                  INFO(&flags[2].offset), RSRC_CONF,
                  "On: set the database session's application_name to the "
                  "request's id; default Off"),
+    AP_INIT_FLAG("CrmApiBatches", set_flag, INFO(&flags[4].offset), RSRC_CONF,
+                 "Off: reads that come at the same time never share a "
+                 "statement; default On"),
     AP_INIT_TAKE1("CrmApiReview", set_page, INFO(&pages[0]), RSRC_CONF,
                   "On, or a path: serve the pages for reviewing sequences; "
                   "default Off"),

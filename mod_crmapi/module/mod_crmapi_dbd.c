@@ -16,6 +16,10 @@ APLOG_USE_MODULE(crmapi);
 /* How long the schema of a database is trusted after it was checked. */
 #define SCHEMA_TRUST apr_time_from_sec(5)
 
+/* The end of an outage is logged this long after the outage or later, so that a
+ * database that is lost and found with each request does not fill the log. */
+#define REPORT_PAUSE apr_time_from_sec(1)
+
 /* Userdata of an APR pool: the crmapi_pool_t in which a connection of another
  * module has a place. */
 #define PLACE "mod_crmapi place"
@@ -234,7 +238,25 @@ static const char *schema_text(int version, apr_pool_t *p)
                         "this module's is %d, so requests are answered 503: "
                         "%s", version, CRM_SCHEMA_VERSION,
                         version < CRM_SCHEMA_VERSION
-                        ? "run crmapictl migrate" : "upgrade mod_crmapi");
+                        ? "run crmapictl migrate" : "upgrade mod_crmapi, or make "
+                        "a database of an unreleased version anew");
+}
+
+/* Return whether POOL's schema need not be checked at NOW: it was right a short
+ * time ago, and no error was logged since. After an error the next request that
+ * gets a connection checks it and so logs the end of the outage; otherwise a
+ * second outage would not be logged. */
+static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
+{
+    const crmapi_news_t *news = pool->state_news;
+
+    if (now - __atomic_load_n(&pool->schema_seen, __ATOMIC_RELAXED)
+        >= SCHEMA_TRUST) {
+        return 0;
+    }
+    return __atomic_load_n(&news->state, __ATOMIC_ACQUIRE) == CRMAPI_POOL_READY
+           || now - __atomic_load_n(&news->at, __ATOMIC_ACQUIRE)
+              < REPORT_PAUSE;
 }
 
 /* Check that the database of CONN, REQUEST's, has the schema of this version.
@@ -247,8 +269,7 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
     apr_time_t now = apr_time_now();
     int version;
 
-    if (now - __atomic_load_n(&pool->schema_seen, __ATOMIC_RELAXED)
-        < SCHEMA_TRUST) {
+    if (trusts_schema(pool, now)) {
         return NULL;
     }
     CRM_ERR(crm_migrate_version(&version, conn, p));
@@ -303,7 +324,19 @@ static apr_status_t give_back(void *data)
     return APR_SUCCESS;
 }
 
-crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p)
+/* Return how long REQUEST may wait for a connection now. It has waited since
+ * SINCE. */
+static apr_interval_time_t wait_left(const crmapi_request_t *request,
+                                     apr_time_t since)
+{
+    apr_interval_time_t left = request->config->database_wait
+                               - (apr_time_now() - since);
+
+    return request->no_wait || left < 0 ? 0 : left;
+}
+
+crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
+                            apr_pool_t *p)
 {
     crmapi_request_t *request = baton;
     crmapi_pool_t *pool = request->config->pool;
@@ -315,8 +348,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, void *baton, apr_pool_t *p)
         crmapi_pool_report_missing(pool, s, p);
         return unavailable(p);
     }
-    if (!crmapi_pool_enter(pool, request->no_wait
-                           ? 0 : request->config->database_wait)) {
+    if (!crmapi_pool_enter(pool, wait_left(request, since))) {
         return give_up(request, p);
     }
     dbd = dbd_functions.open(p, s);
@@ -343,4 +375,11 @@ void crmapi_release(crm_conn_t *conn, void *baton)
 
     (void)conn;
     apr_pool_cleanup_run(request->r->pool, request, give_back);
+}
+
+int crmapi_crowd(int change, void *baton)
+{
+    const crmapi_request_t *request = baton;
+
+    return crmapi_pool_crowd(request->config->pool, change);
 }

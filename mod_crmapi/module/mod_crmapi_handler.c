@@ -184,7 +184,7 @@ int crmapi_log_transaction(request_rec *r)
     if (!request) {
         return DECLINED;
     }
-    crmapi_status_count(r->status, request->response.db_us);
+    crmapi_status_count(r->status, &request->response);
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->no_wait = 1;

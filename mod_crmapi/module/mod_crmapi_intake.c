@@ -10,14 +10,12 @@
 
 #include "http_config.h"
 
-#define TOKEN_MAX 256
+#define SECRET_MAX 256
 
-/* Set *TOKEN_P to the first line of the file PATH, which must not be readable
- * by others. Return NULL or an error. */
-static const char *read_token(const char **token_p, const char *path,
-                              apr_pool_t *p)
+const char *crmapi_read_secret(const char **secret_p, const char *path,
+                               apr_pool_t *p)
 {
-    char *line = apr_palloc(p, TOKEN_MAX);
+    char *line = apr_palloc(p, SECRET_MAX);
     apr_finfo_t info;
     apr_file_t *file;
     apr_status_t status = apr_file_open(&file, path, APR_FOPEN_READ,
@@ -31,7 +29,7 @@ static const char *read_token(const char **token_p, const char *path,
             return "it must not be readable by others: chmod o-r";
         }
         if (!status) {
-            status = apr_file_gets(line, TOKEN_MAX, file);
+            status = apr_file_gets(line, SECRET_MAX, file);
         }
         apr_file_close(file);
     }
@@ -39,7 +37,7 @@ static const char *read_token(const char **token_p, const char *path,
         return apr_psprintf(p, "%pm", &status);
     }
     apr_collapse_spaces(line, line);
-    *token_p = line;
+    *secret_p = line;
     return *line ? NULL : "its first line is empty";
 }
 
@@ -57,7 +55,7 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
         return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is not the SID "
                             "of an account: AC and 32 hexadecimal digits", sid);
     }
-    problem = file ? read_token(&token, file, cmd->pool) : "invalid path";
+    problem = file ? crmapi_read_secret(&token, file, cmd->pool) : "invalid path";
     if (problem) {
         return apr_psprintf(cmd->pool, "CrmApiTwilio: the token file %s: %s",
                             path, problem);

@@ -229,10 +229,13 @@ static int is_full(const crmapi_pool_t *pool)
     return pool->max && pool->used >= pool->max;
 }
 
-/* Return whether POOL's database hangs and COUNT threads, which use it or wait
- * for it, are more than its share. */
-static int is_crowded(const crmapi_pool_t *pool, int count)
+/* Return whether POOL's database hangs and MORE threads beside those that use it
+ * or wait for it are more than its share. */
+static int is_crowded(const crmapi_pool_t *pool, int more)
 {
+    int count = pool->used + pool->waiting + more
+                + __atomic_load_n(&pool->guests, __ATOMIC_RELAXED);
+
     return pool->share && count > pool->share && pool->used
            && apr_time_now() - pool->moved > HANGS_AFTER;
 }
@@ -249,7 +252,7 @@ static void wait_free(crmapi_pool_t *pool, apr_interval_time_t wait)
     pool->waiting++;
     do {
         wait = end - apr_time_now();
-        if (wait <= 0 || is_crowded(pool, pool->used + pool->waiting)) {
+        if (wait <= 0 || is_crowded(pool, 0)) {
             break;
         }
         apr_thread_cond_timedwait(pool->freed, pool->mutex,
@@ -278,8 +281,7 @@ int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait)
 
     apr_thread_mutex_lock(pool->mutex);
     wait_free(pool, wait);
-    entered = !is_full(pool)
-              && !is_crowded(pool, pool->used + pool->waiting + 1);
+    entered = !is_full(pool) && !is_crowded(pool, 1);
     take_place(pool, entered);
     apr_thread_mutex_unlock(pool->mutex);
     return entered;
@@ -297,6 +299,20 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
     }
     take_place(pool, 1);
     apr_thread_mutex_unlock(pool->mutex);
+}
+
+int crmapi_pool_crowd(crmapi_pool_t *pool, int change)
+{
+    int crowded;
+
+    if (!pool->share) {
+        return 0;
+    }
+    __atomic_add_fetch(&pool->guests, change, __ATOMIC_RELAXED);
+    apr_thread_mutex_lock(pool->mutex);
+    crowded = is_crowded(pool, 0);
+    apr_thread_mutex_unlock(pool->mutex);
+    return crowded;
 }
 
 void crmapi_pool_leave(crmapi_pool_t *pool, int served)

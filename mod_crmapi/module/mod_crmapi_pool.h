@@ -37,6 +37,8 @@ struct crmapi_pool_t {
     apr_thread_cond_t *freed;
     int used;                   /* places taken */
     int waiting;                /* threads that wait for a place */
+    int guests;                 /* threads that wait for what another one reads;
+                                   atomic */
     apr_time_t moved;           /* time of the last release, or of the first
                                    use after all were free */
 };
@@ -47,6 +49,10 @@ struct crmapi_pool_t {
 int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait);
 /* Take a place in POOL, as above, but wait without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
+/* Add CHANGE to the threads that wait without a place for what another thread
+ * reads. Return whether they must not, because the database hangs and its
+ * requests hold more than their share of the threads. */
+int crmapi_pool_crowd(crmapi_pool_t *pool, int change);
 /* Give a place in POOL back. SERVED: its connection could be used. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);
 /* Set the limit of POOL to MAX. Return the limit before. */

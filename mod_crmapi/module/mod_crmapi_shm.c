@@ -163,30 +163,29 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     return NULL;
 }
 
-/* Set *NOTIFIER_P to the notifier, created or retained. Return NULL or an
- * error. */
-static const char *share_notifier(crm_notifier_t **notifier_p, server_rec *main_server,
-                              apr_pool_t *ptemp)
+/* Set *MEMORY_P to SIZE bytes of memory KEY, which is for WHAT: retained, or
+ * created and zero. Return NULL or an error. */
+static const char *share_bytes(void **memory_p, const char *key,
+                               apr_size_t size, const char *what,
+                               server_rec *main_server, apr_pool_t *ptemp)
 {
-    static const char key[] = "mod_crmapi_notifier";
     apr_shm_t **retained = ap_retained_data_get(key);
     apr_status_t status;
 
     if (!retained) {
         apr_shm_t *shm;
 
-        status = apr_shm_create(&shm, sizeof(crm_notifier_t), NULL,
-                                main_server->process->pool);
+        status = apr_shm_create(&shm, size, NULL, main_server->process->pool);
         if (status) {
             return apr_psprintf(ptemp, "CRM1406: cannot create shared memory "
-                                "of %" APR_SIZE_T_FMT " bytes for chats: %pm",
-                                sizeof(crm_notifier_t), &status);
+                                "of %" APR_SIZE_T_FMT " bytes for %s: %pm",
+                                size, what, &status);
         }
-        memset(apr_shm_baseaddr_get(shm), 0, sizeof(crm_notifier_t));
+        memset(apr_shm_baseaddr_get(shm), 0, size);
         retained = ap_retained_data_create(key, sizeof(*retained));
         *retained = shm;
     }
-    *notifier_p = apr_shm_baseaddr_get(*retained);
+    *memory_p = apr_shm_baseaddr_get(*retained);
     return NULL;
 }
 
@@ -206,6 +205,7 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
 {
     crm_limit_config_t config;
     const char *problem;
+    void *memory = NULL;
 
     memset(shm, 0, sizeof(*shm));
     configure_keys(&config, main_server);
@@ -217,6 +217,17 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
         problem = share_limit(&shm->addresses, "mod_crmapi_addresses", &config,
                               main_server, ptemp);
     }
-    return problem || !any_intake(main_server)
-           ? problem : share_notifier(&shm->notifier, main_server, ptemp);
+    if (!problem) {
+        problem = share_bytes(&memory, "mod_crmapi_store",
+                              sizeof(crm_store_shared_t),
+                              "the state of the store", main_server, ptemp);
+        shm->store = memory;
+    }
+    if (!problem && any_intake(main_server)) {
+        problem = share_bytes(&memory, "mod_crmapi_notifier",
+                              sizeof(crm_notifier_t), "chats", main_server,
+                              ptemp);
+        shm->notifier = memory;
+    }
+    return problem;
 }

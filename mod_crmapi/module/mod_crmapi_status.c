@@ -20,11 +20,14 @@ typedef struct metrics_t {
     apr_uint64_t db_requests;   /* requests that used the database */
     apr_uint64_t db_us;
     apr_uint64_t busy;          /* requests that got no connection in time */
+    apr_uint64_t batches;       /* statements that requests shared */
+    apr_uint64_t batched;       /* and these requests */
 } metrics_t;
 
 static metrics_t *metrics;
 static crm_limit_t *limit;
 static crm_limit_t *addresses;  /* NULL if addresses are not limited */
+static crm_store_shared_t *store;
 
 /* A line of the section: name in ?auto, text in HTML, value. */
 typedef struct line_t {
@@ -44,15 +47,19 @@ static void add(apr_uint64_t *count, apr_uint64_t n)
     __atomic_add_fetch(count, n, __ATOMIC_RELAXED);
 }
 
-void crmapi_status_count(int status, apr_int64_t db_us)
+void crmapi_status_count(int status, const crm_response_t *response)
 {
     if (status < 100 || status >= 600) {
         return;
     }
     add(&metrics->classes[status / 100], 1);
     add(&metrics->requests, 1);
-    add(&metrics->db_requests, db_us > 0);
-    add(&metrics->db_us, (apr_uint64_t)db_us);
+    add(&metrics->db_requests, response->db_us > 0);
+    add(&metrics->db_us, (apr_uint64_t)response->db_us);
+    if (response->batched) {
+        add(&metrics->batches, 1);
+        add(&metrics->batched, (apr_uint64_t)response->batched);
+    }
 }
 
 void crmapi_status_busy(void)
@@ -122,6 +129,10 @@ static int status_hook(request_rec *r, int flags)
          read_count(&metrics->db_us)},
         {"DatabaseBusy", "Requests that got no connection in time",
          read_count(&metrics->busy)},
+        {"Batches", "Statements that several requests shared",
+         read_count(&metrics->batches)},
+        {"BatchedRequests", "Requests that shared a statement",
+         read_count(&metrics->batched)},
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
          stats.admitted[CRM_LIMIT_WRITE]},
@@ -136,6 +147,14 @@ static int status_hook(request_rec *r, int flags)
         {"KeysMax", "Maximum number of keys", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",
          stats.recovered},
+        {"StoreAway", "This host counts without the rate limit store",
+         __atomic_load_n(&store->away, __ATOMIC_RELAXED)},
+        {"StoreRequests", "Requests that the rate limit store counted",
+         read_count(&store->asked)},
+        {"StoreRoundTrips", "Round trips to the rate limit store",
+         read_count(&store->trips)},
+        {"StoreAlone", "Requests counted without the rate limit store",
+         read_count(&store->alone)},
         {"ConnectionsUsed", "Database connections in use in this process",
          (apr_uint64_t)used},
         {"ConnectionsMax", "Database connections allowed in this process",
@@ -176,6 +195,7 @@ const char *crmapi_status_init(server_rec *main_server,
     }
     limit = shm->limit;
     addresses = shm->addresses;
+    store = shm->store;
     metrics = *retained;
     return NULL;
 }

@@ -7,6 +7,8 @@
 #include "apr_strings.h"
 
 #include "crm_form.h"
+#include "review.h"
+#include "unsubscribe.h"
 
 /* The largest form of a page whose token is valid. */
 #define BODY_MAX (1024 * 1024)

@@ -33,8 +33,4 @@ typedef struct crm_page_t {
     const apr_array_header_t *fields;   /* of the form; NULL for GET */
 } crm_page_t;
 
-/* Serve the page and fill its response: review.c, unsubscribe.c. */
-crm_error_t *crm_page_review(crm_page_t *page);
-crm_error_t *crm_page_unsubscribe(crm_page_t *page);
-
 #endif /* CRM_PAGES_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* review.c: reviewing a sequence: show, save, approve, reject */
-#include "crm_review.h"
+#include "review.h"
 
 #include <string.h>
 
@@ -11,6 +11,8 @@
 #include "crm_form.h"
 #include "crm_query.h"
 #include "crm_text.h"
+#include "review_html.h"
+#include "review_load.h"
 
 /* Limits of crmapi.line and crmapi.prose (schema/README). */
 #define LINE_MAX_CHARS 1000

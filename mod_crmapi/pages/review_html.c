@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* review_html.c: the HTML of a review page */
-#include "crm_review.h"
+#include "review_html.h"
 
 #include <string.h>
 

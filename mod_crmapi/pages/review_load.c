@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* review_load.c: loading a review from the database */
-#include "crm_review.h"
+#include "review_load.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unsubscribe.c: one-click unsubscription (RFC 8058) */
-#include "crm_pages.h"
+#include "unsubscribe.h"
 
 #include <string.h>
 

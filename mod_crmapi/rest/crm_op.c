@@ -80,7 +80,7 @@ static crm_error_t *serve_get(crm_call_t *call)
     const crm_sort_t *sort = crm_rest(call)->endpoint->operation->sorts;
     crm_error_t *error = crm_rest_params(call);
     apr_array_header_t *checks = new_checks(call);
-    PGresult *result;
+    crm_rows_t rows;
     crm_sql_t sql;
 
     if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
@@ -97,14 +97,15 @@ static crm_error_t *serve_get(crm_call_t *call)
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
                      NULL);
     }
-    CRM_ERR(crm_call_query(&result, call, &sql));
-    if (!PQntuples(result)) {
+    CRM_ERR(crm_call_read(&rows, call, &sql, 1));
+    if (!rows.count) {
         error = crm_rest_refuse(call, NULL, checks);
         return error ? error
                : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
     }
-    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status, result, 0,
-                    0);
+    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
+                    rows.result, rows.first, 0);
+    crm_rows_drop(&rows);
     return NULL;
 }
 

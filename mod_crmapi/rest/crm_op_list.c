@@ -361,29 +361,41 @@ static void write_pagination(crm_buf_t *body, const crm_call_t *call,
                    crm_rest(call)->page, size, total, (total + size - 1) / size);
 }
 
-static void answer(crm_call_t *call, const PGresult *result)
+/* Return whether the page in ROWS has no rows of the resource. */
+static int is_empty(const crm_rows_t *rows)
+{
+    return PQgetisnull(rows->result, rows->first, COLUMN_FIRST);
+}
+
+static void answer(crm_call_t *call, const crm_rows_t *rows)
 {
     const crm_shape_t *shape = shape_of(call);
     crm_buf_t *body = &call->response->body;
-    int rows = PQntuples(result);
+    int count = is_empty(rows) ? 0 : rows->count;
 
-    if (PQgetisnull(result, 0, COLUMN_FIRST)) {
-        rows = 0;
-    }
     crm_buf_puts(body, "{\"data\":[");
-    for (int row = 0; row < rows; row++) {
-        if (row) {
+    for (int i = 0; i < count; i++) {
+        if (i) {
             crm_buf_putc(body, ',');
         }
-        crm_shape_write(body, shape, result, row, COLUMN_FIRST);
+        crm_shape_write(body, shape, rows->result, rows->first + i,
+                        COLUMN_FIRST);
     }
     crm_buf_putc(body, ']');
     if (!crm_rest(call)->endpoint->operation->whole) {
         write_pagination(body, call,
-                         apr_atoi64(PQgetvalue(result, 0, COLUMN_TOTAL)));
+                         apr_atoi64(PQgetvalue(rows->result, rows->first,
+                                               COLUMN_TOTAL)));
     }
     crm_buf_putc(body, '}');
     call->response->status = 200;
+}
+
+/* Return whether CALL's list costs about the same for any values: a search may
+ * match one row or all, and the cost of a deep page depends on its number. */
+static int is_even(const crm_call_t *call)
+{
+    return !is_by_content(call) && !is_deep(call);
 }
 
 static crm_error_t *serve_list(crm_call_t *call)
@@ -391,7 +403,7 @@ static crm_error_t *serve_list(crm_call_t *call)
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
                                                 sizeof(crm_check_t));
     crm_error_t *error = crm_rest_params(call);
-    PGresult *result;
+    crm_rows_t rows;
     crm_sql_t sql;
 
     if (crm_rest(call)->endpoint->operation->parent) {
@@ -401,17 +413,18 @@ static crm_error_t *serve_list(crm_call_t *call)
         return crm_rest_refuse(call, error, checks);
     }
     make_list(&sql, call);
-    CRM_ERR(crm_call_query(&result, call, &sql));
-    if (!PQntuples(result)) {
+    CRM_ERR(crm_call_read(&rows, call, &sql, is_even(call)));
+    if (!rows.count) {
         error = crm_rest_refuse(call, NULL, checks);
         return error ? error
                : crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
     }
-    if (PQgetisnull(result, 0, COLUMN_FIRST) && checks->nelts) {
+    if (is_empty(&rows) && checks->nelts) {
         /* The page is empty: check that the parent exists (contract 7.9). */
         CRM_ERR(crm_rest_refuse(call, NULL, checks));
     }
-    answer(call, result);
+    answer(call, &rows);
+    crm_rows_drop(&rows);
     return NULL;
 }
 

@@ -33,8 +33,8 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_init(sql, call->pool);
-    APR_ARRAY_PUSH(sql->binds, const char *) = call->key.workspace_id;
-    APR_ARRAY_PUSH(sql->binds, const char *) = call->key.key_id;
+    crm_sql_value(sql, call->key.workspace_id, "uuid");
+    crm_sql_value(sql, call->key.key_id, "uuid");
 }
 
 /* Return the column of crmapi.live_key that says whether the plan includes

@@ -133,7 +133,7 @@ static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
     crm_error_t *error;
 
     error = crm_budget_charge(&verdict, &call->key, call->service->limit,
-                              call->key.hash, call->key.realm, class, max,
+                              call->service->store, class, max,
                               call->response->headers, call->pool);
     if (!verdict.known) {
         /* Another process has removed the key: it was revoked. */
@@ -185,7 +185,7 @@ void crm_access_touch(const crm_service_t *service, void *baton,
     crm_stmt_t stmt;
     crm_sql_t sql;
 
-    if (service->acquire(&conn, baton, scratch_pool)) {
+    if (service->acquire(&conn, apr_time_now(), baton, scratch_pool)) {
         return;
     }
     crm_sql_init(&sql, scratch_pool);

@@ -2,6 +2,8 @@
 /* crm_call.c: a request being served: its connection, statements and body */
 #include "crm_call.h"
 
+#include <string.h>
+
 #include "apr_strings.h"
 #include "apr_time.h"
 
@@ -13,11 +15,14 @@ void crm_call_count(crm_call_t *call, apr_time_t began)
     call->response->db_us += apr_time_now() - began;
 }
 
-crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
+/* Set *CONN_P to CALL's connection. The time limit of the wait for it counts
+ * from SINCE. */
+static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
+                            crm_call_t *call)
 {
     if (!call->conn) {
         apr_time_t began = apr_time_now();
-        crm_error_t *error = call->service->acquire(&call->conn,
+        crm_error_t *error = call->service->acquire(&call->conn, since,
                                                     call->request->baton,
                                                     call->pool);
 
@@ -26,6 +31,11 @@ crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
     }
     *conn_p = call->conn;
     return NULL;
+}
+
+crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
+{
+    return acquire(conn_p, apr_time_now() - call->waited, call);
 }
 
 void crm_call_release(crm_call_t *call)
@@ -86,6 +96,61 @@ crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
     crm_stmt_t stmt = {sql, count, values};
 
     return run(result_p, call, &stmt);
+}
+
+/* The functions of a crm_lender_t whose baton is a crm_call_t. */
+
+static crm_error_t *lender_acquire(crm_conn_t **conn_p, apr_time_t since,
+                                   void *baton)
+{
+    return acquire(conn_p, since, baton);
+}
+
+static void lender_release(void *baton)
+{
+    crm_call_release(baton);
+}
+
+static int lender_crowd(int change, void *baton)
+{
+    const crm_call_t *call = baton;
+
+    return call->service->crowd(change, call->request->baton);
+}
+
+/* Try to read ROWS together with other requests. */
+static crm_error_t *read_batch(crm_rows_t *rows, crm_call_t *call,
+                               crm_sql_t *sql)
+{
+    const crm_lender_t lender = {lender_acquire, lender_release, lender_crowd,
+                                 call->service->settings.database_wait, call};
+    apr_int64_t before = call->response->db_us;
+    apr_time_t began = apr_time_now();
+    crm_batch_part_t part;
+    crm_error_t *error;
+
+    error = crm_batch_read(rows, &part, call->service->batcher, sql, &lender,
+                           call->pool);
+    call->response->db_us = before;
+    crm_call_count(call, began);
+    call->response->batched = part.sent > 1 ? part.sent : 0;
+    call->waited = part.waited;
+    return error;
+}
+
+crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
+                           int shares)
+{
+    memset(rows, 0, sizeof(*rows));
+    rows->pool = call->pool;
+    if (shares && call->service->batcher && !call->conn) {
+        CRM_ERR(read_batch(rows, call, sql));
+    }
+    if (!rows->result) {
+        CRM_ERR(crm_call_query(&rows->result, call, sql));
+        rows->count = PQntuples(rows->result);
+    }
+    return NULL;
 }
 
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,

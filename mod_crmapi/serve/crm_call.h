@@ -5,6 +5,7 @@
 
 #include <json-c/json.h>
 
+#include "crm_batch.h"
 #include "crm_request.h"
 #include "crm_route.h"
 #include "crm_sql.h"
@@ -25,6 +26,8 @@ struct crm_call_t {
                                    be confirmed by the database (contract
                                    2.3) */
     crm_conn_t *conn;           /* taken for the first statement */
+    apr_interval_time_t waited; /* for a connection in crm_call_read(), part of
+                                   the limit of the next wait */
     void *state;                /* the handler's state */
 };
 
@@ -41,7 +44,15 @@ void crm_call_release(crm_call_t *call);
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
                             crm_sql_t *sql);
 
-/* The same for the statement SQL with COUNT VALUES. */
+/* Run SQL, a SELECT that only reads, and set *ROWS to its rows. If SHARES,
+ * requests that come at the same time may share the statement
+ * (crm_batch_read()). Then its cost should not depend much on its values,
+ * because each request waits for all. Call crm_rows_drop() when the rows have
+ * been written. */
+crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
+                           int shares);
+
+/* Run the statement SQL as crm_call_query() does, with COUNT VALUES. */
 crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
                           const char *sql, int count,
                           const char *const *values);

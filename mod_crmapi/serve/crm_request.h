@@ -6,11 +6,13 @@
 #include "apr_pools.h"
 #include "apr_tables.h"
 
+#include "crm_batch.h"
 #include "crm_buf.h"
 #include "crm_db.h"
 #include "crm_error.h"
 #include "crm_limit.h"
 #include "crm_log.h"
+#include "crm_store.h"
 
 /* The configuration of a vhost. */
 typedef struct crm_settings_t {
@@ -26,20 +28,28 @@ typedef struct crm_settings_t {
     apr_uint32_t unknown_key_limit; /* look-ups of unknown keys and tokens, for
                                        each address (contract 2.4) */
     int request_id_in_database; /* set application_name to the request's id */
+    apr_interval_time_t database_wait; /* time limit of the wait for a
+                                          connection */
 } crm_settings_t;
 
 /* The configuration and functions of a vhost. BATON is the request's. */
 typedef struct crm_service_t {
     crm_settings_t settings;
     crm_limit_t *limit;         /* keys and tokens, in shared memory */
+    crm_store_t *store;         /* their budgets over all hosts; NULL: each host
+                                   has its own */
     crm_limit_t *addresses;     /* client addresses, in shared memory; NULL: not
                                    limited */
     const void *site;           /* configuration for one mount only */
+    crm_batcher_t *batcher;     /* NULL: each read is a statement */
     /* Set *CONN_P to a connection to the vhost's database, for this thread
-     * until release(). Errors: CRM_E_UNAVAILABLE. */
-    crm_error_t *(*acquire)(crm_conn_t **conn_p, void *baton,
+     * until release(). The time limit of the wait for it counts from SINCE.
+     * Errors: CRM_E_UNAVAILABLE. */
+    crm_error_t *(*acquire)(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *pool);
     void (*release)(crm_conn_t *conn, void *baton);
+    /* See crm_lender_t. NULL if there is no BATCHER. */
+    int (*crowd)(int change, void *baton);
     /* Set *DATA_P and *LEN_P to the request's body, in POOL. It has at most MAX
      * bytes (0: the vhost's limit). Errors: CRM_E_PAYLOAD_TOO_LARGE,
      * CRM_E_BAD_REQUEST (it ended early), CRM_E_REQUEST_TIMEOUT. */
@@ -80,6 +90,8 @@ typedef struct crm_response_t {
     const char *route;          /* "GET /contacts/{id}"; NULL: none matches */
     apr_int64_t db_us;          /* microseconds spent on the database, including
                                    the wait for a connection */
+    int batched;                /* requests in the statement that this one sent
+                                   for several; 0: it sent none */
     int touch;                  /* crm_access_touch() is to be called */
 } crm_response_t;
 

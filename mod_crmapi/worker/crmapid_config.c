@@ -188,7 +188,8 @@ static const setting_type_t duration = {"duration", parse_duration};
 #define DURATION(member, initial, min, max, help) \
     {#member, &duration, AT(member), initial, min, max, NULL, help}
 
-#define SECOND APR_INT64_C(1000)
+#define TENTH APR_INT64_C(100)   /* of a second */
+#define SECOND (10 * TENTH)
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
@@ -199,12 +200,13 @@ static const setting_t settings[] = {
     TEXT(database, text, "", "Connection string for libpq. If it contains a"
          " password, other users must not be able to read this file. Not set:"
          " $CRMAPI_DATABASE."),
-    TEXT(name, text, "crmapid", "Name of this daemon in crmapictl status."),
+    TEXT(name, text, "crmapid", "Name of this daemon in crmapictl"
+         " worker list."),
     NUMBER(threads, "4", 1, 64, "Threads for sequences and for mails that ask"
            " for a review. Each has its own database connection."),
     NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks. 0: this daemon"
            " delivers no webhooks."),
-    DURATION(poll, "2s", 100, 2 * SECOND,
+    DURATION(poll, "2s", TENTH, 2 * SECOND,
              "Polling interval when no NOTIFY arrives."),
     DURATION(lease, "15s", SECOND, 5 * MINUTE, "Lifetime of the lease on a"
              " job. The daemon extends it every third of this time; when it"
@@ -239,7 +241,8 @@ static const setting_t settings[] = {
     TEXT(openai_model, text, "", "Name of the model."),
     TEXT(openai_key_file, path, "", "File with the API key. Not set:"
          " $CRMAPID_OPENAI_KEY."),
-    DURATION(openai_timeout, "90s", 0, 10 * MINUTE, "Timeout of a request."),
+    DURATION(openai_timeout, "90s", TENTH, 10 * MINUTE,
+             "Timeout of a request."),
     NUMBER(openai_max_tokens, "4000", 1, 1000000, "Maximum length of an"
            " answer, in tokens."),
     NUMBER(openai_concurrency, "2", 1, 64, "Maximum concurrent requests."),
@@ -273,7 +276,7 @@ static const setting_t settings[] = {
          " login."),
     TEXT(smtp_password_file, path, "", "File with the password. Not set:"
          " $CRMAPID_SMTP_PASSWORD."),
-    DURATION(smtp_timeout, "60s", 0, 10 * MINUTE, "Timeout for sending a"
+    DURATION(smtp_timeout, "60s", TENTH, 10 * MINUTE, "Timeout for sending a"
              " mail."),
     SWITCH(smtp_deduplicates, "off", "Whether the server drops a mail whose"
            " Message-ID it has received before. Then a mail that may or may"
@@ -285,8 +288,8 @@ static const setting_t settings[] = {
          " $CRMAPID_PROVIDER_TOKEN."),
     TEXT(provider_ca_file, path, "", "CA certificates for the relays http and"
          " twilio. Not set: the system's."),
-    DURATION(provider_timeout, "20s", 0, 10 * MINUTE, "Timeout of a request of"
-             " the relays http and twilio."),
+    DURATION(provider_timeout, "20s", TENTH, 10 * MINUTE, "Timeout of a"
+             " request of the relays http and twilio."),
     TEXT(sms_from, text, "", "Sender number of agents that have none, for text"
          " messages."),
     TEXT(voice_from, text, "", "Caller number of agents that have none."),
@@ -316,7 +319,8 @@ static const setting_t settings[] = {
          " Not set: none."),
 
     HEADING("Webhooks"),
-    DURATION(webhook_timeout, "15s", 0, MINUTE, "Timeout of a delivery."),
+    DURATION(webhook_timeout, "15s", TENTH, MINUTE,
+             "Timeout of a delivery."),
     NUMBER(webhook_concurrency, "2", 1, 64, "Maximum concurrent deliveries to"
            " one endpoint."),
     SWITCH(webhook_private, "off", "Whether endpoints may have addresses that"

@@ -7,12 +7,14 @@
 
 #include "apr_general.h"
 
-#include "crm_chat.h"
 #include "crm_intake.h"
 #include "crm_json.h"
 #include "crm_query.h"
 #include "crm_text.h"
-#include "crm_webform.h"
+#include "intake_chat_parts.h"
+#include "intake_form_body.h"
+#include "intake_form_check.h"
+#include "intake_form_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "crm_chat.h"
+#include "chat_script.h"
+#include "intake_chat_parts.h"
 
 #define W "01234567-89ab-4cde-8f01-23456789abcd"
 #define V "fedcba98-7654-4321-8fed-cba987654321"

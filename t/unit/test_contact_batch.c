@@ -8,7 +8,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_contact_batch.h"
+#include "contact_batch.h"
 #include "crm_resources.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
@@ -150,11 +150,12 @@ crm_error_t *__wrap_crm_db_pipeline(PGresult **results, crm_conn_t *conn,
     return NULL;
 }
 
-static crm_error_t *acquire(crm_conn_t **conn_p, void *baton,
+static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *pool)
 {
     static int nothing;
 
+    (void)since;
     (void)baton;
     (void)pool;
     *conn_p = (crm_conn_t *)(void *)&nothing;

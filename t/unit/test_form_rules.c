@@ -7,7 +7,9 @@
 #include "apr_strings.h"
 
 #include "crm_query.h"
-#include "crm_webform.h"
+#include "intake_form_body.h"
+#include "intake_form_check.h"
+#include "intake_form_rules.h"
 
 #define MULTIPART "multipart/form-data; boundary=\"x-y\""
 #define OTHER_TYPE "The form must be sent as " \

@@ -304,6 +304,58 @@ static int model_counted(const model_t *model)
     return model->count - first;
 }
 
+/* Take back VERDICT, which admitted a read of key 1, until UNTIL. */
+static void close_1(crm_limit_verdict_t *verdict, apr_int64_t until)
+{
+    crm_limit_key_t key = key_of(1, 0);
+
+    crm_limit_close(verdict, block, &key, CRM_LIMIT_READ, until);
+}
+
+START_TEST(contract_16_1_closed_windows_refuse_until_they_open)
+{
+    crm_limit_verdict_t verdict;
+
+    add(1);
+    ck_assert(read_1(5).admitted);
+    verdict = read_1(5);
+    ck_assert(verdict.admitted);
+    ck_assert_uint_eq(verdict.remaining, 3);
+    close_1(&verdict, now + 10 * SECOND);
+    ck_assert(!verdict.admitted);
+    ck_assert_uint_eq(verdict.remaining, 0);
+    now += 4 * SECOND;
+    verdict = read_1(5);
+    ck_assert(!verdict.admitted);
+    ck_assert_int_eq(verdict.reset_us, 6 * SECOND);
+    ck_assert_msg(read_1(6).admitted, "a vhost with another limit");
+    ck_assert(admit(1, CRM_LIMIT_WRITE, 5).admitted);
+    now += 6 * SECOND;
+    verdict = read_1(5);
+    ck_assert(verdict.admitted);
+    ck_assert_msg(verdict.remaining == 2, "the one taken back left a place");
+}
+END_TEST
+
+START_TEST(contract_16_1_what_is_taken_back_counts_as_refused)
+{
+    crm_limit_verdict_t verdict;
+
+    add(1);
+    now += WINDOW;
+    verdict = read_1(1);
+    ck_assert(verdict.touch);
+    close_1(&verdict, now + SECOND);
+    ck_assert_msg(!verdict.touch, "a refusal writes nothing");
+    ck_assert_uint_eq(stats().admitted[CRM_LIMIT_READ], 0);
+    ck_assert_uint_eq(stats().refused[CRM_LIMIT_READ], 1);
+    now += SECOND;
+    verdict = read_1(1);
+    ck_assert(verdict.admitted);
+    ck_assert_msg(verdict.touch, "the next admission touches the key");
+}
+END_TEST
+
 START_TEST(random_requests_against_a_model)
 {
     static const apr_uint32_t limits[] = {1, 5, 19, 20, 20, 20};
@@ -372,6 +424,8 @@ int main(void)
     tcase_add_test(tcase, ring_times_that_come_round);
     tcase_add_test(tcase, steady_demand_over_many_turns_of_ring_and_clock);
     tcase_add_test(tcase, clock_that_goes_back_forgives_nothing);
+    tcase_add_test(tcase, contract_16_1_closed_windows_refuse_until_they_open);
+    tcase_add_test(tcase, contract_16_1_what_is_taken_back_counts_as_refused);
     tcase_add_loop_test(tcase, random_requests_against_a_model, 0, 5);
     return run_limit_tests(tcase);
 }

@@ -12,7 +12,7 @@ START_TEST(memory_is_as_computed)
     ck_assert_uint_eq(crm_limit_size(&usual), 1280 + 65536 * 1096);
     /* 8 buckets; 5 times 8 bytes, rounded up to 64; slots likewise. */
     ck_assert_uint_eq(crm_limit_size(&odd),
-                      1280 + 8 * 64 + 64 + 5 * ((256 + 4 * 1007 + 63) / 64 * 64));
+                      1280 + 8 * 64 + 64 + 5 * ((288 + 4 * 1007 + 63) / 64 * 64));
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <libxml/parser.h>
 
@@ -298,12 +299,13 @@ START_TEST(hostile_mails_take_bounded_time)
     apr_size_t len;
     char *bytes = many(&len, hostile[_i].head, hostile[_i].unit,
                        hostile[_i].bytes / LESS / strlen(hostile[_i].unit));
-    apr_time_t before = apr_time_now();
+    clock_t before = clock();   /* processor time, whatever else runs */
+    double seconds;
 
     try_bytes(bytes, len);
-    ck_assert_msg(apr_time_now() - before < apr_time_from_sec(10),
-                  "\"%s\" takes %d ms", hostile[_i].unit,
-                  (int)apr_time_as_msec(apr_time_now() - before));
+    seconds = (double)(clock() - before) / CLOCKS_PER_SEC;
+    ck_assert_msg(seconds < 10, "\"%s\" takes %.1f s", hostile[_i].unit,
+                  seconds);
     free(bytes);
 }
 END_TEST

@@ -5,6 +5,7 @@
 #include <json-c/json.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "apr_strings.h"
 
@@ -250,7 +251,7 @@ START_TEST(bombs)
 {
     json_object *large = parsed("{}");
     crmd_subject_t bomb = {.contact = large, .plan = subject.plan};
-    apr_time_t begin = apr_time_now();
+    clock_t begin = clock();    /* processor time, whatever else runs */
     long had = most_memory();
     const char *out;
 
@@ -269,8 +270,8 @@ START_TEST(bombs)
                          &bomb, 0, 65536, crm_check_pool()));
     ck_assert(!crmd_merge(&out, repeat("{{city|}}x", 6553), &bomb, 0, 65536,
                           crm_check_pool()));
-    ck_assert_msg(apr_time_now() - begin < apr_time_from_sec(3), "it took %d"
-                  " ms", (int)((apr_time_now() - begin) / 1000));
+    ck_assert_msg(clock() - begin < 3 * CLOCKS_PER_SEC, "it took %d ms",
+                  (int)((clock() - begin) * 1000 / CLOCKS_PER_SEC));
     json_object_put(large);
 }
 END_TEST

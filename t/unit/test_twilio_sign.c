@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "crm_query.h"
-#include "crm_twilio.h"
+#include "intake_twilio_sign.h"
+#include "intake_twilio_sms.h"
+#include "intake_twilio_voice.h"
 
 /* Of Twilio's own documentation and libraries. */
 #define TOKEN "12345"

@@ -275,25 +275,27 @@ sub large_bodies {
         Bench::Work::send_request($server, [$key, "GET",
             "/api/v1/contacts?page_size=1"], "raw") for 1 .. 50;
         my $before = resident($server, "VmHWM");
+        my $resting = resident($server);
         my ($status, undef, $length) = Bench::Work::send_request($server,
             [$key, $method, $path, $body], "raw");
         die "bench: $title: $status\n" unless $status == 200;
         my $once = resident($server, "VmHWM") - $before;
         Bench::Work::send_request($server, [$key, $method, $path, $body],
             "raw") for 1 .. ($self->{quick} ? 20 : 200);
-        my $often = resident($server, "VmHWM") - $before;
+        sleep 1;
+        my $often = resident($server) - $resting;
         my $bytes = $length > length($body // "") ? $length : length $body;
         push @rows, [$title, number($bytes / 1048576),
             number($once / 1024), number($once * 1024 / $bytes),
-            number($often * 1024 / $bytes)];
+            number($often < 0 ? 0 : $often * 1024 / $bytes)];
         $self->{report}->verdict("$title: memory to the larger body",
             $once * 1024 / $bytes, 8);
-        $self->{report}->verdict("$title: after many more", $often * 1024
-            / $bytes, 16);
+        $self->{report}->verdict("$title: resident after many more",
+            $often < 0 ? 0 : $often * 1024 / $bytes, 4);
         $server->stop;
     }
     $self->{report}->table(["", "body MiB", "more memory MiB",
-        "times the body", "after many more"], @rows);
+        "times the body", "resident after many more"], @rows);
 }
 
 # A database far away: requests of one connection, and so round trips.
@@ -492,7 +494,10 @@ sub import {
     my ($columns) = $cluster->sql("SELECT string_agg(attname, ', '
             ORDER BY attnum) FROM pg_attribute
         WHERE attrelid = 'crmapi.contact'::regclass AND attnum > 0
-          AND NOT attisdropped AND attgenerated = ''");
+          AND NOT attisdropped AND attgenerated = ''
+          -- a trigger computes these
+          AND attname NOT IN ('email_key', 'phone_key', 'search',
+              'phone_digits')");
     my @tables = qw(workspace agent pipeline pipeline_stage company);
 
     $self->say("import beside COPY");

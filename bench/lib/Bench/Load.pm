@@ -69,8 +69,8 @@ sub h2load {
 
 # What mod_crmapi sets in its sessions (crm_db_conn.c), so that pgbench's have the
 # same plans.
-my $session = "-c jit=off -c plan_cache_mode=force_generic_plan"
-    . " -c enable_seqscan=off";
+our $SESSION = "-c jit=off -c plan_cache_mode=force_generic_plan"
+    . " -c enable_seqscan=off -c gin_pending_list_limit=256";
 
 # pgbench -M prepared on CLUSTER as the API's login, with SCRIPT, a text. Return
 # {rate}.
@@ -81,7 +81,7 @@ sub pgbench {
 
     write_file("$dir/script.sql", $script);
     my ($code, $out, $err) = run_program(seconds => $arg{seconds} + 60,
-        env => { PGOPTIONS => $session },
+        env => { PGOPTIONS => $SESSION },
         command => [CrmTest::Postgres::bindir() . "/pgbench", "-n", "-M",
             "prepared", "-c", $c, "-j", 1, "-T", $arg{seconds}, "-f",
             "$dir/script.sql", "-h", $cluster->host, "-U",

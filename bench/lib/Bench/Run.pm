@@ -10,11 +10,14 @@ use Bench::Load qw(wrk pgbench median);
 use Bench::Overload;
 use Bench::Report;
 use Bench::Server;
+use Bench::Statements;
+use Bench::Store;
 use Bench::Work;
 
 # In this order: what only reads comes first, and what adds much comes last.
-my @PARTS = qw(compare http2 growth keys memory overload writes distance upsert
-    writers import tenants);
+my @PARTS = qw(compare http2 growth keys store memory overload statements writes
+    distance upsert writers import tenants);
+my @MODULES = qw(Bench::Growth Bench::Overload Bench::Statements Bench::Store);
 
 sub new {
     my ($class, %opt) = @_;
@@ -56,8 +59,8 @@ sub run {
         schema => "$self->{env}{SRCDIR}/schema");
     $self->{import} = $self->{cluster}->fill($self->{contacts});
     for my $part (@PARTS) {
-        my $method = Bench::Growth->can($part) || Bench::Overload->can($part)
-            || $self->can("part_$part");
+        my ($method) = grep { $_ } map { $_->can($part) } @MODULES;
+        $method ||= $self->can("part_$part");
         $self->$method if $self->wants($part);
     }
     $self->{cluster}->stop;

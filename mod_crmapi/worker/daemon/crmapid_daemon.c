@@ -437,7 +437,8 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
                                " needs %d: %s", version, CRM_SCHEMA_VERSION,
                                version < CRM_SCHEMA_VERSION
                                ? "run crmapictl migrate"
-                               : "install a newer crmapid");
+                               : "install a newer crmapid, or make a database"
+                                 " of an unreleased version anew");
     }
     return error;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_review.h: the data of a review page */
-#ifndef CRM_REVIEW_H
-#define CRM_REVIEW_H
+/* review_load.h: the data of a review page */
+#ifndef CRM_REVIEW_LOAD_H
+#define CRM_REVIEW_LOAD_H
 
 #include "crm_pages.h"
 
@@ -58,14 +58,10 @@ typedef struct crm_review_t {
 
 /* Set *REVIEW to the enrollment of PAGE's token, with strings in PAGE's pool.
  * Its status is NULL if the enrollment does not exist or the user is no longer
- * an admin (review_load.c). */
+ * an admin. */
 crm_error_t *crm_review_load(crm_review_t *review, const crm_page_t *page);
 
 /* Return whether REVIEW is waiting for approval. */
 int crm_review_waits(const crm_review_t *review);
 
-/* Make PAGE's response the page of REVIEW, with STATUS (review_html.c). */
-void crm_review_show(crm_page_t *page, const crm_review_t *review,
-                     int status);
-
-#endif /* CRM_REVIEW_H */
+#endif /* CRM_REVIEW_LOAD_H */

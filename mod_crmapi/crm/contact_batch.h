@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_contact_batch.h: finding contacts by their identity and writing them in
+/* contact_batch.h: finding contacts by their identity and writing them in
  * one transaction, for upsert and sequences/start */
 #ifndef CRM_CONTACT_BATCH_H
 #define CRM_CONTACT_BATCH_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_event.c: delivering a mail to agents, as events of intake */
-#include "crm_mail.h"
+/* crm_mail_deliver.c: delivering a mail to agents, as events of intake */
+#include "crm_mail_deliver.h"
 
 #include <string.h>
 

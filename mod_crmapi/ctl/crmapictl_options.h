@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_options.h: parsing the command line, and the help */
+#ifndef CRMAPICTL_OPTIONS_H
+#define CRMAPICTL_OPTIONS_H
+
+#include "crmapictl.h"
+
+/* Parse the COUNT words of a command line, without the program's name: fill CTL
+ * and set *COMMAND_P (NULL: no command is named). Errors: ctl_misuse(). */
+crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
+                       const char *const *words);
+
+/* Return the help of COMMAND (NULL: of the tool), in POOL. */
+const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool);
+
+/* Set *NUMBER_P to the value of OPTION, 0 to MAX, if the option is given.
+ * Errors: ctl_misuse(). */
+crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
+                        long max);
+
+/* Set ID to GIVEN, the operand WHAT, in lower case. Errors: GIVEN is not a
+ * UUID. */
+crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
+                      const char *given);
+
+#endif /* CRMAPICTL_OPTIONS_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_batch.h: concurrent requests of a process share a statement */
+#ifndef CRM_BATCH_H
+#define CRM_BATCH_H
+
+#include "crm_db.h"
+#include "crm_sql.h"
+
+/* The most requests that share a statement. */
+#define CRM_BATCH_MAX 64
+
+/* The queues of a process for one database. Threads may use it at the same
+ * time. */
+typedef struct crm_batcher_t crm_batcher_t;
+
+/* The rows of a read. They may be part of a result that several requests
+ * share, so they are only read. */
+typedef struct crm_rows_t {
+    PGresult *result;           /* NULL: there is none */
+    int first;                  /* number of the first row */
+    int count;                  /* number of rows */
+    struct crm_shared_t *shared; /* NULL: RESULT belongs to POOL */
+    apr_pool_t *pool;           /* the request's */
+} crm_rows_t;
+
+/* Where a request's connection comes from. BATON is the request's. */
+typedef struct crm_lender_t {
+    /* Set *CONN_P to a connection for this thread. The time limit of the wait
+     * for it counts from SINCE. Errors: CRM_E_UNAVAILABLE. */
+    crm_error_t *(*acquire)(crm_conn_t **conn_p, apr_time_t since,
+                            void *baton);
+    void (*release)(void *baton);
+    /* Add CHANGE (1, 0 or -1) to the threads that wait for the database
+     * without a connection of their own. Return whether they are too many
+     * because the database hangs, so that this thread must not wait. */
+    int (*crowd)(int change, void *baton);
+    apr_interval_time_t wait;   /* time limit of the wait for a connection */
+    void *baton;
+} crm_lender_t;
+
+/* What became of a request in crm_batch_read(). */
+typedef struct crm_batch_part_t {
+    int sent;                   /* requests in the statement that this one sent;
+                                   0: it sent none */
+    apr_interval_time_t waited; /* for a connection, or for another request to
+                                   get one */
+} crm_batch_part_t;
+
+/* Return in POOL a new batcher, which ends with POOL. Its statements must all
+ * go to the same database. NULL: there is no memory. */
+crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
+
+/* Run SQL, a SELECT that reads only, together with other requests that are
+ * waiting with the same text, and set *ROWS to the rows for SQL's values, as
+ * if it had run alone.
+ *
+ * The first request of a text becomes its leader: it takes a connection, then
+ * takes the requests that wait, and sends one statement for all
+ * (crm_sql_batch()). So the statement is always sent after each of its
+ * requests came. A request that comes while a statement is under way waits
+ * until that is answered, but at most one millisecond from when it was sent.
+ * Then it, or the first that waits, becomes a leader, too. A leader that is
+ * alone sends SQL itself.
+ *
+ * If ROWS->result is NULL and there is no error, the caller runs SQL by
+ * itself: there was no connection in time, BATCHER has too many texts, or a
+ * statement of several requests has failed. So a request never gets the error
+ * of another. The rows live until crm_rows_drop() or the end of POOL, the
+ * request's. Errors: those of crm_db_query(). */
+crm_error_t *crm_batch_read(crm_rows_t *rows, crm_batch_part_t *part,
+                            crm_batcher_t *batcher, crm_sql_t *sql,
+                            const crm_lender_t *lender, apr_pool_t *pool);
+
+/* Forget ROWS. Call this when they have been written, before a slow client
+ * gets them: they may keep the rows of other requests in memory. */
+void crm_rows_drop(crm_rows_t *rows);
+
+#endif /* CRM_BATCH_H */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form_config.h: the configuration of a web form */
+#ifndef CRM_INTAKE_FORM_CONFIG_H
+#define CRM_INTAKE_FORM_CONFIG_H
+
+#include "apr_tables.h"
+
+#include <json-c/json.h>
+
+/* The types of a field (docs/forms.md). */
+typedef enum crm_webform_type_t {
+    CRM_WEBFORM_TEXT,
+    CRM_WEBFORM_TEXTAREA,
+    CRM_WEBFORM_NUMBER,
+    CRM_WEBFORM_INTEGER,
+    CRM_WEBFORM_BOOLEAN,
+    CRM_WEBFORM_DATE,
+    CRM_WEBFORM_EMAIL,
+    CRM_WEBFORM_URL,
+    CRM_WEBFORM_PHONE,
+    CRM_WEBFORM_SELECT,
+    CRM_WEBFORM_MULTISELECT
+} crm_webform_type_t;
+
+/* An option of a select. */
+typedef struct crm_webform_option_t {
+    const char *value;
+    const char *label;
+} crm_webform_option_t;
+
+typedef struct crm_webform_field_t {
+    const char *name;
+    const char *label;
+    crm_webform_type_t type;
+    int standard;               /* it is stored in the contact, not as an answer
+                                   of the submission */
+    int required;
+    apr_size_t min_length;      /* in characters */
+    apr_size_t max_length;
+    const char *min;            /* limits of numbers and dates, as text; or
+                                   NULL */
+    const char *max;
+    const apr_array_header_t *options;  /* of crm_webform_option_t */
+} crm_webform_field_t;
+
+typedef struct crm_webform_t {
+    const char *id;
+    const char *workspace_id;
+    const char *bot_id;
+    apr_array_header_t *fields; /* of crm_webform_field_t, names are unique */
+    const char *redirect_url;   /* absolute, http or https; or NULL */
+    const char *thank_you;      /* or NULL */
+    const char *honeypot;       /* name of a field that is hidden from people */
+    const char *lead_source;    /* for contacts without one; or NULL */
+    const apr_array_header_t *origins;  /* of const char *: origins whose pages
+                                           may send it; NULL: all */
+} crm_webform_t;
+
+/* Set the fields and settings of FORM from its three configuration objects
+ * (NULL: {}). Unknown members are ignored. Everything is in RESULT_POOL. */
+void crm_webform_configure(crm_webform_t *form, json_object *standard,
+                           json_object *custom, json_object *survey,
+                           apr_pool_t *result_pool);
+
+/* Return the field NAME of FORM, NULL if there is none. */
+const crm_webform_field_t *crm_webform_field(const crm_webform_t *form,
+                                             const char *name);
+
+#endif /* CRM_INTAKE_FORM_CONFIG_H */

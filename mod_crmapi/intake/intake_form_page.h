@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_form_page.h: responses to a form, as pages and as JSON */
+#ifndef CRM_INTAKE_FORM_PAGE_H
+#define CRM_INTAKE_FORM_PAGE_H
+
+#include "crm_serve.h"
+#include "intake_form_config.h"
+
+/* Respond to CALL that FORM was stored as the submission ID. */
+void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
+                       const char *id, int internal);
+
+/* Make ERROR the response to CALL. Fields have the labels of FORM (may be
+ * NULL). */
+void crm_webform_say(crm_call_t *call, const crm_webform_t *form,
+                     const crm_error_t *error);
+
+#endif /* CRM_INTAKE_FORM_PAGE_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_redis.h: a store of budgets on Redis or Valkey (contract 16.1) */
+#ifndef CRM_REDIS_H
+#define CRM_REDIS_H
+
+#include "crm_error.h"
+#include "crm_store.h"
+#include "crm_wire.h"
+
+#define CRM_REDIS_PORT "6379"
+#define CRM_REDIS_DATABASE_MAX 9999
+#define CRM_REDIS_PREFIX "crmapi"
+#define CRM_REDIS_PREFIX_MAX 64
+
+/* The script that counts a request (crm_store.lua), with a NUL. */
+extern const char crm_store_script[];
+
+/* Where a server is, and how to use it. */
+typedef struct crm_redis_config_t {
+    crm_wire_place_t place;
+    const char *name;           /* URL without user and password file */
+    int tls;                    /* crm_redis_create() sets PLACE's */
+    int database;
+    const char *user;           /* NULL or "": the default user */
+    const char *password_file;  /* NULL: no password */
+    /* The rest is not in a URL. */
+    const char *password;       /* NULL: none */
+    const char *ca;             /* file of certificates, NULL: the system's */
+    const char *prefix;         /* of the names of keys: at most
+                                   CRM_REDIS_PREFIX_MAX bytes */
+} crm_redis_config_t;
+
+/* Set *CONFIG to the parts of URL, allocated in POOL:
+ *   redis://[user:password-file@]host[:port][/database]
+ *   rediss://... (with TLS)
+ *   unix:[user:password-file@]path
+ * An IPv6 address is in brackets. Return NULL, or a text that says which part
+ * is wrong. */
+const char *crm_redis_parse(crm_redis_config_t *config, const char *url,
+                            apr_pool_t *pool);
+
+/* Set *BACKEND to the server of CONFIG, allocated in POOL. It is not connected,
+ * but its host is resolved, so that children of this process need not. Return
+ * NULL, or a text that says what is wrong with the certificates. */
+const char *crm_redis_create(crm_store_backend_t *backend,
+                             const crm_redis_config_t *config,
+                             apr_pool_t *pool);
+
+#endif /* CRM_REDIS_H */

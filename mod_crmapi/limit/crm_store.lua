@@ -1,0 +1,120 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- crm_store.lua: counts a request in a window on Redis (contract 4.1, 16.1)
+--
+-- KEYS[1]  the window's key
+-- ARGV[1]  the limit, at least 1
+-- Returns 1 if the request is admitted or 0, the requests left, microseconds
+-- until the oldest counted request leaves the window (after a refusal: until
+-- the next would be admitted), and the time in microseconds since 1970.
+--
+-- The value is what crm_limit.c has in shared memory. First come doubles: HEAD,
+-- TAIL, SIZE, LAST, FIRST, SHIFT, EXPIRES. Then a ring of SIZE times: the low 32
+-- bits of microseconds. Requests TAIL to HEAD - 1 are counted; FIRST and LAST
+-- are the times of these two. SHIFT is added to Redis' clock: it grows if the
+-- clock goes back, so that windows go on from LAST. EXPIRES is when Redis
+-- removes the key.
+--
+-- A refusal writes nothing, unless the clock went back. The cost of a call does
+-- not depend on the limit, except for its logarithm. Calls of Redis cost most;
+-- there are four if nothing has left the window.
+local call, pack, unpack = redis.call, struct.pack, struct.unpack
+local key, limit = KEYS[1], tonumber(ARGV[1])
+local WINDOW, KEEP, HEADER, FORMAT = 60000000, 120000000, 56, '>ddddddd'
+local clock = call('TIME')
+local time = clock[1] * 1000000 + clock[2]
+local head, tail, size, last, first, shift, expires
+    = 0, 0, limit, time, time, 0, 0
+local header = call('GETRANGE', key, 0, HEADER - 1)
+if #header == HEADER then
+    head, tail, size, last, first, shift, expires = unpack(FORMAT, header)
+end
+local now = time + shift
+local went_back = now < last
+if went_back then
+    shift = shift + last - now
+    now = last
+end
+
+-- Return the time of request n, which is not older than 2^32 microseconds.
+local function at(n)
+    local place = HEADER + 4 * (n % size)
+    local low = unpack('>I4', call('GETRANGE', key, place, place + 3))
+    return now - (now - low) % 4294967296
+end
+
+-- Let requests leave the window: request tail has left. Look at the next ones in
+-- growing steps, then between the last two.
+local function expire()
+    local gone, there, step = tail, head, 1
+    while gone + step < there and now - at(gone + step) >= WINDOW do
+        gone = gone + step
+        step = step * 2
+    end
+    there = math.min(gone + step, head)
+    while there - gone > 1 do
+        local middle = math.floor((gone + there) / 2)
+        if now - at(middle) >= WINDOW then
+            gone = middle
+        else
+            there = middle
+        end
+    end
+    tail = there
+    if tail < head then
+        first = at(tail)
+    end
+end
+
+-- Make room for a higher limit.
+local function grow()
+    local from, to = HEADER + 4 * (tail % size), HEADER + 4 * (head % size)
+    local live = ''
+    if from < to then
+        live = call('GETRANGE', key, from, to - 1)
+    elseif tail < head then
+        live = call('GETRANGE', key, from, HEADER + 4 * size - 1)
+        if to > HEADER then
+            live = live .. call('GETRANGE', key, HEADER, to - 1)
+        end
+    end
+    head, tail, size, expires = head - tail, 0, limit, 0
+    call('SET', key, string.rep('\0', HEADER) .. live)
+end
+
+if now - last >= WINDOW then
+    tail = head
+elseif tail < head and now - first >= WINDOW then
+    expire()
+end
+local admitted = head - tail < limit
+if admitted then
+    if limit > size then
+        grow()
+    end
+    local place = HEADER + 4 * (head % size)
+    call('SETRANGE', key, place, pack('>I4', now % 4294967296))
+    if tail == head then
+        first = now
+    end
+    head = head + 1
+    last = now
+end
+if admitted or went_back then
+    local renew = expires < time + WINDOW + 1000000
+    if renew then
+        expires = time + KEEP
+    end
+    call('SETRANGE', key, 0,
+        pack(FORMAT, head, tail, size, last, first, shift, expires))
+    if renew then
+        call('PEXPIRE', key, KEEP / 1000)
+    end
+end
+-- Hosts with a higher limit may have counted more than this limit. Then more
+-- than the oldest request must leave before one fits.
+local leaves = first
+if not admitted and head - limit > tail then
+    leaves = at(head - limit)
+end
+return {admitted and 1 or 0, math.max(limit - (head - tail), 0),
+    WINDOW - (now - leaves), time}

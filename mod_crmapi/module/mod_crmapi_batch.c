@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_batch.c: which servers' reads may share statements */
+#include "mod_crmapi.h"
+
+#include "ap_mpm.h"
+
+/* Return whether the reads of the server with CONFIG may share statements: with
+ * CrmApiRequestIdInDatabase On, each statement is for one request. */
+static int shares(const crmapi_config_t *config)
+{
+    return crmapi_serves(config) && config->batches
+           && !config->request_id_in_database;
+}
+
+/* Return whether reads of the servers with A and B may share a statement: it
+ * goes to the same database, in the same way. */
+static int are_alike(const crmapi_config_t *a, const crmapi_config_t *b)
+{
+    return a->pool == b->pool && a->database_timeout == b->database_timeout
+           && a->named_statements == b->named_statements;
+}
+
+/* Return the batcher of a server from MAIN_SERVER on, before END, that CONFIG's
+ * server can use, too. NULL: there is none. */
+static crm_batcher_t *find_batcher(const server_rec *main_server,
+                                   const server_rec *end,
+                                   const crmapi_config_t *config)
+{
+    for (const server_rec *s = main_server; s != end; s = s->next) {
+        if (crmapi_config(s)->service.batcher
+            && are_alike(crmapi_config(s), config)) {
+            return crmapi_config(s)->service.batcher;
+        }
+    }
+    return NULL;
+}
+
+void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild)
+{
+    int threaded = AP_MPMQ_NOT_SUPPORTED;
+
+    ap_mpm_query(AP_MPMQ_IS_THREADED, &threaded);
+    if (threaded == AP_MPMQ_NOT_SUPPORTED) {
+        return;
+    }
+    for (server_rec *s = main_server; s; s = s->next) {
+        crmapi_config_t *config = crmapi_config(s);
+        crm_batcher_t *batcher;
+
+        if (shares(config)) {
+            batcher = find_batcher(main_server, s, config);
+            config->service.batcher = batcher ? batcher
+                                              : crm_batcher_create(pchild);
+        }
+    }
+}

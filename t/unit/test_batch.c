@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_batch.c: crm_batch against a real PostgreSQL, $CRM_TEST_DATABASE */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+
+#include "crm_batch.h"
+#include "crm_check.h"
+
+/* The threads of a test. */
+#define THREADS 8
+
+/* The rows 1 to $1 from the highest to the lowest, with $2. $3 is not used. */
+#define NUMBERS "SELECT i, $2::text FROM generate_series(1, $1::int) i" \
+    " ORDER BY i DESC"
+/* One row, after the lock $1 was free; not before. */
+#define LOCKED "SELECT pg_advisory_xact_lock_shared($1::int)::text, $2::text"
+/* One row, after $1 milliseconds. */
+#define SLEEP "SELECT pg_sleep(0.001 * $1::int)::text, $2::text"
+/* One row, or an error if $1 is 0. */
+#define DIVISION "SELECT (100 / $1::int)::text, $2::text"
+
+/* How many sessions wait for such a lock. */
+#define BLOCKED "SELECT count(*) FROM pg_locks WHERE NOT granted" \
+    " AND locktype = 'advisory' AND database = (SELECT oid FROM pg_database" \
+    " WHERE datname = current_database())"
+
+/* Long enough for any answer. */
+#define LONG apr_time_from_sec(30)
+
+static apr_pool_t *pool;
+static crm_batcher_t *batcher;
+static PGconn *other;           /* a second session, for locks and looking */
+
+/* What hands out connections: closed, acquire() blocks. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int closed;
+    int waiting;                /* threads in acquire() */
+    int refuses;                /* acquire() fails */
+    int crowded;                /* crowd() says so */
+    int crowd;                  /* sum of its changes */
+    int joined;                 /* how often it grew */
+} gate;
+
+/* A request in a thread of its own. */
+typedef struct client_t {
+    pthread_t thread;
+    apr_pool_t *pool;
+    const char *text;
+    const char *values[2];
+    crm_lender_t lender;
+    apr_interval_time_t timeout; /* of its connection */
+    crm_conn_t *conn;
+    int released;
+    crm_rows_t rows;
+    crm_batch_part_t part;
+    crm_error_t *error;
+    int done;                   /* atomic */
+} client_t;
+
+static client_t clients[THREADS];
+
+/* Run SQL in the second session; its first value. */
+static const char *look(const char *sql)
+{
+    PGresult *result = PQexec(other, sql);
+    const char *value = "";
+
+    ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK
+                  || PQresultStatus(result) == PGRES_TUPLES_OK,
+                  "%s: %s", sql, PQerrorMessage(other));
+    if (PQntuples(result) && PQnfields(result)) {
+        value = apr_pstrdup(pool, PQgetvalue(result, 0, 0));
+    }
+    PQclear(result);
+    return value;
+}
+
+/* Wait until CONDITION holds. */
+#define WAIT_FOR(condition)                                             \
+    do {                                                                \
+        int tries_ = 0;                                                 \
+        while (!(condition)) {                                          \
+            ck_assert_msg(tries_++ < 3000, "not within 30 s: "          \
+                          #condition);                                  \
+            usleep(10000);                                              \
+        }                                                               \
+    } while (0)
+
+static int gate_read(const int *value)
+{
+    int got;
+
+    pthread_mutex_lock(&gate.lock);
+    got = *value;
+    pthread_mutex_unlock(&gate.lock);
+    return got;
+}
+
+static void gate_set(int *value, int to)
+{
+    pthread_mutex_lock(&gate.lock);
+    *value = to;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton)
+{
+    client_t *client = baton;
+    int refuses;
+
+    (void)since;
+    pthread_mutex_lock(&gate.lock);
+    gate.waiting++;
+    while (gate.closed) {
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    }
+    gate.waiting--;
+    refuses = gate.refuses;
+    pthread_mutex_unlock(&gate.lock);
+    *conn_p = client->conn;
+    return refuses ? crm_error_logf(CRM_E_UNAVAILABLE, client->pool, "none")
+                   : NULL;
+}
+
+static void release(void *baton)
+{
+    ((client_t *)baton)->released = 1;
+}
+
+static int crowd(int change, void *baton)
+{
+    int crowded;
+
+    (void)baton;
+    pthread_mutex_lock(&gate.lock);
+    gate.crowd += change;
+    gate.joined += change > 0;
+    crowded = gate.crowded;
+    pthread_mutex_unlock(&gate.lock);
+    return crowded;
+}
+
+static void *client_main(void *data)
+{
+    client_t *client = data;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, client->pool);
+    crm_sql_value(&sql, client->values[0], "int");
+    crm_sql_value(&sql, client->values[1], "text");
+    crm_sql_add(&sql, client->text);
+    client->error = crm_batch_read(&client->rows, &client->part, batcher, &sql,
+                                   &client->lender, client->pool);
+    __atomic_store_n(&client->done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Prepare the client I, which will ask for TEXT with FIRST and SECOND. */
+static client_t *prepare(int i, const char *text, const char *first,
+                         const char *second)
+{
+    client_t *client = &clients[i];
+    crm_error_t *error;
+
+    memset(client, 0, sizeof(*client));
+    apr_pool_create(&client->pool, pool);
+    client->text = text;
+    client->values[0] = first;
+    client->values[1] = second;
+    client->lender = (crm_lender_t){acquire, release, crowd, LONG, client};
+    client->timeout = LONG;
+    error = crm_conn_open(&client->conn, getenv("CRM_TEST_DATABASE"),
+                          client->timeout, client->pool, client->pool);
+    ck_assert_ptr_null(error);
+    return client;
+}
+
+static void start(client_t *client)
+{
+    ck_assert_int_eq(pthread_create(&client->thread, NULL, client_main,
+                                    client), 0);
+}
+
+static int is_done(const client_t *client)
+{
+    return __atomic_load_n(&client->done, __ATOMIC_ACQUIRE);
+}
+
+/* Wait for the clients below COUNT. */
+static void join(int count)
+{
+    for (int i = 0; i < count; i++) {
+        pthread_join(clients[i].thread, NULL);
+    }
+}
+
+/* Start the client 0 with the gate closed, so that it leads and waits for a
+ * connection, then those below COUNT, which join its queue. */
+static void gather(int count)
+{
+    gate_set(&gate.closed, 1);
+    start(&clients[0]);
+    WAIT_FOR(gate_read(&gate.waiting) == 1);
+    for (int i = 1; i < count; i++) {
+        start(&clients[i]);
+        WAIT_FOR(gate_read(&gate.joined) == i);
+    }
+}
+
+/* The row ROW, COLUMN of CLIENT's rows. */
+static const char *value(const client_t *client, int row, int column)
+{
+    ck_assert_int_lt(row, client->rows.count);
+    return crm_db_value(client->rows.result, client->rows.first + row, column);
+}
+
+/* CLIENT asked NUMBERS for COUNT rows with TEXT and got them, in order. */
+static void has_numbers(const client_t *client, int count, const char *text)
+{
+    ck_assert_ptr_null(client->error);
+    ck_assert_ptr_nonnull(client->rows.result);
+    ck_assert_int_eq(client->rows.count, count);
+    for (int i = 0; i < count; i++) {
+        ck_assert_int_eq(atoi(value(client, i, 0)), count - i);
+        ck_assert_str_eq(value(client, i, 1), text);
+    }
+}
+
+static void setup(void)
+{
+    pool = NULL;
+    apr_pool_create(&pool, crm_check_pool());
+    batcher = crm_batcher_create(pool);
+    memset(&gate, 0, sizeof(gate));
+    pthread_mutex_init(&gate.lock, NULL);
+    pthread_cond_init(&gate.changed, NULL);
+    other = PQconnectdb(getenv("CRM_TEST_DATABASE"));
+    ck_assert_msg(PQstatus(other) == CONNECTION_OK, "%s",
+                  PQerrorMessage(other));
+}
+
+static void teardown(void)
+{
+    PQfinish(other);
+    apr_pool_destroy(pool);
+}
+
+/* --- tests ---------------------------------------------------------------- */
+
+START_TEST(alone)
+{
+    client_t *client = prepare(0, NUMBERS, "3", "x");
+
+    start(client);
+    join(1);
+    has_numbers(client, 3, "x");
+    ck_assert_int_eq(client->part.sent, 1);
+    /* it is the statement itself, on a connection that the request keeps */
+    ck_assert_int_eq(PQnfields(client->rows.result), 2);
+    ck_assert_int_eq(client->released, 0);
+    ck_assert_int_eq(gate.joined, 0);
+    crm_rows_drop(&client->rows);
+    ck_assert_ptr_null(client->rows.result);
+}
+END_TEST
+
+START_TEST(together)
+{
+    static const char *const counts[THREADS] = {"2", "0", "5", "1", "0", "3",
+        "4", "2"};
+    static const char *const texts[THREADS] = {"", "a", "b,}\"", "NULL",
+        "{", "\\", "'", NULL};
+
+    for (int i = 0; i < THREADS; i++) {
+        prepare(i, NUMBERS, counts[i], texts[i]);
+    }
+    gather(THREADS);
+    gate_set(&gate.closed, 0);
+    join(THREADS);
+    for (int i = 0; i < THREADS - 1; i++) {
+        has_numbers(&clients[i], atoi(counts[i]), texts[i]);
+        ck_assert_int_eq(clients[i].part.sent, i ? 0 : THREADS);
+        ck_assert_ptr_eq(clients[i].rows.result, clients[0].rows.result);
+    }
+    ck_assert_ptr_null(value(&clients[7], 1, 1));
+    ck_assert_int_eq(clients[0].released, 1);
+    ck_assert_int_eq(gate.crowd, 0);
+}
+END_TEST
+
+START_TEST(outlives_its_leader)
+{
+    for (int i = 0; i < 3; i++) {
+        prepare(i, NUMBERS, "2", "x");
+    }
+    gather(3);
+    gate_set(&gate.closed, 0);
+    join(3);
+    crm_rows_drop(&clients[1].rows);
+    apr_pool_destroy(clients[0].pool);
+    has_numbers(&clients[2], 2, "x");
+}
+END_TEST
+
+START_TEST(texts_do_not_mix)
+{
+    client_t *slow = prepare(0, NUMBERS, "2", "x");
+    client_t *client = prepare(1, DIVISION, "5", "y");
+
+    gate_set(&gate.closed, 1);
+    start(slow);
+    WAIT_FOR(gate_read(&gate.waiting) == 1);
+    start(client);
+    WAIT_FOR(gate_read(&gate.waiting) == 2);
+    gate_set(&gate.closed, 0);
+    join(2);
+    has_numbers(slow, 2, "x");
+    ck_assert_str_eq(value(client, 0, 0), "20");
+    ck_assert_int_eq(slow->part.sent, 1);
+    ck_assert_int_eq(client->part.sent, 1);
+}
+END_TEST
+
+START_TEST(slow_ones_hold_up_nobody)
+{
+    client_t *slow = prepare(0, LOCKED, "7", "slow");
+    client_t *quick = prepare(1, LOCKED, "8", "quick");
+
+    look("SELECT pg_advisory_lock(7)");
+    start(slow);
+    WAIT_FOR(*look(BLOCKED) == '1');
+    start(quick);
+    WAIT_FOR(is_done(quick));
+    ck_assert_str_eq(value(quick, 0, 1), "quick");
+    ck_assert_int_eq(is_done(slow), 0);
+    look("SELECT pg_advisory_unlock(7)");
+    join(2);
+    ck_assert_str_eq(value(slow, 0, 1), "slow");
+}
+END_TEST
+
+/* The end of a statement makes no second leader beside the one there is, and a
+ * slow statement is soon forgotten. */
+START_TEST(one_leader)
+{
+    client_main(prepare(0, LOCKED, "8", "warm"));
+    for (int i = 0; i < 4; i++) {
+        prepare(i, LOCKED, i ? "8" : "7", apr_itoa(pool, i));
+    }
+    look("SELECT pg_advisory_lock(7)");
+    start(&clients[0]);
+    WAIT_FOR(*look(BLOCKED) == '1');
+    gate_set(&gate.closed, 1);
+    start(&clients[1]);
+    WAIT_FOR(gate_read(&gate.waiting) == 1);
+    start(&clients[2]);
+    start(&clients[3]);
+    WAIT_FOR(gate_read(&gate.joined) >= 2);
+    look("SELECT pg_advisory_unlock(7)");
+    WAIT_FOR(is_done(&clients[0]));
+    ck_assert_int_eq(gate_read(&gate.waiting), 1);
+    gate_set(&gate.closed, 0);
+    join(4);
+    ck_assert_int_eq(clients[1].part.sent, 3);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(value(&clients[i], 0, 1), apr_itoa(pool, i));
+    }
+}
+END_TEST
+
+/* A statement that is slow by itself is not shared. */
+START_TEST(slow_statements_are_not_shared)
+{
+    prepare(0, SLEEP, "30", "x");
+    start(&clients[0]);
+    join(1);
+    for (int i = 0; i < 3; i++) {
+        prepare(i, SLEEP, "0", apr_itoa(pool, i));
+    }
+    gather(3);
+    gate_set(&gate.closed, 0);
+    join(3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(clients[i].part.sent, 1);
+        ck_assert_str_eq(value(&clients[i], 0, 1), apr_itoa(pool, i));
+    }
+}
+END_TEST
+
+START_TEST(failure_is_nobodys)
+{
+    for (int i = 0; i < 4; i++) {
+        prepare(i, DIVISION, i == 2 ? "0" : "5", "x");
+    }
+    gather(4);
+    gate_set(&gate.closed, 0);
+    join(4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_ptr_null(clients[i].rows.result);
+    }
+    /* one that is alone gets its own error */
+    prepare(0, DIVISION, "0", "x");
+    start(&clients[0]);
+    join(1);
+    ck_assert_str_eq(clients[0].error->sqlstate, "22012");
+}
+END_TEST
+
+START_TEST(no_connection_for_the_leader)
+{
+    for (int i = 0; i < 4; i++) {
+        prepare(i, NUMBERS, "1", "x");
+    }
+    gather(4);
+    gate_set(&gate.refuses, 1);
+    gate_set(&gate.closed, 0);
+    join(4);
+    ck_assert_str_eq(clients[0].error->log, "none");
+    for (int i = 1; i < 4; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_ptr_null(clients[i].rows.result);
+    }
+    /* and the queue is as new */
+    gate_set(&gate.refuses, 0);
+    prepare(0, NUMBERS, "1", "y");
+    start(&clients[0]);
+    join(1);
+    has_numbers(&clients[0], 1, "y");
+}
+END_TEST
+
+START_TEST(waits_no_longer_than_its_limit)
+{
+    for (int i = 0; i < 3; i++) {
+        prepare(i, NUMBERS, "1", "x");
+    }
+    clients[1].lender.wait = apr_time_from_msec(50);
+    gather(3);
+    WAIT_FOR(is_done(&clients[1]));
+    ck_assert_ptr_null(clients[1].rows.result);
+    ck_assert_ptr_null(clients[1].error);
+    ck_assert_int_ge(clients[1].part.waited, apr_time_from_msec(50));
+    ck_assert_int_eq(is_done(&clients[2]), 0);
+    gate_set(&gate.closed, 0);
+    join(3);
+    has_numbers(&clients[0], 1, "x");
+    has_numbers(&clients[2], 1, "x");
+    ck_assert_int_eq(clients[0].part.sent, 2);
+}
+END_TEST
+
+START_TEST(goes_when_the_database_hangs)
+{
+    prepare(0, NUMBERS, "1", "x");
+    prepare(1, NUMBERS, "1", "x");
+    gather(2);
+    gate_set(&gate.crowded, 1);
+    WAIT_FOR(is_done(&clients[1]));
+    ck_assert_ptr_null(clients[1].rows.result);
+    gate_set(&gate.closed, 0);
+    join(2);
+    has_numbers(&clients[0], 1, "x");
+}
+END_TEST
+
+/* The same for one whose statement was sent already. */
+START_TEST(leaves_a_batch_when_the_database_hangs)
+{
+    prepare(0, LOCKED, "7", "x");
+    prepare(1, LOCKED, "7", "x");
+    look("SELECT pg_advisory_lock(7)");
+    gather(2);
+    gate_set(&gate.closed, 0);
+    WAIT_FOR(*look(BLOCKED) == '1');
+    gate_set(&gate.crowded, 1);
+    WAIT_FOR(is_done(&clients[1]));
+    ck_assert_ptr_null(clients[1].rows.result);
+    look("SELECT pg_advisory_unlock(7)");
+    join(2);
+    ck_assert_str_eq(value(&clients[0], 0, 1), "x");
+}
+END_TEST
+
+START_TEST(no_answer_in_time)
+{
+    for (int i = 0; i < 3; i++) {
+        prepare(i, LOCKED, "7", "x");
+    }
+    apr_pool_clear(clients[0].pool);
+    ck_assert_ptr_null(crm_conn_open(&clients[0].conn,
+                                     getenv("CRM_TEST_DATABASE"),
+                                     apr_time_from_msec(300), clients[0].pool,
+                                     clients[0].pool));
+    look("SELECT pg_advisory_lock(7)");
+    gather(3);
+    gate_set(&gate.closed, 0);
+    join(3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_nonnull(clients[i].error);
+        ck_assert_int_eq(clients[i].error->code, CRM_E_UNAVAILABLE);
+        ck_assert_ptr_nonnull(strstr(clients[i].error->log,
+                                     "CRM2005: database: no answer within"
+                                     " 300 ms"));
+    }
+}
+END_TEST
+
+START_TEST(killed_backend)
+{
+    for (int i = 0; i < 4; i++) {
+        prepare(i, LOCKED, "7", apr_itoa(pool, i));
+    }
+    look("SELECT pg_advisory_lock(7)");
+    gather(4);
+    gate_set(&gate.closed, 0);
+    for (int i = 0; i < 2; i++) {   /* and the second attempt */
+        WAIT_FOR(*look(BLOCKED) == '1');
+        look("SELECT pg_terminate_backend(pid, 10000) FROM pg_locks"
+             " WHERE NOT granted AND locktype = 'advisory'");
+    }
+    join(4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_ptr_null(clients[i].rows.result);
+    }
+}
+END_TEST
+
+START_TEST(many_texts)
+{
+    client_t *client = prepare(0, "", "1", "x");
+
+    for (int i = 0; i < 600; i++) {
+        client->text = apr_psprintf(pool, NUMBERS " LIMIT %d", i + 1);
+        client_main(client);
+        has_numbers(client, 1, "x");
+        crm_rows_drop(&client->rows);
+    }
+}
+END_TEST
+
+/* All threads ask again and again; each always gets what is its own. */
+static void *storm_main(void *data)
+{
+    client_t *client = data;
+    int number = atoi(client->values[0]);
+
+    for (int i = 0; i < 200; i++) {
+        client_main(client);
+        has_numbers(client, number, client->values[1]);
+        crm_rows_drop(&client->rows);
+    }
+    return NULL;
+}
+
+START_TEST(storm)
+{
+    for (int i = 0; i < THREADS; i++) {
+        prepare(i, NUMBERS, apr_itoa(pool, i), apr_itoa(pool, 100 + i));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_create(&clients[i].thread, NULL, storm_main,
+                                        &clients[i]), 0);
+    }
+    join(THREADS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("crm_batch");
+    TCase *tcase = tcase_create("crm_batch");
+
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, alone);
+    tcase_add_test(tcase, together);
+    tcase_add_test(tcase, outlives_its_leader);
+    tcase_add_test(tcase, texts_do_not_mix);
+    tcase_add_test(tcase, slow_ones_hold_up_nobody);
+    tcase_add_test(tcase, one_leader);
+    tcase_add_test(tcase, slow_statements_are_not_shared);
+    tcase_add_test(tcase, failure_is_nobodys);
+    tcase_add_test(tcase, no_connection_for_the_leader);
+    tcase_add_test(tcase, waits_no_longer_than_its_limit);
+    tcase_add_test(tcase, goes_when_the_database_hangs);
+    tcase_add_test(tcase, leaves_a_batch_when_the_database_hangs);
+    tcase_add_test(tcase, no_answer_in_time);
+    tcase_add_test(tcase, killed_backend);
+    tcase_add_test(tcase, many_texts);
+    tcase_add_test(tcase, storm);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_redis.c: the back end of a store of budgets, with servers that answer
+ * as Redis does, or do not */
+#include <stdio.h>
+
+#include "crm_check.h"
+#include "crm_redis.h"
+#include "crm_server.h"
+
+#define ADMITTED "*4\r\n:1\r\n:7\r\n:60000000\r\n:1700000000000000\r\n"
+#define REFUSED "*4\r\n:0\r\n:0\r\n:5\r\n:1700000000000001\r\n"
+
+/* What the server says to each thing it receives; NULL: nothing, it hangs; "":
+ * nothing, it closes the connection. */
+static const char *const *says;
+
+static void serve(int fd, void *baton)
+{
+    char data[65536];
+
+    (void)baton;
+    for (int i = 0; read(fd, data, sizeof(data)) > 0; i++) {
+        if (!says[i]) {
+            server_hang(fd);
+            return;
+        }
+        server_puts(fd, says[i]);
+        if (!*says[i] || (says[i + 1] && !*says[i + 1])) {
+            return;
+        }
+    }
+}
+
+static crm_store_backend_t backend;
+static crm_store_check_t checks[3];
+
+/* Ask a server that says TEXTS for COUNT checks, with a password if SECRET.
+ * Return the reason. */
+static const char *ask(const char *const *texts, int count, int secret,
+                       apr_int64_t timeout)
+{
+    static char reason[300];
+    crm_store_check_t *all[] = {&checks[0], &checks[1], &checks[2]};
+    server_t server;
+    crm_redis_config_t parts;
+    const char *problem;
+    char url[40];
+
+    says = texts;
+    server_start(&server, serve, NULL);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", server.port);
+    ck_assert_ptr_null(crm_redis_parse(&parts, url, crm_check_pool()));
+    parts.prefix = "test";
+    parts.password = secret ? "secret" : NULL;
+    ck_assert_ptr_null(crm_redis_create(&backend, &parts, crm_check_pool()));
+    memset(checks, 0, sizeof(checks));
+    for (int i = 0; i < 3; i++) {
+        checks[i].key_id = "key";
+        checks[i].limit = 9;
+    }
+    problem = backend.ask(backend.baton, all, count, timeout);
+    snprintf(reason, sizeof(reason), "%s", problem ? problem : "");
+    backend.close(backend.baton);
+    server_stop(&server);
+    return problem ? reason : NULL;
+}
+
+START_TEST(answers_are_in_order)
+{
+    const char *const texts[] = {ADMITTED REFUSED ADMITTED, NULL};
+
+    ck_assert_ptr_null(ask(texts, 3, 0, SERVER_LONG));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(checks[i].answered);
+        ck_assert_int_eq(checks[i].admitted, i != 1);
+    }
+    ck_assert_uint_eq(checks[0].remaining, 7);
+    ck_assert_int_eq(checks[1].reset_us, 5);
+    ck_assert_int_eq(checks[1].time_us, APR_INT64_C(1700000000000001));
+}
+END_TEST
+
+START_TEST(the_script_is_sent_to_a_server_that_forgot_it)
+{
+    const char *const texts[] = {
+        ADMITTED "-NOSCRIPT No matching script.\r\n"
+        "-NOSCRIPT No matching script.\r\n", REFUSED ADMITTED, NULL
+    };
+
+    ck_assert_ptr_null(ask(texts, 3, 0, SERVER_LONG));
+    ck_assert(checks[0].admitted);
+    ck_assert(checks[1].answered && !checks[1].admitted);
+    ck_assert(checks[2].admitted);
+}
+END_TEST
+
+START_TEST(what_was_answered_before_an_error_counts)
+{
+    const char *const texts[] = {ADMITTED "-LOADING Redis is loading\r\n"
+                                 REFUSED, NULL};
+
+    ck_assert_str_eq(ask(texts, 3, 0, SERVER_LONG), "LOADING Redis is loading");
+    ck_assert(checks[0].answered);
+    ck_assert(!checks[1].answered);
+    ck_assert(checks[2].answered);
+}
+END_TEST
+
+/* What a server says, and the reason that the log gets. */
+static const struct {
+    const char *says[3];
+    int secret;
+    const char *reason;
+} faults[] = {
+    {{"-MOVED 1234 192.0.2.1:6379\r\n"}, 0, "MOVED 1234 192.0.2.1:6379"},
+    {{"-READONLY You can't write\r\n"}, 0, "READONLY You can't write"},
+    {{"-NOAUTH Authentication required.\r\n"}, 0,
+     "NOAUTH Authentication required."},
+    {{"-WRONGPASS invalid username\r\n"}, 1, "WRONGPASS"},
+    {{"-ERR unknown command `AUTH`, with args: `secret`\r\n"}, 1, "ERR"},
+    {{"+OK\r\n", "-NOPERM no rights\r\n"}, 1, "NOPERM no rights"},
+    {{"-NOSCRIPT No script\r\n", "-NOSCRIPT Again\r\n"}, 0, "NOSCRIPT Again"},
+    {{"+OK\r\n"}, 0, "the script gave another answer"},
+    {{"*1\r\n:1\r\n"}, 0, "the script gave another answer"},
+    {{"HTTP/1.1 400 Bad Request\r\n\r\n"}, 0,
+     "it does not speak Redis' protocol"},
+    {{"*4\r\n:1\r\n", ""}, 0, "the connection was closed"},
+    {{""}, 0, "the connection was closed"},
+    {{"*4\r\n:1\r\n"}, 0, "no answer in time"},
+    {{NULL}, 0, "no answer in time"},
+};
+
+START_TEST(faults_have_reasons)
+{
+    const char *reason = faults[_i].reason;
+    int hangs = !strcmp(reason, "no answer in time");
+
+    ck_assert_pstr_eq(ask(faults[_i].says, 1, faults[_i].secret,
+                          hangs ? SERVER_SHORT : SERVER_LONG), reason);
+    ck_assert(!checks[0].answered);
+}
+END_TEST
+
+START_TEST(a_server_that_is_not_there)
+{
+    crm_store_check_t *all[] = {&checks[0]};
+    crm_redis_config_t parts;
+    char url[40];
+    int port, fd = server_open(&port, 0);
+
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
+    ck_assert_ptr_null(crm_redis_parse(&parts, url, crm_check_pool()));
+    parts.prefix = "test";
+    ck_assert_ptr_null(crm_redis_create(&backend, &parts, crm_check_pool()));
+    ck_assert_str_eq(backend.ask(backend.baton, all, 0, SERVER_LONG),
+                     "cannot connect: Connection refused");
+    backend.close(backend.baton);
+    close(fd);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("redis");
+    TCase *tcase = tcase_create("redis");
+
+    crm_check_pool();
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, answers_are_in_order);
+    tcase_add_test(tcase, the_script_is_sent_to_a_server_that_forgot_it);
+    tcase_add_test(tcase, what_was_answered_before_an_error_counts);
+    tcase_add_loop_test(tcase, faults_have_reasons, 0, COUNT(faults));
+    tcase_add_test(tcase, a_server_that_is_not_there);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}
