@@ -19,7 +19,8 @@ my $WAIT = 1;                   # seconds, CrmApiDatabaseWait
 my $STOP_WAIT = 3;              # the same while httpd stops
 my $slow = valgrinded() || sanitized() ? 10 : 1;
 
-# One process, so that requests meet, with a thread for each client.
+# One process, so that requests meet, with a thread for each client. For prefork
+# a process for each.
 my $CONF = <<'END';
 CrmApiReadLimit 0
 CrmApiWriteLimit 0
@@ -28,7 +29,12 @@ MaxKeepAliveRequests 0
     SetHandler server-status
 </Location>
 END
-$CONF .= <<'END' unless $prefork;
+$CONF .= $prefork ? <<'PREFORK' : <<'END';
+StartServers 20
+ServerLimit 40
+MaxRequestWorkers 40
+MaxSpareServers 40
+PREFORK
 StartServers 1
 ServerLimit 1
 ThreadLimit 40
