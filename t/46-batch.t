@@ -321,7 +321,7 @@ subtest "CrmApiRequestIdInDatabase On: each statement has its id" => sub {
 subtest "httpd stops while requests wait" => sub {
     plan(skip_all => "prefork: a process has one request") if $prefork;
     my $single = httpd(database => $database, conf => $CONF
-        . "CrmApiDatabaseWait ${STOP_WAIT}s\n",
+        . "CrmApiDatabaseWait ${STOP_WAIT}s\nGracefulShutdownTimeout 60\n",
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     $single->expect_log(qr/CRM1303: none of the 1 connections/);
     my $clients = clients($single, $w->key);
@@ -331,7 +331,7 @@ subtest "httpd stops while requests wait" => sub {
     wait_busy($single);
     kill WINCH => $single->pid;
     my $sockets = IO::Select->new(map { $_->{socket} } @$clients);
-    ok(wait_for(sub { $sockets->can_read(0) == $CLIENTS - 1 }, 30),
+    ok(wait_for(sub { my @r = $sockets->can_read(0); @r == $CLIENTS - 1 }, 30),
         "all but the one with the connection are answered");
     $let_go->();
     is_deeply([sort map { $_->status } answers($clients, $CLIENTS)],
