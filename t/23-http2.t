@@ -19,8 +19,10 @@ my $MAX_BODY = 100_000;
 my $database = database();
 my $httpd = httpd(database => $database, modules => ["http2"], children => 1,
     dbd => "DBDMin 1\nDBDKeep $CONNECTIONS\nDBDMax $CONNECTIONS\n",
+    # without batches each request that waits has a connection of its own
     conf => <<"END");
 Protocols h2c http/1.1
+CrmApiBatches Off
 CrmApiReadLimit 0
 CrmApiWriteLimit 0
 CrmApiMaxBody $MAX_BODY

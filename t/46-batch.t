@@ -19,7 +19,8 @@ my $WAIT = 1;                   # seconds, CrmApiDatabaseWait
 my $STOP_WAIT = 3;              # the same while httpd stops
 my $slow = valgrinded() || sanitized() ? 10 : 1;
 
-# One process, so that requests meet, with a thread for each client.
+# One process, so that requests meet, with a thread for each client. For prefork
+# a process for each.
 my $CONF = <<'END';
 CrmApiReadLimit 0
 CrmApiWriteLimit 0
@@ -28,7 +29,12 @@ MaxKeepAliveRequests 0
     SetHandler server-status
 </Location>
 END
-$CONF .= <<'END' unless $prefork;
+$CONF .= $prefork ? <<'PREFORK' : <<'END';
+StartServers 20
+ServerLimit 40
+MaxRequestWorkers 40
+MaxSpareServers 40
+PREFORK
 StartServers 1
 ServerLimit 1
 ThreadLimit 40
@@ -315,7 +321,7 @@ subtest "CrmApiRequestIdInDatabase On: each statement has its id" => sub {
 subtest "httpd stops while requests wait" => sub {
     plan(skip_all => "prefork: a process has one request") if $prefork;
     my $single = httpd(database => $database, conf => $CONF
-        . "CrmApiDatabaseWait ${STOP_WAIT}s\n",
+        . "CrmApiDatabaseWait ${STOP_WAIT}s\nGracefulShutdownTimeout 60\n",
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     $single->expect_log(qr/CRM1303: none of the 1 connections/);
     my $clients = clients($single, $w->key);
@@ -325,7 +331,7 @@ subtest "httpd stops while requests wait" => sub {
     wait_busy($single);
     kill WINCH => $single->pid;
     my $sockets = IO::Select->new(map { $_->{socket} } @$clients);
-    ok(wait_for(sub { $sockets->can_read(0) == $CLIENTS - 1 }, 30),
+    ok(wait_for(sub { my @r = $sockets->can_read(0); @r == $CLIENTS - 1 }, 30),
         "all but the one with the connection are answered");
     $let_go->();
     is_deeply([sort map { $_->status } answers($clients, $CLIENTS)],
