@@ -77,4 +77,30 @@ for my $mpm (qw(event worker)) {
         "$mpm: every request of $CLIENTS clients is answered");
     is($closed, 0, "$mpm: no connection is closed");
 }
+
+# The threads that served five requests on one connection, at intervals of 50
+# milliseconds, with CrmApiKeepAliveWait WAIT; and the seconds they took.
+sub threads {
+    my ($wait) = @_;
+    my $httpd = CrmTest::Httpd->new(database => $workspace->{database},
+        mpm => "event", conf => "CrmApiKeepAliveWait $wait\n"
+            . "LogFormat \"%{tid}P %U\" thread\nCustomLog \@DIR\@/threads thread\n");
+    my $client = $httpd->client(key => $workspace->key);
+    my $took = 0;
+    for (1 .. 5) {
+        my $began = time;
+        $client->get("/api/v1/agents");
+        $took += time - $began;
+        select undef, undef, undef, 0.05;
+    }
+    my @threads = read_file($httpd->dir . "/threads") =~ /^(\d+) .*agents$/mg;
+    is(scalar @threads, 5, "wait $wait: five requests");
+    my %count = map { $_ => 1 } @threads;
+    return (scalar keys %count, $took);
+}
+my ($threads, $took) = threads(1_000_000);
+is($threads, 1, "a thread that waits for a second serves all of them");
+cmp_ok($took, "<", 4, "no answer waits for the next request");
+($threads) = threads(0);
+cmp_ok($threads, ">", 1, "without a wait, other threads do");
 done_testing;

@@ -20,6 +20,7 @@
 #define KEYS_MAX 16777216
 #define SLUG_MAX 63             /* as in the schema */
 #define BODY_MAX 1073741824
+#define KEEPALIVE_MAX 1000000   /* microseconds */
 
 /* Directives with an integer: member of the configuration, range, default. */
 typedef struct number_t {
@@ -41,7 +42,8 @@ static const number_t numbers[] = {
     {"CrmApiAddresses", OFFSET(addresses), 1, KEYS_MAX, 16384, 1},
     {"CrmApiChatPolls", OFFSET(chat_polls), 0, LIMIT_MAX, 16, 0},
     {"CrmApiUnknownKeyLimit", OFFSET(unknown_key_limit), 0, LIMIT_MAX, 60, 0},
-    {"CrmApiKeepAliveWait", OFFSET(keepalive_wait), 0, 1000, 100, 0},
+    {"CrmApiKeepAliveWait", OFFSET(keepalive_wait), 0, KEEPALIVE_MAX,
+     1000, 0},
     {"DBDMin", OFFSET(dbd.min), 0, INT_MAX, 1, 0},
     {"DBDKeep", OFFSET(dbd.keep), 0, INT_MAX, 2, 0},
     {"DBDMax", OFFSET(dbd.max), 0, INT_MAX, 10, 0},
@@ -448,7 +450,7 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiKeepAliveWait", set_number, INFO(&numbers[9]),
                   RSRC_CONF, "microseconds for which a thread of MPM event "
                   "waits for the next request of its connection; default "
-                  "100"),
+                  "1000"),
     AP_INIT_TAKE1("DBDriver", set_dbd_driver, NULL, RSRC_CONF,
                   "mod_dbd's driver; must be pgsql"),
     AP_INIT_TAKE1("DBDParams", set_dbd_params, NULL, RSRC_CONF,

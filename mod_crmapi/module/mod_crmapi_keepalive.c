@@ -4,7 +4,7 @@
  * After a response, an MPM with an event loop gives a kept connection back to
  * its listener, which hands the next request to a worker thread again. If a
  * client sends its next request at once, both steps cost more than the request
- * itself. So the worker first waits some microseconds for it.
+ * itself. So the worker first waits a short time for it.
  *
  * httpd looks for a pipelined request after each response (ap_check_pipeline()),
  * by a read that does not block. An input filter sees that read, sends the
@@ -40,7 +40,8 @@ static apr_status_t flush(conn_rec *c, apr_bucket_brigade *bb)
 /* Wait for input on C, up to WAIT microseconds. Return whether there is some. */
 static int wait_input(conn_rec *c, apr_interval_time_t wait)
 {
-    struct timespec time = {0, (long)wait * 1000};
+    struct timespec time = {wait / APR_USEC_PER_SEC,
+                            wait % APR_USEC_PER_SEC * 1000};
     struct pollfd poller = {-1, POLLIN, 0};
     apr_socket_t *socket = ap_get_conn_socket(c);
 
