@@ -10,7 +10,24 @@ use Bench::Load qw(median);
 
 sub new {
     my ($class, $run) = @_;
-    return bless { run => $run, text => "", summary => [] }, $class;
+    return bless { run => $run, text => "", summary => [], parts => {} },
+        $class;
+}
+
+# What was added since the last part is that of PART, with TITLE.
+sub end_part {
+    my ($self, $part, $title) = @_;
+    my $run = $self->{run};
+    my $results = $self->{text};
+
+    $self->{text} = "";
+    $self->table(["target", "wanted", "measured", "met"],
+        @{$self->{summary}}) if @{$self->{summary}};
+    $self->{parts}{$part} = "\n## $title\n\nMeasured on "
+        . strftime("%Y-%m-%d", gmtime) . " with $run->{contacts} contacts, "
+        . "$run->{rounds} rounds of $run->{seconds} s each, on " . machine()
+        . ".\n$self->{text}$results";
+    @$self{qw(text summary)} = ("", []);
 }
 
 # Add TEXT to the document and print it.
@@ -132,31 +149,25 @@ sub machine {
         $kernel;
 }
 
-# Put what was measured between the markers of FILE, whose other text stays;
-# bench/performance.md is taken where there is none.
+# Put the parts that were measured between their markers in FILE, whose other
+# text stays; bench/performance.md.in is taken where there is none.
 sub write {
     my ($self, $file) = @_;
     my $run = $self->{run};
     my $settings = $run->{cluster}{settings};
-    my $old = read_file($file, "")
+    my $text = read_file($file, "")
         || read_file("$run->{top}/bench/performance.md.in");
-    my $rows = $self->{text};
+    my %new = (%{$self->{parts}}, software => "\n- "
+        . join("\n- ", $self->versions) . "\n- PostgreSQL's settings: "
+        . join(", ", map { "`$_ = $settings->{$_}`" } sort keys %$settings)
+        . "\n");
 
-    $self->{text} = "";
-    $self->add("\n## Targets\n");
-    $self->table(["target", "wanted", "measured", "met"], @{$self->{summary}});
-    my $text = "\nMeasured on " . strftime("%Y-%m-%d", gmtime)
-        . " by `build/bench` with $run->{contacts} contacts, $run->{rounds}"
-        . " rounds of $run->{seconds} s each.\n\n"
-        . "- Machine: " . machine() . "\n- "
-        . join(", ", $self->versions) . "\n- PostgreSQL: " . join(", ",
-            map { "`$_ = $settings->{$_}`" } sort keys %$settings) . "\n"
-        . $self->{text} . "\n## Results\n" . $rows;
-    my $begin = "<!-- measured: build/bench writes from here -->";
-    my $end = "<!-- to here -->";
-    $old = "# Performance\n\n$begin\n$end\n" unless $old =~ /\Q$begin\E/;
-    $old =~ s/\Q$begin\E.*\Q$end\E/$begin\n$text\n$end/s;
-    write_file($file, $old);
+    for my $part (sort keys %new) {
+        my ($begin, $end) = ("<!-- $part -->", "<!-- /$part -->");
+        $text =~ s/\Q$begin\E.*\Q$end\E/$begin\n$new{$part}\n$end/s
+            or die "bench: $file has no place for the part $part\n";
+    }
+    write_file($file, $text);
 }
 
 1;

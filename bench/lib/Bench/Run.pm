@@ -14,9 +14,24 @@ use Bench::Statements;
 use Bench::Store;
 use Bench::Work;
 
-# In this order: what only reads comes first, and what adds much comes last.
-my @PARTS = qw(compare http2 growth keys store memory overload statements writes
-    distance upsert writers import tenants);
+# The parts and their titles, in this order: what only reads comes first, and
+# what adds much comes last.
+my @PARTS = (
+    [compare => "Reads, compared"],
+    [http2 => "HTTP/2"],
+    [growth => "Growth of a workspace"],
+    [keys => "Many keys"],
+    [store => "One budget for several hosts"],
+    [memory => "Memory"],
+    [overload => "Overload"],
+    [statements => "What a write costs the database"],
+    [writes => "Writes, compared"],
+    [distance => "A database far away"],
+    [upsert => "Upsert"],
+    [writers => "Writers on one workspace"],
+    [import => "Import"],
+    [tenants => "Many workspaces"],
+);
 my @MODULES = qw(Bench::Growth Bench::Overload Bench::Statements Bench::Store);
 
 sub new {
@@ -33,7 +48,7 @@ sub new {
         or die "bench: $self->{build} is no build: $!\n";
     $self->{env} = { map { chomp; split /=/, $_, 2 } <$env> };
     for my $part (keys %{$self->{only}}) {
-        die "bench: no part $part\n" unless grep { $_ eq $part } @PARTS;
+        die "bench: no part $part\n" unless grep { $_->[0] eq $part } @PARTS;
     }
     return $self;
 }
@@ -58,14 +73,17 @@ sub run {
         ctl => "$self->{build}/crmapictl",
         schema => "$self->{env}{SRCDIR}/schema");
     $self->{import} = $self->{cluster}->fill($self->{contacts});
-    for my $part (@PARTS) {
+    for (@PARTS) {
+        my ($part, $title) = @$_;
+        next unless $self->wants($part);
         my ($method) = grep { $_ } map { $_->can($part) } @MODULES;
         $method ||= $self->can("part_$part");
-        $self->$method if $self->wants($part);
+        $self->$method;
+        $report->end_part($part, $title);
     }
     $self->{cluster}->stop;
-    my $file = $self->{output} || ($self->{quick} ? undef
-        : "$self->{top}/docs/performance.md");
+    my $file = $self->{output} || (!$self->{quick}
+        && "$self->{top}/docs/performance.md");
     $report->write($file) if $file;
     $self->say("written to $file") if $file;
     return 0;
