@@ -76,8 +76,8 @@ sub run {
     for (@PARTS) {
         my ($part, $title) = @$_;
         next unless $self->wants($part);
-        my ($method) = grep { $_ } map { $_->can($part) } @MODULES;
-        $method ||= $self->can("part_$part");
+        my ($method) = grep { $_ } $self->can("part_$part"),
+            map { $_->can($part) } @MODULES;
         $self->$method;
         $report->end_part($part, $title);
     }

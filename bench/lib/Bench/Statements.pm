@@ -94,7 +94,7 @@ sub microseconds {
 
 # Medians of the processor time of POST and PATCH in a copy of the data without
 # PIECE, and in one that has all, in turn.
-sub compare {
+sub measure_without {
     my ($self, $piece, $statements) = @_;
     my ($name, $sql) = @$piece;
     my $cluster = $self->{cluster};
@@ -135,7 +135,7 @@ sub statements {
     copy($cluster, "bench_all", "SELECT");
     for my $piece (@PIECES) {
         my ($post, $post_less, $patch, $patch_less)
-            = compare($self, $piece, \%statements);
+            = measure_without($self, $piece, \%statements);
         push @rows, [$piece->[0], map { Bench::Report::number($_) } $post,
             $post_less, $post_less / $post, $patch, $patch_less,
             $patch_less / $patch];
