@@ -75,10 +75,9 @@ my @ORDER = ("mod_crmapi", "mod_crmapi, event", "Bun", "Fastify",
 sub add_bound {
     my ($work, $result) = @_;
     for my $i (0 .. $#{$result->{pgbench} || []}) {
-        my ($pgbench, $httpd) = map { $result->{$_}[$i]{rate} }
-            qw(pgbench httpd);
-        $result->{bound}[$i]{rate} = $work->{write} ? $pgbench
-            : 1 / (1 / $pgbench + 1 / $httpd);
+        my $least = 1 / $result->{pgbench}[$i]{rate};
+        $least += 1 / $result->{httpd}[$i]{rate} unless $work->{write};
+        $result->{bound}[$i]{rate} = 1 / $least;
     }
 }
 
