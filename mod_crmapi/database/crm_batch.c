@@ -45,7 +45,7 @@ void crm_rows_drop(crm_rows_t *rows)
     rows->shared = NULL;
 }
 
-/* --- a read --------------------------------------------------------------- */
+/* --- a request ------------------------------------------------------------- */
 
 /* Run VISIT's statement by itself on CONN. */
 static crm_error_t *run_one(const crm_visit_t *visit, crm_conn_t *conn)
@@ -77,7 +77,7 @@ static crm_error_t *lead(const crm_visit_t *visit)
     visit->part->waited = batch.began - visit->came;
     visit->part->sent = batch.count;
     error = batch.count == 1 ? run_one(visit, conn)
-                             : crm_batch_run(&batch, visit, conn);
+                             : crm_batch_send(&batch, visit, conn);
     crm_batch_finish(&batch, visit->batcher);
     if (batch.shared) {
         set_rows(visit, batch.shared, batch.first[0], batch.rows[0]);
@@ -94,12 +94,13 @@ static crm_error_t *follow(const crm_visit_t *visit, const crm_seat_t *seat)
         set_rows(visit, seat->shared, seat->first, seat->count);
     }
     return seat->verdict == CRM_SEAT_LATE
-           ? crm_db_late(seat->timeout, 0, visit->pool) : NULL;
+           ? crm_db_late(seat->timeout, 0, visit->pool)
+           : seat->verdict == CRM_SEAT_LOST ? crm_db_lost(visit->pool) : NULL;
 }
 
-crm_error_t *crm_batch_read(crm_rows_t *rows, crm_batch_part_t *part,
-                            crm_batcher_t *batcher, crm_sql_t *sql,
-                            const crm_lender_t *lender, apr_pool_t *pool)
+crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
+                           crm_batcher_t *batcher, crm_sql_t *sql,
+                           const crm_lender_t *lender, apr_pool_t *pool)
 {
     crm_visit_t visit = {batcher, NULL, {NULL, 0, NULL}, sql, lender, rows,
                          part, crm_batch_clock(), pool};

@@ -22,6 +22,7 @@ typedef enum crm_verdict_t {
     CRM_SEAT_LEADS,             /* be the leader of its queue */
     CRM_SEAT_ANSWERED,          /* take the rows */
     CRM_SEAT_LATE,              /* the statement was not answered in time */
+    CRM_SEAT_LOST,              /* it is not known whether it was done */
     CRM_SEAT_ALONE              /* run its statement by itself */
 } crm_verdict_t;
 
@@ -50,6 +51,21 @@ struct crm_seat_t {
     apr_interval_time_t timeout; /* for CRM_SEAT_LATE */
 };
 
+/* How requests of a kind share statements. */
+typedef struct crm_batch_rule_t {
+    /* After this time a statement no longer holds up requests that come
+     * later. */
+    apr_interval_time_t holds_up;
+    /* A batch takes as many requests as were lately answered in TIME, and at
+     * least MIN: a busy machine makes single statements slow, and that must not
+     * end sharing. */
+    apr_interval_time_t time;
+    int min;
+    /* Where a request takes so long, a statement of its own costs nothing in
+     * comparison, and no request waits for another. 0: not so. */
+    apr_interval_time_t slow;
+} crm_batch_rule_t;
+
 /* The requests with one text. */
 typedef struct crm_queue_t {
     struct crm_queue_t *next;   /* in the same bucket */
@@ -57,11 +73,17 @@ typedef struct crm_queue_t {
     char *text;                 /* from malloc(), as the next */
     char *batch_text;           /* crm_sql_batch() */
     int binds;
+    int writes;                 /* never done twice */
+    const crm_batch_rule_t *rule;
     crm_seats_t waiting;
     int gathering;              /* there is a leader that has not yet taken
                                    them */
     int running;                /* statements sent and not answered */
-    apr_interval_time_t sent;   /* when the last was sent */
+    unsigned last;              /* number of the statement sent last */
+    int busy;                   /* that is not answered */
+    apr_interval_time_t sent;   /* when it was sent */
+    int limit;                  /* of requests in a statement; less after
+                                   failures */
     apr_interval_time_t cost;   /* time for a request, a moving average */
     apr_interval_time_t used;   /* when a request came last */
 } crm_queue_t;
@@ -77,6 +99,7 @@ struct crm_batcher_t {
 /* A statement for several requests; a leader's. */
 typedef struct crm_batch_t {
     crm_queue_t *queue;
+    unsigned number;            /* of the queue's statements */
     crm_seats_t seats;          /* requests that still wait for it, without
                                    the leader */
     int count;                  /* requests, with the leader */
@@ -88,9 +111,10 @@ typedef struct crm_batch_t {
     int first[CRM_BATCH_MAX], rows[CRM_BATCH_MAX];
     apr_interval_time_t timeout; /* it had no answer within this time; 0: it
                                    had */
+    int lost;                   /* it is not known whether it was done */
 } crm_batch_t;
 
-/* A call of crm_batch_read(). */
+/* A call of crm_batch_run(). */
 typedef struct crm_visit_t {
     crm_batcher_t *batcher;
     crm_queue_t *queue;
@@ -132,10 +156,10 @@ crm_verdict_t crm_batch_enter(crm_visit_t *visit, crm_seat_t *seat_p);
 void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit);
 
 /* Run the statement of BATCH, which has several requests, on CONN. Its errors
- * are nobody's, because each request then runs its own statement, but for one:
- * there was no answer in time. */
-crm_error_t *crm_batch_run(crm_batch_t *batch, const crm_visit_t *visit,
-                           crm_conn_t *conn);
+ * are nobody's, because each request then runs its own statement, but for two:
+ * there was no answer in time, or it is not known whether a write was done. */
+crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
+                            crm_conn_t *conn);
 
 /* BATCH of BATCHER has ended: answer its requests, wake them, and the first
  * that waits for the next. */

@@ -13,8 +13,16 @@
  * replaced. */
 #define QUEUES_MAX 256
 
-/* After this time a statement no longer holds up requests that come later. */
-#define HOLDS_UP apr_time_from_msec(1)
+/* Reads: who comes waits little for others. */
+static const crm_batch_rule_t reads = {
+    apr_time_from_msec(1), apr_time_from_msec(5), 4, apr_time_from_msec(10)
+};
+
+/* Writes: most of their time is that of the commit, which takes as long for
+ * many as for one. Their locks are bounded by crm_sql_batch(). */
+static const crm_batch_rule_t writes = {
+    apr_time_from_msec(10), apr_time_from_msec(20), 8, 0
+};
 
 /* How often a waiting request looks whether the database hangs. */
 #define CROWD_CHECK apr_time_from_msec(500)
@@ -107,6 +115,9 @@ static crm_queue_t *queue_create(const crm_visit_t *visit, unsigned hash)
         queue->text = strdup(visit->stmt.sql);
         queue->batch_text = strdup(crm_sql_batch(visit->sql, visit->pool));
         queue->binds = visit->stmt.count;
+        queue->writes = visit->sql->row > 0;
+        queue->rule = queue->writes ? &writes : &reads;
+        queue->limit = CRM_BATCH_MAX;
         if (queue->text && queue->batch_text) {
             return queue;
         }
@@ -188,8 +199,8 @@ static apr_interval_time_t wake_time(const crm_visit_t *visit,
         return at;
     }
     if (seat == queue->waiting.first && !queue->gathering
-        && queue->sent + HOLDS_UP < end) {
-        end = queue->sent + HOLDS_UP;
+        && queue->sent + queue->rule->holds_up < end) {
+        end = queue->sent + queue->rule->holds_up;
     }
     return end < at ? end : at;
 }
@@ -208,12 +219,13 @@ static void sleep_until(crm_batcher_t *batcher, crm_seat_t *seat,
 static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
 {
     return !queue->gathering
-           && (!queue->running || now >= queue->sent + HOLDS_UP);
+           && (!queue->busy || now >= queue->sent + queue->rule->holds_up);
 }
 
 /* Decide what VISIT does at the time NOW if nobody has decided: it goes if it
  * waited long enough or there is a CROWD, and leads if it can. While its batch
- * is being built it can do neither. */
+ * is being built it can do neither. Who goes when a write was sent for it never
+ * runs it again. */
 static void look(const crm_visit_t *visit, crm_seat_t *seat,
                  apr_interval_time_t now, int crowded)
 {
@@ -221,7 +233,8 @@ static void look(const crm_visit_t *visit, crm_seat_t *seat,
     int late = !seat->batch && now >= visit->came + visit->lender->wait;
 
     if ((crowded || late) && (!seat->batch || seat->batch->built)) {
-        crm_seat_decide(seat, CRM_SEAT_ALONE);
+        crm_seat_decide(seat, seat->batch && queue->writes ? CRM_SEAT_LOST
+                              : CRM_SEAT_ALONE);
         crm_queue_wake(queue);
     }
     else if (!seat->batch && is_turn(queue, now)) {

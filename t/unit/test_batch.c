@@ -156,8 +156,8 @@ static void *client_main(void *data)
     crm_sql_value(&sql, client->values[0], "int");
     crm_sql_value(&sql, client->values[1], "text");
     crm_sql_add(&sql, client->text);
-    client->error = crm_batch_read(&client->rows, &client->part, batcher, &sql,
-                                   &client->lender, client->pool);
+    client->error = crm_batch_run(&client->rows, &client->part, batcher, &sql,
+                                  &client->lender, client->pool);
     __atomic_store_n(&client->done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
