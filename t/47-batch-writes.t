@@ -139,7 +139,8 @@ sub random_create {
     return sub {
         my ($s) = @_;
         my $id = !defined $company ? undef : $company eq "unknown"
-            ? "01890000-0000-7000-8000-000000000000" : $s->{companies}[$company];
+            ? "01890000-0000-7000-8000-000000000000"
+            : $s->{companies}[$company];
         my $of = $key eq "key" ? $s->{w}->key : $s->{$key};
         return { method => "POST", path => "/activities", key => $of,
             json => { activity_type => "note", title => "New $n",
@@ -266,7 +267,7 @@ subtest "the same writes by one client and by $CLIENTS" => sub {
     cmp_ok($count, ">", $CLIENTS, "CrmApiBatches On: $count did");
 };
 
-# --- writes of one row ---------------------------------------------------------
+# --- writes of one row --------------------------------------------------------
 
 my $w = workspace($httpd);
 my @ids = $w->import_objects([map { { object => "contact",
@@ -317,10 +318,10 @@ subtest "workspaces do not mix" => sub {
     is(count_rows($w, "contact", "job_title = 'stolen'"), 0, "none is stolen");
 };
 
-# --- locks -----------------------------------------------------------------------
+# --- locks --------------------------------------------------------------------
 
-# Have the clients send REQUESTS while LOCK is held. Only those whose numbers are
-# in WAITING wait for it.
+# Have the clients send REQUESTS while LOCK is held. Only those whose numbers
+# are in WAITING wait for it.
 sub wait_alone {
     my ($lock, $waiting, @requests) = @_;
     my %waits = map { $_ => 1 } @$waiting;
@@ -360,7 +361,7 @@ subtest "so does a row that is referred to" => sub {
     }
 };
 
-# --- failures ----------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------
 
 subtest "backends are killed: no write is done twice" => sub {
     $httpd->may_log(qr/CRM200[126]: database: /);

@@ -45,7 +45,7 @@ void crm_rows_drop(crm_rows_t *rows)
     rows->shared = NULL;
 }
 
-/* --- a request ------------------------------------------------------------- */
+/* --- a request ------------------------------------------------------------ */
 
 /* Run VISIT's statement by itself on CONN. */
 static crm_error_t *run_one(const crm_visit_t *visit, crm_conn_t *conn)

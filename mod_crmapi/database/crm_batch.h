@@ -60,8 +60,8 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * requests came. A request that comes while a statement is under way waits
  * until that is answered, but at most one millisecond from when it was sent.
  * Then it, or the first that waits, becomes a leader, too. A leader that is
- * alone sends SQL itself. Writes wait ten milliseconds instead of one, and those
- * of the same row are never in one statement.
+ * alone sends SQL itself. Writes wait 20 milliseconds instead of one,
+ * and those of the same row are never in one statement.
  *
  * If ROWS->result is NULL and there is no error, the caller runs SQL by
  * itself: there was no connection in time, BATCHER has too many texts, or a
@@ -69,7 +69,8 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * never gets the error of another, and no write is done twice. A write that
  * shared a statement and has no row may have one if it is run by itself
  * (crm_sql_batch()). If it is not known whether a statement of several writes
- * was done, all get CRM_E_UNAVAILABLE (CRM2006). The rows live until crm_rows_drop() or the end of POOL, the
+ * was done, all get CRM_E_UNAVAILABLE (CRM2006). The rows live until
+ * crm_rows_drop() or the end of POOL, the
  * request's. Errors: those of crm_db_query(). */
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
                            crm_batcher_t *batcher, crm_sql_t *sql,

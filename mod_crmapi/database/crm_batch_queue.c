@@ -21,7 +21,7 @@ static const crm_batch_rule_t reads = {
 /* Writes: most of their time is that of the commit, which takes as long for
  * many as for one. Their locks are bounded by crm_sql_batch(). */
 static const crm_batch_rule_t writes = {
-    apr_time_from_msec(10), apr_time_from_msec(20), 8, 0
+    apr_time_from_msec(20), apr_time_from_msec(20), 32, 0
 };
 
 /* How often a waiting request looks whether the database hangs. */

@@ -9,8 +9,8 @@
 
 #include "crm_db_private.h"
 
-/* A request's time counts as COST_MAX at most, so that a lock or a pause is soon
- * forgotten. */
+/* A request's time counts as COST_MAX at most, so that a lock or a pause is
+ * soon forgotten. */
 #define COST_MAX apr_time_from_msec(40)
 
 /* Return the value of SQL's bind NUMBER, from 1. */
@@ -253,9 +253,9 @@ static void note_success(const crm_batch_t *batch)
     }
 }
 
-/* Requests are woken without the lock, which each of them takes first. The first
- * that waits is not made the leader here: it may be long until it runs, and a
- * request that comes before leads for it. */
+/* Requests are woken without the lock, which each of them takes first. The
+ * first that waits is not made the leader here: it may be long until it runs,
+ * and a request that comes before leads for it. */
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
 {
     crm_queue_t *queue = batch->queue;

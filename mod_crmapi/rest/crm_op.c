@@ -158,7 +158,8 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
     from = sql->text.len;
     crm_sql_add(sql, " WHERE ");
     crm_rest_permit(sql, call);
-    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns, NULL);
+    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns,
+                 NULL);
     crm_sql_write(sql, from, row, NULL);
 }
 

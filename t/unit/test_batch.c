@@ -641,7 +641,8 @@ static void go_together(int count)
 START_TEST(inserts)
 {
     for (int i = 0; i < 4; i++) {
-        prepare_write(i, 0, i % 2, i / 2, i == 2 ? "nobody" : apr_itoa(pool, i));
+        prepare_write(i, 0, i % 2, i / 2,
+                      i == 2 ? "nobody" : apr_itoa(pool, i));
     }
     go_together(4);
     for (int i = 0; i < 4; i++) {
@@ -746,7 +747,10 @@ START_TEST(updates)
     ck_assert_str_eq(value(&clients[5], 0, 0), "c");
     ck_assert_int_eq(clients[0].part.sent, 5);
     ck_assert_int_eq(clients[3].part.sent, 1);
-    ck_assert_str_eq(look(THINGS), "b c old second");
+    ck_assert_str_eq(look(THINGS " WHERE value NOT IN ('a', 'second')"),
+                     "b c old");
+    ck_assert_str_eq(look("SELECT count(*) FROM crmapi.thing WHERE value IN"
+                          " ('a', 'second')"), "1");
 }
 END_TEST
 
