@@ -223,6 +223,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
 #endif
     ap_hook_handler(crmapi_handler, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_handler(crmapi_health_handler, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(crmapi_log_transaction, loggers, NULL,
                             APR_HOOK_LAST);
     crmapi_dbd_register();

@@ -172,6 +172,10 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
 void crmapi_release(crm_conn_t *conn, void *baton);
 int crmapi_crowd(int change, void *baton);
 
+/* mod_crmapi_health.c */
+/* The handler "crmapi-health" (contract 15.2). */
+int crmapi_health_handler(request_rec *r);
+
 /* mod_crmapi_batch.c */
 /* Give the servers from MAIN_SERVER on their batchers, in PCHILD. */
 void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild);

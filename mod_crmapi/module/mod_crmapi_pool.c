@@ -139,8 +139,8 @@ void crmapi_pool_join(crmapi_config_t *config)
  * restart. */
 const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
 {
-    apr_size_t size = 2 * (apr_size_t)pools->nelts * sizeof(crmapi_news_t);
-    crmapi_news_t *news;
+    apr_size_t size = (apr_size_t)pools->nelts * sizeof(crmapi_pool_shared_t);
+    crmapi_pool_shared_t *shared;
     apr_status_t status;
     apr_shm_t *shm;
 
@@ -149,13 +149,14 @@ const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
         return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
                             " of databases: %pm", &status);
     }
-    news = apr_shm_baseaddr_get(shm);
-    memset(news, 0, size);
+    shared = apr_shm_baseaddr_get(shm);
+    memset(shared, 0, size);
     for (int i = 0; i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
-        pool->state_news = news++;
-        pool->busy_news = news++;
+        pool->state_news = &shared[i].state_news;
+        pool->busy_news = &shared[i].busy_news;
+        pool->health = &shared[i].health;
     }
     return NULL;
 }
