@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_dbd.c: connections from mod_dbd for requests, and a count of those
  * that other modules use */
+#include "mod_crmapi_metrics.h"
 #include "mod_crmapi_pool.h"
 
 #include "apr_optional.h"
@@ -215,7 +216,6 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
     const crmapi_pool_t *pool = request->config->pool;
 
     if (!request->no_wait) {
-        crmapi_status_busy();
         if (crmapi_status_news(pool->busy_news, 1, CRMAPI_POOL_LOG_AGAIN)) {
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                           "CRM1303: none of the %d connections of the process "
@@ -344,14 +344,20 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     crmapi_request_t *request = baton;
     crmapi_pool_t *pool = request->config->pool;
     server_rec *s = request->r->server;
+    apr_interval_time_t waited;
     crm_error_t *error;
     ap_dbd_t *dbd;
+    int entered;
 
     if (pool->missing) {
         crmapi_pool_report_missing(pool, s, p);
         return unavailable(p);
     }
-    if (!crmapi_pool_enter(pool, wait_left(request, since))) {
+    entered = crmapi_pool_enter(&waited, pool, wait_left(request, since));
+    if (!request->no_wait) {
+        crmapi_metrics_wait(request->config, waited, entered);
+    }
+    if (!entered) {
         return give_up(request, p);
     }
     dbd = dbd_functions.open(p, s);

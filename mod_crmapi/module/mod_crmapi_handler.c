@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_handler.c: between httpd's request_rec and the pipeline */
-#include "mod_crmapi.h"
+#include "mod_crmapi_metrics.h"
 
 #include <string.h>
 
@@ -183,7 +183,7 @@ int crmapi_log_transaction(request_rec *r)
     if (!request) {
         return DECLINED;
     }
-    crmapi_status_count(r->status, &request->response);
+    crmapi_metrics_count(request, r->status);
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->no_wait = 1;

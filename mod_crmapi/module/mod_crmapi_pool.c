@@ -2,6 +2,7 @@
 /* mod_crmapi_pool.c: mod_dbd's connection pools: which there are, and waiting
  * for a place in one */
 #include "mod_crmapi_pool.h"
+#include "mod_crmapi_metrics.h"
 
 #include <string.h>
 
@@ -241,16 +242,27 @@ static int is_crowded(const crmapi_pool_t *pool, int more)
            && apr_time_now() - pool->moved > HANGS_AFTER;
 }
 
-/* Wait at most WAIT for a free place in POOL, whose mutex is held. A thread
- * that comes while others wait queues behind them. */
-static void wait_free(crmapi_pool_t *pool, apr_interval_time_t wait)
+/* Add CHANGE to the threads that wait for a place in POOL, whose mutex is
+ * held. */
+static void change_waiting(crmapi_pool_t *pool, int change)
 {
-    apr_time_t end = apr_time_now() + wait;
+    pool->waiting += change;
+    crmapi_metrics_waiting(change);
+}
+
+/* Wait at most WAIT for a free place in POOL, whose mutex is held. A thread
+ * that comes while others wait queues behind them. Return how long it waited. */
+static apr_interval_time_t wait_free(crmapi_pool_t *pool,
+                                     apr_interval_time_t wait)
+{
+    apr_time_t began, end;
 
     if (!is_full(pool) && !pool->waiting) {
-        return;
+        return 0;
     }
-    pool->waiting++;
+    began = apr_time_now();
+    end = began + wait;
+    change_waiting(pool, 1);
     do {
         wait = end - apr_time_now();
         if (wait <= 0 || is_crowded(pool, 0)) {
@@ -260,7 +272,8 @@ static void wait_free(crmapi_pool_t *pool, apr_interval_time_t wait)
                                   pool->share && wait > HANGS_AFTER
                                   ? HANGS_AFTER : wait);
     } while (is_full(pool));
-    pool->waiting--;
+    change_waiting(pool, -1);
+    return apr_time_now() - began;
 }
 
 /* Take a place in POOL, whose mutex is held, if TAKES. Wake the next thread if
@@ -271,17 +284,19 @@ static void take_place(crmapi_pool_t *pool, int takes)
         pool->moved = apr_time_now();
     }
     pool->used += takes;
+    crmapi_metrics_used(takes);
     if (!is_full(pool) && pool->waiting) {
         apr_thread_cond_signal(pool->freed);
     }
 }
 
-int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait)
+int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
+                      apr_interval_time_t wait)
 {
     int entered;
 
     apr_thread_mutex_lock(pool->mutex);
-    wait_free(pool, wait);
+    *waited_p = wait_free(pool, wait);
     entered = !is_full(pool) && !is_crowded(pool, 1);
     take_place(pool, entered);
     apr_thread_mutex_unlock(pool->mutex);
@@ -292,11 +307,11 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
 {
     apr_thread_mutex_lock(pool->mutex);
     if (is_full(pool) || pool->waiting) {
-        pool->waiting++;
+        change_waiting(pool, 1);
         do {
             apr_thread_cond_wait(pool->freed, pool->mutex);
         } while (is_full(pool));
-        pool->waiting--;
+        change_waiting(pool, -1);
     }
     take_place(pool, 1);
     apr_thread_mutex_unlock(pool->mutex);
@@ -320,6 +335,7 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
 {
     apr_thread_mutex_lock(pool->mutex);
     pool->used--;
+    crmapi_metrics_used(-1);
     if (served) {
         pool->moved = apr_time_now();
     }

@@ -60,10 +60,11 @@ struct crmapi_pool_t {
                                    use after all were free */
 };
 
-/* Take a place in POOL. Wait at most WAIT for it, 0 or more. Return 0 if none
- * became free, or if the database hangs and its requests hold their share of
- * the threads. */
-int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait);
+/* Take a place in POOL. Wait at most WAIT for it, 0 or more; *WAITED_P: how
+ * long that took. Return 0 if none became free, or if the database hangs and its
+ * requests hold their share of the threads. */
+int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
+                      apr_interval_time_t wait);
 /* Take a place in POOL, as above, but wait without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
 /* Add CHANGE to the threads that wait without a place for what another thread
