@@ -257,6 +257,11 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
                                   const char *value);
 
+/* mod_crmapi_trace.c */
+/* Return the value of R's header traceparent in R's pool: its version, trace id,
+ * parent id and flags, 55 characters. NULL if it has none that is valid. */
+const char *crmapi_trace(const request_rec *r);
+
 /* mod_crmapi_scrape.c */
 /* The handler "crmapi-metrics" (contract 15.1). */
 int crmapi_metrics_handler(request_rec *r);

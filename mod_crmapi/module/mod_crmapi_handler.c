@@ -68,7 +68,11 @@ static void set_notes(const crmapi_request_t *request)
     const crm_response_t *response = &request->response;
     apr_table_t *notes = request->r->notes;
     apr_pool_t *pool = request->r->pool;
+    const char *trace = crmapi_trace(request->r);
 
+    if (trace) {
+        apr_table_setn(notes, "crmapi-trace", trace);
+    }
     if (response->workspace_id) {
         apr_table_set(notes, "crmapi-workspace", response->workspace_id);
     }
