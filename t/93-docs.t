@@ -175,7 +175,7 @@ subtest "operations.md: the access log's format works" => sub {
         (grep { /\Q$id\E/ } split /\n/,
             read_file($httpd->dir . "/crmapi_log"))[0];
     });
-    like($line, qr{" 200 \d+ \d+ \Q$id\E \Q$w->{id}\E \Q$key\E "GET /agents" \d+$},
+    like($line, qr{" 200 \d+ \d+ \Q$id\E \Q$w->{id}\E \Q$key\E "GET /agents" \d+ -$},
         "the notes and %L");
     my @notes = map { $_->[0] =~ /`(.*)`/ } table($operations, "Note");
     is_deeply(sorted($log_format =~ /\{(crmapi-[\w-]+)\}n/g), sorted(@notes),

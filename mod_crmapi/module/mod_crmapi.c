@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi.c: the module structure and its hooks */
-#include "mod_crmapi.h"
+#include "mod_crmapi_metrics.h"
 
 #include <stdlib.h>
 #ifdef __GLIBC__
@@ -13,10 +13,6 @@
 #include "http_core.h"
 #include "mpm_common.h"
 #include "http_protocol.h"
-
-#include "crm_api.h"
-#include "crm_pages.h"
-#include "crm_resources.h"
 
 /* For all servers; NULL if none has intake. */
 static crm_notifier_t *notifier;
@@ -113,6 +109,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *main_server)
 {
     crmapi_shm_t shm;
+    crm_error_t *error;
     const char *problem;
 
     (void)plog;
@@ -123,11 +120,13 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         || ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) {
         return OK;
     }
-    problem = crmapi_shm_create(&shm, main_server, ptemp);
+    error = crmapi_mounts_create(pconf);
+    problem = error ? error->log : crmapi_shm_create(&shm, main_server, ptemp);
     if (!problem) {
-        problem = crmapi_status_init(main_server, &shm, ptemp);
+        notifier = shm.notifier;
+        crmapi_status_init(&shm);
+        problem = crmapi_metrics_create(main_server, pconf, ptemp);
     }
-    notifier = shm.notifier;
     if (!problem) {
         problem = crmapi_store_create(&store, main_server, shm.store, pconf);
     }
@@ -143,19 +142,21 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     return OK;
 }
 
-/* Initialise this process for the servers from MAIN_SERVER on, in POOL. Mounts
- * that are not initialised respond with 503. */
-static crm_error_t *init_process(server_rec *main_server, apr_pool_t *pool)
+/* Initialise this process for the servers from MAIN_SERVER on, in POOL. */
+static void init_process(server_rec *main_server, apr_pool_t *pool)
 {
     if (crmapi_pools_create(pool)) {
-        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1104: cannot create "
-                              "a mutex for the database connections");
+        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "CRM1104: cannot "
+                     "create a mutex for the database connections; all "
+                     "requests get a 503");
+        crmapi_mounts_close();
+        return;
     }
     crmapi_batches_create(main_server, pool);
-    CRM_ERR(crm_api_init(crm_resources, &crm_openapi_domain, pool));
-    crm_pages_init(pool);
-    crm_intake_init(pool);
-    return NULL;
+    crmapi_metrics_open(pool);
+    if (store) {
+        crm_store_open(store, pool);
+    }
 }
 
 /* Blocks of this size are mapped, and unmapped when they are freed. */
@@ -185,18 +186,9 @@ static void bound_memory(void)
 /* The child_init hook. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
-    int enabled = any_enabled(main_server);
-    crm_error_t *error = enabled ? init_process(main_server, pchild) : NULL;
-
-    if (enabled) {
+    if (any_enabled(main_server)) {
         bound_memory();
-    }
-    if (error) {
-        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "%s; all "
-                     "requests get a 503", error->log);
-    }
-    if (enabled && store) {
-        crm_store_open(store, pchild);
+        init_process(main_server, pchild);
     }
 }
 
@@ -223,6 +215,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
 #endif
     ap_hook_handler(crmapi_handler, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_handler(crmapi_health_handler, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(crmapi_metrics_handler, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(crmapi_log_transaction, loggers, NULL,
                             APR_HOOK_LAST);
     crmapi_dbd_register();

@@ -77,10 +77,16 @@ typedef struct crmapi_config_t {
     crmapi_pool_t *pool;        /* NULL: the server uses none of ours */
     crm_service_t service;
     crm_intake_site_t intake;
+    const char *vhost;          /* name in metrics; NULL: it serves nothing */
+    struct crmapi_counts_t *counts; /* in shared memory; NULL likewise */
 } crmapi_config_t;
+
+/* The number of mounts. */
+#define CRMAPI_MOUNTS 4
 
 /* A mount, which each server may have. */
 typedef struct crmapi_mount_t {
+    const char *name;           /* in metrics */
     const crm_mount_t *mount;
     /* Return its path on the server of CONFIG, "" if it is off there. */
     const char *(*path)(const crmapi_config_t *config);
@@ -133,6 +139,20 @@ static inline int crmapi_serves(const crmapi_config_t *config)
 }
 
 /* mod_crmapi_mount.c */
+/* Make the routes of all mounts, in PCONF. */
+crm_error_t *crmapi_mounts_create(apr_pool_t *pconf);
+/* Let this process answer all requests with 503. */
+void crmapi_mounts_close(void);
+/* Return the number of MOUNT, from 0. NULL, for requests that httpd refused
+ * before their mount was known: that of the API. */
+int crmapi_mount_number(const crmapi_mount_t *mount);
+const char *crmapi_mount_name(int number);
+/* Return the number of the first route of the mount NUMBER, which stands for
+ * requests without a route; the others follow in the order of
+ * crm_path_number(). For CRMAPI_MOUNTS: the number of all routes. */
+int crmapi_mount_first(int number);
+/* Return the name of the route NUMBER for logs and metrics. */
+const char *crmapi_route_name(int number);
 /* Return the mount that R is for at this stage of its processing, NULL if there
  * is none. If the request line could not be parsed, its text is used. *REST_P =
  * the path below the mount. */
@@ -178,6 +198,10 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);
 int crmapi_crowd(int change, void *baton);
+
+/* mod_crmapi_health.c */
+/* The handler "crmapi-health" (contract 15.2). */
+int crmapi_health_handler(request_rec *r);
 
 /* mod_crmapi_batch.c */
 /* Give the servers from MAIN_SERVER on their batchers, in PCHILD. */
@@ -240,11 +264,16 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
                                   const char *value);
 
-/* mod_crmapi_status.c: metrics shared by all processes */
-/* Count RESPONSE with STATUS in this host's metrics. */
-void crmapi_status_count(int status, const crm_response_t *response);
-/* Count a request that got no connection in time. */
-void crmapi_status_busy(void);
+/* mod_crmapi_trace.c */
+/* Return the value of R's header traceparent in R's pool: its version, trace id,
+ * parent id and flags, 55 characters. NULL if it has none that is valid. */
+const char *crmapi_trace(const request_rec *r);
+
+/* mod_crmapi_scrape.c */
+/* The handler "crmapi-metrics" (contract 15.1). */
+int crmapi_metrics_handler(request_rec *r);
+
+/* mod_crmapi_status.c */
 /* The state that was logged last for a subject. In shared memory, initially
  * zero. */
 typedef struct crmapi_news_t {
@@ -257,9 +286,12 @@ typedef struct crmapi_news_t {
 int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);
 void crmapi_status_register(apr_pool_t *p);
-/* Create the shared memory of the metrics, or reuse it after a restart. Return
- * NULL or an error. */
-const char *crmapi_status_init(server_rec *main_server,
-                               const crmapi_shm_t *shm, apr_pool_t *ptemp);
+/* Let the section of mod_status and the metrics read SHM. */
+void crmapi_status_init(const crmapi_shm_t *shm);
+/* Set *KEYS and *ADDRESSES to the statistics of the rate limits. */
+void crmapi_status_limits(crm_limit_stats_t *keys,
+                          crm_limit_stats_t *addresses);
+/* Return the state of the store. */
+const crm_store_shared_t *crmapi_status_store(void);
 
 #endif /* MOD_CRMAPI_H */

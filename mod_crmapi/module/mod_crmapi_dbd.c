@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_dbd.c: connections from mod_dbd for requests, and a count of those
  * that other modules use */
+#include "mod_crmapi_metrics.h"
 #include "mod_crmapi_pool.h"
 
 #include "apr_optional.h"
@@ -215,7 +216,6 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
     const crmapi_pool_t *pool = request->config->pool;
 
     if (!request->no_wait) {
-        crmapi_status_busy();
         if (crmapi_status_news(pool->busy_news, 1, CRMAPI_POOL_LOG_AGAIN)) {
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                           "CRM1303: none of the %d connections of the process "
@@ -259,32 +259,35 @@ static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
               < REPORT_PAUSE;
 }
 
-/* Check that the database of CONN, REQUEST's, has the schema of this version.
- * While it has not, every request checks it, so that a migration is noticed at
- * once. */
-static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
-                                 apr_pool_t *p)
+crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
+                                 const server_rec *s, apr_pool_t *p)
 {
-    crmapi_pool_t *pool = request->config->pool;
-    apr_time_t now = apr_time_now();
     int version;
 
-    if (trusts_schema(pool, now)) {
-        return NULL;
-    }
     CRM_ERR(crm_migrate_version(&version, conn, p));
     if (version != CRM_SCHEMA_VERSION) {
         __atomic_store_n(&pool->schema_seen, 0, __ATOMIC_RELAXED);
         crmapi_pool_report(pool, CRMAPI_POOL_SCHEMA + (apr_uint32_t)version,
-                           APLOG_ERR, request->r->server,
-                           schema_text(version, p));
+                           APLOG_ERR, s, schema_text(version, p));
         return unavailable(p);
     }
-    __atomic_store_n(&pool->schema_seen, now, __ATOMIC_RELAXED);
-    crmapi_pool_report(pool, CRMAPI_POOL_READY, APLOG_NOTICE,
-                       request->r->server,
+    __atomic_store_n(&pool->schema_seen, apr_time_now(), __ATOMIC_RELAXED);
+    crmapi_pool_report(pool, CRMAPI_POOL_READY, APLOG_NOTICE, s,
                        "CRM1304: the database is ready now");
     return NULL;
+}
+
+/* Check the schema of CONN, REQUEST's, unless it is trusted. While it is wrong,
+ * every request checks it, so that a migration is noticed at once. */
+static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
+                                 apr_pool_t *p)
+{
+    crmapi_pool_t *pool = request->config->pool;
+
+    if (trusts_schema(pool, apr_time_now())) {
+        return NULL;
+    }
+    return crmapi_schema_check(pool, conn, request->r->server, p);
 }
 
 /* Set *CONN_P to the connection DBD of REQUEST, ready for statements. */
@@ -341,14 +344,20 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     crmapi_request_t *request = baton;
     crmapi_pool_t *pool = request->config->pool;
     server_rec *s = request->r->server;
+    apr_interval_time_t waited;
     crm_error_t *error;
     ap_dbd_t *dbd;
+    int entered;
 
     if (pool->missing) {
         crmapi_pool_report_missing(pool, s, p);
         return unavailable(p);
     }
-    if (!crmapi_pool_enter(pool, wait_left(request, since))) {
+    entered = crmapi_pool_enter(&waited, pool, wait_left(request, since));
+    if (!request->no_wait) {
+        crmapi_metrics_wait(request->config, waited, entered);
+    }
+    if (!entered) {
         return give_up(request, p);
     }
     dbd = dbd_functions.open(p, s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_handler.c: between httpd's request_rec and the pipeline */
-#include "mod_crmapi.h"
+#include "mod_crmapi_metrics.h"
 
 #include <string.h>
 
@@ -68,7 +68,11 @@ static void set_notes(const crmapi_request_t *request)
     const crm_response_t *response = &request->response;
     apr_table_t *notes = request->r->notes;
     apr_pool_t *pool = request->r->pool;
+    const char *trace = crmapi_trace(request->r);
 
+    if (trace) {
+        apr_table_setn(notes, "crmapi-trace", trace);
+    }
     if (response->workspace_id) {
         apr_table_set(notes, "crmapi-workspace", response->workspace_id);
     }
@@ -184,7 +188,7 @@ int crmapi_log_transaction(request_rec *r)
     if (!request) {
         return DECLINED;
     }
-    crmapi_status_count(r->status, &request->response);
+    crmapi_metrics_count(request, r->status);
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->no_wait = 1;

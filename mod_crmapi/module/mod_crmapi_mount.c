@@ -4,9 +4,12 @@
 
 #include <string.h>
 
+#include "apr_strings.h"
+
 #include "crm_api.h"
 #include "crm_array.h"
 #include "crm_pages.h"
+#include "crm_resources.h"
 #include "crm_rest.h"
 
 static const char *api_path(const crmapi_config_t *config)
@@ -29,12 +32,80 @@ static const char *intake_path(const crmapi_config_t *config)
     return config->intake_path;
 }
 
-static const crmapi_mount_t mounts[] = {
-    {&crm_api_mount, api_path, 1},
-    {&crm_review_mount, review_path, 0},
-    {&crm_unsubscribe_mount, unsubscribe_path, 0},
-    {&crm_intake_mount, intake_path, 0},
+static const crmapi_mount_t mounts[CRMAPI_MOUNTS] = {
+    {"api", &crm_api_mount, api_path, 1},
+    {"review", &crm_review_mount, review_path, 0},
+    {"unsubscribe", &crm_unsubscribe_mount, unsubscribe_path, 0},
+    {"intake", &crm_intake_mount, intake_path, 0},
 };
+
+/* The number of each mount's first route, and of all routes. Each mount has one
+ * more than its router: for requests that no route matches. */
+static int first[CRMAPI_MOUNTS + 1];
+
+/* Names by number. */
+static const char **names;
+
+/* ---- routes -------------------------------------------------------------- */
+
+/* Set names of MOUNT's routes, whose first number is FIRST_NUMBER. */
+static void name_routes(const crm_mount_t *mount, int first_number,
+                        apr_pool_t *pool)
+{
+    names[first_number] = "none";
+    for (int i = 0; i < mount->router->nelts; i++) {
+        const crm_path_t *path = &APR_ARRAY_IDX(mount->router, i, crm_path_t);
+
+        for (int j = 0; path->routes[j]; j++) {
+            names[first_number + path->first + j]
+                = crm_route_name(mount, path->routes[j], pool);
+        }
+    }
+}
+
+crm_error_t *crmapi_mounts_create(apr_pool_t *pconf)
+{
+    CRM_ERR(crm_api_init(crm_resources, &crm_openapi_domain, pconf));
+    crm_pages_init(pconf);
+    crm_intake_init(pconf);
+    for (int i = 0; i < CRMAPI_MOUNTS; i++) {
+        first[i + 1] = first[i] + 1 + crm_router_count(mounts[i].mount->router);
+    }
+    names = apr_palloc(pconf, (apr_size_t)first[CRMAPI_MOUNTS]
+                       * sizeof(*names));
+    for (int i = 0; i < CRMAPI_MOUNTS; i++) {
+        name_routes(mounts[i].mount, first[i], pconf);
+    }
+    return NULL;
+}
+
+void crmapi_mounts_close(void)
+{
+    crm_api_mount.router = crm_review_mount.router = NULL;
+    crm_unsubscribe_mount.router = crm_intake_mount.router = NULL;
+}
+
+int crmapi_mount_number(const crmapi_mount_t *mount)
+{
+    return mount ? (int)(mount - mounts) : 0;
+}
+
+const char *crmapi_mount_name(int number)
+{
+    return mounts[number].name;
+}
+
+int crmapi_mount_first(int number)
+{
+    return first[number];
+}
+
+const char *crmapi_route_name(int number)
+{
+    return names[number];
+}
+
+/* ---- requests ------------------------------------------------------------ */
 
 /* Return the part of URI after PATH, the path of a mount, with a leading slash.
  * NULL if URI is not below PATH. */

@@ -2,6 +2,7 @@
 /* mod_crmapi_pool.c: mod_dbd's connection pools: which there are, and waiting
  * for a place in one */
 #include "mod_crmapi_pool.h"
+#include "mod_crmapi_metrics.h"
 
 #include <string.h>
 
@@ -139,8 +140,8 @@ void crmapi_pool_join(crmapi_config_t *config)
  * restart. */
 const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
 {
-    apr_size_t size = 2 * (apr_size_t)pools->nelts * sizeof(crmapi_news_t);
-    crmapi_news_t *news;
+    apr_size_t size = (apr_size_t)pools->nelts * sizeof(crmapi_pool_shared_t);
+    crmapi_pool_shared_t *shared;
     apr_status_t status;
     apr_shm_t *shm;
 
@@ -149,13 +150,14 @@ const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
         return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
                             " of databases: %pm", &status);
     }
-    news = apr_shm_baseaddr_get(shm);
-    memset(news, 0, size);
+    shared = apr_shm_baseaddr_get(shm);
+    memset(shared, 0, size);
     for (int i = 0; i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
-        pool->state_news = news++;
-        pool->busy_news = news++;
+        pool->state_news = &shared[i].state_news;
+        pool->busy_news = &shared[i].busy_news;
+        pool->health = &shared[i].health;
     }
     return NULL;
 }
@@ -240,16 +242,27 @@ static int is_crowded(const crmapi_pool_t *pool, int more)
            && apr_time_now() - pool->moved > HANGS_AFTER;
 }
 
-/* Wait at most WAIT for a free place in POOL, whose mutex is held. A thread
- * that comes while others wait queues behind them. */
-static void wait_free(crmapi_pool_t *pool, apr_interval_time_t wait)
+/* Add CHANGE to the threads that wait for a place in POOL, whose mutex is
+ * held. */
+static void change_waiting(crmapi_pool_t *pool, int change)
 {
-    apr_time_t end = apr_time_now() + wait;
+    pool->waiting += change;
+    crmapi_metrics_waiting(change);
+}
+
+/* Wait at most WAIT for a free place in POOL, whose mutex is held. A thread
+ * that comes while others wait queues behind them. Return how long it waited. */
+static apr_interval_time_t wait_free(crmapi_pool_t *pool,
+                                     apr_interval_time_t wait)
+{
+    apr_time_t began, end;
 
     if (!is_full(pool) && !pool->waiting) {
-        return;
+        return 0;
     }
-    pool->waiting++;
+    began = apr_time_now();
+    end = began + wait;
+    change_waiting(pool, 1);
     do {
         wait = end - apr_time_now();
         if (wait <= 0 || is_crowded(pool, 0)) {
@@ -259,7 +272,8 @@ static void wait_free(crmapi_pool_t *pool, apr_interval_time_t wait)
                                   pool->share && wait > HANGS_AFTER
                                   ? HANGS_AFTER : wait);
     } while (is_full(pool));
-    pool->waiting--;
+    change_waiting(pool, -1);
+    return apr_time_now() - began;
 }
 
 /* Take a place in POOL, whose mutex is held, if TAKES. Wake the next thread if
@@ -270,17 +284,19 @@ static void take_place(crmapi_pool_t *pool, int takes)
         pool->moved = apr_time_now();
     }
     pool->used += takes;
+    crmapi_metrics_used(takes);
     if (!is_full(pool) && pool->waiting) {
         apr_thread_cond_signal(pool->freed);
     }
 }
 
-int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait)
+int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
+                      apr_interval_time_t wait)
 {
     int entered;
 
     apr_thread_mutex_lock(pool->mutex);
-    wait_free(pool, wait);
+    *waited_p = wait_free(pool, wait);
     entered = !is_full(pool) && !is_crowded(pool, 1);
     take_place(pool, entered);
     apr_thread_mutex_unlock(pool->mutex);
@@ -291,11 +307,11 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
 {
     apr_thread_mutex_lock(pool->mutex);
     if (is_full(pool) || pool->waiting) {
-        pool->waiting++;
+        change_waiting(pool, 1);
         do {
             apr_thread_cond_wait(pool->freed, pool->mutex);
         } while (is_full(pool));
-        pool->waiting--;
+        change_waiting(pool, -1);
     }
     take_place(pool, 1);
     apr_thread_mutex_unlock(pool->mutex);
@@ -319,6 +335,7 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
 {
     apr_thread_mutex_lock(pool->mutex);
     pool->used--;
+    crmapi_metrics_used(-1);
     if (served) {
         pool->moved = apr_time_now();
     }

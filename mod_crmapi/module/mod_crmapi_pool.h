@@ -20,12 +20,29 @@ enum {
     CRMAPI_POOL_SCHEMA
 };
 
+/* Whether a pool's database can be used, as found by the last check of
+ * mod_crmapi_health.c. In shared memory, initially zero; all members are
+ * atomic. */
+typedef struct crmapi_health_t {
+    apr_uint32_t verdict;       /* 0: it was never checked */
+    apr_int64_t at;             /* time of the verdict */
+    apr_int64_t checking;       /* since when a thread checks it; 0: none does */
+} crmapi_health_t;
+
+/* What all processes know of a pool's database. */
+typedef struct crmapi_pool_shared_t {
+    crmapi_news_t state_news;
+    crmapi_news_t busy_news;
+    crmapi_health_t health;
+} crmapi_pool_shared_t;
+
 /* One of mod_dbd's pools in this process. mod_dbd lets a thread wait without
  * limit when all connections are in use, so each thread takes a place here
  * first, also those of other modules (mod_crmapi_dbd.c). */
 struct crmapi_pool_t {
     crmapi_news_t *state_news;  /* what was logged last of its state */
     crmapi_news_t *busy_news;   /* and of waits that failed */
+    crmapi_health_t *health;
     const crmapi_dbd_t *settings;
     const char *missing;        /* error in the configuration, or NULL */
     const char *name;           /* for the log: " (dbname=crm)", or "" */
@@ -43,10 +60,11 @@ struct crmapi_pool_t {
                                    use after all were free */
 };
 
-/* Take a place in POOL. Wait at most WAIT for it, 0 or more. Return 0 if none
- * became free, or if the database hangs and its requests hold their share of
- * the threads. */
-int crmapi_pool_enter(crmapi_pool_t *pool, apr_interval_time_t wait);
+/* Take a place in POOL. Wait at most WAIT for it, 0 or more; *WAITED_P: how
+ * long that took. Return 0 if none became free, or if the database hangs and its
+ * requests hold their share of the threads. */
+int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
+                      apr_interval_time_t wait);
 /* Take a place in POOL, as above, but wait without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
 /* Add CHANGE to the threads that wait without a place for what another thread
@@ -66,5 +84,11 @@ void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
  * P. */
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,
                                 const server_rec *s, apr_pool_t *p);
+
+/* Check that the database of CONN, which belongs to POOL, has the schema of this
+ * version, and log for the server S if that has changed. Errors, in P:
+ * CRM_E_UNAVAILABLE, without a log line if the schema is another one. */
+crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
+                                 const server_rec *s, apr_pool_t *p);
 
 #endif /* MOD_CRMAPI_POOL_H */

@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_status.c: metrics, and the section of mod_status */
-#include "mod_crmapi.h"
+/* mod_crmapi_status.c: the section of mod_status, and what was logged */
+#include "mod_crmapi_metrics.h"
 
 #include <string.h>
 
 #include "apr_optional_hooks.h"
-#include "apr_shm.h"
-#include "apr_strings.h"
 
 #include "http_protocol.h"
 #include "mod_status.h"
 
 #include "crm_array.h"
 
-/* Counters of all processes since the parent started. */
-typedef struct metrics_t {
-    apr_uint64_t classes[6];    /* responses by class, 1xx to 5xx */
-    apr_uint64_t requests;
-    apr_uint64_t db_requests;   /* requests that used the database */
-    apr_uint64_t db_us;
-    apr_uint64_t busy;          /* requests that got no connection in time */
-    apr_uint64_t batches;       /* statements that requests shared */
-    apr_uint64_t batched;       /* and these requests */
-} metrics_t;
-
-static metrics_t *metrics;
 static crm_limit_t *limit;
 static crm_limit_t *addresses;  /* NULL if addresses are not limited */
 static crm_store_shared_t *store;
@@ -35,37 +21,6 @@ typedef struct line_t {
     const char *text;
     apr_uint64_t value;
 } line_t;
-
-static apr_uint64_t read_count(const apr_uint64_t *count)
-{
-    return __atomic_load_n(count, __ATOMIC_RELAXED);
-}
-
-/* Add N to COUNT. */
-static void add(apr_uint64_t *count, apr_uint64_t n)
-{
-    __atomic_add_fetch(count, n, __ATOMIC_RELAXED);
-}
-
-void crmapi_status_count(int status, const crm_response_t *response)
-{
-    if (status < 100 || status >= 600) {
-        return;
-    }
-    add(&metrics->classes[status / 100], 1);
-    add(&metrics->requests, 1);
-    add(&metrics->db_requests, response->db_us > 0);
-    add(&metrics->db_us, (apr_uint64_t)response->db_us);
-    if (response->batched) {
-        add(&metrics->batches, 1);
-        add(&metrics->batched, (apr_uint64_t)response->batched);
-    }
-}
-
-void crmapi_status_busy(void)
-{
-    add(&metrics->busy, 1);
-}
 
 int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again)
@@ -95,44 +50,49 @@ static void print_line(request_rec *r, int flags, const line_t *line)
     }
 }
 
-/* Return the number of key look-ups refused to addresses. */
-static apr_uint64_t refused_look_ups(void)
+void crmapi_status_limits(crm_limit_stats_t *keys,
+                          crm_limit_stats_t *of_addresses)
 {
-    crm_limit_stats_t stats;
-
-    if (!addresses) {
-        return 0;
+    crm_limit_stats(keys, limit);
+    memset(of_addresses, 0, sizeof(*of_addresses));
+    if (addresses) {
+        crm_limit_stats(of_addresses, addresses);
     }
-    crm_limit_stats(&stats, addresses);
-    return stats.refused[CRM_LIMIT_READ];
+}
+
+const crm_store_shared_t *crmapi_status_store(void)
+{
+    return store;
 }
 
 static int status_hook(request_rec *r, int flags)
 {
-    crm_limit_stats_t stats;
+    crm_limit_stats_t stats, look_ups;
+    crmapi_totals_t totals;
     int used, max;
 
-    if (!metrics || !limit) {
+    if (!crmapi_metrics_vhosts()) {
         return OK;
     }
-    crm_limit_stats(&stats, limit);
+    crmapi_metrics_totals(&totals);
+    crmapi_status_limits(&stats, &look_ups);
     crmapi_pools_stats(&used, &max);
     const line_t lines[] = {
-        {"Requests", "Requests", read_count(&metrics->requests)},
-        {"Answers2xx", "Answers 2xx", read_count(&metrics->classes[2])},
-        {"Answers3xx", "Answers 3xx", read_count(&metrics->classes[3])},
-        {"Answers4xx", "Answers 4xx", read_count(&metrics->classes[4])},
-        {"Answers5xx", "Answers 5xx", read_count(&metrics->classes[5])},
+        {"Requests", "Requests", totals.requests},
+        {"Answers2xx", "Answers 2xx", totals.classes[1]},
+        {"Answers3xx", "Answers 3xx", totals.classes[2]},
+        {"Answers4xx", "Answers 4xx", totals.classes[3]},
+        {"Answers5xx", "Answers 5xx", totals.classes[4]},
         {"DatabaseRequests", "Requests that used the database",
-         read_count(&metrics->db_requests)},
+         totals.db_requests},
         {"DatabaseMicroseconds", "Time spent on the database, in microseconds",
-         read_count(&metrics->db_us)},
+         totals.db_us},
         {"DatabaseBusy", "Requests that got no connection in time",
-         read_count(&metrics->busy)},
+         totals.busy},
         {"Batches", "Statements that several requests shared",
-         read_count(&metrics->batches)},
+         totals.batches},
         {"BatchedRequests", "Requests that shared a statement",
-         read_count(&metrics->batched)},
+         totals.batched},
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
          stats.admitted[CRM_LIMIT_WRITE]},
@@ -142,7 +102,7 @@ static int status_hook(request_rec *r, int flags)
          stats.refused[CRM_LIMIT_WRITE]},
         {"KeysRefused", "Keys refused because the table was full", stats.full},
         {"LookUpsRefused", "Look-ups of unknown keys over an address's limit",
-         refused_look_ups()},
+         look_ups.refused[CRM_LIMIT_READ]},
         {"Keys", "Keys known", stats.slots},
         {"KeysMax", "Maximum number of keys", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",
@@ -150,11 +110,11 @@ static int status_hook(request_rec *r, int flags)
         {"StoreAway", "This host counts without the rate limit store",
          __atomic_load_n(&store->away, __ATOMIC_RELAXED)},
         {"StoreRequests", "Requests that the rate limit store counted",
-         read_count(&store->asked)},
+         crmapi_peek(&store->asked)},
         {"StoreRoundTrips", "Round trips to the rate limit store",
-         read_count(&store->trips)},
+         crmapi_peek(&store->trips)},
         {"StoreAlone", "Requests counted without the rate limit store",
-         read_count(&store->alone)},
+         crmapi_peek(&store->alone)},
         {"ConnectionsUsed", "Database connections in use in this process",
          (apr_uint64_t)used},
         {"ConnectionsMax", "Database connections allowed in this process",
@@ -172,32 +132,11 @@ static int status_hook(request_rec *r, int flags)
     return OK;
 }
 
-const char *crmapi_status_init(server_rec *main_server,
-                               const crmapi_shm_t *shm, apr_pool_t *ptemp)
+void crmapi_status_init(const crmapi_shm_t *shm)
 {
-    static const char key[] = "mod_crmapi_metrics";
-    metrics_t **retained = ap_retained_data_get(key);
-    apr_status_t status;
-    apr_shm_t *made;
-
-    if (!retained) {
-        retained = ap_retained_data_create(key, sizeof(*retained));
-    }
-    if (!*retained) {
-        status = apr_shm_create(&made, sizeof(metrics_t), NULL,
-                                main_server->process->pool);
-        if (status) {
-            return apr_psprintf(ptemp, "CRM1405: cannot create shared memory "
-                                "for the metrics: %pm", &status);
-        }
-        *retained = apr_shm_baseaddr_get(made);
-        memset(*retained, 0, sizeof(metrics_t));
-    }
     limit = shm->limit;
     addresses = shm->addresses;
     store = shm->store;
-    metrics = *retained;
-    return NULL;
 }
 
 void crmapi_status_register(apr_pool_t *p)

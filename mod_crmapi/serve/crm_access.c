@@ -65,10 +65,13 @@ static crm_error_t *learn(crm_call_t *call)
     crm_limit_key_t *key = &call->key;
     PGresult *result;
 
+    call->response->look_up = CRM_LOOK_UP_FAILED;
     CRM_ERR(look_up(&result, call));
+    call->response->look_up = CRM_LOOK_UP_UNKNOWN;
     if (!PQntuples(result)) {
         return unauthorized(call);
     }
+    call->response->look_up = CRM_LOOK_UP_KNOWN;
     apr_cpystrn(key->key_id, PQgetvalue(result, 0, 0), sizeof(key->key_id));
     apr_cpystrn(key->workspace_id, PQgetvalue(result, 0, 1),
                 sizeof(key->workspace_id));
@@ -111,6 +114,7 @@ static crm_error_t *authenticate(crm_call_t *call)
     if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;
+        call->response->look_up = CRM_LOOK_UP_REFUSED;
         CRM_ERR(charge_address(call, CRM_ADDRESS_KEY, CRM_LIMIT_READ,
                                settings->unknown_key_limit));
         CRM_ERR(learn(call));

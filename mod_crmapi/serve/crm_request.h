@@ -76,6 +76,16 @@ typedef struct crm_request_t {
                                    the server before it sends the body */
 } crm_request_t;
 
+/* The result of looking up a key or token that is not in shared memory. */
+typedef enum crm_look_up_t {
+    CRM_LOOK_UP_NONE,           /* it is there, or was not looked for */
+    CRM_LOOK_UP_REFUSED,        /* the address has no budget left */
+    CRM_LOOK_UP_FAILED,         /* the database could not be asked */
+    CRM_LOOK_UP_UNKNOWN,
+    CRM_LOOK_UP_KNOWN,
+    CRM_LOOK_UPS
+} crm_look_up_t;
+
 /* A response. The module adds the headers common to all responses. */
 typedef struct crm_response_t {
     int status;
@@ -88,6 +98,8 @@ typedef struct crm_response_t {
     const char *workspace_id;   /* for the access log; NULL if unknown */
     const char *key_id;
     const char *route;          /* "GET /contacts/{id}"; NULL: none matches */
+    int route_number;           /* crm_path_number() of it; 0: none matches */
+    crm_look_up_t look_up;
     apr_int64_t db_us;          /* microseconds spent on the database, including
                                    the wait for a connection */
     int batched;                /* requests in the statement that this one sent

@@ -51,6 +51,17 @@ static void add_route(crm_router_t *router, const crm_route_t *route)
     path->routes[i] = route;
 }
 
+/* Return the number of PATH's routes. */
+static int count_routes(const crm_path_t *path)
+{
+    int count = 0;
+
+    while (path->routes[count]) {
+        count++;
+    }
+    return count;
+}
+
 static void make_allow(crm_path_t *path, const char *more, apr_pool_t *pool)
 {
     const char *allow = "", *comma = "";
@@ -69,6 +80,7 @@ crm_router_t *crm_router_create(const crm_route_t *const *tables,
                                 const char *more, apr_pool_t *pool)
 {
     crm_router_t *router = apr_array_make(pool, 40, sizeof(crm_path_t));
+    int number = 1;
 
     for (; *tables; tables++) {
         for (const crm_route_t *route = *tables; route->method; route++) {
@@ -76,9 +88,31 @@ crm_router_t *crm_router_create(const crm_route_t *const *tables,
         }
     }
     for (int i = 0; i < router->nelts; i++) {
-        make_allow(&APR_ARRAY_IDX(router, i, crm_path_t), more, pool);
+        crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
+
+        make_allow(path, more, pool);
+        path->first = number;
+        number += count_routes(path);
     }
     return router;
+}
+
+int crm_path_number(const crm_path_t *path, const crm_route_t *route)
+{
+    int i = 0;
+
+    while (path->routes[i] != route) {
+        i++;
+    }
+    return path->first + i;
+}
+
+int crm_router_count(const crm_router_t *router)
+{
+    const crm_path_t *last = &APR_ARRAY_IDX(router, router->nelts - 1,
+                                            crm_path_t);
+
+    return last->first + count_routes(last) - 1;
 }
 
 /* ---- finding a route ----------------------------------------------------- */

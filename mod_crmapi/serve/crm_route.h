@@ -44,6 +44,8 @@ typedef struct crm_path_t {
     int literals;               /* number of segments that are not parameters */
     const crm_route_t *routes[CRM_ROUTE_METHODS + 1]; /* ended by NULL */
     const char *allow;          /* value of the Allow header */
+    int first;                  /* number of its first route: see
+                                   crm_path_number() */
 } crm_path_t;
 
 /* The paths of a mount (of crm_path_t), in the order of its routes. */
@@ -63,6 +65,11 @@ crm_router_t *crm_router_create(const crm_route_t *const *tables,
 const crm_path_t *crm_router_find(crm_arg_t args[CRM_ROUTE_ARGS],
                                   const crm_router_t *router,
                                   const char *path, int slash);
+
+/* Return the number of ROUTE, one of PATH's, among all routes of its router,
+ * from 1, and the number of all routes of ROUTER. */
+int crm_path_number(const crm_path_t *path, const crm_route_t *route);
+int crm_router_count(const crm_router_t *router);
 
 /* Return the route of METHOD on PATH, or NULL. HEAD is served by GET. */
 const crm_route_t *crm_path_route(const crm_path_t *path, const char *method);

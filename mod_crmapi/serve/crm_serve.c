@@ -8,6 +8,13 @@
 
 #include "crm_envelope.h"
 
+const char *crm_route_name(const crm_mount_t *mount, const crm_route_t *route,
+                           apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, route->method, " ", mount->prefix, route->path,
+                       NULL);
+}
+
 /* Set CALL's path and route. Errors: CRM_E_NOT_FOUND, and
  * CRM_E_METHOD_NOT_ALLOWED, in which case the path is set. */
 static crm_error_t *find_route(crm_call_t *call)
@@ -21,9 +28,9 @@ static crm_error_t *find_route(crm_call_t *call)
     if (!call->route) {
         return crm_error_create(CRM_E_METHOD_NOT_ALLOWED, NULL, call->pool);
     }
-    call->response->route = apr_pstrcat(call->pool, call->route->method, " ",
-                                        call->mount->prefix,
-                                        call->route->path, NULL);
+    call->response->route_number = crm_path_number(call->path, call->route);
+    call->response->route = crm_route_name(call->mount, call->route,
+                                           call->pool);
     return NULL;
 }
 

@@ -21,6 +21,10 @@ typedef struct crm_mount_t {
     const crm_router_t *router;
 } crm_mount_t;
 
+/* Return the name of MOUNT's ROUTE for logs, in POOL: "POST intake/events". */
+const char *crm_route_name(const crm_mount_t *mount, const crm_route_t *route,
+                           apr_pool_t *pool);
+
 /* Serve REQUEST of MOUNT with SERVICE: route, admit, run the handler, and turn
  * an error into a response. Fill *RESPONSE, all in REQUEST->pool. Send nothing
  * before this returns: by then the transaction has been committed. */

@@ -205,6 +205,23 @@ START_TEST(contract_9_3_every_field_is_shown_in_order)
 }
 END_TEST
 
+START_TEST(each_route_has_a_number)
+{
+    int number = 0;
+
+    for (int i = 0; i < router->nelts; i++) {
+        const crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
+
+        for (int j = 0; path->routes[j]; j++) {
+            ck_assert_int_eq(crm_path_number(path, path->routes[j]),
+                             ++number);
+        }
+    }
+    ck_assert_int_gt(number, 30);
+    ck_assert_int_eq(crm_router_count(router), number);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("route");
@@ -215,6 +232,7 @@ int main(void)
     tcase_add_loop_test(routes, contract_5_2_what_a_path_fits, 0,
                         COUNT(paths));
     tcase_add_test(routes, a_path_may_have_two_parameters);
+    tcase_add_test(routes, each_route_has_a_number);
     tcase_add_test(routes, contract_3_3_all_but_get_write);
     tcase_add_test(routes, contract_5_1_head_is_served_by_get);
     tcase_add_test(routes, contract_5_1_allow_lists_the_methods);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_metrics.h: the counters of all processes, in shared memory */
+#ifndef MOD_CRMAPI_METRICS_H
+#define MOD_CRMAPI_METRICS_H
+
+#include "mod_crmapi.h"
+
+/* A histogram has this many bounds, and one bucket more. */
+#define CRMAPI_BOUNDS 14
+
+/* Classes of a status, from 1xx to 5xx. */
+#define CRMAPI_CLASSES 5
+
+/* All members of the following structures are atomic. They start at 0 and never
+ * decrease. */
+
+/* Times. */
+typedef struct crmapi_histogram_t {
+    apr_uint64_t buckets[CRMAPI_BOUNDS + 1]; /* not cumulative */
+    apr_uint64_t sum_us;
+} crmapi_histogram_t;
+
+/* Requests of one route on one vhost. */
+typedef struct crmapi_route_counts_t {
+    apr_uint64_t classes[CRMAPI_CLASSES];
+} crmapi_route_counts_t;
+
+/* The counters of a vhost. Its server's name and port are their name. */
+typedef struct crmapi_counts_t {
+    crmapi_histogram_t requests[CRMAPI_MOUNTS]; /* whole requests */
+    crmapi_histogram_t database[CRMAPI_MOUNTS]; /* those that used it */
+    crmapi_histogram_t waits;   /* for a connection */
+    apr_uint64_t limited;       /* responses 429 */
+    apr_uint64_t busy;          /* requests that got no connection in time */
+    apr_uint64_t batches;       /* statements that requests shared */
+    apr_uint64_t batched;       /* and these requests */
+    apr_uint64_t look_ups[CRM_LOOK_UPS]; /* of keys that were not in memory, by
+                                            result; the first is not used */
+    crmapi_route_counts_t routes[]; /* by crmapi_mount_t.first and
+                                       crm_response_t.route_number */
+} crmapi_counts_t;
+
+/* A process, in a cache line of its own. */
+typedef struct crmapi_process_t {
+    apr_uint32_t pid;           /* 0: not in use */
+    apr_int32_t used;           /* database connections in use */
+    apr_int32_t waiting;        /* threads that wait for one */
+    char unused[52];
+} crmapi_process_t;
+
+/* A vhost whose counters are shown. */
+typedef struct crmapi_vhost_t {
+    const char *name;           /* "www.example.com:443" */
+    const crmapi_config_t *config; /* of the first server with this name */
+    crmapi_counts_t *counts;
+} crmapi_vhost_t;
+
+/* Sums over all vhosts since the parent started, also over those that are no
+ * longer configured. */
+typedef struct crmapi_totals_t {
+    apr_uint64_t requests;
+    apr_uint64_t classes[CRMAPI_CLASSES];
+    apr_uint64_t db_requests;
+    apr_uint64_t db_us;
+    apr_uint64_t busy;
+    apr_uint64_t batches;
+    apr_uint64_t batched;
+} crmapi_totals_t;
+
+/* The upper bounds of histograms, in microseconds, ascending. */
+extern const apr_int64_t crmapi_bounds[CRMAPI_BOUNDS];
+
+/* Return the value of COUNT. */
+static inline apr_uint64_t crmapi_peek(const apr_uint64_t *count)
+{
+    return __atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
+/* Create the counters of the servers from MAIN_SERVER on that serve a mount, or
+ * reuse those from before a restart. The mounts must have their routes. Return
+ * NULL or an error, in PTEMP. */
+const char *crmapi_metrics_create(server_rec *main_server, apr_pool_t *pconf,
+                                  apr_pool_t *ptemp);
+
+/* Let this process have its own gauges until PCHILD goes. */
+void crmapi_metrics_open(apr_pool_t *pchild);
+
+/* Count REQUEST, to which STATUS was sent. */
+void crmapi_metrics_count(const crmapi_request_t *request, int status);
+
+/* Count a request to CONFIG's server that waited WAITED microseconds for a
+ * connection. GOT: and has one now. */
+void crmapi_metrics_wait(const crmapi_config_t *config,
+                         apr_interval_time_t waited, int got);
+
+/* Add CHANGE to the connections that this process uses, or to its threads that
+ * wait for one. */
+void crmapi_metrics_used(int change);
+void crmapi_metrics_waiting(int change);
+
+/* Set *TOTALS to the sums. */
+void crmapi_metrics_totals(crmapi_totals_t *totals);
+
+/* Return the vhosts, of crmapi_vhost_t, in the order of the configuration; NULL
+ * if there are no counters. */
+const apr_array_header_t *crmapi_metrics_vhosts(void);
+
+/* Return the histograms of whole requests by route, over all vhosts. The index
+ * is that of crmapi_counts_t.routes. */
+const crmapi_histogram_t *crmapi_metrics_routes(void);
+
+/* Set *SUM to the gauges of all processes that run, and its pid to their
+ * number. */
+void crmapi_metrics_processes(crmapi_process_t *sum);
+
+#endif /* MOD_CRMAPI_METRICS_H */

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_scrape.c: the handler crmapi-metrics: counters as text for
+ * Prometheus and others (contract 15.1) */
+#include "mod_crmapi_metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "http_protocol.h"
+#include "http_request.h"
+
+#include "crm_array.h"
+#include "crm_buf.h"
+#include "crm_migrate.h"
+
+#define HANDLER "crmapi-metrics"
+
+/* OpenMetrics 1.0, and the format that Prometheus read before it. */
+#define OPEN_METRICS "application/openmetrics-text; version=1.0.0; " \
+                     "charset=utf-8"
+#define PLAIN "text/plain; version=0.0.4; charset=utf-8"
+
+/* A text being written. */
+typedef struct scrape_t {
+    crm_buf_t text;
+    int open_metrics;           /* 0: the older format */
+    const char *family;         /* name of the metrics being written */
+    crm_limit_stats_t keys, addresses;
+    crmapi_process_t processes;
+    apr_pool_t *pool;
+} scrape_t;
+
+/* ---- samples ------------------------------------------------------------- */
+
+static void put_number(scrape_t *scrape, apr_uint64_t n)
+{
+    char digits[20];
+    int i = sizeof(digits);
+
+    do {
+        digits[--i] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n);
+    crm_buf_add(&scrape->text, digits + i, sizeof(digits) - (size_t)i);
+}
+
+/* Write US microseconds as seconds. */
+static void put_seconds(scrape_t *scrape, apr_uint64_t us)
+{
+    char digits[8] = ".000000";
+
+    put_number(scrape, us / 1000000);
+    us %= 1000000;
+    for (int i = 6; i > 0; i--) {
+        digits[i] = (char)('0' + us % 10);
+        us /= 10;
+    }
+    crm_buf_add(&scrape->text, digits, 7);
+}
+
+/* Begin a sample of the family, with SUFFIX and LABELS ("" or "a=\"b\""). */
+static void begin_sample(scrape_t *scrape, const char *suffix,
+                         const char *labels)
+{
+    crm_buf_puts(&scrape->text, scrape->family);
+    crm_buf_puts(&scrape->text, suffix);
+    if (*labels) {
+        crm_buf_putc(&scrape->text, '{');
+        crm_buf_puts(&scrape->text, labels);
+        crm_buf_putc(&scrape->text, '}');
+    }
+    crm_buf_putc(&scrape->text, ' ');
+}
+
+static void put_sample(scrape_t *scrape, const char *suffix,
+                       const char *labels, apr_uint64_t value)
+{
+    begin_sample(scrape, suffix, labels);
+    put_number(scrape, value);
+    crm_buf_putc(&scrape->text, '\n');
+}
+
+static void put_count(scrape_t *scrape, const char *labels, apr_uint64_t value)
+{
+    put_sample(scrape, "_total", labels, value);
+}
+
+/* Write one bucket of a histogram with LABELS: COUNT times are at most
+ * US microseconds, -1: all. */
+static void put_bucket(scrape_t *scrape, const char *labels, apr_int64_t us,
+                       apr_uint64_t count)
+{
+    crm_buf_t *text = &scrape->text;
+
+    crm_buf_puts(text, scrape->family);
+    crm_buf_puts(text, "_bucket{");
+    crm_buf_puts(text, labels);
+    crm_buf_puts(text, ",le=\"");
+    if (us < 0) {
+        crm_buf_puts(text, "+Inf");
+    }
+    else {
+        put_number(scrape, (apr_uint64_t)us / 1000000);
+        crm_buf_putc(text, '.');
+        us %= 1000000;
+        do {                    /* no zeros at the end, as OpenMetrics wants */
+            crm_buf_putc(text, (char)('0' + us / 100000));
+            us = us % 100000 * 10;
+        } while (us);
+    }
+    crm_buf_puts(text, "\"} ");
+    put_number(scrape, count);
+    crm_buf_putc(text, '\n');
+}
+
+/* Write HISTOGRAM with LABELS, unless nothing was counted. */
+static void put_histogram(scrape_t *scrape, const char *labels,
+                          const crmapi_histogram_t *histogram)
+{
+    apr_uint64_t counts[CRMAPI_BOUNDS + 1], sum = 0;
+
+    for (int i = 0; i <= CRMAPI_BOUNDS; i++) {
+        sum += crmapi_peek(&histogram->buckets[i]);
+        counts[i] = sum;
+    }
+    if (!sum) {
+        return;
+    }
+    for (int i = 0; i <= CRMAPI_BOUNDS; i++) {
+        put_bucket(scrape, labels, i < CRMAPI_BOUNDS ? crmapi_bounds[i] : -1,
+                   counts[i]);
+    }
+    put_sample(scrape, "_count", labels, sum);
+    begin_sample(scrape, "_sum", labels);
+    put_seconds(scrape, crmapi_peek(&histogram->sum_us));
+    crm_buf_putc(&scrape->text, '\n');
+}
+
+/* ---- labels -------------------------------------------------------------- */
+
+/* Return TEXT as the value of a label, in POOL. */
+static const char *escape(const char *text, apr_pool_t *pool)
+{
+    char *out = apr_palloc(pool, 2 * strlen(text) + 1), *end = out;
+
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"') {
+            *end++ = '\\';
+        }
+        *end++ = apr_iscntrl(*text) ? '?' : *text;
+    }
+    *end = '\0';
+    return out;
+}
+
+static const char *vhost_label(const crmapi_vhost_t *vhost, apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, "vhost=\"", escape(vhost->name, pool), "\"",
+                       NULL);
+}
+
+static const char *mount_label(const crmapi_vhost_t *vhost, int mount,
+                               apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, vhost_label(vhost, pool), ",mount=\"",
+                       crmapi_mount_name(mount), "\"", NULL);
+}
+
+/* ---- families ------------------------------------------------------------ */
+
+/* A family of metrics. */
+typedef struct family_t {
+    const char *name;           /* without "_total" or "_info" */
+    const char *type;
+    const char *help;
+    /* Write the samples. */
+    void (*put)(scrape_t *scrape, const struct family_t *family);
+    size_t offset;              /* for PUT: of the member that it reads */
+} family_t;
+
+#define IN_COUNTS(member) offsetof(crmapi_counts_t, member)
+
+/* Return the counter of COUNTS that FAMILY shows. */
+static apr_uint64_t counter_of(const family_t *family,
+                               const crmapi_counts_t *counts)
+{
+    return crmapi_peek((const apr_uint64_t *)(const void *)
+                       ((const char *)counts + family->offset));
+}
+
+/* Return the I-th vhost. */
+static const crmapi_vhost_t *vhost_at(int i)
+{
+    return &APR_ARRAY_IDX(crmapi_metrics_vhosts(), i, crmapi_vhost_t);
+}
+
+/* Return the number of vhosts. */
+static int vhost_count(void)
+{
+    return crmapi_metrics_vhosts()->nelts;
+}
+
+/* A counter of each vhost. */
+static void put_vhosts(scrape_t *scrape, const family_t *family)
+{
+    for (int i = 0; i < vhost_count(); i++) {
+        const crmapi_vhost_t *vhost = vhost_at(i);
+
+        put_count(scrape, vhost_label(vhost, scrape->pool),
+                  counter_of(family, vhost->counts));
+    }
+}
+
+/* The requests of ROUTE on the vhost with LABELS. */
+static void put_route(scrape_t *scrape, const char *labels, int route,
+                      const crmapi_route_counts_t *counts)
+{
+    for (int class = 0; class < CRMAPI_CLASSES; class++) {
+        apr_uint64_t count = crmapi_peek(&counts->classes[class]);
+
+        if (count) {
+            put_count(scrape, apr_psprintf(scrape->pool, "%s,route=\"%s\","
+                                           "status=\"%dxx\"", labels,
+                                           crmapi_route_name(route),
+                                           class + 1), count);
+        }
+    }
+}
+
+static void put_requests(scrape_t *scrape, const family_t *family)
+{
+    (void)family;
+    for (int i = 0; i < vhost_count(); i++) {
+        const crmapi_vhost_t *vhost = vhost_at(i);
+
+        for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
+            const char *labels = mount_label(vhost, mount, scrape->pool);
+            int end = crmapi_mount_first(mount + 1);
+
+            for (int j = crmapi_mount_first(mount); j < end; j++) {
+                put_route(scrape, labels, j, &vhost->counts->routes[j]);
+            }
+        }
+    }
+}
+
+static void put_look_ups(scrape_t *scrape, const family_t *family)
+{
+    static const char *const results[CRM_LOOK_UPS] = {
+        [CRM_LOOK_UP_REFUSED] = "refused",
+        [CRM_LOOK_UP_FAILED] = "failed",
+        [CRM_LOOK_UP_UNKNOWN] = "unknown",
+        [CRM_LOOK_UP_KNOWN] = "known",
+    };
+
+    (void)family;
+    for (int i = 0; i < vhost_count(); i++) {
+        const crmapi_vhost_t *vhost = vhost_at(i);
+
+        for (int j = 1; j < CRM_LOOK_UPS; j++) {
+            put_count(scrape, apr_pstrcat(scrape->pool,
+                                          vhost_label(vhost, scrape->pool),
+                                          ",result=\"", results[j], "\"",
+                                          NULL),
+                      crmapi_peek(&vhost->counts->look_ups[j]));
+        }
+    }
+}
+
+/* Histograms of each mount of each vhost. */
+static void put_mounts(scrape_t *scrape, const family_t *family)
+{
+    for (int i = 0; i < vhost_count(); i++) {
+        const crmapi_vhost_t *vhost = vhost_at(i);
+        const crmapi_histogram_t *histograms
+            = (const void *)((const char *)vhost->counts + family->offset);
+
+        for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
+            put_histogram(scrape, mount_label(vhost, mount, scrape->pool),
+                          &histograms[mount]);
+        }
+    }
+}
+
+static void put_waits(scrape_t *scrape, const family_t *family)
+{
+    (void)family;
+    for (int i = 0; i < vhost_count(); i++) {
+        put_histogram(scrape, vhost_label(vhost_at(i), scrape->pool),
+                      &vhost_at(i)->counts->waits);
+    }
+}
+
+static void put_routes(scrape_t *scrape, const family_t *family)
+{
+    const crmapi_histogram_t *routes = crmapi_metrics_routes();
+
+    (void)family;
+    for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
+        for (int i = crmapi_mount_first(mount);
+             i < crmapi_mount_first(mount + 1); i++) {
+            put_histogram(scrape, apr_pstrcat(
+                scrape->pool, "mount=\"", crmapi_mount_name(mount),
+                "\",route=\"", crmapi_route_name(i), "\"", NULL),
+                &routes[i]);
+        }
+    }
+}
+
+/* Admitted or refused requests of a class, by table. */
+static void put_classes(scrape_t *scrape, const family_t *family)
+{
+    const struct {
+        const char *labels;
+        const crm_limit_stats_t *stats;
+        int class;
+    } rows[] = {
+        {"table=\"keys\",class=\"read\"", &scrape->keys, CRM_LIMIT_READ},
+        {"table=\"keys\",class=\"write\"", &scrape->keys, CRM_LIMIT_WRITE},
+        {"table=\"addresses\",class=\"look_up\"", &scrape->addresses,
+         CRM_LIMIT_READ},
+        {"table=\"addresses\",class=\"unproven\"", &scrape->addresses,
+         CRM_LIMIT_WRITE},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(rows); i++) {
+        const apr_uint64_t *counts = (const void *)(
+            (const char *)rows[i].stats + family->offset);
+
+        put_count(scrape, rows[i].labels, counts[rows[i].class]);
+    }
+}
+
+/* A member of 32 bits of crm_limit_stats_t, by table. */
+static void put_tables(scrape_t *scrape, const family_t *family)
+{
+    const struct {
+        const char *labels;
+        const crm_limit_stats_t *stats;
+    } rows[] = {
+        {"table=\"keys\"", &scrape->keys},
+        {"table=\"addresses\"", &scrape->addresses},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(rows); i++) {
+        put_sample(scrape, "", rows[i].labels,
+                   *(const apr_uint32_t *)(const void *)(
+                       (const char *)rows[i].stats + family->offset));
+    }
+}
+
+/* A counter of the table of keys. */
+static void put_keys(scrape_t *scrape, const family_t *family)
+{
+    put_count(scrape, "", *(const apr_uint64_t *)(const void *)(
+        (const char *)&scrape->keys + family->offset));
+}
+
+/* A gauge of all processes. */
+static void put_processes(scrape_t *scrape, const family_t *family)
+{
+    apr_int32_t value = *(const apr_int32_t *)(const void *)(
+        (const char *)&scrape->processes + family->offset);
+
+    put_sample(scrape, "", "", value > 0 ? (apr_uint64_t)value : 0);
+}
+
+static void put_connections_max(scrape_t *scrape, const family_t *family)
+{
+    int used, max;
+
+    (void)family;
+    crmapi_pools_stats(&used, &max);
+    put_sample(scrape, "", "", (apr_uint64_t)max * scrape->processes.pid);
+}
+
+/* A counter of the store. */
+static void put_store(scrape_t *scrape, const family_t *family)
+{
+    put_count(scrape, "", crmapi_peek((const apr_uint64_t *)(const void *)(
+        (const char *)crmapi_status_store() + family->offset)));
+}
+
+static void put_store_away(scrape_t *scrape, const family_t *family)
+{
+    (void)family;
+    put_sample(scrape, "", "", __atomic_load_n(&crmapi_status_store()->away,
+                                               __ATOMIC_RELAXED) != 0);
+}
+
+static void put_build(scrape_t *scrape, const family_t *family)
+{
+    (void)family;
+    put_sample(scrape, "_info", apr_psprintf(
+        scrape->pool, "version=\"%s\",schema=\"%d\"", CRM_VERSION,
+        CRM_SCHEMA_VERSION), 1);
+}
+
+static const family_t families[] = {
+    {"crmapi_build", "info", "Version of mod_crmapi and of the schema that it "
+     "needs", put_build, 0},
+    {"crmapi_requests", "counter", "Requests that were answered, by the class "
+     "of their status", put_requests, 0},
+    {"crmapi_request_duration_seconds", "histogram", "Time from the first line "
+     "of a request to the end of its answer", put_mounts,
+     IN_COUNTS(requests)},
+    {"crmapi_database_duration_seconds", "histogram", "Time that a request "
+     "spent on the database, waiting for a connection included", put_mounts,
+     IN_COUNTS(database)},
+    {"crmapi_route_duration_seconds", "histogram", "Time from the first line "
+     "of a request to the end of its answer, over all virtual hosts",
+     put_routes, 0},
+    {"crmapi_connection_wait_seconds", "histogram", "Wait of requests for a "
+     "database connection", put_waits, 0},
+    {"crmapi_database_busy", "counter", "Requests that got no database "
+     "connection in time", put_vhosts, IN_COUNTS(busy)},
+    {"crmapi_limited", "counter", "Requests that were answered 429",
+     put_vhosts, IN_COUNTS(limited)},
+    {"crmapi_batches", "counter", "Statements that several requests shared",
+     put_vhosts, IN_COUNTS(batches)},
+    {"crmapi_batched_requests", "counter", "Requests that shared a statement",
+     put_vhosts, IN_COUNTS(batched)},
+    {"crmapi_key_look_ups", "counter", "Look-ups of keys and tokens that were "
+     "not in memory", put_look_ups, 0},
+    {"crmapi_processes", "gauge", "Processes of httpd", put_processes,
+     offsetof(crmapi_process_t, pid)},
+    {"crmapi_connections_used", "gauge", "Database connections in use",
+     put_processes, offsetof(crmapi_process_t, used)},
+    {"crmapi_connections_waiting", "gauge", "Threads that wait for a database "
+     "connection", put_processes, offsetof(crmapi_process_t, waiting)},
+    {"crmapi_connections_max", "gauge", "Database connections that the "
+     "processes may open", put_connections_max, 0},
+    {"crmapi_limit_admitted", "counter", "Requests and look-ups within a "
+     "budget", put_classes, offsetof(crm_limit_stats_t, admitted)},
+    {"crmapi_limit_refused", "counter", "Requests and look-ups beyond a budget",
+     put_classes, offsetof(crm_limit_stats_t, refused)},
+    {"crmapi_limit_entries", "gauge", "Keys and addresses that are counted",
+     put_tables, offsetof(crm_limit_stats_t, slots)},
+    {"crmapi_limit_entries_max", "gauge", "Keys and addresses that there is "
+     "room for", put_tables, offsetof(crm_limit_stats_t, capacity)},
+    {"crmapi_limit_full", "counter", "Keys refused because the table was full",
+     put_keys, offsetof(crm_limit_stats_t, full)},
+    {"crmapi_limit_locks_recovered", "counter", "Locks taken over from killed "
+     "processes", put_keys, offsetof(crm_limit_stats_t, recovered)},
+    {"crmapi_store_away", "gauge", "1 while this host counts without the rate "
+     "limit store", put_store_away, 0},
+    {"crmapi_store_requests", "counter", "Requests that the rate limit store "
+     "counted", put_store, offsetof(crm_store_shared_t, asked)},
+    {"crmapi_store_round_trips", "counter", "Round trips to the rate limit "
+     "store", put_store, offsetof(crm_store_shared_t, trips)},
+    {"crmapi_store_alone", "counter", "Requests that this host counted without "
+     "the rate limit store", put_store, offsetof(crm_store_shared_t, alone)},
+};
+
+/* Write the lines before FAMILY's samples. The older format has no infos, and
+ * names counters as their samples. */
+static void put_head(scrape_t *scrape, const family_t *family)
+{
+    int is_info = !strcmp(family->type, "info");
+    const char *name = family->name, *suffix = "";
+
+    if (!scrape->open_metrics) {
+        suffix = is_info ? "_info"
+                 : !strcmp(family->type, "counter") ? "_total" : "";
+    }
+    crm_buf_printf(&scrape->text, "# TYPE %s%s %s\n", name, suffix,
+                   is_info && !scrape->open_metrics ? "gauge" : family->type);
+    if (scrape->open_metrics && !strcmp(family->type, "histogram")) {
+        crm_buf_printf(&scrape->text, "# UNIT %s seconds\n", name);
+    }
+    crm_buf_printf(&scrape->text, "# HELP %s%s %s\n", name, suffix,
+                   family->help);
+}
+
+static void put_all(scrape_t *scrape)
+{
+    crmapi_status_limits(&scrape->keys, &scrape->addresses);
+    crmapi_metrics_processes(&scrape->processes);
+    for (size_t i = 0; i < CRM_NELTS(families); i++) {
+        scrape->family = families[i].name;
+        put_head(scrape, &families[i]);
+        families[i].put(scrape, &families[i]);
+    }
+    if (scrape->open_metrics) {
+        crm_buf_puts(&scrape->text, "# EOF\n");
+    }
+}
+
+/* ---- the handler --------------------------------------------------------- */
+
+/* Return the quality in thousandths that RANGE, an element of an Accept header,
+ * gives. */
+static int quality_of(const char *range)
+{
+    const char *q = strchr(range, ';');
+
+    while (q && strncmp(q + 1 + strspn(q + 1, " \t"), "q=", 2)) {
+        q = strchr(q + 1, ';');
+    }
+    return q ? (int)(1000 * strtod(strchr(q, '=') + 1, NULL)) : 1000;
+}
+
+/* Return whether R's client prefers OpenMetrics to the older format. */
+static int prefers_open_metrics(request_rec *r)
+{
+    const char *accept = apr_table_get(r->headers_in, "Accept");
+    char *last, *copy = apr_pstrdup(r->pool, accept ? accept : "");
+    int open = 0, plain = 0;
+
+    for (char *range = apr_strtok(copy, ",", &last); range;
+         range = apr_strtok(NULL, ",", &last)) {
+        range += strspn(range, " \t");
+        if (!strncasecmp(range, "application/openmetrics-text", 28)) {
+            open = quality_of(range);
+        }
+        else if (!strncasecmp(range, "text/plain", 10)
+                 || !strncasecmp(range, "text/*", 6)
+                 || !strncmp(range, "*/*", 3)) {
+            int quality = quality_of(range);
+
+            plain = quality > plain ? quality : plain;
+        }
+    }
+    return open && open >= plain;
+}
+
+int crmapi_metrics_handler(request_rec *r)
+{
+    scrape_t scrape;
+
+    if (!r->handler || strcmp(r->handler, HANDLER)) {
+        return DECLINED;
+    }
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
+    if (r->method_number != M_GET) {
+        return HTTP_METHOD_NOT_ALLOWED;
+    }
+    if (!crmapi_metrics_vhosts()) {
+        return HTTP_NOT_FOUND;  /* no server has a mount */
+    }
+    memset(&scrape, 0, sizeof(scrape));
+    scrape.pool = r->pool;
+    scrape.open_metrics = prefers_open_metrics(r);
+    crm_buf_init(&scrape.text, 65536, r->pool);
+    put_all(&scrape);
+    r->no_local_copy = 1;
+    ap_set_content_type(r, scrape.open_metrics ? OPEN_METRICS : PLAIN);
+    apr_table_setn(r->headers_out, "Cache-Control", "no-store");
+    apr_table_mergen(r->headers_out, "Vary", "Accept");
+    ap_set_content_length(r, (apr_off_t)scrape.text.len);
+    if (!r->header_only) {
+        ap_rwrite(scrape.text.data, (int)scrape.text.len, r);
+    }
+    return OK;
+}

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+# 54-health.t: the handler crmapi-health, for load balancers (contract 15.2)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use Time::HiRes qw(time);
+
+my $slow = valgrinded() || sanitized() ? 5 : 1;
+
+# Vhosts: the database of all tests, one of a server of our own, one without a
+# schema, none that can be used.
+my $good = database();
+my $server = CrmTest::Postgres->start;
+my $away = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
+my $empty = database(template => undef);
+my %params = (
+    away => $server->conninfo($away, $CrmTest::Postgres::API),
+    empty => postgres()->conninfo($empty, $CrmTest::Postgres::API));
+my $httpd = httpd(database => $good, dbd => "DBDMin 0\n", conf => <<"END");
+ServerName good.example
+<Location "/health">
+    SetHandler crmapi-health
+    Require local
+</Location>
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName good.example
+</VirtualHost>
+@{[map { <<"VHOST" } sort keys %params]}
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName $_.example
+    DBDParams "$params{$_}"
+</VirtualHost>
+VHOST
+END
+workspace($httpd);
+
+sub ask { $httpd->client(host => "$_[0].example")->request(
+    $_[2] || "GET", "/health$_[1]") }
+
+# The answer to /ready of VHOST is STATUS and WORD, and takes less than a
+# second.
+sub ready_is {
+    my ($vhost, $status, $word, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $start = time;
+    my $r = ask($vhost, "/ready");
+    my $took = time - $start;
+
+    is($r->status . " " . $r->body, "$status $word\n", $name);
+    cmp_ok($took, "<", $slow, "$name: within a second");
+}
+
+# Wait until /ready of VHOST has STATUS. Return the seconds that took, or undef.
+sub seconds_until {
+    my ($vhost, $status) = @_;
+    my $start = time;
+
+    return wait_for(sub { ask($vhost, "/ready")->status == $status }, 20)
+        ? time - $start : undef;
+}
+
+subtest "an answer" => sub {
+    my $r = ask("good", "/live");
+    status_is($r, 200, "/live, while httpd serves");
+    is($r->body, "live\n", "a word");
+    is($r->header("Content-Type"), "text/plain; charset=utf-8", "as text");
+    is($r->header("Cache-Control"), "no-store", "that nobody keeps");
+    ready_is("good", 200, "ready", "database and schema answer");
+    $r = ask("good", "/ready", "HEAD");
+    status_is($r, 200, "HEAD");
+    is($r->body, "", "HEAD: no body");
+    for my $method (qw(POST PUT DELETE)) {
+        $r = ask("good", "/ready", $method);
+        status_is($r, 405, $method);
+        like($r->header("Allow"), qr/^(?=.*\bGET\b)(?=.*\bHEAD\b)(?!.*POST)/,
+            "$method: Allow");
+    }
+    status_is(ask("good", "/other"), 404, "another name");
+    status_is(ask("good", ""), 404, "none");
+};
+
+subtest "a verdict is shared for a second" => sub {
+    my $sessions = sub { postgres()->sql("postgres", "SELECT sessions
+        FROM pg_stat_database WHERE datname = '$good'") };
+    my ($before, $start) = ($sessions->(), time);
+
+    # sessions are counted when they end
+    ask("good", "/ready") for 1 .. 200;
+    my $seconds = time - $start;
+    my $after = $sessions->();
+    cmp_ok($after - $before, "<=", 3 + $seconds, "200 checks, one connection "
+        . "a second at most");
+};
+
+subtest "a database without a schema" => sub {
+    $httpd->expect_log(qr/CRM1301: .*dbname=$empty/ => 1);
+    ready_is("empty", 503, "schema", "is told of") for 1 .. 3;
+    status_is(ask("empty", "/live"), 200, "while httpd is alive");
+    my $client = $httpd->client(host => "empty.example", key => "svc_live_"
+        . "x" x 30);
+    status_is($client->get("/api/v1/agents"), 503, "and requests see the same");
+    ready_is("good", 200, "ready", "the other vhost");
+};
+
+subtest "a database that was stopped" => sub {
+    $httpd->may_log(qr/CRM1304: /);
+    $httpd->expect_log(qr/CRM1305: .*\(.*dbname=$away/);
+    ready_is("away", 200, "ready", "before");
+    $server->halt;
+    my $seconds = seconds_until("away", 503);
+    cmp_ok($seconds // 99, "<", 1 + $slow, "is noticed when the verdict of "
+        . "before ends");
+    ready_is("away", 503, "database", "the reason");
+    status_is(ask("away", "/live"), 200, "/live");
+    ready_is("good", 200, "ready", "the other vhost");
+    $server->resume;
+    cmp_ok(seconds_until("away", 200) // 99, "<", 1 + $slow, "and its return");
+    ok($httpd->wait_log(qr/CRM1304: .*dbname=$away/), "which is logged");
+};
+
+subtest "a database that hangs" => sub {
+    ready_is("away", 200, "ready", "before");
+    kill STOP => $server->{pid};
+    ok(seconds_until("away", 503), "is noticed");
+    ready_is("away", 503, "database", "the reason") for 1 .. 3;
+    kill CONT => $server->{pid};
+    ok(seconds_until("away", 200), "and its return");
+};
+
+subtest "a database with all connections taken" => sub {
+    my $sql = sub { $server->sql("postgres", @_) };
+    ready_is("away", 200, "ready", "before");
+    $sql->("ALTER DATABASE $away CONNECTION LIMIT 0");
+    my $end = time + 2;
+    my %seen;
+    $seen{ask("away", "/ready")->status}++ while time < $end;
+    is_deeply([keys %seen], [200], "goes on serving those that it has");
+    $sql->("ALTER DATABASE $away CONNECTION LIMIT -1");
+};
+done_testing;
