@@ -21,9 +21,12 @@ RemoteIPHeader X-Client
 </Location>
 END
 
+# All requests on one connection: each is counted before the next one is read.
+my $client = $httpd->client;
+
 # How many requests were at the database so far.
 sub at_database {
-    my ($count) = $httpd->client->get("/server-status?auto")->body
+    my ($count) = $client->get("/server-status?auto")->body
         =~ /^CrmApiDatabaseRequests: (\d+)/m;
     return $count;
 }
@@ -35,7 +38,7 @@ sub stranger { return sprintf "svc_live_%030d", ++$keys }
 # Ask with KEY from ADDRESS.
 sub ask {
     my ($key, $address, $path) = @_;
-    return $httpd->client->get($path || "/api/v1/agents", headers => {
+    return $client->get($path || "/api/v1/agents", headers => {
         Authorization => "Bearer $key", "X-Client" => $address });
 }
 
@@ -58,7 +61,7 @@ subtest "2.3 429, and 404 and 405 of what does not exist, need no database"
     status_is($ask->("/api/v1/agents"), 200, "the key becomes known");
     my $before = at_database();
     error_is($ask->("/api/v1/none"), 404, "not_found", "no such path");
-    error_is($httpd->client->request("PUT", "/api/v1/contacts", headers => {
+    error_is($client->request("PUT", "/api/v1/contacts", headers => {
         Authorization => "Bearer $key" }, json => {}), 405,
         "method_not_allowed", "no such method");
     status_is($ask->("/api/v1/agents"), 200, "the last one of the budget");
@@ -123,7 +126,7 @@ subtest "2.3 a database that is away: refusals stay what they are" => sub {
         . " WHERE datname = '$database'");
     error_is(ask($key, "192.0.2.5"), 429, "rate_limited", "over the limit");
     sql("postgres", "ALTER DATABASE $database ALLOW_CONNECTIONS true");
-    my ($refused) = $httpd->client->get("/server-status?auto")->body
+    my ($refused) = $client->get("/server-status?auto")->body
         =~ /^CrmApiLookUpsRefused: (\d+)/m;
     is($refused, 7, "mod_status counts the look-ups that were refused");
 };
