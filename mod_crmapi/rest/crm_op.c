@@ -27,17 +27,17 @@ static int is_foreign_key_error(const crm_error_t *error)
 }
 
 /* Run SQL, which returns a row if and only if the operation was done, and set
- * *ROWS. If there is no row, run CHECKS and return the error of those that
+ * *RESULT_P. If there is no row, run CHECKS and return the error of those that
  * fail. If none fails, the data has changed between the two statements, and SQL
  * is tried once more. */
-static crm_error_t *run(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
+static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
                         const apr_array_header_t *checks)
 {
     crm_error_t *error, *why;
 
     for (int i = 0; i < 2; i++) {
-        error = crm_call_write(rows, call, sql);
-        if (!error && rows->count) {
+        error = crm_call_query(result_p, call, sql);
+        if (!error && PQntuples(*result_p)) {
             return NULL;
         }
         if (error && !is_foreign_key_error(error)) {
@@ -57,17 +57,13 @@ static apr_array_header_t *new_checks(crm_call_t *call)
 }
 
 /* Add " WHERE" and its conditions: the row is the one that CALL's path and
- * filters name, and the key permits the operation. Return the number of the
- * bind that has the path's id; 0: the path has none. */
-static int add_where(crm_sql_t *sql, crm_call_t *call)
+ * filters name, and the key permits the operation. */
+static void add_where(crm_sql_t *sql, crm_call_t *call)
 {
-    int id = 0;
-
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
     if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
         crm_sql_add(sql, " AND t.id = ");
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
-        id = sql->binds->nelts;
     }
     for (crm_param_t *param = crm_rest(call)->params; param && param->filter; param++) {
         if (param->given) {
@@ -76,7 +72,6 @@ static int add_where(crm_sql_t *sql, crm_call_t *call)
     }
     crm_sql_add(sql, " AND ");
     crm_rest_permit(sql, call);
-    return id;
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -134,8 +129,6 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
                         const crm_values_t *values, const char *id)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
-    apr_size_t from;
-    int row;
 
     crm_rest_sql(sql, call);
     crm_sql_adds(sql, "INSERT INTO crmapi.", resource->name,
@@ -147,7 +140,6 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
     }
     crm_sql_add(sql, ") SELECT $1::uuid, ");
     crm_sql_bind(sql, id, "uuid");
-    row = sql->binds->nelts;
     for (int i = 0; resource->fields[i].name; i++) {
         if (resource->fields[i].flags & CRM_F_CREATE) {
             crm_sql_add(sql, ", ");
@@ -155,12 +147,9 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
                          resource->fields[i].type->cast);
         }
     }
-    from = sql->text.len;
     crm_sql_add(sql, " WHERE ");
     crm_rest_permit(sql, call);
-    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns,
-                 NULL);
-    crm_sql_write(sql, from, row, NULL);
+    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns, NULL);
 }
 
 static crm_error_t *serve_create(crm_call_t *call)
@@ -170,7 +159,7 @@ static crm_error_t *serve_create(crm_call_t *call)
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_CREATE);
-    crm_rows_t rows;
+    PGresult *result;
     crm_sql_t sql;
 
     if (values.binds) {
@@ -182,9 +171,8 @@ static crm_error_t *serve_create(crm_call_t *call)
     }
     crm_uuid_v7(id);
     make_insert(&sql, call, &values, id);
-    CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, operation->kind->status, rows.result, rows.first, 0);
-    crm_rows_drop(&rows);
+    CRM_ERR(run(&result, call, &sql, checks));
+    crm_rest_answer(call, operation->kind->status, result, 0, 0);
     if (operation->location) {
         apr_table_setn(call->response->headers, "Location",
                        apr_pstrcat(call->pool, CRM_API_BASE, operation->path,
@@ -293,8 +281,7 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     set_list_t list = {sql, 0};
-    apr_size_t from;
-    int count = 0, row;
+    int count = 0;
 
     for (int i = 0; resource->fields[i].name; i++) {
         count += is_set(resource, values, i);
@@ -319,11 +306,9 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     if (shape->has_updated_at) {
         set_updated_at(&list, resource, values);
     }
-    from = sql->text.len;
-    row = add_where(sql, call);
+    add_where(sql, call);
     add_fixed(sql, checks, call, values);
     crm_sql_adds(sql, " RETURNING ", shape->columns, NULL);
-    crm_sql_write(sql, from, row, resource->name);
 }
 
 static crm_error_t *serve_update(crm_call_t *call)
@@ -332,7 +317,7 @@ static crm_error_t *serve_update(crm_call_t *call)
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_UPDATE);
-    crm_rows_t rows;
+    PGresult *result;
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
@@ -344,10 +329,9 @@ static crm_error_t *serve_update(crm_call_t *call)
     if (error || !crm_rest(call)->path_id) {
         return crm_rest_refuse(call, error, checks);
     }
-    CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
-                    rows.result, rows.first, 0);
-    crm_rows_drop(&rows);
+    CRM_ERR(run(&result, call, &sql, checks));
+    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status, result, 0,
+                    0);
     return NULL;
 }
 
@@ -358,7 +342,7 @@ static crm_error_t *serve_delete(crm_call_t *call)
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     apr_array_header_t *checks = new_checks(call);
     crm_error_t *error = crm_rest_params(call);
-    crm_rows_t rows;
+    PGresult *result;
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
@@ -376,7 +360,7 @@ static crm_error_t *serve_delete(crm_call_t *call)
     }
     add_where(&sql, call);
     crm_sql_add(&sql, " RETURNING t.id");
-    CRM_ERR(run(&rows, call, &sql, checks));
+    CRM_ERR(run(&result, call, &sql, checks));
     call->response->status = 204;
     return NULL;
 }
