@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char rule[] =
     "must be an RFC 3339 time or a date, for example 2026-11-21T01:59:27Z";
@@ -269,4 +270,12 @@ int crm_time_from_pg(char *out, const char *pg_text)
     memcpy(out + 19, ".000Z", 6);
     memcpy(out + 20, pg_text + 20, digits > 3 ? 3 : digits);
     return 1;
+}
+
+apr_int64_t crm_time_monotonic(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return apr_time_from_sec((apr_int64_t)now.tv_sec) + now.tv_nsec / 1000;
 }

@@ -31,4 +31,8 @@ void crm_time_format_us(char *out, apr_time_t time);
  * format of crm_time_format_ms(). Return 0 if PG_TEXT has another format. */
 int crm_time_from_pg(char *out, const char *pg_text);
 
+/* Return the time in microseconds of a clock that is never set
+ * (CLOCK_MONOTONIC). */
+apr_int64_t crm_time_monotonic(void);
+
 #endif /* CRM_TIME_H */

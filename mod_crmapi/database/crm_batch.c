@@ -11,6 +11,7 @@
 #include "apr_time.h"
 
 #include "crm_db_private.h"
+#include "crm_time.h"
 
 /* The maximum number of queues. The idle one that was not used for longest is
  * replaced. */
@@ -125,15 +126,6 @@ typedef struct visit_t {
     apr_interval_time_t came;
     apr_pool_t *pool;
 } visit_t;
-
-/* Return the time in microseconds by the clock of the condition variables. */
-static apr_interval_time_t clock_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return apr_time_from_sec(now.tv_sec) + now.tv_nsec / 1000;
-}
 
 /* --- seats ---------------------------------------------------------------- */
 
@@ -359,7 +351,7 @@ static void wait_on(const visit_t *visit, seat_t *seat)
     int crowded = crowd(visit, 1);
 
     for (;;) {
-        apr_interval_time_t now = clock_now();
+        apr_interval_time_t now = crm_time_monotonic();
 
         look(visit, seat, now, crowded);
         if (seat->verdict != WAIT) {
@@ -425,7 +417,7 @@ static void take(batch_t *batch, const visit_t *visit)
     seat_t *seat;
 
     pthread_mutex_lock(&visit->batcher->lock);
-    batch->began = queue->sent = clock_now();
+    batch->began = queue->sent = crm_time_monotonic();
     batch->sqls[batch->count++] = visit->sql;
     while (batch->count < most(queue) && (seat = queue->waiting.first)) {
         list_remove(seat);
@@ -545,7 +537,7 @@ static void answer(seat_t *seat, batch_t *batch)
 /* Note how long BATCH took. */
 static void note_cost(const batch_t *batch)
 {
-    apr_interval_time_t cost = (clock_now() - batch->began) / batch->count;
+    apr_interval_time_t cost = (crm_time_monotonic() - batch->began) / batch->count;
     queue_t *queue = batch->queue;
 
     if (cost > COST_MAX) {
@@ -652,7 +644,7 @@ static crm_error_t *lead(const visit_t *visit)
     crm_conn_t *conn;
     batch_t batch;
 
-    visit->part->waited = clock_now() - visit->came;
+    visit->part->waited = crm_time_monotonic() - visit->came;
     error = lender->acquire(&conn, apr_time_now() - visit->part->waited,
                             lender->baton);
     if (error) {
@@ -675,7 +667,7 @@ static crm_error_t *lead(const visit_t *visit)
 /* Do what the verdict in SEAT says, which VISIT has waited on. */
 static crm_error_t *follow(const visit_t *visit, const seat_t *seat)
 {
-    visit->part->waited = (seat->batch ? seat->taken : clock_now())
+    visit->part->waited = (seat->batch ? seat->taken : crm_time_monotonic())
                           - visit->came;
     if (seat->verdict == ANSWERED) {
         set_rows(visit, seat->shared, seat->first, seat->count);
@@ -689,7 +681,7 @@ crm_error_t *crm_batch_read(crm_rows_t *rows, crm_batch_part_t *part,
                             const crm_lender_t *lender, apr_pool_t *pool)
 {
     visit_t visit = {batcher, NULL, {NULL, 0, NULL}, sql, lender, rows, part,
-                     clock_now(), pool};
+                     crm_time_monotonic(), pool};
     verdict_t verdict;
     seat_t seat;
 

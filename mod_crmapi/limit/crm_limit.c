@@ -7,18 +7,12 @@
 
 #include "apr_general.h"
 
+#include "crm_time.h"
+
 #define MAGIC 0x43524d4cU       /* "CRML" */
 #define VERSION 3U
 
-static apr_int64_t monotonic_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (apr_int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static apr_int64_t (*clock_us)(void) = monotonic_us;
+static apr_int64_t (*clock_us)(void) = crm_time_monotonic;
 
 apr_int64_t crm_limit_clock(void)
 {
@@ -27,7 +21,7 @@ apr_int64_t crm_limit_clock(void)
 
 void crm_limit_set_clock(apr_int64_t (*now_us)(void))
 {
-    clock_us = now_us ? now_us : monotonic_us;
+    clock_us = now_us ? now_us : crm_time_monotonic;
 }
 
 /* Return SIZE rounded up to a multiple of CRM_LINE. */

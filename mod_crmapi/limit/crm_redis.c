@@ -4,6 +4,7 @@
  * hiredis formats commands and parses replies. It is not used for I/O: it has a
  * time limit for each system call only, and before version 1.0 no TLS. */
 #include "crm_redis.h"
+#include "crm_time.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -270,7 +271,7 @@ static const char *ask(void *baton, crm_store_check_t *const *checks,
     const char *problem;
     int forgotten = 0;
 
-    redis->wire.deadline = crm_wire_clock() + timeout;
+    redis->wire.deadline = crm_time_monotonic() + timeout;
     problem = reconnect(redis);
     if (!problem && count) {
         problem = exchange(redis, checks, count, 0, &forgotten);

@@ -18,13 +18,7 @@
 
 #include "apr_strings.h"
 
-apr_int64_t crm_wire_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (apr_int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
+#include "crm_time.h"
 
 /* Return WHAT failed with the error number ERROR, as WIRE's reason. */
 static const char *failed(crm_wire_t *wire, const char *what, int error)
@@ -43,7 +37,7 @@ static const char *await(crm_wire_t *wire, short events)
     int count;
 
     do {
-        apr_int64_t left = wire->deadline - crm_wire_clock();
+        apr_int64_t left = wire->deadline - crm_time_monotonic();
 
         if (left <= 0) {
             return "no answer in time";

@@ -17,7 +17,7 @@
 typedef struct crm_wire_t {
     int fd;                     /* -1: not connected */
     SSL *ssl;                   /* NULL: no TLS */
-    apr_int64_t deadline;       /* of all functions: a crm_wire_clock() */
+    apr_int64_t deadline;       /* of all functions: a crm_time_monotonic() */
     char reason[128];
 } crm_wire_t;
 
@@ -32,9 +32,6 @@ typedef struct crm_wire_place_t {
     struct sockaddr_storage addresses[CRM_WIRE_ADDRESSES];
     socklen_t lengths[CRM_WIRE_ADDRESSES];
 } crm_wire_place_t;
-
-/* Return the time in microseconds: monotonic. */
-apr_int64_t crm_wire_clock(void);
 
 /* Set *TLS_P to what TLS needs: certificates are verified by those in the file
  * CA, or by the system's if it is NULL. Free it with SSL_CTX_free(). Return

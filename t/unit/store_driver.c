@@ -28,6 +28,7 @@
 #include "crm_budget.h"
 #include "crm_limit_test.h"
 #include "crm_redis.h"
+#include "crm_time.h"
 
 #define LOG_MAX 1000000
 #define TRIES_MAX 6000000
@@ -75,7 +76,7 @@ static crm_store_backend_t real;
 
 static apr_int64_t host_clock(void)
 {
-    return crm_wire_clock() + ahead;
+    return crm_time_monotonic() + ahead;
 }
 
 /* The real back end, which notes admissions. */
@@ -167,7 +168,7 @@ static void *demand(void *data)
 
     apr_pool_create(&pool, NULL);
     for (int i = 0; i < load->tries; i++) {
-        apr_int64_t wait = load->start + i * load->pace - crm_wire_clock();
+        apr_int64_t wait = load->start + i * load->pace - crm_time_monotonic();
 
         if (wait > 0) {
             usleep((useconds_t)wait);
@@ -325,7 +326,7 @@ static int load(const char *url, int hosts, int processes, int threads,
     journal = share(sizeof(*journal));
     common.tries = share_of;
     common.pace = (apr_int64_t)seconds * 1000000 / share_of;
-    common.start = crm_wire_clock() + 200000;
+    common.start = crm_time_monotonic() + 200000;
     crm_limit_set_clock(host_clock);
     for (int i = 0; i < hosts; i++) {
         ahead = i * 600 * SECOND;
