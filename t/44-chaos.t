@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 44-chaos.t: workers that are killed, stops that race with sends (contract
-# 11.10, 11.11). $CRM_LONG=ROUNDS has it go on for so many kills.
+# 44-chaos.t: workers that are killed, stops that race with sends, a workspace
+# that fills faster than its statistics (contract 11.10, 11.11).
+# $CRM_LONG=ROUNDS has it go on for so many kills.
 use strict;
 use warnings;
 use FindBin;
@@ -299,6 +300,36 @@ subtest "11.10 what commits while a step waits for its relay" => sub {
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step WHERE"
         . " status = 'cancelled' AND workspace_id = '" . $w->id . "'"), 5,
         "and their steps cancelled");
+    $provider->stop;
+};
+
+subtest "a workspace whose rows the statistics do not know yet" => sub {
+    my $provider = CrmTest::Provider->new;
+    my @tables = qw(contact sequence enrollment enrollment_step);
+    my $worker = worker(database => $database, no_start => 1, conf => {
+        sms_relay => "http", provider_url => $provider->url,
+        webhook_threads => 0 });
+    my $read = sub {
+        return sql($database, "SELECT sum(idx_tup_read)::bigint FROM"
+            . " pg_stat_user_indexes WHERE schemaname = 'crmapi' AND relname"
+            . " IN (" . join(", ", map { "'$_'" } @tables) . ")");
+    };
+    sql($database, "ALTER TABLE crmapi.$_ SET (autovacuum_enabled = off)")
+        for @tables;
+    my ($count, $before) = (150);
+    for my $known (1, 0) {
+        my $w = with_template({ channel => "sms", sms_body => "1" });
+        start_many($w, $count);
+        $before = $read->();
+        $worker->once;
+        is_deeply(states($w), { completed => $count }, "$count are completed");
+        $known and sql($database, "ANALYZE crmapi.$_") for @tables;
+    }
+    my $each = ($read->() - $before) / $count;
+    diag("$each index entries are read for an enrollment");
+    cmp_ok($each, "<", 150, "an enrollment does not read the others");
+    sql($database, "ALTER TABLE crmapi.$_ RESET (autovacuum_enabled)")
+        for @tables;
     $provider->stop;
 };
 

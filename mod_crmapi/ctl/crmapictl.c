@@ -261,7 +261,7 @@ static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
     const char *database = ctl->options[CTL_DATABASE];
-    apr_interval_time_t timeout;
+    crm_conn_options_t options = {.named_statements = 1};
 
     if (!database) {
         database = getenv("CRMAPI_DATABASE");
@@ -270,8 +270,8 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
         return ctl_misuse(ctl, "no database: give --database or set"
                              " $CRMAPI_DATABASE");
     }
-    CRM_ERR(get_timeout(&timeout, ctl, command));
-    CRM_ERR(crm_conn_open(&ctl->conn, database, timeout, ctl->pool,
+    CRM_ERR(get_timeout(&options.timeout, ctl, command));
+    CRM_ERR(crm_conn_open(&ctl->conn, database, &options, ctl->pool,
                           ctl->pool));
     CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
     return command->run(ctl);

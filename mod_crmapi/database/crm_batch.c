@@ -513,7 +513,7 @@ static crm_error_t *run_all(batch_t *batch, const visit_t *visit,
         keep(batch, result);
     }
     else if (conn->silent || conn->cancelled) {
-        batch->timeout = conn->timeout;
+        batch->timeout = conn->options.timeout;
     }
     visit->lender->release(visit->lender->baton);
     return batch->timeout ? error : NULL;

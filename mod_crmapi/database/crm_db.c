@@ -143,7 +143,7 @@ static int send_all(attempt_t *attempt)
     }
     for (int i = 0; i < attempt->count; i++) {
         const crm_stmt_t *stmt = &attempt->stmts[i];
-        crm_prepared_t *prepared = conn->named
+        crm_prepared_t *prepared = conn->options.named_statements
                                    ? find_prepared(conn, stmt->sql, before)
                                    : NULL;
 

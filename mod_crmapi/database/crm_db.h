@@ -17,7 +17,11 @@ typedef struct crm_conn_t crm_conn_t;
 typedef struct crm_conn_options_t {
     int named_statements;       /* use named prepared statements; 0 for poolers
                                    that do not support them */
-    apr_interval_time_t timeout; /* see crm_conn_open() */
+    int generic_plans;          /* plan a statement once for all values, and
+                                   scan no table where an index can be used; 0
+                                   for statements that run once */
+    apr_interval_time_t timeout; /* microseconds for each call below, including
+                                   retries; 0: no limit */
 } crm_conn_options_t;
 
 /* A statement: its text, and the values of $1 to $N in PostgreSQL's text
@@ -35,21 +39,19 @@ typedef struct crm_stmt_t {
  * A broken connection, or one whose socket is at end of file, is reset. A
  * transaction that was left open is rolled back. After each connect or reset,
  * prepared statements are forgotten, and the session is set to UTF-8, UTC, ISO
- * dates (only where the server reports another value), no JIT, generic plans,
- * and no sequential scans where an index can be used. Errors: CRM_E_UNAVAILABLE
- * if the reset fails. */
+ * dates (only where the server reports another value), no JIT, and what OPTIONS
+ * says. Errors: CRM_E_UNAVAILABLE if the reset fails. */
 crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
                             const crm_conn_options_t *options,
                             apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
 
 /* Open a connection to CONNINFO (libpq's syntax). It is closed with
- * RESULT_POOL. TIMEOUT (microseconds; 0: none) limits each call below,
- * including retries. At the timeout the server is asked to cancel the statement
- * and has two seconds to confirm. The error is CRM_E_UNAVAILABLE (CRM2005), and
- * the connection is reset before its next use.
+ * RESULT_POOL. At the timeout of OPTIONS the server is asked to cancel the
+ * statement and has two seconds to confirm. The error is CRM_E_UNAVAILABLE
+ * (CRM2005), and the connection is reset before its next use.
  * Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without passwords. */
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
-                           apr_interval_time_t timeout,
+                           const crm_conn_options_t *options,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool);
 
 /* Return the libpq connection of CONN, for LISTEN. */

@@ -37,10 +37,10 @@ static const struct {
  * as long as a search. Single writes cost the same with 256 kB. */
 #define SESSION "SET jit TO off;SET gin_pending_list_limit TO 256;"
 
-/* For requests, which run the same statements with other values. One generic
- * plan suits all values: no planning per request, and no plan that scans a
- * table because a workspace is large. */
-#define ADOPTED_SESSION SESSION "SET plan_cache_mode TO force_generic_plan;" \
+/* crm_conn_options_t.generic_plans. One plan suits all values: no planning per
+ * statement, and no plan that scans a table because a workspace is large, or a
+ * workspace because the statistics do not know its rows yet. */
+#define GENERIC_SESSION SESSION "SET plan_cache_mode TO force_generic_plan;" \
     "SET enable_seqscan TO off;"
 
 /* A PQnoticeProcessor that ignores notices: they are in the server's log. */
@@ -66,13 +66,14 @@ static apr_status_t forget_cleanup(void *data)
     return APR_SUCCESS;
 }
 
-/* Return a new crm_conn_t for PG, in POOL. */
-static crm_conn_t *conn_create(PGconn *pg, apr_pool_t *pool)
+/* Return a new crm_conn_t for PG with OPTIONS, in POOL. */
+static crm_conn_t *conn_create(PGconn *pg, const crm_conn_options_t *options,
+                               apr_pool_t *pool)
 {
     crm_conn_t *conn = apr_pcalloc(pool, sizeof(*conn));
 
     conn->pg = pg;
-    conn->named = 1;
+    conn->options = *options;
     conn->epoch = (apr_uint32_t)apr_time_now();
     conn->by_sql = apr_hash_make(pool);
     apr_pool_cleanup_register(pool, conn, forget_cleanup,
@@ -155,8 +156,8 @@ static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
         }
     }
     if (fresh) {
-        apr_cpystrn(text + strlen(text), conn->adopted ? ADOPTED_SESSION
-                    : SESSION, sizeof(text) - strlen(text));
+        apr_cpystrn(text + strlen(text), conn->options.generic_plans
+                    ? GENERIC_SESSION : SESSION, sizeof(text) - strlen(text));
     }
     if (!*text) {
         return NULL;
@@ -206,13 +207,11 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
         continue;
     }
     if (!conn) {
-        conn = conn_create(pg, owner_pool);
+        conn = conn_create(pg, options, owner_pool);
         conn->next = first;
         apr_pool_userdata_setn(conn, key, NULL, owner_pool);
     }
-    conn->named = options->named_statements;
-    conn->timeout = options->timeout;
-    conn->adopted = 1;
+    conn->options = *options;
     PQsetNoticeProcessor(pg, ignore_notice, NULL);
     crm_db_rollback(conn);
     crm_db_deadline(conn);
@@ -301,7 +300,7 @@ static apr_status_t finish_cleanup(void *data)
 }
 
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
-                           apr_interval_time_t timeout,
+                           const crm_conn_options_t *options,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool)
 {
     /* Defaults; parameters in CONNINFO override those that precede dbname. */
@@ -324,8 +323,7 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
         return open_error(pg, scratch_pool);
     }
     PQsetNoticeProcessor(pg, ignore_notice, NULL);
-    conn = conn_create(pg, result_pool);
-    conn->timeout = timeout;
+    conn = conn_create(pg, options, result_pool);
     crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
     *conn_p = conn;

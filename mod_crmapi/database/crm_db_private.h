@@ -24,10 +24,8 @@ typedef struct crm_prepared_t {
 struct crm_conn_t {
     PGconn *pg;
     crm_conn_t *next;           /* next connection of the same pool */
-    int named;                  /* crm_conn_options_t.named_statements */
-    int adopted;                /* by crm_conn_adopt() */
+    crm_conn_options_t options;
     int ready;                  /* checked, and unused since */
-    apr_interval_time_t timeout; /* per call; 0: none */
     apr_time_t until;           /* when the present one times out; 0: never */
     int cancelled;              /* the timeout was reached and the server was
                                    asked to cancel. It signals the session

@@ -21,7 +21,8 @@ static int cancels;             /* running threads */
 
 void crm_db_deadline(crm_conn_t *conn)
 {
-    conn->until = conn->timeout ? apr_time_now() + conn->timeout : 0;
+    conn->until = conn->options.timeout
+        ? apr_time_now() + conn->options.timeout : 0;
     conn->cancelled = conn->silent = 0;
 }
 
@@ -242,7 +243,7 @@ crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
     int ended = conn->cancelled && state && !strcmp(state, "57014");
 
     if (conn->silent || ended) {
-        return crm_db_late(conn->timeout, ended, result_pool);
+        return crm_db_late(conn->options.timeout, ended, result_pool);
     }
     return crm_db_error(result, conn->pg, result_pool);
 }

@@ -294,12 +294,13 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
 static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
                           ap_dbd_t *dbd, apr_pool_t *p)
 {
-    crm_conn_options_t options;
+    const crm_conn_options_t options = {
+        .named_statements = request->config->named_statements,
+        .generic_plans = 1,
+        .timeout = request->config->database_timeout};
     PGconn *pg = apr_dbd_native_handle(dbd->driver, dbd->handle);
     crm_error_t *error;
 
-    options.named_statements = request->config->named_statements;
-    options.timeout = request->config->database_timeout;
     error = crm_conn_adopt(conn_p, pg, &options, dbd->pool, p);
     if (!error) {
         error = check_schema(request, *conn_p, p);

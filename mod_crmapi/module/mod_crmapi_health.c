@@ -110,7 +110,8 @@ static int answers_until(PGconn *pg, apr_time_t end)
 static verdict_t judge_schema(PGconn *pg, request_rec *r)
 {
     crmapi_config_t *config = crmapi_config(r->server);
-    crm_conn_options_t options = {0, TIME};
+    const crm_conn_options_t options = {.generic_plans = 1,
+                                        .timeout = TIME};
     crm_conn_t *conn;
     crm_error_t *error;
 

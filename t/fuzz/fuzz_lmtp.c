@@ -34,12 +34,12 @@ __typeof__(crm_mail_known) __wrap_crm_mail_known;
 __typeof__(crm_mail_deliver) __wrap_crm_mail_deliver;
 
 crm_error_t *__wrap_crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
-                                  apr_interval_time_t timeout,
+                                  const crm_conn_options_t *options,
                                   apr_pool_t *result_pool,
                                   apr_pool_t *scratch_pool)
 {
     (void)conninfo;
-    (void)timeout;
+    (void)options;
     (void)scratch_pool;
     *conn_p = apr_pcalloc(result_pool, 1);
     return NULL;

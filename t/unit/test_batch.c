@@ -177,7 +177,8 @@ static client_t *prepare(int i, const char *text, const char *first,
     client->lender = (crm_lender_t){acquire, release, crowd, LONG, client};
     client->timeout = LONG;
     error = crm_conn_open(&client->conn, getenv("CRM_TEST_DATABASE"),
-                          client->timeout, client->pool, client->pool);
+                          &(crm_conn_options_t){1, 1, LONG}, client->pool,
+                          client->pool);
     ck_assert_ptr_null(error);
     return client;
 }
@@ -491,14 +492,15 @@ END_TEST
 
 START_TEST(no_answer_in_time)
 {
+    const crm_conn_options_t hasty = {1, 1, apr_time_from_msec(300)};
+
     for (int i = 0; i < 3; i++) {
         prepare(i, LOCKED, "7", "x");
     }
     apr_pool_clear(clients[0].pool);
     ck_assert_ptr_null(crm_conn_open(&clients[0].conn,
-                                     getenv("CRM_TEST_DATABASE"),
-                                     apr_time_from_msec(300), clients[0].pool,
-                                     clients[0].pool));
+                                     getenv("CRM_TEST_DATABASE"), &hasty,
+                                     clients[0].pool, clients[0].pool));
     look("SELECT pg_advisory_lock(7)");
     gather(3);
     gate_set(&gate.closed, 0);

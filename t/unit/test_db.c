@@ -16,9 +16,9 @@
 #include "crm_db.h"
 #include "crm_server.h"
 
-static const crm_conn_options_t named = {1, 0};
-static const crm_conn_options_t unnamed = {0, 0};
-static const crm_conn_options_t hasty = {1, 300000};
+static const crm_conn_options_t named = {1, 1, 0};
+static const crm_conn_options_t unnamed = {0, 1, 0};
+static const crm_conn_options_t hasty = {1, 1, 300000};
 static apr_pool_t *pool;
 static PGconn *other;           /* a second session, for looking and killing */
 static PGconn *pg;              /* the one that is adopted */
@@ -581,7 +581,7 @@ START_TEST(a_statement_without_an_answer_is_not_sent_again)
 
     PQfinish(pg);
     pg = NULL;
-    error = crm_conn_open(&conn, conninfo, 0, pool, pool);
+    error = crm_conn_open(&conn, conninfo, &named, pool, pool);
     ck_assert_msg(!error, "%s", why(error));
     ask("SELECT 'warm'");
     relay.deaf = 1;
@@ -980,7 +980,7 @@ START_TEST(passwords_stay_out_of_errors)
         "sesame",
     };
     crm_conn_t *none;
-    crm_error_t *error = crm_conn_open(&none, wrong[_i], 0, pool, pool);
+    crm_error_t *error = crm_conn_open(&none, wrong[_i], &named, pool, pool);
 
     ck_assert_ptr_nonnull(error);
     ck_assert_int_eq(error->code, CRM_E_UNAVAILABLE);

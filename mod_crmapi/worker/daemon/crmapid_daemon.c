@@ -96,13 +96,15 @@ static void note_database(crmd_daemon_t *daemon, const crm_error_t *error)
 /* Open the connection of ACTOR if it is not open. */
 static crm_error_t *connect_actor(actor_t *actor)
 {
+    const crm_conn_options_t options = {
+        .named_statements = 1, .generic_plans = 1, .timeout = actor->timeout};
     crm_error_t *error;
 
     if (actor->conn) {
         return NULL;
     }
     error = crm_conn_open(&actor->conn, actor->daemon->config->database,
-                          actor->timeout, actor->conn_pool, actor->pool);
+                          &options, actor->conn_pool, actor->pool);
     if (error) {
         actor->conn = NULL;
         apr_pool_clear(actor->conn_pool);
@@ -419,13 +421,14 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
 crm_error_t *crmd_daemon_check(const crmd_config_t *config,
                                apr_pool_t *scratch_pool)
 {
+    const crm_conn_options_t options = {.timeout = config->answer_time};
     apr_pool_t *pool;
     crm_error_t *error;
     crm_conn_t *conn;
     int version = 0;
 
     apr_pool_create(&pool, scratch_pool);
-    error = crm_conn_open(&conn, config->database, config->answer_time, pool,
+    error = crm_conn_open(&conn, config->database, &options, pool,
                           scratch_pool);
     if (!error) {
         error = crm_migrate_version(&version, conn, scratch_pool);

@@ -156,14 +156,16 @@ static void do_mail(session_t *session, const char *rest)
 /* Open the database connection if it is not open. */
 static crm_error_t *connect_session(session_t *session)
 {
+    const crm_conn_options_t options = {
+        .named_statements = 1, .generic_plans = 1,
+        .timeout = session->config->answer_time};
     crm_error_t *error;
 
     if (*session->conn_p) {
         return NULL;
     }
     error = crm_conn_open(session->conn_p, session->config->database,
-                          session->config->answer_time, session->conn_pool,
-                          session->mail_pool);
+                          &options, session->conn_pool, session->mail_pool);
     if (error) {
         *session->conn_p = NULL;
         apr_pool_clear(session->conn_pool);
