@@ -123,5 +123,7 @@ run_tests() {
     done
     export CRM_BUILDDIR=$PWD/_build/test CRM_SRCDIR=$PWD
     # Tests mostly wait: for windows of the limits, for daemons, for each other.
-    exec perl t/run "-j$(($(nproc) + 1))" --timer "$@"
+    # $CRM_PASSED: the file of what need not run again.
+    exec perl t/run "-j$(($(nproc) + 1))" --timer \
+        ${CRM_PASSED:+--passed "$CRM_PASSED"} "$@"
 }
