@@ -240,13 +240,38 @@ static int receive_step(attempt_t *attempt, int i, int step)
     return taken && !attempt->conn->silent;
 }
 
+/* Receive the answer to the sync. At the sync the server commits what runs
+ * outside of a transaction block. If that fails (deferred constraints,
+ * serialization failures, timeouts), its error comes first. Return 0 if the
+ * connection failed. */
+static int receive_sync(attempt_t *attempt)
+{
+    crm_conn_t *conn = attempt->conn;
+    int failed = 0;
+
+    while (crm_db_await(conn) && PQstatus(conn->pg) == CONNECTION_OK) {
+        PGresult *result = PQgetResult(conn->pg);
+        ExecStatusType status = PQresultStatus(result);
+
+        if (status == PGRES_FATAL_ERROR && !attempt->failure) {
+            attempt->failure = result;
+            attempt->failed = attempt->count - 1;
+            failed = 1;
+            continue;
+        }
+        PQclear(result);
+        if (result || !failed) {
+            return status == PGRES_PIPELINE_SYNC
+                   && PQexitPipelineMode(conn->pg);
+        }
+        failed = 0;             /* a null follows an error */
+    }
+    return 0;
+}
+
 /* Receive all answers. Return 0 if the connection failed. */
 static int receive_all(attempt_t *attempt)
 {
-    PGconn *pg = attempt->conn->pg;
-    ExecStatusType status;
-    PGresult *result;
-
     for (int i = 0; i < attempt->count; i++) {
         for (int step = STEP_DEALLOCATE; step <= STEP_EXECUTE; step *= 2) {
             if ((attempt->steps[i] & step)
@@ -255,13 +280,7 @@ static int receive_all(attempt_t *attempt)
             }
         }
     }
-    if (!crm_db_await(attempt->conn)) {
-        return 0;
-    }
-    result = PQgetResult(pg);
-    status = PQresultStatus(result);
-    PQclear(result);
-    return status == PGRES_PIPELINE_SYNC && PQexitPipelineMode(pg);
+    return receive_sync(attempt);
 }
 
 /* --- a run ---------------------------------------------------------------- */

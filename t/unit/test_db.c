@@ -869,6 +869,36 @@ START_TEST(what_was_committed_is_not_done_twice)
 }
 END_TEST
 
+/* A deferred constraint is checked by the commit, which follows the answer to
+ * the statement. */
+START_TEST(a_commit_that_fails_is_the_statements_error)
+{
+    const char *backend;
+
+    look("CREATE TABLE test_db.late (n int UNIQUE DEFERRABLE INITIALLY"
+         " DEFERRED)");
+    backend = ask("SELECT pg_backend_pid()");
+    refuse("INSERT INTO test_db.late VALUES (1), (1)", CRM_E_CONFLICT, "23505");
+    ck_assert_str_eq(ask("SELECT count(*) FROM test_db.late"), "0");
+    ck_assert_str_eq(ask("SELECT pg_backend_pid()"), backend);
+}
+END_TEST
+
+START_TEST(conflicts_of_a_commit_are_tried_again)
+{
+    look("CREATE TABLE test_db.late (n int);"
+         "CREATE FUNCTION test_db.late() RETURNS trigger LANGUAGE plpgsql AS"
+         " $$ BEGIN PERFORM test_db.fail('40P01', 2); RETURN NULL; END $$;"
+         "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON test_db.late"
+         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION"
+         " test_db.late()");
+    ck_assert_str_eq(ask("INSERT INTO test_db.late VALUES (1) RETURNING n"),
+                     "1");
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.late"), "1");
+    ck_assert_str_eq(look("SELECT last_value FROM test_db.tries"), "3");
+}
+END_TEST
+
 /* --- pipelines, transactions ---------------------------------------------- */
 
 START_TEST(a_pipeline_runs_in_order)
@@ -1066,6 +1096,8 @@ static void add_runs(TCase *tests)
 {
     tcase_add_loop_test(tests, conflicts_are_tried_again_three_times, 0, 2);
     tcase_add_test(tests, conflicts_in_a_transaction_are_the_callers);
+    tcase_add_test(tests, a_commit_that_fails_is_the_statements_error);
+    tcase_add_test(tests, conflicts_of_a_commit_are_tried_again);
     tcase_add_test(tests, a_pipeline_that_opens_a_transaction_is_tried_again);
     tcase_add_test(tests, what_was_committed_is_not_done_twice);
     tcase_add_test(tests, a_pipeline_runs_in_order);
