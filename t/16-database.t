@@ -464,7 +464,7 @@ for my $how (["fast", "INT"], ["as after a crash", "QUIT"]) {
     subtest "the server restarted under load, $how->[0]" => sub {
         my ($name, $signal) = @$how;
         # whether a statement is cut, and whether the rest is news
-        $httpd->may_log(qr/CRM2001: database: /, @AWAY);
+        $httpd->may_log(qr/CRM200[16]: database: /, @AWAY);
         my $stop = writers(4, $signal);
         my $made = sub { sql($database, "SELECT count(*) FROM crmapi.contact"
             . " WHERE last_name LIKE '$signal-%'") };

@@ -13,7 +13,7 @@
  * time. */
 typedef struct crm_batcher_t crm_batcher_t;
 
-/* The rows of a read. They may be part of a result that several requests
+/* The rows of a statement. They may be part of a result that several requests
  * share, so they are only read. */
 typedef struct crm_rows_t {
     PGresult *result;           /* NULL: there is none */
@@ -38,7 +38,7 @@ typedef struct crm_lender_t {
     void *baton;
 } crm_lender_t;
 
-/* What became of a request in crm_batch_read(). */
+/* What became of a request in crm_batch_run(). */
 typedef struct crm_batch_part_t {
     int sent;                   /* requests in the statement that this one sent;
                                    0: it sent none */
@@ -50,9 +50,9 @@ typedef struct crm_batch_part_t {
  * go to the same database. NULL: there is no memory. */
 crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
 
-/* Run SQL, a SELECT that reads only, together with other requests that are
- * waiting with the same text, and set *ROWS to the rows for SQL's values, as
- * if it had run alone.
+/* Run SQL, a SELECT that reads only or a write (crm_sql_write()) outside a
+ * transaction, together with other requests that are waiting with the same
+ * text, and set *ROWS to the rows for SQL's values, as if it had run alone.
  *
  * The first request of a text becomes its leader: it takes a connection, then
  * takes the requests that wait, and sends one statement for all
@@ -60,16 +60,21 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * requests came. A request that comes while a statement is under way waits
  * until that is answered, but at most one millisecond from when it was sent.
  * Then it, or the first that waits, becomes a leader, too. A leader that is
- * alone sends SQL itself.
+ * alone sends SQL itself. Writes wait 20 milliseconds instead of one,
+ * and those of the same row are never in one statement.
  *
  * If ROWS->result is NULL and there is no error, the caller runs SQL by
  * itself: there was no connection in time, BATCHER has too many texts, or a
- * statement of several requests has failed. So a request never gets the error
- * of another. The rows live until crm_rows_drop() or the end of POOL, the
+ * statement of several requests has failed and changed nothing. So a request
+ * never gets the error of another, and no write is done twice. A write that
+ * shared a statement and has no row may have one if it is run by itself
+ * (crm_sql_batch()). If it is not known whether a statement of several writes
+ * was done, all get CRM_E_UNAVAILABLE (CRM2006). The rows live until
+ * crm_rows_drop() or the end of POOL, the
  * request's. Errors: those of crm_db_query(). */
-crm_error_t *crm_batch_read(crm_rows_t *rows, crm_batch_part_t *part,
-                            crm_batcher_t *batcher, crm_sql_t *sql,
-                            const crm_lender_t *lender, apr_pool_t *pool);
+crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
+                           crm_batcher_t *batcher, crm_sql_t *sql,
+                           const crm_lender_t *lender, apr_pool_t *pool);
 
 /* Forget ROWS. Call this when they have been written, before a slow client
  * gets them: they may keep the rows of other requests in memory. */

@@ -88,6 +88,10 @@ crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
 crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                          apr_pool_t *result_pool);
 
+/* Return, in RESULT_POOL, the error of a write that was sent with those of other
+ * requests, and whose connection was lost then. */
+crm_error_t *crm_db_lost(apr_pool_t *result_pool);
+
 /* Return the error of RESULT (NULL: of CONN): crm_db_error(), or
  * CRM_E_UNAVAILABLE after CONN's timeout. */
 crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,

@@ -236,6 +236,16 @@ crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                           ? ", so the statement was cancelled" : "");
 }
 
+crm_error_t *crm_db_lost(apr_pool_t *result_pool)
+{
+    crm_error_t *error = crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
+        "CRM2006: database: a statement that was sent for several requests has"
+        " no answer");
+
+    error->retry_after = 1;
+    return error;
+}
+
 crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
                             apr_pool_t *result_pool)
 {

@@ -7,11 +7,18 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+/* How long a write for several requests waits for a lock, so that none of them
+ * waits for what another one needs. */
+#define LOCK_TIMEOUT "20ms"
+
 void crm_sql_init(crm_sql_t *sql, apr_pool_t *pool)
 {
     crm_buf_init(&sql->text, 1024, pool);
     sql->binds = apr_array_make(pool, 32, sizeof(const char *));
     sql->casts = apr_array_make(pool, 32, sizeof(const char *));
+    sql->row = 0;
+    sql->from = 0;
+    sql->table = NULL;
 }
 
 void crm_sql_add(crm_sql_t *sql, const char *text)
@@ -72,6 +79,13 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
     crm_buf_puts(&sql->text, template);
 }
 
+void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row, const char *table)
+{
+    sql->from = from;
+    sql->row = row;
+    sql->table = table;
+}
+
 /* Add STRING as an array element. It is always quoted. */
 static void add_element(crm_buf_t *buf, const char *string)
 {
@@ -130,13 +144,13 @@ static void add_array_type(crm_buf_t *buf, const char *cast)
     crm_buf_puts(buf, "[]");
 }
 
-/* Add TEXT, a statement, with batch.p3 in place of each $3. The cast after it
- * stays. */
-static void add_with_columns(crm_buf_t *buf, const char *text)
+/* Add LEN bytes of TEXT, a statement, with batch.p3 in place of each $3. The
+ * cast after it stays. */
+static void add_with_columns(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     int quoted = 0;
 
-    for (; *text; text++) {
+    for (const char *end = text + len; text < end; text++) {
         quoted ^= *text == '\'';
         if (*text == '$' && !quoted && apr_isdigit(text[1])) {
             crm_buf_puts(buf, "batch.p");
@@ -147,27 +161,84 @@ static void add_with_columns(crm_buf_t *buf, const char *text)
     }
 }
 
+/* Add "unnest(...)" of all binds of SQL. */
+static void add_unnest(crm_buf_t *buf, const crm_sql_t *sql)
+{
+    crm_buf_puts(buf, "unnest(");
+    for (int i = 0; i < sql->casts->nelts; i++) {
+        crm_buf_printf(buf, "%s$%d::", i ? ", " : "", i + 1);
+        add_array_type(buf, APR_ARRAY_IDX(sql->casts, i, const char *));
+    }
+    crm_buf_putc(buf, ')');
+}
+
+/* Add the columns "p1, p2, ..." of the binds of SQL. */
+static void add_columns(crm_buf_t *buf, const crm_sql_t *sql)
+{
+    for (int i = 0; i < sql->casts->nelts; i++) {
+        crm_buf_printf(buf, "%sp%d", i ? ", " : "", i + 1);
+    }
+}
+
 /* There is no ORDER BY, so that nothing sorts the rows. Only a nested loop can
  * join a LATERAL subquery that depends on the other side. It takes the values
  * in their order and, for each, the rows of the subquery in its order. OFFSET
  * 0 keeps the planner from merging the subquery with the rest. */
+static void add_batch_read(crm_buf_t *buf, const crm_sql_t *sql)
+{
+    crm_buf_puts(buf, "SELECT answer.*, batch.n FROM ");
+    add_unnest(buf, sql);
+    crm_buf_puts(buf, " WITH ORDINALITY batch (");
+    add_columns(buf, sql);
+    crm_buf_puts(buf, ", n) CROSS JOIN LATERAL (");
+    add_with_columns(buf, sql->text.data, strlen(sql->text.data));
+    crm_buf_puts(buf, " OFFSET 0) answer");
+}
+
+/* Add the sets of values as "batch". Those of an UPDATE are only the sets whose
+ * rows could be locked. A MATERIALIZED query is executed first and once. */
+static void add_batch_values(crm_buf_t *buf, const crm_sql_t *sql)
+{
+    crm_buf_puts(buf, "WITH batch AS MATERIALIZED (SELECT v.* FROM ");
+    if (sql->table) {
+        crm_buf_puts(buf, "(SELECT * FROM ");
+    }
+    add_unnest(buf, sql);
+    crm_buf_puts(buf, " v (");
+    add_columns(buf, sql);
+    crm_buf_putc(buf, ')');
+    if (sql->table) {
+        crm_buf_printf(buf, " ORDER BY p1, p%d) v CROSS JOIN LATERAL (SELECT"
+                       " FROM crmapi.%s r WHERE r.workspace_id = v.p1::uuid"
+                       " AND r.id = v.p%d::uuid FOR NO KEY UPDATE SKIP LOCKED)"
+                       " held", sql->row, sql->table, sql->row);
+    }
+    crm_buf_puts(buf, " WHERE (SELECT set_config('lock_timeout', '" LOCK_TIMEOUT
+                 "', true)) IS NOT NULL) ");
+}
+
+static void add_batch_write(crm_buf_t *buf, const crm_sql_t *sql)
+{
+    const char *text = sql->text.data;
+
+    add_batch_values(buf, sql);
+    add_with_columns(buf, text, sql->from);
+    crm_buf_puts(buf, " FROM batch");
+    add_with_columns(buf, text + sql->from, strlen(text + sql->from));
+    crm_buf_puts(buf, ", t.workspace_id, t.id");
+}
+
 const char *crm_sql_batch(const crm_sql_t *sql, apr_pool_t *result_pool)
 {
     crm_buf_t buf;
 
     crm_buf_init(&buf, 2 * sql->text.len, result_pool);
-    crm_buf_puts(&buf, "SELECT answer.*, batch.n FROM unnest(");
-    for (int i = 0; i < sql->casts->nelts; i++) {
-        crm_buf_printf(&buf, "%s$%d::", i ? ", " : "", i + 1);
-        add_array_type(&buf, APR_ARRAY_IDX(sql->casts, i, const char *));
+    if (sql->row) {
+        add_batch_write(&buf, sql);
     }
-    crm_buf_puts(&buf, ") WITH ORDINALITY batch (");
-    for (int i = 0; i < sql->casts->nelts; i++) {
-        crm_buf_printf(&buf, "p%d, ", i + 1);
+    else {
+        add_batch_read(&buf, sql);
     }
-    crm_buf_puts(&buf, "n) CROSS JOIN LATERAL (");
-    add_with_columns(&buf, sql->text.data);
-    crm_buf_puts(&buf, " OFFSET 0) answer");
     crm_buf_putc(&buf, '\0');
     return buf.data;
 }

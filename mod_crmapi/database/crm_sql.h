@@ -15,6 +15,10 @@ typedef struct crm_sql_t {
     crm_buf_t text;
     apr_array_header_t *binds;  /* const char * */
     apr_array_header_t *casts;  /* const char *: the type of each bind */
+    /* For crm_sql_batch(), of a write: see crm_sql_write(). */
+    int row;                    /* the bind that is its row's id; 0: a read */
+    apr_size_t from;            /* where in TEXT a FROM clause may stand */
+    const char *table;          /* the table of an UPDATE, else NULL */
 } crm_sql_t;
 
 /* Initialise SQL, empty, in POOL. */
@@ -42,12 +46,27 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
 /* Set *STMT to the text and binds of SQL. They live as long as SQL's pool. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
-/* Return, in RESULT_POOL, a statement that runs SQL, a SELECT with binds, for
- * several sets of values in one round trip. Its bind I is the array of all
- * values of SQL's bind I (crm_sql_array()). Its rows are those of SQL for the
- * first set of values, then those for the second, and so on, each in SQL's
- * order. The last column, added, is the number of the set, from 1. Call
- * crm_sql_stmt() before. */
+/* Note that SQL, complete, writes at most one row: that of the table t with
+ * bind 1 as workspace_id and bind ROW as id. It ends with RETURNING. It has no
+ * FROM clause; one may stand at FROM, an offset in its text. TABLE (static):
+ * that of an UPDATE. NULL: SQL is an INSERT. */
+void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row,
+                   const char *table);
+
+/* Return, in RESULT_POOL, a statement that runs SQL, a SELECT with binds or a
+ * write (crm_sql_write()), for several sets of values in one round trip. Its
+ * bind I is the array of all values of SQL's bind I (crm_sql_array()). Call
+ * crm_sql_stmt() before.
+ *
+ * Of a SELECT its rows are those of SQL for the first set of values, then those
+ * for the second, and so on, each in SQL's order. The last column, added, is
+ * the number of the set, from 1.
+ *
+ * Of a write no two sets may name the same row. The statement does all that
+ * SQL would do, or it fails. Its rows have no order; the last two columns,
+ * added, are workspace_id and id. A row that another transaction has locked is
+ * left out of an UPDATE, as if it did not exist. The statement waits for any
+ * other lock 20 ms at most, then it fails (55P03). */
 const char *crm_sql_batch(const crm_sql_t *sql, apr_pool_t *result_pool);
 
 /* Return PostgreSQL's text format of a one-dimensional array of STRINGS (const

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_batch.c: which servers' reads may share statements */
+/* mod_crmapi_batch.c: which servers' requests may share statements */
 #include "mod_crmapi.h"
 
 #include "ap_mpm.h"
 
-/* Return whether the reads of the server with CONFIG may share statements: with
+/* Return whether the requests of the server with CONFIG may share statements: with
  * CrmApiRequestIdInDatabase On, each statement is for one request. */
 static int shares(const crmapi_config_t *config)
 {
@@ -12,7 +12,7 @@ static int shares(const crmapi_config_t *config)
            && !config->request_id_in_database;
 }
 
-/* Return whether reads of the servers with A and B may share a statement: it
+/* Return whether requests of the servers with A and B may share a statement: it
  * goes to the same database, in the same way. */
 static int are_alike(const crmapi_config_t *a, const crmapi_config_t *b)
 {

@@ -415,7 +415,7 @@ const command_rec crmapi_commands[] = {
                  "On: set the database session's application_name to the "
                  "request's id; default Off"),
     AP_INIT_FLAG("CrmApiBatches", set_flag, INFO(&flags[4].offset), RSRC_CONF,
-                 "Off: reads that come at the same time never share a "
+                 "Off: requests that come at the same time never share a "
                  "statement; default On"),
     AP_INIT_TAKE1("CrmApiReview", set_page, INFO(&pages[0]), RSRC_CONF,
                   "On, or a path: serve the pages for reviewing sequences; "

@@ -44,7 +44,8 @@ typedef struct crmapi_counts_t {
 typedef struct crmapi_process_t {
     apr_uint32_t pid;           /* 0: not in use */
     apr_int32_t used;           /* database connections in use */
-    apr_int32_t waiting;        /* threads that wait for one */
+    apr_int32_t waiting;        /* threads that wait for one, or for a
+                                   statement that they share */
     char unused[52];
 } crmapi_process_t;
 

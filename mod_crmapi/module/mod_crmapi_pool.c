@@ -321,6 +321,9 @@ int crmapi_pool_crowd(crmapi_pool_t *pool, int change)
 {
     int crowded;
 
+    if (change) {
+        crmapi_metrics_waiting(change);
+    }
     if (!pool->share) {
         return 0;
     }

@@ -430,7 +430,7 @@ static const family_t families[] = {
     {"crmapi_connections_used", "gauge", "Database connections in use",
      put_processes, offsetof(crmapi_process_t, used)},
     {"crmapi_connections_waiting", "gauge", "Threads that wait for a database "
-     "connection", put_processes, offsetof(crmapi_process_t, waiting)},
+     "connection, or for a statement that they share", put_processes, offsetof(crmapi_process_t, waiting)},
     {"crmapi_connections_max", "gauge", "Database connections that the "
      "processes may open", put_connections_max, 0},
     {"crmapi_limit_admitted", "counter", "Requests and look-ups within a "

@@ -27,17 +27,17 @@ static int is_foreign_key_error(const crm_error_t *error)
 }
 
 /* Run SQL, which returns a row if and only if the operation was done, and set
- * *RESULT_P. If there is no row, run CHECKS and return the error of those that
+ * *ROWS. If there is no row, run CHECKS and return the error of those that
  * fail. If none fails, the data has changed between the two statements, and SQL
  * is tried once more. */
-static crm_error_t *run(PGresult **result_p, crm_call_t *call, crm_sql_t *sql,
+static crm_error_t *run(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
                         const apr_array_header_t *checks)
 {
     crm_error_t *error, *why;
 
     for (int i = 0; i < 2; i++) {
-        error = crm_call_query(result_p, call, sql);
-        if (!error && PQntuples(*result_p)) {
+        error = crm_call_write(rows, call, sql);
+        if (!error && rows->count) {
             return NULL;
         }
         if (error && !is_foreign_key_error(error)) {
@@ -57,13 +57,17 @@ static apr_array_header_t *new_checks(crm_call_t *call)
 }
 
 /* Add " WHERE" and its conditions: the row is the one that CALL's path and
- * filters name, and the key permits the operation. */
-static void add_where(crm_sql_t *sql, crm_call_t *call)
+ * filters name, and the key permits the operation. Return the number of the
+ * bind that has the path's id; 0: the path has none. */
+static int add_where(crm_sql_t *sql, crm_call_t *call)
 {
+    int id = 0;
+
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
     if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
         crm_sql_add(sql, " AND t.id = ");
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
+        id = sql->binds->nelts;
     }
     for (crm_param_t *param = crm_rest(call)->params; param && param->filter; param++) {
         if (param->given) {
@@ -72,6 +76,7 @@ static void add_where(crm_sql_t *sql, crm_call_t *call)
     }
     crm_sql_add(sql, " AND ");
     crm_rest_permit(sql, call);
+    return id;
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -129,6 +134,8 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
                         const crm_values_t *values, const char *id)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
+    apr_size_t from;
+    int row;
 
     crm_rest_sql(sql, call);
     crm_sql_adds(sql, "INSERT INTO crmapi.", resource->name,
@@ -140,6 +147,7 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
     }
     crm_sql_add(sql, ") SELECT $1::uuid, ");
     crm_sql_bind(sql, id, "uuid");
+    row = sql->binds->nelts;
     for (int i = 0; resource->fields[i].name; i++) {
         if (resource->fields[i].flags & CRM_F_CREATE) {
             crm_sql_add(sql, ", ");
@@ -147,9 +155,12 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
                          resource->fields[i].type->cast);
         }
     }
+    from = sql->text.len;
     crm_sql_add(sql, " WHERE ");
     crm_rest_permit(sql, call);
-    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns, NULL);
+    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns,
+                 NULL);
+    crm_sql_write(sql, from, row, NULL);
 }
 
 static crm_error_t *serve_create(crm_call_t *call)
@@ -159,7 +170,7 @@ static crm_error_t *serve_create(crm_call_t *call)
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_CREATE);
-    PGresult *result;
+    crm_rows_t rows;
     crm_sql_t sql;
 
     if (values.binds) {
@@ -171,8 +182,9 @@ static crm_error_t *serve_create(crm_call_t *call)
     }
     crm_uuid_v7(id);
     make_insert(&sql, call, &values, id);
-    CRM_ERR(run(&result, call, &sql, checks));
-    crm_rest_answer(call, operation->kind->status, result, 0, 0);
+    CRM_ERR(run(&rows, call, &sql, checks));
+    crm_rest_answer(call, operation->kind->status, rows.result, rows.first, 0);
+    crm_rows_drop(&rows);
     if (operation->location) {
         apr_table_setn(call->response->headers, "Location",
                        apr_pstrcat(call->pool, CRM_API_BASE, operation->path,
@@ -281,7 +293,8 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     set_list_t list = {sql, 0};
-    int count = 0;
+    apr_size_t from;
+    int count = 0, row;
 
     for (int i = 0; resource->fields[i].name; i++) {
         count += is_set(resource, values, i);
@@ -306,9 +319,11 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     if (shape->has_updated_at) {
         set_updated_at(&list, resource, values);
     }
-    add_where(sql, call);
+    from = sql->text.len;
+    row = add_where(sql, call);
     add_fixed(sql, checks, call, values);
     crm_sql_adds(sql, " RETURNING ", shape->columns, NULL);
+    crm_sql_write(sql, from, row, resource->name);
 }
 
 static crm_error_t *serve_update(crm_call_t *call)
@@ -317,7 +332,7 @@ static crm_error_t *serve_update(crm_call_t *call)
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_UPDATE);
-    PGresult *result;
+    crm_rows_t rows;
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
@@ -329,9 +344,10 @@ static crm_error_t *serve_update(crm_call_t *call)
     if (error || !crm_rest(call)->path_id) {
         return crm_rest_refuse(call, error, checks);
     }
-    CRM_ERR(run(&result, call, &sql, checks));
-    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status, result, 0,
-                    0);
+    CRM_ERR(run(&rows, call, &sql, checks));
+    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
+                    rows.result, rows.first, 0);
+    crm_rows_drop(&rows);
     return NULL;
 }
 
@@ -342,7 +358,7 @@ static crm_error_t *serve_delete(crm_call_t *call)
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     apr_array_header_t *checks = new_checks(call);
     crm_error_t *error = crm_rest_params(call);
-    PGresult *result;
+    crm_rows_t rows;
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
@@ -360,7 +376,7 @@ static crm_error_t *serve_delete(crm_call_t *call)
     }
     add_where(&sql, call);
     crm_sql_add(&sql, " RETURNING t.id");
-    CRM_ERR(run(&result, call, &sql, checks));
+    CRM_ERR(run(&rows, call, &sql, checks));
     call->response->status = 204;
     return NULL;
 }

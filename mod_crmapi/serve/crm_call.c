@@ -10,6 +10,9 @@
 #include "crm_form.h"
 #include "crm_json.h"
 
+/* The most bytes that the values of a write have which shares a statement. */
+#define SHARED_MAX 16384
+
 void crm_call_count(crm_call_t *call, apr_time_t began)
 {
     call->response->db_us += apr_time_now() - began;
@@ -118,9 +121,8 @@ static int lender_crowd(int change, void *baton)
     return call->service->crowd(change, call->request->baton);
 }
 
-/* Try to read ROWS together with other requests. */
-static crm_error_t *read_batch(crm_rows_t *rows, crm_call_t *call,
-                               crm_sql_t *sql)
+/* Try to run SQL together with other requests. */
+static crm_error_t *share(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
 {
     const crm_lender_t lender = {lender_acquire, lender_release, lender_crowd,
                                  call->service->settings.database_wait, call};
@@ -129,13 +131,23 @@ static crm_error_t *read_batch(crm_rows_t *rows, crm_call_t *call,
     crm_batch_part_t part;
     crm_error_t *error;
 
-    error = crm_batch_read(rows, &part, call->service->batcher, sql, &lender,
-                           call->pool);
+    error = crm_batch_run(rows, &part, call->service->batcher, sql, &lender,
+                          call->pool);
     call->response->db_us = before;
     crm_call_count(call, began);
     call->response->batched = part.sent > 1 ? part.sent : 0;
     call->waited = part.waited;
     return error;
+}
+
+/* Run SQL in a statement of its own. */
+static crm_error_t *run_alone(crm_rows_t *rows, crm_call_t *call,
+                              crm_sql_t *sql)
+{
+    CRM_ERR(crm_call_query(&rows->result, call, sql));
+    rows->first = 0;
+    rows->count = PQntuples(rows->result);
+    return NULL;
 }
 
 crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
@@ -144,13 +156,35 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
     memset(rows, 0, sizeof(*rows));
     rows->pool = call->pool;
     if (shares && call->service->batcher && !call->conn) {
-        CRM_ERR(read_batch(rows, call, sql));
+        CRM_ERR(share(rows, call, sql));
     }
-    if (!rows->result) {
-        CRM_ERR(crm_call_query(&rows->result, call, sql));
-        rows->count = PQntuples(rows->result);
+    return rows->result ? NULL : run_alone(rows, call, sql);
+}
+
+/* Return whether the values of SQL are so small that it may hold up others. */
+static int is_small(const crm_sql_t *sql)
+{
+    apr_size_t len = 0;
+
+    for (int i = 0; i < sql->binds->nelts && len <= SHARED_MAX; i++) {
+        const char *value = APR_ARRAY_IDX(sql->binds, i, const char *);
+
+        len += value ? strlen(value) : 0;
     }
-    return NULL;
+    return len <= SHARED_MAX;
+}
+
+crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
+{
+    memset(rows, 0, sizeof(*rows));
+    rows->pool = call->pool;
+    if (sql->row && call->service->batcher && !call->conn && is_small(sql)) {
+        CRM_ERR(share(rows, call, sql));
+    }
+    if (rows->shared && !rows->count) {
+        crm_rows_drop(rows);
+    }
+    return rows->result ? NULL : run_alone(rows, call, sql);
 }
 
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,

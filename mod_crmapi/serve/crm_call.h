@@ -46,11 +46,18 @@ crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
 
 /* Run SQL, a SELECT that only reads, and set *ROWS to its rows. If SHARES,
  * requests that come at the same time may share the statement
- * (crm_batch_read()). Then its cost should not depend much on its values,
+ * (crm_batch_run()). Then its cost should not depend much on its values,
  * because each request waits for all. Call crm_rows_drop() when the rows have
  * been written. */
 crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
                            int shares);
+
+/* Run SQL, an INSERT, UPDATE or DELETE of at most one row outside a
+ * transaction, and set *ROWS to the row that it returns. If crm_sql_write() was
+ * called for it, requests that come at the same time may share the statement
+ * (crm_batch_run()). The row is that of a statement of its own. Call
+ * crm_rows_drop() when it has been written. */
+crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql);
 
 /* Run the statement SQL as crm_call_query() does, with COUNT VALUES. */
 crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,

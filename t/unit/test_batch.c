@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "apr_strings.h"
@@ -22,6 +23,20 @@
 #define SLEEP "SELECT pg_sleep(0.001 * $1::int)::text, $2::text"
 /* One row, or an error if $1 is 0. */
 #define DIVISION "SELECT (100 / $1::int)::text, $2::text"
+
+/* Writes of a table that has no key, so that it shows what is done twice. $1 is
+ * the workspace, $2 the id. Their FROM clause may stand before WHERE. */
+#define INSERT_HEAD "INSERT INTO crmapi.thing AS t (workspace_id, id, value)" \
+    " SELECT $1::uuid, $2::uuid, $3::text"
+#define INSERT_TAIL " WHERE $3::text <> 'nobody' AND (SELECT pg_sleep(0.2))" \
+    " IS NOT NULL AND 100 / length($3::text) > 0 RETURNING t.value"
+#define INSERT_LOCKED " WHERE pg_advisory_xact_lock_shared($3::int)" \
+    " IS NOT NULL RETURNING t.value"
+#define UPDATE_HEAD "UPDATE crmapi.thing t SET value = $3::text"
+#define UPDATE_TAIL " WHERE t.workspace_id = $1::uuid AND t.id = $2::uuid" \
+    " RETURNING t.value"
+#define WORKSPACE "00000000-0000-7000-8000-00000000000%d"
+#define THINGS "SELECT string_agg(value, ' ' ORDER BY value) FROM crmapi.thing"
 
 /* How many sessions wait for such a lock. */
 #define BLOCKED "SELECT count(*) FROM pg_locks WHERE NOT granted" \
@@ -52,7 +67,9 @@ typedef struct client_t {
     pthread_t thread;
     apr_pool_t *pool;
     const char *text;
-    const char *values[2];
+    const char *values[3];
+    const char *head;           /* of a write; NULL: a read */
+    const char *table;          /* of an UPDATE */
     crm_lender_t lender;
     apr_interval_time_t timeout; /* of its connection */
     crm_conn_t *conn;
@@ -153,11 +170,20 @@ static void *client_main(void *data)
     crm_sql_t sql;
 
     crm_sql_init(&sql, client->pool);
-    crm_sql_value(&sql, client->values[0], "int");
-    crm_sql_value(&sql, client->values[1], "text");
-    crm_sql_add(&sql, client->text);
-    client->error = crm_batch_read(&client->rows, &client->part, batcher, &sql,
-                                   &client->lender, client->pool);
+    if (client->head) {
+        crm_sql_value(&sql, client->values[0], "uuid");
+        crm_sql_value(&sql, client->values[1], "uuid");
+        crm_sql_value(&sql, client->values[2], "text");
+        crm_sql_adds(&sql, client->head, client->text, NULL);
+        crm_sql_write(&sql, strlen(client->head), 2, client->table);
+    }
+    else {
+        crm_sql_value(&sql, client->values[0], "int");
+        crm_sql_value(&sql, client->values[1], "text");
+        crm_sql_add(&sql, client->text);
+    }
+    client->error = crm_batch_run(&client->rows, &client->part, batcher, &sql,
+                                  &client->lender, client->pool);
     __atomic_store_n(&client->done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -576,6 +602,176 @@ START_TEST(storm)
 }
 END_TEST
 
+/* --- writes --------------------------------------------------------------- */
+
+static void setup_things(void)
+{
+    setup();
+    look("CREATE SCHEMA IF NOT EXISTS crmapi;"
+         "DROP TABLE IF EXISTS crmapi.thing;"
+         "CREATE TABLE crmapi.thing (workspace_id uuid, id uuid, value text)");
+}
+
+static void teardown_things(void)
+{
+    look("DROP TABLE crmapi.thing");
+    teardown();
+}
+
+/* Prepare the client I to write VALUE in the row ID of WORKSPACE. */
+static client_t *prepare_write(int i, int is_update, int workspace, int id,
+                               const char *value)
+{
+    client_t *client = prepare(i, is_update ? UPDATE_TAIL : INSERT_TAIL,
+                               apr_psprintf(pool, WORKSPACE, workspace),
+                               apr_psprintf(pool, WORKSPACE, id));
+
+    client->values[2] = value;
+    client->head = is_update ? UPDATE_HEAD : INSERT_HEAD;
+    client->table = is_update ? "thing" : NULL;
+    return client;
+}
+
+/* Have the clients below COUNT go at the same time, and wait for them. */
+static void go_together(int count)
+{
+    gather(count);
+    gate_set(&gate.closed, 0);
+    join(count);
+}
+
+START_TEST(inserts)
+{
+    for (int i = 0; i < 4; i++) {
+        prepare_write(i, 0, i % 2, i / 2,
+                      i == 2 ? "nobody" : apr_itoa(pool, i));
+    }
+    go_together(4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_int_eq(clients[i].rows.count, i != 2);
+        ck_assert_ptr_eq(clients[i].rows.result, clients[0].rows.result);
+    }
+    ck_assert_str_eq(value(&clients[0], 0, 0), "0");
+    ck_assert_str_eq(value(&clients[1], 0, 0), "1");
+    ck_assert_str_eq(value(&clients[3], 0, 0), "3");
+    ck_assert_str_eq(look(THINGS), "0 1 3");
+    ck_assert_int_eq(clients[0].part.sent, 4);
+}
+END_TEST
+
+START_TEST(failed_inserts_did_nothing)
+{
+    for (int i = 0; i < 3; i++) {
+        prepare_write(i, 0, 1, i, i == 1 ? "" : "x");
+    }
+    go_together(3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_ptr_null(clients[i].rows.result);
+    }
+    ck_assert_str_eq(look(THINGS), "");
+}
+END_TEST
+
+/* The connection ends while the statement runs: it may be done or not, so
+ * nobody runs it again. */
+START_TEST(lost_inserts_are_not_repeated)
+{
+    for (int i = 0; i < 3; i++) {
+        prepare_write(i, 0, 1, i, apr_itoa(pool, i));
+    }
+    gather(3);
+    gate_set(&gate.closed, 0);
+    WAIT_FOR(*look("SELECT count(*) FROM pg_stat_activity WHERE wait_event ="
+                   " 'PgSleep' AND datname = current_database()") == '1');
+    shutdown(PQsocket(crm_conn_pg(clients[0].conn)), SHUT_RDWR);
+    join(3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_nonnull(clients[i].error);
+        ck_assert_int_eq(clients[i].error->code, CRM_E_UNAVAILABLE);
+        ck_assert_int_eq(clients[i].error->retry_after, 1);
+    }
+    ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
+}
+END_TEST
+
+/* One that does not wait for it does not run it again either. */
+START_TEST(inserts_are_not_left)
+{
+    for (int i = 0; i < 2; i++) {
+        prepare_write(i, 0, 1, i, apr_itoa(pool, i));
+    }
+    gather(2);
+    gate_set(&gate.closed, 0);
+    WAIT_FOR(*look("SELECT count(*) FROM pg_stat_activity WHERE wait_event ="
+                   " 'PgSleep' AND datname = current_database()") == '1');
+    gate_set(&gate.crowded, 1);
+    join(2);
+    ck_assert_str_eq(value(&clients[0], 0, 0), "0");
+    ck_assert_str_eq(look(THINGS), "0 1");
+    if (clients[1].error) {
+        ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
+    }
+    else {
+        ck_assert_str_eq(value(&clients[1], 0, 0), "1");
+    }
+}
+END_TEST
+
+/* Rows of the same id in two workspaces are two rows; a row that is locked has
+ * no answer; the same row twice is in two statements. */
+START_TEST(updates)
+{
+    look("INSERT INTO crmapi.thing SELECT w.id, i.id, 'old' FROM"
+         " (VALUES ('00000000-0000-7000-8000-000000000001'::uuid),"
+         " ('00000000-0000-7000-8000-000000000002')) w(id), (VALUES"
+         " ('00000000-0000-7000-8000-000000000001'::uuid),"
+         " ('00000000-0000-7000-8000-000000000002')) i(id)");
+    look("BEGIN; SELECT FROM crmapi.thing WHERE workspace_id ="
+         " '00000000-0000-7000-8000-000000000001' AND id ="
+         " '00000000-0000-7000-8000-000000000002' FOR UPDATE");
+    prepare_write(0, 1, 1, 1, "a");
+    prepare_write(1, 1, 2, 1, "b");
+    prepare_write(2, 1, 1, 2, "locked");
+    prepare_write(3, 1, 1, 1, "second");
+    prepare_write(4, 1, 2, 3, "none");
+    prepare_write(5, 1, 2, 2, "c");
+    go_together(6);
+    look("COMMIT");
+    for (int i = 0; i < 6; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_int_eq(clients[i].rows.count, i != 2 && i != 4);
+    }
+    ck_assert_str_eq(value(&clients[0], 0, 0), "a");
+    ck_assert_str_eq(value(&clients[1], 0, 0), "b");
+    ck_assert_str_eq(value(&clients[3], 0, 0), "second");
+    ck_assert_str_eq(value(&clients[5], 0, 0), "c");
+    ck_assert_int_eq(clients[0].part.sent, 5);
+    ck_assert_int_eq(clients[3].part.sent, 1);
+    ck_assert_str_eq(look(THINGS " WHERE value NOT IN ('a', 'second')"),
+                     "b c old");
+    ck_assert_str_eq(look("SELECT count(*) FROM crmapi.thing WHERE value IN"
+                          " ('a', 'second')"), "1");
+}
+END_TEST
+
+/* What others lock makes the statement fail soon, not wait. */
+START_TEST(writes_do_not_wait_for_locks)
+{
+    look("BEGIN; SELECT pg_advisory_xact_lock(7)");
+    for (int i = 0; i < 3; i++) {
+        prepare_write(i, 0, 1, i, i == 1 ? "7" : "8")->text = INSERT_LOCKED;
+    }
+    go_together(3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_ptr_null(clients[i].rows.result);
+    }
+    look("COMMIT");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("crm_batch");
@@ -599,6 +795,16 @@ int main(void)
     tcase_add_test(tcase, killed_backend);
     tcase_add_test(tcase, many_texts);
     tcase_add_test(tcase, storm);
+    suite_add_tcase(suite, tcase);
+    tcase = tcase_create("writes");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, setup_things, teardown_things);
+    tcase_add_test(tcase, inserts);
+    tcase_add_test(tcase, failed_inserts_did_nothing);
+    tcase_add_test(tcase, lost_inserts_are_not_repeated);
+    tcase_add_test(tcase, inserts_are_not_left);
+    tcase_add_test(tcase, updates);
+    tcase_add_test(tcase, writes_do_not_wait_for_locks);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }

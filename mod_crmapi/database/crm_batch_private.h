@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_batch_private.h: what the files of crm_batch.h share */
+#ifndef CRM_BATCH_PRIVATE_H
+#define CRM_BATCH_PRIVATE_H
+
+#include <pthread.h>
+
+#include "crm_batch.h"
+
+/* The hash table of a batcher's queues. */
+#define CRM_BATCH_BUCKETS 512
+
+/* A result that several requests share. */
+typedef struct crm_shared_t {
+    PGresult *result;
+    int users;                  /* atomic */
+} crm_shared_t;
+
+/* What a waiting request is to do. */
+typedef enum crm_verdict_t {
+    CRM_SEAT_WAIT,
+    CRM_SEAT_LEADS,             /* be the leader of its queue */
+    CRM_SEAT_ANSWERED,          /* take the rows */
+    CRM_SEAT_LATE,              /* the statement was not answered in time */
+    CRM_SEAT_LOST,              /* it is not known whether it was done */
+    CRM_SEAT_ALONE              /* run its statement by itself */
+} crm_verdict_t;
+
+typedef struct crm_seat_t crm_seat_t;
+
+/* Seats in their order. */
+typedef struct crm_seats_t {
+    crm_seat_t *first;
+    crm_seat_t *last;
+} crm_seats_t;
+
+/* A request that waits. Seats are reused and freed with the batcher only, so
+ * that CHANGED can be signalled after the lock was released. */
+struct crm_seat_t {
+    crm_seat_t *next, *previous;
+    crm_seats_t *list;          /* that of a queue or a batch, or NULL */
+    pthread_cond_t changed;
+    crm_verdict_t verdict;
+    const crm_sql_t *sql;
+    const struct crm_batch_t *batch; /* the one that has taken it, or NULL */
+    apr_interval_time_t taken;  /* when it was taken */
+    int number;                 /* in the batch, from 1 */
+    /* for CRM_SEAT_ANSWERED */
+    crm_shared_t *shared;
+    int first, count;
+    apr_interval_time_t timeout; /* for CRM_SEAT_LATE */
+};
+
+/* How requests of a kind share statements. */
+typedef struct crm_batch_rule_t {
+    /* After this time a statement no longer holds up requests that come
+     * later. */
+    apr_interval_time_t holds_up;
+    /* A batch takes as many requests as were lately answered in TIME, and at
+     * least MIN: a busy machine makes single statements slow, and that must not
+     * end sharing. */
+    apr_interval_time_t time;
+    int min;
+    /* Where a request takes so long, a statement of its own costs nothing in
+     * comparison, and no request waits for another. 0: not so. */
+    apr_interval_time_t slow;
+} crm_batch_rule_t;
+
+/* The requests with one text. */
+typedef struct crm_queue_t {
+    struct crm_queue_t *next;   /* in the same bucket */
+    unsigned hash;
+    char *text;                 /* from malloc(), as the next */
+    char *batch_text;           /* crm_sql_batch() */
+    int binds;
+    int writes;                 /* never done twice */
+    const crm_batch_rule_t *rule;
+    crm_seats_t waiting;
+    int gathering;              /* there is a leader that has not yet taken
+                                   them */
+    int running;                /* statements sent and not answered */
+    unsigned last;              /* number of the statement sent last */
+    int busy;                   /* that is not answered */
+    apr_interval_time_t sent;   /* when it was sent */
+    int limit;                  /* of requests in a statement; less after
+                                   failures */
+    apr_interval_time_t cost;   /* time for a request, a moving average */
+    apr_interval_time_t used;   /* when a request came last */
+} crm_queue_t;
+
+struct crm_batcher_t {
+    pthread_mutex_t lock;       /* of all that follows */
+    pthread_condattr_t clock;
+    crm_queue_t *buckets[CRM_BATCH_BUCKETS];
+    int queues;
+    crm_seats_t unused;         /* seats */
+};
+
+/* A statement for several requests; a leader's. */
+typedef struct crm_batch_t {
+    crm_queue_t *queue;
+    unsigned number;            /* of the queue's statements */
+    crm_seats_t seats;          /* requests that still wait for it, without
+                                   the leader */
+    int count;                  /* requests, with the leader */
+    const crm_sql_t *sqls[CRM_BATCH_MAX];
+    int built;                  /* SQLS are no longer needed */
+    apr_interval_time_t began;
+    /* Its result: rows of each request. NULL: it failed. */
+    crm_shared_t *shared;
+    int first[CRM_BATCH_MAX], rows[CRM_BATCH_MAX];
+    apr_interval_time_t timeout; /* it had no answer within this time; 0: it
+                                   had */
+    int lost;                   /* it is not known whether it was done */
+} crm_batch_t;
+
+/* A call of crm_batch_run(). */
+typedef struct crm_visit_t {
+    crm_batcher_t *batcher;
+    crm_queue_t *queue;
+    crm_stmt_t stmt;
+    const crm_sql_t *sql;
+    const crm_lender_t *lender;
+    crm_rows_t *rows;
+    crm_batch_part_t *part;
+    apr_interval_time_t came;
+    apr_pool_t *pool;
+} crm_visit_t;
+
+/* Add SEAT at the end of LIST. */
+void crm_seats_add(crm_seats_t *list, crm_seat_t *seat);
+
+/* Take SEAT out of its list. */
+void crm_seats_remove(crm_seat_t *seat);
+
+/* Give SEAT, which waits in a list, VERDICT. The caller wakes it. */
+void crm_seat_decide(crm_seat_t *seat, crm_verdict_t verdict);
+
+/* Wake the first request that waits in QUEUE if there is no leader: it leads at
+ * the right time unless another comes before. The lock is held. */
+void crm_queue_wake(crm_queue_t *queue);
+
+/* The leader of QUEUE has no connection: those that wait try by themselves. */
+void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
+
+/* Find VISIT's queue and join it, or become its leader. Wait for a verdict,
+ * return it and copy the seat to *SEAT_P. VISIT->queue is NULL if there are too
+ * many texts. */
+crm_verdict_t crm_batch_enter(crm_visit_t *visit, crm_seat_t *seat_p);
+
+/* Take requests that wait in the queue of VISIT, a leader, into BATCH, which is
+ * empty. */
+void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit);
+
+/* Run the statement of BATCH, which has several requests, on CONN. Its errors
+ * are nobody's, because each request then runs its own statement, but for two:
+ * there was no answer in time, or it is not known whether a write was done. */
+crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
+                            crm_conn_t *conn);
+
+/* BATCH of BATCHER has ended: answer its requests, wake them, and the first
+ * that waits for the next. */
+void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher);
+
+#endif /* CRM_BATCH_PRIVATE_H */

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_batch_run.c: one statement for several requests */
+#include "crm_batch_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_time.h"
+
+#include "crm_db_private.h"
+#include "crm_time.h"
+
+/* A request's time counts as COST_MAX at most, so that a lock or a pause is
+ * soon forgotten. */
+#define COST_MAX apr_time_from_msec(40)
+
+/* Return the value of SQL's bind NUMBER, from 1. */
+static const char *value_of(const crm_sql_t *sql, int number)
+{
+    return APR_ARRAY_IDX(sql->binds, number - 1, const char *);
+}
+
+/* Return the number of requests that a batch of QUEUE may have. */
+static int most(const crm_queue_t *queue)
+{
+    const crm_batch_rule_t *rule = queue->rule;
+    apr_interval_time_t n = rule->time / (queue->cost ? queue->cost : 1);
+
+    if (rule->slow && queue->cost >= rule->slow) {
+        return 1;
+    }
+    if (n < rule->min) {
+        n = rule->min;
+    }
+    return n < queue->limit ? (int)n : queue->limit;
+}
+
+/* Return whether BATCH already has a write of the row of SQL. */
+static int has_row(const crm_batch_t *batch, const crm_sql_t *sql)
+{
+    for (int i = 0; sql->row && i < batch->count; i++) {
+        if (!strcmp(value_of(batch->sqls[i], sql->row), value_of(sql, sql->row))
+            && !strcmp(value_of(batch->sqls[i], 1), value_of(sql, 1))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Take SEAT from its queue into BATCH. */
+static void take(crm_batch_t *batch, crm_seat_t *seat)
+{
+    crm_seats_remove(seat);
+    crm_seats_add(&batch->seats, seat);
+    batch->sqls[batch->count++] = seat->sql;
+    seat->number = batch->count;
+    seat->batch = batch;
+    seat->taken = batch->began;
+}
+
+void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit)
+{
+    crm_queue_t *queue = batch->queue = visit->queue;
+    crm_seat_t *seat, *next;
+
+    pthread_mutex_lock(&visit->batcher->lock);
+    batch->began = queue->sent = crm_time_monotonic();
+    batch->sqls[batch->count++] = visit->sql;
+    for (seat = queue->waiting.first; seat && batch->count < most(queue);
+         seat = next) {
+        next = seat->next;
+        if (!has_row(batch, seat->sql)) {
+            take(batch, seat);
+        }
+    }
+    batch->built = batch->count == 1;
+    batch->number = ++queue->last;
+    queue->busy = 1;
+    queue->running++;
+    queue->gathering = 0;
+    crm_queue_wake(queue);
+    pthread_mutex_unlock(&visit->batcher->lock);
+}
+
+/* Make the statement of BATCH, in POOL. */
+static void build(crm_stmt_t *stmt, crm_batch_t *batch,
+                  const crm_visit_t *visit)
+{
+    int binds = visit->stmt.count;
+    const char **values = apr_palloc(visit->pool, (apr_size_t)binds
+                                     * sizeof(*values));
+    apr_array_header_t *column = apr_array_make(visit->pool, batch->count,
+                                                sizeof(const char *));
+
+    for (int i = 0; i < binds; i++) {
+        apr_array_clear(column);
+        for (int n = 0; n < batch->count; n++) {
+            APR_ARRAY_PUSH(column, const char *)
+                = value_of(batch->sqls[n], i + 1);
+        }
+        values[i] = crm_sql_array(column, visit->pool);
+    }
+    stmt->sql = batch->queue->batch_text;
+    stmt->count = binds;
+    stmt->values = values;
+    pthread_mutex_lock(&visit->batcher->lock);
+    batch->built = 1;
+    pthread_mutex_unlock(&visit->batcher->lock);
+}
+
+/* Find the rows of each request of BATCH in RESULT, whose last column is the
+ * number of the request. Return 0 if they are not in order. */
+static int divide(crm_batch_t *batch, const PGresult *result)
+{
+    int column = PQnfields(result) - 1;
+    int rows = PQntuples(result), before = 0;
+
+    memset(batch->rows, 0, sizeof(batch->rows));
+    for (int row = 0; row < rows; row++) {
+        int number = atoi(PQgetvalue(result, row, column));
+
+        if (number < 1 || number < before || number > batch->count) {
+            return 0;
+        }
+        if (number != before) {
+            batch->first[number - 1] = row;
+            before = number;
+        }
+        batch->rows[number - 1]++;
+    }
+    return 1;
+}
+
+/* Return the index of the request of BATCH whose write returned ROW of RESULT,
+ * whose last columns are the row's workspace_id and id. -1: there is none. */
+static int find_writer(const crm_batch_t *batch, const PGresult *result,
+                       int row)
+{
+    int column = PQnfields(result) - 1;
+
+    for (int i = 0; i < batch->count; i++) {
+        const crm_sql_t *sql = batch->sqls[i];
+
+        if (!strcmp(PQgetvalue(result, row, column), value_of(sql, sql->row))
+            && !strcmp(PQgetvalue(result, row, column - 1), value_of(sql, 1))) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Find the row of each request of BATCH, writes, in RESULT. Return 0 if a row
+ * is nobody's. */
+static int divide_writes(crm_batch_t *batch, const PGresult *result)
+{
+    memset(batch->rows, 0, sizeof(batch->rows));
+    for (int row = 0; row < PQntuples(result); row++) {
+        int i = find_writer(batch, result, row);
+
+        if (i < 0) {
+            return 0;
+        }
+        batch->first[i] = row;
+        batch->rows[i] = 1;
+    }
+    return 1;
+}
+
+/* Keep RESULT as that of BATCH, if it is usable. */
+static void keep(crm_batch_t *batch, PGresult *result)
+{
+    int usable = batch->queue->writes ? divide_writes(batch, result)
+                 : divide(batch, result);
+    crm_shared_t *shared = usable ? malloc(sizeof(*shared)) : NULL;
+
+    if (!shared) {
+        PQclear(result);
+        return;
+    }
+    shared->result = result;
+    shared->users = 1;
+    batch->shared = shared;
+}
+
+/* Return whether the server has rolled back what failed with ERROR on CONN. */
+static int is_undone(const crm_error_t *error, const crm_conn_t *conn)
+{
+    return error && error->sqlstate && !conn->broken;
+}
+
+crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
+                            crm_conn_t *conn)
+{
+    PGresult *result;
+    crm_error_t *error;
+    crm_stmt_t stmt;
+
+    build(&stmt, batch, visit);
+    error = crm_db_query_uncleared(&result, conn, &stmt, visit->pool);
+    if (!error) {
+        keep(batch, result);
+    }
+    else if (conn->silent || conn->cancelled) {
+        batch->timeout = conn->options.timeout;
+    }
+    batch->lost = batch->queue->writes && !batch->shared
+                  && !is_undone(error, conn);
+    visit->lender->release(visit->lender->baton);
+    return batch->timeout || batch->lost
+           ? error ? error : crm_db_lost(visit->pool) : NULL;
+}
+
+/* Set the verdict of SEAT, of BATCH, which has ended. */
+static void answer(crm_seat_t *seat, crm_batch_t *batch)
+{
+    int i = seat->number - 1;
+
+    if (batch->shared) {
+        __atomic_add_fetch(&batch->shared->users, 1, __ATOMIC_RELAXED);
+        seat->shared = batch->shared;
+        seat->first = batch->first[i];
+        seat->count = batch->rows[i];
+    }
+    seat->timeout = batch->timeout;
+    crm_seat_decide(seat, batch->shared ? CRM_SEAT_ANSWERED
+                          : batch->timeout ? CRM_SEAT_LATE
+                          : batch->lost ? CRM_SEAT_LOST : CRM_SEAT_ALONE);
+}
+
+/* Note how long BATCH took. */
+static void note_cost(const crm_batch_t *batch)
+{
+    apr_interval_time_t cost = (crm_time_monotonic() - batch->began)
+                               / batch->count;
+    crm_queue_t *queue = batch->queue;
+
+    if (cost > COST_MAX) {
+        cost = COST_MAX;
+    }
+    queue->cost = queue->cost ? (7 * queue->cost + cost) / 8 : cost;
+}
+
+/* Set how many requests the next statement may have: half as many after BATCH
+ * has failed, because then all was done twice; else one more. */
+static void note_success(const crm_batch_t *batch)
+{
+    crm_queue_t *queue = batch->queue;
+
+    if (batch->count > 1 && !batch->shared) {
+        queue->limit = (batch->count + 1) / 2;
+    }
+    else if (queue->limit < CRM_BATCH_MAX) {
+        queue->limit++;
+    }
+}
+
+/* Requests are woken without the lock, which each of them takes first. The
+ * first that waits is not made the leader here: it may be long until it runs,
+ * and a request that comes before leads for it. */
+void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
+{
+    crm_queue_t *queue = batch->queue;
+    crm_seat_t *wake[CRM_BATCH_MAX + 1];
+    int count = 0;
+
+    pthread_mutex_lock(&batcher->lock);
+    queue->running--;
+    queue->busy &= queue->last != batch->number;
+    note_cost(batch);
+    note_success(batch);
+    if (queue->waiting.first && !queue->gathering) {
+        wake[count++] = queue->waiting.first;
+    }
+    while (batch->seats.first) {
+        wake[count++] = batch->seats.first;
+        answer(batch->seats.first, batch);
+    }
+    pthread_mutex_unlock(&batcher->lock);
+    for (int i = 0; i < count; i++) {
+        pthread_cond_signal(&wake[i]->changed);
+    }
+}
