@@ -11,6 +11,7 @@
 #include "crm_channel.h"
 #include "crm_number.h"
 #include "crm_text.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 
 #define NAME_MAX_CHARS 255
