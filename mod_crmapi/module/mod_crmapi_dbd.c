@@ -10,6 +10,7 @@
 
 #include "http_request.h"
 
+#include "crm_db_conn.h"
 #include "crm_migrate.h"
 
 APLOG_USE_MODULE(crmapi);

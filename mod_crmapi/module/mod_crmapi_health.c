@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_health.c: the handler crmapi-health: does httpd serve, and does the
  * vhost's database answer (contract 15.2) */
+#include "crm_db_conn.h"
 #include "mod_crmapi_pool.h"
 
 #include <poll.h>

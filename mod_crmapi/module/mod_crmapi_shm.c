@@ -6,6 +6,7 @@
 #include "apr_strings.h"
 
 #include "crm_address.h"
+#include "crm_limit_key.h"
 
 APLOG_USE_MODULE(crmapi);
 

@@ -10,6 +10,7 @@
 #include "http_config.h"
 
 #include "crm_array.h"
+#include "crm_redis_url.h"
 
 APLOG_USE_MODULE(crmapi);
 

@@ -6,7 +6,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_json.h"
+#include "crm_json_store.h"
 #include "crm_sql.h"
 #include "crm_text.h"
 
