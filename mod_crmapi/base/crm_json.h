@@ -36,14 +36,4 @@ crm_error_t *crm_json_body(json_object **value_p, const char *body,
  * application/json in UTF-8 (contract 5.3). */
 int crm_json_is_type(const char *type);
 
-/* Set *TEXT_P to VALUE as compact JSON, in RESULT_POOL, if PostgreSQL can store
- * it as jsonb: no U+0000, no integer that json-c cannot hold, no number that a
- * double cannot hold, at most MAX_DEPTH levels and MAX_BYTES. Numbers are
- * measured as jsonb writes them, without an exponent. Return NULL, or the rule
- * that is broken and its place in *PATH_P: ".a.b[2]", or "" for the whole
- * value. */
-const char *crm_json_storable(const char **text_p, const char **path_p,
-                              json_object *value, apr_size_t max_bytes,
-                              int max_depth, apr_pool_t *result_pool);
-
 #endif /* CRM_JSON_H */

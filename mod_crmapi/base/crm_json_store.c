@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_json_store.c: checking that free-form JSON can be stored (6.1, 6.3) */
-#include "crm_json.h"
+#include "crm_json_store.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* activity.c: activities (specification: Activity) */
+#include "crm_filter.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const char *const activity_types[] = {
     "note", "call", "meeting", "video_call", "task", "todo", "reminder", NULL

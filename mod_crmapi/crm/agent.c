@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c: agents (specification: Agent) */
+#include "crm_filter.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const char *const agent_types[] = {
     "internal", "external", "both", NULL

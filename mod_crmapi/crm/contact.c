@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contact.c: contacts (specification: Contact; contract 9, 10) */
+#include "crm_filter.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const char *const tags_matches[] = {"any", "all", NULL};
 

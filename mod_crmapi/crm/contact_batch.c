@@ -9,7 +9,10 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_body.h"
+#include "crm_op.h"
 #include "crm_resources.h"
+#include "crm_rest.h"
 #include "crm_sql.h"
 #include "crm_time.h"
 #include "crm_uuid.h"

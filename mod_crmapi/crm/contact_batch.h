@@ -6,7 +6,7 @@
 
 #include "apr_hash.h"
 
-#include "crm_op.h"
+#include "crm_body.h"
 
 /* A contact in memory: as stored, or with changes to be written. */
 typedef struct crm_contact_t {

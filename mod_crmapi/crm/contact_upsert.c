@@ -6,8 +6,11 @@
 
 #include "contact_batch.h"
 #include "crm_array.h"
+#include "crm_body.h"
 #include "crm_envelope.h"
 #include "crm_resources.h"
+#include "crm_rest.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 
 #define ITEMS_MAX 200           /* specification, Limits */

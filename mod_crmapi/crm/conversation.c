@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conversation.c: conversations (specification: Conversation; contract 9.7) */
 #include "crm_channel.h"
+#include "crm_filter.h"
 #include "crm_number.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
 
 static const crm_field_t fields[] = {

@@ -6,7 +6,7 @@
 
 #include <json-c/json.h>
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_type.h"
 
 /* The maximum number of events in one transaction. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "crm_array.h"
+#include "crm_db.h"
 
 /* Statuses of live enrollments (contract 11.7). */
 static const char *const live[] = {

@@ -3,7 +3,7 @@
 #ifndef CRM_SEQUENCE_H
 #define CRM_SEQUENCE_H
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 
 /* An event that may stop enrollments of a contact (specification: stop
  * triggers). The API, pages, tools and channel intake report it by

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "crm_op.h"
+#include "crm_params.h"
 #include "crm_resources.h"
+#include "crm_rest.h"
 #include "crm_sequence.h"
 
 /* Apply MOVE to the enrollment that CALL's path names, in one statement. A

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c: pipelines (specification: Pipeline) */
-#include "crm_op.h"
+#include "crm_filter.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
 
 static const crm_field_t fields[] = {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_card.c: cards of pipelines (specification; contract 9.8) */
+#include "crm_filter.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},

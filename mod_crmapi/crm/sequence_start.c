@@ -5,8 +5,11 @@
 #include "apr_strings.h"
 
 #include "contact_batch.h"
+#include "crm_body.h"
 #include "crm_resources.h"
+#include "crm_rest.h"
 #include "crm_text.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 
 /* The members of the request except "contact", in the order of the

@@ -2,8 +2,8 @@
 /* sequence_template.c: templates of sequences (import and export only) */
 #include <string.h>
 
-#include "crm_op.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* submission.c: submissions of forms (specification: Submission) */
+#include "crm_filter.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},

@@ -2,7 +2,6 @@
 /* suppression.c: suppressed addresses (import and export only) */
 #include <string.h>
 
-#include "crm_op.h"
 #include "crm_resources.h"
 
 static const crm_field_t fields[] = {

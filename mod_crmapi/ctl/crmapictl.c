@@ -10,6 +10,7 @@
 #include "apr_general.h"
 #include "apr_strings.h"
 
+#include "crm_db_conn.h"
 #include "crm_endpoint.h"
 #include "crm_resources.h"
 #include "crmapictl_attachment.h"

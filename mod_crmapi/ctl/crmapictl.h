@@ -3,7 +3,7 @@
 #ifndef CRMAPICTL_H
 #define CRMAPICTL_H
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_error.h"
 
 /* All options. The table of commands says which of them each command takes. */

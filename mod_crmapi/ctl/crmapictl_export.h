@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 
 /* Write the workspace WORKSPACE_ID to OUT, as of one snapshot, as lines for
  * crm_import(). */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 
 /* A callback that gets the number of LINES read so far. */
 typedef void (*crm_import_progress_t)(void *baton, apr_int64_t lines);

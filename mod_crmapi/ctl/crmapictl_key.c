@@ -8,6 +8,7 @@
 #include <openssl/crypto.h>
 
 #include "crm_array.h"
+#include "crm_db.h"
 #include "crm_key.h"
 #include "crm_uuid.h"
 #include "crmapictl_output.h"

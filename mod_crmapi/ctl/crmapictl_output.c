@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_db.h"
 #include "crm_time.h"
 
 const char *ctl_clean(const char *text, apr_pool_t *pool)

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_db.h"
 #include "crm_sequence.h"
 #include "crm_text.h"
 #include "crm_uuid.h"

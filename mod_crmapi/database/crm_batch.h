@@ -3,7 +3,7 @@
 #ifndef CRM_BATCH_H
 #define CRM_BATCH_H
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_sql.h"
 
 /* The most requests that share a statement. */

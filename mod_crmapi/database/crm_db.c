@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_db.c: statements: prepared once, sent in one round trip, sent again */
-#include "crm_db_private.h"
+#include "crm_db.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"
+
+#include "crm_db_private.h"
 
 /* Retries of statements that a deadlock or serialization failure (40P01, 40001)
  * rolled back. */

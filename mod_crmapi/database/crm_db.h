@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db.h: statements on a PostgreSQL connection; alone in calling libpq */
+/* crm_db.h: statements on a PostgreSQL connection */
 #ifndef CRM_DB_H
 #define CRM_DB_H
 
@@ -7,22 +7,8 @@
 
 #include "apr_pools.h"
 
+#include "crm_db_conn.h"
 #include "crm_error.h"
-
-/* A connection with its prepared statements, session settings and the backend's
- * pid. Used by one thread at a time. */
-typedef struct crm_conn_t crm_conn_t;
-
-/* Options of a connection. */
-typedef struct crm_conn_options_t {
-    int named_statements;       /* use named prepared statements; 0 for poolers
-                                   that do not support them */
-    int generic_plans;          /* plan a statement once for all values, and
-                                   scan no table where an index can be used; 0
-                                   for statements that run once */
-    apr_interval_time_t timeout; /* microseconds for each call below, including
-                                   retries; 0: no limit */
-} crm_conn_options_t;
 
 /* A statement: its text, and the values of $1 to $N in PostgreSQL's text
  * format, NULL for a null. Casts in the text give the types. */
@@ -31,31 +17,6 @@ typedef struct crm_stmt_t {
     int count;                  /* number of VALUES */
     const char *const *values;
 } crm_stmt_t;
-
-/* Set *CONN_P to the crm_conn_t of PG, a connection that another component
- * (mod_dbd, a tool) opens and closes. It is created in OWNER_POOL, which must
- * live as long as the connection, and found there by the next call for the same
- * PG.
- * A broken connection, or one whose socket is at end of file, is reset. A
- * transaction that was left open is rolled back. After each connect or reset,
- * prepared statements are forgotten, and the session is set to UTF-8, UTC, ISO
- * dates (only where the server reports another value), no JIT, and what OPTIONS
- * says. Errors: CRM_E_UNAVAILABLE if the reset fails. */
-crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
-                            const crm_conn_options_t *options,
-                            apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
-
-/* Open a connection to CONNINFO (libpq's syntax). It is closed with
- * RESULT_POOL. At the timeout of OPTIONS the server is asked to cancel the
- * statement and has two seconds to confirm. The error is CRM_E_UNAVAILABLE
- * (CRM2005), and the connection is reset before its next use.
- * Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without passwords. */
-crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
-                           const crm_conn_options_t *options,
-                           apr_pool_t *result_pool, apr_pool_t *scratch_pool);
-
-/* Return the libpq connection of CONN, for LISTEN. */
-PGconn *crm_conn_pg(crm_conn_t *conn);
 
 /* Run STMT on CONN in one round trip and set *RESULT_P to its result, cleared
  * with RESULT_POOL. Outside a transaction, a statement that was certainly not
@@ -107,14 +68,6 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
 /* Roll back CONN's transaction, if one is open. If this fails, the connection
  * is reset before its next use. */
 void crm_db_rollback(crm_conn_t *conn);
-
-/* Return the error of RESULT (NULL: of the connection PG), with its SQLSTATE:
- * 08, 53, 57, 25006, 40P01, 40001, 55P03 → CRM_E_UNAVAILABLE; 23505, 23503,
- * 23514, 22 → CRM_E_CONFLICT, which callers make specific; 42, 3F →
- * CRM_E_UNAVAILABLE (unexpected schema); others CRM_E_INTERNAL. LOG has the
- * server's primary message, without its DETAIL, which quotes values. */
-crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
-                          apr_pool_t *result_pool);
 
 /* Return the value at ROW, COLUMN of RESULT, or NULL for a null. */
 static inline const char *crm_db_value(const PGresult *result, int row,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_db_conn.c: opening, checking and resetting connections */
-#include "crm_db_private.h"
+#include "crm_db_conn.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +11,8 @@
 #include "apr_time.h"
 
 #include "crm_array.h"
+#include "crm_db_error.h"
+#include "crm_db_private.h"
 
 /* Limits the reads from a socket that always has more input. After them the
  * connection is accepted as alive. */

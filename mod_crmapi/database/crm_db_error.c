@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_db_error.c: mapping SQLSTATEs to errors */
-#include "crm_db_private.h"
+#include "crm_db_error.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_db_private.h"
 #include "crm_text.h"
 
-/* The table described in crm_db.h. The first entry whose CLASS is a prefix of
+/* The table described in crm_db_error.h. The first entry whose CLASS is a prefix of
  * the SQLSTATE applies. */
 static const struct {
     const char *class;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db_private.h: what the files of crm_db.h share */
+/* crm_db_private.h: what the sources crm_db*.c share */
 #ifndef CRM_DB_PRIVATE_H
 #define CRM_DB_PRIVATE_H
 
 #include "apr_hash.h"
 
 #include "crm_db.h"
+#include "crm_db_conn.h"
 
 /* The maximum number of prepared statements per connection. The least recently
  * used is replaced. */

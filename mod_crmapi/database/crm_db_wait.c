@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_db_wait.c: waiting for a server, for no longer than the timeout */
+#include "crm_db_error.h"
 #include "crm_db_private.h"
 
 #include <errno.h>

@@ -9,6 +9,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_db.h"
 #include "crm_key.h"
 
 /* A migration file. */

@@ -3,7 +3,7 @@
 #ifndef CRM_MIGRATE_H
 #define CRM_MIGRATE_H
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_log.h"
 
 /* The number of the latest migration in schema/. */

@@ -11,6 +11,7 @@
 #include "crm_envelope.h"
 #include "crm_intake_site.h"
 #include "crm_type.h"
+#include "crm_type_list.h"
 #include "intake_chat_load.h"
 #include "intake_chat_parts.h"
 #include "intake_chat_poll.h"

@@ -5,9 +5,10 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "crm_buf.h"
 #include "crm_budget.h"
+#include "crm_buf.h"
 #include "crm_key.h"
+#include "crm_limit_key.h"
 
 /* Bytes of an IPv6 address that name a subnet, and a site. */
 #define SUBNET 8

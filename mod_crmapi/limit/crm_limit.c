@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_limit.c: rate limits in shared memory: the block and its windows */
-#include "crm_limit_block.h"
+#include "crm_limit.h"
 
 #include <errno.h>
 #include <time.h>
 
 #include "apr_general.h"
 
+#include "crm_limit_block.h"
 #include "crm_time.h"
 
 #define MAGIC 0x43524d4cU       /* "CRML" */

@@ -79,10 +79,6 @@ typedef struct crm_limit_stats_t {
     apr_uint32_t capacity;
 } crm_limit_stats_t;
 
-/* Return values of crm_limit_add(). */
-#define CRM_LIMIT_ADDED 0
-#define CRM_LIMIT_FULL 1
-
 /* Return the size of a block for CONFIG in bytes, or 0 if CONFIG is out of
  * range or the size exceeds an apr_size_t. */
 apr_size_t crm_limit_size(const crm_limit_config_t *config);
@@ -101,13 +97,6 @@ crm_error_t *crm_limit_init(crm_limit_t *block, apr_size_t size,
  * large. Return NULL, or the reason why not as a constant string. */
 const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
                             const crm_limit_config_t *config);
-
-/* Copy the keys of OLD with their counted requests to BLOCK, which is new and
- * not used by others yet, so that a changed configuration does not reset
- * budgets (contract 4.4). If BLOCK is smaller, idle keys and the oldest
- * requests are left out. Processes still attached to OLD count separately.
- * Return the number of keys without a slot. */
-apr_uint32_t crm_limit_inherit(crm_limit_t *block, crm_limit_t *old);
 
 /* Look up the key of HASH in REALM without charging it. If it is known, return
  * 1, copy it to KEY_OUT (NULL: not), and keep its slot for another 60 s.
@@ -143,22 +132,8 @@ void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
 /* Return the time of windows: monotonic, in microseconds. */
 apr_int64_t crm_limit_clock(void);
 
-/* Add KEY, which exists in the database. Return CRM_LIMIT_ADDED, also if it is
- * known already, or CRM_LIMIT_FULL if all slots were used in the last 60 s
- * (contract 4.5) and eviction is off. */
-int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key);
-
-/* Remove the key of HASH in REALM, which was revoked or deleted. Its slot is
- * free immediately. */
-void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
-                      apr_uint32_t realm);
-
 /* Set *STATS to the statistics of BLOCK. */
 void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block);
-
-/* Check the consistency of BLOCK: chains, free list, counts, windows. Return
- * NULL, or the first inconsistency as a constant string. Slow; for tests. */
-const char *crm_limit_validate(crm_limit_t *block);
 
 /* Use NOW_US as the clock of this process: monotonic, in microseconds. NULL:
  * CLOCK_MONOTONIC. For tests. */

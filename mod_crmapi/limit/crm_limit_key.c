@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_limit_key.c: which slot is whose: keys come and go */
-#include "crm_limit_block.h"
+/* crm_limit_key.c: adding, finding, evicting and removing keys */
+#include "crm_limit_key.h"
 
 #include <errno.h>
+
+#include "crm_limit_block.h"
 
 /* Slots that are compared to find one to evict. */
 #define SAMPLE 64

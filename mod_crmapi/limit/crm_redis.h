@@ -7,8 +7,6 @@
 #include "crm_store.h"
 #include "crm_wire.h"
 
-#define CRM_REDIS_PORT "6379"
-#define CRM_REDIS_DATABASE_MAX 9999
 #define CRM_REDIS_PREFIX "crmapi"
 #define CRM_REDIS_PREFIX_MAX 64
 
@@ -29,15 +27,6 @@ typedef struct crm_redis_config_t {
     const char *prefix;         /* of the names of keys: at most
                                    CRM_REDIS_PREFIX_MAX bytes */
 } crm_redis_config_t;
-
-/* Set *CONFIG to the parts of URL, allocated in POOL:
- *   redis://[user:password-file@]host[:port][/database]
- *   rediss://... (with TLS)
- *   unix:[user:password-file@]path
- * An IPv6 address is in brackets. Return NULL, or a text that says which part
- * is wrong. */
-const char *crm_redis_parse(crm_redis_config_t *config, const char *url,
-                            apr_pool_t *pool);
 
 /* Set *BACKEND to the server of CONFIG, allocated in POOL. It is not connected,
  * but its host is resolved, so that children of this process need not. Return

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_redis_url.c: the URL of a Redis server */
-#include "crm_redis.h"
+#include "crm_redis_url.h"
 
 #include <string.h>
 

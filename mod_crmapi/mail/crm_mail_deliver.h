@@ -3,7 +3,7 @@
 #ifndef CRM_MAIL_DELIVER_H
 #define CRM_MAIL_DELIVER_H
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_error.h"
 #include "crm_mail.h"
 

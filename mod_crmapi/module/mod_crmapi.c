@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi.c: the module structure and its hooks */
-#include "mod_crmapi_metrics.h"
+#include "mod_crmapi.h"
 
 #include <stdlib.h>
 #ifdef __GLIBC__
@@ -13,6 +13,23 @@
 #include "http_core.h"
 #include "mpm_common.h"
 #include "http_protocol.h"
+
+#include "mod_crmapi_batch.h"
+#include "mod_crmapi_body.h"
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_dbd.h"
+#include "mod_crmapi_error.h"
+#include "mod_crmapi_handler.h"
+#include "mod_crmapi_health.h"
+#include "mod_crmapi_keepalive.h"
+#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_mount.h"
+#include "mod_crmapi_pool.h"
+#include "mod_crmapi_request.h"
+#include "mod_crmapi_scrape.h"
+#include "mod_crmapi_shm.h"
+#include "mod_crmapi_status.h"
+#include "mod_crmapi_store.h"
 
 /* For all servers; NULL if none has intake. */
 static crm_notifier_t *notifier;

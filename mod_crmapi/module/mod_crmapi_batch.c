@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_batch.c: which servers' requests may share statements */
-#include "mod_crmapi.h"
+#include "mod_crmapi_batch.h"
 
 #include "ap_mpm.h"
+
+#include "mod_crmapi_config.h"
 
 /* Return whether the requests of the server with CONFIG may share statements: with
  * CrmApiRequestIdInDatabase On, each statement is for one request. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_body.c: reading a request's body within limits (contract 5.3) */
-#include "mod_crmapi.h"
+#include "mod_crmapi_body.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -11,6 +11,8 @@
 #include "util_filter.h"
 
 #include "crm_buf.h"
+
+#include "mod_crmapi_request.h"
 
 /* The number of bytes requested from the input filters at a time. */
 #define READ_SIZE 65536

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_config.c: the directives */
-#include "mod_crmapi.h"
+#include "mod_crmapi_config.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -15,6 +15,9 @@
 #include "crm_pages.h"
 #include "crm_rest.h"
 #include "crm_uuid.h"
+
+#include "mod_crmapi_intake.h"
+#include "mod_crmapi_store.h"
 
 #define LIMIT_MAX 1000000
 #define KEYS_MAX 16777216

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_dbd.c: connections from mod_dbd for requests, and a count of those
  * that other modules use */
-#include "mod_crmapi_metrics.h"
-#include "mod_crmapi_pool.h"
+#include "mod_crmapi_dbd.h"
 
 #include "apr_optional.h"
 #include "apr_optional_hooks.h"
@@ -10,7 +9,14 @@
 
 #include "http_request.h"
 
+#include "crm_db_conn.h"
 #include "crm_migrate.h"
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_pool.h"
+#include "mod_crmapi_request.h"
+#include "mod_crmapi_status.h"
 
 APLOG_USE_MODULE(crmapi);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_error.c: httpd's own errors under /api/v1 as JSON (contract
  * 5.5) */
-#include "mod_crmapi.h"
+#include "mod_crmapi_error.h"
 
 #include <string.h>
 
@@ -15,6 +15,9 @@
 
 #include "crm_array.h"
 #include "crm_envelope.h"
+
+#include "mod_crmapi_handler.h"
+#include "mod_crmapi_request.h"
 
 static ap_filter_rec_t *error_handle;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_handler.c: between httpd's request_rec and the pipeline */
-#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_handler.h"
 
 #include <string.h>
 
@@ -10,6 +10,12 @@
 #include "http_core.h"
 #include "http_protocol.h"
 #include "util_filter.h"
+
+#include "mod_crmapi_body.h"
+#include "mod_crmapi_keepalive.h"
+#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_request.h"
+#include "mod_crmapi_trace.h"
 
 APLOG_USE_MODULE(crmapi);
 

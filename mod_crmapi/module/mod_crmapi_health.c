@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_health.c: the handler crmapi-health: does httpd serve, and does the
  * vhost's database answer (contract 15.2) */
-#include "mod_crmapi_pool.h"
+#include "mod_crmapi_health.h"
 
 #include <poll.h>
 #include <string.h>
@@ -12,6 +12,12 @@
 #include "http_request.h"
 
 #include <libpq-fe.h>
+
+#include "crm_db_conn.h"
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_dbd.h"
+#include "mod_crmapi_pool.h"
 
 APLOG_USE_MODULE(crmapi);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_intake.c: the directives of channel intake */
-#include "mod_crmapi.h"
+#include "mod_crmapi_intake.h"
 
 #include <string.h>
 
@@ -9,6 +9,8 @@
 #include "apr_strings.h"
 
 #include "http_config.h"
+
+#include "mod_crmapi_config.h"
 
 #define SECRET_MAX 256
 

@@ -9,7 +9,7 @@
  * httpd looks for a pipelined request after each response (ap_check_pipeline()),
  * by a read that does not block. An input filter sees that read, sends the
  * response, which is still buffered, and waits. */
-#include "mod_crmapi.h"
+#include "mod_crmapi_keepalive.h"
 
 #include <poll.h>
 

@@ -13,6 +13,10 @@
 
 #include "ap_mpm.h"
 
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_mount.h"
+#include "mod_crmapi_request.h"
+
 /* Blocks begin at a cache line, so that vhosts do not share one. */
 #define ALIGNMENT 64
 

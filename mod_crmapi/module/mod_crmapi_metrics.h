@@ -3,7 +3,9 @@
 #ifndef MOD_CRMAPI_METRICS_H
 #define MOD_CRMAPI_METRICS_H
 
-#include "mod_crmapi.h"
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_mount.h"
+#include "mod_crmapi_request.h"
 
 /* A histogram has this many bounds, and one bucket more. */
 #define CRMAPI_BOUNDS 14

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_mount.c: the mounts of a server, and the mount of a request */
-#include "mod_crmapi.h"
+#include "mod_crmapi_mount.h"
 
 #include <string.h>
 
@@ -11,6 +11,8 @@
 #include "crm_pages.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
+
+#include "mod_crmapi_config.h"
 
 static const char *api_path(const crmapi_config_t *config)
 {

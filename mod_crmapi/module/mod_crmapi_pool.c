@@ -2,7 +2,6 @@
 /* mod_crmapi_pool.c: mod_dbd's connection pools: which there are, and waiting
  * for a place in one */
 #include "mod_crmapi_pool.h"
-#include "mod_crmapi_metrics.h"
 
 #include <string.h>
 
@@ -12,6 +11,10 @@
 #include "ap_mpm.h"
 
 #include <libpq-fe.h>
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_status.h"
 
 APLOG_USE_MODULE(crmapi);
 

@@ -6,7 +6,8 @@
 #include "apr_thread_cond.h"
 #include "apr_thread_mutex.h"
 
-#include "mod_crmapi.h"
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_status.h"
 
 /* Interval at which a state that lasts is logged again. */
 #define CRMAPI_POOL_LOG_AGAIN apr_time_from_sec(60)
@@ -36,10 +37,11 @@ typedef struct crmapi_pool_shared_t {
     crmapi_health_t health;
 } crmapi_pool_shared_t;
 
-/* One of mod_dbd's pools in this process. mod_dbd lets a thread wait without
- * limit when all connections are in use, so each thread takes a place here
- * first, also those of other modules (mod_crmapi_dbd.c). */
-struct crmapi_pool_t {
+/* One of mod_dbd's connection pools in this process. Servers share one as they
+ * do in mod_dbd. When all connections are in use, mod_dbd lets a thread wait
+ * without limit. So each thread takes a place here first, also those of other
+ * modules (mod_crmapi_dbd.c). */
+typedef struct crmapi_pool_t {
     crmapi_news_t *state_news;  /* what was logged last of its state */
     crmapi_news_t *busy_news;   /* and of waits that failed */
     crmapi_health_t *health;
@@ -58,21 +60,25 @@ struct crmapi_pool_t {
                                    atomic */
     apr_time_t moved;           /* time of the last release, or of the first
                                    use after all were free */
-};
+} crmapi_pool_t;
 
 /* Take a place in POOL. Wait at most WAIT for it, 0 or more; *WAITED_P: how
  * long that took. Return 0 if none became free, or if the database hangs and its
  * requests hold their share of the threads. */
 int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
                       apr_interval_time_t wait);
+
 /* Take a place in POOL, as above, but wait without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
+
 /* Add CHANGE to the threads that wait without a place for what another thread
  * reads. Return whether they must not, because the database hangs and its
  * requests hold more than their share of the threads. */
 int crmapi_pool_crowd(crmapi_pool_t *pool, int change);
+
 /* Give a place in POOL back. SERVED: its connection could be used. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);
+
 /* Set the limit of POOL to MAX. Return the limit before. */
 int crmapi_pool_limit(crmapi_pool_t *pool, int max);
 
@@ -80,15 +86,33 @@ int crmapi_pool_limit(crmapi_pool_t *pool, int max);
  * was logged for it lately. */
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text);
+
 /* Log in the same way what POOL's configuration lacks. The text is allocated in
  * P. */
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,
                                 const server_rec *s, apr_pool_t *p);
 
-/* Check that the database of CONN, which belongs to POOL, has the schema of this
- * version, and log for the server S if that has changed. Errors, in P:
- * CRM_E_UNAVAILABLE, without a log line if the schema is another one. */
-crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
-                                 const server_rec *s, apr_pool_t *p);
+/* Forget the pools of the configuration before. */
+void crmapi_pools_clear(apr_pool_t *pconf);
+
+/* Set CONFIG's pool and realm. A new pool is allocated in PCONF. */
+void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf);
+
+/* Set CONFIG's pool to one that was made for another server, or to NULL. */
+void crmapi_pool_join(crmapi_config_t *config);
+
+/* Share with all processes what was logged about the pools. All must have been
+ * made. Return NULL or an error text allocated in PTEMP. */
+const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp);
+
+/* Log what the configuration lacks, once for each pool. */
+void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp);
+
+/* Make the locks of this process, allocated in PCHILD. */
+apr_status_t crmapi_pools_create(apr_pool_t *pchild);
+
+/* Set *USED_P to the connections in use, *MAX_P to their limit, over all pools
+ * of this process. */
+void crmapi_pools_stats(int *used_p, int *max_p);
 
 #endif /* MOD_CRMAPI_POOL_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_request.c: claiming requests: hooks before the handler */
-#include "mod_crmapi.h"
+#include "mod_crmapi_request.h"
 
 #include <string.h>
 
@@ -10,6 +10,10 @@
 #include "http_request.h"
 
 #include "crm_uuid.h"
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_error.h"
+#include "mod_crmapi_mount.h"
 
 #define HANDLER "crmapi"
 

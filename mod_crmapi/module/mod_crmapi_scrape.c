@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_scrape.c: the handler crmapi-metrics: counters as text for
  * Prometheus and others (contract 15.1) */
-#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_scrape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,11 @@
 #include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_migrate.h"
+
+#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_mount.h"
+#include "mod_crmapi_pool.h"
+#include "mod_crmapi_status.h"
 
 #define HANDLER "crmapi-metrics"
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_shm.c: shared memory that survives restarts */
-#include "mod_crmapi.h"
+#include "mod_crmapi_shm.h"
 
 #include "apr_shm.h"
 #include "apr_strings.h"
 
 #include "crm_address.h"
+#include "crm_limit_key.h"
+
+#include "mod_crmapi_config.h"
 
 APLOG_USE_MODULE(crmapi);
 

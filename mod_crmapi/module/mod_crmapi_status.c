@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_status.c: the section of mod_status, and what was logged */
-#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_status.h"
 
 #include <string.h>
 
@@ -10,6 +10,10 @@
 #include "mod_status.h"
 
 #include "crm_array.h"
+
+#include "mod_crmapi_metrics.h"
+#include "mod_crmapi_pool.h"
+#include "mod_crmapi_shm.h"
 
 static crm_limit_t *limit;
 static crm_limit_t *addresses;  /* NULL if addresses are not limited */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_store.c: the store of budgets that several hosts share */
-#include "mod_crmapi.h"
+#include "mod_crmapi_store.h"
 
 #include <string.h>
 
@@ -10,6 +10,10 @@
 #include "http_config.h"
 
 #include "crm_array.h"
+#include "crm_redis_url.h"
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_intake.h"
 
 APLOG_USE_MODULE(crmapi);
 

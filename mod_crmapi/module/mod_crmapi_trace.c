@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_trace.c: the header traceparent of W3C Trace Context (contract
  * 15.4, https://www.w3.org/TR/trace-context/#traceparent-header) */
-#include "mod_crmapi.h"
+#include "mod_crmapi_trace.h"
 
 #include <string.h>
 

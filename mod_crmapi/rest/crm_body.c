@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_body.c: reading a JSON body against a resource's table (contract 6) */
+#include "crm_body.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crm_op.h"
+#include "crm_rest.h"
 
 /* Return whether a body read in MODE stores FIELD. */
 static int takes(const crm_field_t *field, crm_body_mode_t mode)

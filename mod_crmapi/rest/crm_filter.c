@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_filter.c: query parameters as SQL conditions */
+/* crm_filter.c: filters as SQL predicates */
+#include "crm_filter.h"
+
 #include <string.h>
 
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-#include "crm_op.h"
+#include "crm_rest.h"
 #include "crm_text.h"
 
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,

@@ -6,6 +6,9 @@
 
 #include "apr_strings.h"
 
+#include "crm_body.h"
+#include "crm_params.h"
+#include "crm_rest.h"
 #include "crm_uuid.h"
 
 /* The current time as the database stores it: in whole milliseconds. */

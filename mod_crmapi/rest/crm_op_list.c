@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_op_list.c: lists: filters, order, page and total in one statement */
+#include "crm_op_list.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crm_op.h"
+#include "crm_params.h"
+#include "crm_rest.h"
 
 /* Columns of a list's rows. The resource's begin at COLUMN_FIRST. */
 #define COLUMN_TOTAL 0

@@ -9,6 +9,8 @@
 #include "crm_array.h"
 #include "crm_json.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
+#include "crm_rest.h"
 
 static crm_buf_t document;
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_params.c: reading the query of a request (contract 7) */
+#include "crm_params.h"
+
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_op.h"
+#include "crm_filter.h"
+#include "crm_op_list.h"
 #include "crm_query.h"
+#include "crm_rest.h"
 
 #define PAGE_SIZE 25            /* specification, Limits */
 #define PAGE_SIZE_MAX 100

@@ -47,7 +47,7 @@ typedef struct crm_kind_t {
     const char *name;
     int status;                 /* of a successful response */
     /* Serve CALL, which is authenticated and within its budget, and fill its
-     * response. Return the error to respond with instead. See crm_op.h. */
+     * response. Return the error to respond with instead. */
     crm_error_t *(*serve)(crm_call_t *call);
     int has_body;               /* the request has a JSON object as body */
 } crm_kind_t;

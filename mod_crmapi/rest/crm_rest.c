@@ -9,6 +9,7 @@
 
 #include "crm_access.h"
 #include "crm_json.h"
+#include "crm_params.h"
 #include "crm_prefer.h"
 #include "crm_uuid.h"
 

@@ -5,16 +5,10 @@
 
 #include "crm_call.h"
 #include "crm_endpoint.h"
+#include "crm_params.h"
 
 /* The base path of the API. */
 #define CRM_API_BASE "/api/v1"
-
-/* The value of a filter's query parameter. */
-typedef struct crm_param_t {
-    const crm_filter_t *filter;
-    int given;
-    const char *bind;
-} crm_param_t;
 
 /* The state of a call to an operation. */
 typedef struct crm_rest_t {
@@ -89,9 +83,6 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
 
 /* Return the bind of the query parameter NAME, NULL if it was not sent. */
 const char *crm_rest_param(const crm_call_t *call, const char *name);
-
-/* Read the query's parameters into CALL. Return a 422 or NULL. */
-crm_error_t *crm_rest_params(crm_call_t *call);
 
 /* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}. The
  * columns of the endpoint's shape begin at FIRST_COLUMN. */

@@ -7,7 +7,6 @@
 #include "apr_cstr.h"
 #include "apr_strings.h"
 
-#include "crm_json.h"
 #include "crm_number.h"
 #include "crm_text.h"
 #include "crm_time.h"

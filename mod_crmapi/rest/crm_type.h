@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_type.h: types of fields: parsing, binding, output, schema */
+/* crm_type.h: fields and their types: parsing, binding, output, schema */
 #ifndef CRM_TYPE_H
 #define CRM_TYPE_H
 
@@ -86,7 +86,7 @@ struct crm_field_t {
     const char *doc;
 };
 
-/* The types. The default maximum of a text is 1,000 characters. */
+/* The types with one value. The default maximum of a text is 1,000 characters. */
 extern const crm_type_t crm_type_uuid;      /* an id assigned by the server */
 extern const crm_type_t crm_type_ref;       /* the id of a row of FIELD->ref */
 extern const crm_type_t crm_type_text;
@@ -96,12 +96,6 @@ extern const crm_type_t crm_type_integer;   /* 32 bits, not negative */
 extern const crm_type_t crm_type_boolean;
 extern const crm_type_t crm_type_time;      /* contract 7.5, 9.1 */
 extern const crm_type_t crm_type_enum;      /* one of FIELD->values */
-extern const crm_type_t crm_type_object;    /* free-form JSON, 6.3 */
-extern const crm_type_t crm_type_array;     /* free-form JSON array */
-extern const crm_type_t crm_type_tags;
-extern const crm_type_t crm_type_strings;   /* string[] or null */
-extern const crm_type_t crm_type_emails;    /* contract 9.2 */
-extern const crm_type_t crm_type_phones;    /* contract 9.2 */
 
 /* Add to INPUT the error MESSAGE about the field PATH. Neither is copied. */
 void crm_input_error(crm_input_t *input, const char *path,
@@ -136,21 +130,5 @@ int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
  * null on SIDE. Return whether it may. */
 int crm_type_schema(crm_buf_t *buf, const char *type,
                     const crm_field_t *field, crm_side_t side);
-
-/* Set *MERGED_P to the e-mail or phone list HAVE followed by those entries of
- * MORE that it lacks, with HAVE's primary entry (contract 10.3). All are binds
- * of FIELD, whose type is crm_type_emails or crm_type_phones. */
-void crm_type_merge(const char **merged_p, const crm_field_t *field,
-                    const char *have, const char *more, apr_pool_t *pool);
-
-/* Set *MERGED_P to the tags HAVE followed by those of MORE that it lacks
- * (contract 11.5). All are binds of crm_type_tags. */
-void crm_type_merge_tags(const char **merged_p, const char *have,
-                         const char *more, apr_pool_t *pool);
-
-/* Return the strings of ARRAY, PostgreSQL's output of a text[] without nulls,
- * as an array of const char * in POOL. */
-apr_array_header_t *crm_type_array_strings(const char *array,
-                                           apr_pool_t *pool);
 
 #endif /* CRM_TYPE_H */

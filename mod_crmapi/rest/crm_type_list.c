@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_type_list.c: types of many values: e-mails, phones, tags, free JSON */
-#include "crm_type.h"
+/* crm_type_list.c: lists and free-form JSON: e-mails, phones, tags, objects */
+#include "crm_type_list.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crm_json.h"
+#include "crm_json_store.h"
 #include "crm_sql.h"
 #include "crm_text.h"
 

@@ -10,6 +10,7 @@
 #include "crm_address.h"
 #include "crm_budget.h"
 #include "crm_key.h"
+#include "crm_limit_key.h"
 
 /* ---- keys and tokens ----------------------------------------------------- */
 

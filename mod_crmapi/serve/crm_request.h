@@ -8,7 +8,7 @@
 
 #include "crm_batch.h"
 #include "crm_buf.h"
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_error.h"
 #include "crm_limit.h"
 #include "crm_log.h"

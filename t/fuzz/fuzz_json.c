@@ -9,6 +9,7 @@
 
 #include "crm_buf.h"
 #include "crm_json.h"
+#include "crm_json_store.h"
 #include "crm_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

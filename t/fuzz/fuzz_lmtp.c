@@ -11,6 +11,7 @@
 
 #include "apr_general.h"
 
+#include "crm_db_conn.h"
 #include "crm_mail_deliver.h"
 #include "crm_text.h"
 #include "crmapid_lmtp_session.h"

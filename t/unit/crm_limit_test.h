@@ -8,6 +8,7 @@
 
 #include "crm_check.h"
 #include "crm_limit_block.h"
+#include "crm_limit_key.h"
 
 #define SECOND APR_INT64_C(1000000)
 #define WINDOW (60 * SECOND)

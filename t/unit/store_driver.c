@@ -26,8 +26,10 @@
 #include "apr_time.h"
 
 #include "crm_budget.h"
+#include "crm_limit_key.h"
 #include "crm_limit_test.h"
 #include "crm_redis.h"
+#include "crm_redis_url.h"
 #include "crm_time.h"
 
 #define LOG_MAX 1000000

@@ -10,6 +10,7 @@
 
 #include "crm_batch.h"
 #include "crm_check.h"
+#include "crm_db_conn.h"
 
 /* The threads of a test. */
 #define THREADS 8

@@ -9,7 +9,10 @@
 #include "apr_strings.h"
 
 #include "contact_batch.h"
+#include "crm_body.h"
 #include "crm_resources.h"
+#include "crm_rest.h"
+#include "crm_type_list.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
 #define WORKSPACE "0190a6f0-1c2d-7abc-8def-0123456789ac"

@@ -14,6 +14,7 @@
 
 #include "crm_check.h"
 #include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_server.h"
 
 static const crm_conn_options_t named = {1, 1, 0};

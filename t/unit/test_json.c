@@ -12,6 +12,7 @@
 
 #include "crm_buf.h"
 #include "crm_json.h"
+#include "crm_json_store.h"
 
 /* A file of t/unit/json. */
 typedef struct sample_t {

@@ -11,6 +11,7 @@
 
 #include "crm_check.h"
 #include "crm_limit_block.h"
+#include "crm_limit_key.h"
 
 /* The clock of all processes runs this much faster, so that many windows pass
  * in a second: a window is 100 ms. */

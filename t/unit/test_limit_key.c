@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_limit_key.c: the block, and which keys it knows */
+#include "crm_limit_key.h"
 #include "crm_limit_test.h"
 
 /* --- the block --- */

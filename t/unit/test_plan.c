@@ -8,8 +8,11 @@
 #include "apr_strings.h"
 
 #include "crm_access.h"
+#include "crm_body.h"
 #include "crm_op.h"
+#include "crm_params.h"
 #include "crm_resources.h"
+#include "crm_rest.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
 

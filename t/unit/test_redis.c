@@ -5,6 +5,7 @@
 
 #include "crm_check.h"
 #include "crm_redis.h"
+#include "crm_redis_url.h"
 #include "crm_server.h"
 
 #define ADMITTED "*4\r\n:1\r\n:7\r\n:60000000\r\n:1700000000000000\r\n"

@@ -8,6 +8,7 @@
 #include "crm_budget.h"
 #include "crm_limit_test.h"
 #include "crm_redis.h"
+#include "crm_redis_url.h"
 
 /* The back end: what it answers, and what it was asked. */
 static struct {

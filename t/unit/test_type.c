@@ -11,6 +11,7 @@
 #include "crm_resources.h"
 #include "crm_sql.h"
 #include "crm_type.h"
+#include "crm_type_list.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
 #define ID_UPPER "0190A6F0-1C2D-7ABC-8DEF-0123456789AB"

@@ -12,6 +12,7 @@
 #include "apr_thread_mutex.h"
 #include "apr_thread_proc.h"
 
+#include "crm_db_conn.h"
 #include "crm_migrate.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"

@@ -5,7 +5,7 @@
 
 #include "apr_pools.h"
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_error.h"
 
 #include "crmapid_config.h"

@@ -11,6 +11,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_db_conn.h"
 #include "crm_mail_deliver.h"
 #include "crm_text.h"
 #include "crmapid_lmtp_io.h"

@@ -8,7 +8,7 @@
 #include "apr_pools.h"
 #include "apr_time.h"
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_error.h"
 #include "crm_log.h"
 #include "crm_resource.h"

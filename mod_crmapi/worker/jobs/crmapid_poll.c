@@ -7,6 +7,10 @@
 
 #include "apr_strings.h"
 
+#include "crm_db.h"
+#include "crm_db_conn.h"
+#include "crm_db_error.h"
+
 const char *const crmd_lanes[CRMD_LANES] = {"sequence", "webhook"};
 
 /* Columns of crmapi.job_poll(). */

@@ -6,7 +6,7 @@
 #include "apr_pools.h"
 #include "apr_time.h"
 
-#include "crm_db.h"
+#include "crm_db_conn.h"
 #include "crm_error.h"
 
 /* A lane is the word before the dot of a job's kind. Each has its own

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_db_conn.h: connections to PostgreSQL */
+#ifndef CRM_DB_CONN_H
+#define CRM_DB_CONN_H
+
+#include <libpq-fe.h>
+
+#include "apr_pools.h"
+
+#include "crm_error.h"
+
+/* A connection with its prepared statements, session settings and the backend's
+ * pid. Used by one thread at a time. */
+typedef struct crm_conn_t crm_conn_t;
+
+/* Options of a connection. */
+typedef struct crm_conn_options_t {
+    int named_statements;       /* use named prepared statements; 0 for poolers
+                                   that do not support them */
+    int generic_plans;          /* plan a statement once for all values, and
+                                   scan no table where an index can be used; 0
+                                   for statements that run once */
+    apr_interval_time_t timeout; /* microseconds for each call below, including
+                                   retries; 0: no limit */
+} crm_conn_options_t;
+
+/* Set *CONN_P to the crm_conn_t of PG, a connection that another component
+ * (mod_dbd, a tool) opens and closes. It is created in OWNER_POOL, which must
+ * live as long as the connection, and found there by the next call for the same
+ * PG.
+ * A broken connection, or one whose socket is at end of file, is reset. A
+ * transaction that was left open is rolled back. After each connect or reset,
+ * prepared statements are forgotten, and the session is set to UTF-8, UTC, ISO
+ * dates (only where the server reports another value), no JIT, and what OPTIONS
+ * says. Errors: CRM_E_UNAVAILABLE if the reset fails. */
+crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
+                            const crm_conn_options_t *options,
+                            apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
+
+/* Open a connection to CONNINFO (libpq's syntax). It is closed with
+ * RESULT_POOL. At the timeout of OPTIONS the server is asked to cancel the
+ * statement and has two seconds to confirm. The error is CRM_E_UNAVAILABLE
+ * (CRM2005), and the connection is reset before its next use.
+ * Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without passwords. */
+crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
+                           const crm_conn_options_t *options,
+                           apr_pool_t *result_pool, apr_pool_t *scratch_pool);
+
+/* Return the libpq connection of CONN, for LISTEN. */
+PGconn *crm_conn_pg(crm_conn_t *conn);
+
+#endif /* CRM_DB_CONN_H */

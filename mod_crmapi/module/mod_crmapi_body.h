@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_body.h: reading a request's body within limits (contract 5.3) */
+#ifndef MOD_CRMAPI_BODY_H
+#define MOD_CRMAPI_BODY_H
+
+#include "crm_error.h"
+
+#include "mod_crmapi_request.h"
+
+void crmapi_body_register(void);
+crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
+                              apr_size_t max, void *baton, apr_pool_t *pool);
+
+/* Close the connection after the response if the rest of the request's body is
+ * too large to be read. Return whether a short rest is still to be read. */
+int crmapi_spare_body(const crmapi_request_t *request);
+
+#endif /* MOD_CRMAPI_BODY_H */

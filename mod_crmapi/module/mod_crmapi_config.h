@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_config.h: the configuration of a server, and the directives */
+#ifndef MOD_CRMAPI_CONFIG_H
+#define MOD_CRMAPI_CONFIG_H
+
+#include "crm_intake_site.h"
+#include "crm_request.h"
+
+#include "mod_crmapi.h"
+
+/* mod_dbd's directives for a server. mod_dbd.h gives them only with the first
+ * connection, so mod_crmapi reads them, too. */
+typedef struct crmapi_dbd_t {
+    const char *driver;         /* NULL: not set */
+    const char *params;         /* NULL or "": not set */
+    int persist;
+    int min;
+    int keep;
+    int max;
+    int exptime;
+} crmapi_dbd_t;
+
+/* A server's configuration. Numbers that are not set are -1. */
+typedef struct crmapi_config_t {
+    int enabled;
+    int read_limit;
+    int write_limit;
+    int keys;                   /* CrmApiRateLimitKeys: main server only */
+    const struct crmapi_store_t *store; /* NULL: none; main server only */
+    int max_body;
+    int named_statements;
+    int request_id_in_database;
+    int keepalive_wait;         /* microseconds */
+    int batches;
+    apr_interval_time_t database_wait;
+    apr_interval_time_t database_timeout;
+    const char *key_prefix;
+    const char *workspace;
+    const char *review_path;    /* "": off; NULL: not set */
+    const char *unsubscribe_path;
+    const char *intake_path;
+    const char *intake_url;     /* NULL: taken from the request */
+    apr_array_header_t *twilio; /* of crm_twilio_account_t, or NULL */
+    int intake_limit;
+    int address_limit;
+    int unknown_key_limit;
+    int addresses;              /* CrmApiAddresses: main server only */
+    int chat_polls;
+    crmapi_dbd_t dbd;
+    /* Made after the configuration has been read: */
+    struct crmapi_pool_t *pool; /* NULL: the server uses none of ours */
+    crm_service_t service;
+    crm_intake_site_t intake;
+    const char *vhost;          /* name in metrics; NULL: it serves nothing */
+    struct crmapi_counts_t *counts; /* in shared memory; NULL likewise */
+} crmapi_config_t;
+
+/* Return the configuration of S. */
+static inline crmapi_config_t *crmapi_config(const server_rec *s)
+{
+    return ap_get_module_config(s->module_config, &crmapi_module);
+}
+
+/* Return whether CONFIG, after crmapi_config_complete(), has anything to
+ * serve. */
+static inline int crmapi_serves(const crmapi_config_t *config)
+{
+    return config->enabled == 1 || *config->review_path
+           || *config->unsubscribe_path || *config->intake_path;
+}
+
+extern const command_rec crmapi_commands[];
+void *crmapi_config_create(apr_pool_t *p, server_rec *s);
+void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
+
+/* Set defaults for what is not set. */
+void crmapi_config_complete(crmapi_config_t *config);
+
+/* Return NULL, or an error if VALUE of the directive NAME is not the id or slug
+ * of a workspace. */
+const char *crmapi_check_workspace(const cmd_parms *cmd, const char *name,
+                                   const char *value);
+
+#endif /* MOD_CRMAPI_CONFIG_H */

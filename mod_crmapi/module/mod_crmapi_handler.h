@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_handler.h: between httpd's request_rec and the pipeline */
+#ifndef MOD_CRMAPI_HANDLER_H
+#define MOD_CRMAPI_HANDLER_H
+
+#include "mod_crmapi_request.h"
+
+int crmapi_handler(request_rec *r);
+int crmapi_log_transaction(request_rec *r);
+
+/* Set the headers common to all responses (contract 5.4) and those of REQUEST's
+ * response, for a body of LEN bytes. */
+void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
+
+/* The implementation of crm_service_t.gone. */
+int crmapi_gone(void *baton);
+
+#endif /* MOD_CRMAPI_HANDLER_H */

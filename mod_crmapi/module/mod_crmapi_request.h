@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_request.h: the state of a request, and claiming requests */
+#ifndef MOD_CRMAPI_REQUEST_H
+#define MOD_CRMAPI_REQUEST_H
+
+/* apr_dbd.h first: mod_dbd.h does not include it. */
+#include "apr_dbd.h"
+
+#include "mod_dbd.h"
+
+#include "crm_request.h"
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_mount.h"
+
+/* The state of a request, created once it is known to be for a mount. */
+typedef struct crmapi_request_t {
+    request_rec *r;
+    crmapi_config_t *config;
+    const crmapi_mount_t *mount; /* set when CLAIMED */
+    const char *path;           /* below the mount, in R's uri */
+    const char *id;             /* X-Request-Id */
+    int reached;                /* no rewrite rule has moved it to another
+                                   path */
+    int claimed;                /* the module serves it */
+    ap_dbd_t *dbd;              /* the connection held, or NULL */
+    int dbd_failed;             /* the connection cannot be used */
+    int no_wait;                /* fail rather than wait for a connection */
+    int body_read;              /* the body was read to its end */
+    int caught;                 /* status of an error response that httpd sent
+                                   while the body was read, or 0 */
+    crm_response_t response;
+} crmapi_request_t;
+
+void crmapi_request_register(void);
+
+/* Return whether errors from httpd itself are sent to R as JSON. */
+int crmapi_has_json_errors(const request_rec *r);
+
+/* Return the state of R, NULL if it has none. */
+crmapi_request_t *crmapi_request_find(const request_rec *r);
+
+/* Return the state of R. Create it if R has none. */
+crmapi_request_t *crmapi_request_begin(request_rec *r);
+
+#endif /* MOD_CRMAPI_REQUEST_H */

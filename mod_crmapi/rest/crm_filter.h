@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_filter.h: filters as SQL predicates */
+#ifndef CRM_FILTER_H
+#define CRM_FILTER_H
+
+#include "crm_resource.h"
+#include "crm_sql.h"
+
+/* Implementations of crm_filter_t.add and add_unindexed. */
+void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
+                     const char *bind, const crm_call_t *call);
+void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
+                        const char *bind, const crm_call_t *call);
+void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
+                       const char *bind, const crm_call_t *call);
+void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                                 const char *bind, const crm_call_t *call);
+void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
+                     const char *bind, const crm_call_t *call);
+void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                               const char *bind, const crm_call_t *call);
+
+#endif /* CRM_FILTER_H */

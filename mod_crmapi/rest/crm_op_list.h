@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op_list.h: the operation "list" */
+#ifndef CRM_OP_LIST_H
+#define CRM_OP_LIST_H
+
+#include "crm_resource.h"
+
+/* Rows, filtered, ordered and paged. */
+extern const crm_kind_t crm_op_list;
+
+#endif /* CRM_OP_LIST_H */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_params.h: reading the query of a request (contract 7) */
+#ifndef CRM_PARAMS_H
+#define CRM_PARAMS_H
+
+#include "crm_error.h"
+#include "crm_resource.h"
+
+/* The value of a filter's query parameter. */
+typedef struct crm_param_t {
+    const crm_filter_t *filter;
+    int given;
+    const char *bind;
+} crm_param_t;
+
+/* Read the query's parameters into CALL. Return a 422 or NULL. */
+crm_error_t *crm_rest_params(crm_call_t *call);
+
+#endif /* CRM_PARAMS_H */
