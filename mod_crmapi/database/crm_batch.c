@@ -117,3 +117,43 @@ crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
     return verdict == CRM_SEAT_LEADS ? lead(&visit)
            : visit.queue ? follow(&visit, &seat) : NULL;
 }
+
+/* --- the batcher ---------------------------------------------------------- */
+
+/* Pool cleanup: free the batcher at DATA, which nobody uses any more. */
+static apr_status_t free_batcher(void *data)
+{
+    crm_batcher_t *batcher = data;
+    crm_seat_t *seat;
+
+    for (int i = 0; i < CRM_BATCH_BUCKETS; i++) {
+        while (batcher->buckets[i]) {
+            crm_queue_t *queue = batcher->buckets[i];
+
+            batcher->buckets[i] = queue->next;
+            queue_free(queue);
+        }
+    }
+    while ((seat = batcher->unused.first)) {
+        crm_seats_remove(seat);
+        pthread_cond_destroy(&seat->changed);
+        free(seat);
+    }
+    pthread_mutex_destroy(&batcher->lock);
+    free(batcher);
+    return APR_SUCCESS;
+}
+
+crm_batcher_t *crm_batcher_create(apr_pool_t *pool)
+{
+    crm_batcher_t *batcher = calloc(1, sizeof(*batcher));
+
+    if (batcher) {
+        pthread_mutex_init(&batcher->lock, NULL);
+        pthread_condattr_init(&batcher->clock);
+        pthread_condattr_setclock(&batcher->clock, CLOCK_MONOTONIC);
+        apr_pool_cleanup_register(pool, batcher, free_batcher,
+                                  apr_pool_cleanup_null);
+    }
+    return batcher;
+}

@@ -681,12 +681,16 @@ END_TEST
 
 START_TEST(a_time_for_all_attempts_together)
 {
+    crm_stmt_t stmt = {"SELECT pg_sleep(0.2), test_db.fail('40001', 100)", 0,
+                       NULL};
     apr_time_t start = apr_time_now();
+    crm_error_t *error;
+    PGresult *result;
 
     adopt(&hasty);
     /* each attempt takes 200 ms, and would be tried again */
-    refuse("SELECT pg_sleep(0.2), test_db.fail('40001', 100)",
-           CRM_E_UNAVAILABLE, NULL);
+    ck_assert_ptr_nonnull(error = crm_db_query(&result, conn, &stmt, pool));
+    ck_assert_int_eq(error->code, CRM_E_UNAVAILABLE);
     ck_assert_int_lt(apr_time_now() - start, 20000000);
     ck_assert_int_le(atoi(look("SELECT last_value FROM test_db.tries")), 2);
 }
