@@ -55,6 +55,38 @@ subtest "only module/ knows httpd" => sub {
     is(join("", grep { / U ap_/ } @wanted), "", "and none of httpd's");
 };
 
+# Return the names of the functions that the header FILE declares.
+sub declared {
+    my $text = read_file($_[0]);
+    $text =~ s{/\*.*?\*/}{}gs;
+    $text =~ s/^[ \t]*#(?:.*\\\n)*.*$//mg;
+    1 while $text =~ s/\{[^{}]*\}/;/g;
+    return map { /^\s*(?!typedef|static)\w[\w\s*]*?\b(\w+)\s*\(/ ? $1 : () }
+        split /;/, $text;
+}
+
+subtest "a function is declared in the header of its source" => sub {
+    my %source;
+    my @objects = split /\n/, `find $CrmTest::BUILD{DIR}/mod_crmapi -name '*.o'`;
+    for (`nm -A --defined-only @objects`) {
+        my ($folder, $name, $symbol) =
+            m{(mod_crmapi/[\w/]+?)(?:/\.libs)?/\w+-(\w+)\.o:\w+ T (\w+)$} or next;
+        $source{$symbol} = "$folder/$name.c";
+    }
+    cmp_ok(scalar keys %source, ">", 500, "there are functions");
+    # What the sources of one part share, and nobody else includes.
+    my $shared = qr{/(?:crm_db_private|crm_limit_block)\.h$};
+    my %by_header = map { $_ => [declared($_)] }
+        grep { m{^mod_crmapi/.*\.h$} && $_ !~ $shared } @files;
+    cmp_ok(scalar(map { @$_ } values %by_header), ">", 300,
+        "the headers declare functions");
+    for my $header (sort keys %by_header) {
+        my $own = $header =~ s/h$/c/r;
+        my @others = grep { ($source{$_} // "") ne $own } @{ $by_header{$header} };
+        is("@others", "", "$header declares functions of $own only");
+    }
+};
+
 subtest "the module exports one symbol" => sub {
     my @symbols = map { (split)[2] } grep { / [TDBR] / }
         `nm -D --defined-only $CrmTest::BUILD{MODULE}`;
