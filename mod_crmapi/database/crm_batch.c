@@ -131,7 +131,7 @@ static apr_status_t free_batcher(void *data)
             crm_queue_t *queue = batcher->buckets[i];
 
             batcher->buckets[i] = queue->next;
-            queue_free(queue);
+            crm_queue_free(queue);
         }
     }
     while ((seat = batcher->unused.first)) {

@@ -140,6 +140,9 @@ void crm_seat_decide(crm_seat_t *seat, crm_verdict_t verdict);
  * the right time unless another comes before. The lock is held. */
 void crm_queue_wake(crm_queue_t *queue);
 
+/* Free QUEUE, which nobody uses any more. */
+void crm_queue_free(crm_queue_t *queue);
+
 /* The leader of QUEUE has no connection: those that wait try by themselves. */
 void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
 

@@ -71,7 +71,7 @@ static int is_idle(const crm_queue_t *queue)
     return !queue->gathering && !queue->running && !queue->waiting.first;
 }
 
-static void queue_free(crm_queue_t *queue)
+void crm_queue_free(crm_queue_t *queue)
 {
     free(queue->text);
     free(queue->batch_text);
@@ -93,7 +93,7 @@ static void remove_oldest(crm_batcher_t *batcher)
     if (oldest) {
         queue = *oldest;
         *oldest = queue->next;
-        queue_free(queue);
+        crm_queue_free(queue);
         batcher->queues--;
     }
 }
@@ -114,7 +114,7 @@ static crm_queue_t *queue_create(const crm_visit_t *visit, unsigned hash)
         if (queue->text && queue->batch_text) {
             return queue;
         }
-        queue_free(queue);
+        crm_queue_free(queue);
     }
     return NULL;
 }
