@@ -124,6 +124,6 @@ run_tests() {
     export CRM_BUILDDIR=$PWD/_build/test CRM_SRCDIR=$PWD
     # Tests mostly wait: for windows of the limits, for daemons, for each other.
     # $CRM_PASSED: the file of what need not run again.
-    exec perl t/run "-j$(($(nproc) + 1))" --timer \
+    exec perl t/run "-j$(($(nproc) * 2))" --timer \
         ${CRM_PASSED:+--passed "$CRM_PASSED"} "$@"
 }
