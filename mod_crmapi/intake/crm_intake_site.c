@@ -7,9 +7,7 @@
 #include "intake_form.h"
 #include "intake_twilio.h"
 
-crm_mount_t crm_intake_mount = {
-    .prefix = "intake", .other = &crm_access_anybody,
-};
+crm_mount_t crm_intake_mount = {.other = &crm_access_anybody};
 
 void crm_intake_init(apr_pool_t *pool)
 {
@@ -18,7 +16,7 @@ void crm_intake_init(apr_pool_t *pool)
         crm_intake_form_routes, crm_intake_chat_routes, NULL
     };
 
-    crm_intake_mount.router = crm_router_create(tables, NULL, pool);
+    crm_intake_mount.router = crm_router_create(tables, "intake", NULL, pool);
 }
 
 crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,

@@ -10,15 +10,15 @@
 #include "crm_key.h"
 #include "crm_limit_key.h"
 
-/* Bytes of an IPv6 address that name a subnet, and a site. */
-#define SUBNET 8
-#define SITE 6
+/* Lengths of IPv6 prefixes, in bytes. */
+#define SUBNET 8                /* /64 */
+#define SITE 6                  /* /48 */
 
 /* Bytes of an IPv4 address. */
 #define V4 4
 
-/* Write the bytes of ADDRESS to NET and return how many they are: 4, or 16; 0
- * if it is no address. */
+/* Write the bytes of ADDRESS to NET. Return their number: 4 for IPv4, 16 for
+ * IPv6, 0 if it is not an address. */
 static apr_size_t parse(unsigned char net[16], const char *address)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, 0xff};
@@ -36,7 +36,8 @@ static apr_size_t parse(unsigned char net[16], const char *address)
     return 16;
 }
 
-/* Set KEY to the slot's for the first LEN bytes of NET, in REALM. */
+/* Set KEY to the key of the first LEN bytes of NET for requests of KIND in
+ * REALM. */
 static void make_key(crm_limit_key_t *key, const char *kind,
                      const unsigned char *net, apr_size_t len,
                      apr_uint32_t realm, apr_pool_t *pool)
@@ -70,8 +71,8 @@ static crm_error_t *charge(crm_limit_t *addresses, crm_limit_key_t *key,
                           "CRM4001: the table of addresses cannot be used");
 }
 
-/* The slots that a client address is charged to: its /64 and its /48, or one
- * for IPv4. Return their number. */
+/* Set KEYS to the keys that a request from ADDRESS is charged to: those of its
+ * /64 and its /48, or one for IPv4. Return their number. */
 static int make_keys(crm_limit_key_t keys[2], const char *kind,
                      const char *address, apr_uint32_t realm, apr_pool_t *pool)
 {
@@ -97,7 +98,8 @@ crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
         return NULL;
     }
     count = make_keys(keys, kind, address, realm, pool);
-    /* The /64 goes first: a request that it refuses costs the /48 nothing. */
+    /* The /64 is first: a request that it refuses is not charged to the
+     * /48. */
     CRM_ERR(charge(addresses, &keys[0], class, max, pool));
     return count == 2
            ? charge(addresses, &keys[1], class, max * CRM_ADDRESS_SITE, pool)

@@ -8,30 +8,30 @@
 #include "crm_error.h"
 #include "crm_limit.h"
 
-/* How many times the budget of a /64 its /48 has. A customer of a provider
- * chooses among all addresses of a /64, and often among all /64s of a /48. */
+/* The budget of a /48 is this many times that of a /64. A provider's customer
+ * can use all addresses of a /64, and often all /64s of a /48. */
 #define CRM_ADDRESS_SITE 4
 
-/* What is counted apart: each KIND of request that an address makes. */
-#define CRM_ADDRESS_KEY "key"   /* with a key or token that is not known */
+/* Kinds of requests. An address has a budget for each KIND. */
+#define CRM_ADDRESS_KEY "key"   /* with an unknown key or token */
 
-/* Charge a request of KIND and CLASS to the client ADDRESS ("203.0.113.7"), in
- * the table ADDRESSES, under MAX requests in 60 s. An IPv6 address stands for
- * its /64, whose /48 is charged beside it. REALM tells databases apart.
- * ADDRESSES NULL or MAX 0: nothing is counted. Error: CRM_E_RATE_LIMITED with
- * its retry_after, in POOL. */
+/* Charge a request of KIND and CLASS to the client ADDRESS ("203.0.113.7") in
+ * the table ADDRESSES. The limit is MAX requests in 60 s. For an IPv6 address
+ * its /64 and its /48 are charged. REALM identifies the database. If ADDRESSES
+ * is NULL or MAX is 0, nothing is counted. Errors, in POOL: CRM_E_RATE_LIMITED
+ * with retry_after. */
 crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
                                 const char *address, apr_uint32_t realm,
                                 crm_limit_class_t class, apr_uint32_t max,
                                 apr_pool_t *pool);
 
-/* Charge a request likewise to NAME, whatever that is: a visitor's id. */
+/* The same for NAME instead of an address, for example a visitor's id. */
 crm_error_t *crm_address_charge_name(crm_limit_t *addresses, const char *kind,
                                      const char *name, apr_uint32_t realm,
                                      crm_limit_class_t class,
                                      apr_uint32_t max, apr_pool_t *pool);
 
-/* Give back what crm_address_charge() has charged with the same arguments. */
+/* Take back the charge of crm_address_charge() with the same arguments. */
 void crm_address_refund(crm_limit_t *addresses, const char *kind,
                         const char *address, apr_uint32_t realm,
                         crm_limit_class_t class, apr_uint32_t max,

@@ -11,7 +11,7 @@ static apr_int64_t seconds_up(apr_int64_t microseconds)
     return (microseconds + APR_USEC_PER_SEC - 1) / APR_USEC_PER_SEC;
 }
 
-/* NOW: microseconds since 1970. */
+/* Set the headers of contract 4.2. NOW is in microseconds since 1970. */
 static void set_headers(apr_table_t *headers, apr_uint32_t max,
                         const crm_limit_verdict_t *verdict, apr_int64_t now,
                         apr_pool_t *pool)

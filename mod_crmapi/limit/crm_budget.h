@@ -9,12 +9,13 @@
 #include "crm_limit.h"
 #include "crm_store.h"
 
-/* Charge a request of CLASS under MAX (0: unlimited) to KEY, of which hash and
- * realm are set, by crm_limit_admit(), which sets *VERDICT and the rest of KEY.
- * STORE not NULL: also to the budget of all hosts (contract 16.1). Add the
- * headers of contract 4.2 to HEADERS (NULL: none). Everything is allocated in
- * POOL. Return NULL if the request is admitted or the key is not known. Errors:
- * CRM_E_RATE_LIMITED with retry_after. */
+/* Charge a request of CLASS to KEY with the limit MAX (0: unlimited). The
+ * caller has set KEY's hash and realm. crm_limit_admit() sets *VERDICT and the
+ * rest of KEY. If STORE is not NULL, the request is also charged to the budget
+ * of all hosts (contract 16.1). Add the headers of contract 4.2 to HEADERS
+ * (NULL: none). Everything is allocated in POOL. Return NULL if the request is
+ * admitted or the key is unknown. Errors: CRM_E_RATE_LIMITED with
+ * retry_after. */
 crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
                                crm_limit_key_t *key, crm_limit_t *limit,
                                crm_store_t *store, crm_limit_class_t class,

@@ -74,8 +74,8 @@ apr_size_t crm_limit_size(const crm_limit_config_t *config)
     return layout_make(&layout, config) ? (apr_size_t)layout.size : 0;
 }
 
-/* Initialise LOCK as a robust mutex shared by processes. Return 0 if that
- * fails. */
+/* Initialise LOCK as a robust mutex shared by processes. Return 0 on
+ * failure. */
 static int lock_make(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t attributes;
@@ -155,7 +155,7 @@ const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
         return "the number of keys has changed";
     }
     if (!config->evict != !own.evict) {
-        return "what a new key does to a full table has changed";
+        return "eviction of keys was switched on or off";
     }
     for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
         if (config->ring[class] > own.ring[class]) {

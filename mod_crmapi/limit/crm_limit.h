@@ -36,8 +36,8 @@ typedef struct crm_limit_config_t {
     /* The highest limit of all vhosts, 0..CRM_LIMIT_RING_MAX; 0: all are
      * unlimited. */
     apr_uint32_t ring[CRM_LIMIT_CLASSES];
-    /* If all slots were used in the last 60 s: 0: a new key gets none; 1: it
-     * replaces the least recently used key of a sample. */
+    /* If all slots were used in the last 60 s, a new key gets none (0), or
+     * replaces the least recently used key of a sample (1). */
     int evict;
 } crm_limit_config_t;
 
@@ -114,8 +114,8 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      apr_uint32_t realm, crm_limit_class_t class,
                      apr_uint32_t limit);
 
-/* Take the last admitted request of CLASS by the key of HASH in REALM out of
- * its window, if it has one: it is not to be counted. */
+/* Remove the last admitted request of CLASS from the window of the key of HASH
+ * in REALM, so that it is not counted. */
 void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
                       apr_uint32_t realm, crm_limit_class_t class);
 
@@ -123,13 +123,13 @@ void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
  * budget that all hosts share is used up (contract 16.1): the request leaves
  * the window and is counted as refused. crm_limit_admit() refuses all requests
  * of CLASS by KEY under the same limit until UNTIL, a time of
- * crm_limit_clock(). VERDICT becomes a refusal; its reset_us is the caller's to
- * set. */
+ * crm_limit_clock(). VERDICT becomes a refusal. The caller sets its
+ * reset_us. */
 void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
                      const crm_limit_key_t *key, crm_limit_class_t class,
                      apr_int64_t until);
 
-/* Return the time of windows: monotonic, in microseconds. */
+/* Return the time on the clock of the windows: monotonic, in microseconds. */
 apr_int64_t crm_limit_clock(void);
 
 /* Set *STATS to the statistics of BLOCK. */

@@ -238,7 +238,7 @@ int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key)
     if (!allocator_lock(block)) {
         return CRM_LIMIT_FULL;
     }
-    /* The allocator's lock excludes others. */
+    /* The allocator's lock keeps others from adding it meanwhile. */
     if (!crm_limit_find(NULL, block, key->hash, key->realm)) {
         now = crm_limit_clock();
         number = slot_take(block, now);
@@ -418,7 +418,7 @@ static const char *free_validate(crm_limit_t *block)
     while (number) {
         if (number > block->allocator.fresh
             || crm_slot_at(block, number)->mark) {
-            return "the list of free slots leads elsewhere";
+            return "the free list has a slot that is in use";
         }
         crm_slot_at(block, number)->mark = 1;
         unused--;
@@ -437,7 +437,7 @@ const char *crm_limit_validate(crm_limit_t *block)
     }
     slots = chains_mark(block);
     if (slots == APR_UINT32_MAX) {
-        fault = "the chains are tangled";
+        fault = "the chains are damaged";
     } else if (slots != block->allocator.slots) {
         fault = "the count of slots is incorrect";
     } else {

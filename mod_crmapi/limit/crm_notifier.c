@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_notifier.c: waking those who wait for news, in any process of a host */
+/* crm_notifier.c: waking threads that wait for events, across processes */
 #include "crm_notifier.h"
 
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include <time.h>
 #endif
 
-/* A place that is taken this long after its time belongs to a process that was
+/* A place that is in use this long after UNTIL belongs to a process that was
  * killed. */
 #define STALE apr_time_from_sec(60)
 
-/* How often a place is looked at where there are no futexes. */
+/* Polling interval on systems without futexes. */
 #define STEP apr_time_from_msec(50)
 
 /* FNV-1a, 64 bits. */
@@ -79,8 +79,9 @@ static int is_used(const crm_waiter_t *waiter)
     return __atomic_load_n(&waiter->used, __ATOMIC_SEQ_CST) != 0;
 }
 
-/* Return whether WAITER waits for LINE. It may change what it waits for at
- * this moment: it looks at the counts itself then. */
+/* Return whether WAITER waits for LINE. If it is just changing its lines, the
+ * result may be incorrect. That does no harm: it then compares the counts
+ * itself. */
 static int waits_for(const crm_waiter_t *waiter, apr_uint32_t line)
 {
     apr_uint32_t count = __atomic_load_n(&waiter->count, __ATOMIC_SEQ_CST);
@@ -131,13 +132,14 @@ void crm_notifier_wake_process(crm_notifier_t *notifier)
 
 /* ---- waiting ------------------------------------------------------------- */
 
-/* Take the place WAITER if it is free, or its process was killed. */
+/* Take the place WAITER if it is free or its process was killed. Return whether
+ * this succeeded. */
 static int take(crm_notifier_t *notifier, crm_waiter_t *waiter)
 {
     apr_uint32_t none = 0, stale = 1;
 
     if (is_used(waiter)) {
-        /* 2: somebody else is taking it over */
+        /* 2: another thread is taking it */
         if (apr_time_now() < LOAD(waiter->until) + STALE
             || !__atomic_compare_exchange_n(&waiter->used, &stale, 2, 0,
                                             __ATOMIC_SEQ_CST,
@@ -154,8 +156,7 @@ static int take(crm_notifier_t *notifier, crm_waiter_t *waiter)
     return 1;
 }
 
-/* Return whether OWNER waits at another place than WAITER, in front of it. Of
- * two that come at the same moment the one in front stays. */
+/* Return whether OWNER waits in another place than WAITER. */
 static int waits_elsewhere(const crm_notifier_t *notifier, apr_uint64_t owner,
                            const crm_waiter_t *waiter)
 {
@@ -218,8 +219,8 @@ void crm_notifier_wait(crm_notifier_t *notifier, crm_waiter_t *waiter,
                          __ATOMIC_RELAXED);
     }
     __atomic_store_n(&waiter->count, (apr_uint32_t)count, __ATOMIC_SEQ_CST);
-    /* A notification from here on finds the waiter; one before shows in the
-     * counts. */
+    /* A notification after this store wakes the waiter. An earlier one shows
+     * in the counts. */
     for (int i = 0; i < count; i++) {
         if (crm_notifier_count(notifier, names[i]) != counts[i]) {
             return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_notifier.h: waking those who wait for news, in any process of a host */
+/* crm_notifier.h: waking threads that wait for events, across processes */
 #ifndef CRM_NOTIFIER_H
 #define CRM_NOTIFIER_H
 
@@ -11,45 +11,46 @@
 
 /* A thread that waits. */
 typedef struct crm_waiter_t {
-    apr_uint32_t used;          /* the place is taken */
-    apr_uint32_t woken;         /* a futex; not 0: look again */
-    apr_uint32_t process;       /* whose thread it is */
-    apr_uint32_t count;         /* of lines */
+    apr_uint32_t used;          /* 0: this place is free */
+    apr_uint32_t woken;         /* a futex; not 0: the thread must look again */
+    apr_uint32_t process;       /* the thread's process id */
+    apr_uint32_t count;         /* number of LINES */
     apr_uint32_t lines[CRM_NOTIFIER_NAMES]; /* that it waits for */
     apr_uint64_t owner;         /* hash of the owner's name */
-    apr_time_t until;           /* when it will have left */
+    apr_time_t until;           /* when it stops waiting at the latest */
 } crm_waiter_t;
 
-/* Lies in memory that all processes of the host share; all zeros at first. A
- * name (a conversation's or visitor's id) is hashed to one of the lines, which
- * counts its notifications. That is a hint: names may share a line, and other
- * hosts have their own. Any number of threads and processes may use it at
- * once; one that is killed does no harm. */
+/* A notifier, in shared memory of all processes of the host, initially zero. A
+ * name (a conversation's or visitor's id) is hashed to a line, which counts its
+ * notifications. The count is a hint: names may share a line, and other hosts
+ * have their own notifiers. Any number of threads and processes may use it at
+ * the same time. Killing one does no harm to others. */
 typedef struct crm_notifier_t {
     apr_uint32_t lines[CRM_NOTIFIER_LINES];
-    apr_uint32_t waiting;       /* places taken, roughly */
+    apr_uint32_t waiting;       /* approximate number of places in use */
     crm_waiter_t waiters[CRM_NOTIFIER_WAITERS];
 } crm_notifier_t;
 
-/* Notify those who wait for NAME, after what is new was committed. */
+/* Wake the threads that wait for NAME. Call this after the commit of what they
+ * wait for. */
 void crm_notifier_notify(crm_notifier_t *notifier, const char *name);
 
-/* Return the number of notifications of NAME's line so far. Only a change says
- * anything. Read it before you look for what is new. */
+/* Return the number of notifications of NAME's line so far. Only its changes
+ * have a meaning. Call this before you query for news. */
 apr_uint32_t crm_notifier_count(const crm_notifier_t *notifier,
                                 const char *name);
 
-/* Return a place to wait for OWNER, who may have one at a time, until UNTIL;
- * NULL if OWNER waits already or all places are taken. */
+/* Return a place in which OWNER may wait until UNTIL. An owner has one place at
+ * a time. NULL: OWNER waits already, or all places are in use. */
 crm_waiter_t *crm_notifier_enter(crm_notifier_t *notifier, const char *owner,
                                  apr_time_t until);
 
-/* Give the place WAITER back. */
+/* Release the place WAITER. */
 void crm_notifier_leave(crm_notifier_t *notifier, crm_waiter_t *waiter);
 
-/* Let WAITER wait for the COUNT NAMES (at most CRM_NOTIFIER_NAMES) until one of
- * their counts is another than in COUNTS, crm_notifier_wake_process() is
- * called, or TIMEOUT has passed. The thread sleeps meanwhile. */
+/* Sleep in WAITER until the count of one of the COUNT NAMES (at most
+ * CRM_NOTIFIER_NAMES) differs from COUNTS, crm_notifier_wake_process() is
+ * called, or TIMEOUT has passed. */
 void crm_notifier_wait(crm_notifier_t *notifier, crm_waiter_t *waiter,
                        const char *const *names, const apr_uint32_t *counts,
                        int count, apr_interval_time_t timeout);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_redis.c: a store of budgets on Redis: its commands and replies
  *
- * hiredis formats commands and parses replies. It is not used for I/O: it has a
- * time limit for each system call only, and before version 1.0 no TLS. */
+ * hiredis formats commands and parses replies. It is not used for I/O: its time
+ * limits are for single system calls, and before version 1.0 it had no TLS. */
 #include "crm_redis.h"
-#include "crm_time.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,8 @@
 
 #include "apr_escape.h"
 #include "apr_strings.h"
+
+#include "crm_time.h"
 
 #define SHA1_LEN 20
 #define KEY_MAX (CRM_REDIS_PREFIX_MAX + 64) /* prefix, class, id */
@@ -35,7 +36,7 @@ typedef struct redis_t {
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* Add the LEN bytes at DATA to what is to be sent. */
+/* Add the LEN bytes at DATA to the output. */
 static const char *add_bytes(redis_t *redis, const char *data, size_t len)
 {
     if (redis->out_len + len > redis->out_size) {
@@ -68,7 +69,8 @@ static const char *add_command(redis_t *redis, int count, const char **words)
     return problem;
 }
 
-/* Add the command that counts CHECK. WHOLE: it has the script's text. */
+/* Add the command that counts CHECK. It has the script's text if WHOLE,
+ * otherwise the script's hash. */
 static const char *add_check(redis_t *redis, const crm_store_check_t *check,
                              int whole)
 {
@@ -118,8 +120,8 @@ static const char *get_reply(redis_t *redis, redisReply **reply_p)
     }
 }
 
-/* Return the error REPLY as a reason. SECRET: the command had a secret, which
- * some errors repeat; only the error's code is returned. */
+/* Return the error REPLY as a reason. If SECRET, return the error's code only:
+ * the command had a secret, which some errors repeat. */
 static const char *error_of(redis_t *redis, const redisReply *reply,
                             int secret)
 {
@@ -190,7 +192,7 @@ static const char *run(redis_t *redis, int count, const char **words,
     return problem;
 }
 
-/* Say who we are, and choose the database. */
+/* Authenticate, and select the database. */
 static const char *introduce(redis_t *redis)
 {
     const crm_redis_config_t *config = &redis->config;
@@ -211,7 +213,7 @@ static const char *introduce(redis_t *redis)
     return problem;
 }
 
-/* Connect, if there is no connection that can be used. */
+/* Connect, unless there is a usable connection. */
 static const char *reconnect(redis_t *redis)
 {
     const char *problem;
@@ -230,9 +232,9 @@ static const char *reconnect(redis_t *redis)
 
 /* ---- the back end -------------------------------------------------------- */
 
-/* Send the COUNT CHECKS and take their answers. *FORGOTTEN_P: the server does
- * not have the script. WHOLE: only those without an answer, and with the
- * script's text. Return NULL or why some have no answer. */
+/* Send those of the COUNT CHECKS that have no answer, with the script's text if
+ * WHOLE, and take their answers. Set *FORGOTTEN_P if the server does not have
+ * the script. Return NULL, or the reason why a check has no answer. */
 static const char *exchange(redis_t *redis, crm_store_check_t *const *checks,
                             int count, int whole, int *forgotten_p)
 {
@@ -295,8 +297,8 @@ static int hash_script(char text[2 * SHA1_LEN + 1])
            && !apr_escape_hex(text, hash, SHA1_LEN, 0, NULL);
 }
 
-/* Free what is not in a pool. A child of the process that made it calls this
- * for its copy. */
+/* Free the memory that is not in a pool. Children of the process that called
+ * crm_redis_create() call this for their copies. */
 static void end(void *baton)
 {
     redis_t *redis = baton;

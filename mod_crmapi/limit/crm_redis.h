@@ -17,20 +17,21 @@ extern const char crm_store_script[];
 typedef struct crm_redis_config_t {
     crm_wire_place_t place;
     const char *name;           /* URL without user and password file */
-    int tls;                    /* crm_redis_create() sets PLACE's */
+    int tls;                    /* use TLS; crm_redis_create() then sets
+                                   PLACE's context */
     int database;
     const char *user;           /* NULL or "": the default user */
     const char *password_file;  /* NULL: no password */
-    /* The rest is not in a URL. */
+    /* Not in a URL: */
     const char *password;       /* NULL: none */
     const char *ca;             /* file of certificates, NULL: the system's */
     const char *prefix;         /* of the names of keys: at most
                                    CRM_REDIS_PREFIX_MAX bytes */
 } crm_redis_config_t;
 
-/* Set *BACKEND to the server of CONFIG, allocated in POOL. It is not connected,
- * but its host is resolved, so that children of this process need not. Return
- * NULL, or a text that says what is wrong with the certificates. */
+/* Set *BACKEND to the server of CONFIG, allocated in POOL. Its host is resolved
+ * here, once for all children of this process. It is not connected yet.
+ * Return NULL, or the reason why TLS or SHA-1 cannot be used. */
 const char *crm_redis_create(crm_store_backend_t *backend,
                              const crm_redis_config_t *config,
                              apr_pool_t *pool);

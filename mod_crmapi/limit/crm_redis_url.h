@@ -12,8 +12,7 @@
  *   redis://[user:password-file@]host[:port][/database]
  *   rediss://... (with TLS)
  *   unix:[user:password-file@]path
- * An IPv6 address is in brackets. Return NULL, or a text that says which part
- * is wrong. */
+ * An IPv6 address is in brackets. Return NULL, or the rule that URL breaks. */
 const char *crm_redis_parse(crm_redis_config_t *config, const char *url,
                             apr_pool_t *pool);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_store.c: budgets that several hosts share: who asks the store, and what a
- * host does without it */
+/* crm_store.c: budgets that several hosts share: queueing requests for the
+ * store, and counting without it */
 #include "crm_store.h"
 
 #include <pthread.h>
@@ -18,8 +18,9 @@ typedef struct waiter_t {
     struct waiter_t *next;
     crm_store_check_t *check;
     pthread_cond_t woken;
-    int done;                   /* the check was answered, or cannot be */
-    int leads;                  /* the thread is to ask for all that wait */
+    int done;                   /* the check was answered, or failed */
+    int leads;                  /* the thread must send the checks of all that
+                                   wait */
 } waiter_t;
 
 struct crm_store_t {
@@ -47,11 +48,11 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
     return store;
 }
 
-/* ---- whether the store is there ------------------------------------------ */
+/* ---- availability -------------------------------------------------------- */
 
-/* Return whether to ask the store: it is there, or this thread is the one of
- * the host that tries again. BUSY: another thread of the process uses the
- * connection; it may be trying. */
+/* Return whether to ask the store: it is available, or this thread is the one
+ * of the host that retries. BUSY: another thread of the process uses the
+ * connection, perhaps to retry. */
 static int may_ask(crm_store_shared_t *shared, int busy)
 {
     apr_int64_t retry_at = LOAD(shared->retry_at), now;
@@ -66,7 +67,7 @@ static int may_ask(crm_store_shared_t *shared, int busy)
                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* From now on the host counts by itself, because of REASON. */
+/* Note that the store is away because of REASON: the host counts by itself. */
 static void leave(const crm_store_t *store, const char *reason)
 {
     crm_store_shared_t *shared = store->shared;
@@ -85,7 +86,7 @@ static void leave(const crm_store_t *store, const char *reason)
     }
 }
 
-/* The store has answered. */
+/* Note that the store has answered. */
 static void come_back(const crm_store_t *store)
 {
     crm_store_shared_t *shared = store->shared;
@@ -102,7 +103,7 @@ static void come_back(const crm_store_t *store)
     }
 }
 
-/* Ask the back end for the COUNT CHECKS and note whether it is there. */
+/* Send the COUNT CHECKS to the back end and note whether it is available. */
 static void ask(const crm_store_t *store, crm_store_check_t *const *checks,
                 int count)
 {
@@ -127,9 +128,9 @@ static void ask(const crm_store_t *store, crm_store_check_t *const *checks,
     }
 }
 
-/* ---- one thread asks for all --------------------------------------------- */
+/* ---- the queue ----------------------------------------------------------- */
 
-/* Checks that travel together at most. */
+/* The maximum number of checks sent together. */
 #define TOGETHER 128
 
 /* Take up to TOGETHER waiters from STORE's queue. Its mutex is held. Set CHECKS
@@ -154,7 +155,7 @@ static waiter_t *take_queue(crm_store_t *store, crm_store_check_t **checks,
     return batch;
 }
 
-/* Wake the waiters of BATCH, which are answered, except OWN. The mutex is
+/* Wake the waiters of BATCH, which were answered, except OWN. The mutex is
  * held. */
 static void wake_all(waiter_t *batch, const waiter_t *own)
 {
@@ -169,8 +170,8 @@ static void wake_all(waiter_t *batch, const waiter_t *own)
     }
 }
 
-/* Ask for all that wait, OWN among them, and make the next thread the leader.
- * STORE's mutex is held, but not while the back end is asked. */
+/* Send the checks of all that wait, including OWN, then make the next thread
+ * the leader. STORE's mutex is held, except while the back end works. */
 static void lead(crm_store_t *store, const waiter_t *own)
 {
     crm_store_check_t *checks[TOGETHER];
@@ -182,7 +183,7 @@ static void lead(crm_store_t *store, const waiter_t *own)
     pthread_mutex_lock(&store->mutex);
     wake_all(batch, own);
     if (LOAD(store->shared->away)) {
-        /* those that came meanwhile would wait for nothing */
+        /* Those that came meanwhile would wait in vain. */
         while (store->first) {
             wake_all(take_queue(store, checks, &count), NULL);
         }
@@ -248,9 +249,9 @@ void crm_store_open(crm_store_t *store, apr_pool_t *pool)
 
 /* ---- admission ----------------------------------------------------------- */
 
-/* The host's own window counts the request first. It never holds more than the
- * store's, and the host's times are not later. So it refuses nothing that the
- * store would admit, bounds what a store admits that has lost its memory, and
+/* The host's own window counts the request first. It never holds more requests
+ * than the store's, and its times are not later. So it refuses nothing that the
+ * store would admit. It bounds what a store that lost its data admits, and it
  * is not empty when the store goes away. */
 void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
                      crm_limit_t *block, const crm_limit_key_t *key,
@@ -264,7 +265,8 @@ void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
         return;
     }
     if (!check.admitted) {
-        /* From when the store was asked: not longer than it will refuse. */
+        /* Counted from before the question, so that the host does not refuse
+         * longer than the store. */
         crm_limit_close(verdict, block, key, class, began + check.reset_us);
         verdict->reset_us = check.reset_us;
     }

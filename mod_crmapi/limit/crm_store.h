@@ -21,8 +21,8 @@ typedef struct crm_store_check_t {
     crm_limit_class_t class;
     apr_uint32_t limit;         /* in 60 s, at least 1 */
     /* Set by the store: */
-    int answered;               /* 0: it is not known whether it was counted;
-                                   the rest is 0 */
+    int answered;               /* 0: unknown whether it was counted; the rest
+                                   is 0 */
     int admitted;
     apr_uint32_t remaining;     /* as in crm_limit_verdict_t */
     apr_int64_t reset_us;       /* as in crm_limit_verdict_t */
@@ -34,13 +34,13 @@ typedef struct crm_store_check_t {
 typedef struct crm_store_backend_t {
     const char *name;           /* for the log, without secrets */
     void *baton;
-    /* Send the COUNT CHECKS together and set the answers, within TIMEOUT
-     * microseconds of real time. COUNT may be 0: only connect. Return NULL, or
-     * why some have no answer: a text for the log without secrets, valid until
-     * the next call. The connection is closed then. */
+    /* Send the COUNT CHECKS together and set their answers, within TIMEOUT
+     * microseconds of real time. If COUNT is 0, only connect. Return NULL if
+     * all were answered. Otherwise close the connection and return the reason:
+     * a text for the log without secrets, valid until the next call. */
     const char *(*ask)(void *baton, crm_store_check_t *const *checks,
                        int count, apr_int64_t timeout);
-    /* The last call in this process. */
+    /* Close the connection. This is the last call in the process. */
     void (*close)(void *baton);
 } crm_store_backend_t;
 
@@ -48,7 +48,7 @@ typedef struct crm_store_backend_t {
  * zero. */
 typedef struct crm_store_shared_t {
     apr_uint32_t away;          /* the host counts by itself */
-    apr_uint32_t logged;        /* and has said so */
+    apr_uint32_t logged;        /* this was logged */
     apr_int64_t retry_at;       /* crm_limit_clock() of the next try */
     apr_int64_t logged_at;
     apr_int64_t ahead_us;       /* the store's clock minus crm_limit_clock() */
@@ -64,29 +64,30 @@ typedef struct crm_store_t crm_store_t;
 /* Return a store in RESULT_POOL. It uses BACKEND, waits at most TIMEOUT
  * microseconds for an answer, and shares SHARED with the host's other
  * processes. LOG gets a line when the host begins to count by itself, and when
- * it ends. */
+ * the store counts again. */
 crm_store_t *crm_store_create(const crm_store_backend_t *backend,
                               apr_int64_t timeout, crm_store_shared_t *shared,
                               const crm_log_t *log, apr_pool_t *result_pool);
 
-/* Connect STORE, so that the first request need not. Call it once in each
- * process, without other threads. The connection is closed with POOL. */
+/* Connect STORE, so that the first request need not wait for that. Call this
+ * once in each process, before its threads start. The connection is closed with
+ * POOL. */
 void crm_store_open(crm_store_t *store, apr_pool_t *pool);
 
-/* Count CHECK in STORE and set the answer. Return CHECK's "answered": if it is
- * 0, the host has to count by itself. */
+/* Count CHECK in STORE and set its answer. Return CHECK->answered. If it is 0,
+ * the host must count by itself. */
 int crm_store_ask(crm_store_t *store, crm_store_check_t *check);
 
-/* Charge the request of CLASS by KEY that crm_limit_admit() has admitted from
- * BLOCK with VERDICT to the budget of all hosts, too, and set VERDICT to its
- * decision. If the store is away, VERDICT stays as it is. */
+/* Charge a request of CLASS by KEY to the budget of all hosts, after
+ * crm_limit_admit() has admitted it to BLOCK with VERDICT. Set VERDICT to the
+ * store's decision. If the store is away, VERDICT is not changed. */
 void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
                      crm_limit_t *block, const crm_limit_key_t *key,
                      crm_limit_class_t class);
 
 /* Return the time on the store's clock in microseconds since 1970, so that all
- * hosts tell clients the same; while the store is away, the host's time. STORE
- * NULL: likewise. */
+ * hosts send the same times to clients. Without a store (NULL) or while it is
+ * away, return the host's time. */
 apr_int64_t crm_store_time(const crm_store_t *store);
 
 #endif /* CRM_STORE_H */

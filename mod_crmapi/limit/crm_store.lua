@@ -7,16 +7,16 @@
 -- until the oldest counted request leaves the window (after a refusal: until
 -- the next would be admitted), and the time in microseconds since 1970.
 --
--- The value is what crm_limit.c has in shared memory. First come doubles: HEAD,
--- TAIL, SIZE, LAST, FIRST, SHIFT, EXPIRES. Then a ring of SIZE times: the low 32
+-- The value is like a window of crm_limit.c. It begins with doubles: HEAD, TAIL,
+-- SIZE, LAST, FIRST, SHIFT, EXPIRES. A ring of SIZE times follows: the low 32
 -- bits of microseconds. Requests TAIL to HEAD - 1 are counted; FIRST and LAST
 -- are the times of these two. SHIFT is added to Redis' clock: it grows if the
 -- clock goes back, so that windows go on from LAST. EXPIRES is when Redis
 -- removes the key.
 --
--- A refusal writes nothing, unless the clock went back. The cost of a call does
--- not depend on the limit, except for its logarithm. Calls of Redis cost most;
--- there are four if nothing has left the window.
+-- A refusal writes nothing, unless the clock went back. The cost of a call grows
+-- with the logarithm of the limit. Most of it are calls of Redis: four if no
+-- request has left the window.
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local key, limit = KEYS[1], tonumber(ARGV[1])
 local WINDOW, KEEP, HEADER, FORMAT = 60000000, 120000000, 56, '>ddddddd'
@@ -42,8 +42,8 @@ local function at(n)
     return now - (now - low) % 4294967296
 end
 
--- Let requests leave the window: request tail has left. Look at the next ones in
--- growing steps, then between the last two.
+-- Remove requests that have left the window; request TAIL has. Search in steps
+-- that double, then bisect the last step.
 local function expire()
     local gone, there, step = tail, head, 1
     while gone + step < there and now - at(gone + step) >= WINDOW do

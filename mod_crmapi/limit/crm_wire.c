@@ -164,8 +164,9 @@ const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca)
     return ok ? NULL : "the file has no certificates";
 }
 
-/* Return what is wrong with WIRE's TLS after an operation RESULT, or NULL after
- * it has waited, so that the operation is to be tried again. */
+/* Handle RESULT of a TLS operation on WIRE that did not succeed. Return NULL
+ * after waiting for the socket: try the operation again. Otherwise return the
+ * reason of the failure. */
 static const char *tls_again(crm_wire_t *wire, int result)
 {
     int error = SSL_get_error(wire->ssl, result);
@@ -184,7 +185,7 @@ static const char *tls_again(crm_wire_t *wire, int result)
            ? "the connection was closed" : "TLS failed";
 }
 
-/* Demand that the server's certificate is for HOST, a name or an address. */
+/* Require that the server's certificate is for HOST, a name or an address. */
 static int expect_host(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -193,7 +194,7 @@ static int expect_host(SSL *ssl, const char *host)
         return 1;
     }
     ERR_clear_error();
-    /* what SSL_set_tlsext_host_name() does, whose cast drops a const */
+    /* SSL_set_tlsext_host_name() does the same, but its cast drops a const. */
     return SSL_set1_host(ssl, host)
            && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
                        TLSEXT_NAMETYPE_host_name,
@@ -241,14 +242,14 @@ int crm_wire_is_quiet(crm_wire_t *wire)
         return recv(wire->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0
                && (errno == EAGAIN || errno == EWOULDBLOCK);
     }
-    /* TLS has messages of its own. */
+    /* The peer may have sent messages of TLS itself. */
     quiet = SSL_get_error(wire->ssl, SSL_peek(wire->ssl, &c, 1))
             == SSL_ERROR_WANT_READ;
     ERR_clear_error();
     return quiet;
 }
 
-/* Send some of the LEN bytes at DATA; *SENT_P: how many. */
+/* Send some of the LEN bytes at DATA and set *SENT_P to their number. */
 static const char *send_some(crm_wire_t *wire, const char *data, size_t len,
                              size_t *sent_p)
 {
@@ -280,7 +281,8 @@ const char *crm_wire_send(crm_wire_t *wire, const char *data, size_t len)
     return problem;
 }
 
-/* Receive into DATA what there is; *LEN_P: 0 if it is to be tried again. */
+/* Receive up to SIZE bytes into DATA. Set *LEN_P to their number; 0: try
+ * again. */
 static const char *receive_some(crm_wire_t *wire, char *data, size_t size,
                                 size_t *len_p)
 {

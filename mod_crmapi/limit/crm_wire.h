@@ -9,40 +9,41 @@
 
 #include "apr.h"
 
-/* How many addresses of a host are tried. */
+/* The maximum number of addresses of a host that are tried. */
 #define CRM_WIRE_ADDRESSES 4
 
-/* A connection. All functions return NULL, or why they failed: a text for the
- * log, constant or in REASON. Then crm_wire_close() is to be called. */
+/* A connection. All functions return NULL, or the reason of a failure: a text
+ * for the log, constant or in REASON. After a failure call crm_wire_close(). */
 typedef struct crm_wire_t {
     int fd;                     /* -1: not connected */
     SSL *ssl;                   /* NULL: no TLS */
-    apr_int64_t deadline;       /* of all functions: a crm_time_monotonic() */
+    apr_int64_t deadline;       /* of all functions, on the clock of
+                                   crm_time_monotonic() */
     char reason[128];
 } crm_wire_t;
 
 /* Where to connect. */
 typedef struct crm_wire_place_t {
     const char *path;           /* of a Unix socket; NULL: HOST and PORT */
-    const char *host;           /* name or address; the name in the server's
-                                   certificate */
+    const char *host;           /* name or address; the server's certificate
+                                   must have it */
     const char *port;           /* decimal */
     SSL_CTX *tls;               /* NULL: no TLS */
-    /* Addresses of HOST; LENGTHS is 0 from where there are no more. */
+    /* The addresses of HOST. A length of 0 ends them. */
     struct sockaddr_storage addresses[CRM_WIRE_ADDRESSES];
     socklen_t lengths[CRM_WIRE_ADDRESSES];
 } crm_wire_place_t;
 
-/* Set *TLS_P to what TLS needs: certificates are verified by those in the file
- * CA, or by the system's if it is NULL. Free it with SSL_CTX_free(). Return
- * NULL or an error. */
+/* Set *TLS_P to a TLS context that trusts the certificates in the file CA, or
+ * the system's if CA is NULL. Free it with SSL_CTX_free(). Return NULL or an
+ * error. */
 const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca);
 
-/* Resolve PLACE's host. It takes as long as the name service does. */
+/* Resolve PLACE's host. The name service may take any time. */
 const char *crm_wire_resolve(crm_wire_place_t *place);
 
-/* Connect WIRE to PLACE. Only if it is not resolved, which it is not after an
- * attempt that failed, resolve it, which no deadline bounds. */
+/* Connect WIRE to PLACE. Resolve it first if it is not resolved; the deadline
+ * does not apply to that. A failed attempt makes it unresolved. */
 const char *crm_wire_open(crm_wire_t *wire, crm_wire_place_t *place);
 
 /* Return whether WIRE is connected and the server has sent nothing and not

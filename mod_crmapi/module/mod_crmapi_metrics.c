@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "apr_hash.h"
-#include "apr_shm.h"
 #include "apr_strings.h"
 
 #include "ap_mpm.h"
@@ -16,6 +15,7 @@
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_mount.h"
 #include "mod_crmapi_request.h"
+#include "mod_crmapi_shm.h"
 
 /* Blocks begin at a cache line, so that vhosts do not share one. */
 #define ALIGNMENT 64
@@ -50,24 +50,6 @@ static void add(apr_uint64_t *count, apr_uint64_t n)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Return SIZE bytes of shared memory, zeroed, for the life of MAIN_SERVER's
- * process. NULL: the system refuses them; *PROBLEM_P: why, in PTEMP. */
-static void *make_memory(const char **problem_p, apr_size_t size,
-                         server_rec *main_server, apr_pool_t *ptemp)
-{
-    apr_shm_t *shm;
-    apr_status_t status = apr_shm_create(&shm, size, NULL,
-                                         main_server->process->pool);
-
-    if (status) {
-        *problem_p = apr_psprintf(ptemp, "CRM1405: cannot create shared memory"
-                                  " of %" APR_SIZE_T_FMT " bytes for the "
-                                  "metrics: %pm", size, &status);
-        return NULL;
-    }
-    return memset(apr_shm_baseaddr_get(shm), 0, size);
-}
-
 /* Return the key under which data for these routes are retained: after an
  * upgrade with other routes all counts begin anew. */
 static const char *retained_key(apr_pool_t *ptemp)
@@ -88,25 +70,25 @@ static const char *retained_key(apr_pool_t *ptemp)
 /* Set RETAINED to what was retained, or to new data. */
 static const char *retain(server_rec *main_server, apr_pool_t *ptemp)
 {
-    const char *key = retained_key(ptemp), *problem = NULL;
+    const char *key = retained_key(ptemp), *problem;
     apr_size_t routes = (apr_size_t)route_count * sizeof(crmapi_histogram_t);
     int count = 0;
-    char *memory;
+    void *memory;
 
     retained = ap_retained_data_get(key);
     if (retained) {
         return NULL;
     }
     ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &count);
-    memory = make_memory(&problem, (apr_size_t)count
-                         * sizeof(crmapi_process_t) + routes, main_server,
-                         ptemp);
+    problem = crmapi_shm_make(&memory, (apr_size_t)count
+                              * sizeof(crmapi_process_t) + routes,
+                              "the metrics", main_server->process->pool, ptemp);
     if (problem) {
         return problem;
     }
     retained = ap_retained_data_create(key, sizeof(*retained));
     retained->process_count = count;
-    retained->processes = (crmapi_process_t *)(void *)memory;
+    retained->processes = memory;
     retained->routes = (crmapi_histogram_t *)(void *)
                        (retained->processes + count);
     retained->blocks = apr_hash_make(main_server->process->pool);
@@ -162,23 +144,23 @@ static const char *add_blocks(server_rec *main_server, apr_pool_t *ptemp)
     apr_pool_t *pool = main_server->process->pool;
     const char *problem = NULL;
     apr_size_t missing = 0;
-    char *memory = NULL;
+    void *memory = NULL;
 
     for (int i = 0; i < vhosts->nelts; i++) {
         missing += !APR_ARRAY_IDX(vhosts, i, crmapi_vhost_t).counts;
     }
     if (missing) {
-        memory = make_memory(&problem, missing * block_size(), main_server,
-                             ptemp);
+        problem = crmapi_shm_make(&memory, missing * block_size(),
+                                  "the metrics", pool, ptemp);
     }
     for (int i = 0; memory && i < vhosts->nelts; i++) {
         crmapi_vhost_t *vhost = &APR_ARRAY_IDX(vhosts, i, crmapi_vhost_t);
 
         if (!vhost->counts) {
-            vhost->counts = (crmapi_counts_t *)(void *)memory;
+            vhost->counts = memory;
             apr_hash_set(retained->blocks, apr_pstrdup(pool, vhost->name),
                          APR_HASH_KEY_STRING, vhost->counts);
-            memory += block_size();
+            memory = (char *)memory + block_size();
         }
     }
     return problem;

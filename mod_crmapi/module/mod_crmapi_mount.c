@@ -51,16 +51,14 @@ static const char **names;
 /* ---- routes -------------------------------------------------------------- */
 
 /* Set names of MOUNT's routes, whose first number is FIRST_NUMBER. */
-static void name_routes(const crm_mount_t *mount, int first_number,
-                        apr_pool_t *pool)
+static void name_routes(const crm_mount_t *mount, int first_number)
 {
     names[first_number] = "none";
     for (int i = 0; i < mount->router->nelts; i++) {
         const crm_path_t *path = &APR_ARRAY_IDX(mount->router, i, crm_path_t);
 
         for (int j = 0; path->routes[j]; j++) {
-            names[first_number + path->first + j]
-                = crm_route_name(mount, path->routes[j], pool);
+            names[first_number + path->first + j] = path->names[j];
         }
     }
 }
@@ -76,7 +74,7 @@ crm_error_t *crmapi_mounts_create(apr_pool_t *pconf)
     names = apr_palloc(pconf, (apr_size_t)first[CRMAPI_MOUNTS]
                        * sizeof(*names));
     for (int i = 0; i < CRMAPI_MOUNTS; i++) {
-        name_routes(mounts[i].mount, first[i], pconf);
+        name_routes(mounts[i].mount, first[i]);
     }
     return NULL;
 }

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "apr_shm.h"
 #include "apr_strings.h"
 
 #include "ap_mpm.h"
@@ -14,6 +13,7 @@
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_metrics.h"
+#include "mod_crmapi_shm.h"
 #include "mod_crmapi_status.h"
 
 APLOG_USE_MODULE(crmapi);
@@ -145,16 +145,15 @@ const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
 {
     apr_size_t size = (apr_size_t)pools->nelts * sizeof(crmapi_pool_shared_t);
     crmapi_pool_shared_t *shared;
-    apr_status_t status;
-    apr_shm_t *shm;
+    void *memory;
+    const char *problem = crmapi_shm_make(&memory, size,
+                                          "the states of databases", pconf,
+                                          ptemp);
 
-    status = apr_shm_create(&shm, size, NULL, pconf);
-    if (status) {
-        return apr_psprintf(ptemp, "CRM1407: no shared memory for the states"
-                            " of databases: %pm", &status);
+    if (problem) {
+        return problem;
     }
-    shared = apr_shm_baseaddr_get(shm);
-    memset(shared, 0, size);
+    shared = memory;
     for (int i = 0; i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 

@@ -166,29 +166,40 @@ static const char *share_limit(crm_limit_t **limit_p, const char *key,
     return NULL;
 }
 
+const char *crmapi_shm_make(void **memory_p, apr_size_t size, const char *what,
+                            apr_pool_t *pool, apr_pool_t *ptemp)
+{
+    apr_shm_t *shm;
+    apr_status_t status = apr_shm_create(&shm, size, NULL, pool);
+
+    if (status) {
+        return apr_psprintf(ptemp, "CRM1406: cannot create shared memory of %"
+                            APR_SIZE_T_FMT " bytes for %s: %pm", size, what,
+                            &status);
+    }
+    *memory_p = memset(apr_shm_baseaddr_get(shm), 0, size);
+    return NULL;
+}
+
 /* Set *MEMORY_P to SIZE bytes of memory KEY, which is for WHAT: retained, or
  * created and zero. Return NULL or an error. */
 static const char *share_bytes(void **memory_p, const char *key,
                                apr_size_t size, const char *what,
                                server_rec *main_server, apr_pool_t *ptemp)
 {
-    apr_shm_t **retained = ap_retained_data_get(key);
-    apr_status_t status;
+    void **retained = ap_retained_data_get(key);
+    const char *problem;
 
     if (!retained) {
-        apr_shm_t *shm;
-
-        status = apr_shm_create(&shm, size, NULL, main_server->process->pool);
-        if (status) {
-            return apr_psprintf(ptemp, "CRM1406: cannot create shared memory "
-                                "of %" APR_SIZE_T_FMT " bytes for %s: %pm",
-                                size, what, &status);
+        problem = crmapi_shm_make(memory_p, size, what,
+                                  main_server->process->pool, ptemp);
+        if (problem) {
+            return problem;
         }
-        memset(apr_shm_baseaddr_get(shm), 0, size);
         retained = ap_retained_data_create(key, sizeof(*retained));
-        *retained = shm;
+        *retained = *memory_p;
     }
-    *memory_p = apr_shm_baseaddr_get(*retained);
+    *memory_p = *retained;
     return NULL;
 }
 

@@ -21,4 +21,9 @@ typedef struct crmapi_shm_t {
 const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp);
 
+/* Set *MEMORY_P to SIZE bytes of shared memory for WHAT ("chats"), zeroed, for
+ * the life of POOL. Return NULL, or an error allocated in PTEMP. */
+const char *crmapi_shm_make(void **memory_p, apr_size_t size, const char *what,
+                            apr_pool_t *pool, apr_pool_t *ptemp);
+
 #endif /* MOD_CRMAPI_SHM_H */

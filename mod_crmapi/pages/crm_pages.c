@@ -133,12 +133,12 @@ static const crm_page_kind_t unsubscribe = {CRM_TOKEN_UNSUBSCRIBE,
      .max_body = BODY_MAX, .serve = serve, .data = &kind}
 
 crm_mount_t crm_review_mount = {
-    .prefix = "review", .other = &crm_access_anybody,
+    .other = &crm_access_anybody,
     .show_error = show_error,
 };
 
 crm_mount_t crm_unsubscribe_mount = {
-    .prefix = "unsubscribe", .other = &crm_access_anybody,
+    .other = &crm_access_anybody,
     .show_error = show_error,
 };
 
@@ -152,7 +152,8 @@ void crm_pages_init(apr_pool_t *pool)
     };
     const crm_route_t *tables[] = {review_routes, NULL};
 
-    crm_review_mount.router = crm_router_create(tables, NULL, pool);
+    crm_review_mount.router = crm_router_create(tables, "review", NULL, pool);
     tables[0] = unsubscribe_routes;
-    crm_unsubscribe_mount.router = crm_router_create(tables, NULL, pool);
+    crm_unsubscribe_mount.router = crm_router_create(tables, "unsubscribe",
+                                                     NULL, pool);
 }

@@ -97,7 +97,8 @@ typedef struct crm_response_t {
     crm_level_t level;          /* of LOG */
     const char *workspace_id;   /* for the access log; NULL if unknown */
     const char *key_id;
-    const char *route;          /* "GET /contacts/{id}"; NULL: none matches */
+    const char *route;          /* its name, "GET /contacts/{id}"; NULL: none
+                                   matches */
     int route_number;           /* crm_path_number() of it; 0: none matches */
     crm_look_up_t look_up;
     apr_int64_t db_us;          /* microseconds spent on the database, including

@@ -76,8 +76,17 @@ static void make_allow(crm_path_t *path, const char *more, apr_pool_t *pool)
     path->allow = more ? apr_pstrcat(pool, allow, comma, more, NULL) : allow;
 }
 
+static void make_names(crm_path_t *path, const char *prefix, apr_pool_t *pool)
+{
+    for (int i = 0; path->routes[i]; i++) {
+        path->names[i] = apr_pstrcat(pool, path->routes[i]->method, " ", prefix,
+                                     path->template, NULL);
+    }
+}
+
 crm_router_t *crm_router_create(const crm_route_t *const *tables,
-                                const char *more, apr_pool_t *pool)
+                                const char *prefix, const char *more,
+                                apr_pool_t *pool)
 {
     crm_router_t *router = apr_array_make(pool, 40, sizeof(crm_path_t));
     int number = 1;
@@ -90,6 +99,7 @@ crm_router_t *crm_router_create(const crm_route_t *const *tables,
     for (int i = 0; i < router->nelts; i++) {
         crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
 
+        make_names(path, prefix, pool);
         make_allow(path, more, pool);
         path->first = number;
         number += count_routes(path);
@@ -97,14 +107,25 @@ crm_router_t *crm_router_create(const crm_route_t *const *tables,
     return router;
 }
 
-int crm_path_number(const crm_path_t *path, const crm_route_t *route)
+/* Return the index of ROUTE among PATH's. */
+static int index_of(const crm_path_t *path, const crm_route_t *route)
 {
     int i = 0;
 
     while (path->routes[i] != route) {
         i++;
     }
-    return path->first + i;
+    return i;
+}
+
+const char *crm_path_name(const crm_path_t *path, const crm_route_t *route)
+{
+    return path->names[index_of(path, route)];
+}
+
+int crm_path_number(const crm_path_t *path, const crm_route_t *route)
+{
+    return path->first + index_of(path, route);
 }
 
 int crm_router_count(const crm_router_t *router)

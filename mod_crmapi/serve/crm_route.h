@@ -43,6 +43,8 @@ typedef struct crm_path_t {
     const char *segments[CRM_ROUTE_SEGMENTS]; /* NULL for a parameter */
     int literals;               /* number of segments that are not parameters */
     const crm_route_t *routes[CRM_ROUTE_METHODS + 1]; /* ended by NULL */
+    const char *names[CRM_ROUTE_METHODS]; /* of each, for logs and metrics:
+                                             "POST intake/events" */
     const char *allow;          /* value of the Allow header */
     int first;                  /* number of its first route: see
                                    crm_path_number() */
@@ -52,11 +54,12 @@ typedef struct crm_path_t {
 typedef apr_array_header_t crm_router_t;
 
 /* Return, in POOL, a router of the routes in TABLES. TABLES is ended by NULL,
- * each table by a route without a method. Every path also has the method MORE
- * ("OPTIONS" or NULL), without a route. The tables must live as long as the
- * router. */
+ * each table by a route without a method. PREFIX ("intake") precedes the paths
+ * in the routes' names. Every path also has the method MORE ("OPTIONS" or NULL),
+ * without a route. The tables must live as long as the router. */
 crm_router_t *crm_router_create(const crm_route_t *const *tables,
-                                const char *more, apr_pool_t *pool);
+                                const char *prefix, const char *more,
+                                apr_pool_t *pool);
 
 /* Return the path of ROUTER that matches PATH (decoded), or NULL. If several
  * match, the one with the most literal segments is returned. ARGS are set to
@@ -66,9 +69,14 @@ const crm_path_t *crm_router_find(crm_arg_t args[CRM_ROUTE_ARGS],
                                   const crm_router_t *router,
                                   const char *path, int slash);
 
+/* Return the name of ROUTE, one of PATH's. */
+const char *crm_path_name(const crm_path_t *path, const crm_route_t *route);
+
 /* Return the number of ROUTE, one of PATH's, among all routes of its router,
- * from 1, and the number of all routes of ROUTER. */
+ * from 1. */
 int crm_path_number(const crm_path_t *path, const crm_route_t *route);
+
+/* Return the number of all routes of ROUTER. */
 int crm_router_count(const crm_router_t *router);
 
 /* Return the route of METHOD on PATH, or NULL. HEAD is served by GET. */

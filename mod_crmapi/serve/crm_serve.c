@@ -8,13 +8,6 @@
 
 #include "crm_envelope.h"
 
-const char *crm_route_name(const crm_mount_t *mount, const crm_route_t *route,
-                           apr_pool_t *pool)
-{
-    return apr_pstrcat(pool, route->method, " ", mount->prefix, route->path,
-                       NULL);
-}
-
 /* Set CALL's path and route. Errors: CRM_E_NOT_FOUND, and
  * CRM_E_METHOD_NOT_ALLOWED, in which case the path is set. */
 static crm_error_t *find_route(crm_call_t *call)
@@ -29,8 +22,7 @@ static crm_error_t *find_route(crm_call_t *call)
         return crm_error_create(CRM_E_METHOD_NOT_ALLOWED, NULL, call->pool);
     }
     call->response->route_number = crm_path_number(call->path, call->route);
-    call->response->route = crm_route_name(call->mount, call->route,
-                                           call->pool);
+    call->response->route = crm_path_name(call->path, call->route);
     return NULL;
 }
 

@@ -8,7 +8,6 @@
 
 /* A set of routes below one path of a vhost. */
 typedef struct crm_mount_t {
-    const char *prefix;         /* prefix of route names in logs: "intake" */
     const crm_access_t *other;  /* admission of requests without a route */
     int rest;                   /* OPTIONS lists the path's methods, without
                                    authentication, and a path may end with a
@@ -20,10 +19,6 @@ typedef struct crm_mount_t {
      * until then: requests get a 503. */
     const crm_router_t *router;
 } crm_mount_t;
-
-/* Return the name of MOUNT's ROUTE for logs, in POOL: "POST intake/events". */
-const char *crm_route_name(const crm_mount_t *mount, const crm_route_t *route,
-                           apr_pool_t *pool);
 
 /* Serve REQUEST of MOUNT with SERVICE: route, admit, run the handler, and turn
  * an error into a response. Fill *RESPONSE, all in REQUEST->pool. Send nothing

@@ -11,6 +11,7 @@
 #include "crm_batch.h"
 #include "crm_check.h"
 #include "crm_db_conn.h"
+#include "crm_session.h"
 
 /* The threads of a test. */
 #define THREADS 8
@@ -49,7 +50,6 @@
 
 static apr_pool_t *pool;
 static crm_batcher_t *batcher;
-static PGconn *other;           /* a second session, for locks and looking */
 
 /* What hands out connections: closed, acquire() blocks. */
 static struct {
@@ -82,22 +82,6 @@ typedef struct client_t {
 } client_t;
 
 static client_t clients[THREADS];
-
-/* Run SQL in the second session; its first value. */
-static const char *look(const char *sql)
-{
-    PGresult *result = PQexec(other, sql);
-    const char *value = "";
-
-    ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK
-                  || PQresultStatus(result) == PGRES_TUPLES_OK,
-                  "%s: %s", sql, PQerrorMessage(other));
-    if (PQntuples(result) && PQnfields(result)) {
-        value = apr_pstrdup(pool, PQgetvalue(result, 0, 0));
-    }
-    PQclear(result);
-    return value;
-}
 
 /* Wait until CONDITION holds. */
 #define WAIT_FOR(condition)                                             \
@@ -269,9 +253,7 @@ static void setup(void)
     memset(&gate, 0, sizeof(gate));
     pthread_mutex_init(&gate.lock, NULL);
     pthread_cond_init(&gate.changed, NULL);
-    other = PQconnectdb(getenv("CRM_TEST_DATABASE"));
-    ck_assert_msg(PQstatus(other) == CONNECTION_OK, "%s",
-                  PQerrorMessage(other));
+    session_open();
 }
 
 static void teardown(void)

@@ -16,32 +16,16 @@
 #include "crm_db.h"
 #include "crm_db_conn.h"
 #include "crm_server.h"
+#include "crm_session.h"
 
 static const crm_conn_options_t named = {1, 1, 0};
 static const crm_conn_options_t unnamed = {0, 1, 0};
 static const crm_conn_options_t hasty = {1, 1, 300000};
 static apr_pool_t *pool;
-static PGconn *other;           /* a second session, for looking and killing */
 static PGconn *pg;              /* the one that is adopted */
 static crm_conn_t *conn;
 
 /* --- what the tests say --------------------------------------------------- */
-
-/* Run SQL in the second session; its first value, "" if there is none. */
-static const char *look(const char *sql)
-{
-    PGresult *result = PQexec(other, sql);
-    const char *value = "";
-
-    ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK
-                  || PQresultStatus(result) == PGRES_TUPLES_OK,
-                  "%s: %s", sql, PQerrorMessage(other));
-    if (PQntuples(result) && PQnfields(result)) {
-        value = apr_pstrdup(pool, PQgetvalue(result, 0, 0));
-    }
-    PQclear(result);
-    return value;
-}
 
 /* Run SQL with one value (NULL: none) on the adopted connection. */
 static crm_error_t *query(PGresult **result_p, const char *sql,
@@ -112,9 +96,7 @@ static void setup(void)
 
     signal(SIGPIPE, SIG_DFL);
     apr_pool_create(&pool, crm_check_pool());
-    other = PQconnectdb(conninfo);
-    ck_assert_msg(PQstatus(other) == CONNECTION_OK, "%s",
-                  PQerrorMessage(other));
+    session_open();
     look("SET client_min_messages TO warning;"
          "DROP SCHEMA IF EXISTS test_db CASCADE; CREATE SCHEMA test_db;"
          "CREATE TABLE test_db.row (n int PRIMARY KEY CHECK (n < 1000),"

@@ -77,7 +77,7 @@ START_TEST(graceful_restart_reuses_the_block)
     other = config;
     other.evict = 1;
     ck_assert_pstr_eq(crm_limit_check(block, block_size, &other),
-                      "what a new key does to a full table has changed");
+                      "eviction of keys was switched on or off");
 }
 END_TEST
 
@@ -526,7 +526,7 @@ START_TEST(validate_sees_damage)
     slot = crm_slot_at(block, 1);
 
     slot->next = 1;
-    ck_assert_pstr_eq(crm_limit_validate(block), "the chains are tangled");
+    ck_assert_pstr_eq(crm_limit_validate(block), "the chains are damaged");
     slot->next = 0;
     allocator->slots++;
     ck_assert_pstr_eq(crm_limit_validate(block),
@@ -537,7 +537,7 @@ START_TEST(validate_sees_damage)
                       "slots are neither in use nor free");
     allocator->free = 3;
     ck_assert_pstr_eq(crm_limit_validate(block),
-                      "the list of free slots leads elsewhere");
+                      "the free list has a slot that is in use");
     allocator->free = 2;
     while (crm_bucket_of(block, slot->key.hash, 0) == bucket) {
         slot->key.hash[0]++;

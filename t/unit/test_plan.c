@@ -117,7 +117,7 @@ static crm_error_t *read_query(crm_call_t *call, const char *path,
     call->request = request;
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key,
                                     crm_check_pool());
-    router = crm_router_create(tables, NULL, crm_check_pool());
+    router = crm_router_create(tables, "", NULL, crm_check_pool());
     call->path = crm_router_find(call->args, router, path, 0);
     ck_assert_msg(call->path != NULL, "%s", path);
     rest->strict = strict;

@@ -96,11 +96,13 @@ START_TEST(a_path_may_have_two_parameters)
     static const crm_route_t *const tables[] = {routes, NULL};
     crm_arg_t args[CRM_ROUTE_ARGS];
     const crm_path_t *path = crm_router_find(
-        args, crm_router_create(tables, NULL, crm_check_pool()),
+        args, crm_router_create(tables, "mount", NULL, crm_check_pool()),
         "/a/one/b/two", 0);
 
     ck_assert_ptr_nonnull(path);
     ck_assert_str_eq(path->allow, "GET, HEAD, OPTIONS");
+    ck_assert_str_eq(crm_path_name(path, &routes[1]),
+                     "OPTIONS mount/a/{x}/b/{y}");
     ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), args[0].text,
                                     args[0].len), "one");
     ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), args[1].text,

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_session.h: a second session, in which a test looks, locks and kills */
+#ifndef CRM_SESSION_H
+#define CRM_SESSION_H
+
+#include <stdlib.h>
+
+#include <check.h>
+#include <libpq-fe.h>
+
+#include "apr_strings.h"
+
+#include "crm_check.h"
+
+static PGconn *other;
+
+/* Open the session with $CRM_TEST_DATABASE. */
+static inline void session_open(void)
+{
+    other = PQconnectdb(getenv("CRM_TEST_DATABASE"));
+    ck_assert_msg(PQstatus(other) == CONNECTION_OK, "%s",
+                  PQerrorMessage(other));
+}
+
+/* Run SQL in the session. Return the first value of its result, "" if there is
+ * none. */
+static inline const char *look(const char *sql)
+{
+    PGresult *result = PQexec(other, sql);
+    const char *value = "";
+
+    ck_assert_msg(PQresultStatus(result) == PGRES_COMMAND_OK
+                  || PQresultStatus(result) == PGRES_TUPLES_OK,
+                  "%s: %s", sql, PQerrorMessage(other));
+    if (PQntuples(result) && PQnfields(result)) {
+        value = apr_pstrdup(crm_check_pool(), PQgetvalue(result, 0, 0));
+    }
+    PQclear(result);
+    return value;
+}
+
+#endif /* CRM_SESSION_H */
