@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use Digest::SHA qw(sha256_hex);
+use File::Temp qw(tempdir);
 use JSON::PP ();
 
 my $uuid = qr/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/;
@@ -248,6 +249,64 @@ subtest "key import: from stdin only, never shown" => sub {
     unlike($err, qr/Secret/, "is not shown");
     like(crmapictl_ok($db, { stdin => "acme_${secret}1234" }, @import,
         "--key-prefix", "acme_"), qr/\A$uuid\z/, "--key-prefix");
+};
+
+subtest "logins of httpd and crmapid" => sub {
+    my $db = database();
+    my ($api, $worker) = map { "crm_$_" . $$ } qw(site daemon);
+    my $as = sub { postgres()->sql($db, $_[1], $_[0]) };
+    my $settings = sub { return { map { @$_ } sql($db, "SELECT"
+        . " split_part(x, '=', 1), split_part(x, '=', 2) FROM"
+        . " pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase,"
+        . " unnest(s.setconfig) x WHERE d.datname = current_database() AND"
+        . " s.setrole = '$_[0]'::regrole") } };
+    is(crmapictl_ok($db, qw(role create api), $api),
+        "$api is a login of crmapi_api", "a login for httpd");
+    is_deeply(asked($db, qw(role create worker), $worker),
+        { name => $worker, role => "crmapi_worker" }, "one for crmapid");
+    my $first = $settings->($api);
+    is($first->{plan_cache_mode}, "force_generic_plan", "its settings");
+    is_deeply($settings->($worker), $first, "they are the same");
+    is($as->($api, "SHOW enable_seqscan"), "off", "its sessions have them");
+    is($as->($api, "SELECT count(*) FROM crmapi.contact"), 0,
+        "and the rights of the API");
+    ok(!eval { $as->($worker, "SELECT key_hash FROM crmapi.live_key"); 1 },
+        "the worker has others");
+
+    sql($db, "REVOKE crmapi_api FROM $api;"
+        . " ALTER ROLE $api IN DATABASE $db RESET ALL");
+    my $file = tempdir(CLEANUP => 1) . "/password";
+    write_file($file, "s3cret'pass\nsecond line\n");
+    crmapictl_ok($db, qw(role create api), $api, "--password-file", $file);
+    is_deeply($settings->($api), $first, "again: what was missing is there");
+    is($as->($api, "SELECT count(*) FROM crmapi.contact"), 0, "the rights too");
+    my $stored = postgres()->sql("postgres", "SELECT rolpassword FROM pg_authid"
+        . " WHERE rolname = '$api'");
+    like($stored, qr/^SCRAM-SHA-256\$/, "a verifier of the password is stored");
+    crmapictl_ok($db, qw(role create api), $api);
+    is(postgres()->sql("postgres", "SELECT rolpassword FROM pg_authid WHERE"
+        . " rolname = '$api'"), $stored, "without the option it stays");
+
+    my $strange = qq(x"'; \\ \$1 ü$$);
+    crmapictl_ok($db, qw(role create api), $strange);
+    is(postgres()->sql("postgres", "SELECT count(*) FROM pg_roles WHERE rolname"
+        . " = \$x\$$strange\$x\$"), 1, "a name is a name");
+    fails("another kind", $db, 2, qr/api or worker/, qw(role create site x));
+    fails("no name", $db, 2, qr/needs api\|worker NAME/, qw(role create api));
+    fails("an empty name", $db, 1, qr/1 to 63 bytes/, qw(role create api), "");
+    fails("a long name", $db, 1, qr/1 to 63 bytes/, qw(role create api),
+        "x" x 64);
+    fails("$_ may do more", $db, 1, qr/may do more/, qw(role create api), $_)
+        for $CrmTest::Postgres::OWNER, $CrmTest::Postgres::SUPERUSER;
+    fails("no such file", $db, 1, qr/No such file/, qw(role create api), $api,
+        "--password-file", "/nowhere");
+    write_file($file, "\n");
+    fails("no password in it", $db, 1, qr/1 to 1000 bytes/, qw(role create api),
+        $api, "--password-file", $file);
+    for my $role ($api, $worker, $strange) {
+        my $quoted = $role =~ s/"/""/gr;
+        sql($db, qq(DROP OWNED BY "$quoted"; DROP ROLE "$quoted"));
+    }
 };
 
 subtest "values that are refused" => sub {

@@ -22,6 +22,7 @@
 #include "crmapictl_key.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_role.h"
 #include "crmapictl_sequence.h"
 #include "crmapictl_webhook.h"
 #include "crmapictl_workspace.h"
@@ -58,6 +59,7 @@
 #define HOURLY CTL_BIT(CTL_HOURLY)
 #define AUTHSERV_ID CTL_BIT(CTL_AUTHSERV_ID)
 #define YES CTL_BIT(CTL_YES)
+#define PASSWORD_FILE CTL_BIT(CTL_PASSWORD_FILE)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_DATABASE] = {"database", "CONNINFO",
@@ -107,6 +109,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
         "trusted host for Authentication-Results; may be repeated"},
     [CTL_YES] = {"yes", NULL, "confirm the deletion"},
+    [CTL_PASSWORD_FILE] = {"password-file", "FILE",
+        "file whose first line is the password; default: it is not changed"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -115,6 +119,10 @@ const ctl_command_t ctl_commands[] = {
     {"status", NULL, NULL, 0, 0, 0,
      "print versions, live workers, jobs and sizes",
      ctl_status},
+    {"role", "create", "api|worker NAME", 1, 0, PASSWORD_FILE,
+     "make the login NAME of httpd (api) or crmapid (worker), or give it the"
+     " right settings",
+     ctl_role_create},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
      ctl_worker_list},

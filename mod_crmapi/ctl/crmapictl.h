@@ -36,6 +36,7 @@ typedef enum ctl_option_t {
     CTL_HOURLY,
     CTL_AUTHSERV_ID,
     CTL_YES,
+    CTL_PASSWORD_FILE,
     CTL_OPTIONS
 } ctl_option_t;
 
@@ -61,7 +62,7 @@ typedef struct ctl_t {
                                            given, takes no value. The values
                                            of an option that was repeated are
                                            separated by line feeds */
-    const char *args[1];        /* the command's operand, or NULL */
+    const char *args[2];        /* the command's operands, or NULL */
     int code;                   /* the exit code; 0: it depends on the error */
 } ctl_t;
 
@@ -70,7 +71,8 @@ typedef struct ctl_t {
 typedef struct ctl_command_t {
     const char *group;          /* first word: "workspace", "migrate" */
     const char *verb;           /* second word, or NULL */
-    const char *operand;        /* the operand's name, or NULL */
+    const char *operand;        /* the operand's name, or NULL; two are
+                                   separated by a space */
     int operand_needed;
     unsigned needs;             /* required options: CTL_BIT() of each */
     unsigned takes;             /* further options. Every command takes those

@@ -178,21 +178,25 @@ static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
     return NULL;
 }
 
-/* Set COMMAND's operand from WORDS, of which the first USED are its name. */
-static crm_error_t *take_operand(ctl_t *ctl, const ctl_command_t *command,
+/* Set COMMAND's operands from WORDS, of which the first USED are its name. */
+static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
                                  const words_t *words, int used)
 {
-    if (used < words->count && command->operand) {
-        ctl->args[0] = words->words[used++];
+    int wanted = !command->operand ? 0 : strchr(command->operand, ' ') ? 2 : 1;
+    int count = 0;
+
+    while (used < words->count && count < wanted) {
+        ctl->args[count++] = words->words[used++];
     }
     if (used < words->count) {
         /* Not quoted: it may be a key or a password. */
         return ctl_misuse(ctl, "%s takes %s%s",
                           command_name(command, ctl->pool),
-                          command->operand ? "one " : "no arguments",
-                          command->operand ? command->operand : "");
+                          wanted ? wanted > 1 ? "only " : "one "
+                                 : "no arguments",
+                          wanted ? command->operand : "");
     }
-    if (command->operand_needed && !ctl->args[0]) {
+    if (command->operand_needed && count < wanted) {
         return ctl_misuse(ctl, "%s needs %s", command_name(command, ctl->pool),
                           command->operand);
     }
@@ -214,7 +218,7 @@ crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
         return ctl_misuse(ctl, "no command; see crmapictl --help");
     }
     CRM_ERR(check_options(ctl, *command_p));
-    return take_operand(ctl, *command_p, &found, used);
+    return take_operands(ctl, *command_p, &found, used);
 }
 
 /* Add the syntax of OPTION to BUF. */

@@ -11,6 +11,7 @@
 #include "apr_time.h"
 
 #include "crm_array.h"
+#include "crm_sql.h"
 #include "crm_db_error.h"
 #include "crm_db_private.h"
 
@@ -32,18 +33,26 @@ static const struct {
     {"standard_conforming_strings", "on", "on", 0},
 };
 
-/* Settings that the server does not report. JIT compilation would take longer
- * than it saves: statements are short, but some estimated costs are too high,
- * because OFFSET is a bind. New entries of a GIN index wait in a list that each
- * search reads as a whole: a list of 4 MB, PostgreSQL's default, takes ten times
- * as long as a search. Single writes cost the same with 256 kB. */
-#define SESSION "SET jit TO off;SET gin_pending_list_limit TO 256;"
-
-/* crm_conn_options_t.generic_plans. One plan suits all values: no planning per
- * statement, and no plan that scans a table because a workspace is large, or a
- * workspace because the statistics do not know its rows yet. */
-#define GENERIC_SESSION SESSION "SET plan_cache_mode TO force_generic_plan;" \
-    "SET enable_seqscan TO off;"
+/* Settings that the server does not report. The GENERIC ones are for
+ * crm_conn_options_t.generic_plans. */
+static const struct {
+    const char *name;
+    const char *value;
+    int generic;
+} unreported[] = {
+    /* JIT compilation would take longer than it saves: statements are short,
+     * but some estimated costs are too high, because OFFSET is a bind. */
+    {"jit", "off", 0},
+    /* In kB. New entries of a GIN index wait in a list that each search reads
+     * as a whole: a list of 4 MB, PostgreSQL's default, takes ten times as long
+     * as a search. Single writes cost the same with 256 kB. */
+    {"gin_pending_list_limit", "256", 0},
+    /* One plan suits all values: no planning per statement, and no plan that
+     * scans a table because a workspace is large, or a workspace because the
+     * statistics do not know its rows yet. */
+    {"plan_cache_mode", "force_generic_plan", 1},
+    {"enable_seqscan", "off", 1},
+};
 
 /* A PQnoticeProcessor that ignores notices: they are in the server's log. */
 static void ignore_notice(void *baton, const char *message)
@@ -140,26 +149,35 @@ static int has_setting(PGconn *pg, size_t index)
            || !strcmp(value, settings[index].same);
 }
 
+/* The statements of set_session(). */
+typedef char session_t[512];
+
+/* Add the statement that sets NAME to VALUE to TEXT. */
+static void add_setting(session_t text, const char *name, const char *value)
+{
+    size_t len = strlen(text);
+
+    apr_snprintf(text + len, sizeof(session_t) - len, "SET %s TO '%s';", name,
+                 value);
+}
+
 /* Apply the settings that CONN's session lacks, in one round trip. Usually only
  * a FRESH session lacks any. */
 static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
 {
-    char text[512] = "";
+    session_t text = "";
     crm_error_t *error = NULL;
     PGresult *result;
 
     for (size_t i = 0; i < CRM_NELTS(settings); i++) {
         if (!has_setting(conn->pg, i)) {
-            char *end = text + strlen(text);
-
-            apr_snprintf(end, (apr_size_t)(text + sizeof(text) - end),
-                         "SET %s TO '%s';", settings[i].name,
-                         settings[i].value);
+            add_setting(text, settings[i].name, settings[i].value);
         }
     }
-    if (fresh) {
-        apr_cpystrn(text + strlen(text), conn->options.generic_plans
-                    ? GENERIC_SESSION : SESSION, sizeof(text) - strlen(text));
+    for (size_t i = 0; fresh && i < CRM_NELTS(unreported); i++) {
+        if (conn->options.generic_plans || !unreported[i].generic) {
+            add_setting(text, unreported[i].name, unreported[i].value);
+        }
     }
     if (!*text) {
         return NULL;
@@ -330,6 +348,25 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
     *conn_p = conn;
     return NULL;
+}
+
+void crm_conn_settings(const char **names_p, const char **values_p,
+                       apr_pool_t *result_pool)
+{
+    apr_array_header_t *names = apr_array_make(result_pool, 8, sizeof(char *));
+    apr_array_header_t *values = apr_array_make(result_pool, 8,
+                                                sizeof(char *));
+
+    for (size_t i = 0; i < CRM_NELTS(settings); i++) {
+        APR_ARRAY_PUSH(names, const char *) = settings[i].name;
+        APR_ARRAY_PUSH(values, const char *) = settings[i].value;
+    }
+    for (size_t i = 0; i < CRM_NELTS(unreported); i++) {
+        APR_ARRAY_PUSH(names, const char *) = unreported[i].name;
+        APR_ARRAY_PUSH(values, const char *) = unreported[i].value;
+    }
+    *names_p = crm_sql_array(names, result_pool);
+    *values_p = crm_sql_array(values, result_pool);
 }
 
 PGconn *crm_conn_pg(crm_conn_t *conn)

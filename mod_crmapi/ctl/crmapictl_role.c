@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_role.c: logins for httpd and crmapid */
+#include "crmapictl_role.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "apr_strings.h"
+
+#include "crm_array.h"
+#include "crm_db.h"
+#include "crmapictl_output.h"
+
+/* PostgreSQL cuts longer names. */
+#define NAME_MAX_LEN 63
+
+/* The longest password. */
+#define PASSWORD_MAX 1000
+
+/* The roles of the schema by KIND. */
+static const struct {
+    const char *kind;
+    const char *role;
+} kinds[] = {{"api", "crmapi_api"}, {"worker", "crmapi_worker"}};
+
+/* $1: the login, $2: its group, $3: password verifier or null, $4 and $5: names
+ * and values of settings. One row: the statements, or a null if the login may
+ * do more than its group. */
+static const char script_sql[] =
+    "SELECT CASE WHEN r.rolsuper OR r.rolcreaterole OR r.rolcreatedb"
+    " OR r.rolbypassrls OR r.rolreplication OR pg_has_role(r.oid,"
+    " (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'crmapi'),"
+    " 'MEMBER') THEN NULL ELSE"
+    " CASE WHEN r.rolname IS NULL THEN format('CREATE ROLE %I;', $1::text)"
+    " ELSE '' END"
+    " || format('ALTER ROLE %I LOGIN%s;GRANT %I TO %I;', $1::text,"
+    " ' PASSWORD ' || quote_literal($3::text), $2::text, $1::text)"
+    " || (SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %I TO"
+    " %L;', $1::text, current_database(), s.name, s.value), '')"
+    " FROM unnest($4::text[], $5::text[]) s(name, value)) END"
+    " FROM (VALUES (1)) one LEFT JOIN pg_roles r ON r.rolname = $1::text";
+
+/* Return the role of KIND, or NULL. */
+static const char *role_of(const char *kind)
+{
+    for (size_t i = 0; i < CRM_NELTS(kinds); i++) {
+        if (!strcmp(kinds[i].kind, kind)) {
+            return kinds[i].role;
+        }
+    }
+    return NULL;
+}
+
+/* Read the first line of the file FROM into PASSWORD. */
+static crm_error_t *read_password(char password[PASSWORD_MAX + 2],
+                                  const char *from, ctl_t *ctl)
+{
+    FILE *file = fopen(from, "r");
+    char *got;
+
+    if (!file) {
+        return ctl_fault(ctl, "--password-file: %s: %s", from,
+                         strerror(errno));
+    }
+    got = fgets(password, PASSWORD_MAX + 2, file);
+    fclose(file);
+    if (got) {
+        password[strcspn(password, "\r\n")] = '\0';
+    }
+    if (!got || !*password || strlen(password) > PASSWORD_MAX) {
+        return ctl_fault(ctl, "--password-file: the first line of %s must have"
+                         " 1 to %d bytes", from, PASSWORD_MAX);
+    }
+    return NULL;
+}
+
+/* Set *VERIFIER_P to what PostgreSQL stores for the password of the login NAME,
+ * so that the password itself is in no statement; NULL: it gets none. */
+static crm_error_t *get_verifier(const char **verifier_p, const char *name,
+                                 ctl_t *ctl)
+{
+    const char *from = ctl->options[CTL_PASSWORD_FILE];
+    char password[PASSWORD_MAX + 2];
+    PGconn *pg = crm_conn_pg(ctl->conn);
+    char *verifier;
+
+    *verifier_p = NULL;
+    if (!from) {
+        return NULL;
+    }
+    CRM_ERR(read_password(password, from, ctl));
+    verifier = PQencryptPasswordConn(pg, password, name, "scram-sha-256");
+    OPENSSL_cleanse(password, sizeof(password));
+    if (!verifier) {
+        return ctl_fault(ctl, "the password cannot be encrypted: %s",
+                         PQerrorMessage(pg));
+    }
+    *verifier_p = apr_pstrdup(ctl->pool, verifier);
+    PQfreemem(verifier);
+    return NULL;
+}
+
+/* Run SCRIPT in one transaction. */
+static crm_error_t *run_script(ctl_t *ctl, const char *script)
+{
+    return crm_db_exec(ctl->conn, apr_pstrcat(ctl->pool, "BEGIN;", script,
+                                              "COMMIT", NULL), ctl->pool);
+}
+
+crm_error_t *ctl_role_create(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"name", 's'}, {"role", 's'}, {NULL, 0}
+    };
+    const char *name = ctl->args[1];
+    const char *values[5] = {name, role_of(ctl->args[0])};
+    const char *script;
+    PGresult *result;
+
+    if (!values[1]) {
+        return ctl_misuse(ctl, "role create needs api or worker, then the"
+                          " name of the login");
+    }
+    if (!*name || strlen(name) > NAME_MAX_LEN) {
+        return ctl_fault(ctl, "the name of a login must have 1 to %d bytes",
+                         NAME_MAX_LEN);
+    }
+    CRM_ERR(get_verifier(&values[2], name, ctl));
+    crm_conn_settings(&values[3], &values[4], ctl->pool);
+    CRM_ERR(ctl_query(&result, ctl, script_sql, 5, values));
+    script = crm_db_value(result, 0, 0);
+    if (!script) {
+        return ctl_fault(ctl, "the role \"%s\" exists and may do more than"
+                         " %s: choose another name",
+                         ctl_clean(name, ctl->pool), values[1]);
+    }
+    CRM_ERR(run_script(ctl, script));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::text, $2::text", 2, values));
+    ctl_print_one(ctl, apr_pstrcat(ctl->pool, ctl_clean(name, ctl->pool),
+                                   " is a login of ", values[1], NULL),
+                  result, columns);
+    return NULL;
+}
