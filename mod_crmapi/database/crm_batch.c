@@ -10,7 +10,7 @@
 
 /* --- rows ----------------------------------------------------------------- */
 
-/* Pool cleanup: one user of the crm_shared_t at DATA goes. */
+/* Pool cleanup: release the crm_shared_t at DATA. */
 static apr_status_t leave_shared(void *data)
 {
     crm_shared_t *shared = data;

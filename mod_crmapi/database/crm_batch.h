@@ -6,7 +6,7 @@
 #include "crm_db_conn.h"
 #include "crm_sql.h"
 
-/* The most requests that share a statement. */
+/* The maximum number of requests that share a statement. */
 #define CRM_BATCH_MAX 64
 
 /* The queues of a process for one database. Threads may use it at the same
@@ -30,24 +30,24 @@ typedef struct crm_lender_t {
     crm_error_t *(*acquire)(crm_conn_t **conn_p, apr_time_t since,
                             void *baton);
     void (*release)(void *baton);
-    /* Add CHANGE (1, 0 or -1) to the threads that wait for the database
-     * without a connection of their own. Return whether they are too many
-     * because the database hangs, so that this thread must not wait. */
+    /* Add CHANGE (1, 0 or -1) to the number of threads that wait for the
+     * database without a connection of their own. Return whether the database
+     * hangs and too many wait, so that this thread must not wait. */
     int (*crowd)(int change, void *baton);
     apr_interval_time_t wait;   /* time limit of the wait for a connection */
     void *baton;
 } crm_lender_t;
 
-/* What became of a request in crm_batch_run(). */
+/* A request's part in crm_batch_run(). */
 typedef struct crm_batch_part_t {
-    int sent;                   /* requests in the statement that this one sent;
-                                   0: it sent none */
+    int sent;                   /* number of requests in the statement that this
+                                   one sent; 0: it sent none */
     apr_interval_time_t waited; /* for a connection, or for another request to
                                    get one */
 } crm_batch_part_t;
 
-/* Return in POOL a new batcher, which ends with POOL. Its statements must all
- * go to the same database. NULL: there is no memory. */
+/* Return in POOL a new batcher, which ends with POOL. All its statements must
+ * go to the same database. Return NULL if there is no memory. */
 crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
 
 /* Run SQL, a SELECT that reads only or a write (crm_sql_write()) outside a
@@ -60,24 +60,24 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * requests came. A request that comes while a statement is under way waits
  * until that is answered, but at most one millisecond from when it was sent.
  * Then it, or the first that waits, becomes a leader, too. A leader that is
- * alone sends SQL itself. Writes wait 20 milliseconds instead of one,
- * and those of the same row are never in one statement.
+ * alone sends SQL itself. For writes it is 20 milliseconds instead of one, and
+ * two writes of the same row are never in one statement.
  *
  * If ROWS->result is NULL and there is no error, the caller runs SQL by
  * itself: there was no connection in time, BATCHER has too many texts, or a
  * statement of several requests has failed and changed nothing. So a request
- * never gets the error of another, and no write is done twice. A write that
- * shared a statement and has no row may have one if it is run by itself
- * (crm_sql_batch()). If it is not known whether a statement of several writes
- * was done, all get CRM_E_UNAVAILABLE (CRM2006). The rows live until
- * crm_rows_drop() or the end of POOL, the
- * request's. Errors: those of crm_db_query(). */
+ * never gets the error of another, and no write is done twice. If a write that
+ * shared a statement returned no row, its row may only have been locked
+ * (crm_sql_batch()): run it by itself. If it is not known whether a statement
+ * of several writes was done, all get CRM_E_UNAVAILABLE (CRM2006). The rows
+ * live until crm_rows_drop() or the end of POOL, the request's. Errors: those
+ * of crm_db_query(). */
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
                            crm_batcher_t *batcher, crm_sql_t *sql,
                            const crm_lender_t *lender, apr_pool_t *pool);
 
-/* Forget ROWS. Call this when they have been written, before a slow client
- * gets them: they may keep the rows of other requests in memory. */
+/* Drop ROWS. Call this as soon as they were written as JSON, before they are
+ * sent to a slow client: they may keep the rows of other requests in memory. */
 void crm_rows_drop(crm_rows_t *rows);
 
 #endif /* CRM_BATCH_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_batch_private.h: what the files of crm_batch.h share */
+/* crm_batch_private.h: what the sources crm_batch*.c share */
 #ifndef CRM_BATCH_PRIVATE_H
 #define CRM_BATCH_PRIVATE_H
 
@@ -7,28 +7,28 @@
 
 #include "crm_batch.h"
 
-/* The hash table of a batcher's queues. */
+/* The size of the hash table of a batcher's queues. */
 #define CRM_BATCH_BUCKETS 512
 
 /* A result that several requests share. */
 typedef struct crm_shared_t {
     PGresult *result;
-    int users;                  /* atomic */
+    int users;                  /* reference count, atomic */
 } crm_shared_t;
 
-/* What a waiting request is to do. */
+/* What a waiting request must do. */
 typedef enum crm_verdict_t {
     CRM_SEAT_WAIT,
     CRM_SEAT_LEADS,             /* be the leader of its queue */
     CRM_SEAT_ANSWERED,          /* take the rows */
     CRM_SEAT_LATE,              /* the statement was not answered in time */
-    CRM_SEAT_LOST,              /* it is not known whether it was done */
+    CRM_SEAT_LOST,              /* it is unknown whether it was executed */
     CRM_SEAT_ALONE              /* run its statement by itself */
 } crm_verdict_t;
 
 typedef struct crm_seat_t crm_seat_t;
 
-/* Seats in their order. */
+/* A list of seats. */
 typedef struct crm_seats_t {
     crm_seat_t *first;
     crm_seat_t *last;
@@ -38,14 +38,14 @@ typedef struct crm_seats_t {
  * that CHANGED can be signalled after the lock was released. */
 struct crm_seat_t {
     crm_seat_t *next, *previous;
-    crm_seats_t *list;          /* that of a queue or a batch, or NULL */
+    crm_seats_t *list;          /* the list it is in, or NULL */
     pthread_cond_t changed;
     crm_verdict_t verdict;
     const crm_sql_t *sql;
-    const struct crm_batch_t *batch; /* the one that has taken it, or NULL */
-    apr_interval_time_t taken;  /* when it was taken */
-    int number;                 /* in the batch, from 1 */
-    /* for CRM_SEAT_ANSWERED */
+    const struct crm_batch_t *batch; /* the batch that it belongs to, or NULL */
+    apr_interval_time_t taken;  /* when it came into the batch */
+    int number;                 /* its number in the batch, from 1 */
+    /* For CRM_SEAT_ANSWERED: */
     crm_shared_t *shared;
     int first, count;
     apr_interval_time_t timeout; /* for CRM_SEAT_LATE */
@@ -53,16 +53,15 @@ struct crm_seat_t {
 
 /* How requests of a kind share statements. */
 typedef struct crm_batch_rule_t {
-    /* After this time a statement no longer holds up requests that come
-     * later. */
+    /* After this time a statement no longer holds up later requests. */
     apr_interval_time_t holds_up;
-    /* A batch takes as many requests as were lately answered in TIME, and at
-     * least MIN: a busy machine makes single statements slow, and that must not
-     * end sharing. */
+    /* A batch takes as many requests as were recently answered in TIME, but at
+     * least MIN, so that requests still share statements on a busy machine,
+     * where each statement is slow. */
     apr_interval_time_t time;
     int min;
-    /* Where a request takes so long, a statement of its own costs nothing in
-     * comparison, and no request waits for another. 0: not so. */
+    /* If requests take this long, each has a statement of its own: that costs
+     * little in comparison, and no request waits for another. 0: never. */
     apr_interval_time_t slow;
 } crm_batch_rule_t;
 
@@ -73,17 +72,17 @@ typedef struct crm_queue_t {
     char *text;                 /* from malloc(), as the next */
     char *batch_text;           /* crm_sql_batch() */
     int binds;
-    int writes;                 /* never done twice */
+    int writes;                 /* SQL writes, and must not be executed twice */
     const crm_batch_rule_t *rule;
     crm_seats_t waiting;
-    int gathering;              /* there is a leader that has not yet taken
-                                   them */
-    int running;                /* statements sent and not answered */
-    unsigned last;              /* number of the statement sent last */
-    int busy;                   /* that is not answered */
-    apr_interval_time_t sent;   /* when it was sent */
-    int limit;                  /* of requests in a statement; less after
-                                   failures */
+    int gathering;              /* a leader waits for a connection and will
+                                   then take them */
+    int running;                /* number of statements without an answer */
+    unsigned last;              /* number of the last statement */
+    int busy;                   /* the last statement has no answer yet */
+    apr_interval_time_t sent;   /* when the last statement was sent */
+    int limit;                  /* maximum number of requests in a statement;
+                                   lower after failures */
     apr_interval_time_t cost;   /* time for a request, a moving average */
     apr_interval_time_t used;   /* when a request came last */
 } crm_queue_t;
@@ -96,7 +95,7 @@ struct crm_batcher_t {
     crm_seats_t unused;         /* seats */
 };
 
-/* A statement for several requests; a leader's. */
+/* A statement that a leader sends for several requests. */
 typedef struct crm_batch_t {
     crm_queue_t *queue;
     unsigned number;            /* of the queue's statements */
@@ -109,9 +108,9 @@ typedef struct crm_batch_t {
     /* Its result: rows of each request. NULL: it failed. */
     crm_shared_t *shared;
     int first[CRM_BATCH_MAX], rows[CRM_BATCH_MAX];
-    apr_interval_time_t timeout; /* it had no answer within this time; 0: it
-                                   had */
-    int lost;                   /* it is not known whether it was done */
+    apr_interval_time_t timeout; /* if it had no answer in time: the timeout;
+                                   else 0 */
+    int lost;                   /* it is unknown whether it was executed */
 } crm_batch_t;
 
 /* A call of crm_batch_run(). */
@@ -130,39 +129,42 @@ typedef struct crm_visit_t {
 /* Add SEAT at the end of LIST. */
 void crm_seats_add(crm_seats_t *list, crm_seat_t *seat);
 
-/* Take SEAT out of its list. */
+/* Remove SEAT from its list. */
 void crm_seats_remove(crm_seat_t *seat);
 
-/* Give SEAT, which waits in a list, VERDICT. The caller wakes it. */
+/* Remove SEAT from its list and set its VERDICT. The caller wakes it. */
 void crm_seat_decide(crm_seat_t *seat, crm_verdict_t verdict);
 
-/* Wake the first request that waits in QUEUE if there is no leader: it leads at
- * the right time unless another comes before. The lock is held. */
+/* If QUEUE has no leader, wake the first request that waits in it. It becomes
+ * the leader when it may, unless another request does before. The lock is
+ * held. */
 void crm_queue_wake(crm_queue_t *queue);
 
 /* Free QUEUE, which nobody uses any more. */
 void crm_queue_free(crm_queue_t *queue);
 
-/* The leader of QUEUE has no connection: those that wait try by themselves. */
+/* Let the requests that wait in QUEUE run by themselves, because its leader got
+ * no connection. */
 void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
 
-/* Find VISIT's queue and join it, or become its leader. Wait for a verdict,
- * return it and copy the seat to *SEAT_P. VISIT->queue is NULL if there are too
- * many texts. */
+/* Find VISIT's queue, and become its leader or wait in it for a verdict. Return
+ * the verdict and copy the seat to *SEAT_P. VISIT->queue is NULL if there are
+ * too many texts. */
 crm_verdict_t crm_batch_enter(crm_visit_t *visit, crm_seat_t *seat_p);
 
 /* Take requests that wait in the queue of VISIT, a leader, into BATCH, which is
  * empty. */
 void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit);
 
-/* Run the statement of BATCH, which has several requests, on CONN. Its errors
- * are nobody's, because each request then runs its own statement, but for two:
- * there was no answer in time, or it is not known whether a write was done. */
+/* Run the statement of BATCH, which has several requests, on CONN. Errors are
+ * not returned, because then each request runs its own statement. There are two
+ * exceptions: there was no answer in time, or it is unknown whether a write was
+ * executed. */
 crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
                             crm_conn_t *conn);
 
-/* BATCH of BATCHER has ended: answer its requests, wake them, and the first
- * that waits for the next. */
+/* End BATCH of BATCHER: answer and wake its requests, and wake the first
+ * request that waits for the next batch. */
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher);
 
 #endif /* CRM_BATCH_PRIVATE_H */

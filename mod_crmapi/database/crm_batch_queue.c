@@ -14,18 +14,18 @@
  * replaced. */
 #define QUEUES_MAX 256
 
-/* Reads: who comes waits little for others. */
+/* Reads: a request waits only a short time for others. */
 static const crm_batch_rule_t reads = {
     apr_time_from_msec(1), apr_time_from_msec(5), 4, apr_time_from_msec(10)
 };
 
-/* Writes: most of their time is that of the commit, which takes as long for
- * many as for one. Their locks are bounded by crm_sql_batch(). */
+/* Writes: most of their time is the commit, which takes as long for many as for
+ * one. crm_sql_batch() limits the time in which they hold locks. */
 static const crm_batch_rule_t writes = {
     apr_time_from_msec(20), apr_time_from_msec(20), 32, 0
 };
 
-/* How often a waiting request looks whether the database hangs. */
+/* Interval at which a waiting request checks whether the database hangs. */
 #define CROWD_CHECK apr_time_from_msec(500)
 
 /* --- seats ---------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static int crowd(const crm_visit_t *visit, int change)
     return lender->crowd ? lender->crowd(change, lender->baton) : 0;
 }
 
-/* Return when VISIT, which waits on SEAT, must look again. */
+/* Return the time at which VISIT, which waits on SEAT, must check again. */
 static apr_interval_time_t wake_time(const crm_visit_t *visit,
                                      const crm_seat_t *seat,
                                      apr_interval_time_t now)
@@ -215,10 +215,10 @@ static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
            && (!queue->busy || now >= queue->sent + queue->rule->holds_up);
 }
 
-/* Decide what VISIT does at the time NOW if nobody has decided: it goes if it
- * waited long enough or there is a CROWD, and leads if it can. While its batch
- * is being built it can do neither. Who goes when a write was sent for it never
- * runs it again. */
+/* Decide at the time NOW what VISIT does, if no verdict was set. It stops
+ * waiting if its time limit has passed or if it is CROWDED, and it leads if it
+ * can. It can do neither while its batch is being built. If its write was sent
+ * before it stops waiting, it must not run it again. */
 static void look(const crm_visit_t *visit, crm_seat_t *seat,
                  apr_interval_time_t now, int crowded)
 {

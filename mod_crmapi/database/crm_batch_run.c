@@ -10,8 +10,8 @@
 #include "crm_db_private.h"
 #include "crm_time.h"
 
-/* A request's time counts as COST_MAX at most, so that a lock or a pause is
- * soon forgotten. */
+/* Longer times count as COST_MAX, so that the average soon recovers from a wait
+ * for a lock. */
 #define COST_MAX apr_time_from_msec(40)
 
 /* Return the value of SQL's bind NUMBER, from 1. */
@@ -47,7 +47,7 @@ static int has_row(const crm_batch_t *batch, const crm_sql_t *sql)
     return 0;
 }
 
-/* Take SEAT from its queue into BATCH. */
+/* Move SEAT from its queue to BATCH. */
 static void take(crm_batch_t *batch, crm_seat_t *seat)
 {
     crm_seats_remove(seat);
@@ -132,7 +132,7 @@ static int divide(crm_batch_t *batch, const PGresult *result)
 }
 
 /* Return the index of the request of BATCH whose write returned ROW of RESULT,
- * whose last columns are the row's workspace_id and id. -1: there is none. */
+ * or -1. RESULT's last columns are workspace_id and id. */
 static int find_writer(const crm_batch_t *batch, const PGresult *result,
                        int row)
 {
@@ -150,7 +150,7 @@ static int find_writer(const crm_batch_t *batch, const PGresult *result,
 }
 
 /* Find the row of each request of BATCH, writes, in RESULT. Return 0 if a row
- * is nobody's. */
+ * belongs to none. */
 static int divide_writes(crm_batch_t *batch, const PGresult *result)
 {
     memset(batch->rows, 0, sizeof(batch->rows));
@@ -182,7 +182,8 @@ static void keep(crm_batch_t *batch, PGresult *result)
     batch->shared = shared;
 }
 
-/* Return whether the server has rolled back what failed with ERROR on CONN. */
+/* Return whether the server has rolled back the statement that failed with
+ * ERROR on CONN. */
 static int is_undone(const crm_error_t *error, const crm_conn_t *conn)
 {
     return error && error->sqlstate && !conn->broken;
@@ -227,7 +228,7 @@ static void answer(crm_seat_t *seat, crm_batch_t *batch)
                           : batch->lost ? CRM_SEAT_LOST : CRM_SEAT_ALONE);
 }
 
-/* Note how long BATCH took. */
+/* Update the queue's cost by the time that BATCH took. */
 static void note_cost(const crm_batch_t *batch)
 {
     apr_interval_time_t cost = (crm_time_monotonic() - batch->began)
@@ -240,8 +241,8 @@ static void note_cost(const crm_batch_t *batch)
     queue->cost = queue->cost ? (7 * queue->cost + cost) / 8 : cost;
 }
 
-/* Set how many requests the next statement may have: half as many after BATCH
- * has failed, because then all was done twice; else one more. */
+/* Set the maximum number of requests in the next statement: half of BATCH's if
+ * it failed, because its requests then run twice; otherwise one more. */
 static void note_success(const crm_batch_t *batch)
 {
     crm_queue_t *queue = batch->queue;
@@ -254,9 +255,9 @@ static void note_success(const crm_batch_t *batch)
     }
 }
 
-/* Requests are woken without the lock, which each of them takes first. The
- * first that waits is not made the leader here: it may be long until it runs,
- * and a request that comes before leads for it. */
+/* Requests are woken after the lock was released, because each takes it first.
+ * The first that waits is not made the leader here: it may take long until its
+ * thread runs, and a request that comes before can lead. */
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
 {
     crm_queue_t *queue = batch->queue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db.c: statements: prepared once, sent in one round trip, sent again */
+/* crm_db.c: running statements: prepared once, in one round trip, retried */
 #include "crm_db.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define STEP_PREPARE 2
 #define STEP_EXECUTE 4
 
-/* One attempt to run statements, and its results. */
+/* An attempt to run statements, and its results. */
 typedef struct attempt_t {
     crm_conn_t *conn;
     const crm_stmt_t *stmts;
@@ -30,9 +30,9 @@ typedef struct attempt_t {
     int *steps;                 /* COUNT sums of STEP_*; 0: not sent */
     crm_prepared_t **prepared;  /* COUNT; NULL: sent without a name */
     PGresult *failure;          /* the first error the server reported */
-    int failed;                 /* statement it belongs to */
-    int answered;               /* a statement succeeded before it */
-    int committed;              /* a COMMIT succeeded before it */
+    int failed;                 /* index of the statement that failed */
+    int answered;               /* a statement before it succeeded */
+    int committed;              /* a COMMIT before it succeeded */
     int down;                   /* the connection failed */
 } attempt_t;
 
@@ -50,8 +50,8 @@ static const char *prepared_name(name_t name, const crm_conn_t *conn,
 }
 
 /* Return an entry for a new statement: an unused one, or the least recently
- * used, which is OUTDATED if the server may still have it. Entries used after
- * AFTER are in use by this attempt. Return NULL if all are. */
+ * used, which becomes OUTDATED because the server still has its statement.
+ * Entries used after AFTER belong to this attempt. Return NULL if all do. */
 static crm_prepared_t *find_place(crm_conn_t *conn, apr_uint64_t after)
 {
     crm_prepared_t *oldest = NULL;
@@ -76,9 +76,8 @@ static crm_prepared_t *find_place(crm_conn_t *conn, apr_uint64_t after)
     return oldest;
 }
 
-/* Return the entry for SQL of CONN, which may have to be prepared first.
- * Entries used after AFTER are not reused. Return NULL if there is no entry
- * left. */
+/* Return CONN's entry for SQL, a new one if there is none. Entries used after
+ * AFTER are not replaced. Return NULL if no entry is left. */
 static crm_prepared_t *find_prepared(crm_conn_t *conn, const char *sql,
                                      apr_uint64_t after)
 {
@@ -99,8 +98,8 @@ static crm_prepared_t *find_prepared(crm_conn_t *conn, const char *sql,
 
 /* --- sending -------------------------------------------------------------- */
 
-/* Send STMT, number I of ATTEMPT, by its name, and prepare it before if the
- * server does not have it. Return 0 if that fails. */
+/* Send statement I of ATTEMPT by the name in PREPARED. If the server does not
+ * have it, send its preparation before. Return 0 on failure. */
 static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
 {
     const crm_stmt_t *stmt = &attempt->stmts[i];
@@ -120,7 +119,7 @@ static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
         prepared->old_number = prepared->number;
     }
     if (!prepared->prepared || prepared->outdated) {
-        prepared->prepared = 1;     /* until the answer says otherwise */
+        prepared->prepared = 1;     /* assumed until the answer arrives */
         prepared->outdated = 0;
         prepared->number = ++conn->last_number;
         if (!PQsendPrepare(conn->pg, prepared_name(name, conn, prepared),
@@ -166,8 +165,8 @@ static int send_all(attempt_t *attempt)
 
 /* --- receiving ------------------------------------------------------------ */
 
-/* Return whether RESULT is the answer to a COMMIT in SQL that rolled back,
- * which PostgreSQL reports as a success. */
+/* Return whether RESULT is the answer to the COMMIT in SQL, and it rolled back.
+ * PostgreSQL reports that as a success. */
 static int rolled_back(PGresult *result, const char *sql)
 {
     return !strcmp(PQcmdStatus(result), "ROLLBACK")
@@ -266,7 +265,7 @@ static int receive_sync(attempt_t *attempt)
             return status == PGRES_PIPELINE_SYNC
                    && PQexitPipelineMode(conn->pg);
         }
-        failed = 0;             /* a null follows an error */
+        failed = 0;             /* libpq returns a NULL after an error */
     }
     return 0;
 }
@@ -325,16 +324,15 @@ static const char *failure_state(const attempt_t *attempt)
     return state ? state : "";
 }
 
-/* Handle the failure STATE of ATTEMPT: forget prepared statements that are no
- * longer valid. Return whether the statements may succeed when they are sent
- * again. */
+/* If STATE, the SQLSTATE of ATTEMPT's failure, says so, forget prepared
+ * statements that are no longer valid. Return whether a retry may succeed. */
 static int forget_stale(attempt_t *attempt, const char *state)
 {
     crm_prepared_t *prepared = attempt->prepared[attempt->failed];
     int known = prepared && !(attempt->steps[attempt->failed] & STEP_PREPARE);
 
     if (!strcmp(state, "26000")) {
-        /* a pooler switched to another session, or a DEALLOCATE failed */
+        /* A pooler switched to another session, or a DEALLOCATE failed. */
         crm_conn_forget(attempt->conn);
         return 1;
     }
@@ -346,16 +344,16 @@ static int forget_stale(attempt_t *attempt, const char *state)
     return 0;
 }
 
-/* Return whether ATTEMPT may be sent again. It failed, and no transaction was
- * open before it. *CONFLICTS counts retries after 40P01 and 40001, *RESENDS all
+/* Return whether ATTEMPT, which failed, may be retried. No transaction was open
+ * before it. *CONFLICTS counts retries after 40P01 and 40001, *RESENDS all
  * others.
  *
  * After the connection is lost, it is not known whether a statement was
  * committed, so nothing is sent again. There is one exception: the server sent
  * FATAL 57P, the end of the session, and no answer before it. A server answers
  * a statement before its transaction ends, so nothing was committed. Any other
- * error has rolled back everything since the last COMMIT. A connection found
- * dead before use is handled elsewhere: nothing was sent on it. */
+ * error has rolled back everything since the last COMMIT. crm_conn_ready()
+ * handles connections that are dead before anything was sent. */
 static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
 {
     const char *state = failure_state(attempt);
@@ -405,8 +403,8 @@ static apr_status_t clear_cleanup(void *data)
     return APR_SUCCESS;
 }
 
-/* Make CONN ready for statements. *OPEN_P: whether a transaction is open. If
- * none is open, a dead connection is reset. */
+/* Make CONN ready for statements. Set *OPEN_P to whether a transaction is open.
+ * If none is, reset a dead connection. */
 static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 {
     int ready = conn->ready;
@@ -424,7 +422,7 @@ static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
     return *open_p || ready ? NULL : crm_conn_ready(conn, pool);
 }
 
-/* Run ATTEMPT until it succeeds or may not be sent again. */
+/* Run ATTEMPT until it succeeds or may not be retried. */
 static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
 {
     crm_conn_t *conn = attempt->conn;
@@ -454,7 +452,8 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
         }
     }
     if (error->sqlstate && !strcmp(error->sqlstate, "25006")) {
-        /* another host of the connection string may be the primary */
+        /* Read-only: another host of the connection string may be the
+         * primary. */
         conn->broken |= !open;
     }
     attempt_clear(attempt);

@@ -29,8 +29,7 @@ typedef struct crm_stmt_t {
 crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
                           const crm_stmt_t *stmt, apr_pool_t *result_pool);
 
-/* Clear RESULT, which one of the functions here was given RESULT_POOL for,
- * before that pool is. */
+/* Clear RESULT now. A function of this file returned it in RESULT_POOL. */
 void crm_db_clear(PGresult *result, apr_pool_t *result_pool);
 
 /* Run the COUNT statements at STMTS on CONN in order, in one round trip
@@ -55,12 +54,13 @@ crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
                             const char *data, apr_size_t len,
                             apr_pool_t *scratch_pool);
 
-/* The callback of crm_db_each() for one row, the only row of RESULT, which is
- * cleared afterwards. An error ends crm_db_each(), which returns it. */
+/* The callback of crm_db_each() for a row. It is the only row of RESULT, which
+ * is cleared afterwards. After an error no further row is passed, and
+ * crm_db_each() returns the error. */
 typedef crm_error_t *(*crm_db_row_t)(void *baton, const PGresult *result);
 
-/* Run STMT on CONN and call EACH with BATON for every row when it arrives. The
- * timeout applies to the wait for each row. Never retried. */
+/* Run STMT on CONN and call EACH with BATON for every row as it arrives. The
+ * timeout applies to each row. Never retried. */
 crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
                          crm_db_row_t each, void *baton,
                          apr_pool_t *result_pool);

@@ -15,12 +15,13 @@
 #include "crm_db_error.h"
 #include "crm_db_private.h"
 
-/* Limits the reads from a socket that always has more input. After them the
- * connection is accepted as alive. */
+/* The maximum number of reads from a socket that always has more input. After
+ * them the connection counts as alive. */
 #define MAX_READS 64
 
 /* Required session settings that the server reports. SAME is another spelling
- * of VALUE. If PREFIX is not 0, only so many characters are compared. */
+ * of VALUE. If PREFIX is not 0, only the first PREFIX characters are
+ * compared. */
 static const struct {
     const char *name;
     const char *value;
@@ -47,9 +48,9 @@ static const struct {
      * as a whole: a list of 4 MB, PostgreSQL's default, takes ten times as long
      * as a search. Single writes cost the same with 256 kB. */
     {"gin_pending_list_limit", "256", 0},
-    /* One plan suits all values: no planning per statement, and no plan that
-     * scans a table because a workspace is large, or a workspace because the
-     * statistics do not know its rows yet. */
+    /* One plan suits all values. So statements are not planned again, and no
+     * plan scans a table because a workspace is large, or a workspace because
+     * the statistics are older than its rows. */
     {"plan_cache_mode", "force_generic_plan", 1},
     {"enable_seqscan", "off", 1},
 };
@@ -126,8 +127,8 @@ static int alive(PGconn *pg)
     return 1;
 }
 
-/* Return whether PG can send statements: an interrupted use may have left it in
- * a transaction or in pipeline mode. */
+/* Return whether PG is neither in a transaction nor in pipeline mode, as an
+ * interrupted use may have left it. */
 static int idle(PGconn *pg)
 {
     return PQpipelineStatus(pg) == PQ_PIPELINE_OFF
@@ -202,9 +203,9 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
             return crm_db_failure(conn, NULL, result_pool);
         }
     }
-    /* a reset makes the connection blocking */
+    /* A reset makes the connection blocking. */
     PQsetnonblocking(conn->pg, 1);
-    /* mod_dbd may have reset the connection */
+    /* mod_dbd may have reset the connection. */
     pid = PQbackendPID(conn->pg);
     fresh = pid != conn->pid;
     if (fresh) {
@@ -268,9 +269,9 @@ static const char *without_quotes(const char *text, apr_pool_t *pool)
                        "\"...\"", last + 1, NULL);
 }
 
-/* Refuse CONNINFO if libpq cannot parse it, or if the host contains '@': then
- * an '@' in the password was not written as %40, and libpq's messages would
- * show a part of the password. */
+/* Refuse CONNINFO if libpq cannot parse it, or if its host contains '@'. The
+ * cause is an '@' in the password that was not written as %40. libpq's messages
+ * would then show a part of the password. */
 static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
 {
     char *message = NULL;
@@ -298,9 +299,9 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
     return NULL;
 }
 
-/* Return the error of PG, which could not be opened. Messages of the server are
- * kept. Messages about options quote them, so quoted parts are removed: they
- * may be parts of a password. */
+/* Return the error of PG, which could not be opened. Messages about the server
+ * are kept. In others quoted parts are removed, which may be parts of a
+ * password. */
 static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
 {
     const char *text = PQerrorMessage(pg);
@@ -323,7 +324,7 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            const crm_conn_options_t *options,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool)
 {
-    /* Defaults; parameters in CONNINFO override those that precede dbname. */
+    /* Defaults. CONNINFO overrides those that precede dbname. */
     const char *const keywords[] = {"connect_timeout", "keepalives_idle",
         "keepalives_interval", "keepalives_count", "tcp_user_timeout",
         "dbname", "fallback_application_name", NULL};

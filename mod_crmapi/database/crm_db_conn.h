@@ -17,8 +17,8 @@ typedef struct crm_conn_t crm_conn_t;
 typedef struct crm_conn_options_t {
     int named_statements;       /* use named prepared statements; 0 for poolers
                                    that do not support them */
-    int generic_plans;          /* plan a statement once for all values, and
-                                   scan no table where an index can be used; 0
+    int generic_plans;          /* plan a statement once for all values, and do
+                                   not scan a table if an index can be used; 0
                                    for statements that run once */
     apr_interval_time_t timeout; /* microseconds for each call below, including
                                    retries; 0: no limit */
@@ -38,8 +38,8 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
                             apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
 
 /* Open a connection to CONNINFO (libpq's syntax). It is closed with
- * RESULT_POOL. At the timeout of OPTIONS the server is asked to cancel the
- * statement and has two seconds to confirm. The error is CRM_E_UNAVAILABLE
+ * RESULT_POOL. At the timeout of OPTIONS a cancel request is sent, and the
+ * server has two seconds to confirm it. The error is CRM_E_UNAVAILABLE
  * (CRM2005), and the connection is reset before its next use.
  * Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without passwords. */
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,

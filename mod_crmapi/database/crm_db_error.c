@@ -10,8 +10,7 @@
 #include "crm_db_private.h"
 #include "crm_text.h"
 
-/* The table described in crm_db_error.h. The first entry whose CLASS is a prefix of
- * the SQLSTATE applies. */
+/* Codes by SQLSTATE. The first entry whose CLASS is a prefix applies. */
 static const struct {
     const char *class;
     crm_code_t code;
@@ -56,8 +55,8 @@ const char *crm_db_line(const char *text, apr_pool_t *result_pool)
 }
 
 /* Return the server's primary message in RESULT, in POOL. Messages of class 22
- * quote the invalid value, which may be a contact's data: the message is cut
- * off there. */
+ * quote the invalid value, which may be a contact's data. They are cut off
+ * before it. */
 static const char *primary_message(const PGresult *result, const char *state,
                                    apr_pool_t *pool)
 {

@@ -26,17 +26,16 @@ struct crm_conn_t {
     PGconn *pg;
     crm_conn_t *next;           /* next connection of the same pool */
     crm_conn_options_t options;
-    int ready;                  /* checked, and unused since */
-    apr_time_t until;           /* when the present one times out; 0: never */
-    int cancelled;              /* the timeout was reached and the server was
-                                   asked to cancel. It signals the session
-                                   twice, perhaps in the next statement, so the
-                                   connection is not reused */
+    int ready;                  /* checked and not used since */
+    apr_time_t until;           /* deadline of the current call; 0: none */
+    int cancelled;              /* the deadline has passed, and a cancel request
+                                   was sent. The server may apply it to the next
+                                   statement, so the connection is not reused */
     int silent;                 /* the cancellation was not confirmed */
     int pid;                    /* the backend's pid */
-    int broken;                 /* must be opened anew before its next use */
-    int lost;                   /* died in a transaction: statements fail until
-                                   a rollback */
+    int broken;                 /* must be reset before its next use */
+    int lost;                   /* broken in a transaction: statements fail
+                                   until a rollback */
     apr_uint32_t epoch;         /* makes statement names unique */
     apr_uint32_t last_number;   /* of a prepared statement */
     apr_uint64_t clock;         /* counts uses of prepared statements */
@@ -59,17 +58,16 @@ const char *crm_db_line(const char *text, apr_pool_t *result_pool);
 void crm_db_deadline(crm_conn_t *conn);
 
 /* Wait until PQgetResult() does not block on CONN, or its connection is dead.
- * At the deadline the server is asked to cancel the statement, with a short
- * time to confirm. Return 0 if it does not confirm: SILENT is set and the
- * connection must not be used again. */
+ * At the deadline send a cancel request and wait a short time for the server to
+ * confirm it. If it does not, set SILENT and return 0. The connection must not
+ * be used again then. */
 int crm_db_await(crm_conn_t *conn);
 
 /* Flush CONN's output. Return 0 on an error or timeout. */
 int crm_db_flush(crm_conn_t *conn);
 
-/* Receive all results on CONN and return the last one, the first error, or one
- * that begins a COPY. Return NULL and mark CONN as broken if there is none
- * before the deadline. */
+/* Receive all results on CONN. Return the last one, or one that begins a COPY.
+ * If there is none before the deadline, mark CONN as broken and return NULL. */
 PGresult *crm_db_results(crm_conn_t *conn);
 
 /* Send SQL, without parameters, and return crm_db_results(). */
@@ -89,8 +87,8 @@ crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
 crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                          apr_pool_t *result_pool);
 
-/* Return, in RESULT_POOL, the error of a write that was sent with those of other
- * requests, and whose connection was lost then. */
+/* Return, in RESULT_POOL, the error of a write that was sent with those of
+ * other requests, and whose connection was lost then. */
 crm_error_t *crm_db_lost(apr_pool_t *result_pool);
 
 /* Return the error of RESULT (NULL: of CONN): crm_db_error(), or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db_wait.c: waiting for a server, for no longer than the timeout */
+/* crm_db_wait.c: waiting for a server, with a deadline */
 #include "crm_db_error.h"
 #include "crm_db_private.h"
 
@@ -39,7 +39,7 @@ static void *cancel_main(void *data)
 }
 
 /* Start cancel_main() with REQUEST in a thread with all signals blocked. Return
- * 0 if that fails. */
+ * 0 on failure. */
 static int start_cancel(PGcancel *request)
 {
     pthread_attr_t attributes;
@@ -58,8 +58,8 @@ static int start_cancel(PGcancel *request)
 }
 
 /* Ask the server to cancel PG's statement. PQcancel() connects to the server
- * and has no timeout, so it runs in a thread of its own. If the server does not
- * answer, the thread hangs: their number is limited. */
+ * and has no timeout, so it runs in a thread of its own. The thread hangs if
+ * the server does not answer, so the number of these threads is limited. */
 static void cancel(PGconn *pg)
 {
     PGcancel *request = NULL;
@@ -86,8 +86,8 @@ static int poll_time(const crm_conn_t *conn)
     return left / 1000 < INT_MAX ? (int)((left + 999) / 1000) : INT_MAX;
 }
 
-/* Wait for one of EVENTS on CONN's socket; *EVENTS_P: which, or 0 at the
- * deadline. Return 0 if poll() fails. */
+/* Wait for one of EVENTS on CONN's socket. Set *EVENTS_P to those that have
+ * occurred, 0 at the deadline. Return 0 if poll() fails. */
 static int wait_events(short *events_p, const crm_conn_t *conn, int events)
 {
     struct pollfd poller = {PQsocket(conn->pg), (short)events, 0};
@@ -97,8 +97,8 @@ static int wait_events(short *events_p, const crm_conn_t *conn, int events)
     return count >= 0 || errno == EINTR;
 }
 
-/* At CONN's deadline: cancel its statement. Return 0 if that was done before:
- * the connection is given up. */
+/* If CONN's deadline has passed, cancel its statement. If that was tried
+ * before, give the connection up and return 0. */
 static int expire(crm_conn_t *conn)
 {
     if (!conn->until || apr_time_now() < conn->until) {
@@ -106,7 +106,8 @@ static int expire(crm_conn_t *conn)
     }
     if (conn->cancelled) {
         conn->silent = 1;
-        shutdown(PQsocket(conn->pg), SHUT_RDWR); /* ends its locks */
+        shutdown(PQsocket(conn->pg), SHUT_RDWR); /* so that the server releases
+                                                    its locks */
         return 0;
     }
     cancel(conn->pg);
@@ -150,7 +151,7 @@ int crm_db_flush(crm_conn_t *conn)
     return unsent == 0;
 }
 
-/* Return whether RESULT begins a COPY; no further result follows. */
+/* Return whether RESULT begins a COPY. No further result follows then. */
 static int begins_copy(const PGresult *result)
 {
     return PQresultStatus(result) == PGRES_COPY_IN
@@ -203,7 +204,8 @@ int crm_db_reset(crm_conn_t *conn)
     PGconn *pg = conn->pg;
     short events;
 
-    /* With several hosts, libpq tries the next one after this time. */
+    /* With a connect_timeout, libpq limits the time itself, and after it tries
+     * the next host. */
     if (!conn->until || has_connect_timeout(pg)) {
         PQreset(pg);
         return PQstatus(pg) == CONNECTION_OK;

@@ -23,8 +23,8 @@ typedef struct migration_t {
 /* The key of the advisory lock: arbitrary, the same in all versions. */
 #define LOCK "hashtextextended('crmapi.migration', 0)"
 
-/* What to do about a database of an earlier checkout. Files that were not
- * released may be written anew. */
+/* Advice for a database of an unreleased version, whose migrations may have
+ * changed since. */
 #define MAKE_ANEW "a database made by an unreleased version must be made anew" \
     " (docs/operations.md)"
 
@@ -147,7 +147,8 @@ static crm_error_t *compare(const PGresult *result, int row,
     return NULL;
 }
 
-/* Compare the applied migrations with MIGRATIONS; *COUNT_P: their number. */
+/* Compare the applied migrations with MIGRATIONS. Set *COUNT_P to their
+ * number. */
 static crm_error_t *check_applied(int *count_p, crm_conn_t *conn,
                                   const apr_array_header_t *migrations,
                                   apr_pool_t *pool)

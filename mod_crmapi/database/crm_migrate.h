@@ -12,7 +12,8 @@
 /* Apply the migrations in the folder DIR that the database of CONN lacks: files
  * NNNN-name.sql, numbered from 0001 without gaps. Each is applied in a
  * transaction of its own, recorded with the SHA-256 of its file, and logged to
- * LOG. *APPLIED_P: their number. An advisory lock excludes others.
+ * LOG. Set *APPLIED_P to their number. An advisory lock prevents concurrent
+ * runs.
  * Errors, with a message: a changed file that was applied before, a gap, a
  * duplicate number, a database newer than the files, a statement that fails. */
 crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,

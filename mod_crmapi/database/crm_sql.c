@@ -7,8 +7,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-/* How long a write for several requests waits for a lock, so that none of them
- * waits for what another one needs. */
+/* Lock timeout of a write for several requests, so that no request waits long
+ * for a lock that only another one needs. */
 #define LOCK_TIMEOUT "20ms"
 
 void crm_sql_init(crm_sql_t *sql, apr_pool_t *pool)
@@ -144,8 +144,8 @@ static void add_array_type(crm_buf_t *buf, const char *cast)
     crm_buf_puts(buf, "[]");
 }
 
-/* Add LEN bytes of TEXT, a statement, with batch.p3 in place of each $3. The
- * cast after it stays. */
+/* Add LEN bytes of TEXT, a statement, with batch.p3 in place of each $3. Casts
+ * stay. */
 static void add_with_columns(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     int quoted = 0;
@@ -180,10 +180,11 @@ static void add_columns(crm_buf_t *buf, const crm_sql_t *sql)
     }
 }
 
-/* There is no ORDER BY, so that nothing sorts the rows. Only a nested loop can
- * join a LATERAL subquery that depends on the other side. It takes the values
- * in their order and, for each, the rows of the subquery in its order. OFFSET
- * 0 keeps the planner from merging the subquery with the rest. */
+/* Add the statement for several SELECTs. It has no ORDER BY, so that the rows
+ * are not sorted. Only a nested loop can join a LATERAL subquery that depends
+ * on the other side. It takes the sets of values in their order and, for each,
+ * the rows of the subquery in its order. OFFSET 0 keeps the planner from
+ * merging the subquery with the rest. */
 static void add_batch_read(crm_buf_t *buf, const crm_sql_t *sql)
 {
     crm_buf_puts(buf, "SELECT answer.*, batch.n FROM ");
@@ -195,8 +196,8 @@ static void add_batch_read(crm_buf_t *buf, const crm_sql_t *sql)
     crm_buf_puts(buf, " OFFSET 0) answer");
 }
 
-/* Add the sets of values as "batch". Those of an UPDATE are only the sets whose
- * rows could be locked. A MATERIALIZED query is executed first and once. */
+/* Add the sets of values as the query "batch". For an UPDATE it has only the
+ * sets whose rows could be locked. MATERIALIZED: it is executed once, first. */
 static void add_batch_values(crm_buf_t *buf, const crm_sql_t *sql)
 {
     crm_buf_puts(buf, "WITH batch AS MATERIALIZED (SELECT v.* FROM ");

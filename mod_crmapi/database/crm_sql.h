@@ -17,7 +17,8 @@ typedef struct crm_sql_t {
     apr_array_header_t *casts;  /* const char *: the type of each bind */
     /* For crm_sql_batch(), of a write: see crm_sql_write(). */
     int row;                    /* the bind that is its row's id; 0: a read */
-    apr_size_t from;            /* where in TEXT a FROM clause may stand */
+    apr_size_t from;            /* offset in TEXT at which a FROM clause may be
+                                   inserted */
     const char *table;          /* the table of an UPDATE, else NULL */
 } crm_sql_t;
 
@@ -34,8 +35,8 @@ void crm_sql_adds(crm_sql_t *sql, ...) __attribute__((sentinel));
  * "uuid". */
 void crm_sql_bind(crm_sql_t *sql, const char *value, const char *cast);
 
-/* Add VALUE as a bind of the type CAST without adding text. Return its number:
- * 3 for "$3", which the caller's text has followed by "::" and CAST. */
+/* Add VALUE as a bind of the type CAST without adding text. Return its number,
+ * 3 for "$3". The caller writes "$3::" and CAST into the text. */
 int crm_sql_value(crm_sql_t *sql, const char *value, const char *cast);
 
 /* Add TEMPLATE. Each '?' in it becomes the placeholder of one bind, VALUE with
@@ -43,13 +44,13 @@ int crm_sql_value(crm_sql_t *sql, const char *value, const char *cast);
 void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
                       const char *cast);
 
-/* Set *STMT to the text and binds of SQL. They live as long as SQL's pool. */
+/* Set *STMT to the text and binds of SQL, which live as long as SQL's pool. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
-/* Note that SQL, complete, writes at most one row: that of the table t with
- * bind 1 as workspace_id and bind ROW as id. It ends with RETURNING. It has no
- * FROM clause; one may stand at FROM, an offset in its text. TABLE (static):
- * that of an UPDATE. NULL: SQL is an INSERT. */
+/* Declare that SQL, complete, writes at most one row: the row of t with bind 1
+ * as workspace_id and bind ROW as id. It ends with RETURNING and has no FROM
+ * clause. One may be inserted at FROM, an offset in its text. TABLE (static) is
+ * the table of an UPDATE, or NULL for an INSERT. */
 void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row,
                    const char *table);
 
@@ -58,15 +59,15 @@ void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row,
  * bind I is the array of all values of SQL's bind I (crm_sql_array()). Call
  * crm_sql_stmt() before.
  *
- * Of a SELECT its rows are those of SQL for the first set of values, then those
- * for the second, and so on, each in SQL's order. The last column, added, is
- * the number of the set, from 1.
+ * For a SELECT, its rows are those of SQL for the first set of values, then
+ * those for the second, and so on, each in SQL's order. An additional last
+ * column is the number of the set, from 1.
  *
- * Of a write no two sets may name the same row. The statement does all that
- * SQL would do, or it fails. Its rows have no order; the last two columns,
- * added, are workspace_id and id. A row that another transaction has locked is
- * left out of an UPDATE, as if it did not exist. The statement waits for any
- * other lock 20 ms at most, then it fails (55P03). */
+ * For a write, no two sets may name the same row. The statement does all that
+ * SQL would do for each set, or it fails. Its rows have no order. Two
+ * additional last columns are workspace_id and id. An UPDATE skips rows that
+ * another transaction has locked, as if they did not exist. The statement waits
+ * at most 20 ms for any other lock, then it fails (55P03). */
 const char *crm_sql_batch(const crm_sql_t *sql, apr_pool_t *result_pool);
 
 /* Return PostgreSQL's text format of a one-dimensional array of STRINGS (const

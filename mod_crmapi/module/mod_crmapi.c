@@ -38,7 +38,8 @@ static crm_notifier_t *notifier;
 static crm_store_t *store;
 
 /* Return a configuration that only S uses. A vhost without a directive of this
- * module shares that of MAIN_SERVER, but may have another database. */
+ * module shares MAIN_SERVER's configuration until then, but its database may be
+ * another one. */
 static crmapi_config_t *own_config(server_rec *s,
                                    const server_rec *main_server,
                                    apr_pool_t *pconf)
@@ -63,7 +64,7 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
     site->pollers = config->chat_polls;
 }
 
-/* Complete CONFIG, so that it can serve with SHM. */
+/* Complete CONFIG with SHM, so that its server can serve. */
 static void complete_server(crmapi_config_t *config,
                             const crmapi_shm_t *shm, apr_pool_t *pconf)
 {
@@ -102,8 +103,8 @@ static int any_enabled(const server_rec *main_server)
     return 0;
 }
 
-/* Make all servers from MAIN_SERVER on ready. Those that serve nothing of ours
- * may share a pool with one that does. */
+/* Complete all servers from MAIN_SERVER on. A server without mounts may share
+ * the pool of one with mounts. */
 static void complete_servers(server_rec *main_server, const crmapi_shm_t *shm,
                              apr_pool_t *pconf)
 {
@@ -186,7 +187,7 @@ static void init_process(server_rec *main_server, apr_pool_t *pool)
  * glibc maps large blocks only until the first of them is freed. From then on
  * it keeps them in its heaps, of which there are eight for each processor, in
  * each process: after upserts of 2 MiB, 15 times as much stayed resident. An
- * operator's GLIBC_TUNABLES and MALLOC_ARENA_MAX take precedence. */
+ * operator's GLIBC_TUNABLES and MALLOC_ARENA_MAX have precedence. */
 static void bound_memory(void)
 {
 #ifdef __GLIBC__
@@ -226,7 +227,7 @@ static void register_hooks(apr_pool_t *p)
     static const char *const loggers[] = {"mod_log_config.c", NULL};
 
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
-    /* before any module can have a connection of mod_dbd */
+    /* First, before any module can get a connection from mod_dbd. */
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
     ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);

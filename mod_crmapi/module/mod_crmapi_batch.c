@@ -6,16 +6,16 @@
 
 #include "mod_crmapi_config.h"
 
-/* Return whether the requests of the server with CONFIG may share statements: with
- * CrmApiRequestIdInDatabase On, each statement is for one request. */
+/* Return whether the requests of the server with CONFIG may share statements:
+ * with CrmApiRequestIdInDatabase On, each statement is for one request. */
 static int shares(const crmapi_config_t *config)
 {
     return crmapi_serves(config) && config->batches
            && !config->request_id_in_database;
 }
 
-/* Return whether requests of the servers with A and B may share a statement: it
- * goes to the same database, in the same way. */
+/* Return whether requests of the servers with A and B may share a statement:
+ * both servers use the same database with the same settings. */
 static int are_alike(const crmapi_config_t *a, const crmapi_config_t *b)
 {
     return a->pool == b->pool && a->database_timeout == b->database_timeout

@@ -57,7 +57,7 @@ static crm_error_t *body_error(const crmapi_request_t *request, int status)
 {
     apr_pool_t *pool = request->r->pool;
 
-    /* The start of the next request on the connection is unknown. */
+    /* It is unknown where the next request on the connection starts. */
     request->r->connection->keepalive = AP_CONN_CLOSE;
     switch (status) {
     case HTTP_REQUEST_ENTITY_TOO_LARGE:
@@ -153,9 +153,10 @@ static apr_off_t body_limit(const crmapi_request_t *request, apr_size_t max)
     return max && (apr_off_t)max < limit ? (apr_off_t)max : limit;
 }
 
-/* A cleanup of a request's pool. glibc keeps an arena for each thread with the
- * memory that large requests have freed: up to 77 times a body of 2 MiB after
- * many of them in 25 threads, and 13 times with malloc_trim(). */
+/* A cleanup of a request's pool: return freed memory to the system. glibc keeps
+ * the memory that large requests have freed in an arena for each thread. After
+ * many bodies of 2 MiB in 25 threads that was 77 times the size of a body, and
+ * 13 times with malloc_trim(). */
 static apr_status_t trim_memory(void *unused)
 {
     (void)unused;
@@ -185,7 +186,7 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
     error = read_all(&body, request, (apr_size_t)limit);
     ap_remove_output_filter(catcher);
     if (body.len >= LARGE) {
-        /* registered first, since cleanups run in reverse order */
+        /* Registered first, because cleanups run in reverse order. */
         apr_pool_cleanup_register(r->pool, NULL, trim_memory,
                                   apr_pool_cleanup_null);
     }

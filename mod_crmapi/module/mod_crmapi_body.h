@@ -11,8 +11,8 @@ void crmapi_body_register(void);
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
 
-/* Close the connection after the response if the rest of the request's body is
- * too large to be read. Return whether a short rest is still to be read. */
+/* If the unread rest of REQUEST's body is long, make httpd close the connection
+ * after the response. Return whether a short rest must still be read. */
 int crmapi_spare_body(const crmapi_request_t *request);
 
 #endif /* MOD_CRMAPI_BODY_H */

@@ -285,7 +285,7 @@ static const char *set_workspace(cmd_parms *cmd, void *dir, const char *value)
     return crmapi_check_workspace(cmd, "CrmApiWorkspace", value);
 }
 
-/* Mounts beside the API: directive, member of the configuration, default
+/* Mounts besides the API: directive, member of the configuration, default
  * path. */
 static const struct page_t {
     const char *name;
@@ -333,9 +333,9 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
     return NULL;
 }
 
-/* Return NULL if mod_dbd is loaded: httpd also calls its function for CMD, and
- * that checks the value. If not, return httpd's error for an unknown
- * directive. */
+/* Return NULL if mod_dbd is loaded. httpd then also calls mod_dbd's function
+ * for CMD, which checks the value. Otherwise return httpd's error for an
+ * unknown directive. */
 static const char *check_dbd(const cmd_parms *cmd)
 {
     return ap_find_linked_module("mod_dbd.c") ? NULL : apr_pstrcat(

@@ -8,8 +8,8 @@
 
 #include "mod_crmapi.h"
 
-/* mod_dbd's directives for a server. mod_dbd.h gives them only with the first
- * connection, so mod_crmapi reads them, too. */
+/* mod_dbd's directives for a server. mod_crmapi reads them itself, because
+ * mod_dbd passes them on only with the first connection. */
 typedef struct crmapi_dbd_t {
     const char *driver;         /* NULL: not set */
     const char *params;         /* NULL or "": not set */
@@ -47,12 +47,12 @@ typedef struct crmapi_config_t {
     int addresses;              /* CrmApiAddresses: main server only */
     int chat_polls;
     crmapi_dbd_t dbd;
-    /* Made after the configuration has been read: */
+    /* Set after the configuration was read: */
     struct crmapi_pool_t *pool; /* NULL: the server uses none of ours */
     crm_service_t service;
     crm_intake_site_t intake;
-    const char *vhost;          /* name in metrics; NULL: it serves nothing */
-    struct crmapi_counts_t *counts; /* in shared memory; NULL likewise */
+    const char *vhost;          /* name in metrics; NULL: it has no mounts */
+    struct crmapi_counts_t *counts; /* in shared memory, or NULL */
 } crmapi_config_t;
 
 /* Return the configuration of S. */

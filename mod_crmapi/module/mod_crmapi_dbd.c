@@ -20,15 +20,15 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* How long the schema of a database is trusted after it was checked. */
+/* The schema of a database is checked again after this time. */
 #define SCHEMA_TRUST apr_time_from_sec(5)
 
-/* The end of an outage is logged this long after the outage or later, so that a
- * database that is lost and found with each request does not fill the log. */
+/* The end of an outage is logged after this time at the earliest, so that a
+ * database that fails at every other request does not fill the log. */
 #define REPORT_PAUSE apr_time_from_sec(1)
 
-/* Userdata of an APR pool: the crmapi_pool_t in which a connection of another
- * module has a place. */
+/* Key of an APR pool's userdata: the crmapi_pool_t in which a connection of
+ * another module has a place. */
 #define PLACE "mod_crmapi place"
 
 /* mod_dbd's own functions. */
@@ -39,8 +39,9 @@ static struct {
     APR_OPTIONAL_FN_TYPE(ap_dbd_cacquire) *cacquire;
 } dbd_functions;
 
-/* Return the pool of S if other modules that use it must take a place, NULL if
- * not: mod_crmapi does not use it, it has no limit, or this is the parent. */
+/* Return the pool of S if other modules must take a place in it. NULL:
+ * mod_crmapi does not use it, it has no limit, or this is the parent
+ * process. */
 static crmapi_pool_t *limited_pool(const server_rec *s)
 {
     const crmapi_config_t *config = crmapi_config(s);
@@ -84,16 +85,16 @@ static void close_counted(server_rec *s, ap_dbd_t *dbd)
     }
 }
 
-/* A cleanup: the holder of a connection in the pool DATA goes. */
+/* A cleanup of a connection's holder: release its place in the pool DATA. */
 static apr_status_t leave(void *data)
 {
     crmapi_pool_leave(data, 1);
     return APR_SUCCESS;
 }
 
-/* Take a place in POOL until HOLDER, the APR pool of a request or a client's
- * connection, goes. Return 0 if HOLDER has one already. mod_dbd registers its
- * cleanup later, so it releases the connection before the place is free. */
+/* Take a place in POOL for the life of HOLDER, the APR pool of a request or of
+ * a client's connection. Return 0 if HOLDER has one already. mod_dbd registers
+ * its cleanup later, so it releases the connection before the place is free. */
 static int hold_place(crmapi_pool_t *pool, apr_pool_t *holder)
 {
     void *held;
@@ -108,7 +109,7 @@ static int hold_place(crmapi_pool_t *pool, apr_pool_t *holder)
     return 1;
 }
 
-/* Give back HOLDER's place in POOL: there was no connection for it. */
+/* Release HOLDER's place in POOL, because it got no connection. */
 static void drop_place(crmapi_pool_t *pool, apr_pool_t *holder)
 {
     apr_pool_userdata_setn(NULL, PLACE, NULL, holder);
@@ -149,11 +150,11 @@ static ap_dbd_t *cacquire_counted(conn_rec *c)
     return dbd;
 }
 
-/* A hook, after all modules have been loaded and before directives are read:
- * let other modules find the functions above instead of mod_dbd's. mod_dbd
- * registers its own again whenever it is loaded. If it is linked into httpd,
- * other modules may keep the functions over a restart, while this module is
- * loaded anew; so they are not replaced then. */
+/* The pre_config hook, after all modules were loaded and before directives are
+ * read: let other modules find the functions above instead of mod_dbd's.
+ * mod_dbd registers its own again whenever it is loaded. If mod_dbd is linked
+ * into httpd, its functions are not replaced: other modules may keep them over
+ * a restart, while this module is loaded at another address. */
 static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     const module *dbd = ap_find_linked_module("mod_dbd.c");
@@ -180,10 +181,10 @@ static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
-/* A hook: mod_dbd has made the connection DBD by its configuration CONFIG. If
- * mod_dbd's limit is not the one that mod_crmapi has from the directives (other
- * defaults or rules in a release of httpd), mod_dbd's counts. The list of
- * mod_dbd is locked, so none of its functions may be called here. */
+/* The dbd_post_connect hook: mod_dbd has made a connection by its configuration
+ * CONFIG. If its limit differs from the one that mod_crmapi took from the
+ * directives (another release of httpd may have other defaults), use mod_dbd's.
+ * mod_dbd holds its lock, so none of its functions may be called here. */
 static apr_status_t post_connect(apr_pool_t *p, dbd_cfg_t *config,
                                  ap_dbd_t *dbd)
 {
@@ -216,7 +217,7 @@ static crm_error_t *unavailable(apr_pool_t *p)
     return crm_error_create(CRM_E_UNAVAILABLE, NULL, p);
 }
 
-/* Return the error of REQUEST, which waited for a connection in vain. */
+/* Return the error of REQUEST, which got no connection in time. */
 static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
 {
     const crmapi_pool_t *pool = request->config->pool;
@@ -248,9 +249,9 @@ static const char *schema_text(int version, apr_pool_t *p)
                         "a database of an unreleased version anew");
 }
 
-/* Return whether POOL's schema need not be checked at NOW: it was right a short
+/* Return whether POOL's schema need not be checked at NOW: it was valid a short
  * time ago, and no error was logged since. After an error the next request that
- * gets a connection checks it and so logs the end of the outage; otherwise a
+ * gets a connection checks it, and so logs the end of the outage. Otherwise a
  * second outage would not be logged. */
 static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
 {
@@ -283,8 +284,9 @@ crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
     return NULL;
 }
 
-/* Check the schema of CONN, REQUEST's, unless it is trusted. While it is wrong,
- * every request checks it, so that a migration is noticed at once. */
+/* Check the schema of CONN, REQUEST's, unless it was checked a short time ago.
+ * While it is not valid, every request checks it, so that the next one after a
+ * migration is served. */
 static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
                                  apr_pool_t *p)
 {
@@ -321,9 +323,9 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
     return error;
 }
 
-/* Give the connection of the request DATA back. This is also a cleanup of the
+/* Release the connection of the request DATA. This is also a cleanup of the
  * request's pool: a prefork child that ends destroys its pools at once, and
- * mod_dbd must have its connections back before. */
+ * mod_dbd must have its connections back before that. */
 static apr_status_t give_back(void *data)
 {
     crmapi_request_t *request = data;
@@ -368,7 +370,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
         return give_up(request, p);
     }
     dbd = dbd_functions.open(p, s);
-    if (!dbd) {                 /* mod_dbd has logged why */
+    if (!dbd) {                 /* mod_dbd has logged the reason */
         crmapi_pool_leave(pool, 0);
         return unavailable(p);
     }

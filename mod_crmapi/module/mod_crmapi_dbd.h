@@ -16,9 +16,9 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
 void crmapi_release(crm_conn_t *conn, void *baton);
 int crmapi_crowd(int change, void *baton);
 
-/* Check that the database of CONN, which belongs to POOL, has the schema of this
- * version, and log for the server S if that has changed. Errors, in P:
- * CRM_E_UNAVAILABLE, without a log line if the schema is another one. */
+/* Check that the database of CONN, which belongs to POOL, has the schema of
+ * this version. Log for the server S if the result has changed. Errors, in P:
+ * CRM_E_UNAVAILABLE, without a log line if the schema has another version. */
 crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
                                  const server_rec *s, apr_pool_t *p);
 

@@ -29,7 +29,7 @@ void crmapi_error_shield(request_rec *r, int on)
 {
     core_request_config *core = ap_get_core_module_config(r->request_config);
 
-    /* The same as ap_custom_response() for each of some fifty statuses. */
+    /* This does what ap_custom_response() does, for all statuses at once. */
     core->response_code_strings =
         on ? apr_pmemdup(r->pool, no_documents, sizeof(no_documents)) : NULL;
 }
@@ -45,7 +45,7 @@ static crm_error_t *describe(int status, apr_pool_t *pool)
     return crm_error_create(code, ap_get_status_line(status) + 4, pool);
 }
 
-/* Remove headers of httpd's error page or of the response it replaces. */
+/* Remove the headers of httpd's error page and of the response it replaces. */
 static void clear_headers(request_rec *r)
 {
     static const char *const names[] = {
@@ -62,8 +62,8 @@ static void clear_headers(request_rec *r)
     r->status_line = NULL;
 }
 
-/* The output filter of an error response. It replaces what httpd writes by the
- * JSON envelope (contract 5.5). */
+/* The output filter of an error response. It replaces httpd's page by the JSON
+ * envelope (contract 5.5). */
 static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     request_rec *r = f->r;
@@ -91,10 +91,10 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     return ap_pass_brigade(f->next, bb);
 }
 
-/* Return the original status of R. If an error occurred before R had a state
- * and its ErrorDocument is a URL, httpd has made it a redirect. The status is
- * the one whose ErrorDocument is the redirect's Location. 0: R is another
- * redirect. */
+/* Return the original status of R. If an error occurred before R had a state,
+ * and its ErrorDocument is a URL, httpd has made it a redirect. Then the status
+ * is the one whose ErrorDocument is the redirect's Location. Return 0 if R is
+ * any other redirect. */
 static int original_status(request_rec *r)
 {
     const char *location = apr_table_get(r->headers_out, "Location");
@@ -105,7 +105,7 @@ static int original_status(request_rec *r)
 
         if (index == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR)
             && status != HTTP_INTERNAL_SERVER_ERROR) {
-            continue;           /* not a known status */
+            continue;           /* an unknown status */
         }
         document = ap_response_code_string(r, index);
         if (document && !strcmp(document, location)) {

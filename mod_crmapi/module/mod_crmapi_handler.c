@@ -68,7 +68,7 @@ static void write_log(crmapi_request_t *request)
                   apr_time_now() - r->request_time, request->id);
 }
 
-/* Set the notes for the access log. The key itself is never among them. */
+/* Set the notes for the access log. None contains the key itself. */
 static void set_notes(const crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
@@ -92,8 +92,8 @@ static void set_notes(const crmapi_request_t *request)
                    apr_psprintf(pool, "%" APR_INT64_T_FMT, response->db_us));
 }
 
-/* Send the response. Its body lives as long as the request. If the rest of the
- * request's body is still to be read, the response is flushed before. */
+/* Send the response. Its body lives as long as the request. If a rest of the
+ * request's body must still be read, the response is flushed before. */
 static int send_answer(crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
@@ -172,7 +172,7 @@ int crmapi_handler(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
 
-    /* A rule in a <Location> may have redirected the request after it was
+    /* A rewrite rule in a <Location> may have moved the request after it was
      * claimed. */
     if (!request || !request->claimed || r->proxyreq
         || !strcmp(r->handler, "redirect-handler")) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_health.c: the handler crmapi-health: does httpd serve, and does the
- * vhost's database answer (contract 15.2) */
+/* mod_crmapi_health.c: the handler crmapi-health: whether httpd serves requests
+ * and the vhost's database answers (contract 15.2) */
 #include "mod_crmapi_health.h"
 
 #include <poll.h>
@@ -27,10 +27,10 @@ APLOG_USE_MODULE(crmapi);
  * contract 15.2. */
 #define TIME apr_time_from_msec(900)
 
-/* How long all processes use the same verdict. */
+/* All processes use a verdict for this time. */
 #define SHARED_FOR apr_time_from_sec(1)
 
-/* Interval at which a thread looks whether another one has a verdict. */
+/* Polling interval of a thread that waits for another thread's verdict. */
 #define LOOK_AGAIN apr_time_from_msec(5)
 
 /* SQLSTATE too_many_connections. */
@@ -57,8 +57,8 @@ static const struct {
     [OTHER_SCHEMA] = {HTTP_SERVICE_UNAVAILABLE, "schema"},
 };
 
-/* Wait until END for PG's socket to be ready for EVENTS. Return 0 if it is
- * not. */
+/* Wait until END for PG's socket to be ready for EVENTS. Return whether it
+ * is. */
 static int wait_socket(PGconn *pg, short events, apr_time_t end)
 {
     struct pollfd poller = {PQsocket(pg), events, 0};
@@ -67,8 +67,8 @@ static int wait_socket(PGconn *pg, short events, apr_time_t end)
     return left > 0 && poll(&poller, 1, (int)((left + 999) / 1000)) > 0;
 }
 
-/* Open a connection by the conninfo PARAMS until END. Return NULL for lack of
- * memory; otherwise the caller calls PQfinish(). */
+/* Open a connection with the conninfo PARAMS before END. Return NULL if there
+ * is no memory. Otherwise the caller calls PQfinish(), also if it failed. */
 static PGconn *open_until(const char *params, apr_time_t end)
 {
     const char *const keywords[] = {"dbname", "fallback_application_name",
@@ -131,9 +131,9 @@ static verdict_t judge_schema(PGconn *pg, request_rec *r)
     return error->log ? NO_DATABASE : OTHER_SCHEMA;
 }
 
-/* Return the verdict about PG, which does not answer. BEFORE is the last one. A
- * database without room for one more connection goes on serving those that it
- * has. */
+/* Return the verdict about PG, which does not answer. BEFORE is the last
+ * verdict. It stands if the database only refuses one more connection, because
+ * it still serves those that it has. */
 static verdict_t judge_silence(PGconn *pg, verdict_t before)
 {
     if (!pg || !strstr(PQerrorMessage(pg), FULL)) {
@@ -142,9 +142,8 @@ static verdict_t judge_silence(PGconn *pg, verdict_t before)
     return before == READY ? READY : DATABASE_FULL;
 }
 
-/* Check the database of R's server, with a connection of its own. One from
- * mod_dbd could not be had within a known time: mod_dbd may have to connect, and
- * waits for that without limit. */
+/* Check the database of R's server with a connection of its own. mod_dbd cannot
+ * be asked for one: it may have to connect, for which it has no time limit. */
 static verdict_t check(request_rec *r, verdict_t before)
 {
     const crmapi_config_t *config = crmapi_config(r->server);
@@ -162,8 +161,8 @@ static verdict_t check(request_rec *r, verdict_t before)
     return verdict;
 }
 
-/* Set *VERDICT_P to the last verdict in HEALTH and return whether it is still
- * good at NOW. */
+/* Set *VERDICT_P to the last verdict in HEALTH. Return whether it is recent
+ * enough at NOW. */
 static int recall(verdict_t *verdict_p, crmapi_health_t *health,
                   apr_time_t now)
 {
@@ -174,8 +173,8 @@ static int recall(verdict_t *verdict_p, crmapi_health_t *health,
     return at && now - at < SHARED_FOR && now >= at;
 }
 
-/* Return whether this thread is the one to check HEALTH's database at NOW. A
- * thread that checks for too long was killed with its process. */
+/* Return whether this thread must check HEALTH's database at NOW: no other
+ * does, or it has taken so long that its process was killed. */
 static int begin(crmapi_health_t *health, apr_time_t now)
 {
     apr_int64_t since = __atomic_load_n(&health->checking, __ATOMIC_ACQUIRE);
@@ -210,7 +209,7 @@ static verdict_t find_verdict(request_rec *r)
     return verdict;
 }
 
-/* Return the verdict for a load balancer about R's server. */
+/* Return the verdict about R's server for a load balancer. */
 static verdict_t readiness(request_rec *r)
 {
     const crmapi_config_t *config = crmapi_config(r->server);

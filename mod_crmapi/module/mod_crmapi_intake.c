@@ -57,7 +57,8 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
         return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is not the SID "
                             "of an account: AC and 32 hexadecimal digits", sid);
     }
-    problem = file ? crmapi_read_secret(&token, file, cmd->pool) : "invalid path";
+    problem = file ? crmapi_read_secret(&token, file, cmd->pool)
+                   : "invalid path";
     if (problem) {
         return apr_psprintf(cmd->pool, "CrmApiTwilio: the token file %s: %s",
                             path, problem);

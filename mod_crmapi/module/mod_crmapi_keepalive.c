@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_crmapi_keepalive.c: a short wait for the next request of a connection
  *
- * After a response, an MPM with an event loop gives a kept connection back to
- * its listener, which hands the next request to a worker thread again. If a
- * client sends its next request at once, both steps cost more than the request
- * itself. So the worker first waits a short time for it.
+ * After a response, an MPM with an event loop returns a kept connection to its
+ * listener. The listener hands the next request to a worker thread again. If a
+ * client sends its next request at once, these two steps cost more than the
+ * request itself. So the worker first waits a short time for it.
  *
- * httpd looks for a pipelined request after each response (ap_check_pipeline()),
- * by a read that does not block. An input filter sees that read, sends the
+ * After each response, httpd looks for a pipelined request by a non-blocking
+ * read (ap_check_pipeline()). An input filter sees that read, sends the
  * response, which is still buffered, and waits. */
 #include "mod_crmapi_keepalive.h"
 
@@ -21,12 +21,12 @@ static ap_filter_rec_t *keepalive_filter;
 
 /* The filter of a connection. */
 typedef struct keepalive_t {
-    apr_interval_time_t wait;   /* microseconds; 0: the last request was not
-                                   one of ours */
+    apr_interval_time_t wait;   /* microseconds; 0: the last request was not for
+                                   a mount */
     apr_bucket_brigade *bb;
 } keepalive_t;
 
-/* Send what is buffered for C. */
+/* Send the output that is buffered for C. */
 static apr_status_t flush(conn_rec *c, apr_bucket_brigade *bb)
 {
     apr_status_t status;
@@ -37,7 +37,8 @@ static apr_status_t flush(conn_rec *c, apr_bucket_brigade *bb)
     return status;
 }
 
-/* Wait for input on C, up to WAIT microseconds. Return whether there is some. */
+/* Wait for input on C, at most WAIT microseconds. Return whether there is
+ * any. */
 static int wait_input(conn_rec *c, apr_interval_time_t wait)
 {
     struct timespec time = {wait / APR_USEC_PER_SEC,
@@ -71,7 +72,7 @@ static apr_status_t filter_input(ap_filter_t *f, apr_bucket_brigade *bb,
     return ap_get_brigade(f->next, bb, mode, block, len);
 }
 
-/* Return the state of C's filter, which is added if it is absent. */
+/* Return the state of C's filter. Add the filter if it is absent. */
 static keepalive_t *connection_state(conn_rec *c)
 {
     keepalive_t *keepalive = ap_get_module_config(c->conn_config,

@@ -7,8 +7,9 @@
 
 void crmapi_keepalive_register(void);
 
-/* Let the thread that serves R wait up to WAIT microseconds for the next request
- * of the connection before an asynchronous MPM gets the connection back. */
+/* Let the thread that serves R wait up to WAIT microseconds for the next
+ * request of the connection before an asynchronous MPM gets the connection
+ * back. */
 void crmapi_keepalive(request_rec *r, apr_interval_time_t wait);
 
 #endif /* MOD_CRMAPI_KEEPALIVE_H */

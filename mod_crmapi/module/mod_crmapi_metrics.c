@@ -25,9 +25,10 @@ const apr_int64_t crmapi_bounds[CRMAPI_BOUNDS] = {
     1000000, 2500000, 5000000, 10000000, 30000000
 };
 
-/* What survives a restart. It belongs to the process pool, as do the blocks. A
- * block is never freed or moved: processes of the configuration before go on
- * counting in it, and if its vhost returns, it goes on with its counts. */
+/* The data that survives a restart. It and the blocks belong to the process
+ * pool. A block is never freed or moved: processes of the previous
+ * configuration still count in it, and a vhost that is configured again
+ * continues its counts. */
 typedef struct retained_t {
     apr_hash_t *blocks;         /* crmapi_counts_t * by the vhost's name */
     crmapi_histogram_t *routes;
@@ -39,7 +40,7 @@ static retained_t *retained;
 static apr_array_header_t *vhosts;      /* of crmapi_vhost_t */
 static int route_count;
 
-/* The gauges of this process. If no slot is free, they are not shown. */
+/* The gauges of this process. They are not shown if there was no free slot. */
 static crmapi_process_t unshown;
 static crmapi_process_t *own = &unshown;
 
@@ -50,8 +51,8 @@ static void add(apr_uint64_t *count, apr_uint64_t n)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Return the key under which data for these routes are retained: after an
- * upgrade with other routes all counts begin anew. */
+/* Return the key of the retained data. It depends on the routes: after an
+ * upgrade with other routes all counts start at 0. */
 static const char *retained_key(apr_pool_t *ptemp)
 {
     apr_uint32_t hash = 2166136261U;
@@ -67,7 +68,7 @@ static const char *retained_key(apr_pool_t *ptemp)
                         route_count, (int)sizeof(crmapi_counts_t), processes);
 }
 
-/* Set RETAINED to what was retained, or to new data. */
+/* Set RETAINED to the data of the previous configuration, or to new data. */
 static const char *retain(server_rec *main_server, apr_pool_t *ptemp)
 {
     const char *key = retained_key(ptemp), *problem;
@@ -95,7 +96,7 @@ static const char *retain(server_rec *main_server, apr_pool_t *ptemp)
     return NULL;
 }
 
-/* Return the name of S: its first address's port is that of the vhost. */
+/* Return the name of S: its host name and the port of its first address. */
 static const char *name_of(const server_rec *s, apr_pool_t *pool)
 {
     int port = s->addrs && s->addrs->host_port ? s->addrs->host_port : s->port;
@@ -104,7 +105,7 @@ static const char *name_of(const server_rec *s, apr_pool_t *pool)
                         ? s->server_hostname : "", port);
 }
 
-/* Return the vhost NAME if it was added, or NULL. */
+/* Return the vhost NAME, NULL if there is none. */
 static const crmapi_vhost_t *find_vhost(const char *name)
 {
     for (int i = 0; i < vhosts->nelts; i++) {
@@ -115,7 +116,7 @@ static const crmapi_vhost_t *find_vhost(const char *name)
     return NULL;
 }
 
-/* Add S to the vhosts unless one has its name. A new one has no counters. */
+/* Add S to the vhosts unless one has its name. A new vhost has no block yet. */
 static void add_vhost(server_rec *s, apr_pool_t *pconf)
 {
     const char *name = name_of(s, pconf);
@@ -138,7 +139,7 @@ static apr_size_t block_size(void)
                      * sizeof(crmapi_route_counts_t), ALIGNMENT);
 }
 
-/* Make blocks for the vhosts without one, in one piece of memory. */
+/* Make blocks for the vhosts without one, in one piece of shared memory. */
 static const char *add_blocks(server_rec *main_server, apr_pool_t *ptemp)
 {
     apr_pool_t *pool = main_server->process->pool;
@@ -202,8 +203,8 @@ static int runs(apr_uint32_t pid)
     return pid && (!kill((pid_t)pid, 0) || errno != ESRCH);
 }
 
-/* Return whether this process has got the slot PROCESS, which was free or that
- * of a process that was killed. */
+/* Try to take the slot PROCESS for this process: it is free, or its process was
+ * killed. Return whether this succeeded. */
 static int claim(crmapi_process_t *process)
 {
     apr_uint32_t self = (apr_uint32_t)getpid();
@@ -221,7 +222,7 @@ static int claim(crmapi_process_t *process)
     return 1;
 }
 
-/* A cleanup: this process ends. */
+/* A cleanup: free this process's slot. */
 static apr_status_t close_process(void *data)
 {
     crmapi_process_t *process = data;
@@ -282,7 +283,7 @@ static void observe(crmapi_histogram_t *histogram, apr_int64_t us)
     add(&histogram->sum_us, (apr_uint64_t)us);
 }
 
-/* Count what only some responses have. */
+/* Count the properties that only some responses have. */
 static void count_rare(crmapi_counts_t *counts, const crm_response_t *response,
                        int status)
 {
@@ -341,7 +342,7 @@ const crmapi_histogram_t *crmapi_metrics_routes(void)
     return retained->routes;
 }
 
-/* Add the times of the database in COUNTS to TOTALS. */
+/* Add the requests that used the database, and their times, to TOTALS. */
 static void add_database(crmapi_totals_t *totals,
                          const crmapi_counts_t *counts)
 {
@@ -355,8 +356,8 @@ static void add_database(crmapi_totals_t *totals,
     }
 }
 
-/* Add the crmapi_counts_t at BLOCK to the crmapi_totals_t at BATON. A function
- * for apr_hash_do(). */
+/* A callback of apr_hash_do(): add the crmapi_counts_t at BLOCK to the
+ * crmapi_totals_t at BATON. */
 static int add_block(void *baton, const void *key, apr_ssize_t len,
                      const void *block)
 {

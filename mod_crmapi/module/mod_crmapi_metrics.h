@@ -7,7 +7,7 @@
 #include "mod_crmapi_mount.h"
 #include "mod_crmapi_request.h"
 
-/* A histogram has this many bounds, and one bucket more. */
+/* The number of a histogram's bounds. It has one bucket more. */
 #define CRMAPI_BOUNDS 14
 
 /* Classes of a status, from 1xx to 5xx. */
@@ -27,17 +27,18 @@ typedef struct crmapi_route_counts_t {
     apr_uint64_t classes[CRMAPI_CLASSES];
 } crmapi_route_counts_t;
 
-/* The counters of a vhost. Its server's name and port are their name. */
+/* The counters of a vhost, known by the vhost's host name and port. */
 typedef struct crmapi_counts_t {
-    crmapi_histogram_t requests[CRMAPI_MOUNTS]; /* whole requests */
-    crmapi_histogram_t database[CRMAPI_MOUNTS]; /* those that used it */
+    crmapi_histogram_t requests[CRMAPI_MOUNTS]; /* times of requests */
+    crmapi_histogram_t database[CRMAPI_MOUNTS]; /* their times on the database,
+                                                   if they used it */
     crmapi_histogram_t waits;   /* for a connection */
     apr_uint64_t limited;       /* responses 429 */
     apr_uint64_t busy;          /* requests that got no connection in time */
-    apr_uint64_t batches;       /* statements that requests shared */
-    apr_uint64_t batched;       /* and these requests */
-    apr_uint64_t look_ups[CRM_LOOK_UPS]; /* of keys that were not in memory, by
-                                            result; the first is not used */
+    apr_uint64_t batches;       /* statements that several requests shared */
+    apr_uint64_t batched;       /* requests that shared a statement */
+    apr_uint64_t look_ups[CRM_LOOK_UPS]; /* by result, of keys that were not in
+                                            memory; the first is not used */
     crmapi_route_counts_t routes[]; /* by crmapi_mount_t.first and
                                        crm_response_t.route_number */
 } crmapi_counts_t;
@@ -80,19 +81,19 @@ static inline apr_uint64_t crmapi_peek(const apr_uint64_t *count)
 }
 
 /* Create the counters of the servers from MAIN_SERVER on that serve a mount, or
- * reuse those from before a restart. The mounts must have their routes. Return
+ * reuse those from before a restart. Call crmapi_mounts_create() before. Return
  * NULL or an error, in PTEMP. */
 const char *crmapi_metrics_create(server_rec *main_server, apr_pool_t *pconf,
                                   apr_pool_t *ptemp);
 
-/* Let this process have its own gauges until PCHILD goes. */
+/* Take gauges for this process until PCHILD is destroyed. */
 void crmapi_metrics_open(apr_pool_t *pchild);
 
-/* Count REQUEST, to which STATUS was sent. */
+/* Count REQUEST, which was answered with STATUS. */
 void crmapi_metrics_count(const crmapi_request_t *request, int status);
 
 /* Count a request to CONFIG's server that waited WAITED microseconds for a
- * connection. GOT: and has one now. */
+ * connection. GOT: whether it got one. */
 void crmapi_metrics_wait(const crmapi_config_t *config,
                          apr_interval_time_t waited, int got);
 
@@ -101,19 +102,19 @@ void crmapi_metrics_wait(const crmapi_config_t *config,
 void crmapi_metrics_used(int change);
 void crmapi_metrics_waiting(int change);
 
-/* Set *TOTALS to the sums. */
+/* Set *TOTALS to the sums over all vhosts. */
 void crmapi_metrics_totals(crmapi_totals_t *totals);
 
 /* Return the vhosts, of crmapi_vhost_t, in the order of the configuration; NULL
  * if there are no counters. */
 const apr_array_header_t *crmapi_metrics_vhosts(void);
 
-/* Return the histograms of whole requests by route, over all vhosts. The index
- * is that of crmapi_counts_t.routes. */
+/* Return the histograms of requests by route, over all vhosts. The index is
+ * that of crmapi_counts_t.routes. */
 const crmapi_histogram_t *crmapi_metrics_routes(void);
 
-/* Set *SUM to the gauges of all processes that run, and its pid to their
- * number. */
+/* Set *SUM to the sums of the gauges of all running processes, and its pid to
+ * their number. */
 void crmapi_metrics_processes(crmapi_process_t *sum);
 
 #endif /* MOD_CRMAPI_METRICS_H */

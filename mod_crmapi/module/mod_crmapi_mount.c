@@ -41,16 +41,16 @@ static const crmapi_mount_t mounts[CRMAPI_MOUNTS] = {
     {"intake", &crm_intake_mount, intake_path, 0},
 };
 
-/* The number of each mount's first route, and of all routes. Each mount has one
- * more than its router: for requests that no route matches. */
+/* The number of each mount's first route, then the number of all routes. A
+ * mount's first route stands for requests that match none of its router's. */
 static int first[CRMAPI_MOUNTS + 1];
 
-/* Names by number. */
+/* The names of routes by number. */
 static const char **names;
 
 /* ---- routes -------------------------------------------------------------- */
 
-/* Set names of MOUNT's routes, whose first number is FIRST_NUMBER. */
+/* Set the names of MOUNT's routes. The first has the number FIRST_NUMBER. */
 static void name_routes(const crm_mount_t *mount, int first_number)
 {
     names[first_number] = "none";
@@ -127,7 +127,7 @@ const crmapi_mount_t *crmapi_mount_find(const char **rest_p,
     const char *uri = r->uri;
 
     if (!uri) {
-        /* httpd could not parse the request line */
+        /* httpd could not parse the request line. */
         uri = r->the_request ? strchr(r->the_request, ' ') : NULL;
         uri = uri ? uri + strspn(uri, " ") : "";
     }

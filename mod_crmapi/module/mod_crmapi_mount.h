@@ -14,7 +14,8 @@
 typedef struct crmapi_mount_t {
     const char *name;           /* in metrics */
     const crm_mount_t *mount;
-    /* Return its path on the server of CONFIG, "" if it is off there. */
+    /* Return the mount's path on the server of CONFIG, "" if it is off
+     * there. */
     const char *(*path)(const crmapi_config_t *config);
     int json_errors;            /* errors from httpd itself are JSON, too
                                    (contract 5.5) */
@@ -23,25 +24,25 @@ typedef struct crmapi_mount_t {
 /* Make the routes of all mounts, in PCONF. */
 crm_error_t *crmapi_mounts_create(apr_pool_t *pconf);
 
-/* Let this process answer all requests with 503. */
+/* Make this process answer all requests with 503. */
 void crmapi_mounts_close(void);
 
-/* Return the number of MOUNT, from 0. NULL, for requests that httpd refused
- * before their mount was known: that of the API. */
+/* Return the number of MOUNT, from 0. For NULL return that of the API: httpd
+ * refused the request before its mount was known. */
 int crmapi_mount_number(const crmapi_mount_t *mount);
 const char *crmapi_mount_name(int number);
 
-/* Return the number of the first route of the mount NUMBER, which stands for
- * requests without a route; the others follow in the order of
- * crm_path_number(). For CRMAPI_MOUNTS: the number of all routes. */
+/* Return the number of the first route of the mount NUMBER. It stands for
+ * requests without a route. The others follow in the order of
+ * crm_path_number(). For CRMAPI_MOUNTS return the number of all routes. */
 int crmapi_mount_first(int number);
 
 /* Return the name of the route NUMBER for logs and metrics. */
 const char *crmapi_route_name(int number);
 
-/* Return the mount that R is for at this stage of its processing, NULL if there
- * is none. If the request line could not be parsed, its text is used. *REST_P =
- * the path below the mount. */
+/* Return the mount of R at this stage of its processing, or NULL. If httpd
+ * could not parse the request line, its text is used. Set *REST_P to the path
+ * below the mount. */
 const crmapi_mount_t *crmapi_mount_find(const char **rest_p,
                                         const request_rec *r);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_pool.c: mod_dbd's connection pools: which there are, and waiting
- * for a place in one */
+/* mod_crmapi_pool.c: mod_dbd's connection pools, and waiting for a place in
+ * them */
 #include "mod_crmapi_pool.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* A database from which no connection came back for so long hangs. */
+/* A database hangs if no connection was released for this time. */
 #define HANGS_AFTER apr_time_from_msec(500)
 
 static apr_array_header_t *pools;       /* of crmapi_pool_t * */
@@ -61,8 +61,8 @@ static apr_uint32_t realm_of(const crmapi_dbd_t *settings)
     return hash;
 }
 
-/* Return the name of the database with the conninfo PARAMS for the log,
- * allocated in P: the parameters that say where it is, never a password. */
+/* Return, in P, the name for the log of the database with the conninfo PARAMS:
+ * the parameters that say where it is, never a password. */
 static const char *name_of(const char *params, apr_pool_t *p)
 {
     static const char *const keywords[] = {
@@ -83,9 +83,9 @@ static const char *name_of(const char *params, apr_pool_t *p)
     return name ? apr_pstrcat(p, name, ")", NULL) : "";
 }
 
-/* Return whether mod_dbd has one pool for A and B. It has two if a label of
- * DBDPrepareSQL stands for two statements; then both together get the places of
- * one. */
+/* Return whether mod_dbd has one pool for A and B. (If a label of DBDPrepareSQL
+ * has different statements in A and B, it has two, which then share the places
+ * of one.) */
 static int same_pool(const crmapi_dbd_t *a, const crmapi_dbd_t *b)
 {
     return !strcmp(a->driver ? a->driver : "", b->driver ? b->driver : "")
@@ -94,7 +94,7 @@ static int same_pool(const crmapi_dbd_t *a, const crmapi_dbd_t *b)
            && a->exptime == b->exptime;
 }
 
-/* Return the pool of SETTINGS, NULL if it was not made. */
+/* Return the pool of SETTINGS, NULL if there is none. */
 static crmapi_pool_t *find_pool(const crmapi_dbd_t *settings)
 {
     for (int i = 0; i < pools->nelts; i++) {
@@ -139,8 +139,8 @@ void crmapi_pool_join(crmapi_config_t *config)
     config->pool = find_pool(&config->dbd);
 }
 
-/* The memory goes with the configuration, so errors are logged again after a
- * restart. */
+/* The memory lives as long as the configuration, so errors are logged again
+ * after a restart. */
 const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
 {
     apr_size_t size = (apr_size_t)pools->nelts * sizeof(crmapi_pool_shared_t);
@@ -193,9 +193,9 @@ void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp)
     }
 }
 
-/* Return how many threads of this process the requests for a database that
- * hangs may hold, so that requests for other databases find threads; 0: no
- * limit. */
+/* Return the maximum number of this process's threads that requests may hold
+ * while their database hangs, so that threads are left for other databases. 0:
+ * no limit. */
 static int share_of_threads(void)
 {
     int threads = 0;
@@ -233,8 +233,8 @@ static int is_full(const crmapi_pool_t *pool)
     return pool->max && pool->used >= pool->max;
 }
 
-/* Return whether POOL's database hangs and MORE threads beside those that use it
- * or wait for it are more than its share. */
+/* Return whether POOL's database hangs, and its threads with MORE others exceed
+ * its share. */
 static int is_crowded(const crmapi_pool_t *pool, int more)
 {
     int count = pool->used + pool->waiting + more
@@ -244,16 +244,16 @@ static int is_crowded(const crmapi_pool_t *pool, int more)
            && apr_time_now() - pool->moved > HANGS_AFTER;
 }
 
-/* Add CHANGE to the threads that wait for a place in POOL, whose mutex is
- * held. */
+/* Add CHANGE to the number of threads that wait for a place in POOL. Its mutex
+ * is held. */
 static void change_waiting(crmapi_pool_t *pool, int change)
 {
     pool->waiting += change;
     crmapi_metrics_waiting(change);
 }
 
-/* Wait at most WAIT for a free place in POOL, whose mutex is held. A thread
- * that comes while others wait queues behind them. Return how long it waited. */
+/* Wait at most WAIT for a free place in POOL, whose mutex is held. If others
+ * wait already, queue behind them. Return the time waited. */
 static apr_interval_time_t wait_free(crmapi_pool_t *pool,
                                      apr_interval_time_t wait)
 {
@@ -278,7 +278,7 @@ static apr_interval_time_t wait_free(crmapi_pool_t *pool,
     return apr_time_now() - began;
 }
 
-/* Take a place in POOL, whose mutex is held, if TAKES. Wake the next thread if
+/* If TAKES, take a place in POOL, whose mutex is held. Wake the next thread if
  * there is a place for it. */
 static void take_place(crmapi_pool_t *pool, int takes)
 {

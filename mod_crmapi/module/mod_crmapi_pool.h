@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_pool.h: a connection pool of mod_dbd: who may use it and when */
+/* mod_crmapi_pool.h: mod_dbd's connection pools, and waiting for a place in
+ * them */
 #ifndef MOD_CRMAPI_POOL_H
 #define MOD_CRMAPI_POOL_H
 
@@ -9,7 +10,7 @@
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_status.h"
 
-/* Interval at which a state that lasts is logged again. */
+/* Interval at which an unchanged state is logged again. */
 #define CRMAPI_POOL_LOG_AGAIN apr_time_from_sec(60)
 
 /* States of a pool's database for the log. CRMAPI_POOL_SCHEMA + N: its schema
@@ -25,9 +26,9 @@ enum {
  * mod_crmapi_health.c. In shared memory, initially zero; all members are
  * atomic. */
 typedef struct crmapi_health_t {
-    apr_uint32_t verdict;       /* 0: it was never checked */
+    apr_uint32_t verdict;       /* 0: never checked */
     apr_int64_t at;             /* time of the verdict */
-    apr_int64_t checking;       /* since when a thread checks it; 0: none does */
+    apr_int64_t checking;       /* when the running check began; 0: none runs */
 } crmapi_health_t;
 
 /* What all processes know of a pool's database. */
@@ -42,57 +43,58 @@ typedef struct crmapi_pool_shared_t {
  * without limit. So each thread takes a place here first, also those of other
  * modules (mod_crmapi_dbd.c). */
 typedef struct crmapi_pool_t {
-    crmapi_news_t *state_news;  /* what was logged last of its state */
-    crmapi_news_t *busy_news;   /* and of waits that failed */
+    crmapi_news_t *state_news;  /* the state that was logged last */
+    crmapi_news_t *busy_news;   /* last log message on failed waits */
     crmapi_health_t *health;
     const crmapi_dbd_t *settings;
     const char *missing;        /* error in the configuration, or NULL */
     const char *name;           /* for the log: " (dbname=crm)", or "" */
     apr_uint32_t realm;
     int max;                    /* connections per process; 0: no limit */
-    int share;                  /* threads, if it hangs; 0: no limit */
-    apr_time_t schema_seen;     /* when the right schema was seen last; atomic */
-    apr_thread_mutex_t *mutex;  /* protects what follows; NULL in the parent */
+    int share;                  /* limit of threads while the database hangs; 0:
+                                   none */
+    apr_time_t schema_seen;     /* when the schema was last valid; atomic */
+    apr_thread_mutex_t *mutex;  /* of all that follows; NULL in the parent */
     apr_thread_cond_t *freed;
     int used;                   /* places taken */
     int waiting;                /* threads that wait for a place */
-    int guests;                 /* threads that wait for what another one reads;
-                                   atomic */
+    int guests;                 /* threads that wait for another thread's
+                                   statement; atomic */
     apr_time_t moved;           /* time of the last release, or of the first
                                    use after all were free */
 } crmapi_pool_t;
 
-/* Take a place in POOL. Wait at most WAIT for it, 0 or more; *WAITED_P: how
- * long that took. Return 0 if none became free, or if the database hangs and its
- * requests hold their share of the threads. */
+/* Take a place in POOL. Wait for it at most WAIT, which is 0 or more, and set
+ * *WAITED_P to the time waited. Return 0 if none became free, or if the
+ * database hangs and its requests hold their share of the threads. */
 int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
                       apr_interval_time_t wait);
 
-/* Take a place in POOL, as above, but wait without limit. */
+/* Take a place in POOL. Wait for it without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
 
-/* Add CHANGE to the threads that wait without a place for what another thread
- * reads. Return whether they must not, because the database hangs and its
- * requests hold more than their share of the threads. */
+/* Add CHANGE to the number of threads that wait, without a place, for another
+ * thread's statement. Return whether they must stop waiting, because the
+ * database hangs and its requests hold more than their share of the threads. */
 int crmapi_pool_crowd(crmapi_pool_t *pool, int change);
 
-/* Give a place in POOL back. SERVED: its connection could be used. */
+/* Release a place in POOL. SERVED: its connection was usable. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);
 
-/* Set the limit of POOL to MAX. Return the limit before. */
+/* Set the limit of POOL to MAX. Return the previous limit. */
 int crmapi_pool_limit(crmapi_pool_t *pool, int max);
 
-/* Log TEXT about the database of POOL for the server S at LEVEL, unless STATE
- * was logged for it lately. */
+/* Log TEXT about the database of POOL for the server S at LEVEL, unless its
+ * STATE was logged recently. */
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text);
 
-/* Log in the same way what POOL's configuration lacks. The text is allocated in
- * P. */
+/* Log in the same way what is missing in POOL's configuration. The text is
+ * allocated in P. */
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,
                                 const server_rec *s, apr_pool_t *p);
 
-/* Forget the pools of the configuration before. */
+/* Forget the pools of the previous configuration. */
 void crmapi_pools_clear(apr_pool_t *pconf);
 
 /* Set CONFIG's pool and realm. A new pool is allocated in PCONF. */
@@ -101,11 +103,11 @@ void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf);
 /* Set CONFIG's pool to one that was made for another server, or to NULL. */
 void crmapi_pool_join(crmapi_config_t *config);
 
-/* Share with all processes what was logged about the pools. All must have been
- * made. Return NULL or an error text allocated in PTEMP. */
+/* Put the states of all pools into shared memory. All pools must have been made
+ * before. Return NULL or an error text allocated in PTEMP. */
 const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp);
 
-/* Log what the configuration lacks, once for each pool. */
+/* Log what is missing in the configuration, once for each pool. */
 void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp);
 
 /* Make the locks of this process, allocated in PCHILD. */

@@ -42,8 +42,9 @@ static int is_valid_id(const char *id)
     return len && !id[len] && len <= REQUEST_ID_MAX;
 }
 
-/* Return R's id: that of the request which R is an internal redirect or
- * subrequest of, the client's if it is valid, or a new one. */
+/* Return R's id. If R is an internal redirect or a subrequest, that is the id
+ * of the original request. Otherwise it is the client's if it is valid, or a
+ * new one. */
 static const char *find_id(request_rec *r)
 {
     const request_rec *origin = r->main ? r->main : r->prev;
@@ -111,16 +112,16 @@ static int map_to_storage(request_rec *r)
     }
     request->mount = crmapi_mount_find(&request->path, r);
     if (!request->reached || !request->mount) {
-        /* A rule has moved it elsewhere. The site's own error pages apply
+        /* A rule has moved it to another path. The site's own error pages apply
          * there. */
         ap_set_module_config(r->request_config, &crmapi_module, NULL);
         crmapi_error_shield(r, 0);
         return DECLINED;
     }
-    /* A ProxyPass of the whole site does not include the mounts. */
+    /* A ProxyPass of the whole site does not apply to the mounts. */
     r->proxyreq = PROXYREQ_NONE;
     r->handler = HANDLER;
-    /* A name without an extension for mod_mime. */
+    /* The name has no extension, so that mod_mime ignores it. */
     r->filename = apr_pstrdup(r->pool, HANDLER ":");
     r->path_info = NULL;
     request->claimed = 1;

@@ -17,15 +17,15 @@
 typedef struct crmapi_request_t {
     request_rec *r;
     crmapi_config_t *config;
-    const crmapi_mount_t *mount; /* set when CLAIMED */
-    const char *path;           /* below the mount, in R's uri */
+    const crmapi_mount_t *mount; /* set if CLAIMED */
+    const char *path;           /* the path below the mount, in R's uri */
     const char *id;             /* X-Request-Id */
-    int reached;                /* no rewrite rule has moved it to another
-                                   path */
-    int claimed;                /* the module serves it */
+    int reached;                /* its path is still that of a mount, after
+                                   rewrite rules */
+    int claimed;                /* this module serves it */
     ap_dbd_t *dbd;              /* the connection held, or NULL */
     int dbd_failed;             /* the connection cannot be used */
-    int no_wait;                /* fail rather than wait for a connection */
+    int no_wait;                /* do not wait for a connection */
     int body_read;              /* the body was read to its end */
     int caught;                 /* status of an error response that httpd sent
                                    while the body was read, or 0 */

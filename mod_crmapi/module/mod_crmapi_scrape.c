@@ -23,12 +23,12 @@
 
 #define HANDLER "crmapi-metrics"
 
-/* OpenMetrics 1.0, and the format that Prometheus read before it. */
+/* OpenMetrics 1.0, and the older format of Prometheus. */
 #define OPEN_METRICS "application/openmetrics-text; version=1.0.0; " \
                      "charset=utf-8"
 #define PLAIN "text/plain; version=0.0.4; charset=utf-8"
 
-/* A text being written. */
+/* A response in progress. */
 typedef struct scrape_t {
     crm_buf_t text;
     int open_metrics;           /* 0: the older format */
@@ -93,8 +93,8 @@ static void put_count(scrape_t *scrape, const char *labels, apr_uint64_t value)
     put_sample(scrape, "_total", labels, value);
 }
 
-/* Write one bucket of a histogram with LABELS: COUNT times are at most
- * US microseconds, -1: all. */
+/* Write a bucket of a histogram with LABELS: COUNT times are at most US
+ * microseconds. US -1: the bucket of all times. */
 static void put_bucket(scrape_t *scrape, const char *labels, apr_int64_t us,
                        apr_uint64_t count)
 {
@@ -111,7 +111,7 @@ static void put_bucket(scrape_t *scrape, const char *labels, apr_int64_t us,
         put_number(scrape, (apr_uint64_t)us / 1000000);
         crm_buf_putc(text, '.');
         us %= 1000000;
-        do {                    /* no zeros at the end, as OpenMetrics wants */
+        do {                    /* OpenMetrics: no zeros at the end */
             crm_buf_putc(text, (char)('0' + us / 100000));
             us = us % 100000 * 10;
         } while (us);
@@ -435,7 +435,8 @@ static const family_t families[] = {
     {"crmapi_connections_used", "gauge", "Database connections in use",
      put_processes, offsetof(crmapi_process_t, used)},
     {"crmapi_connections_waiting", "gauge", "Threads that wait for a database "
-     "connection, or for a statement that they share", put_processes, offsetof(crmapi_process_t, waiting)},
+     "connection, or for a statement that they share", put_processes,
+     offsetof(crmapi_process_t, waiting)},
     {"crmapi_connections_max", "gauge", "Database connections that the "
      "processes may open", put_connections_max, 0},
     {"crmapi_limit_admitted", "counter", "Requests and look-ups within a "
@@ -460,8 +461,8 @@ static const family_t families[] = {
      "the rate limit store", put_store, offsetof(crm_store_shared_t, alone)},
 };
 
-/* Write the lines before FAMILY's samples. The older format has no infos, and
- * names counters as their samples. */
+/* Write the lines before FAMILY's samples. The older format has no type info,
+ * and a counter's name there is that of its samples. */
 static void put_head(scrape_t *scrape, const family_t *family)
 {
     int is_info = !strcmp(family->type, "info");
@@ -496,8 +497,8 @@ static void put_all(scrape_t *scrape)
 
 /* ---- the handler --------------------------------------------------------- */
 
-/* Return the quality in thousandths that RANGE, an element of an Accept header,
- * gives. */
+/* Return the quality of RANGE, an element of an Accept header, in
+ * thousandths. */
 static int quality_of(const char *range)
 {
     const char *q = strchr(range, ';');

@@ -47,9 +47,9 @@ static void configure_keys(crm_limit_config_t *config, server_rec *main_server)
     }
 }
 
-/* The same for addresses. "Reads" are look-ups of unknown keys and polls of
- * chats, "writes" are all other requests without proven rights. Each ring has
- * room for the budget of a /48. */
+/* The same for addresses. In this table "reads" are look-ups of unknown keys
+ * and polls of chats, and "writes" are all other requests without proven
+ * rights. Each ring has room for the budget of a /48. */
 static void configure_addresses(crm_limit_config_t *config,
                                 server_rec *main_server)
 {
@@ -79,7 +79,8 @@ static crm_limit_t *block_of(const retained_t *retained)
     return apr_shm_baseaddr_get(retained->shm);
 }
 
-/* Return why RETAINED's memory cannot be used for CONFIG, NULL if it can. */
+/* Return the reason why RETAINED's memory cannot be used for CONFIG, or
+ * NULL. */
 static const char *unfit(const retained_t *retained,
                          const crm_limit_config_t *config)
 {
@@ -118,8 +119,8 @@ static const char *make_block(retained_t *made,
     return NULL;
 }
 
-/* Copy the counts of RETAINED's memory to MADE and release RETAINED, because of
- * WHY. Processes of the previous configuration have it mapped until they
+/* Replace RETAINED's memory by MADE: copy its counts, log the reason WHY, and
+ * release it. Processes of the previous configuration keep it mapped until they
  * end. */
 static void replace_block(const retained_t *made, const retained_t *retained,
                           const server_rec *main_server, const char *why)
@@ -181,8 +182,9 @@ const char *crmapi_shm_make(void **memory_p, apr_size_t size, const char *what,
     return NULL;
 }
 
-/* Set *MEMORY_P to SIZE bytes of memory KEY, which is for WHAT: retained, or
- * created and zero. Return NULL or an error. */
+/* Set *MEMORY_P to the SIZE bytes of shared memory KEY for WHAT. They are
+ * retained from before a restart, or new and zeroed. Return NULL or an
+ * error. */
 static const char *share_bytes(void **memory_p, const char *key,
                                apr_size_t size, const char *what,
                                server_rec *main_server, apr_pool_t *ptemp)

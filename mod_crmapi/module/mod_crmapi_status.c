@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_status.c: the section of mod_status, and what was logged */
+/* mod_crmapi_status.c: the section of mod_status, and what was logged last */
 #include "mod_crmapi_status.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
     if (before == state && (!again || (at && now - at < again))) {
         return 0;
     }
-    /* Only one of the processes that get here at the same time logs it. */
+    /* If several processes get here at the same time, one of them logs it. */
     return __atomic_compare_exchange_n(&news->at, &at, now, 0,
                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }

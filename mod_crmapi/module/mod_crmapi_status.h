@@ -15,8 +15,8 @@ typedef struct crmapi_news_t {
     apr_int64_t at;             /* time of the log message; 0: never */
 } crmapi_news_t;
 
-/* Return whether STATE is to be logged for the subject of NEWS: once over all
- * processes when it differs from the previous state (initially 0), and again
+/* Return whether to log STATE for the subject of NEWS. One of all processes
+ * logs it when it differs from the previous state (initially 0), and again
  * every AGAIN microseconds (0: never). */
 int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);

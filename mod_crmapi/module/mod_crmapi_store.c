@@ -148,7 +148,7 @@ const char *crmapi_store_create(crm_store_t **store_p,
                             config->redis.ca ? config->redis.ca : "TLS",
                             problem);
     }
-    /* A store that was away may be another one now. */
+    /* After a restart the directive may name another store, so try it. */
     shared->away = shared->logged = 0;
     shared->retry_at = shared->logged_at = 0;
     *store_p = crm_store_create(&backend, config->timeout, shared, &log,

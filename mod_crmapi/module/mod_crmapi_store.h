@@ -19,8 +19,8 @@ const char *crmapi_set_store(cmd_parms *cmd, void *dir, int argc,
                              char *const argv[]);
 
 /* Set *STORE_P to the store of MAIN_SERVER's configuration, allocated in PCONF,
- * or NULL if it has none. Children connect by crm_store_open(). Return NULL or
- * an error. */
+ * or to NULL if it has none. Children connect it by crm_store_open(). Return
+ * NULL or an error. */
 const char *crmapi_store_create(crm_store_t **store_p,
                                 server_rec *main_server,
                                 crm_store_shared_t *shared, apr_pool_t *pconf);

@@ -5,8 +5,8 @@
 
 #include "mod_crmapi.h"
 
-/* Return the value of R's header traceparent in R's pool: its version, trace id,
- * parent id and flags, 55 characters. NULL if it has none that is valid. */
+/* Return the value of R's header traceparent in R's pool: its version, trace
+ * id, parent id and flags, 55 characters. NULL if it has no valid one. */
 const char *crmapi_trace(const request_rec *r);
 
 #endif /* MOD_CRMAPI_TRACE_H */

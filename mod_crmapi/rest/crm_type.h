@@ -86,7 +86,8 @@ struct crm_field_t {
     const char *doc;
 };
 
-/* The types with one value. The default maximum of a text is 1,000 characters. */
+/* The types with one value. The default maximum of a text is 1,000
+ * characters. */
 extern const crm_type_t crm_type_uuid;      /* an id assigned by the server */
 extern const crm_type_t crm_type_ref;       /* the id of a row of FIELD->ref */
 extern const crm_type_t crm_type_text;

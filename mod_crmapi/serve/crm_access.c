@@ -20,8 +20,7 @@ typedef struct crm_credential_t {
     const char *look_up;        /* SQL: the live key or token with the hash
                                    $1 */
     const char *refusal;        /* message of a 401, NULL: the default */
-    int touches;                /* its last use is recorded:
-                                   crm_access_touch() */
+    int touches;                /* crm_access_touch() records its last use */
 } crm_credential_t;
 
 static const crm_credential_t api_key = {
@@ -85,7 +84,7 @@ static crm_error_t *learn(crm_call_t *call)
     return NULL;
 }
 
-/* Charge a request of KIND and CLASS to CALL's address, which has MAX of them a
+/* Charge a request of KIND and CLASS to CALL's address, with the limit MAX a
  * minute. */
 static crm_error_t *charge_address(const crm_call_t *call, const char *kind,
                                    crm_limit_class_t class, apr_uint32_t max)
@@ -129,7 +128,7 @@ static crm_error_t *authenticate(crm_call_t *call)
     return NULL;
 }
 
-/* Charge a request of CLASS to CALL's key, which may do MAX a minute, and set
+/* Charge a request of CLASS to CALL's key, with the limit MAX a minute, and set
  * the rate limit headers (contract 4.2). */
 static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
                            apr_uint32_t max)
@@ -141,7 +140,7 @@ static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
                               call->service->store, class, max,
                               call->response->headers, call->pool);
     if (!verdict.known) {
-        /* Another process has removed the key: it was revoked. */
+        /* Another process has removed the key because it was revoked. */
         return unauthorized(call);
     }
     call->response->touch = verdict.touch && call->credential->touches;

@@ -10,7 +10,8 @@
 #include "crm_form.h"
 #include "crm_json.h"
 
-/* The most bytes that the values of a write have which shares a statement. */
+/* A write shares a statement only if its values have at most this many
+ * bytes. */
 #define SHARED_MAX 16384
 
 void crm_call_count(crm_call_t *call, apr_time_t began)
@@ -161,7 +162,7 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
     return rows->result ? NULL : run_alone(rows, call, sql);
 }
 
-/* Return whether the values of SQL are so small that it may hold up others. */
+/* Return whether the values of SQL are small enough to share a statement. */
 static int is_small(const crm_sql_t *sql)
 {
     apr_size_t len = 0;

@@ -78,9 +78,9 @@ typedef struct crm_request_t {
 
 /* The result of looking up a key or token that is not in shared memory. */
 typedef enum crm_look_up_t {
-    CRM_LOOK_UP_NONE,           /* it is there, or was not looked for */
+    CRM_LOOK_UP_NONE,           /* there was no look-up */
     CRM_LOOK_UP_REFUSED,        /* the address has no budget left */
-    CRM_LOOK_UP_FAILED,         /* the database could not be asked */
+    CRM_LOOK_UP_FAILED,         /* the query failed */
     CRM_LOOK_UP_UNKNOWN,
     CRM_LOOK_UP_KNOWN,
     CRM_LOOK_UPS
@@ -105,7 +105,7 @@ typedef struct crm_response_t {
                                    the wait for a connection */
     int batched;                /* requests in the statement that this one sent
                                    for several; 0: it sent none */
-    int touch;                  /* crm_access_touch() is to be called */
+    int touch;                  /* call crm_access_touch() after the response */
 } crm_response_t;
 
 /* Return the value of the header NAME of REQUEST, NULL if it is absent. */
