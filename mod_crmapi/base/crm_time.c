@@ -234,31 +234,45 @@ void crm_time_format_us(char *out, apr_time_t time)
     format(out, time, 1, 6);
 }
 
-/* Return whether the start of TEXT matches SHAPE, in which 0 stands for any
- * digit. */
-static int has_shape(const char *text, const char *shape)
+static inline int is_digit(char c)
 {
-    for (; *shape; shape++, text++) {
-        if (*shape == '0' ? *text < '0' || *text > '9' : *text != *shape) {
+    return c >= '0' && c <= '9';
+}
+
+/* Return whether the N characters at TEXT are digits. */
+static inline int are_digits(const char *text, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!is_digit(text[i])) {
             return 0;
         }
     }
     return 1;
 }
 
+/* Return whether TEXT begins with "2026-11-21 01:59:27". */
+static inline int begins_with_time(const char *text)
+{
+    return are_digits(text, 4) && text[4] == '-' && are_digits(text + 5, 2)
+           && text[7] == '-' && are_digits(text + 8, 2) && text[10] == ' '
+           && are_digits(text + 11, 2) && text[13] == ':'
+           && are_digits(text + 14, 2) && text[16] == ':'
+           && are_digits(text + 17, 2);
+}
+
 int crm_time_from_pg(char *out, const char *pg_text)
 {
-    apr_size_t len, digits = 0;
+    apr_size_t len = 19, digits = 0;
 
     /* "2026-11-21 01:59:27" [ "." 1 to 6 digits ] "+00" */
-    if (!has_shape(pg_text, "0000-00-00 00:00:00")) {
+    if (!begins_with_time(pg_text)) {
         return 0;
     }
-    len = 19;
     if (pg_text[len] == '.') {
-        digits = strspn(pg_text + ++len, "0123456789");
-        len += digits;
-        if (digits < 1 || digits > 6) {
+        for (len++; digits < 6 && is_digit(pg_text[len]); len++) {
+            digits++;
+        }
+        if (!digits) {
             return 0;
         }
     }
@@ -268,7 +282,9 @@ int crm_time_from_pg(char *out, const char *pg_text)
     memcpy(out, pg_text, 19);
     out[10] = 'T';
     memcpy(out + 19, ".000Z", 6);
-    memcpy(out + 20, pg_text + 20, digits > 3 ? 3 : digits);
+    for (apr_size_t i = 0; i < digits && i < 3; i++) {
+        out[20 + i] = pg_text[20 + i];
+    }
     return 1;
 }
 
