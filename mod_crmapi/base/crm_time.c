@@ -239,25 +239,28 @@ static inline int is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Return whether the N characters at TEXT are digits. */
-static inline int are_digits(const char *text, int n)
+/* Return whether there is a digit at TEXT where SHAPE has a 0, of eight
+ * characters, which are compared at once. Others are not compared exactly. */
+static inline int has_shape(const char *text, const char *shape)
 {
-    for (int i = 0; i < n; i++) {
-        if (!is_digit(text[i])) {
-            return 0;
-        }
-    }
-    return 1;
+    apr_uint64_t is, should;
+
+    memcpy(&is, text, 8);
+    memcpy(&should, shape, 8);
+    /* '0' and a digit differ in their low bits only, which are a number up to
+     * 9: then the sum has no high bit */
+    is ^= should;
+    return !(((is + APR_UINT64_C(0x7676767676767676)) | is)
+             & APR_UINT64_C(0x8080808080808080));
 }
 
 /* Return whether TEXT begins with "2026-11-21 01:59:27". */
 static inline int begins_with_time(const char *text)
 {
-    return are_digits(text, 4) && text[4] == '-' && are_digits(text + 5, 2)
-           && text[7] == '-' && are_digits(text + 8, 2) && text[10] == ' '
-           && are_digits(text + 11, 2) && text[13] == ':'
-           && are_digits(text + 14, 2) && text[16] == ':'
-           && are_digits(text + 17, 2);
+    return strnlen(text, 19) == 19 && has_shape(text, "0000-00-")
+           && has_shape(text + 8, "00 00:00") && has_shape(text + 11, "00:00:00")
+           && text[4] == '-' && text[7] == '-' && text[10] == ' '
+           && text[13] == ':' && text[16] == ':';
 }
 
 int crm_time_from_pg(char *out, const char *pg_text)
