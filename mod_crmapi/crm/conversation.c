@@ -78,6 +78,8 @@ static const crm_field_t fields[] = {
      .doc = "what the channel calls it"},
     {.name = "subject", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN},
+    {.name = "updated_at", .type = &crm_type_time, .flags = CRM_F_HIDDEN,
+     .doc = "when anything of it last changed"},
     {.name = NULL}
 };
 

@@ -428,4 +428,6 @@ static crm_error_t *serve_list(crm_call_t *call)
     return NULL;
 }
 
-const crm_kind_t crm_op_list = {"list", 200, serve_list, 0};
+const crm_kind_t crm_op_list = {
+    .name = "list", .status = 200, .serve = serve_list,
+};

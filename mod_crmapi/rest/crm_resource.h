@@ -50,6 +50,11 @@ typedef struct crm_kind_t {
      * response. Return the error to respond with instead. See crm_op.h. */
     crm_error_t *(*serve)(crm_call_t *call);
     int has_body;               /* the request has a JSON object as body */
+    int tagged;                 /* the response shows a resource and has its
+                                   entity tag (a create: if it has a Location;
+                                   contract 13.2) */
+    const char *condition;      /* "If-None-Match", "If-Match": the header that
+                                   it heeds, or NULL */
 } crm_kind_t;
 
 /* An operation: a method on a path. */
