@@ -42,7 +42,8 @@ for my $name (sort keys %CrmTest::Spec::FIELDS) {
         "$name always has all of them");
 }
 
-my %extension = (tags_match => "7.4", include => "docs/api.md");
+my %extension = (tags_match => "7.4", include => "docs/api.md",
+    ids => "13.5");
 for my $operation (sort keys %CrmTest::Spec::PARAMETERS) {
     my ($method, $path) = split / /, $operation;
     my $described = $document->{paths}{"/api/v1$path"}{lc $method};

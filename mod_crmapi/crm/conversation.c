@@ -143,6 +143,12 @@ static const crm_filter_t list_filters[] = {
                       "or human name"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .sql = "t.search"},
+    {.field = {.name = "ids", .type = &crm_type_ids,
+               .doc = "comma-separated, up to 100; others are left out "
+                      "(extension)"},
+     .add = crm_filter_bind,
+     .sql = "t.id = ANY (?)",
+     .by_key = 1},
     {.field = {.name = NULL}}
 };
 

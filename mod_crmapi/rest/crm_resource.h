@@ -32,6 +32,9 @@ struct crm_filter_t {
     const char *digits;
     int absent_is_false;        /* a boolean defaults to false */
     int counted;                /* crmapi.counter has totals by this filter */
+    int by_key;                 /* it names few rows by the primary key, which
+                                   are read before other filters are looked
+                                   at */
 };
 
 /* A sort order of a list: its keys, followed by t.id in the same direction. */
