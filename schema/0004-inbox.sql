@@ -42,6 +42,7 @@ CREATE TABLE crmapi.conversation (
     visitor_id crmapi.line,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     activated_at timestamptz(3),        -- when it was last opened again
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(), -- not shown
     thread crmapi.line,                 -- what the source calls it
     subject crmapi.line,
     search text COLLATE "C",
@@ -111,6 +112,23 @@ CREATE TRIGGER compute BEFORE INSERT
     OR UPDATE OF last_message, email, phone_number, human, search
     ON crmapi.conversation FOR EACH ROW
     EXECUTE FUNCTION crmapi.conversation_compute();
+
+-- Move updated_at forward if anything changed and the statement did not set it:
+-- intake, the worker and foreign keys write conversations, too. A trigger
+-- function.
+CREATE FUNCTION crmapi.conversation_touch() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.updated_at := greatest(crmapi.now_ms(),
+                               OLD.updated_at + interval '1 millisecond');
+    RETURN NEW;
+END
+$$;
+-- Triggers run in the order of their names, so this one sees what others set.
+CREATE TRIGGER touch BEFORE UPDATE ON crmapi.conversation
+    FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*
+                       AND OLD.updated_at = NEW.updated_at)
+    EXECUTE FUNCTION crmapi.conversation_touch();
 
 -- ---- idle conversations ----------------------------------------------------
 
@@ -260,7 +278,7 @@ END
 $$;
 -- A PATCH sets the inbox state; a DELETE sets deleted (specification).
 GRANT UPDATE (human_takeover, assigned_to, assigned_at, active, archived,
-              archived_at, deleted, deleted_at, internal_notes)
+              archived_at, deleted, deleted_at, internal_notes, updated_at)
     ON crmapi.conversation TO crmapi_api;
 GRANT UPDATE (active, last_message, last_message_at, last_active_at)
     ON crmapi.conversation TO crmapi_worker;

@@ -60,6 +60,7 @@ sub tried {
     my ($name, $schema) = @$parameter{qw(name schema)};
 
     return @{$schema->{enum}} if $schema->{enum};
+    return join ",", map { $_->{id} } @rows[0, 2] if $name eq "ids";
     return qw(true false) if $schema->{type} eq "boolean";
     return 2 if $schema->{type} eq "integer";
     my @own = distinct(map { $_->{field_of($name)} } @rows);
@@ -87,6 +88,7 @@ sub having {
     my ($name, $value, @rows) = @_;
     my $field = field_of($name);
 
+    return [grep { index($value, $_->{id}) >= 0 } @rows] if $name eq "ids";
     return undef if !@rows || !exists $rows[0]{$field};
     return [grep { my $has = $_->{$field};
         $name =~ /_after$/ ? defined $has && $has ge $value

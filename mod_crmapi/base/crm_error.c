@@ -16,6 +16,8 @@ static const crm_code_info_t code_infos[CRM_E_COUNT] = {
                                "The request took too long to arrive"},
     [CRM_E_CONFLICT] = {409, "conflict",
                         "The present state does not allow this"},
+    [CRM_E_PRECONDITION_FAILED] = {412, "precondition_failed",
+                                   "The resource is not what If-Match names"},
     [CRM_E_PAYLOAD_TOO_LARGE] = {413, "payload_too_large",
                                  "The request body is too large"},
     [CRM_E_URI_TOO_LONG] = {414, "uri_too_long", "The URL is too long"},

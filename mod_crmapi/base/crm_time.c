@@ -234,31 +234,48 @@ void crm_time_format_us(char *out, apr_time_t time)
     format(out, time, 1, 6);
 }
 
-/* Return whether the start of TEXT matches SHAPE, in which 0 stands for any
- * digit. */
-static int has_shape(const char *text, const char *shape)
+static inline int is_digit(char c)
 {
-    for (; *shape; shape++, text++) {
-        if (*shape == '0' ? *text < '0' || *text > '9' : *text != *shape) {
-            return 0;
-        }
-    }
-    return 1;
+    return c >= '0' && c <= '9';
+}
+
+/* Return whether there is a digit at TEXT where SHAPE has a 0, of eight
+ * characters, which are compared at once. Others are not compared exactly. */
+static inline int has_shape(const char *text, const char *shape)
+{
+    apr_uint64_t is, should;
+
+    memcpy(&is, text, 8);
+    memcpy(&should, shape, 8);
+    /* '0' and a digit differ in their low bits only, which are a number up to
+     * 9: then the sum has no high bit */
+    is ^= should;
+    return !(((is + APR_UINT64_C(0x7676767676767676)) | is)
+             & APR_UINT64_C(0x8080808080808080));
+}
+
+/* Return whether TEXT begins with "2026-11-21 01:59:27". */
+static inline int begins_with_time(const char *text)
+{
+    return strnlen(text, 19) == 19 && has_shape(text, "0000-00-")
+           && has_shape(text + 8, "00 00:00") && has_shape(text + 11, "00:00:00")
+           && text[4] == '-' && text[7] == '-' && text[10] == ' '
+           && text[13] == ':' && text[16] == ':';
 }
 
 int crm_time_from_pg(char *out, const char *pg_text)
 {
-    apr_size_t len, digits = 0;
+    apr_size_t len = 19, digits = 0;
 
     /* "2026-11-21 01:59:27" [ "." 1 to 6 digits ] "+00" */
-    if (!has_shape(pg_text, "0000-00-00 00:00:00")) {
+    if (!begins_with_time(pg_text)) {
         return 0;
     }
-    len = 19;
     if (pg_text[len] == '.') {
-        digits = strspn(pg_text + ++len, "0123456789");
-        len += digits;
-        if (digits < 1 || digits > 6) {
+        for (len++; digits < 6 && is_digit(pg_text[len]); len++) {
+            digits++;
+        }
+        if (!digits) {
             return 0;
         }
     }
@@ -268,7 +285,9 @@ int crm_time_from_pg(char *out, const char *pg_text)
     memcpy(out, pg_text, 19);
     out[10] = 'T';
     memcpy(out + 19, ".000Z", 6);
-    memcpy(out + 20, pg_text + 20, digits > 3 ? 3 : digits);
+    for (apr_size_t i = 0; i < digits && i < 3; i++) {
+        out[20 + i] = pg_text[20 + i];
+    }
     return 1;
 }
 

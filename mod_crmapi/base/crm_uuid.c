@@ -100,32 +100,42 @@ void crm_uuid_unpack(char out[CRM_UUID_LEN + 1],
     *out = '\0';
 }
 
-/* Return C, a hexadecimal digit, in lower case; 0 if it is another
- * character. */
-static char hex_digit(char c)
+/* Hexadecimal digits in lower case; 0 for other characters. */
+static const char hex_digit[256] = {
+    ['0'] = '0', ['1'] = '1', ['2'] = '2', ['3'] = '3', ['4'] = '4',
+    ['5'] = '5', ['6'] = '6', ['7'] = '7', ['8'] = '8', ['9'] = '9',
+    ['a'] = 'a', ['b'] = 'b', ['c'] = 'c', ['d'] = 'd', ['e'] = 'e',
+    ['f'] = 'f',
+    ['A'] = 'a', ['B'] = 'b', ['C'] = 'c', ['D'] = 'd', ['E'] = 'e',
+    ['F'] = 'f',
+};
+
+/* Copy the COUNT digits at TEXT to OUT in lower case. Return 0 if one of them
+ * is no digit. */
+static inline int copy_digits(char *out, const char *text, int count)
 {
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')) {
-        return c;
+    for (int i = 0; i < count; i++) {
+        out[i] = hex_digit[(unsigned char)text[i]];
+        if (!out[i]) {
+            return 0;
+        }
     }
-    return c >= 'A' && c <= 'F' ? (char)(c | 0x20) : 0;
+    return 1;
 }
 
 int crm_uuid_parse(char out[CRM_UUID_LEN + 1], const char *text,
                    apr_size_t len)
 {
-    if (len != CRM_UUID_LEN) {
+    if (len != CRM_UUID_LEN || text[8] != '-' || text[13] != '-'
+        || text[18] != '-' || text[23] != '-') {
         return 0;
     }
-    for (int i = 0; i < CRM_UUID_LEN; i++) {
-        int dash = i == 8 || i == 13 || i == 18 || i == 23;
-
-        out[i] = dash ? '-' : hex_digit(text[i]);
-        if (!out[i] || (dash && text[i] != '-')) {
-            return 0;
-        }
-    }
+    out[8] = out[13] = out[18] = out[23] = '-';
     out[CRM_UUID_LEN] = '\0';
-    return 1;
+    return copy_digits(out, text, 8) && copy_digits(out + 9, text + 9, 4)
+           && copy_digits(out + 14, text + 14, 4)
+           && copy_digits(out + 19, text + 19, 4)
+           && copy_digits(out + 24, text + 24, 12);
 }
 
 int crm_uuid_pack(unsigned char bytes[CRM_UUID_BYTES], const char *text)

@@ -345,4 +345,6 @@ static crm_error_t *serve_upsert(crm_call_t *call)
            : run_without_items(upsert, checks);
 }
 
-const crm_kind_t crm_contact_upsert = {"upsert", 200, serve_upsert, 1};
+const crm_kind_t crm_contact_upsert = {
+    .name = "upsert", .status = 200, .serve = serve_upsert, .has_body = 1,
+};

@@ -6,6 +6,7 @@
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -80,6 +81,8 @@ static const crm_field_t fields[] = {
      .doc = "what the channel calls it"},
     {.name = "subject", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN},
+    {.name = "updated_at", .type = &crm_type_time, .flags = CRM_F_HIDDEN,
+     .doc = "when anything of it last changed"},
     {.name = NULL}
 };
 
@@ -143,6 +146,12 @@ static const crm_filter_t list_filters[] = {
                       "or human name"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .sql = "t.search"},
+    {.field = {.name = "ids", .type = &crm_type_ids,
+               .doc = "comma-separated, up to 100; others are left out "
+                      "(extension)"},
+     .add = crm_filter_bind,
+     .sql = "t.id = ANY (?)",
+     .by_key = 1},
     {.field = {.name = NULL}}
 };
 

@@ -53,5 +53,9 @@ static crm_error_t *serve_stop(crm_call_t *call)
     return serve(call, &crm_move_stop);
 }
 
-const crm_kind_t crm_enrollment_approve = {"approve", 200, serve_approve, 0};
-const crm_kind_t crm_enrollment_stop = {"stop", 200, serve_stop, 0};
+const crm_kind_t crm_enrollment_approve = {
+    .name = "approve", .status = 200, .serve = serve_approve,
+};
+const crm_kind_t crm_enrollment_stop = {
+    .name = "stop", .status = 200, .serve = serve_stop,
+};

@@ -532,4 +532,6 @@ static crm_error_t *serve_start(crm_call_t *call)
     return error ? refuse(start, error) : run(start);
 }
 
-const crm_kind_t crm_sequence_start = {"start", 202, serve_start, 1};
+const crm_kind_t crm_sequence_start = {
+    .name = "start", .status = 202, .serve = serve_start, .has_body = 1,
+};

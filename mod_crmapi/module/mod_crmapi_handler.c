@@ -30,12 +30,20 @@ static int set_header(void *r, const char *name, const char *value)
 void crmapi_set_headers(crmapi_request_t *request, apr_size_t len)
 {
     request_rec *r = request->r;
+    const char *etag;
 
     set_header(r, "Cache-Control", "private, no-store");
     set_header(r, "X-Content-Type-Options", "nosniff");
     set_header(r, "X-Request-Id", request->id);
     if (request->response.headers) {
         apr_table_do(set_header, r, request->response.headers, NULL);
+    }
+    etag = apr_table_get(r->err_headers_out, "ETag");
+    if (etag) {
+        /* where mod_deflate and mod_brotli look for it, to mark the tag of what
+         * they compress */
+        apr_table_unset(r->err_headers_out, "ETag");
+        apr_table_setn(r->headers_out, "ETag", etag);
     }
     if (len) {
         ap_set_content_type(r, request->response.content_type

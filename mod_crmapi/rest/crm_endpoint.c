@@ -17,6 +17,28 @@ static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
            || (shape->requested && field->flags & CRM_F_ON_REQUEST);
 }
 
+/* Set what SHAPE has for the entity tag of a row: the column updated_at. */
+static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
+{
+    const crm_field_t *field = crm_resource_field(shape->resource,
+                                                  "updated_at");
+
+    shape->row_columns = shape->columns;
+    shape->updated_at = -1;
+    if (!field) {
+        return;
+    }
+    for (int i = 0; i < shape->count; i++) {
+        if (shape->fields[i] == field) {
+            shape->updated_at = i;
+            return;
+        }
+    }
+    shape->updated_at = shape->count;
+    shape->row_columns = apr_pstrcat(pool, shape->columns, ", t.updated_at",
+                                     NULL);
+}
+
 /* Add the shape of RESOURCE to shapes. REQUESTED: with its CRM_F_ON_REQUEST
  * fields. */
 static void add_shape(const crm_resource_t *resource, int requested,
@@ -52,7 +74,7 @@ static void add_shape(const crm_resource_t *resource, int requested,
         shape->count++;
     }
     shape->columns = columns;
-    shape->has_updated_at = crm_resource_field(resource, "updated_at") != NULL;
+    set_updated_at(shape, pool);
 }
 
 static const crm_shape_t *find_shape(const crm_resource_t *resource,
@@ -83,6 +105,9 @@ static void add_endpoint(const crm_resource_t *resource,
     endpoint->shape = crm_shape_of(resource);
     endpoint->requested = find_shape(resource, 1);
     endpoint->write = strcmp(operation->method, "GET") != 0;
+    endpoint->tagged = operation->kind->tagged
+                       && (operation->kind->status != 201
+                           || operation->location);
 }
 
 crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,

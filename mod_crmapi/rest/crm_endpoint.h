@@ -17,7 +17,10 @@ typedef struct crm_shape_t {
     const char **keys;          /* of each: ",\"name\":" */
     apr_size_t *key_lens;
     const char *columns;        /* SQL: columns and expressions over t */
-    int has_updated_at;
+    const char *row_columns;    /* the same, then t.updated_at if it is not
+                                   among them */
+    int updated_at;             /* its index in ROW_COLUMNS; -1: the table has
+                                   none */
 } crm_shape_t;
 
 /* An operation with its resource and shapes. */
@@ -27,6 +30,7 @@ typedef struct crm_endpoint_t {
     const crm_shape_t *shape;
     const crm_shape_t *requested; /* includes the CRM_F_ON_REQUEST fields */
     int write;                  /* requires the scope "write" */
+    int tagged;                 /* a successful response has an entity tag */
 } crm_endpoint_t;
 
 /* Make RESOURCES the registry and build their shapes and endpoints in POOL.

@@ -98,7 +98,7 @@ static crm_error_t *serve_get(crm_call_t *call)
         return crm_rest_refuse(call, error, checks);
     }
     crm_rest_sql(&sql, call);
-    crm_sql_adds(&sql, "SELECT ", crm_rest(call)->endpoint->shape->columns,
+    crm_sql_adds(&sql, "SELECT ", crm_rest(call)->endpoint->shape->row_columns,
                  " FROM crmapi.", crm_rest(call)->endpoint->resource->name, " t", NULL);
     add_where(&sql, call);
     if (sort) {
@@ -112,12 +112,15 @@ static crm_error_t *serve_get(crm_call_t *call)
                : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
     }
     crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
-                    rows.result, rows.first, 0);
+                    rows.result, rows.first);
     crm_rows_drop(&rows);
     return NULL;
 }
 
-const crm_kind_t crm_op_get = {"get", 200, serve_get, 0};
+const crm_kind_t crm_op_get = {
+    .name = "get", .status = 200, .serve = serve_get,
+    .tagged = 1, .condition = "If-None-Match",
+};
 
 /* Read the parameters, and the body into *VALUES in MODE. */
 static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
@@ -161,8 +164,8 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
     from = sql->text.len;
     crm_sql_add(sql, " WHERE ");
     crm_rest_permit(sql, call);
-    crm_sql_adds(sql, " RETURNING ", crm_rest(call)->endpoint->shape->columns,
-                 NULL);
+    crm_sql_adds(sql, " RETURNING ",
+                 crm_rest(call)->endpoint->shape->row_columns, NULL);
     crm_sql_write(sql, from, row, NULL);
 }
 
@@ -186,7 +189,7 @@ static crm_error_t *serve_create(crm_call_t *call)
     crm_uuid_v7(id);
     make_insert(&sql, call, &values, id);
     CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, operation->kind->status, rows.result, rows.first, 0);
+    crm_rest_answer(call, operation->kind->status, rows.result, rows.first);
     crm_rows_drop(&rows);
     if (operation->location) {
         apr_table_setn(call->response->headers, "Location",
@@ -196,7 +199,10 @@ static crm_error_t *serve_create(crm_call_t *call)
     return NULL;
 }
 
-const crm_kind_t crm_op_create = {"create", 201, serve_create, 1};
+const crm_kind_t crm_op_create = {
+    .name = "create", .status = 201, .serve = serve_create, .has_body = 1,
+    .tagged = 1,
+};
 
 /* A SET list in progress. */
 typedef struct set_list_t {
@@ -288,6 +294,29 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
     }
 }
 
+/* Add to SQL the condition that the row has the updated_at of a tag of CALL's
+ * If-Match, and add to CHECKS the check that reports otherwise (contract
+ * 13.2). Return 0 if there is no condition. */
+static int add_match(crm_sql_t *sql, apr_array_header_t *checks,
+                      crm_call_t *call)
+{
+    const crm_etags_t *tags = crm_rest(call)->condition;
+    crm_check_t *check;
+
+    if (!tags || tags->any) {
+        return 0;
+    }
+    check = apr_array_push(checks);
+    crm_check_path_row(check, call, crm_rest(call)->endpoint->resource);
+    check->more_sql = " AND r.updated_at = ANY (?))";
+    check->more_bind = crm_etags_times(tags, call->pool);
+    check->more_cast = "timestamptz[]";
+    check->precondition = 1;
+    crm_sql_template(sql, " AND t.updated_at = ANY (?)", check->more_bind,
+                     check->more_cast);
+    return 1;
+}
+
 /* Make the statement that updates the row with VALUES. If VALUES has nothing to
  * store, it only selects the row. */
 static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
@@ -297,17 +326,18 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     set_list_t list = {sql, 0};
     apr_size_t from;
-    int count = 0, row;
+    int count = 0, row, matched;
 
     for (int i = 0; resource->fields[i].name; i++) {
         count += is_set(resource, values, i);
     }
     crm_rest_sql(sql, call);
     if (!count) {
-        crm_sql_adds(sql, "SELECT ", shape->columns, " FROM crmapi.",
+        crm_sql_adds(sql, "SELECT ", shape->row_columns, " FROM crmapi.",
                      resource->name, " t", NULL);
         add_where(sql, call);
         add_fixed(sql, checks, call, values);
+        add_match(sql, checks, call);
         return;
     }
     crm_sql_adds(sql, "UPDATE crmapi.", resource->name, " t SET ", NULL);
@@ -319,14 +349,17 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
         }
     }
     set_followers(&list, resource, values);
-    if (shape->has_updated_at) {
+    if (shape->updated_at >= 0) {
         set_updated_at(&list, resource, values);
     }
     from = sql->text.len;
     row = add_where(sql, call);
     add_fixed(sql, checks, call, values);
-    crm_sql_adds(sql, " RETURNING ", shape->columns, NULL);
-    crm_sql_write(sql, from, row, resource->name);
+    matched = add_match(sql, checks, call);
+    crm_sql_adds(sql, " RETURNING ", shape->row_columns, NULL);
+    if (!matched) {
+        crm_sql_write(sql, from, row, resource->name);
+    }
 }
 
 static crm_error_t *serve_update(crm_call_t *call)
@@ -349,12 +382,15 @@ static crm_error_t *serve_update(crm_call_t *call)
     }
     CRM_ERR(run(&rows, call, &sql, checks));
     crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
-                    rows.result, rows.first, 0);
+                    rows.result, rows.first);
     crm_rows_drop(&rows);
     return NULL;
 }
 
-const crm_kind_t crm_op_update = {"update", 200, serve_update, 1};
+const crm_kind_t crm_op_update = {
+    .name = "update", .status = 200, .serve = serve_update, .has_body = 1,
+    .tagged = 1, .condition = "If-Match",
+};
 
 static crm_error_t *serve_delete(crm_call_t *call)
 {
@@ -378,10 +414,14 @@ static crm_error_t *serve_delete(crm_call_t *call)
                      NULL);
     }
     add_where(&sql, call);
+    add_match(&sql, checks, call);
     crm_sql_add(&sql, " RETURNING t.id");
     CRM_ERR(run(&rows, call, &sql, checks));
     call->response->status = 204;
     return NULL;
 }
 
-const crm_kind_t crm_op_delete = {"delete", 204, serve_delete, 0};
+const crm_kind_t crm_op_delete = {
+    .name = "delete", .status = 204, .serve = serve_delete,
+    .condition = "If-Match",
+};

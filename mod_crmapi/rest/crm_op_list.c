@@ -45,14 +45,45 @@ static const char *parent_column(const crm_call_t *call)
            : apr_pstrcat(call->pool, operation->parent, "_id", NULL);
 }
 
+/* Return the filter of CALL that names rows by the primary key, or NULL. */
+static const crm_param_t *by_key(const crm_call_t *call)
+{
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        if (param->given && param->filter->by_key) {
+            return param;
+        }
+    }
+    return NULL;
+}
+
+/* Add the resource's table, or its rows that KEY (may be NULL) names. A planner
+ * that underestimates the workspace would otherwise scan it in the order of the
+ * list and compare each id with all those named. */
+static void add_table(crm_sql_t *sql, const crm_call_t *call,
+                      const crm_param_t *key)
+{
+    const char *name = crm_rest(call)->endpoint->resource->name;
+
+    if (!key) {
+        crm_sql_adds(sql, "crmapi.", name, " t", NULL);
+        return;
+    }
+    crm_sql_adds(sql, "(SELECT * FROM crmapi.", name,
+                 " t WHERE t.workspace_id = $1::uuid", NULL);
+    key->filter->add(sql, key->filter, key->bind, call);
+    crm_sql_add(sql, " OFFSET 0) t");
+}
+
 /* Add " FROM ... WHERE" and all conditions. UNINDEXED: filters by content are
  * written so that their GIN index is not used. */
 static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
+    const crm_param_t *key = by_key(call);
 
-    crm_sql_adds(sql, " FROM crmapi.", crm_rest(call)->endpoint->resource->name, " t",
-                 operation->from ? " " : "",
+    crm_sql_add(sql, " FROM ");
+    add_table(sql, call, key);
+    crm_sql_adds(sql, operation->from ? " " : "",
                  operation->from ? operation->from : "",
                  " WHERE t.workspace_id = $1::uuid", NULL);
     if (operation->parent) {
@@ -62,6 +93,9 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
 
+        if (param == key) {
+            continue;
+        }
         if (param->given && unindexed && filter->add_unindexed) {
             filter->add_unindexed(sql, filter, param->bind, call);
         }
@@ -431,4 +465,6 @@ static crm_error_t *serve_list(crm_call_t *call)
     return NULL;
 }
 
-const crm_kind_t crm_op_list = {"list", 200, serve_list, 0};
+const crm_kind_t crm_op_list = {
+    .name = "list", .status = 200, .serve = serve_list,
+};

@@ -191,6 +191,10 @@ static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
         add(buf, "{'$ref':'#/components/parameters/page'},"
             "{'$ref':'#/components/parameters/page_size'},");
     }
+    if (operation->kind->condition) {
+        crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
+                       operation->kind->condition);
+    }
     add(buf, "{'$ref':'#/components/parameters/Prefer'},"
         "{'$ref':'#/components/parameters/X-Request-Id'}]");
 }
@@ -253,6 +257,8 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "','headers':{");
     add(buf, operation->location
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
+    add(buf, endpoint->tagged
+        ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
     add(buf, status == 202 ? "'Idempotent-Replayed':{'$ref':"
         "'#/components/headers/Idempotent-Replayed'}," : "");
     for (size_t i = 0; i < CRM_NELTS(headers); i++) {
@@ -268,6 +274,14 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "}");
 }
 
+/* Return whether OPERATION reads the header NAME. */
+static int has_condition(const crm_operation_t *operation, const char *name)
+{
+    const char *condition = operation->kind->condition;
+
+    return condition && !strcmp(condition, name);
+}
+
 /* Return whether ENDPOINT can respond with STATUS. */
 static int answers(const crm_endpoint_t *endpoint, int status)
 {
@@ -279,6 +293,10 @@ static int answers(const crm_endpoint_t *endpoint, int status)
         }
     }
     switch (status) {
+    case 304:
+    case 412:
+        return has_condition(operation, status == 304 ? "If-None-Match"
+                             : "If-Match");
     case 400:
     case 413:
     case 415:
@@ -292,8 +310,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
 
 static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
-    static const int statuses[] = {400, 401, 403, 404, 413, 415, 422, 429,
-                                   500, 503};
+    static const int statuses[] = {304, 400, 401, 403, 404, 412, 413, 415,
+                                   422, 429, 500, 503};
 
     add_success(buf, endpoint);
     for (size_t i = 0; i < CRM_NELTS(statuses); i++) {

@@ -204,6 +204,25 @@ static void set_defaults(crm_call_t *call)
     }
 }
 
+/* Read the header that the kind of CALL's operation reads. */
+static void read_condition(crm_input_t *input, crm_call_t *call)
+{
+    const char *name = crm_rest(call)->endpoint->operation->kind->condition;
+    const char *header = name ? crm_request_header(call->request, name) : NULL;
+    crm_etags_t *tags;
+    const char *rule;
+
+    if (!header) {
+        return;
+    }
+    tags = apr_palloc(call->pool, sizeof(*tags));
+    rule = crm_etags_read(tags, header, call->pool);
+    if (rule) {
+        crm_input_error(input, name, rule);
+    }
+    crm_rest(call)->condition = tags;
+}
+
 crm_error_t *crm_rest_params(crm_call_t *call)
 {
     crm_input_t input = {call->pool, NULL, 0};
@@ -231,5 +250,6 @@ crm_error_t *crm_rest_params(crm_call_t *call)
             crm_input_error(&input, field->name, "is required");
         }
     }
+    read_condition(&input, call);
     return input.error;
 }

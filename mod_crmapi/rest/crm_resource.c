@@ -67,8 +67,9 @@ static const char *check_field(const crm_resource_t *resource,
     return NULL;
 }
 
-/* Return NULL or the error in OPERATION. */
-static const char *check_operation(const crm_operation_t *operation)
+/* Return NULL or the error in OPERATION of RESOURCE. */
+static const char *check_operation(const crm_resource_t *resource,
+                                   const crm_operation_t *operation)
 {
     if (!operation->method || !operation->kind || *operation->path != '/') {
         return "no method, path or kind";
@@ -79,6 +80,10 @@ static const char *check_operation(const crm_operation_t *operation)
     if (operation->parent && (!crm_resource_find(operation->parent)
                               || !strchr(operation->path, '{'))) {
         return "unknown parent";
+    }
+    if (operation->kind->condition && strcmp(operation->method, "GET")
+        && !crm_resource_field(resource, "updated_at")) {
+        return "a condition on updated_at, which it lacks";
     }
     return NULL;
 }
@@ -101,7 +106,7 @@ static const char *check_resource(const crm_resource_t *resource,
         }
     }
     for (; operation && operation->id; operation++) {
-        problem = check_operation(operation);
+        problem = check_operation(resource, operation);
         if (problem) {
             return apr_pstrcat(pool, operation->id, ": ", problem, NULL);
         }

@@ -32,6 +32,9 @@ struct crm_filter_t {
     const char *digits;
     int absent_is_false;        /* a boolean defaults to false */
     int counted;                /* crmapi.counter has totals by this filter */
+    int by_key;                 /* it names few rows by the primary key, which
+                                   are read before other filters are looked
+                                   at */
 };
 
 /* A sort order of a list: its keys, followed by t.id in the same direction. */
@@ -50,6 +53,11 @@ typedef struct crm_kind_t {
      * response. Return the error to respond with instead. */
     crm_error_t *(*serve)(crm_call_t *call);
     int has_body;               /* the request has a JSON object as body */
+    int tagged;                 /* the response shows a resource and has its
+                                   entity tag (a create: if it has a Location;
+                                   contract 13.2) */
+    const char *condition;      /* "If-None-Match", "If-Match": the header that
+                                   it reads, or NULL */
 } crm_kind_t;
 
 /* An operation: a method on a path. */

@@ -143,15 +143,22 @@ static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
 }
 
 /* Add the CHECKS that failed in RESULT to ERROR (NULL or a 422) and return it.
- * A failed check without a field gives a 404 instead. */
+ * A failed check without a field gives a 404 instead, and a precondition a 412
+ * if nothing else failed. */
 static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
                                   const PGresult *result,
                                   const apr_array_header_t *checks)
 {
+    int precondition = 0;
+
     for (int i = 0; checks && i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
         if (is_true(result, 5 + i)) {
+            continue;
+        }
+        if (check->precondition) {
+            precondition = 1;
             continue;
         }
         if (!check->field) {
@@ -159,7 +166,8 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
         }
         crm_error_detail(&error, check->field, check->message, call->pool);
     }
-    return error;
+    return error || !precondition ? error
+           : crm_error_create(CRM_E_PRECONDITION_FAILED, NULL, call->pool);
 }
 
 crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
@@ -213,13 +221,35 @@ const char *crm_rest_param(const crm_call_t *call, const char *name)
     return NULL;
 }
 
+/* Add the entity tag of the body of CALL's response, which shows row ROW of
+ * RESULT. Empty the body if the client has it (contract 13.2). */
+static void add_etag(crm_call_t *call, const PGresult *result, int row)
+{
+    crm_response_t *response = call->response;
+    const crm_rest_t *rest = crm_rest(call);
+    int column = rest->endpoint->shape->updated_at;
+    char *tag = apr_palloc(call->pool, CRM_ETAG_SIZE);
+
+    crm_etag_make(tag, column < 0 ? NULL : crm_db_value(result, row, column),
+                  response->body.data, response->body.len);
+    apr_table_addn(response->headers, "ETag", tag);
+    if (rest->condition && response->status == 200 && !rest->endpoint->write
+        && crm_etags_have(rest->condition, tag)) {
+        response->status = 304;
+        response->body.len = 0;
+    }
+}
+
 void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
-                     int row, int first_column)
+                     int row)
 {
     crm_buf_t *body = &call->response->body;
 
     crm_buf_puts(body, "{\"data\":");
-    crm_shape_write(body, crm_rest(call)->endpoint->shape, result, row, first_column);
+    crm_shape_write(body, crm_rest(call)->endpoint->shape, result, row, 0);
     crm_buf_putc(body, '}');
     call->response->status = status;
+    if (crm_rest(call)->endpoint->tagged) {
+        add_etag(call, result, row);
+    }
 }

@@ -5,6 +5,7 @@
 
 #include "crm_call.h"
 #include "crm_endpoint.h"
+#include "crm_etag.h"
 #include "crm_params.h"
 
 /* The base path of the API. */
@@ -20,6 +21,8 @@ typedef struct crm_rest_t {
     apr_int64_t page, page_size;
     const crm_sort_t *sort;
     int ascending;
+    const crm_etags_t *condition; /* of the kind's condition header; NULL: it was
+                                     not sent */
 } crm_rest_t;
 
 /* Return the state of CALL. */
@@ -41,6 +44,7 @@ typedef struct crm_check_t {
     const char *more_bind;
     const char *more_cast;
     const char *field;          /* field of a 422; NULL: respond with 404 */
+    int precondition;           /* respond with 412 */
     const char *message;
 } crm_check_t;
 
@@ -84,9 +88,11 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
 /* Return the bind of the query parameter NAME, NULL if it was not sent. */
 const char *crm_rest_param(const crm_call_t *call, const char *name);
 
-/* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}. The
- * columns of the endpoint's shape begin at FIRST_COLUMN. */
+/* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}, whose
+ * columns are the row_columns of the endpoint's shape. If the endpoint is
+ * tagged, the response has an ETag. It is 304 without a body if the request's
+ * If-None-Match has the same (contract 13.2). */
 void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
-                     int row, int first_column);
+                     int row);
 
 #endif /* CRM_REST_H */

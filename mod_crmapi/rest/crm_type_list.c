@@ -9,10 +9,12 @@
 #include "crm_json_store.h"
 #include "crm_sql.h"
 #include "crm_text.h"
+#include "crm_uuid.h"
 
 /* Limits of contract 6.3. */
 #define ADDRESSES_MAX 50
 #define TAGS_MAX 100
+#define IDS_MAX 100             /* contract 13.5 */
 #define TAG_MAX 100
 #define FREE_MAX 65536
 #define FREE_DEPTH 16
@@ -418,25 +420,34 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
 
 /* Read "a,b" of a query: elements are trimmed, and empty ones are dropped
  * (contract 7.4). */
+/* Return the trimmed parts of TEXT between commas that are not empty, an array
+ * of const char * in POOL. */
+static apr_array_header_t *split(const char *text, apr_pool_t *pool)
+{
+    apr_array_header_t *parts = apr_array_make(pool, 4, sizeof(const char *));
+    char *last, *copy = apr_pstrdup(pool, text);
+
+    for (char *part = apr_strtok(copy, ",", &last); part;
+         part = apr_strtok(NULL, ",", &last)) {
+        const char *trimmed = part;
+        apr_size_t len = strlen(part);
+
+        crm_text_trim(&trimmed, &len);
+        if (len) {
+            APR_ARRAY_PUSH(parts, const char *) =
+                apr_pstrmemdup(pool, trimmed, len);
+        }
+    }
+    return parts;
+}
+
 static const char *tags_parse_query(const char **bind_p,
                                     const crm_field_t *field,
                                     const char *text, apr_pool_t *pool)
 {
-    apr_array_header_t *tags = apr_array_make(pool, 4, sizeof(const char *));
-    char *last, *copy = apr_pstrdup(pool, text);
+    apr_array_header_t *tags = split(text, pool);
 
     (void)field;
-    for (char *tag = apr_strtok(copy, ",", &last); tag;
-         tag = apr_strtok(NULL, ",", &last)) {
-        const char *trimmed = tag;
-        apr_size_t len = strlen(tag);
-
-        crm_text_trim(&trimmed, &len);
-        if (len) {
-            APR_ARRAY_PUSH(tags, const char *) =
-                apr_pstrmemdup(pool, trimmed, len);
-        }
-    }
     if (tags->nelts > TAGS_MAX) {
         return "must have at most 100 tags";
     }
@@ -469,6 +480,46 @@ const crm_type_t crm_type_tags = {
 const crm_type_t crm_type_strings = {
     .name = "strings", .cast = "text[]", .empty = "{}",
     .parse = strings_parse, .write = strings_write, .schema = strings_schema,
+};
+
+/* ---- several ids (query only) ---- */
+
+/* Malformed ids are left out (contract 13.5). */
+static const char *ids_parse_query(const char **bind_p,
+                                   const crm_field_t *field,
+                                   const char *text, apr_pool_t *pool)
+{
+    apr_array_header_t *parts = split(text, pool);
+    apr_array_header_t *ids = apr_array_make(pool, parts->nelts,
+                                             sizeof(const char *));
+
+    (void)field;
+    if (parts->nelts > IDS_MAX) {
+        return "must have at most 100 ids";
+    }
+    for (int i = 0; i < parts->nelts; i++) {
+        const char *part = APR_ARRAY_IDX(parts, i, const char *);
+        char *id = apr_palloc(pool, CRM_UUID_LEN + 1);
+
+        if (crm_uuid_parse(id, part, strlen(part))) {
+            APR_ARRAY_PUSH(ids, const char *) = id;
+        }
+    }
+    *bind_p = crm_sql_array(ids, pool);
+    return NULL;
+}
+
+static void ids_schema(crm_buf_t *buf, const crm_field_t *field,
+                       crm_side_t side)
+{
+    (void)field;
+    (void)side;
+    crm_buf_puts(buf, "\"type\":\"string\"");
+}
+
+const crm_type_t crm_type_ids = {
+    .name = "ids", .cast = "uuid[]", .parse_query = ids_parse_query,
+    .schema = ids_schema,
 };
 
 /* ---- free-form JSON ---- */

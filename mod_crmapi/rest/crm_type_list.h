@@ -11,6 +11,7 @@ extern const crm_type_t crm_type_object;    /* free-form JSON, contract 6.3 */
 extern const crm_type_t crm_type_array;     /* free-form JSON array */
 extern const crm_type_t crm_type_tags;
 extern const crm_type_t crm_type_strings;   /* string[] or null */
+extern const crm_type_t crm_type_ids;       /* up to 100, in a query; 13.5 */
 extern const crm_type_t crm_type_emails;    /* contract 9.2 */
 extern const crm_type_t crm_type_phones;    /* contract 9.2 */
 

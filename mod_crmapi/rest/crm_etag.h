@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_etag.h: entity tags and the headers that compare them (RFC 9110, 8.8.3,
+ * 13.1; contract 13.2) */
+#ifndef CRM_ETAG_H
+#define CRM_ETAG_H
+
+#include "apr_pools.h"
+#include "apr_tables.h"
+
+/* The size of a buffer for an entity tag, with its quotes and the NUL. */
+#define CRM_ETAG_SIZE 22
+
+/* The entity tags of an If-Match or If-None-Match. */
+typedef struct crm_etags_t {
+    int any;                    /* the header is "*" */
+    apr_array_header_t *tags;   /* of crm_etag_t */
+} crm_etags_t;
+
+/* An entity tag of a header: the LEN bytes at TEXT, without quotes. */
+typedef struct crm_etag_t {
+    const char *text;
+    apr_size_t len;
+    int weak;
+} crm_etag_t;
+
+/* Write the strong entity tag of a resource to OUT: "TIME.HASH". TIME is
+ * UPDATED_AT, PostgreSQL's output of a timestamptz(3) in UTC. HASH is that of
+ * the LEN bytes of JSON at BODY. It tells two answers apart that have the same
+ * UPDATED_AT, since derived fields do not move it. A resource that has no
+ * updated_at (NULL) gets "HASH" only. */
+void crm_etag_make(char out[CRM_ETAG_SIZE], const char *updated_at,
+                   const char *body, apr_size_t len);
+
+/* Read HEADER, the value of an If-Match or If-None-Match, into *TAGS in POOL.
+ * Return NULL or the rule that HEADER breaks. */
+const char *crm_etags_read(crm_etags_t *tags, const char *header,
+                           apr_pool_t *pool);
+
+/* Return whether TAGS has TAG, made by crm_etag_make(), or is "*". Tags are
+ * compared weakly: W/ is ignored. mod_deflate and mod_brotli add "-gzip" or
+ * "-br" to the tag of a body that they compress, so such an ending is ignored,
+ * too. */
+int crm_etags_have(const crm_etags_t *tags, const char *tag);
+
+/* Return the times of the strong tags of TAGS as a bind for timestamptz[], in
+ * POOL. What is not a tag of ours has none: it is the tag of nothing that is
+ * there. */
+const char *crm_etags_times(const crm_etags_t *tags, apr_pool_t *pool);
+
+#endif /* CRM_ETAG_H */
