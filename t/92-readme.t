@@ -134,7 +134,8 @@ subtest "Adding it to a site" => sub {
     $httpd->stop;
 
     # crmapid waits for a database that it may not use: then this would not end
-    script("step 7", \%values, $sudo, grep { /crmapid/ } @lines);
+    script("step 7", { %values, CRMAPI_DATABASE => "dbname=crmapi" }, $sudo,
+        grep { /crmapid/ } @lines);
     like(read_file("$bin/crmapid.conf"), qr/^database = dbname=crmapi$/m,
         "the worker's configuration was written");
 };
