@@ -387,8 +387,8 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return the oldest contact that has IDENTITY's e-mail (PHONES: phone) now: one
- * from the database that still has it, or one that was given it in BATCH. */
+/* Return the oldest contact that now has IDENTITY's e-mail (PHONES: phone): one
+ * from the database that still has it, or one that got it in BATCH. */
 static crm_contact_t *oldest(crm_contact_batch_t *batch,
                              const crm_identity_t *identity, int phones)
 {
