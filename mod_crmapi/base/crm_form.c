@@ -90,8 +90,8 @@ static const char *disposition(const char *headers, apr_pool_t *pool)
 }
 
 /* Add the field in PART, its headers and its value, to FIELDS. A file is an
- * error, added to *ERROR_P, unless its name and content are empty: browsers send
- * that if no file was chosen. Return 0 if PART is malformed. */
+ * error, added to *ERROR_P, unless its name and content are empty: browsers
+ * send that if no file was chosen. Return 0 if PART is malformed. */
 static int take_part(apr_array_header_t *fields, crm_error_t **error_p,
                      span_t part, apr_pool_t *pool)
 {

@@ -43,7 +43,7 @@ typedef struct crm_token_t {
 const char *crm_token_head(const crm_token_t *token, apr_pool_t *pool);
 
 /* Return the token made of HEAD and the signature MAC, in POOL. Return NULL if
- * one of them is NULL or has a wrong length. */
+ * one of them is NULL or has another length. */
 const char *crm_token_text(const char *head, const char *mac,
                            apr_pool_t *pool);
 

@@ -8,6 +8,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "contact_batch_sql.h"
 #include "crm_array.h"
 #include "crm_body.h"
 #include "crm_op.h"
@@ -16,12 +17,6 @@
 #include "crm_sql.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
-
-/* Columns of the look-up's rows. The contact's begin at COLUMN_FIRST. */
-enum {
-    COLUMN_INDEX, COLUMN_NOW, COLUMN_EMAIL_KEY, COLUMN_CONTACT_EMAIL_KEY,
-    COLUMN_CONTACT_PHONE_KEY, COLUMN_FIRST
-};
 
 #define MAX_STATEMENTS 6
 
@@ -107,85 +102,6 @@ static const char *identity_array(const crm_identity_t *identities, int count,
     return crm_sql_array(texts, pool);
 }
 
-/* Make the statement that takes the advisory locks of all identities. They are
- * taken in the order of their numbers, so that batches cannot deadlock. */
-static void make_locks(crm_sql_t *sql, crm_call_t *call, const char *emails,
-                       const char *phones, const char *lock)
-{
-    crm_sql_init(sql, call->pool);
-    crm_sql_template(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
-                     " DISTINCT hashtextextended(? || k.name, 0) AS h FROM"
-                     " (", call->key.workspace_id, "text");
-    crm_sql_template(sql, "SELECT ':e:' || crmapi.fold(e) FROM unnest(?) e",
-                     emails, "text[]");
-    crm_sql_template(sql, " UNION SELECT ':p:' || p FROM unnest(?) p",
-                     phones, "text[]");
-    crm_sql_template(sql, " UNION SELECT ':x:' || ?) k(name) WHERE k.name"
-                     " IS NOT NULL ORDER BY h) l", lock, "text");
-}
-
-/* Make the statement that looks up contacts. It returns a row for each identity
- * and contact that matches it; an identity without a match has a row without a
- * contact. The contacts are locked against updates, in the order of their ids.
- * No row is returned if the key does not permit the operation. */
-static void make_look_up(crm_sql_t *sql, crm_call_t *call, const char *emails,
-                         const char *phones, int depth)
-{
-    const char *limit = apr_itoa(call->pool, depth);
-
-    crm_rest_sql(sql, call);
-    crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i, crmapi.fold(u.e)"
-                " AS e, u.p FROM unnest(");
-    crm_sql_bind(sql, emails, "text[]");
-    crm_sql_add(sql, ", ");
-    crm_sql_bind(sql, phones, "text[]");
-    crm_sql_add(sql, ") WITH ORDINALITY u(e, p, i)),"
-                " m AS MATERIALIZED (SELECT w.i, w.e, ARRAY(SELECT c.id"
-                " FROM crmapi.contact c WHERE c.workspace_id = $1::uuid"
-                " AND c.email_key = w.e ORDER BY c.created_at, c.id");
-    crm_sql_template(sql, " LIMIT ?) || ARRAY(SELECT c.id FROM crmapi.contact"
-                     " c WHERE c.workspace_id = $1::uuid AND c.phone_key ="
-                     " w.p ORDER BY c.created_at, c.id", limit, "integer");
-    crm_sql_template(sql, " LIMIT ?) AS ids FROM w),", limit, "integer");
-    crm_sql_add(sql, " t AS MATERIALIZED (SELECT c.* FROM crmapi.contact c"
-                " WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
-                "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
-                " FOR NO KEY UPDATE)"
-                " SELECT m.i, date_trunc('milliseconds', clock_timestamp()),"
-                " m.e, t.email_key, t.phone_key, ");
-    crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
-                 " FROM m LEFT JOIN t ON t.id = ANY (m.ids) WHERE ", NULL);
-    crm_rest_permit(sql, call);
-    crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
-}
-
-/* Make the statement that returns "ref:id" for each of REFS that exists. */
-static void make_refs(crm_sql_t *sql, crm_call_t *call,
-                      const apr_array_header_t *refs)
-{
-    static const char *const names[] = {"agent", "company", "pipeline_stage"};
-
-    crm_sql_init(sql, call->pool);
-    for (size_t n = 0; n < CRM_NELTS(names); n++) {
-        apr_array_header_t *ids = apr_array_make(call->pool, 4,
-                                                 sizeof(const char *));
-
-        for (int i = 0; i < refs->nelts; i++) {
-            const crm_ref_t *ref = &APR_ARRAY_IDX(refs, i, crm_ref_t);
-
-            if (!strcmp(ref->ref, names[n])) {
-                APR_ARRAY_PUSH(ids, const char *) = ref->id;
-            }
-        }
-        crm_sql_adds(sql, n ? " UNION ALL " : "", "SELECT '", names[n],
-                     ":' || r.id FROM crmapi.", names[n], " r WHERE", NULL);
-        crm_sql_template(sql, " r.workspace_id = ?", call->key.workspace_id,
-                         "uuid");
-        crm_sql_template(sql, " AND r.id = ANY (?)",
-                         crm_sql_array(ids, call->pool), "uuid[]");
-    }
-}
-
 /* Return an array of binds for all fields of a contact, hidden ones
  * included. */
 static const char **new_binds(apr_pool_t *pool)
@@ -206,7 +122,7 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
     contact->binds = new_binds(pool);
     for (int i = 0; i < shape->count; i++) {
         contact->binds[shape->indexes[i]] = crm_db_value(result, row,
-                                                         COLUMN_FIRST + i);
+                                                         CRM_MATCH_FIRST + i);
     }
     contact->id = contact->binds[crm_contact_index("id")];
     crm_time_from_pg(created_at,
@@ -215,8 +131,8 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
                      contact->binds[crm_contact_index("updated_at")]);
     contact->created_at = created_at;
     contact->updated_at = updated_at;
-    contact->email_key = crm_db_value(result, row, COLUMN_CONTACT_EMAIL_KEY);
-    contact->phone_key = crm_db_value(result, row, COLUMN_CONTACT_PHONE_KEY);
+    contact->email_key = crm_db_value(result, row, CRM_MATCH_CONTACT_EMAIL);
+    contact->phone_key = crm_db_value(result, row, CRM_MATCH_CONTACT_PHONE);
     return contact;
 }
 
@@ -224,7 +140,7 @@ static crm_contact_t *read_contact(const PGresult *result, int row,
 static crm_contact_t *row_contact(crm_contact_batch_t *batch,
                                   const PGresult *result, int row)
 {
-    const char *id = crm_db_value(result, row, COLUMN_FIRST);
+    const char *id = crm_db_value(result, row, CRM_MATCH_FIRST);
     crm_contact_t *contact;
 
     if (!id) {
@@ -245,15 +161,15 @@ static void read_look_up(crm_contact_batch_t *batch,
 {
     char *now = apr_palloc(batch->pool, CRM_TIME_SIZE);
 
-    crm_time_from_pg(now, PQgetvalue(result, 0, COLUMN_NOW));
+    crm_time_from_pg(now, PQgetvalue(result, 0, CRM_MATCH_NOW));
     batch->now = now;
     for (int row = 0; row < PQntuples(result); row++) {
         crm_identity_t *identity = identities
                               + apr_atoi64(PQgetvalue(result, row,
-                                                    COLUMN_INDEX)) - 1;
+                                                    CRM_MATCH_IDENTITY)) - 1;
         crm_contact_t *contact = row_contact(batch, result, row);
 
-        identity->email_key = crm_db_value(result, row, COLUMN_EMAIL_KEY);
+        identity->email_key = crm_db_value(result, row, CRM_MATCH_EMAIL_KEY);
         if (contact) {
             APR_ARRAY_PUSH(identity->matches, crm_contact_t *) = contact;
         }
@@ -316,9 +232,10 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     crm_error_t *error;
 
     make_command(&begin, "BEGIN", call->pool);
-    make_locks(&locks, call, emails, phones, more ? more->lock : NULL);
-    make_refs(&existing, call, refs);
-    make_look_up(&look_up, call, emails, phones, depth);
+    crm_contact_sql_locks(&locks, call, emails, phones,
+                          more ? more->lock : NULL);
+    crm_contact_sql_refs(&existing, call, refs);
+    crm_contact_sql_look_up(&look_up, call, emails, phones, depth);
     if (more) {
         sqls[++last] = &more->sql;
     }
@@ -387,8 +304,8 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return the oldest contact that has IDENTITY's e-mail (PHONES: phone) now: one
- * from the database that still has it, or one that was given it in BATCH. */
+/* Return the oldest contact that now has IDENTITY's e-mail (PHONES: phone): one
+ * from the database that still has it, or one that got it in BATCH. */
 static crm_contact_t *oldest(crm_contact_batch_t *batch,
                              const crm_identity_t *identity, int phones)
 {
@@ -579,70 +496,6 @@ static const char *contacts_json(crm_contact_batch_t *batch, int new)
     return count ? buf.data : NULL;
 }
 
-/* Return whether an insert (NEW) or an update writes FIELD. Hidden fields are
- * not loaded here: they keep their values or defaults. */
-static int is_written(const crm_field_t *field, int new)
-{
-    return !(field->flags & CRM_F_HIDDEN)
-           && ((field->flags & (new ? CRM_F_CREATE : CRM_F_UPDATE))
-               || !strcmp(field->name, "updated_at")
-               || (new && !strcmp(field->name, "created_at")));
-}
-
-/* Add the written fields to SQL. FORM "=" adds assignments, ":" names and SQL
- * types, anything else is a prefix of the names. */
-static void add_fields(crm_sql_t *sql, int new, const char *form)
-{
-    for (const crm_field_t *field = crm_resource_contact.fields; field->name;
-         field++) {
-        if (!is_written(field, new)) {
-            continue;
-        }
-        if (*form == '=') {
-            crm_sql_adds(sql, ", ", field->name, " = r.", field->name, NULL);
-        }
-        else if (*form == ':') {
-            crm_sql_adds(sql, ", ", field->name, " ", field->type->cast,
-                         NULL);
-        }
-        else {
-            crm_sql_adds(sql, ", ", form, field->name, NULL);
-        }
-    }
-}
-
-/* Add " FROM" and the rows of JSON as r. */
-static void add_records(crm_sql_t *sql, int new, const char *json)
-{
-    crm_sql_template(sql, " FROM jsonb_to_recordset(?) AS r(id uuid", json,
-                     "jsonb");
-    add_fields(sql, new, ":");
-    crm_sql_add(sql, ")");
-}
-
-static void make_insert(crm_sql_t *sql, crm_contact_batch_t *batch,
-                        const char *json)
-{
-    crm_sql_init(sql, batch->pool);
-    crm_sql_add(sql, "INSERT INTO crmapi.contact (workspace_id, id");
-    add_fields(sql, 1, "");
-    crm_sql_template(sql, ") SELECT ?, r.id", batch->call->key.workspace_id,
-                     "uuid");
-    add_fields(sql, 1, "r.");
-    add_records(sql, 1, json);
-}
-
-static void make_update(crm_sql_t *sql, crm_contact_batch_t *batch,
-                        const char *json)
-{
-    crm_sql_init(sql, batch->pool);
-    crm_sql_add(sql, "UPDATE crmapi.contact t SET id = t.id");
-    add_fields(sql, 0, "=");
-    add_records(sql, 0, json);
-    crm_sql_template(sql, " WHERE t.workspace_id = ? AND t.id = r.id",
-                     batch->call->key.workspace_id, "uuid");
-}
-
 crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
                                       crm_sql_t *more, int count)
 {
@@ -655,11 +508,11 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     int n = 0;
 
     if (created) {
-        make_insert(&insert, batch, created);
+        crm_contact_sql_insert(&insert, batch->call, created);
         sqls[n++] = &insert;
     }
     if (changed) {
-        make_update(&update, batch, changed);
+        crm_contact_sql_update(&update, batch->call, changed);
         sqls[n++] = &update;
     }
     for (int i = 0; i < count; i++) {

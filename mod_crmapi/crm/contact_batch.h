@@ -14,16 +14,16 @@ typedef struct crm_contact_t {
     const char *id;
     const char *created_at;     /* 24 characters */
     const char *updated_at;
-    const char *email_key;      /* its present identity, or NULL */
+    const char *email_key;      /* its current identity, or NULL */
     const char *phone_key;
     int is_new;                 /* not in the database yet */
-    int changed;                /* is to be updated */
+    int changed;                /* it must be updated */
 } crm_contact_t;
 
 /* The identity of a contact in a request. */
 typedef struct crm_identity_t {
-    const char *email;          /* the primary addresses sent, NULL if */
-    const char *phone;          /* there is none */
+    const char *email;          /* the primary e-mail sent, or NULL */
+    const char *phone;          /* the primary phone number sent, or NULL */
     const char *email_key;      /* the keys that are matched, set by the
                                    look-up */
     const char *phone_key;

@@ -306,7 +306,7 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
     return NULL;
 }
 
-/* If no item is an object, only the key and the agent need to be checked. */
+/* Serve UPSERT if no item is an object: check only the key and the agent. */
 static crm_error_t *run_without_items(upsert_t *upsert,
                                       const apr_array_header_t *checks)
 {

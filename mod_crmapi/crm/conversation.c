@@ -78,7 +78,7 @@ static const crm_field_t fields[] = {
     {.name = "created_at", .type = &crm_type_time},
     {.name = "thread", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
-     .doc = "what the channel calls it"},
+     .doc = "the channel's own id"},
     {.name = "subject", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN},
     {.name = "updated_at", .type = &crm_type_time, .flags = CRM_F_HIDDEN,

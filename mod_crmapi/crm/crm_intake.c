@@ -17,8 +17,9 @@
 
 #define NAME_MAX_CHARS 255
 
-/* A field: its place in the JSON of an event (OBJECT NULL: top level; without a
- * name: not in the JSON) and its name in crmapi.intake_item. */
+/* A field: its place in the JSON of an event, and its name in
+ * crmapi.intake_item. OBJECT is NULL at the top level. A field without a NAME
+ * is not in the JSON. */
 typedef struct place_t {
     const char *object;
     crm_field_t field;
@@ -344,7 +345,7 @@ static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
                                           : participant[i].from];
 
         if (!bind && participant[i].from == CRM_INTAKE_FROM_VISITOR) {
-            /* a user_id takes the place of a missing visitor_id */
+            /* The user_id replaces a missing visitor_id. */
             bind = outbound ? binds[CRM_INTAKE_TO_USER] : author;
         }
         write_member(buf, participant[i].item, bind, NULL);
@@ -416,8 +417,8 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     return NULL;
 }
 
-/* The agents of the workspace $2 (id or slug, NULL: all) with an address. Two
- * rows at most: more than one counts as none. */
+/* The agents of the workspace $2 (id or slug, NULL: all) with an address. It is
+ * limited to two rows, because several agents count as none. */
 #define AGENT_SQL \
     "SELECT a.workspace_id, a.id, a.text_greeting FROM crmapi.agent a" \
     " JOIN crmapi.workspace w ON w.id = a.workspace_id WHERE" \

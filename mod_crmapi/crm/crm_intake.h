@@ -89,8 +89,8 @@ typedef enum crm_intake_field_t {
 } crm_intake_field_t;
 
 /* An event: strings in PostgreSQL's input format, NULL for unset fields. Its
- * participant, to whom contact and conversation belong, is the sender of an
- * inbound event and the recipient of an outbound one. */
+ * participant is the sender of an inbound event and the recipient of an
+ * outbound one. Contact and conversation are the participant's. */
 typedef struct crm_intake_event_t {
     const char *binds[CRM_INTAKE_FIELDS];
 } crm_intake_event_t;
@@ -101,11 +101,12 @@ typedef struct crm_intake_result_t {
     const char *message_id;
     const char *contact_id;
     const char *submission_id;
-    int again;                  /* its event_id was known: the ids are those of
-                                   the first time */
+    int again;                  /* its event_id was stored before; the ids are
+                                   those of the first time */
     int opened;                 /* it created its conversation */
-    const char *field;          /* if it is refused, the field (contract 5.6) */
-    const char *message;        /* and the rule; NULL: it was stored */
+    const char *field;          /* of an error (contract 5.6) */
+    const char *message;        /* the rule that FIELD breaks; NULL: the event
+                                   was stored */
 } crm_intake_result_t;
 
 /* Set *EVENT from VALUE, the JSON of an event (docs/intake.md). Errors are
@@ -123,12 +124,12 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool);
  * (contract 10.1) or creates contacts and conversations, appends messages,
  * updates totals, stops sequences after replies and opt-outs, and writes
  * webhook events. Each event_id is stored once, so that a call may be repeated
- * after any error.
- * KEY_HASH is the hash of the intake token that the events came with, as a
- * bytea ("\\x..."), or NULL for other sources. *KNOWN_P = 0 if the token is
- * dead: nothing is stored. Errors: those of crm_db_query(); CRM_E_UNAVAILABLE
- * also if a referenced row was deleted meanwhile. After an error nothing is
- * committed. RESULTS are in RESULT_POOL. */
+ * after any error. KEY_HASH is the hash of the intake token that the events
+ * came with, as a bytea ("\\x..."), or NULL for other sources. *KNOWN_P is set
+ * to 0 if the token is dead; nothing is stored then. Errors: those of
+ * crm_db_query(); CRM_E_UNAVAILABLE also if a referenced row was deleted
+ * meanwhile. After an error nothing is committed. RESULTS are in
+ * RESULT_POOL. */
 crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
                         crm_conn_t *conn, const char *workspace_id,
                         const char *key_hash,

@@ -23,8 +23,8 @@ typedef struct crm_sequence_event_t {
     const char *reason;         /* for CRM_EVENT_SUPPRESS: "unsubscribed" */
 } crm_sequence_event_t;
 
-/* Apply EVENT on CONN, in its open transaction if there is one. *CHANGED_P =
- * the number of enrollments stopped, or for CRM_EVENT_LIFT whether a
+/* Apply EVENT on CONN, in its open transaction if there is one. Set *CHANGED_P
+ * to the number of enrollments stopped, or for CRM_EVENT_LIFT to whether a
  * suppression was lifted. After this returns, nothing more is sent (contract
  * 11.10). */
 crm_error_t *crm_sequence_event(int *changed_p, crm_conn_t *conn,
@@ -39,7 +39,7 @@ typedef struct crm_move_t {
                                    enrollment's id, $1 the workspace's. It
                                    returns the previous status, NULL if there is
                                    no such enrollment. */
-    unsigned from;              /* bit set of the statuses that allow it */
+    unsigned from;              /* set of bits: the statuses that allow it */
 } crm_move_t;
 
 extern const crm_move_t crm_move_approve;

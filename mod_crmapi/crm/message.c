@@ -27,7 +27,7 @@ static const crm_field_t fields[] = {
             "include=metadata"},
     {.name = "external_id", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
-     .doc = "what the channel calls it"},
+     .doc = "the channel's own id"},
     {.name = NULL}
 };
 

@@ -93,8 +93,8 @@ static crm_error_t *begin(import_t *import)
     crm_sql_init(&sql, import->line_pool);
     /* The lock makes imports into a workspace take turns. Each uses slot -1 of
      * the workspace's counters, so that no other writer waits for it. Many rows
-     * at once need the larger pending lists: with 256 kB, the index for searches
-     * takes twice as long. */
+     * at once need the larger pending lists: with 256 kB, the index for
+     * searches takes twice as long. */
     crm_sql_template(&sql, "SELECT pg_advisory_xact_lock(hashtextextended("
                      "'import:' || ?, 0)), set_config('crmapi.counter_slot',"
                      " '-1', true), set_config('gin_pending_list_limit',"
@@ -504,8 +504,8 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
     return crm_db_exec(import->conn, "RELEASE SAVEPOINT rows", import->pool);
 }
 
-/* Merge the pending lists of the GIN indexes of TABLE, which an import may leave
- * long, and update the planner's statistics of the columns that its other
+/* Merge the pending lists of the GIN indexes of TABLE, which an import may
+ * leave long, and update the planner's statistics of the columns that its other
  * indexes have. Autovacuum may take minutes, and old statistics lead to plans
  * that read whole workspaces. */
 static void settle(import_t *import, const char *table)

@@ -182,21 +182,22 @@ static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
 static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
                                  const words_t *words, int used)
 {
-    int wanted = !command->operand ? 0 : strchr(command->operand, ' ') ? 2 : 1;
+    int operands = !command->operand ? 0
+                   : strchr(command->operand, ' ') ? 2 : 1;
     int count = 0;
 
-    while (used < words->count && count < wanted) {
+    while (used < words->count && count < operands) {
         ctl->args[count++] = words->words[used++];
     }
     if (used < words->count) {
         /* Not quoted: it may be a key or a password. */
         return ctl_misuse(ctl, "%s takes %s%s",
                           command_name(command, ctl->pool),
-                          wanted ? wanted > 1 ? "only " : "one "
+                          operands ? operands > 1 ? "only " : "one "
                                  : "no arguments",
-                          wanted ? command->operand : "");
+                          operands ? command->operand : "");
     }
-    if (command->operand_needed && count < wanted) {
+    if (command->operand_needed && count < operands) {
         return ctl_misuse(ctl, "%s needs %s", command_name(command, ctl->pool),
                           command->operand);
     }

@@ -125,7 +125,7 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
 {
     const char *slug = ctl->options[CTL_SLUG];
     const char *plan = ctl->options[CTL_PLAN];
-    const char *wanted = ctl->options[CTL_ID];
+    const char *chosen = ctl->options[CTL_ID];
     int tries = slug ? 1 : SLUG_TRIES;
     char id[CRM_UUID_LEN + 1];
     const char *values[4] = {id, ctl->options[CTL_NAME], NULL,
@@ -140,10 +140,10 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
     else {
         slug = slug_from(values[1], ctl->pool);
     }
-    if (!wanted) {
+    if (!chosen) {
         crm_uuid_v7(id);
     }
-    else if (!crm_uuid_parse(id, wanted, strlen(wanted))) {
+    else if (!crm_uuid_parse(id, chosen, strlen(chosen))) {
         return ctl_fault(ctl, "--id must be a UUID");
     }
     for (int try = 1; !done && try <= tries; try++) {

@@ -120,7 +120,7 @@ crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
 
 /* --- the batcher ---------------------------------------------------------- */
 
-/* Pool cleanup: free the batcher at DATA, which nobody uses any more. */
+/* Pool cleanup: free the batcher at DATA, which is no longer in use. */
 static apr_status_t free_batcher(void *data)
 {
     crm_batcher_t *batcher = data;

@@ -140,7 +140,7 @@ void crm_seat_decide(crm_seat_t *seat, crm_verdict_t verdict);
  * held. */
 void crm_queue_wake(crm_queue_t *queue);
 
-/* Free QUEUE, which nobody uses any more. */
+/* Free QUEUE, which is no longer in use. */
 void crm_queue_free(crm_queue_t *queue);
 
 /* Let the requests that wait in QUEUE run by themselves, because its leader got

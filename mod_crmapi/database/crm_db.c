@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_db_prepared.h"
 #include "crm_db_private.h"
 
 /* Retries of statements that a deadlock or serialization failure (40P01, 40001)
@@ -16,18 +17,13 @@
 /* Bytes of COPY data given to libpq at once. */
 #define COPY_PART 65536
 
-/* The messages sent for a statement, one answer each. */
-#define STEP_DEALLOCATE 1
-#define STEP_PREPARE 2
-#define STEP_EXECUTE 4
-
 /* An attempt to run statements, and its results. */
 typedef struct attempt_t {
     crm_conn_t *conn;
     const crm_stmt_t *stmts;
     int count;
     PGresult **results;         /* COUNT results; NULL: not received */
-    int *steps;                 /* COUNT sums of STEP_*; 0: not sent */
+    int *steps;                 /* COUNT sets of CRM_STEP_*; 0: not sent */
     crm_prepared_t **prepared;  /* COUNT; NULL: sent without a name */
     PGresult *failure;          /* the first error the server reported */
     int failed;                 /* index of the statement that failed */
@@ -35,66 +31,6 @@ typedef struct attempt_t {
     int committed;              /* a COMMIT before it succeeded */
     int down;                   /* the connection failed */
 } attempt_t;
-
-/* --- prepared statements -------------------------------------------------- */
-
-/* The name of a prepared statement. */
-typedef char name_t[32];
-
-static const char *prepared_name(name_t name, const crm_conn_t *conn,
-                                 const crm_prepared_t *prepared)
-{
-    apr_snprintf(name, sizeof(name_t), "crm_%x_%u", conn->epoch,
-                 prepared->number);
-    return name;
-}
-
-/* Return an entry for a new statement: an unused one, or the least recently
- * used, which becomes OUTDATED because the server still has its statement.
- * Entries used after AFTER belong to this attempt. Return NULL if all do. */
-static crm_prepared_t *find_place(crm_conn_t *conn, apr_uint64_t after)
-{
-    crm_prepared_t *oldest = NULL;
-
-    for (int i = 0; i < CRM_DB_PREPARED_MAX; i++) {
-        crm_prepared_t *prepared = &conn->prepared[i];
-
-        if (!prepared->sql) {
-            return prepared;
-        }
-        if (prepared->used <= after
-            && (!oldest || prepared->used < oldest->used)) {
-            oldest = prepared;
-        }
-    }
-    if (oldest) {
-        apr_hash_set(conn->by_sql, oldest->sql, APR_HASH_KEY_STRING, NULL);
-        free(oldest->sql);
-        oldest->sql = NULL;
-        oldest->outdated = 1;
-    }
-    return oldest;
-}
-
-/* Return CONN's entry for SQL, a new one if there is none. Entries used after
- * AFTER are not replaced. Return NULL if no entry is left. */
-static crm_prepared_t *find_prepared(crm_conn_t *conn, const char *sql,
-                                     apr_uint64_t after)
-{
-    crm_prepared_t *prepared = apr_hash_get(conn->by_sql, sql,
-                                            APR_HASH_KEY_STRING);
-
-    if (!prepared) {
-        prepared = find_place(conn, after);
-        if (!prepared || !(prepared->sql = strdup(sql))) {
-            return NULL;
-        }
-        apr_hash_set(conn->by_sql, prepared->sql, APR_HASH_KEY_STRING,
-                     prepared);
-    }
-    prepared->used = ++conn->clock;
-    return prepared;
-}
 
 /* --- sending -------------------------------------------------------------- */
 
@@ -104,32 +40,33 @@ static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
 {
     const crm_stmt_t *stmt = &attempt->stmts[i];
     crm_conn_t *conn = attempt->conn;
-    name_t name;
+    crm_prepared_name_t name;
 
     attempt->prepared[i] = prepared;
     if (prepared->prepared && prepared->outdated) {
-        char text[sizeof(name_t) + 16];
+        char text[sizeof(crm_prepared_name_t) + 16];
 
         apr_snprintf(text, sizeof(text), "DEALLOCATE %s",
-                     prepared_name(name, conn, prepared));
+                     crm_prepared_name(name, conn, prepared));
         if (!PQsendQueryParams(conn->pg, text, 0, NULL, NULL, NULL, NULL, 0)) {
             return 0;
         }
-        attempt->steps[i] |= STEP_DEALLOCATE;
+        attempt->steps[i] |= CRM_STEP_DEALLOCATE;
         prepared->old_number = prepared->number;
     }
     if (!prepared->prepared || prepared->outdated) {
         prepared->prepared = 1;     /* assumed until the answer arrives */
         prepared->outdated = 0;
         prepared->number = ++conn->last_number;
-        if (!PQsendPrepare(conn->pg, prepared_name(name, conn, prepared),
+        if (!PQsendPrepare(conn->pg, crm_prepared_name(name, conn, prepared),
                            stmt->sql, 0, NULL)) {
             return 0;
         }
-        attempt->steps[i] |= STEP_PREPARE;
+        attempt->steps[i] |= CRM_STEP_PREPARE;
     }
-    attempt->steps[i] |= STEP_EXECUTE;
-    return PQsendQueryPrepared(conn->pg, prepared_name(name, conn, prepared),
+    attempt->steps[i] |= CRM_STEP_EXECUTE;
+    return PQsendQueryPrepared(conn->pg,
+                               crm_prepared_name(name, conn, prepared),
                                stmt->count, stmt->values, NULL, NULL, 0);
 }
 
@@ -145,7 +82,7 @@ static int send_all(attempt_t *attempt)
     for (int i = 0; i < attempt->count; i++) {
         const crm_stmt_t *stmt = &attempt->stmts[i];
         crm_prepared_t *prepared = conn->options.named_statements
-                                   ? find_prepared(conn, stmt->sql, before)
+                                   ? crm_prepared_find(conn, stmt->sql, before)
                                    : NULL;
 
         if (prepared) {
@@ -154,7 +91,7 @@ static int send_all(attempt_t *attempt)
             }
             continue;
         }
-        attempt->steps[i] = STEP_EXECUTE;
+        attempt->steps[i] = CRM_STEP_EXECUTE;
         if (!PQsendQueryParams(conn->pg, stmt->sql, stmt->count, NULL,
                                stmt->values, NULL, NULL, 0)) {
             return 0;
@@ -182,28 +119,15 @@ static int succeeded(const PGresult *result)
            || status == PGRES_EMPTY_QUERY;
 }
 
-/* Update PREPARED after STEP succeeded (OK) or failed. */
-static void note_step(crm_prepared_t *prepared, int step, int ok)
-{
-    if (step == STEP_DEALLOCATE && ok) {
-        prepared->old_number = 0;
-    }
-    if (step == STEP_PREPARE && !ok) {
-        prepared->prepared = prepared->old_number != 0;
-        prepared->outdated = prepared->prepared;
-        prepared->number = prepared->old_number;
-    }
-}
-
 /* Handle RESULT, the answer to STEP of statement I. */
 static void take(attempt_t *attempt, int i, int step, PGresult *result)
 {
     int ok = succeeded(result);
 
     if (attempt->prepared[i]) {
-        note_step(attempt->prepared[i], step, ok);
+        crm_prepared_note(attempt->prepared[i], step, ok);
     }
-    if (ok && step == STEP_EXECUTE) {
+    if (ok && step == CRM_STEP_EXECUTE) {
         attempt->answered = 1;
         attempt->committed |= !strcmp(PQcmdStatus(result), "COMMIT");
         attempt->results[i] = result;
@@ -274,7 +198,8 @@ static int receive_sync(attempt_t *attempt)
 static int receive_all(attempt_t *attempt)
 {
     for (int i = 0; i < attempt->count; i++) {
-        for (int step = STEP_DEALLOCATE; step <= STEP_EXECUTE; step *= 2) {
+        for (int step = CRM_STEP_DEALLOCATE; step <= CRM_STEP_EXECUTE;
+             step *= 2) {
             if ((attempt->steps[i] & step)
                 && !receive_step(attempt, i, step)) {
                 return 0;
@@ -329,11 +254,12 @@ static const char *failure_state(const attempt_t *attempt)
 static int forget_stale(attempt_t *attempt, const char *state)
 {
     crm_prepared_t *prepared = attempt->prepared[attempt->failed];
-    int known = prepared && !(attempt->steps[attempt->failed] & STEP_PREPARE);
+    int known = prepared
+                && !(attempt->steps[attempt->failed] & CRM_STEP_PREPARE);
 
     if (!strcmp(state, "26000")) {
         /* A pooler switched to another session, or a DEALLOCATE failed. */
-        crm_conn_forget(attempt->conn);
+        crm_prepared_forget(attempt->conn);
         return 1;
     }
     if (!strcmp(state, "0A000") && known) {

@@ -13,6 +13,7 @@
 #include "crm_array.h"
 #include "crm_sql.h"
 #include "crm_db_error.h"
+#include "crm_db_prepared.h"
 #include "crm_db_private.h"
 
 /* The maximum number of reads from a socket that always has more input. After
@@ -62,19 +63,10 @@ static void ignore_notice(void *baton, const char *message)
     (void)message;
 }
 
-void crm_conn_forget(crm_conn_t *conn)
-{
-    apr_hash_clear(conn->by_sql);
-    for (int i = 0; i < CRM_DB_PREPARED_MAX; i++) {
-        free(conn->prepared[i].sql);
-        memset(&conn->prepared[i], 0, sizeof(conn->prepared[i]));
-    }
-}
-
 /* Pool cleanup: forget the crm_conn_t at DATA. */
 static apr_status_t forget_cleanup(void *data)
 {
-    crm_conn_forget(data);
+    crm_prepared_forget(data);
     return APR_SUCCESS;
 }
 
@@ -197,7 +189,7 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
     int pid, fresh;
 
     if (conn->broken || !alive(conn->pg) || !idle(conn->pg)) {
-        crm_conn_forget(conn);
+        crm_prepared_forget(conn);
         conn->broken = !crm_db_reset(conn);
         if (conn->broken) {
             return crm_db_failure(conn, NULL, result_pool);
@@ -209,7 +201,7 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
     pid = PQbackendPID(conn->pg);
     fresh = pid != conn->pid;
     if (fresh) {
-        crm_conn_forget(conn);
+        crm_prepared_forget(conn);
         conn->pid = pid;
     }
     return set_session(conn, fresh, result_pool);

@@ -46,9 +46,9 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            const crm_conn_options_t *options,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool);
 
-/* Set *NAMES_P and *VALUES_P, arrays in PostgreSQL's text format in RESULT_POOL,
- * to the settings of a session with generic plans. A login that has them gives
- * them to the sessions of a pooler, too. */
+/* Set *NAMES_P and *VALUES_P, arrays in PostgreSQL's text format in
+ * RESULT_POOL, to the settings of a session with generic plans. A login that
+ * has them gives them to the sessions of a pooler, too. */
 void crm_conn_settings(const char **names_p, const char **values_p,
                        apr_pool_t *result_pool);
 

@@ -7,21 +7,9 @@
 
 #include "crm_db.h"
 #include "crm_db_conn.h"
+#include "crm_db_prepared.h"
 
-/* The maximum number of prepared statements per connection. The least recently
- * used is replaced. */
-#define CRM_DB_PREPARED_MAX 256
-
-/* An entry for a prepared statement of the session. */
-typedef struct crm_prepared_t {
-    char *sql;                  /* from malloc(); NULL: unused entry */
-    apr_uint32_t number;        /* part of its name */
-    apr_uint32_t old_number;    /* a statement to deallocate; 0: none */
-    int prepared;               /* the server has it under that name */
-    int outdated;               /* must be prepared again */
-    apr_uint64_t used;          /* the connection's clock when last used */
-} crm_prepared_t;
-
+/* A connection. */
 struct crm_conn_t {
     PGconn *pg;
     crm_conn_t *next;           /* next connection of the same pool */
@@ -47,9 +35,6 @@ struct crm_conn_t {
  * statements of an earlier backend, apply session settings. No transaction may
  * be open. Errors: CRM_E_UNAVAILABLE. */
 crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool);
-
-/* Forget all prepared statements of CONN. */
-void crm_conn_forget(crm_conn_t *conn);
 
 /* Return TEXT, a message of libpq or the server, as one line in RESULT_POOL. */
 const char *crm_db_line(const char *text, apr_pool_t *result_pool);

@@ -118,7 +118,7 @@ static void ask(const crm_store_t *store, crm_store_check_t *const *checks,
             STORE(shared->ahead_us, checks[i]->time_us - crm_limit_clock());
         }
     }
-    ADD(shared->asked, answered);
+    ADD(shared->counted, answered);
     ADD(shared->trips, count > 0);
     if (reason) {
         leave(store, reason);

@@ -52,7 +52,7 @@ typedef struct crm_store_shared_t {
     apr_int64_t retry_at;       /* crm_limit_clock() of the next try */
     apr_int64_t logged_at;
     apr_int64_t ahead_us;       /* the store's clock minus crm_limit_clock() */
-    apr_uint64_t asked;         /* requests that the store counted */
+    apr_uint64_t counted;       /* requests that the store counted */
     apr_uint64_t trips;         /* round trips for them */
     apr_uint64_t alone;         /* requests that the host counted by itself */
 } crm_store_shared_t;

@@ -454,7 +454,7 @@ static const family_t families[] = {
     {"crmapi_store_away", "gauge", "1 while this host counts without the rate "
      "limit store", put_store_away, 0},
     {"crmapi_store_requests", "counter", "Requests that the rate limit store "
-     "counted", put_store, offsetof(crm_store_shared_t, asked)},
+     "counted", put_store, offsetof(crm_store_shared_t, counted)},
     {"crmapi_store_round_trips", "counter", "Round trips to the rate limit "
      "store", put_store, offsetof(crm_store_shared_t, trips)},
     {"crmapi_store_alone", "counter", "Requests that this host counted without "
@@ -514,7 +514,7 @@ static int prefers_open_metrics(request_rec *r)
 {
     const char *accept = apr_table_get(r->headers_in, "Accept");
     char *last, *copy = apr_pstrdup(r->pool, accept ? accept : "");
-    int open = 0, plain = 0;
+    int open = 0, older = 0;
 
     for (char *range = apr_strtok(copy, ",", &last); range;
          range = apr_strtok(NULL, ",", &last)) {
@@ -527,10 +527,10 @@ static int prefers_open_metrics(request_rec *r)
                  || !strncmp(range, "*/*", 3)) {
             int quality = quality_of(range);
 
-            plain = quality > plain ? quality : plain;
+            older = quality > older ? quality : older;
         }
     }
-    return open && open >= plain;
+    return open && open >= older;
 }
 
 int crmapi_metrics_handler(request_rec *r)

@@ -114,7 +114,7 @@ static int status_hook(request_rec *r, int flags)
         {"StoreAway", "This host counts without the rate limit store",
          __atomic_load_n(&store->away, __ATOMIC_RELAXED)},
         {"StoreRequests", "Requests that the rate limit store counted",
-         crmapi_peek(&store->asked)},
+         crmapi_peek(&store->counted)},
         {"StoreRoundTrips", "Round trips to the rate limit store",
          crmapi_peek(&store->trips)},
         {"StoreAlone", "Requests counted without the rate limit store",

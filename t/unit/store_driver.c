@@ -341,7 +341,7 @@ static int load(const char *url, int hosts, int processes, int threads,
         wrong += report_key(i, max);
     }
     for (int i = 0; i < hosts; i++) {
-        journal->asked += states[i]->asked;
+        journal->asked += states[i]->counted;
         journal->alone += states[i]->alone;
         journal->trips += states[i]->trips;
     }

@@ -120,7 +120,7 @@ START_TEST(the_store_decides)
     ck_assert(!verdict.admitted);
     ck_assert_uint_eq(verdict.remaining, 0);
     ck_assert_int_eq(verdict.reset_us, 20 * SECOND);
-    ck_assert_uint_eq(shared.asked, 4);
+    ck_assert_uint_eq(shared.counted, 4);
     ck_assert_uint_eq(shared.alone, 0);
 }
 END_TEST

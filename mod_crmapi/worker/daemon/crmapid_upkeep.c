@@ -43,8 +43,8 @@ typedef struct task_t {
     " LIMIT " BATCH_TEXT ") RETURNING 1)" \
     " SELECT count(*) FROM gone"
 
-/* Correct the totals, and log those that were wrong: rows were written without
- * the triggers. */
+/* Correct the totals. Log those that were not correct: rows were written
+ * without the triggers. */
 static crm_error_t *verify_totals(apr_int64_t *count_p, const upkeep_t *upkeep)
 {
     crm_stmt_t stmt = {"SELECT * FROM crmapi.counter_mend()", 0, NULL};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contact_batch_sql.h: the statements of a batch of contacts */
+#ifndef CONTACT_BATCH_SQL_H
+#define CONTACT_BATCH_SQL_H
+
+#include "contact_batch.h"
+
+/* Columns of the rows of crm_contact_sql_look_up(). The contact's begin at
+ * CRM_MATCH_FIRST. */
+enum {
+    CRM_MATCH_IDENTITY,         /* number of the identity, from 1 */
+    CRM_MATCH_NOW,              /* the database's time */
+    CRM_MATCH_EMAIL_KEY,        /* of the identity */
+    CRM_MATCH_CONTACT_EMAIL,    /* the contact's keys */
+    CRM_MATCH_CONTACT_PHONE,
+    CRM_MATCH_FIRST
+};
+
+/* Set SQL to the statement that takes the advisory locks of identities: of the
+ * EMAILS and PHONES (binds of text[], null where there is none) and of the name
+ * LOCK (may be NULL). They are taken in the order of their numbers, so that
+ * batches cannot deadlock. */
+void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
+                           const char *emails, const char *phones,
+                           const char *lock);
+
+/* Set SQL to the statement that looks up contacts. Identity I has the e-mail
+ * EMAILS[I] and the phone key PHONES[I]. For each identity and each of the
+ * DEPTH oldest contacts that match it there is a row. An identity without a
+ * match has a row without a contact. The contacts are locked against updates,
+ * in the order of their ids. No row is returned if CALL's key does not permit
+ * the operation. */
+void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
+                             const char *emails, const char *phones,
+                             int depth);
+
+/* Set SQL to the statement that returns "ref:id" for each of REFS (of
+ * crm_ref_t) that exists. */
+void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
+                          const apr_array_header_t *refs);
+
+/* Set SQL to the statement that inserts or updates the contacts in JSON, an
+ * array of contacts as the API shows them. */
+void crm_contact_sql_insert(crm_sql_t *sql, crm_call_t *call,
+                            const char *json);
+void crm_contact_sql_update(crm_sql_t *sql, crm_call_t *call,
+                            const char *json);
+
+#endif /* CONTACT_BATCH_SQL_H */

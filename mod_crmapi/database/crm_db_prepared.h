@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_db_prepared.h: the prepared statements of a connection */
+#ifndef CRM_DB_PREPARED_H
+#define CRM_DB_PREPARED_H
+
+#include "crm_db_conn.h"
+
+/* The maximum number of prepared statements per connection. The least recently
+ * used is replaced. */
+#define CRM_DB_PREPARED_MAX 256
+
+/* An entry for a prepared statement of the session. */
+typedef struct crm_prepared_t {
+    char *sql;                  /* from malloc(); NULL: unused entry */
+    apr_uint32_t number;        /* part of its name */
+    apr_uint32_t old_number;    /* a statement to deallocate; 0: none */
+    int prepared;               /* the server has it under that name */
+    int outdated;               /* must be prepared again */
+    apr_uint64_t used;          /* the connection's clock when last used */
+} crm_prepared_t;
+
+/* The messages sent for a statement. Each has an answer. */
+#define CRM_STEP_DEALLOCATE 1
+#define CRM_STEP_PREPARE 2
+#define CRM_STEP_EXECUTE 4
+
+/* The name of a prepared statement. */
+typedef char crm_prepared_name_t[32];
+
+/* Set NAME to the name of PREPARED, an entry of CONN, and return it. */
+const char *crm_prepared_name(crm_prepared_name_t name, const crm_conn_t *conn,
+                              const crm_prepared_t *prepared);
+
+/* Return CONN's entry for SQL, a new one if there is none. Entries used after
+ * AFTER are not replaced. Return NULL if no entry is left. */
+crm_prepared_t *crm_prepared_find(crm_conn_t *conn, const char *sql,
+                                  apr_uint64_t after);
+
+/* Update PREPARED after STEP succeeded (OK) or failed. */
+void crm_prepared_note(crm_prepared_t *prepared, int step, int ok);
+
+/* Forget all prepared statements of CONN. */
+void crm_prepared_forget(crm_conn_t *conn);
+
+#endif /* CRM_DB_PREPARED_H */
