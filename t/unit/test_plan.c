@@ -114,6 +114,7 @@ static crm_error_t *read_query(crm_call_t *call, const char *path,
     request->method = "GET";
     request->path = path;
     request->query = query;
+    request->headers = apr_table_make(request->pool, 1);
     call->request = request;
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key,
                                     crm_check_pool());
