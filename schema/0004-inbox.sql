@@ -67,6 +67,9 @@ CREATE INDEX conversation_latest ON crmapi.conversation
     INCLUDE (deleted);
 CREATE INDEX conversation_earliest ON crmapi.conversation
     (workspace_id, last_message_at, id) INCLUDE (deleted);
+-- sort=updated_at, updated_after; no update is HOT
+CREATE INDEX conversation_updated ON crmapi.conversation
+    (workspace_id, updated_at, id) INCLUDE (deleted);
 CREATE INDEX conversation_bot ON crmapi.conversation
     (workspace_id, bot_id, created_at, id)
     INCLUDE (deleted, archived, active, human_takeover);

@@ -43,7 +43,7 @@ for my $name (sort keys %CrmTest::Spec::FIELDS) {
 }
 
 my %extension = (tags_match => "7.4", include => "docs/api.md",
-    ids => "13.5");
+    ids => "13.5", cursor => "13.3");
 for my $operation (sort keys %CrmTest::Spec::PARAMETERS) {
     my ($method, $path) = split / /, $operation;
     my $described = $document->{paths}{"/api/v1$path"}{lc $method};

@@ -85,10 +85,12 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of name, domain or industry"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
+     .indexed = crm_filter_search_indexed,
      .sql = "t.search"},
     {.field = {.name = "tags", .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
-     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed},
+     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,
+     .indexed = crm_filter_tags_indexed},
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
@@ -114,8 +116,9 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = NULL}}
 };
 
-static const crm_sort_t by_created_at[] = {
-    {.name = NULL, .keys = {"t.created_at"}},
+static const crm_sort_t orders[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
     {.name = NULL}
 };
 
@@ -123,7 +126,8 @@ static const crm_operation_t operations[] = {
     {.id = "listCompanies", .method = "GET", .path = "/companies",
      .kind = &crm_op_list,
      .filters = list_filters,
-     .sorts = by_created_at,
+     .sorts = orders,
+     .ordered = 1,
      .counter = "company",
      .summary = "List companies"},
     {.id = "createCompany", .method = "POST", .path = "/companies",

@@ -76,11 +76,13 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of name, e-mail, phone number or company"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
+     .indexed = crm_filter_search_indexed,
      .sql = "t.search",
      .digits = "t.phone_digits"},
     {.field = {.name = "tags", .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
-     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed},
+     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,
+     .indexed = crm_filter_tags_indexed},
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
@@ -126,8 +128,9 @@ static const crm_filter_t by_email_filters[] = {
     {.field = {.name = NULL}}
 };
 
-static const crm_sort_t by_created_at[] = {
-    {.name = NULL, .keys = {"t.created_at"}},
+static const crm_sort_t orders[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
     {.name = NULL}
 };
 
@@ -140,7 +143,8 @@ static const crm_operation_t operations[] = {
     {.id = "listContacts", .method = "GET", .path = "/contacts",
      .kind = &crm_op_list,
      .filters = list_filters,
-     .sorts = by_created_at,
+     .sorts = orders,
+     .ordered = 1,
      .counter = "contact",
      .summary = "List contacts"},
     {.id = "createContact", .method = "POST", .path = "/contacts",

@@ -141,10 +141,15 @@ static const crm_filter_t list_filters[] = {
                .doc = "inclusive"},
      .add = crm_filter_bind,
      .sql = "t.last_message_at <= ?"},
+    {.field = {.name = "updated_after", .type = &crm_type_time,
+               .doc = "inclusive (extension)"},
+     .add = crm_filter_bind,
+     .sql = "t.updated_at >= ?"},
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of the latest message, e-mail, phone number "
                       "or human name"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
+     .indexed = crm_filter_search_indexed,
      .sql = "t.search"},
     {.field = {.name = "ids", .type = &crm_type_ids,
                .doc = "comma-separated, up to 100; others are left out "
@@ -158,6 +163,7 @@ static const crm_filter_t list_filters[] = {
 static const crm_sort_t orders[] = {
     {.name = "created_at", .keys = {"t.created_at"}},
     {.name = "last_message_at", .keys = {"t.last_message_at"}, .nulls_last = 1},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
     {.name = NULL}
 };
 

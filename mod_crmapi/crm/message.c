@@ -52,7 +52,7 @@ static const crm_filter_t list_filters[] = {
 };
 
 static const crm_sort_t by_created_at[] = {
-    {.name = NULL, .keys = {"t.created_at"}},
+    {.name = NULL, .keys = {"t.created_at"}, .ascending = 1},
     {.name = NULL}
 };
 
@@ -62,7 +62,6 @@ static const crm_operation_t operations[] = {
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_created_at,
-     .ascending = 1,
      .ordered = 1,
      .parent = "conversation",
      .summary = "List a conversation's messages"},

@@ -58,11 +58,13 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = NULL}}
 };
 
-/* The order by pipeline, stage and position (contract 7.10). */
-static const crm_sort_t by_position[] = {
-    {.name = NULL,
+/* By position: pipeline, stage, place in the stage (contract 7.10). */
+static const crm_sort_t orders[] = {
+    {.name = "position",
      .keys = {"p.created_at", "s.order_index", "t.order_index",
-              "t.created_at"}},
+              "t.created_at"},
+     .integers = {0, 1, 1}, .ascending = 1},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
     {.name = NULL}
 };
 
@@ -70,8 +72,8 @@ static const crm_operation_t operations[] = {
     {.id = "listPipelineCards", .method = "GET", .path = "/pipeline-cards",
      .kind = &crm_op_list,
      .filters = list_filters,
-     .sorts = by_position,
-     .ascending = 1,
+     .sorts = orders,
+     .ordered = 1,
      .from = "JOIN crmapi.pipeline_stage s ON s.workspace_id = t.workspace_id "
              "AND s.id = t.pipeline_stage_id JOIN crmapi.pipeline p ON "
              "p.workspace_id = s.workspace_id AND p.id = s.pipeline_id",

@@ -21,7 +21,8 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_sort_t by_order_index[] = {
-    {.name = NULL, .keys = {"t.order_index", "t.created_at"}},
+    {.name = NULL, .keys = {"t.order_index", "t.created_at"},
+     .integers = {1}, .ascending = 1},
     {.name = NULL}
 };
 
@@ -30,7 +31,6 @@ static const crm_operation_t operations[] = {
      .path = "/pipelines/{id}/stages",
      .kind = &crm_op_list,
      .sorts = by_order_index,
-     .ascending = 1,
      .whole = 1,
      .parent = "pipeline",
      .summary = "List a pipeline's stages in order, without pagination"},

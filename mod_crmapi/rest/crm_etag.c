@@ -61,7 +61,7 @@ void crm_etag_make(char out[CRM_ETAG_SIZE], const char *updated_at,
                    const char *body, apr_size_t len)
 {
     *out++ = '"';
-    if (updated_at && strlen(updated_at) >= 19) {
+    if (updated_at) {
         out = write_number(out, number_of(updated_at), TIME_DIGITS);
         *out++ = '.';
     }

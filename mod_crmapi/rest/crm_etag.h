@@ -24,7 +24,8 @@ typedef struct crm_etag_t {
 } crm_etag_t;
 
 /* Write the strong entity tag of a resource to OUT: "TIME.HASH". TIME is
- * UPDATED_AT, PostgreSQL's output of a timestamptz(3) in UTC. HASH is that of
+ * UPDATED_AT, PostgreSQL's output of a timestamptz(3) in UTC (at least 19
+ * characters). HASH is that of
  * the LEN bytes of JSON at BODY. It tells two answers apart that have the same
  * UPDATED_AT, since derived fields do not move it. A resource that has no
  * updated_at (NULL) gets "HASH" only. */

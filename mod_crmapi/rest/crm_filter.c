@@ -63,6 +63,14 @@ void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
     add_tags(sql, UNINDEXED, bind, call);
 }
 
+int crm_filter_tags_indexed(const crm_filter_t *filter, const char *bind,
+                            apr_pool_t *pool)
+{
+    (void)filter;
+    (void)pool;
+    return *bind != '\0';
+}
+
 /* Return a LIKE pattern that matches strings containing TEXT. */
 static const char *like_pattern(const char *text, apr_pool_t *pool)
 {
@@ -140,11 +148,19 @@ static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
     crm_sql_add(sql, ")");
 }
 
+int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,
+                              apr_pool_t *pool)
+{
+    const char *digits = filter->digits ? digits_of(bind, pool) : NULL;
+
+    return has_trigram(bind) && (!digits || has_trigram(digits));
+}
+
 void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *bind, const crm_call_t *call)
 {
     const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
-    int indexed = has_trigram(bind) && (!digits || has_trigram(digits));
+    int indexed = crm_filter_search_indexed(filter, bind, call->pool);
 
     add_search(sql, filter, bind, digits, indexed ? "" : UNINDEXED, call->pool);
 }

@@ -20,4 +20,10 @@ void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
 void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
                                const char *bind, const crm_call_t *call);
 
+/* Implementations of crm_filter_t.indexed. */
+int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,
+                              apr_pool_t *pool);
+int crm_filter_tags_indexed(const crm_filter_t *filter, const char *bind,
+                            apr_pool_t *pool);
+
 #endif /* CRM_FILTER_H */

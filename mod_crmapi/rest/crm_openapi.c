@@ -163,11 +163,26 @@ static void add_sort_parameter(crm_buf_t *buf, const crm_sort_t *sort)
     add(buf, "]}},");
 }
 
-static void add_order_parameter(crm_buf_t *buf, int ascending)
+/* Add the parameter "order". Its default may depend on SORTS' member. */
+static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
 {
+    int differ = 0;
+
+    for (const crm_sort_t *sort = sorts; sort->keys[0]; sort++) {
+        differ |= sort->ascending != sorts->ascending;
+    }
     add(buf, "{'name':'order','in':'query','schema':{'type':'string',"
-        "'enum':['asc','desc'],'default':");
-    add(buf, ascending ? "'asc'}}," : "'desc'}},");
+        "'enum':['asc','desc']");
+    if (!differ) {
+        add(buf, sorts->ascending ? ",'default':'asc'}}," : ",'default':'desc'}},");
+        return;
+    }
+    add(buf, "},'description':'by default");
+    for (const crm_sort_t *sort = sorts; sort->keys[0]; sort++) {
+        crm_buf_printf(buf, "%s %s for %s", sort == sorts ? "" : ",",
+                       sort->ascending ? "asc" : "desc", sort->name);
+    }
+    add(buf, "'},");
 }
 
 static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
@@ -185,11 +200,12 @@ static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
         add_sort_parameter(buf, operation->sorts);
     }
     if (operation->ordered) {
-        add_order_parameter(buf, operation->ascending);
+        add_order_parameter(buf, operation->sorts);
     }
     if (operation->kind == &crm_op_list && !operation->whole) {
         add(buf, "{'$ref':'#/components/parameters/page'},"
-            "{'$ref':'#/components/parameters/page_size'},");
+            "{'$ref':'#/components/parameters/page_size'},"
+            "{'$ref':'#/components/parameters/cursor'},");
     }
     if (operation->kind->condition) {
         crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
@@ -235,7 +251,8 @@ static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, list && !operation->whole
         ? "{'type':'object','additionalProperties':false,"
           "'required':['data','pagination'],'properties':{'pagination':"
-          "{'$ref':'#/components/schemas/Pagination'},'data':"
+          "{'oneOf':[{'$ref':'#/components/schemas/Pagination'},"
+          "{'$ref':'#/components/schemas/CursorPagination'}]},'data':"
         : "{'type':'object','additionalProperties':false,"
           "'required':['data'],'properties':{'data':");
     add(buf, list ? "{'type':'array','items':" : "");
@@ -257,6 +274,8 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "','headers':{");
     add(buf, operation->location
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
+    add(buf, operation->kind == &crm_op_list && !operation->whole
+        ? "'Link':{'$ref':'#/components/headers/Link'}," : "");
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
     add(buf, status == 202 ? "'Idempotent-Replayed':{'$ref':"

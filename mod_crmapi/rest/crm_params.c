@@ -8,6 +8,7 @@
 
 #include "crm_array.h"
 #include "crm_filter.h"
+#include "crm_hash.h"
 #include "crm_op_list.h"
 #include "crm_query.h"
 #include "crm_rest.h"
@@ -78,6 +79,13 @@ static const char *set_order(crm_call_t *call, const char *text)
            ? NULL : "must be asc or desc";
 }
 
+/* The cursor is read when everything else has been: see read_cursor(). */
+static const char *set_cursor(crm_call_t *call, const char *text)
+{
+    crm_rest(call)->cursor = text;
+    return NULL;
+}
+
 static int takes_page(const crm_operation_t *operation)
 {
     return operation->kind == &crm_op_list && !operation->whole;
@@ -98,6 +106,7 @@ static const list_param_t list_params[] = {
     {"page_size", set_page_size, takes_page},
     {"sort", set_sort, takes_sort},
     {"order", set_order, takes_order},
+    {"cursor", set_cursor, takes_page},
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
@@ -152,7 +161,7 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
     return 0;
 }
 
-/* The same for page, page_size, sort and order. */
+/* The same for page, page_size, sort, order and cursor. */
 static int read_list_param(crm_input_t *input, crm_call_t *call,
                            unsigned char *seen, const crm_query_param_t *item)
 {
@@ -193,14 +202,67 @@ static void set_defaults(crm_call_t *call)
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t count = filter_count(operation);
 
-    crm_rest(call)->page = 1;
+    crm_rest(call)->page = 0;
     crm_rest(call)->page_size = PAGE_SIZE;
     crm_rest(call)->sort = operation->sorts;
-    crm_rest(call)->ascending = operation->ascending;
+    crm_rest(call)->ascending = -1;
     crm_rest(call)->params = apr_pcalloc(call->pool,
                                (count + 1) * sizeof(*crm_rest(call)->params));
     for (size_t i = 0; i < count; i++) {
         crm_rest(call)->params[i].filter = &operation->filters[i];
+    }
+}
+
+/* Return the hash of what CALL's list is: workspace, operation, parent, filters
+ * and order (contract 13.3). */
+static apr_uint64_t hash_list(const crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    const char *parts[] = {
+        call->key.workspace_id, rest->endpoint->operation->id,
+        rest->path_id ? rest->path_id : "", rest->sort->keys[0],
+        rest->ascending ? "asc" : "desc",
+    };
+    apr_uint64_t hash = CRM_HASH_START;
+
+    for (size_t i = 0; i < CRM_NELTS(parts); i++) {
+        hash = crm_hash(hash, parts[i], strlen(parts[i]) + 1);
+    }
+    for (const crm_param_t *param = rest->params; param->filter; param++) {
+        const char *bind = param->given ? param->bind : NULL;
+
+        /* absent, null and empty are different */
+        hash = crm_hash(hash + (apr_uint64_t)param->given, bind ? bind : "",
+                        bind ? strlen(bind) + 1 : 0);
+    }
+    return hash;
+}
+
+/* Complete what the query left open, and read the cursor if it has one. */
+static void read_cursor(crm_input_t *input, crm_call_t *call)
+{
+    crm_rest_t *rest = crm_rest(call);
+    crm_cursor_t *cursor;
+
+    if (rest->ascending < 0) {
+        rest->ascending = rest->sort->ascending;
+    }
+    if (rest->cursor && rest->page) {
+        crm_input_error(input, "page", "cannot be used with cursor");
+    }
+    rest->page = rest->page ? rest->page : 1;
+    if (!rest->cursor || input->error) {
+        return;
+    }
+    rest->list = hash_list(call);
+    if (strcmp(rest->cursor, CRM_CURSOR_START)) {
+        cursor = apr_palloc(call->pool, sizeof(*cursor));
+        rest->after = cursor;
+        if (!crm_cursor_read(cursor, rest->cursor, rest->sort, rest->list,
+                             call->pool)) {
+            crm_input_error(input, "cursor", "must be * or the next_cursor of "
+                            "this list with these filters and this order");
+        }
     }
 }
 
@@ -249,6 +311,9 @@ crm_error_t *crm_rest_params(crm_call_t *call)
         if ((field->flags & CRM_F_REQUIRED) && !seen[i]) {
             crm_input_error(&input, field->name, "is required");
         }
+    }
+    if (crm_rest(call)->sort) {
+        read_cursor(&input, call);
     }
     read_condition(&input, call);
     return input.error;

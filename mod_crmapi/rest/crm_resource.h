@@ -32,15 +32,25 @@ struct crm_filter_t {
     const char *digits;
     int absent_is_false;        /* a boolean defaults to false */
     int counted;                /* crmapi.counter has totals by this filter */
+    /* Return whether ADD's predicate for BIND uses the GIN index. NULL: it
+     * does, if there is ADD_UNINDEXED. */
+    int (*indexed)(const crm_filter_t *filter, const char *bind,
+                   apr_pool_t *pool);
     int by_key;                 /* it names few rows by the primary key, which
                                    are read before other filters are looked
                                    at */
 };
 
+/* The most keys of a sort order. */
+#define CRM_SORT_KEYS 4
+
 /* A sort order of a list: its keys, followed by t.id in the same direction. */
 typedef struct crm_sort_t {
     const char *name;           /* value of the parameter "sort", or NULL */
-    const char *keys[5];        /* SQL over t; NULL at the end */
+    const char *keys[CRM_SORT_KEYS + 1]; /* SQL over t; NULL at the end */
+    unsigned char integers[CRM_SORT_KEYS]; /* of each key: it is an integer; 0:
+                                              a timestamptz(3) */
+    int ascending;              /* the default direction is ascending */
     int nulls_last;             /* rows with a null in the first key are last in
                                    both directions */
 } crm_sort_t;
@@ -69,7 +79,6 @@ struct crm_operation_t {
     const crm_filter_t *filters; /* ended by one without a name; or NULL */
     const crm_sort_t *sorts;    /* the first is the default; ended by one
                                    without keys */
-    int ascending;              /* the default direction is ascending */
     int ordered;                /* takes the parameter "order" */
     int whole;                  /* a list without pagination */
     const char *from;           /* JOIN added to FROM of a list, or NULL */

@@ -4,6 +4,7 @@
 #define CRM_REST_H
 
 #include "crm_call.h"
+#include "crm_cursor.h"
 #include "crm_endpoint.h"
 #include "crm_etag.h"
 #include "crm_params.h"
@@ -21,6 +22,9 @@ typedef struct crm_rest_t {
     apr_int64_t page, page_size;
     const crm_sort_t *sort;
     int ascending;
+    const char *cursor;         /* the parameter; NULL: pages have numbers */
+    const crm_cursor_t *after;  /* its content; NULL: the beginning */
+    apr_uint64_t list;          /* what the list is: crm_cursor_write() */
     const crm_etags_t *condition; /* of the kind's condition header; NULL: it was
                                      not sent */
 } crm_rest_t;

@@ -114,7 +114,7 @@ static crm_error_t *read_query(crm_call_t *call, const char *path,
     request->method = "GET";
     request->path = path;
     request->query = query;
-    request->headers = apr_table_make(request->pool, 1);
+    request->headers = apr_table_make(crm_check_pool(), 1);
     call->request = request;
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key,
                                     crm_check_pool());
@@ -151,8 +151,18 @@ static const struct {
     {"/contacts", "search=a&search=b", "search", 0},
     {"/contacts", "foo=1", "", 0},
     {"/contacts", "foo=1", "foo", 1},
-    {"/contacts", "sort=created_at", "", 0},
-    {"/contacts", "sort=created_at", "sort", 1},
+    {"/agents", "sort=created_at", "", 0},
+    {"/agents", "sort=created_at", "sort", 1},
+    {"/contacts", "sort=updated_at&order=desc", "", 1},
+    {"/contacts", "sort=last_message_at", "sort", 0},
+    {"/contacts", "cursor=*&page_size=3&search=a", "", 1},
+    {"/contacts", "cursor=*&page=1", "page", 0},
+    {"/contacts", "cursor=*&cursor=*", "cursor", 0},
+    {"/contacts", "cursor=", "cursor", 0},
+    {"/contacts", "cursor=x", "cursor", 0},
+    {"/contacts", "cursor=x&bot_id=", "bot_id", 0},
+    {"/contacts", "ids=a,,b", "", 1},
+    {"/pipelines/x/stages", "cursor=x", "cursor", 1},
     {"/contacts", "search=%00", "search", 0},
     {"/contacts", "search=%ff", "search", 0},
     {"/contacts", "foo=%ff", "", 0},

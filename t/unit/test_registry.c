@@ -130,17 +130,19 @@ START_TEST(contract_7_orders)
 {
     const crm_operation_t *list = operation_of("GET /conversations");
 
-    ck_assert(list->ordered && !list->ascending);
+    ck_assert(list->ordered && !list->sorts->ascending);
     ck_assert_str_eq(list->sorts[0].name, "created_at");
     ck_assert_str_eq(list->sorts[1].name, "last_message_at");
     ck_assert_msg(list->sorts[1].nulls_last, "contract 7.10");
-    ck_assert_ptr_null(list->sorts[2].keys[0]);
+    ck_assert_str_eq(list->sorts[2].name, "updated_at");
+    ck_assert_msg(list->sorts[2].ascending, "contract 13.3");
+    ck_assert_ptr_null(list->sorts[3].keys[0]);
     list = operation_of("GET /conversations/{id}/messages");
-    ck_assert(list->ordered && list->ascending);
+    ck_assert(list->ordered && list->sorts->ascending);
     ck_assert(operation_of("GET /pipelines/{id}/stages")->whole);
-    ck_assert(operation_of("GET /pipelines/{id}/stages")->ascending);
+    ck_assert(operation_of("GET /pipelines/{id}/stages")->sorts->ascending);
     list = operation_of("GET /agents");
-    ck_assert(!list->ordered && !list->ascending && !list->whole);
+    ck_assert(!list->ordered && !list->sorts->ascending && !list->whole);
 }
 END_TEST
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_list.c: what the statements of lists have in common */
+#include "crm_list.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_params.h"
+
+/* Return the column that refers to the parent. */
+static const char *parent_column(const crm_call_t *call)
+{
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
+
+    return operation->parent_column ? operation->parent_column
+           : apr_pstrcat(call->pool, operation->parent, "_id", NULL);
+}
+
+/* Return the filter of CALL that names rows by the primary key, or NULL. */
+static const crm_param_t *by_key(const crm_call_t *call)
+{
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        if (param->given && param->filter->by_key) {
+            return param;
+        }
+    }
+    return NULL;
+}
+
+/* Add the resource's table, or its rows that KEY (may be NULL) names. A planner
+ * that underestimates the workspace would otherwise scan it in the order of the
+ * list and compare each id with all those named. */
+static void add_table(crm_sql_t *sql, const crm_call_t *call,
+                      const crm_param_t *key)
+{
+    const char *name = crm_rest(call)->endpoint->resource->name;
+
+    if (!key) {
+        crm_sql_adds(sql, "crmapi.", name, " t", NULL);
+        return;
+    }
+    crm_sql_adds(sql, "(SELECT * FROM crmapi.", name,
+                 " t WHERE t.workspace_id = $1::uuid", NULL);
+    key->filter->add(sql, key->filter, key->bind, call);
+    crm_sql_add(sql, " OFFSET 0) t");
+}
+
+void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
+{
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
+    const crm_param_t *key = by_key(call);
+
+    crm_sql_add(sql, " FROM ");
+    add_table(sql, call, key);
+    crm_sql_adds(sql, operation->from ? " " : "",
+                 operation->from ? operation->from : "",
+                 " WHERE t.workspace_id = $1::uuid", NULL);
+    if (operation->parent) {
+        crm_sql_adds(sql, " AND t.", parent_column(call), " = ", NULL);
+        crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
+    }
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        const crm_filter_t *filter = param->filter;
+
+        if (param == key) {
+            continue;
+        }
+        if (param->given && unindexed && filter->add_unindexed) {
+            filter->add_unindexed(sql, filter, param->bind, call);
+        }
+        else if (param->given && filter->add) {
+            filter->add(sql, filter, param->bind, call);
+        }
+        else if (filter->absent_is_false) {
+            filter->add(sql, filter, "f", call);
+        }
+    }
+}
+
+void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
+                      int reverse)
+{
+    const crm_sort_t *sort = crm_rest(call)->sort;
+    const char *direction = crm_rest(call)->ascending != reverse ? "" : " DESC";
+    const char *nulls = reverse ? " NULLS FIRST, " : " NULLS LAST, ";
+
+    crm_sql_add(sql, " ORDER BY ");
+    for (int i = 0; sort->keys[i]; i++) {
+        if (rows) {
+            crm_sql_adds(sql, rows, ".o", apr_itoa(call->pool, i), NULL);
+        }
+        else {
+            crm_sql_add(sql, sort->keys[i]);
+        }
+        crm_sql_adds(sql, direction, sort->nulls_last && !i ? nulls : ", ",
+                     NULL);
+    }
+    crm_sql_adds(sql, rows ? rows : "t", ".id", direction, NULL);
+}
+
+void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
+                     const char *columns)
+{
+    crm_sql_adds(sql, "SELECT ", columns, NULL);
+    for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {
+        crm_sql_adds(sql, ", ", crm_rest(call)->sort->keys[i], " AS o",
+                     apr_itoa(call->pool, i), NULL);
+    }
+}
+
+void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
+{
+    crm_sql_bind(sql, apr_psprintf(call->pool, "%" APR_INT64_T_FMT, n),
+                 "bigint");
+}
+
+int crm_list_is_by_content(const crm_call_t *call)
+{
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        if (param->given && param->filter->add_unindexed) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+const crm_shape_t *crm_list_shape(const crm_call_t *call)
+{
+    return crm_rest_param(call, "include")
+           ? crm_rest(call)->endpoint->requested
+           : crm_rest(call)->endpoint->shape;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_list.h: what the statements of lists have in common */
+#ifndef CRM_LIST_H
+#define CRM_LIST_H
+
+#include "crm_rest.h"
+
+/* The columns of a list's rows. The resource's begin at CRM_LIST_FIRST. */
+#define CRM_LIST_TOTAL 0
+#define CRM_LIST_FIRST 1
+
+/* The maximum number of matches of a filter by content (tags, search) that are
+ * collected. If there are more, the list is read in its order: see
+ * add_by_content() of crm_op_list.c. */
+#define CRM_LIST_MATCHES 2000
+
+/* The largest page_size (contract 7.2). */
+#define CRM_LIST_PAGE 100
+
+#define CRM_LIST_TEXT(number) CRM_LIST_TEXT_OF(number)
+#define CRM_LIST_TEXT_OF(number) #number
+
+/* Return the shape of the rows of CALL's list. */
+const crm_shape_t *crm_list_shape(const crm_call_t *call);
+
+/* Add " FROM ... WHERE" and all conditions. UNINDEXED: filters by content are
+ * written so that their GIN index is not used. */
+void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed);
+
+/* Add " ORDER BY" the sort keys, in the opposite direction if REVERSE. If ROWS
+ * is not NULL, the keys are its columns o0, o1 ... */
+void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
+                    int reverse);
+
+/* Add "SELECT", COLUMNS and the sort keys as o0, o1 ... */
+void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
+                   const char *columns);
+
+/* Add N as a bind. */
+void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n);
+
+/* Return whether CALL has a filter by content. */
+int crm_list_is_by_content(const crm_call_t *call);
+
+#endif /* CRM_LIST_H */

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_list_walk.c: pages of lists that a cursor names (contract 13.3) */
+#include "crm_list_walk.h"
+
+#include <string.h>
+
+#include "apr_escape.h"
+#include "apr_strings.h"
+
+#include "crm_list.h"
+#include "crm_params.h"
+#include "crm_query.h"
+
+/* One row more than the largest page shows whether there is a next one. The
+ * planner needs this constant beside the bound LIMIT: see inner_limit() of
+ * crm_op_list.c. */
+#define ONE_MORE " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE) " + 1"
+
+/* The part of a list behind a cursor that one range of an index has. */
+typedef enum range_t {
+    WHOLE,
+    AFTER,                      /* rows whose keys follow the cursor's */
+    NULLS,                      /* rows without the first key, which are last */
+    NULLS_AFTER                 /* those whose id follows the cursor's */
+} range_t;
+
+/* Add sort key INDEX as SQL, a column of ROWS if that is not NULL. */
+static void add_key(crm_sql_t *sql, const crm_call_t *call, const char *rows,
+                    int index)
+{
+    if (rows) {
+        crm_sql_adds(sql, rows, ".o", apr_itoa(call->pool, index), NULL);
+    }
+    else {
+        crm_sql_add(sql, crm_rest(call)->sort->keys[index]);
+    }
+}
+
+/* Add the cursor's value of sort key INDEX. */
+static void add_value(crm_sql_t *sql, const crm_call_t *call, int index)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    crm_sql_bind(sql, rest->after->keys[index],
+                 rest->sort->integers[index] ? "integer" : "timestamptz");
+}
+
+/* Add the condition that the keys of ROWS (NULL: t) follow the cursor's: a
+ * comparison of rows, which an index on the keys serves. */
+static void add_after(crm_sql_t *sql, const crm_call_t *call, const char *rows)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    int count;
+
+    crm_sql_add(sql, "(");
+    for (count = 0; rest->sort->keys[count]; count++) {
+        add_key(sql, call, rows, count);
+        crm_sql_add(sql, ", ");
+    }
+    crm_sql_adds(sql, rows ? rows : "t", rest->ascending ? ".id) > (" : ".id) < (",
+                 NULL);
+    for (int i = 0; i < count; i++) {
+        add_value(sql, call, i);
+        crm_sql_add(sql, ", ");
+    }
+    crm_sql_bind(sql, rest->after->id, "uuid");
+    crm_sql_add(sql, ")");
+}
+
+/* Add " AND" the condition of RANGE. */
+static void add_range_condition(crm_sql_t *sql, const crm_call_t *call,
+                                range_t range)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    if (range == WHOLE) {
+        return;
+    }
+    crm_sql_add(sql, " AND ");
+    if (range == AFTER) {
+        add_after(sql, call, NULL);
+        if (rest->endpoint->operation->from) {
+            /* keys of several tables: no index has them, but one has the
+             * first */
+            crm_sql_adds(sql, " AND ", rest->sort->keys[0],
+                         rest->ascending ? " >= " : " <= ", NULL);
+            add_value(sql, call, 0);
+        }
+        return;
+    }
+    crm_sql_adds(sql, rest->sort->keys[0], " IS NULL", NULL);
+    if (range == NULLS_AFTER) {
+        crm_sql_add(sql, rest->ascending ? " AND t.id > " : " AND t.id < ");
+        crm_sql_bind(sql, rest->after->id, "uuid");
+    }
+}
+
+/* Add the first rows of RANGE in the order of the list. If MATCHES, only if s
+ * says that the matches are not few. */
+static void add_range(crm_sql_t *sql, const crm_call_t *call, range_t range,
+                      int matches)
+{
+    crm_sql_add(sql, "(");
+    crm_list_keys(sql, call, "t.*");
+    crm_list_rows(sql, call, 1);
+    add_range_condition(sql, call, range);
+    crm_sql_add(sql, matches ? " AND NOT s.few" : "");
+    crm_list_order(sql, call, NULL, 0);
+    crm_sql_add(sql, ONE_MORE ")");
+}
+
+/* Add " LIMIT" of the page. */
+static void add_limit(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, " LIMIT ");
+    crm_list_number(sql, call, crm_rest(call)->page_size + 1);
+}
+
+/* Add the page, read in the order of the list. Where nulls are last, it may be
+ * in two ranges of the index. */
+static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int matches)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    int nulls = rest->after && rest->sort->nulls_last;
+    int at_nulls = nulls && !rest->after->keys[0];
+
+    crm_sql_add(sql, "SELECT t.* FROM (");
+    add_range(sql, call, at_nulls ? NULLS_AFTER : rest->after ? AFTER : WHOLE,
+              matches);
+    if (nulls && !at_nulls) {
+        crm_sql_add(sql, " UNION ALL ");
+        add_range(sql, call, NULLS, matches);
+        crm_sql_add(sql, ") t");
+        crm_list_order(sql, call, "t", 0);
+    }
+    else {
+        crm_sql_add(sql, ") t");
+    }
+    add_limit(sql, call);
+}
+
+/* Add the page from the collected matches m, if s says that they are few. */
+static void add_few(crm_sql_t *sql, const crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    crm_sql_add(sql, "(SELECT m.* FROM m WHERE s.few");
+    if (rest->after && rest->sort->nulls_last && !rest->after->keys[0]) {
+        crm_sql_add(sql, rest->ascending ? " AND m.o0 IS NULL AND m.id > "
+                    : " AND m.o0 IS NULL AND m.id < ");
+        crm_sql_bind(sql, rest->after->id, "uuid");
+    }
+    else if (rest->after) {
+        crm_sql_add(sql, " AND (");
+        add_after(sql, call, "m");
+        crm_sql_add(sql, rest->sort->nulls_last ? " OR m.o0 IS NULL)" : ")");
+    }
+    crm_list_order(sql, call, "m", 0);
+    add_limit(sql, call);
+    crm_sql_add(sql, ")");
+}
+
+/* Return whether matches of a filter by content are to be collected: a filter
+ * has an index, and they are not known to be many. */
+static int collects(const crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    if (rest->after && rest->after->in_order) {
+        return 0;
+    }
+    for (const crm_param_t *param = rest->params; param->filter; param++) {
+        const crm_filter_t *filter = param->filter;
+
+        if (param->given && filter->add_unindexed
+            && (!filter->indexed
+                || filter->indexed(filter, param->bind, call->pool))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Add the FROM of a list whose matches are collected: see add_by_content() of
+ * crm_op_list.c. */
+static void add_collected(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, " FROM (SELECT count(*) <= "
+                CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few FROM m OFFSET 0) s"
+                " LEFT JOIN LATERAL (");
+    add_few(sql, call);
+    crm_sql_add(sql, " UNION ALL (");
+    add_in_order(sql, call, 1);
+    crm_sql_add(sql, ")");
+}
+
+void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
+{
+    int collect = collects(call);
+
+    crm_rest_sql(sql, call);
+    if (collect) {
+        crm_sql_add(sql, "WITH m AS MATERIALIZED (");
+        crm_list_keys(sql, call, "t.*");
+        crm_list_rows(sql, call, 0);
+        crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
+    }
+    crm_sql_adds(sql, "SELECT s.few, ", crm_list_shape(call)->columns, NULL);
+    for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {
+        crm_sql_add(sql, ", ");
+        add_key(sql, call, "t", i);
+    }
+    crm_sql_add(sql, ", t.id");
+    if (collect) {
+        add_collected(sql, call);
+    }
+    else {
+        crm_sql_add(sql, " FROM (SELECT false AS few) s LEFT JOIN LATERAL (");
+        add_in_order(sql, call, 0);
+    }
+    crm_sql_add(sql, ") t ON true WHERE ");
+    crm_rest_permit(sql, call);
+    crm_list_order(sql, call, "t", 0);
+}
+
+int crm_walk_count(const crm_call_t *call, const crm_rows_t *rows)
+{
+    int size = (int)crm_rest(call)->page_size;
+
+    return rows->count > size ? size : rows->count;
+}
+
+/* Return the cursor behind row ROW of ROWS, NULL if it has none. */
+static const char *cursor_of(const crm_call_t *call, const crm_rows_t *rows,
+                             int row)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    int column = CRM_LIST_FIRST + crm_list_shape(call)->count;
+    const char *few = crm_db_value(rows->result, row, CRM_LIST_TOTAL);
+    crm_cursor_t cursor;
+
+    memset(&cursor, 0, sizeof(cursor));
+    for (int i = 0; rest->sort->keys[i]; i++) {
+        cursor.keys[i] = crm_db_value(rows->result, row, column++);
+    }
+    cursor.id = crm_db_value(rows->result, row, column);
+    cursor.in_order = few && *few == 'f';
+    return crm_cursor_write(&cursor, rest->sort, rest->list, call->pool);
+}
+
+/* Return the value of the header Link: CALL's list, with CURSOR for its own
+ * (RFC 8288). */
+static const char *link_of(const crm_call_t *call, const char *cursor)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    const char *path = rest->endpoint->operation->path;
+    const char *id = strstr(path, "{id}");
+    apr_array_header_t *items;
+    crm_buf_t link;
+
+    crm_buf_init(&link, 256, call->pool);
+    crm_buf_puts(&link, "<" CRM_API_BASE);
+    crm_buf_add(&link, path, id ? (apr_size_t)(id - path) : strlen(path));
+    if (id) {
+        crm_buf_puts(&link, rest->path_id);
+        crm_buf_puts(&link, id + 4);
+    }
+    crm_buf_puts(&link, "?cursor=");
+    crm_buf_puts(&link, cursor);
+    crm_query_parse(&items, call->request->query, call->pool);
+    for (int i = 0; i < items->nelts; i++) {
+        const crm_query_param_t *item = &APR_ARRAY_IDX(items, i,
+                                                       crm_query_param_t);
+
+        if (!item->bad && strcmp(item->name, "cursor")) {
+            crm_buf_putc(&link, '&');
+            crm_buf_puts(&link, apr_pescape_urlencoded(call->pool, item->name));
+            crm_buf_putc(&link, '=');
+            crm_buf_puts(&link, apr_pescape_urlencoded(call->pool,
+                                                       item->value));
+        }
+    }
+    crm_buf_add(&link, ">; rel=\"next\"", sizeof(">; rel=\"next\""));
+    return link.data;
+}
+
+crm_error_t *crm_walk_answer(crm_buf_t *body, crm_call_t *call,
+                             const crm_rows_t *rows)
+{
+    apr_int64_t size = crm_rest(call)->page_size;
+    const char *cursor;
+
+    crm_buf_printf(body, ",\"pagination\":{\"page_size\":%" APR_INT64_T_FMT,
+                   size);
+    if (rows->count <= size) {
+        crm_buf_puts(body, ",\"next_cursor\":null,\"has_more\":false}");
+        return NULL;
+    }
+    cursor = cursor_of(call, rows, rows->first + (int)size - 1);
+    if (!cursor) {
+        return crm_error_logf(CRM_E_INTERNAL, call->pool, "CRM1005: a row has "
+                              "sort keys that no cursor can have");
+    }
+    crm_buf_printf(body, ",\"next_cursor\":\"%s\",\"has_more\":true}", cursor);
+    apr_table_setn(call->response->headers, "Link", link_of(call, cursor));
+    return NULL;
+}

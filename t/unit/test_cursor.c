@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_cursor.c: cursors as text (contract 13.3) */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_cursor.h"
+
+#define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
+#define LIST APR_UINT64_C(0x0123456789abcdef)
+
+static const crm_sort_t by_time = {.keys = {"t.created_at"}};
+static const crm_sort_t nulls_last = {.keys = {"t.x"}, .nulls_last = 1};
+static const crm_sort_t by_position = {
+    .keys = {"p.created_at", "s.n", "t.n", "t.created_at"},
+    .integers = {0, 1, 1},
+};
+
+static const char *write_time(const char *time)
+{
+    crm_cursor_t cursor = {{time}, ID, 0};
+
+    return crm_cursor_write(&cursor, time ? &by_time : &nulls_last, LIST,
+                            crm_check_pool());
+}
+
+static int reads(const char *text, const crm_sort_t *sort, apr_uint64_t list)
+{
+    crm_cursor_t cursor;
+
+    return crm_cursor_read(&cursor, text, sort, list, crm_check_pool());
+}
+
+static const struct {
+    const char *pg, *bind;
+} times[] = {
+    {"2026-11-21 01:59:27.552+00", "2026-11-21T01:59:27.552Z"},
+    {"2026-11-21 01:59:27.5+00", "2026-11-21T01:59:27.500Z"},
+    {"2026-11-21 01:59:27+00", "2026-11-21T01:59:27.000Z"},
+    {"1969-12-31 23:59:59.999+00", "1969-12-31T23:59:59.999Z"},
+    {"0001-01-01 00:00:00+00", "0001-01-01T00:00:00.000Z"},
+    {"9999-12-31 23:59:59.999+00", "9999-12-31T23:59:59.999Z"},
+};
+
+START_TEST(a_time_is_read_back_to_the_millisecond)
+{
+    crm_cursor_t cursor;
+
+    ck_assert(crm_cursor_read(&cursor, write_time(times[_i].pg), &by_time,
+                              LIST, crm_check_pool()));
+    ck_assert_str_eq(cursor.keys[0], times[_i].bind);
+    ck_assert_str_eq(cursor.id, ID);
+}
+END_TEST
+
+START_TEST(all_keys_are_read_back)
+{
+    crm_cursor_t had = {{"2026-11-21 01:59:27.5+00", "0", "2147483647",
+                         "2026-11-21 01:59:28+00"}, ID, 1};
+    const char *text = crm_cursor_write(&had, &by_position, LIST,
+                                        crm_check_pool());
+    crm_cursor_t got;
+
+    ck_assert_int_eq(strlen(text), 76);
+    ck_assert(crm_cursor_read(&got, text, &by_position, LIST,
+                              crm_check_pool()));
+    ck_assert_str_eq(got.keys[0], "2026-11-21T01:59:27.500Z");
+    ck_assert_str_eq(got.keys[1], "0");
+    ck_assert_str_eq(got.keys[2], "2147483647");
+    ck_assert_str_eq(got.keys[3], "2026-11-21T01:59:28.000Z");
+    ck_assert(got.in_order);
+}
+END_TEST
+
+START_TEST(a_null_only_where_nulls_are_last)
+{
+    crm_cursor_t cursor = {{NULL}, ID, 0};
+
+    ck_assert_ptr_null(crm_cursor_write(&cursor, &by_time, LIST,
+                                        crm_check_pool()));
+    ck_assert(!reads(write_time(NULL), &by_time, LIST));
+    ck_assert(crm_cursor_read(&cursor, write_time(NULL), &nulls_last, LIST,
+                              crm_check_pool()));
+    ck_assert_ptr_null(cursor.keys[0]);
+}
+END_TEST
+
+START_TEST(an_unknown_format_has_no_cursor)
+{
+    crm_cursor_t cursor = {{times[0].pg}, "x", 0};
+
+    ck_assert_ptr_null(write_time("infinity"));
+    ck_assert_ptr_null(write_time("10000-01-01 00:00:00+00"));
+    ck_assert_ptr_null(crm_cursor_write(&cursor, &by_time, LIST,
+                                        crm_check_pool()));
+}
+END_TEST
+
+START_TEST(each_bit_counts_and_the_list)
+{
+    char *text = apr_pstrdup(crm_check_pool(), write_time(times[0].pg));
+
+    ck_assert(reads(text, &by_time, LIST));
+    ck_assert(!reads(text, &by_time, LIST + 1));
+    ck_assert(!reads(text, &by_position, LIST));
+    for (size_t i = 0; text[i]; i++) {
+        for (int c = 1; c < 256; c++) {
+            char was = text[i];
+
+            if ((char)c == was) {
+                continue;
+            }
+            text[i] = (char)c;
+            ck_assert_msg(!reads(text, &by_time, LIST), "%d at %zu", c, i);
+            text[i] = was;
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cursor");
+    TCase *cursor = tcase_create("cursor");
+
+    tcase_add_loop_test(cursor, a_time_is_read_back_to_the_millisecond, 0,
+                        COUNT(times));
+    tcase_add_test(cursor, all_keys_are_read_back);
+    tcase_add_test(cursor, a_null_only_where_nulls_are_last);
+    tcase_add_test(cursor, an_unknown_format_has_no_cursor);
+    tcase_add_test(cursor, each_bit_counts_and_the_list);
+    suite_add_tcase(suite, cursor);
+    return crm_check_main(suite);
+}
