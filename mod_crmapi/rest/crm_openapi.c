@@ -170,8 +170,9 @@ static void add_order_parameter(crm_buf_t *buf, int ascending)
     add(buf, ascending ? "'asc'}}," : "'desc'}},");
 }
 
-static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
+static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
+    const crm_operation_t *operation = endpoint->operation;
     const crm_filter_t *filter = operation->filters;
 
     add(buf, ",'parameters':[");
@@ -195,6 +196,8 @@ static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
         crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
                        operation->kind->condition);
     }
+    add(buf, endpoint->write
+        ? "{'$ref':'#/components/parameters/Idempotency-Key'}," : "");
     add(buf, "{'$ref':'#/components/parameters/Prefer'},"
         "{'$ref':'#/components/parameters/X-Request-Id'}]");
 }
@@ -259,7 +262,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
-    add(buf, status == 202 ? "'Idempotent-Replayed':{'$ref':"
+    add(buf, endpoint->write ? "'Idempotent-Replayed':{'$ref':"
         "'#/components/headers/Idempotent-Replayed'}," : "");
     for (size_t i = 0; i < CRM_NELTS(headers); i++) {
         crm_buf_printf(buf, "%s\"%s\":{\"$ref\":\"#/components/headers/%s\"}",
@@ -301,6 +304,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     case 413:
     case 415:
         return operation->kind->has_body;
+    case 409:
+        return endpoint->write;
     case 404:
         return strchr(operation->path, '{') || operation->kind == &crm_op_get;
     default:
@@ -310,8 +315,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
 
 static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
-    static const int statuses[] = {304, 400, 401, 403, 404, 412, 413, 415,
-                                   422, 429, 500, 503};
+    static const int statuses[] = {304, 400, 401, 403, 404, 409, 412, 413,
+                                   415, 422, 429, 500, 503};
 
     add_success(buf, endpoint);
     for (size_t i = 0; i < CRM_NELTS(statuses); i++) {
@@ -338,7 +343,7 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
                    "\"summary\":", method, operation->id,
                    endpoint->resource->tag);
     add_string(buf, operation->summary);
-    add_parameters(buf, operation);
+    add_parameters(buf, endpoint);
     add_body(buf, endpoint);
     add_responses(buf, endpoint);
     add(buf, "}");
