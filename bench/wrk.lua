@@ -2,11 +2,12 @@
 -- wrk.lua: requests picked at random from the file $BENCH_REQUESTS, whose lines
 -- are KEY, METHOD, PATH and BODY with tabs between them. "@R@" in a body is a
 -- number of its own in each request. With $BENCH_ORDER they come in their
--- order.
+-- order, with $BENCH_KEYS each of those has an Idempotency-Key of its own.
 local requests = {}
 local count = 0
 local serial = 0
 local ordered = os.getenv("BENCH_ORDER")
+local keys = os.getenv("BENCH_KEYS")
 local position = 0
 
 function init(args)
@@ -42,6 +43,9 @@ function request()
         serial = serial + 1
         return string.format("%d", serial)
     end)
+    if keys then
+        r[3]["Idempotency-Key"] = string.format("bench-%d", serial)
+    end
     return wrk.format(r[1], r[2], r[3], body)
 end
 

@@ -18,7 +18,12 @@
 #include "crm_time.h"
 #include "crm_uuid.h"
 
-#define MAX_STATEMENTS 6
+/* The statements that open a batch, in their order. */
+enum { BEGIN, CLAIM, LOCKS, REFS, LOOK_UP, MORE, OPENING };
+
+/* The maximum number of statements that close a batch: inserts, updates, three
+ * of the caller, the stored response, COMMIT. */
+#define CLOSING_MAX 7
 
 int crm_contact_index(const char *name)
 {
@@ -176,25 +181,6 @@ static void read_look_up(crm_contact_batch_t *batch,
     }
 }
 
-/* Run the COUNT statements SQLS of CALL in one round trip. */
-static crm_error_t *pipeline(PGresult **results, crm_call_t *call,
-                             crm_sql_t **sqls, int count)
-{
-    crm_stmt_t stmts[MAX_STATEMENTS + 2];
-    apr_time_t start;
-    crm_error_t *error;
-    crm_conn_t *conn;
-
-    CRM_ERR(crm_call_conn(&conn, call));
-    for (int i = 0; i < count; i++) {
-        crm_sql_stmt(&stmts[i], sqls[i]);
-    }
-    start = apr_time_now();
-    error = crm_db_pipeline(results, conn, stmts, count, call->pool);
-    crm_call_count(call, start);
-    return error;
-}
-
 /* Set SQL to the command TEXT. */
 static void make_command(crm_sql_t *sql, const char *text, apr_pool_t *pool)
 {
@@ -215,6 +201,36 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
     return batch;
 }
 
+/* Run the OPENING statements SQLS, some of which are NULL, in one round trip, and
+ * set RESULTS. Errors: see crm_contact_batch_open(). */
+static crm_error_t *begin_transaction(PGresult **results, crm_call_t *call,
+                                      crm_sql_t *const *sqls)
+{
+    crm_sql_t *sent[OPENING];
+    PGresult *received[OPENING];
+    crm_error_t *error;
+    int n = 0;
+
+    for (int i = 0; i < OPENING; i++) {
+        if (sqls[i]) {
+            sent[n++] = sqls[i];
+        }
+    }
+    CRM_ERR(crm_call_pipeline(received, call, sent, n));
+    n = 0;
+    for (int i = 0; i < OPENING; i++) {
+        results[i] = sqls[i] ? received[n++] : NULL;
+    }
+    error = crm_idempotency_outcome(call, results[CLAIM]);
+    if (error || !PQntuples(results[LOOK_UP])) {
+        crm_db_rollback(call->conn);
+        error = error ? error : crm_rest_refuse(call, NULL, NULL);
+        return error ? error : crm_error_create(CRM_E_UNAVAILABLE, NULL,
+                                                call->pool);
+    }
+    return NULL;
+}
+
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call,
                                     crm_identity_t *identities,
@@ -225,35 +241,29 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     crm_contact_batch_t *batch = new_batch(call);
     const char *emails = identity_array(identities, count, 0, call->pool);
     const char *phones = identity_array(identities, count, 1, call->pool);
-    PGresult *results[MAX_STATEMENTS];
-    crm_sql_t begin, locks, existing, look_up;
-    crm_sql_t *sqls[MAX_STATEMENTS] = {&begin, &locks, &existing, &look_up};
-    int last = 3;
-    crm_error_t *error;
+    crm_sql_t begin, claim, locks, existing, look_up;
+    crm_sql_t *sqls[OPENING] = {&begin, NULL, &locks, &existing, &look_up,
+                                more ? &more->sql : NULL};
+    PGresult *results[OPENING];
 
     make_command(&begin, "BEGIN", call->pool);
+    if (crm_rest(call)->idempotency) {
+        crm_idempotency_claim(&claim, call);
+        sqls[CLAIM] = &claim;
+    }
     crm_contact_sql_locks(&locks, call, emails, phones,
                           more ? more->lock : NULL);
     crm_contact_sql_refs(&existing, call, refs);
     crm_contact_sql_look_up(&look_up, call, emails, phones, depth);
-    if (more) {
-        sqls[++last] = &more->sql;
-    }
-    CRM_ERR(pipeline(results, call, sqls, last + 1));
-    if (!PQntuples(results[3])) {
-        crm_db_rollback(call->conn);
-        error = crm_rest_refuse(call, NULL, NULL);
-        return error ? error : crm_error_create(CRM_E_UNAVAILABLE, NULL,
-                                                call->pool);
-    }
-    for (int row = 0; row < PQntuples(results[2]); row++) {
-        const char *name = PQgetvalue(results[2], row, 0);
+    CRM_ERR(begin_transaction(results, call, sqls));
+    for (int row = 0; row < PQntuples(results[REFS]); row++) {
+        const char *name = PQgetvalue(results[REFS], row, 0);
 
         apr_hash_set(batch->refs, name, APR_HASH_KEY_STRING, name);
     }
-    read_look_up(batch, identities, results[3]);
+    read_look_up(batch, identities, results[LOOK_UP]);
     if (more) {
-        more->result = results[last];
+        more->result = results[MORE];
     }
     *batch_p = batch;
     return NULL;
@@ -501,9 +511,9 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
 {
     const char *created = contacts_json(batch, 1);
     const char *changed = contacts_json(batch, 0);
-    PGresult *results[MAX_STATEMENTS + 2];
-    crm_sql_t *sqls[MAX_STATEMENTS + 2];
-    crm_sql_t insert, update, commit;
+    PGresult *results[CLOSING_MAX];
+    crm_sql_t *sqls[CLOSING_MAX];
+    crm_sql_t insert, update, keep, commit;
     crm_error_t *error;
     int n = 0;
 
@@ -518,9 +528,18 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     for (int i = 0; i < count; i++) {
         sqls[n++] = &more[i];
     }
+    if (crm_rest(batch->call)->idempotency) {
+        error = crm_idempotency_keep_response(&keep, batch->call);
+        if (error) {
+            crm_contact_batch_abandon(batch);
+            return error;
+        }
+        sqls[n++] = &keep;
+    }
     make_command(&commit, "COMMIT", batch->pool);
     sqls[n++] = &commit;
-    error = pipeline(results, batch->call, sqls, n);
+    error = crm_call_pipeline(results, batch->call, sqls, n);
+    error = crm_idempotency_raced(batch->call, error);
     if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
         /* A referenced row was deleted after the look-up: the client may try
          * again. */

@@ -67,7 +67,8 @@ void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
  * identities. Of each identity the DEPTH oldest contacts are loaded: 1, or more
  * if a contact may lose the identity in the batch. Set *BATCH_P, in CALL's
  * pool. Errors: those of crm_rest_refuse() if the key is dead or does not
- * permit the operation. After an error no transaction is open. */
+ * permit the operation, those of crm_idempotency_outcome(). After an error no
+ * transaction is open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call,
                                     crm_identity_t *identities,
@@ -113,7 +114,9 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
                               const crm_values_t *values);
 
 /* Write all new and changed contacts of BATCH, run the COUNT statements at MORE
- * and commit, in one round trip. After an error nothing is committed. */
+ * (at most 3), store the response, which is complete, if the request has an
+ * Idempotency-Key, and commit, in one round trip. After an error nothing is
+ * committed. */
 crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
                                       crm_sql_t *more, int count);
 

@@ -24,6 +24,9 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
                      phones, "text[]");
     crm_sql_template(sql, " UNION SELECT ':x:' || ?) k(name) WHERE k.name"
                      " IS NOT NULL ORDER BY h) l", lock, "text");
+    if (crm_rest(call)->idempotency) {
+        crm_sql_add(sql, " WHERE " CRM_IDEMPOTENCY_OPEN);
+    }
 }
 
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,

@@ -301,9 +301,21 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
         return input.error;
     }
     do_items(upsert, batch, contacts);
-    CRM_ERR(crm_contact_batch_commit(batch, NULL, 0));
     answer(upsert);
-    return NULL;
+    return crm_contact_batch_commit(batch, NULL, 0);
+}
+
+/* Store the response, which is all that a request without items writes. */
+static crm_error_t *keep_response(crm_call_t *call)
+{
+    PGresult *result;
+    crm_sql_t sql;
+
+    if (!crm_rest(call)->idempotency) {
+        return NULL;
+    }
+    CRM_ERR(crm_idempotency_keep_response(&sql, call));
+    return crm_idempotency_query(&result, call, &sql);
 }
 
 /* Serve UPSERT if no item is an object: check only the key and the agent. */
@@ -315,7 +327,7 @@ static crm_error_t *run_without_items(upsert_t *upsert,
         write_item_error(upsert, i);
     }
     answer(upsert);
-    return NULL;
+    return keep_response(upsert->call);
 }
 
 static crm_error_t *serve_upsert(crm_call_t *call)

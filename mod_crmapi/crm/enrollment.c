@@ -95,12 +95,12 @@ static const crm_operation_t operations[] = {
     {.id = "approveEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/approve",
      .kind = &crm_enrollment_approve, .sequences = 1,
-     .statuses = {404, 409},
+     .statuses = {404},
      .summary = "Approve an enrollment that waits for approval"},
     {.id = "stopEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/stop",
      .kind = &crm_enrollment_stop, .sequences = 1,
-     .statuses = {404, 409},
+     .statuses = {404},
      .summary = "Stop an enrollment, or reject one that waits for approval"},
     {.id = NULL}
 };

@@ -403,17 +403,25 @@ static void answer(start_t *start, const char *sequence,
 }
 
 /* Respond to a repeated idempotency key with the result of the first request
- * (contract 11.2, 11.3). */
-static void replay(start_t *start, const PGresult *result)
+ * (contract 11.2, 11.3). Only an Idempotency-Key has something to store. */
+static crm_error_t *replay(start_t *start, crm_contact_batch_t *batch,
+                           const PGresult *result)
 {
-    apr_table_setn(start->call->response->headers, "Idempotent-Replayed",
-                   "true");
     answer(start, PQgetvalue(result, 0, COLUMN_SEQUENCE),
            PQgetvalue(result, 0, COLUMN_ENROLLMENT),
            PQgetvalue(result, 0, COLUMN_CONTACT),
            PQgetvalue(result, 0, COLUMN_ACTION),
            *PQgetvalue(result, 0, COLUMN_AUTO_APPROVE) == 't',
            PQgetvalue(result, 0, COLUMN_STATUS));
+    if (crm_rest(start->call)->idempotency) {
+        CRM_ERR(crm_contact_batch_commit(batch, NULL, 0));
+    }
+    else {
+        crm_contact_batch_abandon(batch);
+    }
+    apr_table_setn(start->call->response->headers, "Idempotent-Replayed",
+                   "true");
+    return NULL;
 }
 
 /* Return the error about the agent or the template in RESULT, or NULL. An
@@ -477,12 +485,11 @@ static crm_error_t *start_new(start_t *start, crm_contact_batch_t *batch,
     crm_uuid_v7(sequence);
     crm_uuid_v7(enrollment);
     make_rows(rows, start, sequence, enrollment, contact);
-    CRM_ERR(crm_contact_batch_commit(batch, rows, 3));
     answer(start, sequence, enrollment, contact->id,
            contact->is_new ? "created" : "updated",
            start->binds[AUTO_APPROVE] && *start->binds[AUTO_APPROVE] == 't',
            "generating");
-    return NULL;
+    return crm_contact_batch_commit(batch, rows, 3);
 }
 
 static crm_error_t *run(start_t *start)
@@ -510,9 +517,7 @@ static crm_error_t *run(start_t *start)
         return error;
     }
     if (crm_db_value(more.result, 0, COLUMN_SEQUENCE)) {
-        crm_contact_batch_abandon(batch);
-        replay(start, more.result);
-        return NULL;
+        return replay(start, batch, more.result);
     }
     return start_new(start, batch, more.result);
 }

@@ -7,7 +7,7 @@
 #include "crm_log.h"
 
 /* The number of the latest migration in schema/. */
-#define CRM_SCHEMA_VERSION 10
+#define CRM_SCHEMA_VERSION 11
 
 /* Apply the migrations in the folder DIR that the database of CONN lacks: files
  * NNNN-name.sql, numbered from 0001 without gaps. Each is applied in a

@@ -16,7 +16,7 @@
 
 crm_error_t *crm_op_unexplained(crm_error_t *error)
 {
-    if (error && error->code == CRM_E_CONFLICT) {
+    if (error && error->code == CRM_E_CONFLICT && error->sqlstate) {
         error->code = CRM_E_INTERNAL;
         error->message = crm_code_info(CRM_E_INTERNAL)->message;
     }
@@ -39,7 +39,7 @@ static crm_error_t *run(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
     crm_error_t *error, *why;
 
     for (int i = 0; i < 2; i++) {
-        error = crm_call_write(rows, call, sql);
+        error = crm_idempotency_write(rows, call, sql);
         if (!error && rows->count) {
             return NULL;
         }
@@ -172,8 +172,10 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
 static crm_error_t *serve_create(crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
+    int status = operation->kind->status;
     apr_array_header_t *checks = new_checks(call);
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
+    const char *location = NULL;
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_CREATE);
     crm_rows_t rows;
@@ -187,14 +189,18 @@ static crm_error_t *serve_create(crm_call_t *call)
         return crm_rest_refuse(call, error, checks);
     }
     crm_uuid_v7(id);
-    make_insert(&sql, call, &values, id);
-    CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, operation->kind->status, rows.result, rows.first);
-    crm_rows_drop(&rows);
     if (operation->location) {
-        apr_table_setn(call->response->headers, "Location",
-                       apr_pstrcat(call->pool, CRM_API_BASE, operation->path,
-                                   "/", id, NULL));
+        location = apr_pstrcat(call->pool, CRM_API_BASE, operation->path, "/",
+                               id, NULL);
+    }
+    make_insert(&sql, call, &values, id);
+    crm_idempotency_keep_row(&sql, call, status, location,
+                             crm_rest(call)->endpoint->shape);
+    CRM_ERR(run(&rows, call, &sql, checks));
+    crm_rest_answer(call, status, rows.result, rows.first);
+    crm_rows_drop(&rows);
+    if (location) {
+        apr_table_setn(call->response->headers, "Location", location);
     }
     return NULL;
 }
@@ -365,6 +371,7 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
 static crm_error_t *serve_update(crm_call_t *call)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
+    int status = crm_rest(call)->endpoint->operation->kind->status;
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
     crm_error_t *error = read_body(&values, call, CRM_BODY_UPDATE);
@@ -376,13 +383,14 @@ static crm_error_t *serve_update(crm_call_t *call)
         crm_body_checks(checks, &values, resource, CRM_BODY_UPDATE,
                         call->pool);
         make_update(&sql, checks, call, &values);
+        crm_idempotency_keep_row(&sql, call, status, NULL,
+                                 crm_rest(call)->endpoint->shape);
     }
     if (error || !crm_rest(call)->path_id) {
         return crm_rest_refuse(call, error, checks);
     }
     CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
-                    rows.result, rows.first);
+    crm_rest_answer(call, status, rows.result, rows.first);
     crm_rows_drop(&rows);
     return NULL;
 }
@@ -416,6 +424,7 @@ static crm_error_t *serve_delete(crm_call_t *call)
     add_where(&sql, call);
     add_match(&sql, checks, call);
     crm_sql_add(&sql, " RETURNING t.id");
+    crm_idempotency_keep_row(&sql, call, 204, NULL, NULL);
     CRM_ERR(run(&rows, call, &sql, checks));
     call->response->status = 204;
     return NULL;

@@ -185,8 +185,9 @@ static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
     add(buf, "'},");
 }
 
-static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
+static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
+    const crm_operation_t *operation = endpoint->operation;
     const crm_filter_t *filter = operation->filters;
 
     add(buf, ",'parameters':[");
@@ -211,6 +212,8 @@ static void add_parameters(crm_buf_t *buf, const crm_operation_t *operation)
         crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
                        operation->kind->condition);
     }
+    add(buf, endpoint->write
+        ? "{'$ref':'#/components/parameters/Idempotency-Key'}," : "");
     add(buf, "{'$ref':'#/components/parameters/Prefer'},"
         "{'$ref':'#/components/parameters/X-Request-Id'}]");
 }
@@ -278,7 +281,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         ? "'Link':{'$ref':'#/components/headers/Link'}," : "");
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
-    add(buf, status == 202 ? "'Idempotent-Replayed':{'$ref':"
+    add(buf, endpoint->write ? "'Idempotent-Replayed':{'$ref':"
         "'#/components/headers/Idempotent-Replayed'}," : "");
     for (size_t i = 0; i < CRM_NELTS(headers); i++) {
         crm_buf_printf(buf, "%s\"%s\":{\"$ref\":\"#/components/headers/%s\"}",
@@ -320,6 +323,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     case 413:
     case 415:
         return operation->kind->has_body;
+    case 409:
+        return endpoint->write;
     case 404:
         return strchr(operation->path, '{') || operation->kind == &crm_op_get;
     default:
@@ -329,8 +334,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
 
 static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
-    static const int statuses[] = {304, 400, 401, 403, 404, 412, 413, 415,
-                                   422, 429, 500, 503};
+    static const int statuses[] = {304, 400, 401, 403, 404, 409, 412, 413,
+                                   415, 422, 429, 500, 503};
 
     add_success(buf, endpoint);
     for (size_t i = 0; i < CRM_NELTS(statuses); i++) {
@@ -357,7 +362,7 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
                    "\"summary\":", method, operation->id,
                    endpoint->resource->tag);
     add_string(buf, operation->summary);
-    add_parameters(buf, operation);
+    add_parameters(buf, endpoint);
     add_body(buf, endpoint);
     add_responses(buf, endpoint);
     add(buf, "}");

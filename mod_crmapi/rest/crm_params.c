@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_filter.h"
 #include "crm_hash.h"
+#include "crm_idempotency.h"
 #include "crm_op_list.h"
 #include "crm_query.h"
 #include "crm_rest.h"
@@ -294,6 +295,13 @@ crm_error_t *crm_rest_params(crm_call_t *call)
     apr_array_header_t *items;
 
     set_defaults(call);
+    if (crm_rest(call)->endpoint->write) {
+        input.error = crm_idempotency_read(&crm_rest(call)->idempotency, call,
+                                           !operation->kind->has_body);
+        if (input.error && input.error->code != CRM_E_VALIDATION) {
+            return input.error;
+        }
+    }
     crm_query_parse(&items, call->request->query, call->pool);
     for (int i = 0; i < items->nelts; i++) {
         const crm_query_param_t *item = &APR_ARRAY_IDX(items, i,

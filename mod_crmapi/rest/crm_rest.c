@@ -18,6 +18,7 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
     const char *prefer = crm_request_header(call->request, "Prefer");
     crm_rest_t *rest = apr_pcalloc(call->pool, sizeof(*rest));
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
+    crm_error_t *error;
 
     rest->endpoint = call->route->data;
     /* contract 6.2, 7.1 */
@@ -28,7 +29,9 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
         rest->path_id = id;
     }
     call->state = rest;
-    return rest->endpoint->operation->kind->serve(call);
+    error = rest->endpoint->operation->kind->serve(call);
+    return rest->idempotency && rest->idempotency->answer
+           ? crm_idempotency_replay(call) : error;
 }
 
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
@@ -45,12 +48,22 @@ static const char *plan_column(const crm_operation_t *operation)
     return operation->sequences ? "plan_sequences" : "plan_api";
 }
 
-void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
+void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_adds(sql, "(SELECT k.", crm_rest(call)->endpoint->write ? "write" : "read",
                  " AND k.", plan_column(crm_rest(call)->endpoint->operation),
                  " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
                  " AND k.key_id = $2::uuid)", NULL);
+}
+
+void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
+{
+    if (crm_rest(call)->idempotency) {
+        /* $2 needs a type */
+        crm_sql_add(sql, "$2::uuid IS NOT NULL AND " CRM_IDEMPOTENCY_OPEN);
+        return;
+    }
+    crm_rest_permit_key(sql, call);
 }
 
 /* Set the first part of CHECK: a row r of NAME with the id ID exists. */
@@ -89,8 +102,10 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
 }
 
 /* Query the key's state and CHECKS: columns alive, read, write, plan_api,
- * plan_sequences, then one for each check. */
-static crm_error_t *query_checks(PGresult **result_p, crm_call_t *call,
+ * plan_sequences, then one for each check. *CLAIM_P: see
+ * crm_idempotency_claim_and(). */
+static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
+                                 crm_call_t *call,
                                  const apr_array_header_t *checks)
 {
     crm_sql_t sql;
@@ -108,7 +123,7 @@ static crm_error_t *query_checks(PGresult **result_p, crm_call_t *call,
     }
     crm_sql_add(&sql, " FROM (VALUES (1)) one LEFT JOIN crmapi.live_key k"
                 " ON k.workspace_id = $1::uuid AND k.key_id = $2::uuid");
-    return crm_call_query(result_p, call, &sql);
+    return crm_idempotency_claim_and(result_p, claim_p, call, &sql);
 }
 
 static int is_true(const PGresult *result, int column)
@@ -173,10 +188,10 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
 crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks)
 {
-    PGresult *result;
+    PGresult *result, *claim;
     crm_error_t *scope;
 
-    CRM_ERR(query_checks(&result, call, checks));
+    CRM_ERR(query_checks(&result, &claim, call, checks));
     if (!is_true(result, 0)) {
         return crm_access_revoked(call);
     }
@@ -187,6 +202,7 @@ crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
     if (error && error->code != CRM_E_VALIDATION) {
         return error;
     }
+    CRM_ERR(crm_idempotency_outcome(call, claim));
     return failed_checks(call, error, result, checks);
 }
 
@@ -202,6 +218,7 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
         CRM_ERR(crm_rest_refuse(call, NULL, NULL));
     }
     CRM_ERR(crm_call_json(body_p, call));
+    crm_idempotency_seal(call);
     if (!json_object_is_type(*body_p, json_type_object)) {
         crm_input_error(input, "", "must be a JSON object");
         return input->error;
@@ -221,17 +238,17 @@ const char *crm_rest_param(const crm_call_t *call, const char *name)
     return NULL;
 }
 
-/* Add the entity tag of the body of CALL's response, which shows row ROW of
- * RESULT. Empty the body if the client has it (contract 13.2). */
-static void add_etag(crm_call_t *call, const PGresult *result, int row)
+void crm_rest_tag(crm_call_t *call, const char *updated_at)
 {
     crm_response_t *response = call->response;
     const crm_rest_t *rest = crm_rest(call);
-    int column = rest->endpoint->shape->updated_at;
-    char *tag = apr_palloc(call->pool, CRM_ETAG_SIZE);
+    char *tag;
 
-    crm_etag_make(tag, column < 0 ? NULL : crm_db_value(result, row, column),
-                  response->body.data, response->body.len);
+    if (!rest->endpoint->tagged) {
+        return;
+    }
+    tag = apr_palloc(call->pool, CRM_ETAG_SIZE);
+    crm_etag_make(tag, updated_at, response->body.data, response->body.len);
     apr_table_addn(response->headers, "ETag", tag);
     if (rest->condition && response->status == 200 && !rest->endpoint->write
         && crm_etags_have(rest->condition, tag)) {
@@ -243,13 +260,13 @@ static void add_etag(crm_call_t *call, const PGresult *result, int row)
 void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
                      int row)
 {
+    const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     crm_buf_t *body = &call->response->body;
 
     crm_buf_puts(body, "{\"data\":");
-    crm_shape_write(body, crm_rest(call)->endpoint->shape, result, row, 0);
+    crm_shape_write(body, shape, result, row, 0);
     crm_buf_putc(body, '}');
     call->response->status = status;
-    if (crm_rest(call)->endpoint->tagged) {
-        add_etag(call, result, row);
-    }
+    crm_rest_tag(call, shape->updated_at < 0 ? NULL
+                 : crm_db_value(result, row, shape->updated_at));
 }

@@ -7,6 +7,7 @@
 #include "crm_cursor.h"
 #include "crm_endpoint.h"
 #include "crm_etag.h"
+#include "crm_idempotency.h"
 #include "crm_params.h"
 
 /* The base path of the API. */
@@ -18,6 +19,7 @@ typedef struct crm_rest_t {
     const char *path_id;        /* the path's {id}; NULL if the path has none or
                                    it is not a UUID */
     int lenient, strict;        /* Prefer: handling=... */
+    crm_idempotency_t *idempotency; /* the key of a write, or NULL */
     crm_param_t *params;        /* one for each filter of the operation */
     apr_int64_t page, page_size;
     const crm_sort_t *sort;
@@ -58,6 +60,11 @@ void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call);
 /* Add to SQL the condition that the key $2 of workspace $1 is alive and may do
  * CALL's operation (contract 3.2, 3.3). It does not depend on the row and is
  * evaluated once. */
+void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call);
+
+/* The same for a write. With an Idempotency-Key the condition is that the
+ * transaction has claimed it (CRM_IDEMPOTENCY_OPEN), which it does only if the
+ * API key permits the operation. */
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call);
 
 /* Add to CHECKS (of crm_check_t) that the row of RESOURCE that the path names
@@ -78,7 +85,9 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
 /* Find out, with one statement, why CALL is refused: whether its key is alive
  * and may do the operation, and which of CHECKS (of crm_check_t, may be NULL)
  * fail. Return the first error in the order of contract 2, or NULL. ERROR (may
- * be NULL) is one of the candidates. The details of all 422s are combined. */
+ * be NULL) is one of the candidates. The details of all 422s are combined. With
+ * an Idempotency-Key its error or stored answer precedes the CHECKS, see
+ * crm_idempotency_outcome(). */
 crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks);
 
@@ -92,10 +101,13 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
 /* Return the bind of the query parameter NAME, NULL if it was not sent. */
 const char *crm_rest_param(const crm_call_t *call, const char *name);
 
+/* If CALL's endpoint is tagged, add the ETag of the response, whose body is
+ * complete and shows a row that has UPDATED_AT. The response is 304 without a
+ * body if the request's If-None-Match has the same (contract 13.2). */
+void crm_rest_tag(crm_call_t *call, const char *updated_at);
+
 /* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}, whose
- * columns are the row_columns of the endpoint's shape. If the endpoint is
- * tagged, the response has an ETag. It is 304 without a body if the request's
- * If-None-Match has the same (contract 13.2). */
+ * columns are the row_columns of the endpoint's shape, and crm_rest_tag(). */
 void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
                      int row);
 

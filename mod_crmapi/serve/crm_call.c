@@ -50,26 +50,29 @@ void crm_call_release(crm_call_t *call)
     }
 }
 
-/* Run STMT after a statement that sets application_name to the request's id. */
-static crm_error_t *query_with_id(PGresult **result_p, crm_call_t *call,
-                                  crm_conn_t *conn, const crm_stmt_t *stmt)
+/* Run the COUNT statements STMTS after one that sets application_name to the
+ * request's id. */
+static crm_error_t *pipeline_with_id(PGresult **results, crm_call_t *call,
+                                     crm_conn_t *conn, const crm_stmt_t *stmts,
+                                     int count)
 {
+    apr_size_t n = (apr_size_t)count;
+    crm_stmt_t *all = apr_palloc(call->pool, (n + 1) * sizeof(*all));
+    PGresult **received = apr_palloc(call->pool, (n + 1) * sizeof(*received));
     const char *name = apr_pstrcat(call->pool, "crmapi ",
                                    call->request->request_id, NULL);
-    crm_stmt_t stmts[2];
-    PGresult *results[2];
 
-    stmts[0].sql = "SELECT set_config('application_name', $1, false)";
-    stmts[0].count = 1;
-    stmts[0].values = &name;
-    stmts[1] = *stmt;
-    CRM_ERR(crm_db_pipeline(results, conn, stmts, 2, call->pool));
-    *result_p = results[1];
+    all[0].sql = "SELECT set_config('application_name', $1, false)";
+    all[0].count = 1;
+    all[0].values = &name;
+    memcpy(all + 1, stmts, n * sizeof(*all));
+    CRM_ERR(crm_db_pipeline(received, conn, all, count + 1, call->pool));
+    memcpy(results, received + 1, n * sizeof(*results));
     return NULL;
 }
 
-static crm_error_t *run(PGresult **result_p, crm_call_t *call,
-                        const crm_stmt_t *stmt)
+static crm_error_t *run(PGresult **results, crm_call_t *call,
+                        const crm_stmt_t *stmts, int count)
 {
     crm_error_t *error;
     crm_conn_t *conn;
@@ -78,10 +81,23 @@ static crm_error_t *run(PGresult **result_p, crm_call_t *call,
     CRM_ERR(crm_call_conn(&conn, call));
     began = apr_time_now();
     error = call->service->settings.request_id_in_database
-            ? query_with_id(result_p, call, conn, stmt)
-            : crm_db_query(result_p, conn, stmt, call->pool);
+            ? pipeline_with_id(results, call, conn, stmts, count)
+            : count == 1 ? crm_db_query(results, conn, stmts, call->pool)
+            : crm_db_pipeline(results, conn, stmts, count, call->pool);
     crm_call_count(call, began);
     return error;
+}
+
+crm_error_t *crm_call_pipeline(PGresult **results, crm_call_t *call,
+                               crm_sql_t *const *sqls, int count)
+{
+    crm_stmt_t *stmts = apr_palloc(call->pool,
+                                   (apr_size_t)count * sizeof(*stmts));
+
+    for (int i = 0; i < count; i++) {
+        crm_sql_stmt(&stmts[i], sqls[i]);
+    }
+    return run(results, call, stmts, count);
 }
 
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
@@ -90,7 +106,7 @@ crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
     crm_stmt_t stmt;
 
     crm_sql_stmt(&stmt, sql);
-    return run(result_p, call, &stmt);
+    return run(result_p, call, &stmt, 1);
 }
 
 crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
@@ -99,7 +115,7 @@ crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
 {
     crm_stmt_t stmt = {sql, count, values};
 
-    return run(result_p, call, &stmt);
+    return run(result_p, call, &stmt, 1);
 }
 
 /* The functions of a crm_lender_t whose baton is a crm_call_t. */
@@ -192,8 +208,11 @@ crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call)
 {
     crm_call_release(call);
-    return call->service->read_body(data_p, len_p, call->route->max_body,
-                                    call->request->baton, call->pool);
+    CRM_ERR(call->service->read_body(data_p, len_p, call->route->max_body,
+                                     call->request->baton, call->pool));
+    call->body = *data_p;
+    call->body_len = *len_p;
+    return NULL;
 }
 
 crm_error_t *crm_call_json(json_object **value_p, crm_call_t *call)

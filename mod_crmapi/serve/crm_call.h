@@ -28,6 +28,8 @@ struct crm_call_t {
     crm_conn_t *conn;           /* taken for the first statement */
     apr_interval_time_t waited; /* for a connection in crm_call_read(), part of
                                    the limit of the next wait */
+    const char *body;           /* what crm_call_body() returned, and its */
+    apr_size_t body_len;        /* length; NULL: nothing was read */
     void *state;                /* the handler's state */
 };
 
@@ -63,6 +65,12 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql);
 crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
                           const char *sql, int count,
                           const char *const *values);
+
+/* Run the COUNT statements SQLS of CALL in order, in one round trip, and set
+ * RESULTS[0..COUNT-1] to their results, as crm_db_pipeline() does. They are one
+ * transaction, unless BEGIN or COMMIT are among them. */
+crm_error_t *crm_call_pipeline(PGresult **results, crm_call_t *call,
+                               crm_sql_t *const *sqls, int count);
 
 /* Add the time since BEGAN to the time that CALL spent on the database. */
 void crm_call_count(crm_call_t *call, apr_time_t began);

@@ -21,7 +21,7 @@ sub request_file {
     return $file;
 }
 
-# wrk on SERVER with the FILE of requests: top, seconds, connections. Return
+# wrk on SERVER with the FILE of requests: top, seconds, connections, keys. Return
 # {rate, p50, p99, errors, closed}; times in milliseconds. closed, one part of
 # errors: connections that the server has closed.
 sub wrk {
@@ -33,7 +33,7 @@ sub wrk {
             "30s", "-s", "$arg{top}/bench/wrk.lua",
             "http://127.0.0.1:" . ($arg{port} || $server->{port})],
         env => { BENCH_REQUESTS => "$file", BENCH_SEED => ++$seed + time,
-            BENCH_ORDER => $arg{ordered} });
+            BENCH_ORDER => $arg{ordered}, BENCH_KEYS => $arg{keys} });
     my ($n, $us, $p50, $p99, @errors) = $out
         =~ /^RESULT (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)/m
         or die "bench: wrk: $err$out\n";

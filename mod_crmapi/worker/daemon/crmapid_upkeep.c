@@ -78,6 +78,8 @@ static const task_t tasks[] = {
           " AND d.status = 'pending')"), NULL},
     {"intake events", AT(upkeep), AT(keep_events),
      "SELECT crmapi.intake_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
+    {"idempotency keys", AT(upkeep), 0,
+     "SELECT crmapi.idempotency_trim(" BATCH_TEXT ")", NULL},
     {"send counts", AT(verify_totals), AT(keep_jobs),
      TRIM("send_count", "workspace_id, bot_id, day",
           "day < $1::timestamptz::date - 2"), NULL},

@@ -7,6 +7,9 @@
 #     $proxy->swallow(1);       # connections stay open and nothing comes through
 #     $proxy->swallow(0);
 #     $proxy->discard;          # sessions that are idle forget what they had
+#
+#     my $proxy = CrmTest::Proxy->new(records => 1);
+#     my ($trips, @texts) = $proxy->recorded;    # since the last call
 package CrmTest::Proxy;
 use strict;
 use warnings;
@@ -18,15 +21,15 @@ use POSIX ();
 use CrmTest::Postgres;
 use CrmTest::Process qw(end_process read_file wait_for write_file);
 
-# Start one.
+# Start one. RECORDS: it records what clients send.
 sub new {
-    my ($class) = @_;
+    my ($class, %arg) = @_;
     my $listen = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
         Listen => 50, ReuseAddr => 1) or die "CrmTest: cannot listen: $!\n";
     my $self = bless { maker => $$, port => $listen->sockport,
         server => CrmTest::Postgres->get->host . "/.s.PGSQL.5432",
-        dir => tempdir("crm-proxy-XXXXXX", TMPDIR => 1, CLEANUP => 1) },
-        $class;
+        dir => tempdir("crm-proxy-XXXXXX", TMPDIR => 1, CLEANUP => 1),
+        records => $arg{records}, sent => {} }, $class;
 
     $self->{pid} = fork // die "CrmTest: fork: $!\n";
     if (!$self->{pid}) {
@@ -65,6 +68,7 @@ sub run {
     my $select = IO::Select->new($listen);
     my (%peer, %server);
 
+    $self->{server_end} = \%server;
     while (getppid == $self->{maker}) {
         for my $socket ($select->can_read(0.02)) {
             next if -e "$self->{dir}/swallow";
@@ -82,6 +86,7 @@ sub run {
             my $other = delete $peer{$socket};
             delete $peer{$other};
             delete @server{$socket, $other};
+            delete @{$self->{sent}}{$socket, $other};
             $select->remove($socket, $other);
             close $_ for $socket, $other;
         }
@@ -97,8 +102,46 @@ sub run {
 sub pass {
     my ($self, $from, $to) = @_;
     my $n = sysread $from, my $data, 65536 or return 0;
+    $self->record($from, $data)
+        if $self->{records} && !$self->{server_end}{$from};
     syswrite $to, $data;
     return 1;
+}
+
+# Record the messages of DATA, which the client at SOCKET sends: their types, and
+# the texts of statements. The first message of a session has no type.
+sub record {
+    my ($self, $socket, $data) = @_;
+    my $sent = $self->{sent}{$socket} //= { text => "", type => 0 };
+    my $lines = "";
+
+    $sent->{text} .= $data;
+    while (length $sent->{text} >= 4 + $sent->{type}) {
+        my $length = $sent->{type}
+            + unpack "N", substr $sent->{text}, $sent->{type}, 4;
+        last if length $sent->{text} < $length;
+        my $message = substr $sent->{text}, 0, $length, "";
+        my ($type, $body) = unpack $sent->{type} ? "a1 x4 a*" : "x4 a0 a*",
+            $message;
+        $lines .= "$type " . ($type eq "P" ? (split /\0/, $body)[1]
+            : $type eq "Q" ? $body =~ s/\0//r : "") =~ s/\n/ /gr . "\n"
+            if $sent->{type};
+        $sent->{type} = 1;
+    }
+    open(my $out, ">>", "$self->{dir}/recorded") or return;
+    print $out $lines;
+}
+
+# What clients have sent since the last call: how often they waited for an
+# answer (round trips), and the texts of the statements that were new to their
+# sessions.
+sub recorded {
+    my ($self) = @_;
+    my @lines = split /\n/, read_file("$self->{dir}/recorded", "");
+
+    write_file("$self->{dir}/recorded", "");
+    return (scalar(grep { /^[SQ]/ } @lines),
+        map { /^[PQ] (.*)/ } @lines);
 }
 
 # Ask the server at SOCKET, as its client, and take the answer up to

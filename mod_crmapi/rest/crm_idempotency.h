@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_idempotency.h: the header Idempotency-Key (contract 13.1)
+ *
+ * A write with a key is a transaction of two statements, in one round trip. The
+ * first claims the key and sets CRM_IDEMPOTENCY_OPEN if the write may be done.
+ * The second does the write on that condition (crm_rest_permit()) and stores
+ * its answer. If it was stored before, the answer is made from that row. */
+#ifndef CRM_IDEMPOTENCY_H
+#define CRM_IDEMPOTENCY_H
+
+#include "crm_call.h"
+#include "crm_endpoint.h"
+
+/* The maximum length of a stored body; crmapi.idempotent_answer checks it. */
+#define CRM_IDEMPOTENCY_MAX 8388608
+
+/* A condition in SQL: the key is claimed by this transaction, and the write was
+ * not done before. */
+#define CRM_IDEMPOTENCY_OPEN \
+    "current_setting('crmapi.idempotency', true) = 'open'"
+
+/* The key of a write. */
+typedef struct crm_idempotency_t {
+    const char *key;            /* its SHA-256, as a bind for bytea */
+    const char *lock;           /* number of its advisory lock, as a bind */
+    const char *request;        /* SHA-256 of method, path and body, as a bind;
+                                   NULL: the body has not been read */
+    const PGresult *answer;     /* the stored answer to respond with, or NULL */
+} crm_idempotency_t;
+
+/* Set *KEY_P to the key of CALL, a write, in CALL's pool; NULL if it has none.
+ * If BODY, CALL's operation takes no body, and what was sent is read and counts
+ * all the same. Errors: a 422 that names the header, those of
+ * crm_call_body(). */
+crm_error_t *crm_idempotency_read(crm_idempotency_t **key_p, crm_call_t *call,
+                                  int body);
+
+/* Add the body that CALL has read to what its key stands for. */
+void crm_idempotency_seal(crm_call_t *call);
+
+/* Make the statement that claims CALL's key, if the API key permits the
+ * operation. It is the first of a transaction. It only tries the advisory lock
+ * of the key, so it never waits. */
+void crm_idempotency_claim(crm_sql_t *sql, const crm_call_t *call);
+
+/* Run SQL and set *RESULT_P to its result. If CALL has a key and its body was
+ * read, the claim precedes in the same transaction and round trip, and *CLAIM_P
+ * is set to its result, otherwise to NULL. */
+crm_error_t *crm_idempotency_claim_and(PGresult **result_p, PGresult **claim_p,
+                                       crm_call_t *call, crm_sql_t *sql);
+
+/* Return NULL if RESULT, that of the claim, lets CALL's write be done, or has
+ * no row: then the API key does not permit it. NULL stands for no claim.
+ * Otherwise return an error:
+ * CRM_E_CONFLICT if another request has the key, CRM_E_VALIDATION if it belongs
+ * to one that was different. If the write was done, the error stands for the
+ * stored answer; crm_rest_serve() responds with that. */
+crm_error_t *crm_idempotency_outcome(crm_call_t *call, const PGresult *result);
+
+/* Run SQL, a write, as crm_idempotency_claim_and() does. Errors: those of
+ * crm_idempotency_outcome(). */
+crm_error_t *crm_idempotency_query(PGresult **result_p, crm_call_t *call,
+                                   crm_sql_t *sql);
+
+/* The same for ROWS. Without a key, other requests may share the statement
+ * (crm_call_write()). */
+crm_error_t *crm_idempotency_write(crm_rows_t *rows, crm_call_t *call,
+                                   crm_sql_t *sql);
+
+/* If CALL has a key, extend SQL, a write that returns at most one row: the
+ * answer is stored with STATUS, LOCATION (NULL: none), and the row with the
+ * row_columns of SHAPE (NULL: no body). SQL returns what it returned before. */
+void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
+                              const char *location, const crm_shape_t *shape);
+
+/* Make the statement that stores CALL's response, for a transaction that has
+ * claimed the key. Errors: CRM_E_VALIDATION if the body is too large. */
+crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call);
+
+/* Return ERROR of a transaction that stores an answer. If the key was used
+ * between snapshot and lock of the claim, this is CRM_E_CONFLICT as if the other
+ * request were still under way: nothing was done, and the client tries again. */
+crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error);
+
+/* Respond to CALL with the stored answer of its key. */
+crm_error_t *crm_idempotency_replay(crm_call_t *call);
+
+#endif /* CRM_IDEMPOTENCY_H */
