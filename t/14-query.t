@@ -590,7 +590,7 @@ subtest "conversations: every filter" => sub {
             for "soon", "", "2026-02-30";
     }
     refused($c, "/conversations", { sort => $_ }, "sort", "7.6")
-        for "id", "", "created_at,id", "CREATED_AT", "updated_at";
+        for "id", "", "created_at,id", "CREATED_AT", "deleted_at";
     refused($c, "/conversations", { order => $_ }, "order", "7.6")
         for "up", "", "ASC", "descending";
     refused($c, "/conversations", "$_=", $_, "7.3")
