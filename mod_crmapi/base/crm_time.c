@@ -258,7 +258,8 @@ static inline int has_shape(const char *text, const char *shape)
 static inline int begins_with_time(const char *text)
 {
     return strnlen(text, 19) == 19 && has_shape(text, "0000-00-")
-           && has_shape(text + 8, "00 00:00") && has_shape(text + 11, "00:00:00")
+           && has_shape(text + 8, "00 00:00")
+           && has_shape(text + 11, "00:00:00")
            && text[4] == '-' && text[7] == '-' && text[10] == ' '
            && text[13] == ':' && text[16] == ':';
 }

@@ -71,7 +71,8 @@ const char *crm_token_head(const crm_token_t *token, apr_pool_t *pool)
     data[AT_PURPOSE] = (unsigned char)token->purpose;
     if (!crm_uuid_pack(data + AT_WORKSPACE, token->workspace_id)
         || !crm_uuid_pack(data + AT_SUBJECT, token->subject_id)
-        || (*token->other_id && !crm_uuid_pack(data + AT_OTHER, token->other_id))
+        || (*token->other_id
+            && !crm_uuid_pack(data + AT_OTHER, token->other_id))
         || token->expires < 0) {
         return NULL;
     }

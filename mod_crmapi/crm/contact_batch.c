@@ -201,8 +201,8 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
     return batch;
 }
 
-/* Run the OPENING statements SQLS, some of which are NULL, in one round trip, and
- * set RESULTS. Errors: see crm_contact_batch_open(). */
+/* Run the OPENING statements SQLS, some of which are NULL, in one round trip,
+ * and set RESULTS. Errors: see crm_contact_batch_open(). */
 static crm_error_t *begin_transaction(PGresult **results, crm_call_t *call,
                                       crm_sql_t *const *sqls)
 {

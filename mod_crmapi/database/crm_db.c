@@ -339,8 +339,8 @@ static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
     crm_db_deadline(conn);
     if (conn->lost) {
         return crm_error_logf(CRM_E_UNAVAILABLE, pool,
-                              "CRM2004: database: the connection was lost in the"
-                              " middle of a transaction");
+                              "CRM2004: database: the connection was lost in"
+                              " the middle of a transaction");
     }
     *open_p = !conn->broken
               && (PQtransactionStatus(conn->pg) == PQTRANS_INTRANS

@@ -245,8 +245,9 @@ static const char *schema_text(int version, apr_pool_t *p)
                         "this module's is %d, so requests are answered 503: "
                         "%s", version, CRM_SCHEMA_VERSION,
                         version < CRM_SCHEMA_VERSION
-                        ? "run crmapictl migrate" : "upgrade mod_crmapi, or make "
-                        "a database of an unreleased version anew");
+                        ? "run crmapictl migrate"
+                        : "upgrade mod_crmapi, or make a database of an "
+                          "unreleased version anew");
 }
 
 /* Return whether POOL's schema need not be checked at NOW: it was valid a short

@@ -19,8 +19,8 @@
 #define TEXT_LEN(bytes) (((bytes) * 4 + 2) / 3)
 #define IN_ORDER 1              /* the only flag */
 
-/* The number of a null, and the limits of times: milliseconds from the year 1 to
- * the year 9999. */
+/* The number of a null, and the limits of times: milliseconds from the year 1
+ * to the year 9999. */
 #define NONE APR_INT64_MIN
 #define TIME_MIN APR_INT64_C(-62135596800000)
 #define TIME_MAX APR_INT64_C(253402300799999)
@@ -115,8 +115,8 @@ static apr_uint64_t get_number(const unsigned char *data)
     return number;
 }
 
-/* Set *KEY_P to the bind in POOL of NUMBER, key INDEX of SORT. Return 0 if it is
- * none. */
+/* Set *KEY_P to the bind in POOL of NUMBER, key INDEX of SORT. Return 0 if it
+ * is none. */
 static int key_of(const char **key_p, apr_int64_t number,
                   const crm_sort_t *sort, int index, apr_pool_t *pool)
 {

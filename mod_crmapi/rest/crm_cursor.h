@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_cursor.h: cursors: where the next page of a list begins (contract 13.3) */
+/* crm_cursor.h: where the next page of a list begins (contract 13.3) */
 #ifndef CRM_CURSOR_H
 #define CRM_CURSOR_H
 
@@ -10,14 +10,15 @@
 
 /* The place behind a row of a list. */
 typedef struct crm_cursor_t {
-    const char *keys[CRM_SORT_KEYS]; /* the row's sort keys, as binds; NULL: null */
+    const char *keys[CRM_SORT_KEYS]; /* the row's sort keys, as binds; NULL: a
+                                        null */
     const char *id;             /* the row's id */
     int in_order;               /* the matches of a filter by content are many:
                                    read the list in its order */
 } crm_cursor_t;
 
-/* Return CURSOR as text in POOL: base64url (RFC 4648, 5) of the keys as numbers,
- * the id, and a hash of these and LIST. LIST is a hash of what the list is: its
+/* Return CURSOR as text in POOL: base64url (RFC 4648, 5) of the keys as
+ * numbers, the id, and a hash of these and LIST. LIST is a hash of the list's
  * operation, filters and order SORT. The keys are PostgreSQL's output. Nothing
  * is signed: a cursor made by somebody else can name only another place in the
  * same list. Return NULL if a key or the id has an unknown format. */

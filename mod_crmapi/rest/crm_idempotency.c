@@ -58,7 +58,8 @@ static int is_key(const char *text)
     return !text[len] && len >= 1 && len <= KEY_MAX;
 }
 
-/* Return the number of the advisory lock of KEY, a bind, in CALL's workspace. */
+/* Return the number of the advisory lock of KEY, a bind, in the workspace of
+ * CALL. */
 static const char *lock_bind(const crm_call_t *call, const char *key)
 {
     const char *text = apr_pstrcat(call->pool, call->key.workspace_id, ":",

@@ -78,8 +78,9 @@ void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
 crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call);
 
 /* Return ERROR of a transaction that stores an answer. If the key was used
- * between snapshot and lock of the claim, this is CRM_E_CONFLICT as if the other
- * request were still under way: nothing was done, and the client tries again. */
+ * between snapshot and lock of the claim, this is CRM_E_CONFLICT as if the
+ * other request were still under way: nothing was done, and the client tries
+ * again. */
 crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error);
 
 /* Respond to CALL with the stored answer of its key. */

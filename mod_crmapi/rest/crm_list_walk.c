@@ -57,8 +57,8 @@ static void add_after(crm_sql_t *sql, const crm_call_t *call, const char *rows)
         add_key(sql, call, rows, count);
         crm_sql_add(sql, ", ");
     }
-    crm_sql_adds(sql, rows ? rows : "t", rest->ascending ? ".id) > (" : ".id) < (",
-                 NULL);
+    crm_sql_adds(sql, rows ? rows : "t",
+                 rest->ascending ? ".id) > (" : ".id) < (", NULL);
     for (int i = 0; i < count; i++) {
         add_value(sql, call, i);
         crm_sql_add(sql, ", ");

@@ -72,7 +72,8 @@ static int add_where(crm_sql_t *sql, crm_call_t *call)
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
         id = sql->binds->nelts;
     }
-    for (crm_param_t *param = crm_rest(call)->params; param && param->filter; param++) {
+    for (crm_param_t *param = crm_rest(call)->params; param && param->filter;
+         param++) {
         if (param->given) {
             param->filter->add(sql, param->filter, param->bind, call);
         }
@@ -99,7 +100,8 @@ static crm_error_t *serve_get(crm_call_t *call)
     }
     crm_rest_sql(&sql, call);
     crm_sql_adds(&sql, "SELECT ", crm_rest(call)->endpoint->shape->row_columns,
-                 " FROM crmapi.", crm_rest(call)->endpoint->resource->name, " t", NULL);
+                 " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
+                 " t", NULL);
     add_where(&sql, call);
     if (sort) {
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
@@ -131,7 +133,8 @@ static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
 
     memset(values, 0, sizeof(*values));
     CRM_ERR(crm_rest_body(&body, &input, call));
-    crm_body_read(values, &input, crm_rest(call)->endpoint->resource, body, mode, "");
+    crm_body_read(values, &input, crm_rest(call)->endpoint->resource, body,
+                  mode, "");
     return input.error;
 }
 

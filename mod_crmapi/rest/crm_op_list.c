@@ -96,7 +96,8 @@ static const char *inner_limit(const crm_call_t *call)
 
     return !before ? " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE)
            : before < DEEP_OFFSET
-             ? " LIMIT " CRM_LIST_TEXT(DEEP_OFFSET) " + " CRM_LIST_TEXT(CRM_LIST_PAGE) : "";
+             ? " LIMIT " CRM_LIST_TEXT(DEEP_OFFSET) " + "
+               CRM_LIST_TEXT(CRM_LIST_PAGE) : "";
 }
 
 /* Add the rows of a page, read in the order of the list. If BY_CONTENT, only if
@@ -144,7 +145,8 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
     crm_list_number(sql, call, crm_rest(call)->page_size);
     crm_sql_add(sql, from_end ? "), 0) OFFSET greatest(s.total - "
                 : " OFFSET ");
-    crm_list_number(sql, call, from_end ? before + crm_rest(call)->page_size : before);
+    crm_list_number(sql, call, from_end
+                    ? before + crm_rest(call)->page_size : before);
     crm_sql_add(sql, from_end ? ", 0))" : ")");
 }
 
@@ -191,8 +193,9 @@ static int is_deep(const crm_call_t *call)
  * frequent, and a scan in the order of the list finds a page of them soon. */
 static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, " FROM (SELECT f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few, CASE"
-                " WHEN f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES) " THEN f.n ELSE ");
+    crm_sql_add(sql, " FROM (SELECT f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
+                " AS few, CASE WHEN f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
+                " THEN f.n ELSE ");
     add_total(sql, call);
     crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f"
                 " OFFSET 0) s LEFT JOIN LATERAL (");
@@ -250,7 +253,8 @@ static void write_pagination(crm_buf_t *body, const crm_call_t *call,
     crm_buf_printf(body, ",\"pagination\":{\"page\":%" APR_INT64_T_FMT
                    ",\"page_size\":%" APR_INT64_T_FMT ",\"total\":%"
                    APR_INT64_T_FMT ",\"total_pages\":%" APR_INT64_T_FMT "}",
-                   crm_rest(call)->page, size, total, (total + size - 1) / size);
+                   crm_rest(call)->page, size, total,
+                   (total + size - 1) / size);
 }
 
 /* Return whether the page in ROWS has no rows of the resource. */

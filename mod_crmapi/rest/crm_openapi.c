@@ -174,7 +174,8 @@ static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
     add(buf, "{'name':'order','in':'query','schema':{'type':'string',"
         "'enum':['asc','desc']");
     if (!differ) {
-        add(buf, sorts->ascending ? ",'default':'asc'}}," : ",'default':'desc'}},");
+        add(buf, sorts->ascending ? ",'default':'asc'}},"
+                 : ",'default':'desc'}},");
         return;
     }
     add(buf, "},'description':'by default");

@@ -50,7 +50,8 @@ static const char *plan_column(const crm_operation_t *operation)
 
 void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_adds(sql, "(SELECT k.", crm_rest(call)->endpoint->write ? "write" : "read",
+    crm_sql_adds(sql, "(SELECT k.",
+                 crm_rest(call)->endpoint->write ? "write" : "read",
                  " AND k.", plan_column(crm_rest(call)->endpoint->operation),
                  " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
                  " AND k.key_id = $2::uuid)", NULL);
@@ -232,7 +233,8 @@ const char *crm_rest_param(const crm_call_t *call, const char *name)
 
     for (int i = 0; filter && filter[i].field.name; i++) {
         if (!strcmp(filter[i].field.name, name)) {
-            return crm_rest(call)->params[i].given ? crm_rest(call)->params[i].bind : NULL;
+            return crm_rest(call)->params[i].given
+                   ? crm_rest(call)->params[i].bind : NULL;
         }
     }
     return NULL;

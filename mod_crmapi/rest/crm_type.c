@@ -169,7 +169,8 @@ static const char *uuid_parse_query(const char **bind_p,
     return NULL;
 }
 
-static void uuid_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+static void uuid_schema(crm_buf_t *buf, const crm_field_t *field,
+                        crm_side_t side)
 {
     crm_type_schema(buf, "string", field, side);
     crm_buf_puts(buf, ",\"format\":\"uuid\"");
@@ -242,7 +243,8 @@ static void text_write(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_buf_json_string(buf, text, len);
 }
 
-static void text_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+static void text_schema(crm_buf_t *buf, const crm_field_t *field,
+                        crm_side_t side)
 {
     crm_type_schema(buf, "string", field, side);
     if (side != CRM_SIDE_OUTPUT) {
@@ -300,7 +302,8 @@ static void email_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-static void email_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+static void email_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
 {
     crm_type_schema(buf, "string", field, side);
     if (side != CRM_SIDE_OUTPUT) {
@@ -343,7 +346,8 @@ static void number_write(crm_buf_t *buf, const char *text, apr_size_t len)
     buf->len += crm_number_trim(out, text);
 }
 
-static void number_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+static void number_schema(crm_buf_t *buf, const crm_field_t *field,
+                          crm_side_t side)
 {
     crm_type_schema(buf, "number", field, side);
     if (side != CRM_SIDE_OUTPUT) {
@@ -494,7 +498,8 @@ static void time_write(crm_buf_t *buf, const char *text, apr_size_t len)
     }
 }
 
-static void time_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+static void time_schema(crm_buf_t *buf, const crm_field_t *field,
+                        crm_side_t side)
 {
     crm_type_schema(buf, "string", field, side);
     crm_buf_puts(buf, ",\"format\":\"date-time\"");
@@ -550,7 +555,8 @@ static const char *enum_parse_query(const char **bind_p,
     return enum_check(field, text, pool);
 }
 
-static void enum_schema(crm_buf_t *buf, const crm_field_t *field, crm_side_t side)
+static void enum_schema(crm_buf_t *buf, const crm_field_t *field,
+                        crm_side_t side)
 {
     int null = crm_type_schema(buf, "string", field, side);
 

@@ -16,10 +16,10 @@
 #define MOST_WAIT apr_time_from_sec(300)
 
 /* The state of an endpoint. crm_slots.h is not used: a slot is taken or given
- * back together with the times below, from which the waits are computed, and all
- * of an entry is replaced when another endpoint gets it. So one lock protects
- * the table, and a lock in each entry would protect nothing more. An entry without deliveries (BUSY is 0) stays until
- * another endpoint needs it. */
+ * back together with the times below, from which the waits are computed, and
+ * all of an entry is replaced when another endpoint gets it. So one lock
+ * protects the table, and a lock in each entry would protect nothing more. An
+ * entry without deliveries (BUSY is 0) stays until another endpoint needs it. */
 typedef struct entry_t {
     char endpoint[CRM_UUID_LEN + 1];
     int busy;                   /* used slots */
