@@ -145,6 +145,8 @@ sub tries {
 tries("migrate", [], how => "is everybody's");
 tries("status", [], how => "is everybody's");
 tries("worker list", [], how => "is everybody's");
+tries("role create", ["api", "crm_twins_$$"], how => "is everybody's");
+sql($db, "DROP ROLE crm_twins_$$");
 tries("workspace list", [], how => "is everybody's");
 tries("workspace create", ["--name", "Third"], how => "is everybody's");
 tries("job list", [], how => "is everybody's");
