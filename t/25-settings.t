@@ -446,6 +446,8 @@ sub worked {
     my $page = $web->get($link);
     # what names steps, whose ids differ
     $page->{body} =~ s/name="(form|seen)" value="\K[\w-]{60,}(?=">)/TOKEN/g;
+    # when it would be sent: the minute of the test
+    $page->{body} =~ s/, \K\d\d:\d\d(?= \(UTC\)<br>)/HH:MM/;
     $keep->("the review page", $page);
     ctl($self, "enrollment", "approve", $enrollment);
     $worker->once("2031-03-30T13:00:00Z");
