@@ -2,6 +2,7 @@
 # 17-cursor-cost.t: a page by cursor reads as much deep in a list as at its
 # beginning (contract 13.3)
 # plain build only
+# second gear
 use strict;
 use warnings;
 use FindBin;
