@@ -9,6 +9,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_json.h"
 #include "crm_key.h"
 #include "crm_rest.h"
 
@@ -317,12 +318,6 @@ crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error)
 
 /* ---- the replay ---------------------------------------------------------- */
 
-static apr_status_t put_object(void *object)
-{
-    json_object_put(object);
-    return APR_SUCCESS;
-}
-
 /* Add to BODY the field NAME of CALL's resource with VALUE, a stored text or
  * null, if the API shows the field. Return 0 if the resource has none. */
 static int write_field(crm_buf_t *body, const crm_call_t *call,
@@ -347,12 +342,12 @@ static int write_field(crm_buf_t *body, const crm_call_t *call,
 static crm_error_t *write_fields(crm_call_t *call, const char *fields)
 {
     crm_buf_t *body = &call->response->body;
-    json_object *row = json_tokener_parse(fields);
-    json_object *updated_at = NULL;
-    int known = json_object_is_type(row, json_type_object);
+    json_object *row = NULL, *updated_at = NULL;
+    apr_size_t offset;
+    int known = !crm_json_parse(&row, &offset, fields, strlen(fields),
+                                call->pool)
+                && json_object_is_type(row, json_type_object);
 
-    apr_pool_cleanup_register(call->pool, row, put_object,
-                              apr_pool_cleanup_null);
     crm_buf_puts(body, "{\"data\":{");
     if (known) {
         json_object_object_foreach(row, name, value) {
