@@ -107,12 +107,7 @@ static const crm_filter_t list_filters[] = {
      .add = crm_filter_bind,
      .sql = "t.bot_id = ?",
      .counted = 1},
-    {.field = {.name = "ids", .type = &crm_type_ids,
-               .doc = "comma-separated, up to 100; others are left out "
-                      "(extension)"},
-     .add = crm_filter_bind,
-     .sql = "t.id = ANY (?)",
-     .by_key = 1},
+    CRM_FILTER_IDS,
     {.field = {.name = NULL}}
 };
 

@@ -109,12 +109,7 @@ static const crm_filter_t list_filters[] = {
                .doc = "inclusive"},
      .add = crm_filter_bind,
      .sql = "t.updated_at >= ?"},
-    {.field = {.name = "ids", .type = &crm_type_ids,
-               .doc = "comma-separated, up to 100; others are left out "
-                      "(extension)"},
-     .add = crm_filter_bind,
-     .sql = "t.id = ANY (?)",
-     .by_key = 1},
+    CRM_FILTER_IDS,
     {.field = {.name = NULL}}
 };
 

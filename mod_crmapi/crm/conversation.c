@@ -6,7 +6,6 @@
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
-#include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -151,12 +150,7 @@ static const crm_filter_t list_filters[] = {
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .indexed = crm_filter_search_indexed,
      .sql = "t.search"},
-    {.field = {.name = "ids", .type = &crm_type_ids,
-               .doc = "comma-separated, up to 100; others are left out "
-                      "(extension)"},
-     .add = crm_filter_bind,
-     .sql = "t.id = ANY (?)",
-     .by_key = 1},
+    CRM_FILTER_IDS,
     {.field = {.name = NULL}}
 };
 

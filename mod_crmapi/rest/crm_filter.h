@@ -5,6 +5,16 @@
 
 #include "crm_resource.h"
 #include "crm_sql.h"
+#include "crm_type_list.h"
+
+/* The filter by ids (contract 13.5). */
+#define CRM_FILTER_IDS \
+    {.field = {.name = "ids", .type = &crm_type_ids, \
+               .doc = "comma-separated, up to 100; others are left out " \
+                      "(extension)"}, \
+     .add = crm_filter_bind, \
+     .sql = "t.id = ANY (?)", \
+     .by_key = 1}
 
 /* Implementations of crm_filter_t.add and add_unindexed. */
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,

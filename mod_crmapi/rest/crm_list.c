@@ -109,6 +109,14 @@ void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
+void crm_list_matches(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, "WITH m AS MATERIALIZED (");
+    crm_list_keys(sql, call, "t.*");
+    crm_list_rows(sql, call, 0);
+    crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
+}
+
 void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
 {
     crm_sql_bind(sql, apr_psprintf(call->pool, "%" APR_INT64_T_FMT, n),

@@ -36,6 +36,10 @@ void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
 void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
                    const char *columns);
 
+/* Add "WITH m": the rows that match, with their sort keys, in no order. One more
+ * than CRM_LIST_MATCHES shows that there are too many. */
+void crm_list_matches(crm_sql_t *sql, const crm_call_t *call);
+
 /* Add N as a bind. */
 void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n);
 

@@ -200,10 +200,7 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
 
     crm_rest_sql(sql, call);
     if (collect) {
-        crm_sql_add(sql, "WITH m AS MATERIALIZED (");
-        crm_list_keys(sql, call, "t.*");
-        crm_list_rows(sql, call, 0);
-        crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
+        crm_list_matches(sql, call);
     }
     crm_sql_adds(sql, "SELECT s.few, ", crm_list_shape(call)->columns, NULL);
     for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {

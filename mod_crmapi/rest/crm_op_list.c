@@ -233,10 +233,7 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
 
     crm_rest_sql(sql, call);
     if (by_content) {
-        crm_sql_add(sql, "WITH m AS MATERIALIZED (");
-        crm_list_keys(sql, call, "t.*");
-        crm_list_rows(sql, call, 0);
-        crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
+        crm_list_matches(sql, call);
     }
     crm_sql_adds(sql, "SELECT s.total, ", crm_list_shape(call)->columns, NULL);
     (by_content ? add_by_content : add_in_list_order)(sql, call);
