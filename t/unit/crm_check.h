@@ -15,6 +15,13 @@
 /* The length of TABLE as Check counts. */
 #define COUNT(table) ((int)CRM_NELTS(table))
 
+/* Each test may take two minutes: Check's default of 4 s is too short for
+   sanitizers on a busy machine. */
+__attribute__((constructor)) static void crm_check_timeout(void)
+{
+    setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+}
+
 /* Return a pool that lives until the test program ends. */
 static inline apr_pool_t *crm_check_pool(void)
 {

@@ -162,7 +162,6 @@ static inline int run_limit_tests(TCase *tcase)
 
     crm_check_pool();
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }

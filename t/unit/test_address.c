@@ -259,7 +259,6 @@ int main(void)
     TCase *tcase = tcase_create("address");
 
     crm_check_pool();
-    tcase_set_timeout(tcase, 20);
     tcase_add_loop_test(tcase, test_public, 0, COUNT(public_addresses));
     tcase_add_loop_test(tcase, test_not_public, 0, COUNT(other_addresses));
     tcase_add_test(tcase, test_no_address);

@@ -760,7 +760,6 @@ int main(void)
     Suite *suite = suite_create("crm_batch");
     TCase *tcase = tcase_create("crm_batch");
 
-    tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, alone);
     tcase_add_test(tcase, together);
@@ -780,7 +779,6 @@ int main(void)
     tcase_add_test(tcase, storm);
     suite_add_tcase(suite, tcase);
     tcase = tcase_create("writes");
-    tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, setup_things, teardown_things);
     tcase_add_test(tcase, inserts);
     tcase_add_test(tcase, failed_inserts_did_nothing);

@@ -219,7 +219,6 @@ int main(void)
     Suite *suite = suite_create("buf");
     TCase *grow = tcase_create("grow"), *json = tcase_create("json");
 
-    tcase_set_timeout(grow, 60);
     tcase_add_test(grow, what_is_added_is_there);
     tcase_add_test(grow, it_grows_and_keeps_what_it_has);
     tcase_add_test(grow, room_is_all_that_was_asked_for);

@@ -1031,7 +1031,6 @@ static TCase *new_case(Suite *suite, const char *name)
     TCase *tests = tcase_create(name);
 
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
     return tests;
 }

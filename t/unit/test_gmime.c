@@ -119,7 +119,6 @@ int main(void)
     Suite *suite = suite_create("gmime");
     TCase *threads = tcase_create("threads");
 
-    tcase_set_timeout(threads, 60);
     tcase_add_test(threads, mails_are_read_and_made_one_after_the_other);
     suite_add_tcase(suite, threads);
     return crm_check_main(suite);

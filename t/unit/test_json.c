@@ -546,7 +546,6 @@ int main(void)
     tcase_add_loop_test(check, a_fault_is_named_with_its_place, 0,
                         COUNT(faults));
     tcase_add_test(check, parsing_keeps_what_was_said);
-    tcase_set_timeout(cost, 120);
     tcase_add_loop_test(cost, hostile_texts_take_no_more_than_their_size, 0,
                         COUNT(hostile));
     tcase_add_test(cost, storing_takes_no_more_than_its_size);

@@ -248,7 +248,6 @@ int main(void)
     TCase *make = tcase_create("make"), *form = tcase_create("form");
     TCase *header = tcase_create("header"), *shown = tcase_create("shown");
 
-    tcase_set_timeout(make, 60);
     tcase_add_test(make, contract_1_2_a_generated_key_has_39_characters);
     tcase_add_test(make, contract_1_2_all_of_base62_is_used);
     tcase_add_test(make, a_prefix_may_be_long_or_empty);

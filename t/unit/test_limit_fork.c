@@ -676,7 +676,6 @@ int main(void)
 
     crm_check_pool();
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, contract_4_1_one_key_many_processes);
     tcase_add_test(tcase, contract_4_1_many_keys_many_processes);
     tcase_add_test(tcase, contract_4_1_many_keys_while_others_come_and_go);

@@ -530,7 +530,6 @@ int main(void)
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);
     tcase_add_test(reads, only_a_trusted_host_verifies_a_sender);
-    tcase_set_timeout(breaks, 60);
     tcase_add_loop_test(breaks, truncated_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, damaged_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, hostile_mails_take_bounded_time, 0,

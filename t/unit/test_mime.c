@@ -456,8 +456,6 @@ int main(void)
     TCase *mails = tcase_create("mails"), *names = tcase_create("names");
 
     g_mime_init();
-    tcase_set_timeout(mails, 60);
-    tcase_set_timeout(names, 60);
     tcase_add_test(mails, a_mail_has_what_it_needs);
     tcase_add_test(mails, our_own_mails_are_from_the_configuration);
     tcase_add_test(mails, bodies_come_back);

@@ -266,7 +266,6 @@ int main(void)
     TCase *tcase = tcase_create("notifier");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_ring_changes_the_count_of_its_name);
     tcase_add_test(tcase, the_count_goes_round);
     tcase_add_test(tcase, what_was_written_before_a_ring_is_there);

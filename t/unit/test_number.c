@@ -252,7 +252,6 @@ int main(void)
     TCase *numbers = tcase_create("numbers");
     TCase *whole = tcase_create("integers"), *out = tcase_create("out");
 
-    tcase_set_timeout(numbers, 60);
     tcase_add_loop_test(numbers, contract_6_4_exactly_and_without_exponent, 0,
                         COUNT(good));
     tcase_add_loop_test(numbers, what_is_canonical_stays, 0, COUNT(good));

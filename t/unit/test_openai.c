@@ -608,7 +608,6 @@ int main(void)
     Suite *suite = suite_create("openai");
     TCase *tcase = tcase_create("openai");
 
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, good_answer);
     tcase_add_test(tcase, request_head);

@@ -494,10 +494,8 @@ int main(void)
     Suite *suite = suite_create("provider");
     TCase *verdicts = tcase_create("verdicts"), *rest = tcase_create("rest");
 
-    tcase_set_timeout(verdicts, 30);
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
                         COUNT(cases));
-    tcase_set_timeout(rest, 30);
     tcase_add_test(rest, retry_after_may_be_a_date);
     tcase_add_test(rest, what_never_got_through_is_not_now);
     tcase_add_test(rest, what_the_provider_gets);

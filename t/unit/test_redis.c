@@ -166,7 +166,6 @@ int main(void)
     TCase *tcase = tcase_create("redis");
 
     crm_check_pool();
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, answers_are_in_order);
     tcase_add_test(tcase, the_script_is_sent_to_a_server_that_forgot_it);
     tcase_add_test(tcase, what_was_answered_before_an_error_counts);

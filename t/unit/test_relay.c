@@ -261,7 +261,6 @@ int main(void)
     TCase *maildir = tcase_create("maildir");
 
     tcase_add_checked_fixture(maildir, make_root, remove_root);
-    tcase_set_timeout(maildir, 30);
     tcase_add_test(maildir, the_configuration_chooses);
     tcase_add_test(maildir, a_message_is_a_file);
     tcase_add_test(maildir, handed_over_again_it_stays_one);

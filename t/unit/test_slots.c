@@ -78,7 +78,6 @@ int main(void)
     Suite *suite = suite_create("slots");
     TCase *tcase = tcase_create("slots");
 
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, no_more_than_the_limit_are_taken);
     tcase_add_test(tcase, threads_wait_for_each_other);
     tcase_add_test(tcase, a_limit_of_zero_is_one);

@@ -486,10 +486,8 @@ int main(void)
     Suite *suite = suite_create("smtp");
     TCase *verdicts = tcase_create("verdicts"), *rest = tcase_create("rest");
 
-    tcase_set_timeout(verdicts, 30);
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
                         COUNT(cases));
-    tcase_set_timeout(rest, 30);
     tcase_add_test(rest, the_envelope_and_the_mail_arrive);
     tcase_add_loop_test(rest, what_ends_before_the_mail_does_is_not_now, 0, 2);
     tcase_add_test(rest, a_refused_connection_is_not_now);

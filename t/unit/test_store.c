@@ -379,7 +379,6 @@ int main(void)
 
     crm_check_pool();
     tcase_add_checked_fixture(tcase, set_up, teardown);
-    tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, the_store_decides);
     tcase_add_test(tcase, a_refusal_is_remembered_until_the_window_opens);
     tcase_add_test(tcase,

@@ -267,7 +267,6 @@ int main(void)
     tcase_add_loop_test(in, contract_7_5_what_is_none, 0, COUNT(bad));
     tcase_add_test(in, a_nul_ends_nothing);
     tcase_add_test(in, contract_7_5_a_lost_plus_is_repaired);
-    tcase_set_timeout(out, 60);
     tcase_add_test(out, contract_9_1_three_decimals_cut_off);
     tcase_add_test(out, the_calendar_has_no_gaps);
     tcase_add_loop_test(out, contract_9_1_from_the_database, 0,

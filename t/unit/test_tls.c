@@ -307,12 +307,10 @@ int main(void)
     Suite *suite = suite_create("tls");
     TCase *here = tcase_create("here"), *other = tcase_create("other");
 
-    tcase_set_timeout(here, 30);
     tcase_add_checked_fixture(here, for_this_host, remove_context);
     tcase_add_test(here, who_is_trusted_is_spoken_to);
     tcase_add_test(here, who_is_not_trusted_is_not);
     tcase_add_test(here, what_is_lost_is_known);
-    tcase_set_timeout(other, 30);
     tcase_add_checked_fixture(other, for_another_host, remove_context);
     tcase_add_test(other, another_host_is_not);
     suite_add_tcase(suite, here);

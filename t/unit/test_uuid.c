@@ -233,7 +233,6 @@ int main(void)
     Suite *suite = suite_create("uuid");
     TCase *make = tcase_create("make"), *parse = tcase_create("parse");
 
-    tcase_set_timeout(make, 60);
     tcase_add_test(make, rfc_9562_form_version_and_variant);
     tcase_add_test(make, rfc_9562_begins_with_the_time);
     tcase_add_test(make, ids_of_a_process_grow);
