@@ -22,15 +22,15 @@ static apr_status_t leave_shared(void *data)
     return APR_SUCCESS;
 }
 
-/* Set VISIT's rows to COUNT rows of SHARED from FIRST on. */
-static void set_rows(const crm_visit_t *visit, crm_shared_t *shared, int first,
-                     int count)
+/* Set CALL's rows to COUNT rows of SHARED from FIRST on. */
+static void set_rows(const crm_batch_call_t *call, crm_shared_t *shared,
+                     int first, int count)
 {
-    visit->rows->result = shared->result;
-    visit->rows->first = first;
-    visit->rows->count = count;
-    visit->rows->shared = shared;
-    apr_pool_cleanup_register(visit->pool, shared, leave_shared,
+    call->rows->result = shared->result;
+    call->rows->first = first;
+    call->rows->count = count;
+    call->rows->shared = shared;
+    apr_pool_cleanup_register(call->pool, shared, leave_shared,
                               apr_pool_cleanup_null);
 }
 
@@ -48,74 +48,80 @@ void crm_rows_drop(crm_rows_t *rows)
 
 /* --- a request ------------------------------------------------------------ */
 
-/* Run VISIT's statement by itself on CONN. */
-static crm_error_t *run_one(const crm_visit_t *visit, crm_conn_t *conn)
+/* Run CALL's statement by itself on CONN. */
+static crm_error_t *run_one(const crm_batch_call_t *call, crm_conn_t *conn)
 {
-    crm_rows_t *rows = visit->rows;
+    crm_rows_t *rows = call->rows;
 
-    CRM_ERR(crm_db_query(&rows->result, conn, &visit->stmt, visit->pool));
+    CRM_ERR(crm_db_query(&rows->result, conn, &call->stmt, call->pool));
     rows->count = PQntuples(rows->result);
     return NULL;
 }
 
-/* Lead VISIT's queue. */
-static crm_error_t *lead(const crm_visit_t *visit)
+/* Lead CALL's queue. */
+static crm_error_t *lead(const crm_batch_call_t *call)
 {
-    const crm_lender_t *lender = visit->lender;
+    const crm_conn_source_t *source = call->source;
     crm_error_t *error;
     crm_conn_t *conn;
     crm_batch_t batch;
 
-    visit->part->waited = crm_time_monotonic() - visit->came;
-    error = lender->acquire(&conn, apr_time_now() - visit->part->waited,
-                            lender->baton);
+    call->part->waited = crm_time_monotonic() - call->came;
+    error = source->acquire(&conn, apr_time_now() - call->part->waited,
+                            source->baton);
     if (error) {
-        crm_queue_disband(visit->queue, visit->batcher);
+        crm_queue_disband(call->queue, call->batcher);
         return error;
     }
     memset(&batch, 0, sizeof(batch));
-    crm_batch_take(&batch, visit);
-    visit->part->waited = batch.began - visit->came;
-    visit->part->sent = batch.count;
-    error = batch.count == 1 ? run_one(visit, conn)
-                             : crm_batch_send(&batch, visit, conn);
-    crm_batch_finish(&batch, visit->batcher);
+    crm_batch_take(&batch, call);
+    call->part->waited = batch.began - call->came;
+    call->part->sent = batch.count;
+    error = batch.count == 1 ? run_one(call, conn)
+                             : crm_batch_send(&batch, call, conn);
+    crm_batch_finish(&batch, call->batcher);
     if (batch.shared) {
-        set_rows(visit, batch.shared, batch.first[0], batch.rows[0]);
+        set_rows(call, batch.shared, batch.first[0], batch.rows[0]);
     }
     return error;
 }
 
-/* Do what the verdict in SEAT says, which VISIT has waited on. */
-static crm_error_t *follow(const crm_visit_t *visit, const crm_seat_t *seat)
+/* Return the outcome of CALL, which waited on WAITER for a verdict. */
+static crm_error_t *outcome(const crm_batch_call_t *call,
+                            const crm_waiter_t *waiter)
 {
-    visit->part->waited = (seat->batch ? seat->taken : crm_time_monotonic())
-                          - visit->came;
-    if (seat->verdict == CRM_SEAT_ANSWERED) {
-        set_rows(visit, seat->shared, seat->first, seat->count);
+    call->part->waited = (waiter->batch ? waiter->taken : crm_time_monotonic())
+                          - call->came;
+    if (waiter->verdict == CRM_VERDICT_ANSWERED) {
+        set_rows(call, waiter->shared, waiter->first, waiter->count);
     }
-    return seat->verdict == CRM_SEAT_LATE
-           ? crm_db_late(seat->timeout, 0, visit->pool)
-           : seat->verdict == CRM_SEAT_LOST ? crm_db_lost(visit->pool) : NULL;
+    switch (waiter->verdict) {
+    case CRM_VERDICT_LATE:
+        return crm_db_late(waiter->timeout, 0, call->pool);
+    case CRM_VERDICT_LOST:
+        return crm_db_lost(call->pool);
+    default:
+        return NULL;
+    }
 }
 
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
                            crm_batcher_t *batcher, crm_sql_t *sql,
-                           const crm_lender_t *lender, apr_pool_t *pool)
+                           const crm_conn_source_t *source, apr_pool_t *pool)
 {
-    crm_visit_t visit = {batcher, NULL, {NULL, 0, NULL}, sql, lender, rows,
+    crm_batch_call_t call = {batcher, NULL, {NULL, 0, NULL}, sql, source, rows,
                          part, crm_time_monotonic(), pool};
     crm_verdict_t verdict;
-    crm_seat_t seat;
+    crm_waiter_t waiter;
 
     memset(rows, 0, sizeof(*rows));
     memset(part, 0, sizeof(*part));
-    memset(&seat, 0, sizeof(seat));
+    memset(&waiter, 0, sizeof(waiter));
     rows->pool = pool;
-    crm_sql_stmt(&visit.stmt, sql);
-    verdict = crm_batch_enter(&visit, &seat);
-    return verdict == CRM_SEAT_LEADS ? lead(&visit)
-           : visit.queue ? follow(&visit, &seat) : NULL;
+    crm_sql_stmt(&call.stmt, sql);
+    verdict = crm_batch_enter(&call, &waiter);
+    return verdict == CRM_VERDICT_LEADS ? lead(&call)
+           : call.queue ? outcome(&call, &waiter) : NULL;
 }
 
 /* --- the batcher ---------------------------------------------------------- */
@@ -124,7 +130,7 @@ crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
 static apr_status_t free_batcher(void *data)
 {
     crm_batcher_t *batcher = data;
-    crm_seat_t *seat;
+    crm_waiter_t *waiter;
 
     for (int i = 0; i < CRM_BATCH_BUCKETS; i++) {
         while (batcher->buckets[i]) {
@@ -134,10 +140,10 @@ static apr_status_t free_batcher(void *data)
             crm_queue_free(queue);
         }
     }
-    while ((seat = batcher->unused.first)) {
-        crm_seats_remove(seat);
-        pthread_cond_destroy(&seat->changed);
-        free(seat);
+    while ((waiter = batcher->unused.first)) {
+        crm_waiters_remove(waiter);
+        pthread_cond_destroy(&waiter->changed);
+        free(waiter);
     }
     pthread_mutex_destroy(&batcher->lock);
     free(batcher);

@@ -24,7 +24,7 @@ typedef struct crm_rows_t {
 } crm_rows_t;
 
 /* Where a request's connection comes from. BATON is the request's. */
-typedef struct crm_lender_t {
+typedef struct crm_conn_source_t {
     /* Set *CONN_P to a connection for this thread. The time limit of the wait
      * for it counts from SINCE. Errors: CRM_E_UNAVAILABLE. */
     crm_error_t *(*acquire)(crm_conn_t **conn_p, apr_time_t since,
@@ -33,10 +33,10 @@ typedef struct crm_lender_t {
     /* Add CHANGE (1, 0 or -1) to the number of threads that wait for the
      * database without a connection of their own. Return whether the database
      * hangs and too many wait, so that this thread must not wait. */
-    int (*crowd)(int change, void *baton);
+    int (*add_waiting)(int change, void *baton);
     apr_interval_time_t wait;   /* time limit of the wait for a connection */
     void *baton;
-} crm_lender_t;
+} crm_conn_source_t;
 
 /* A request's part in crm_batch_run(). */
 typedef struct crm_batch_part_t {
@@ -74,7 +74,7 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * of crm_db_query(). */
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
                            crm_batcher_t *batcher, crm_sql_t *sql,
-                           const crm_lender_t *lender, apr_pool_t *pool);
+                           const crm_conn_source_t *source, apr_pool_t *pool);
 
 /* Drop ROWS. Call this as soon as they were written as JSON, before they are
  * sent to a slow client: they may keep the rows of other requests in memory. */

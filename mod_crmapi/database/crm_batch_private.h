@@ -18,37 +18,37 @@ typedef struct crm_shared_t {
 
 /* What a waiting request must do. */
 typedef enum crm_verdict_t {
-    CRM_SEAT_WAIT,
-    CRM_SEAT_LEADS,             /* be the leader of its queue */
-    CRM_SEAT_ANSWERED,          /* take the rows */
-    CRM_SEAT_LATE,              /* the statement was not answered in time */
-    CRM_SEAT_LOST,              /* it is unknown whether it was executed */
-    CRM_SEAT_ALONE              /* run its statement by itself */
+    CRM_VERDICT_WAIT,
+    CRM_VERDICT_LEADS,             /* be the leader of its queue */
+    CRM_VERDICT_ANSWERED,          /* take the rows */
+    CRM_VERDICT_LATE,              /* the statement was not answered in time */
+    CRM_VERDICT_LOST,              /* it is unknown whether it was executed */
+    CRM_VERDICT_ALONE              /* run its statement by itself */
 } crm_verdict_t;
 
-typedef struct crm_seat_t crm_seat_t;
+typedef struct crm_waiter_t crm_waiter_t;
 
-/* A list of seats. */
-typedef struct crm_seats_t {
-    crm_seat_t *first;
-    crm_seat_t *last;
-} crm_seats_t;
+/* A list of waiters. */
+typedef struct crm_waiters_t {
+    crm_waiter_t *first;
+    crm_waiter_t *last;
+} crm_waiters_t;
 
-/* A request that waits. Seats are reused and freed with the batcher only, so
+/* A request that waits. Waiters are reused and freed with the batcher only, so
  * that CHANGED can be signalled after the lock was released. */
-struct crm_seat_t {
-    crm_seat_t *next, *previous;
-    crm_seats_t *list;          /* the list it is in, or NULL */
+struct crm_waiter_t {
+    crm_waiter_t *next, *previous;
+    crm_waiters_t *list;          /* the list it is in, or NULL */
     pthread_cond_t changed;
     crm_verdict_t verdict;
     const crm_sql_t *sql;
     const struct crm_batch_t *batch; /* the batch that it belongs to, or NULL */
     apr_interval_time_t taken;  /* when it came into the batch */
     int number;                 /* its number in the batch, from 1 */
-    /* For CRM_SEAT_ANSWERED: */
+    /* For CRM_VERDICT_ANSWERED: */
     crm_shared_t *shared;
     int first, count;
-    apr_interval_time_t timeout; /* for CRM_SEAT_LATE */
+    apr_interval_time_t timeout; /* for CRM_VERDICT_LATE */
 };
 
 /* How requests of a kind share statements. */
@@ -74,7 +74,7 @@ typedef struct crm_queue_t {
     int binds;
     int writes;                 /* SQL writes, and must not be executed twice */
     const crm_batch_rule_t *rule;
-    crm_seats_t waiting;
+    crm_waiters_t waiting;
     int gathering;              /* a leader waits for a connection and will
                                    then take them */
     int running;                /* number of statements without an answer */
@@ -92,14 +92,14 @@ struct crm_batcher_t {
     pthread_condattr_t clock;
     crm_queue_t *buckets[CRM_BATCH_BUCKETS];
     int queues;
-    crm_seats_t unused;         /* seats */
+    crm_waiters_t unused;         /* waiters */
 };
 
 /* A statement that a leader sends for several requests. */
 typedef struct crm_batch_t {
     crm_queue_t *queue;
     unsigned number;            /* of the queue's statements */
-    crm_seats_t seats;          /* requests that still wait for it, without
+    crm_waiters_t waiters;          /* requests that still wait for it, without
                                    the leader */
     int count;                  /* requests, with the leader */
     const crm_sql_t *sqls[CRM_BATCH_MAX];
@@ -114,26 +114,26 @@ typedef struct crm_batch_t {
 } crm_batch_t;
 
 /* A call of crm_batch_run(). */
-typedef struct crm_visit_t {
+typedef struct crm_batch_call_t {
     crm_batcher_t *batcher;
     crm_queue_t *queue;
     crm_stmt_t stmt;
     const crm_sql_t *sql;
-    const crm_lender_t *lender;
+    const crm_conn_source_t *source;
     crm_rows_t *rows;
     crm_batch_part_t *part;
     apr_interval_time_t came;
     apr_pool_t *pool;
-} crm_visit_t;
+} crm_batch_call_t;
 
-/* Add SEAT at the end of LIST. */
-void crm_seats_add(crm_seats_t *list, crm_seat_t *seat);
+/* Add WAITER at the end of LIST. */
+void crm_waiters_add(crm_waiters_t *list, crm_waiter_t *waiter);
 
-/* Remove SEAT from its list. */
-void crm_seats_remove(crm_seat_t *seat);
+/* Remove WAITER from its list. */
+void crm_waiters_remove(crm_waiter_t *waiter);
 
-/* Remove SEAT from its list and set its VERDICT. The caller wakes it. */
-void crm_seat_decide(crm_seat_t *seat, crm_verdict_t verdict);
+/* Remove WAITER from its list and set its VERDICT. The caller wakes it. */
+void crm_waiter_decide(crm_waiter_t *waiter, crm_verdict_t verdict);
 
 /* If QUEUE has no leader, wake the first request that waits in it. It becomes
  * the leader when it may, unless another request does before. The lock is
@@ -147,20 +147,20 @@ void crm_queue_free(crm_queue_t *queue);
  * no connection. */
 void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
 
-/* Find VISIT's queue, and become its leader or wait in it for a verdict. Return
- * the verdict and copy the seat to *SEAT_P. VISIT->queue is NULL if there are
- * too many texts. */
-crm_verdict_t crm_batch_enter(crm_visit_t *visit, crm_seat_t *seat_p);
+/* Find CALL's queue, and become its leader or wait in it for a verdict. Return
+ * the verdict and copy the waiter to *WAITER_P. CALL->queue is NULL if there
+ * are too many texts. */
+crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_waiter_t *waiter_p);
 
-/* Take requests that wait in the queue of VISIT, a leader, into BATCH, which is
+/* Take requests that wait in the queue of CALL, a leader, into BATCH, which is
  * empty. */
-void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit);
+void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call);
 
 /* Run the statement of BATCH, which has several requests, on CONN. Errors are
  * not returned, because then each request runs its own statement. There are two
  * exceptions: there was no answer in time, or it is unknown whether a write was
  * executed. */
-crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
+crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,
                             crm_conn_t *conn);
 
 /* End BATCH of BATCHER: answer and wake its requests, and wake the first

@@ -26,42 +26,42 @@ static const crm_batch_rule_t writes = {
 };
 
 /* Interval at which a waiting request checks whether the database hangs. */
-#define CROWD_CHECK apr_time_from_msec(500)
+#define OVERLOAD_CHECK apr_time_from_msec(500)
 
-/* --- seats ---------------------------------------------------------------- */
+/* --- waiters -------------------------------------------------------------- */
 
-void crm_seats_add(crm_seats_t *list, crm_seat_t *seat)
+void crm_waiters_add(crm_waiters_t *list, crm_waiter_t *waiter)
 {
-    seat->list = list;
-    seat->next = NULL;
-    seat->previous = list->last;
-    *(list->last ? &list->last->next : &list->first) = seat;
-    list->last = seat;
+    waiter->list = list;
+    waiter->next = NULL;
+    waiter->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = waiter;
+    list->last = waiter;
 }
 
-void crm_seats_remove(crm_seat_t *seat)
+void crm_waiters_remove(crm_waiter_t *waiter)
 {
-    crm_seats_t *list = seat->list;
+    crm_waiters_t *list = waiter->list;
 
-    *(seat->previous ? &seat->previous->next : &list->first) = seat->next;
-    *(seat->next ? &seat->next->previous : &list->last) = seat->previous;
-    seat->list = NULL;
+    *(waiter->previous ? &waiter->previous->next : &list->first) = waiter->next;
+    *(waiter->next ? &waiter->next->previous : &list->last) = waiter->previous;
+    waiter->list = NULL;
 }
 
-/* Return an unused seat, NULL if there is no memory. */
-static crm_seat_t *seat_find(crm_batcher_t *batcher)
+/* Return an unused waiter, NULL if there is no memory. */
+static crm_waiter_t *waiter_find(crm_batcher_t *batcher)
 {
-    crm_seat_t *seat = batcher->unused.first;
+    crm_waiter_t *waiter = batcher->unused.first;
 
-    if (seat) {
-        crm_seats_remove(seat);
-        return seat;
+    if (waiter) {
+        crm_waiters_remove(waiter);
+        return waiter;
     }
-    seat = calloc(1, sizeof(*seat));
-    if (seat) {
-        pthread_cond_init(&seat->changed, &batcher->clock);
+    waiter = calloc(1, sizeof(*waiter));
+    if (waiter) {
+        pthread_cond_init(&waiter->changed, &batcher->clock);
     }
-    return seat;
+    return waiter;
 }
 
 /* --- queues --------------------------------------------------------------- */
@@ -98,17 +98,17 @@ static void remove_oldest(crm_batcher_t *batcher)
     }
 }
 
-/* Return a new queue for VISIT's text, NULL if there is no memory. */
-static crm_queue_t *queue_create(const crm_visit_t *visit, unsigned hash)
+/* Return a new queue for CALL's text, NULL if there is no memory. */
+static crm_queue_t *queue_create(const crm_batch_call_t *call, unsigned hash)
 {
     crm_queue_t *queue = calloc(1, sizeof(*queue));
 
     if (queue) {
         queue->hash = hash;
-        queue->text = strdup(visit->stmt.sql);
-        queue->batch_text = strdup(crm_sql_batch(visit->sql, visit->pool));
-        queue->binds = visit->stmt.count;
-        queue->writes = visit->sql->row > 0;
+        queue->text = strdup(call->stmt.sql);
+        queue->batch_text = strdup(crm_sql_batch(call->sql, call->pool));
+        queue->binds = call->stmt.count;
+        queue->writes = call->sql->row > 0;
         queue->rule = queue->writes ? &writes : &reads;
         queue->limit = CRM_BATCH_MAX;
         if (queue->text && queue->batch_text) {
@@ -119,11 +119,11 @@ static crm_queue_t *queue_create(const crm_visit_t *visit, unsigned hash)
     return NULL;
 }
 
-/* Add a queue for VISIT's text to its batcher. Return NULL if there are too
+/* Add a queue for CALL's text to its batcher. Return NULL if there are too
  * many. */
-static crm_queue_t *queue_add(const crm_visit_t *visit, unsigned hash)
+static crm_queue_t *queue_add(const crm_batch_call_t *call, unsigned hash)
 {
-    crm_batcher_t *batcher = visit->batcher;
+    crm_batcher_t *batcher = call->batcher;
     crm_queue_t *queue;
 
     if (batcher->queues >= QUEUES_MAX) {
@@ -132,7 +132,7 @@ static crm_queue_t *queue_add(const crm_visit_t *visit, unsigned hash)
     if (batcher->queues >= QUEUES_MAX) {
         return NULL;
     }
-    queue = queue_create(visit, hash);
+    queue = queue_create(call, hash);
     if (queue) {
         queue->next = batcher->buckets[hash % CRM_BATCH_BUCKETS];
         batcher->buckets[hash % CRM_BATCH_BUCKETS] = queue;
@@ -141,20 +141,20 @@ static crm_queue_t *queue_add(const crm_visit_t *visit, unsigned hash)
     return queue;
 }
 
-/* Return the queue of VISIT's text, which has the hash HASH. NULL: there is
+/* Return the queue of CALL's text, which has the hash HASH. NULL: there is
  * none and none can be added. */
-static crm_queue_t *queue_find(const crm_visit_t *visit, unsigned hash)
+static crm_queue_t *queue_find(const crm_batch_call_t *call, unsigned hash)
 {
-    crm_queue_t *queue = visit->batcher->buckets[hash % CRM_BATCH_BUCKETS];
+    crm_queue_t *queue = call->batcher->buckets[hash % CRM_BATCH_BUCKETS];
 
     while (queue && (queue->hash != hash
-                     || strcmp(queue->text, visit->stmt.sql))) {
+                     || strcmp(queue->text, call->stmt.sql))) {
         queue = queue->next;
     }
     if (!queue) {
-        return queue_add(visit, hash);
+        return queue_add(call, hash);
     }
-    return queue->binds == visit->stmt.count ? queue : NULL;
+    return queue->binds == call->stmt.count ? queue : NULL;
 }
 
 void crm_queue_wake(crm_queue_t *queue)
@@ -164,48 +164,48 @@ void crm_queue_wake(crm_queue_t *queue)
     }
 }
 
-void crm_seat_decide(crm_seat_t *seat, crm_verdict_t verdict)
+void crm_waiter_decide(crm_waiter_t *waiter, crm_verdict_t verdict)
 {
-    crm_seats_remove(seat);
-    seat->verdict = verdict;
+    crm_waiters_remove(waiter);
+    waiter->verdict = verdict;
 }
 
 /* --- waiting -------------------------------------------------------------- */
 
-static int crowd(const crm_visit_t *visit, int change)
+static int add_waiting(const crm_batch_call_t *call, int change)
 {
-    const crm_lender_t *lender = visit->lender;
+    const crm_conn_source_t *source = call->source;
 
-    return lender->crowd ? lender->crowd(change, lender->baton) : 0;
+    return source->add_waiting ? source->add_waiting(change, source->baton) : 0;
 }
 
-/* Return the time at which VISIT, which waits on SEAT, must check again. */
-static apr_interval_time_t wake_time(const crm_visit_t *visit,
-                                     const crm_seat_t *seat,
+/* Return the time at which CALL, which waits on WAITER, must check again. */
+static apr_interval_time_t wake_time(const crm_batch_call_t *call,
+                                     const crm_waiter_t *waiter,
                                      apr_interval_time_t now)
 {
-    const crm_queue_t *queue = visit->queue;
-    apr_interval_time_t end = visit->came + visit->lender->wait;
-    apr_interval_time_t at = now + CROWD_CHECK;
+    const crm_queue_t *queue = call->queue;
+    apr_interval_time_t end = call->came + call->source->wait;
+    apr_interval_time_t at = now + OVERLOAD_CHECK;
 
-    if (seat->batch) {
+    if (waiter->batch) {
         return at;
     }
-    if (seat == queue->waiting.first && !queue->gathering
+    if (waiter == queue->waiting.first && !queue->gathering
         && queue->sent + queue->rule->holds_up < end) {
         end = queue->sent + queue->rule->holds_up;
     }
     return end < at ? end : at;
 }
 
-static void sleep_until(crm_batcher_t *batcher, crm_seat_t *seat,
+static void sleep_until(crm_batcher_t *batcher, crm_waiter_t *waiter,
                         apr_interval_time_t at)
 {
     struct timespec end;
 
     end.tv_sec = (time_t)(at / APR_USEC_PER_SEC);
     end.tv_nsec = (long)(at % APR_USEC_PER_SEC) * 1000;
-    pthread_cond_timedwait(&seat->changed, &batcher->lock, &end);
+    pthread_cond_timedwait(&waiter->changed, &batcher->lock, &end);
 }
 
 /* Return whether a request of QUEUE may become its leader at the time NOW. */
@@ -215,86 +215,86 @@ static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
            && (!queue->busy || now >= queue->sent + queue->rule->holds_up);
 }
 
-/* Decide at the time NOW what VISIT does, if no verdict was set. It stops
- * waiting if its time limit has passed or if it is CROWDED, and it leads if it
- * can. It can do neither while its batch is being built. If its write was sent
- * before it stops waiting, it must not run it again. */
-static void look(const crm_visit_t *visit, crm_seat_t *seat,
-                 apr_interval_time_t now, int crowded)
+/* Decide at the time NOW what CALL does, if no verdict was set. It stops
+ * waiting if its time limit has passed or if the database is OVERLOADED, and it
+ * leads if it can. It can do neither while its batch is being built. If its
+ * write was sent before it stops waiting, it must not run it again. */
+static void decide(const crm_batch_call_t *call, crm_waiter_t *waiter,
+                   apr_interval_time_t now, int overloaded)
 {
-    crm_queue_t *queue = visit->queue;
-    int late = !seat->batch && now >= visit->came + visit->lender->wait;
+    crm_queue_t *queue = call->queue;
+    int late = !waiter->batch && now >= call->came + call->source->wait;
 
-    if ((crowded || late) && (!seat->batch || seat->batch->built)) {
-        crm_seat_decide(seat, seat->batch && queue->writes ? CRM_SEAT_LOST
-                              : CRM_SEAT_ALONE);
+    if ((overloaded || late) && (!waiter->batch || waiter->batch->built)) {
+        crm_waiter_decide(waiter, waiter->batch && queue->writes
+                                  ? CRM_VERDICT_LOST : CRM_VERDICT_ALONE);
         crm_queue_wake(queue);
     }
-    else if (!seat->batch && is_turn(queue, now)) {
-        crm_seat_decide(seat, CRM_SEAT_LEADS);
+    else if (!waiter->batch && is_turn(queue, now)) {
+        crm_waiter_decide(waiter, CRM_VERDICT_LEADS);
         queue->gathering = 1;
     }
 }
 
-/* Wait on SEAT until it has a verdict. The lock is held. */
-static void wait_on(const crm_visit_t *visit, crm_seat_t *seat)
+/* Wait on WAITER until it has a verdict. The lock is held. */
+static void wait_on(const crm_batch_call_t *call, crm_waiter_t *waiter)
 {
-    int crowded = crowd(visit, 1);
+    int overloaded = add_waiting(call, 1);
 
     for (;;) {
         apr_interval_time_t now = crm_time_monotonic();
 
-        look(visit, seat, now, crowded);
-        if (seat->verdict != CRM_SEAT_WAIT) {
+        decide(call, waiter, now, overloaded);
+        if (waiter->verdict != CRM_VERDICT_WAIT) {
             break;
         }
-        sleep_until(visit->batcher, seat, wake_time(visit, seat, now));
-        if (seat->verdict != CRM_SEAT_WAIT) {
+        sleep_until(call->batcher, waiter, wake_time(call, waiter, now));
+        if (waiter->verdict != CRM_VERDICT_WAIT) {
             break;
         }
-        crowded = crowd(visit, 0);
+        overloaded = add_waiting(call, 0);
     }
-    crowd(visit, -1);
+    add_waiting(call, -1);
 }
 
-/* Join VISIT's queue, or become its leader. Return what to do, and copy the
- * seat to *SEAT_P. */
-static crm_verdict_t join(const crm_visit_t *visit, crm_seat_t *seat_p)
+/* Join CALL's queue, or become its leader. Return what to do, and copy the
+ * waiter to *WAITER_P. */
+static crm_verdict_t join(const crm_batch_call_t *call, crm_waiter_t *waiter_p)
 {
-    crm_queue_t *queue = visit->queue;
-    crm_seat_t *seat;
+    crm_queue_t *queue = call->queue;
+    crm_waiter_t *waiter;
 
-    if (is_turn(queue, visit->came)) {
+    if (is_turn(queue, call->came)) {
         queue->gathering = 1;
-        return CRM_SEAT_LEADS;
+        return CRM_VERDICT_LEADS;
     }
-    seat = seat_find(visit->batcher);
-    if (!seat) {
-        return CRM_SEAT_ALONE;
+    waiter = waiter_find(call->batcher);
+    if (!waiter) {
+        return CRM_VERDICT_ALONE;
     }
-    seat->verdict = CRM_SEAT_WAIT;
-    seat->sql = visit->sql;
-    seat->batch = NULL;
-    crm_seats_add(&queue->waiting, seat);
-    wait_on(visit, seat);
-    *seat_p = *seat;
-    crm_seats_add(&visit->batcher->unused, seat);
-    return seat_p->verdict;
+    waiter->verdict = CRM_VERDICT_WAIT;
+    waiter->sql = call->sql;
+    waiter->batch = NULL;
+    crm_waiters_add(&queue->waiting, waiter);
+    wait_on(call, waiter);
+    *waiter_p = *waiter;
+    crm_waiters_add(&call->batcher->unused, waiter);
+    return waiter_p->verdict;
 }
 
-crm_verdict_t crm_batch_enter(crm_visit_t *visit, crm_seat_t *seat_p)
+crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_waiter_t *waiter_p)
 {
     apr_ssize_t len = APR_HASH_KEY_STRING;
-    unsigned hash = apr_hashfunc_default(visit->stmt.sql, &len);
-    crm_verdict_t verdict = CRM_SEAT_ALONE;
+    unsigned hash = apr_hashfunc_default(call->stmt.sql, &len);
+    crm_verdict_t verdict = CRM_VERDICT_ALONE;
 
-    pthread_mutex_lock(&visit->batcher->lock);
-    visit->queue = queue_find(visit, hash);
-    if (visit->queue) {
-        visit->queue->used = visit->came;
-        verdict = join(visit, seat_p);
+    pthread_mutex_lock(&call->batcher->lock);
+    call->queue = queue_find(call, hash);
+    if (call->queue) {
+        call->queue->used = call->came;
+        verdict = join(call, waiter_p);
     }
-    pthread_mutex_unlock(&visit->batcher->lock);
+    pthread_mutex_unlock(&call->batcher->lock);
     return verdict;
 }
 
@@ -303,10 +303,10 @@ void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher)
     pthread_mutex_lock(&batcher->lock);
     queue->gathering = 0;
     while (queue->waiting.first) {
-        crm_seat_t *seat = queue->waiting.first;
+        crm_waiter_t *waiter = queue->waiting.first;
 
-        crm_seat_decide(seat, CRM_SEAT_ALONE);
-        pthread_cond_signal(&seat->changed);
+        crm_waiter_decide(waiter, CRM_VERDICT_ALONE);
+        pthread_cond_signal(&waiter->changed);
     }
     pthread_mutex_unlock(&batcher->lock);
 }

@@ -47,30 +47,30 @@ static int has_row(const crm_batch_t *batch, const crm_sql_t *sql)
     return 0;
 }
 
-/* Move SEAT from its queue to BATCH. */
-static void take(crm_batch_t *batch, crm_seat_t *seat)
+/* Move WAITER from its queue to BATCH. */
+static void take(crm_batch_t *batch, crm_waiter_t *waiter)
 {
-    crm_seats_remove(seat);
-    crm_seats_add(&batch->seats, seat);
-    batch->sqls[batch->count++] = seat->sql;
-    seat->number = batch->count;
-    seat->batch = batch;
-    seat->taken = batch->began;
+    crm_waiters_remove(waiter);
+    crm_waiters_add(&batch->waiters, waiter);
+    batch->sqls[batch->count++] = waiter->sql;
+    waiter->number = batch->count;
+    waiter->batch = batch;
+    waiter->taken = batch->began;
 }
 
-void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit)
+void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call)
 {
-    crm_queue_t *queue = batch->queue = visit->queue;
-    crm_seat_t *seat, *next;
+    crm_queue_t *queue = batch->queue = call->queue;
+    crm_waiter_t *waiter, *next;
 
-    pthread_mutex_lock(&visit->batcher->lock);
+    pthread_mutex_lock(&call->batcher->lock);
     batch->began = queue->sent = crm_time_monotonic();
-    batch->sqls[batch->count++] = visit->sql;
-    for (seat = queue->waiting.first; seat && batch->count < most(queue);
-         seat = next) {
-        next = seat->next;
-        if (!has_row(batch, seat->sql)) {
-            take(batch, seat);
+    batch->sqls[batch->count++] = call->sql;
+    for (waiter = queue->waiting.first; waiter && batch->count < most(queue);
+         waiter = next) {
+        next = waiter->next;
+        if (!has_row(batch, waiter->sql)) {
+            take(batch, waiter);
         }
     }
     batch->built = batch->count == 1;
@@ -79,17 +79,17 @@ void crm_batch_take(crm_batch_t *batch, const crm_visit_t *visit)
     queue->running++;
     queue->gathering = 0;
     crm_queue_wake(queue);
-    pthread_mutex_unlock(&visit->batcher->lock);
+    pthread_mutex_unlock(&call->batcher->lock);
 }
 
 /* Make the statement of BATCH, in POOL. */
 static void build(crm_stmt_t *stmt, crm_batch_t *batch,
-                  const crm_visit_t *visit)
+                  const crm_batch_call_t *call)
 {
-    int binds = visit->stmt.count;
-    const char **values = apr_palloc(visit->pool, (apr_size_t)binds
+    int binds = call->stmt.count;
+    const char **values = apr_palloc(call->pool, (apr_size_t)binds
                                      * sizeof(*values));
-    apr_array_header_t *column = apr_array_make(visit->pool, batch->count,
+    apr_array_header_t *column = apr_array_make(call->pool, batch->count,
                                                 sizeof(const char *));
 
     for (int i = 0; i < binds; i++) {
@@ -98,14 +98,14 @@ static void build(crm_stmt_t *stmt, crm_batch_t *batch,
             APR_ARRAY_PUSH(column, const char *)
                 = value_of(batch->sqls[n], i + 1);
         }
-        values[i] = crm_sql_array(column, visit->pool);
+        values[i] = crm_sql_array(column, call->pool);
     }
     stmt->sql = batch->queue->batch_text;
     stmt->count = binds;
     stmt->values = values;
-    pthread_mutex_lock(&visit->batcher->lock);
+    pthread_mutex_lock(&call->batcher->lock);
     batch->built = 1;
-    pthread_mutex_unlock(&visit->batcher->lock);
+    pthread_mutex_unlock(&call->batcher->lock);
 }
 
 /* Find the rows of each request of BATCH in RESULT, whose last column is the
@@ -189,15 +189,15 @@ static int is_undone(const crm_error_t *error, const crm_conn_t *conn)
     return error && error->sqlstate && !conn->broken;
 }
 
-crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
+crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,
                             crm_conn_t *conn)
 {
     PGresult *result;
     crm_error_t *error;
     crm_stmt_t stmt;
 
-    build(&stmt, batch, visit);
-    error = crm_db_query_uncleared(&result, conn, &stmt, visit->pool);
+    build(&stmt, batch, call);
+    error = crm_db_query_uncleared(&result, conn, &stmt, call->pool);
     if (!error) {
         keep(batch, result);
     }
@@ -206,26 +206,27 @@ crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_visit_t *visit,
     }
     batch->lost = batch->queue->writes && !batch->shared
                   && !is_undone(error, conn);
-    visit->lender->release(visit->lender->baton);
+    call->source->release(call->source->baton);
     return batch->timeout || batch->lost
-           ? error ? error : crm_db_lost(visit->pool) : NULL;
+           ? error ? error : crm_db_lost(call->pool) : NULL;
 }
 
-/* Set the verdict of SEAT, of BATCH, which has ended. */
-static void answer(crm_seat_t *seat, crm_batch_t *batch)
+/* Set the verdict of WAITER, of BATCH, which has ended. */
+static void answer(crm_waiter_t *waiter, crm_batch_t *batch)
 {
-    int i = seat->number - 1;
+    int i = waiter->number - 1;
 
     if (batch->shared) {
         __atomic_add_fetch(&batch->shared->users, 1, __ATOMIC_RELAXED);
-        seat->shared = batch->shared;
-        seat->first = batch->first[i];
-        seat->count = batch->rows[i];
+        waiter->shared = batch->shared;
+        waiter->first = batch->first[i];
+        waiter->count = batch->rows[i];
     }
-    seat->timeout = batch->timeout;
-    crm_seat_decide(seat, batch->shared ? CRM_SEAT_ANSWERED
-                          : batch->timeout ? CRM_SEAT_LATE
-                          : batch->lost ? CRM_SEAT_LOST : CRM_SEAT_ALONE);
+    waiter->timeout = batch->timeout;
+    crm_waiter_decide(waiter, batch->shared ? CRM_VERDICT_ANSWERED
+                              : batch->timeout ? CRM_VERDICT_LATE
+                              : batch->lost ? CRM_VERDICT_LOST
+                              : CRM_VERDICT_ALONE);
 }
 
 /* Update the queue's cost by the time that BATCH took. */
@@ -261,7 +262,7 @@ static void note_success(const crm_batch_t *batch)
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
 {
     crm_queue_t *queue = batch->queue;
-    crm_seat_t *wake[CRM_BATCH_MAX + 1];
+    crm_waiter_t *wake[CRM_BATCH_MAX + 1];
     int count = 0;
 
     pthread_mutex_lock(&batcher->lock);
@@ -272,9 +273,9 @@ void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
     if (queue->waiting.first && !queue->gathering) {
         wake[count++] = queue->waiting.first;
     }
-    while (batch->seats.first) {
-        wake[count++] = batch->seats.first;
-        answer(batch->seats.first, batch);
+    while (batch->waiters.first) {
+        wake[count++] = batch->waiters.first;
+        answer(batch->waiters.first, batch);
     }
     pthread_mutex_unlock(&batcher->lock);
     for (int i = 0; i < count; i++) {

@@ -85,7 +85,7 @@ static void complete_server(crmapi_config_t *config,
     config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
     config->service.release = crmapi_release;
-    config->service.crowd = crmapi_crowd;
+    config->service.add_waiting = crmapi_add_waiting;
     config->service.read_body = crmapi_read_body;
     config->service.gone = crmapi_gone;
     config->service.site = &config->intake;

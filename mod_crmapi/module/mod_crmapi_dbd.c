@@ -396,9 +396,9 @@ void crmapi_release(crm_conn_t *conn, void *baton)
     apr_pool_cleanup_run(request->r->pool, request, give_back);
 }
 
-int crmapi_crowd(int change, void *baton)
+int crmapi_add_waiting(int change, void *baton)
 {
     const crmapi_request_t *request = baton;
 
-    return crmapi_pool_crowd(request->config->pool, change);
+    return crmapi_pool_add_waiting(request->config->pool, change);
 }

@@ -10,11 +10,11 @@
 
 void crmapi_dbd_register(void);
 
-/* The implementations of crm_service_t's acquire, release and crowd. */
+/* The implementations of crm_service_t's acquire, release and add_waiting. */
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);
-int crmapi_crowd(int change, void *baton);
+int crmapi_add_waiting(int change, void *baton);
 
 /* Check that the database of CONN, which belongs to POOL, has the schema of
  * this version. Log for the server S if the result has changed. Errors, in P:

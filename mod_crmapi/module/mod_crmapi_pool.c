@@ -235,10 +235,10 @@ static int is_full(const crmapi_pool_t *pool)
 
 /* Return whether POOL's database hangs, and its threads with MORE others exceed
  * its share. */
-static int is_crowded(const crmapi_pool_t *pool, int more)
+static int is_overloaded(const crmapi_pool_t *pool, int more)
 {
     int count = pool->used + pool->waiting + more
-                + __atomic_load_n(&pool->guests, __ATOMIC_RELAXED);
+                + __atomic_load_n(&pool->sharing, __ATOMIC_RELAXED);
 
     return pool->share && count > pool->share && pool->used
            && apr_time_now() - pool->moved > HANGS_AFTER;
@@ -267,7 +267,7 @@ static apr_interval_time_t wait_free(crmapi_pool_t *pool,
     change_waiting(pool, 1);
     do {
         wait = end - apr_time_now();
-        if (wait <= 0 || is_crowded(pool, 0)) {
+        if (wait <= 0 || is_overloaded(pool, 0)) {
             break;
         }
         apr_thread_cond_timedwait(pool->freed, pool->mutex,
@@ -299,7 +299,7 @@ int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
 
     apr_thread_mutex_lock(pool->mutex);
     *waited_p = wait_free(pool, wait);
-    entered = !is_full(pool) && !is_crowded(pool, 1);
+    entered = !is_full(pool) && !is_overloaded(pool, 1);
     take_place(pool, entered);
     apr_thread_mutex_unlock(pool->mutex);
     return entered;
@@ -319,9 +319,9 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
     apr_thread_mutex_unlock(pool->mutex);
 }
 
-int crmapi_pool_crowd(crmapi_pool_t *pool, int change)
+int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
 {
-    int crowded;
+    int overloaded;
 
     if (change) {
         crmapi_metrics_waiting(change);
@@ -329,11 +329,11 @@ int crmapi_pool_crowd(crmapi_pool_t *pool, int change)
     if (!pool->share) {
         return 0;
     }
-    __atomic_add_fetch(&pool->guests, change, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&pool->sharing, change, __ATOMIC_RELAXED);
     apr_thread_mutex_lock(pool->mutex);
-    crowded = is_crowded(pool, 0);
+    overloaded = is_overloaded(pool, 0);
     apr_thread_mutex_unlock(pool->mutex);
-    return crowded;
+    return overloaded;
 }
 
 void crmapi_pool_leave(crmapi_pool_t *pool, int served)

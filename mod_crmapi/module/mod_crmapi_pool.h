@@ -58,7 +58,7 @@ typedef struct crmapi_pool_t {
     apr_thread_cond_t *freed;
     int used;                   /* places taken */
     int waiting;                /* threads that wait for a place */
-    int guests;                 /* threads that wait for another thread's
+    int sharing;                /* threads that wait for another thread's
                                    statement; atomic */
     apr_time_t moved;           /* time of the last release, or of the first
                                    use after all were free */
@@ -76,7 +76,7 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool);
 /* Add CHANGE to the number of threads that wait, without a place, for another
  * thread's statement. Return whether they must stop waiting, because the
  * database hangs and its requests hold more than their share of the threads. */
-int crmapi_pool_crowd(crmapi_pool_t *pool, int change);
+int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change);
 
 /* Release a place in POOL. SERVED: its connection was usable. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);

@@ -118,37 +118,39 @@ crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
     return run(result_p, call, &stmt, 1);
 }
 
-/* The functions of a crm_lender_t whose baton is a crm_call_t. */
+/* The functions of a crm_conn_source_t whose baton is a crm_call_t. */
 
-static crm_error_t *lender_acquire(crm_conn_t **conn_p, apr_time_t since,
+static crm_error_t *source_acquire(crm_conn_t **conn_p, apr_time_t since,
                                    void *baton)
 {
     return acquire(conn_p, since, baton);
 }
 
-static void lender_release(void *baton)
+static void source_release(void *baton)
 {
     crm_call_release(baton);
 }
 
-static int lender_crowd(int change, void *baton)
+static int source_add_waiting(int change, void *baton)
 {
     const crm_call_t *call = baton;
 
-    return call->service->crowd(change, call->request->baton);
+    return call->service->add_waiting(change, call->request->baton);
 }
 
 /* Try to run SQL together with other requests. */
 static crm_error_t *share(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
 {
-    const crm_lender_t lender = {lender_acquire, lender_release, lender_crowd,
-                                 call->service->settings.database_wait, call};
+    const crm_conn_source_t source = {
+        source_acquire, source_release, source_add_waiting,
+        call->service->settings.database_wait, call
+    };
     apr_int64_t before = call->response->db_us;
     apr_time_t began = apr_time_now();
     crm_batch_part_t part;
     crm_error_t *error;
 
-    error = crm_batch_run(rows, &part, call->service->batcher, sql, &lender,
+    error = crm_batch_run(rows, &part, call->service->batcher, sql, &source,
                           call->pool);
     call->response->db_us = before;
     crm_call_count(call, began);

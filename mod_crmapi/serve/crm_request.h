@@ -48,8 +48,8 @@ typedef struct crm_service_t {
     crm_error_t *(*acquire)(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *pool);
     void (*release)(crm_conn_t *conn, void *baton);
-    /* See crm_lender_t. NULL if there is no BATCHER. */
-    int (*crowd)(int change, void *baton);
+    /* See crm_conn_source_t. NULL if there is no BATCHER. */
+    int (*add_waiting)(int change, void *baton);
     /* Set *DATA_P and *LEN_P to the request's body, in POOL. It has at most MAX
      * bytes (0: the vhost's limit). Errors: CRM_E_PAYLOAD_TOO_LARGE,
      * CRM_E_BAD_REQUEST (it ended early), CRM_E_REQUEST_TIMEOUT. */

@@ -58,8 +58,8 @@ static struct {
     int closed;
     int waiting;                /* threads in acquire() */
     int refuses;                /* acquire() fails */
-    int crowded;                /* crowd() says so */
-    int crowd;                  /* sum of its changes */
+    int overloaded;             /* add_waiting() says so */
+    int sharing;                /* sum of its changes */
     int joined;                 /* how often it grew */
 } gate;
 
@@ -71,7 +71,7 @@ typedef struct client_t {
     const char *values[3];
     const char *head;           /* of a write; NULL: a read */
     const char *table;          /* of an UPDATE */
-    crm_lender_t lender;
+    crm_conn_source_t source;
     apr_interval_time_t timeout; /* of its connection */
     crm_conn_t *conn;
     int released;
@@ -136,17 +136,17 @@ static void release(void *baton)
     ((client_t *)baton)->released = 1;
 }
 
-static int crowd(int change, void *baton)
+static int add_waiting(int change, void *baton)
 {
-    int crowded;
+    int overloaded;
 
     (void)baton;
     pthread_mutex_lock(&gate.lock);
-    gate.crowd += change;
+    gate.sharing += change;
     gate.joined += change > 0;
-    crowded = gate.crowded;
+    overloaded = gate.overloaded;
     pthread_mutex_unlock(&gate.lock);
-    return crowded;
+    return overloaded;
 }
 
 static void *client_main(void *data)
@@ -168,7 +168,7 @@ static void *client_main(void *data)
         crm_sql_add(&sql, client->text);
     }
     client->error = crm_batch_run(&client->rows, &client->part, batcher, &sql,
-                                  &client->lender, client->pool);
+                                  &client->source, client->pool);
     __atomic_store_n(&client->done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -185,7 +185,8 @@ static client_t *prepare(int i, const char *text, const char *first,
     client->text = text;
     client->values[0] = first;
     client->values[1] = second;
-    client->lender = (crm_lender_t){acquire, release, crowd, LONG, client};
+    client->source = (crm_conn_source_t){acquire, release, add_waiting, LONG,
+                                         client};
     client->timeout = LONG;
     error = crm_conn_open(&client->conn, getenv("CRM_TEST_DATABASE"),
                           &(crm_conn_options_t){1, 1, LONG}, client->pool,
@@ -301,7 +302,7 @@ START_TEST(together)
     }
     ck_assert_ptr_null(value(&clients[7], 1, 1));
     ck_assert_int_eq(clients[0].released, 1);
-    ck_assert_int_eq(gate.crowd, 0);
+    ck_assert_int_eq(gate.sharing, 0);
 }
 END_TEST
 
@@ -452,7 +453,7 @@ START_TEST(waits_no_longer_than_its_limit)
     for (int i = 0; i < 3; i++) {
         prepare(i, NUMBERS, "1", "x");
     }
-    clients[1].lender.wait = apr_time_from_msec(50);
+    clients[1].source.wait = apr_time_from_msec(50);
     gather(3);
     WAIT_FOR(is_done(&clients[1]));
     ck_assert_ptr_null(clients[1].rows.result);
@@ -472,7 +473,7 @@ START_TEST(goes_when_the_database_hangs)
     prepare(0, NUMBERS, "1", "x");
     prepare(1, NUMBERS, "1", "x");
     gather(2);
-    gate_set(&gate.crowded, 1);
+    gate_set(&gate.overloaded, 1);
     WAIT_FOR(is_done(&clients[1]));
     ck_assert_ptr_null(clients[1].rows.result);
     gate_set(&gate.closed, 0);
@@ -490,7 +491,7 @@ START_TEST(leaves_a_batch_when_the_database_hangs)
     gather(2);
     gate_set(&gate.closed, 0);
     WAIT_FOR(*look(BLOCKED) == '1');
-    gate_set(&gate.crowded, 1);
+    gate_set(&gate.overloaded, 1);
     WAIT_FOR(is_done(&clients[1]));
     ck_assert_ptr_null(clients[1].rows.result);
     look("SELECT pg_advisory_unlock(7)");
@@ -689,7 +690,7 @@ START_TEST(inserts_are_not_left)
     gate_set(&gate.closed, 0);
     WAIT_FOR(*look("SELECT count(*) FROM pg_stat_activity WHERE wait_event ="
                    " 'PgSleep' AND datname = current_database()") == '1');
-    gate_set(&gate.crowded, 1);
+    gate_set(&gate.overloaded, 1);
     join(2);
     ck_assert_str_eq(value(&clients[0], 0, 0), "0");
     ck_assert_str_eq(look(THINGS), "0 1");
