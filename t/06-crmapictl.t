@@ -277,6 +277,9 @@ subtest "logins of httpd and crmapid" => sub {
         . " ALTER ROLE $api IN DATABASE $db RESET ALL");
     my $file = tempdir(CLEANUP => 1) . "/password";
     write_file($file, "s3cret'pass\nsecond line\n");
+    fails("others may read it", $db, 1, qr/must not be accessible to other/,
+        qw(role create api), $api, "--password-file", $file);
+    chmod 0600, $file;
     crmapictl_ok($db, qw(role create api), $api, "--password-file", $file);
     is_deeply($settings->($api), $first, "again: what was missing is there");
     is($as->($api, "SELECT count(*) FROM crmapi.contact"), 0, "the rights too");

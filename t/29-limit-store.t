@@ -177,7 +177,7 @@ subtest "the directive says what is wrong" => sub {
             ["http://one", qr/the URL: it must begin with redis:/],
             ["redis://one:x", qr/the URL: the port must be a number/],
             ["redis://me:$dir/none\@one", qr/the password file: No such file/],
-            ["redis://me:$dir/open\@one", qr/must not be readable by others/],
+            ["redis://me:$dir/open\@one", qr/must not be accessible to other/],
             ["redis://one timeout=0", qr/timeout=0: it must be a time/],
             ["redis://one timeout=11s", qr/timeout=11s: it must be a time/],
             ["redis://one prefix=a/b", qr/prefix=a\/b: it must have 1 to 64/],

@@ -2,23 +2,17 @@
 /* crmapictl_role.c: logins for httpd and crmapid */
 #include "crmapictl_role.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-
-#include <openssl/crypto.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
 #include "crm_db.h"
+#include "crm_secret.h"
 #include "crmapictl_output.h"
 
 /* PostgreSQL cuts longer names. */
 #define NAME_MAX_LEN 63
-
-/* The longest password. */
-#define PASSWORD_MAX 1000
 
 /* The roles of the schema by KIND. */
 static const struct {
@@ -54,36 +48,13 @@ static const char *role_of(const char *kind)
     return NULL;
 }
 
-/* Read the first line of the file FROM into PASSWORD. */
-static crm_error_t *read_password(char password[PASSWORD_MAX + 2],
-                                  const char *from, ctl_t *ctl)
-{
-    FILE *file = fopen(from, "r");
-    char *got;
-
-    if (!file) {
-        return ctl_fault(ctl, "--password-file: %s: %s", from,
-                         strerror(errno));
-    }
-    got = fgets(password, PASSWORD_MAX + 2, file);
-    fclose(file);
-    if (got) {
-        password[strcspn(password, "\r\n")] = '\0';
-    }
-    if (!got || !*password || strlen(password) > PASSWORD_MAX) {
-        return ctl_fault(ctl, "--password-file: the first line of %s must have"
-                         " 1 to %d bytes", from, PASSWORD_MAX);
-    }
-    return NULL;
-}
-
 /* Set *VERIFIER_P to what PostgreSQL stores for the password of the login NAME,
  * so that the password itself is in no statement; NULL: it gets none. */
 static crm_error_t *get_verifier(const char **verifier_p, const char *name,
                                  ctl_t *ctl)
 {
     const char *from = ctl->options[CTL_PASSWORD_FILE];
-    char password[PASSWORD_MAX + 2];
+    const char *password, *reason;
     PGconn *pg = crm_conn_pg(ctl->conn);
     char *verifier;
 
@@ -91,9 +62,11 @@ static crm_error_t *get_verifier(const char **verifier_p, const char *name,
     if (!from) {
         return NULL;
     }
-    CRM_ERR(read_password(password, from, ctl));
+    reason = crm_secret_read(&password, from, ctl->pool);
+    if (reason) {
+        return ctl_fault(ctl, "--password-file: %s: %s", from, reason);
+    }
     verifier = PQencryptPasswordConn(pg, password, name, "scram-sha-256");
-    OPENSSL_cleanse(password, sizeof(password));
     if (!verifier) {
         return ctl_fault(ctl, "the password cannot be encrypted: %s",
                          PQerrorMessage(pg));

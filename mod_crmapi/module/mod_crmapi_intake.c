@@ -4,44 +4,12 @@
 
 #include <string.h>
 
-#include "apr_file_io.h"
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "http_config.h"
 
+#include "crm_secret.h"
 #include "mod_crmapi_config.h"
-
-#define SECRET_MAX 256
-
-const char *crmapi_read_secret(const char **secret_p, const char *path,
-                               apr_pool_t *p)
-{
-    char *line = apr_palloc(p, SECRET_MAX);
-    apr_finfo_t info;
-    apr_file_t *file;
-    apr_status_t status = apr_file_open(&file, path, APR_FOPEN_READ,
-                                        APR_FPROT_OS_DEFAULT, p);
-
-    if (!status) {
-        status = apr_file_info_get(&info, APR_FINFO_PROT | APR_FINFO_TYPE,
-                                   file);
-        if (!status && info.protection & APR_FPROT_WREAD) {
-            apr_file_close(file);
-            return "it must not be readable by others: chmod o-r";
-        }
-        if (!status) {
-            status = apr_file_gets(line, SECRET_MAX, file);
-        }
-        apr_file_close(file);
-    }
-    if (status) {
-        return apr_psprintf(p, "%pm", &status);
-    }
-    apr_collapse_spaces(line, line);
-    *secret_p = line;
-    return *line ? NULL : "its first line is empty";
-}
 
 const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
                               const char *path, const char *workspace)
@@ -57,7 +25,7 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
         return apr_psprintf(cmd->pool, "CrmApiTwilio: \"%s\" is not the SID "
                             "of an account: AC and 32 hexadecimal digits", sid);
     }
-    problem = file ? crmapi_read_secret(&token, file, cmd->pool)
+    problem = file ? crm_secret_read(&token, file, cmd->pool)
                    : "invalid path";
     if (problem) {
         return apr_psprintf(cmd->pool, "CrmApiTwilio: the token file %s: %s",

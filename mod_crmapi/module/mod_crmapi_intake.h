@@ -5,10 +5,6 @@
 
 #include "mod_crmapi.h"
 
-/* Set *SECRET_P to the first line of the file PATH, which must not be readable
- * by others. Return NULL or an error, which does not tell the secret. */
-const char *crmapi_read_secret(const char **secret_p, const char *path,
-                               apr_pool_t *p);
 const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
                               const char *path, const char *workspace);
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,

@@ -11,9 +11,9 @@
 
 #include "crm_array.h"
 #include "crm_redis_url.h"
+#include "crm_secret.h"
 
 #include "mod_crmapi_config.h"
-#include "mod_crmapi_intake.h"
 
 APLOG_USE_MODULE(crmapi);
 
@@ -84,7 +84,7 @@ static const char *read_password(crmapi_store_t *store, cmd_parms *cmd)
         return NULL;
     }
     file = ap_server_root_relative(cmd->pool, path);
-    return file ? crmapi_read_secret(&store->redis.password, file, cmd->pool)
+    return file ? crm_secret_read(&store->redis.password, file, cmd->pool)
                 : "invalid path";
 }
 

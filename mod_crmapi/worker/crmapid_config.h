@@ -6,10 +6,9 @@
 #include "apr_pools.h"
 #include "apr_time.h"
 
-#include "crm_buf.h"
 #include "crm_error.h"
 
-/* The settings. The table in crmapid_config.c has the meaning and the default
+/* The settings. The table in crmapid_setting.c has the meaning and the default
  * of each. Texts are never NULL; "" means not set. */
 typedef struct crmd_config_t {
     const char *file;           /* the configuration file, or NULL */
@@ -101,12 +100,5 @@ typedef struct crmd_config_t {
  * other users. */
 crm_error_t *crmd_config_read(crmd_config_t **config_p, const char *file,
                               apr_pool_t *result_pool);
-
-/* Add to BUF a sample configuration file with all settings, their defaults and
- * their meaning. */
-void crmd_config_write_sample(crm_buf_t *buf);
-
-/* Add to BUF the settings as troff, for the manual page. */
-void crmd_config_write_manual(crm_buf_t *buf);
 
 #endif /* CRMAPID_CONFIG_H */

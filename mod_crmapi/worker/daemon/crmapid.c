@@ -24,6 +24,7 @@
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
 #include "crmapid_log.h"
+#include "crmapid_sample.h"
 
 /* Options without a short form. */
 enum { OPT_HELP = 256, OPT_VERSION, OPT_NOW, OPT_SAMPLE, OPT_MANUAL };
@@ -120,8 +121,8 @@ static void print(const call_t *call, apr_pool_t *pool)
     switch (call->print) {
     case OPT_HELP: print_help(); break;
     case OPT_VERSION: puts("crmapid " CRM_VERSION); break;
-    case OPT_SAMPLE: print_text(crmd_config_write_sample, pool); break;
-    default: print_text(crmd_config_write_manual, pool); break;
+    case OPT_SAMPLE: print_text(crmd_sample_write, pool); break;
+    default: print_text(crmd_sample_write_manual, pool); break;
     }
 }
 
