@@ -108,11 +108,13 @@ sub pass {
     return 1;
 }
 
-# Record the messages of DATA, which the client at SOCKET sends: their types, and
-# the texts of statements. The first message of a session has no type.
+# Record the messages of DATA, which the client at SOCKET sends: the texts of new
+# statements, and those of each round trip. The first message of a session has no
+# type.
 sub record {
     my ($self, $socket, $data) = @_;
-    my $sent = $self->{sent}{$socket} //= { text => "", type => 0 };
+    my $sent = $self->{sent}{$socket}
+        //= { text => "", type => 0, named => {}, trip => [] };
     my $lines = "";
 
     $sent->{text} .= $data;
@@ -123,9 +125,16 @@ sub record {
         my $message = substr $sent->{text}, 0, $length, "";
         my ($type, $body) = unpack $sent->{type} ? "a1 x4 a*" : "x4 a0 a*",
             $message;
-        $lines .= "$type " . ($type eq "P" ? (split /\0/, $body)[1]
-            : $type eq "Q" ? $body =~ s/\0//r : "") =~ s/\n/ /gr . "\n"
-            if $sent->{type};
+        my ($first, $second) = split /\0/, $body =~ s/\n/ /gr;
+        if ($type eq "P" || $type eq "Q") {
+            $second = $first if $type eq "Q";
+            $sent->{named}{$first} = $second;
+            $lines .= "P $second\n";
+        }
+        push @{$sent->{trip}}, $sent->{named}{$type eq "B" ? $second : $first}
+            if $type eq "B" || $type eq "Q";
+        $lines .= "T " . join("\x1f", splice @{$sent->{trip}}) . "\n"
+            if $type eq "S" || $type eq "Q";
         $sent->{type} = 1;
     }
     open(my $out, ">>", "$self->{dir}/recorded") or return;
@@ -133,15 +142,16 @@ sub record {
 }
 
 # What clients have sent since the last call: how often they waited for an
-# answer (round trips), and the texts of the statements that were new to their
-# sessions.
+# answer (round trips; those whose statements are all LIKE the given expression
+# do not count), and the texts of the statements that were new to their sessions.
 sub recorded {
-    my ($self) = @_;
+    my ($self, $like) = @_;
     my @lines = split /\n/, read_file("$self->{dir}/recorded", "");
 
     write_file("$self->{dir}/recorded", "");
-    return (scalar(grep { /^[SQ]/ } @lines),
-        map { /^[PQ] (.*)/ } @lines);
+    my @trips = map { /^T (.*)/ ? [split /\x1f/, $1] : () } @lines;
+    @trips = grep { grep { !/$like/ } @$_ } @trips if $like;
+    return (scalar @trips, map { /^P (.*)/ } @lines);
 }
 
 # Ask the server at SOCKET, as its client, and take the answer up to
