@@ -118,7 +118,7 @@ sub unavailable_is {
 }
 
 subtest "both serve, each from its own database" => sub {
-    good_is_well("before", 50);
+    good_is_well("before", 50, worst => 10);    # threads are started
     status_is(bad()->get("/api/v1/agents"), 200, "the other one, too");
     error_is(bad(key => $w->key)->get("/api/v1/agents"), 401, "unauthorized",
         "with keys of its own");
