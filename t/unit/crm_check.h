@@ -15,6 +15,15 @@
 /* The length of TABLE as Check counts. */
 #define COUNT(table) ((int)CRM_NELTS(table))
 
+/* ck_assert_msg() for loops with many rounds. Check marks each of its
+   assertions with a system call, this one only a failure. */
+#define CRM_CHECK(condition, ...) \
+    do { \
+        if (!(condition)) { \
+            ck_abort_msg(__VA_ARGS__); \
+        } \
+    } while (0)
+
 /* Each test may take two minutes: Check's default of 4 s is too short for
    sanitizers on a busy machine. */
 __attribute__((constructor)) static void crm_check_timeout(void)

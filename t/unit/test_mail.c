@@ -144,9 +144,8 @@ static void check_kept(const char *what, const char *text, int line)
     for (const char *c = text; *c; c++) {
         unsigned char byte = (unsigned char)*c;
 
-        ck_assert_msg(byte >= ' ' || (!line && (byte == '\n'
-                                                || byte == '\t')),
-                      "%s: a control character", what);
+        CRM_CHECK(byte >= ' ' || (!line && (byte == '\n' || byte == '\t')),
+                  "%s: a control character", what);
     }
 }
 

@@ -43,9 +43,9 @@ START_TEST(rfc_3629_every_code_point)
         apr_size_t bytes = 9;
         int next = crm_text_next(&bytes, text, len);
 
-        ck_assert_msg(!crm_text_valid_utf8(text, len) == !good
-                      && next == (good ? (int)c : -1)
-                      && bytes == (good ? len : 0), "U+%04X: %d", c, next);
+        CRM_CHECK(!crm_text_valid_utf8(text, len) == !good
+                  && next == (good ? (int)c : -1)
+                  && bytes == (good ? len : 0), "U+%04X: %d", c, next);
     }
 }
 END_TEST
@@ -59,8 +59,8 @@ START_TEST(rfc_3629_every_pair_of_bytes)
                    || (pair[0] >= 0xc2 && pair[0] <= 0xdf
                        && (pair[1] & 0xc0) == 0x80);
 
-        ck_assert_msg(!crm_text_valid_utf8((char *)pair, 2) == !good,
-                      "%02x %02x", pair[0], pair[1]);
+        CRM_CHECK(!crm_text_valid_utf8((char *)pair, 2) == !good,
+                  "%02x %02x", pair[0], pair[1]);
     }
 }
 END_TEST
