@@ -44,8 +44,7 @@ const char *crm_etags_read(crm_etags_t *tags, const char *header,
 int crm_etags_have(const crm_etags_t *tags, const char *tag);
 
 /* Return the times of the strong tags of TAGS as a bind for timestamptz[], in
- * POOL. What is not a tag of ours has none: it is the tag of nothing that is
- * there. */
+ * POOL. A tag in another format has no time, so it matches no row. */
 const char *crm_etags_times(const crm_etags_t *tags, apr_pool_t *pool);
 
 #endif /* CRM_ETAG_H */

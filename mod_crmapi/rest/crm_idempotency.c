@@ -16,12 +16,13 @@
 #define HEADER "Idempotency-Key"
 #define KEY_MAX 255
 
-/* A condition in SQL: the row a is older than keys are known. */
+/* SQL condition: the stored answer a has expired. */
 #define EXPIRED "a.created_at <= now() - interval '24 hours'"
 
-/* What an INSERT of an answer does if there is one: it replaces one that is
- * expired, and fails (23502) for any other. That one was committed after the
- * claim's snapshot was taken and before it got the lock. */
+/* ON CONFLICT clause of the INSERT of an answer. An expired answer is
+ * replaced. Any other answer makes the statement fail (23502): it was
+ * committed after the snapshot of the claim and before the claim got the lock.
+ * */
 #define ON_CONFLICT \
     " ON CONFLICT (workspace_id, key) DO UPDATE SET request = CASE WHEN " \
     EXPIRED " THEN excluded.request END, status = excluded.status," \
@@ -319,7 +320,8 @@ crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error)
 /* ---- the replay ---------------------------------------------------------- */
 
 /* Add to BODY the field NAME of CALL's resource with VALUE, a stored text or
- * null, if the API shows the field. Return 0 if the resource has none. */
+ * null, if the API shows the field. Return 0 if the resource has no such
+ * field. */
 static int write_field(crm_buf_t *body, const crm_call_t *call,
                        const char *name, json_object *value)
 {

@@ -29,32 +29,32 @@ typedef struct crm_idempotency_t {
 } crm_idempotency_t;
 
 /* Set *KEY_P to the key of CALL, a write, in CALL's pool; NULL if it has none.
- * If BODY, CALL's operation takes no body, and what was sent is read and counts
- * all the same. Errors: a 422 that names the header, those of
+ * BODY: the operation takes no body, but a body that was sent is read and is
+ * part of the request's hash. Errors: a 422 that names the header, those of
  * crm_call_body(). */
 crm_error_t *crm_idempotency_read(crm_idempotency_t **key_p, crm_call_t *call,
                                   int body);
 
-/* Add the body that CALL has read to what its key stands for. */
+/* Add the body that CALL has read to the hash of its key's request. */
 void crm_idempotency_seal(crm_call_t *call);
 
 /* Make the statement that claims CALL's key, if the API key permits the
- * operation. It is the first of a transaction. It only tries the advisory lock
- * of the key, so it never waits. */
+ * operation. It is the first statement of the transaction. It tries the
+ * advisory lock of the key and never waits for it. */
 void crm_idempotency_claim(crm_sql_t *sql, const crm_call_t *call);
 
 /* Run SQL and set *RESULT_P to its result. If CALL has a key and its body was
- * read, the claim precedes in the same transaction and round trip, and *CLAIM_P
- * is set to its result, otherwise to NULL. */
+ * read, run the claim first, in the same transaction and round trip, and set
+ * *CLAIM_P to its result. Otherwise set *CLAIM_P to NULL. */
 crm_error_t *crm_idempotency_claim_and(PGresult **result_p, PGresult **claim_p,
                                        crm_call_t *call, crm_sql_t *sql);
 
-/* Return NULL if RESULT, that of the claim, lets CALL's write be done, or has
- * no row: then the API key does not permit it. NULL stands for no claim.
- * Otherwise return an error:
- * CRM_E_CONFLICT if another request has the key, CRM_E_VALIDATION if it belongs
- * to one that was different. If the write was done, the error stands for the
- * stored answer; crm_rest_serve() responds with that. */
+/* Check RESULT, the claim's (NULL: there was no claim). Return NULL if the
+ * write may be done, or if RESULT has no row, because the API key does not
+ * permit the operation. Otherwise return an error: CRM_E_CONFLICT if another
+ * request holds the key, CRM_E_VALIDATION if the key belongs to a different
+ * request. If the write was done before, the error stands for the stored
+ * answer, with which crm_rest_serve() responds. */
 crm_error_t *crm_idempotency_outcome(crm_call_t *call, const PGresult *result);
 
 /* Run SQL, a write, as crm_idempotency_claim_and() does. Errors: those of
@@ -67,9 +67,10 @@ crm_error_t *crm_idempotency_query(PGresult **result_p, crm_call_t *call,
 crm_error_t *crm_idempotency_write(crm_rows_t *rows, crm_call_t *call,
                                    crm_sql_t *sql);
 
-/* If CALL has a key, extend SQL, a write that returns at most one row: the
- * answer is stored with STATUS, LOCATION (NULL: none), and the row with the
- * row_columns of SHAPE (NULL: no body). SQL returns what it returned before. */
+/* If CALL has a key, extend SQL, a write that returns at most one row, so that
+ * it also stores the answer: STATUS, LOCATION (NULL: none), and the row with
+ * the row_columns of SHAPE (NULL: no body). SQL returns the same rows as
+ * before. */
 void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
                               const char *location, const crm_shape_t *shape);
 
@@ -77,10 +78,10 @@ void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
  * claimed the key. Errors: CRM_E_VALIDATION if the body is too large. */
 crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call);
 
-/* Return ERROR of a transaction that stores an answer. If the key was used
- * between snapshot and lock of the claim, this is CRM_E_CONFLICT as if the
- * other request were still under way: nothing was done, and the client tries
- * again. */
+/* Return ERROR of a transaction that stores an answer. If another request used
+ * the key between the snapshot and the lock of the claim, return
+ * CRM_E_CONFLICT, as if that request were still under way: nothing was done,
+ * and the client tries again. */
 crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error);
 
 /* Respond to CALL with the stored answer of its key. */

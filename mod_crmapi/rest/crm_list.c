@@ -28,9 +28,10 @@ static const crm_param_t *by_key(const crm_call_t *call)
     return NULL;
 }
 
-/* Add the resource's table, or its rows that KEY (may be NULL) names. A planner
- * that underestimates the workspace would otherwise scan it in the order of the
- * list and compare each id with all those named. */
+/* Add the resource's table, or only its rows that the filter KEY (may be NULL)
+ * names. If the planner underestimates the size of the workspace, it would
+ * otherwise scan it in the order of the list and compare each id with all
+ * those named. */
 static void add_table(crm_sql_t *sql, const crm_call_t *call,
                       const crm_param_t *key)
 {

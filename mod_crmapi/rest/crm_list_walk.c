@@ -16,7 +16,7 @@
  * crm_op_list.c. */
 #define ONE_MORE " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE) " + 1"
 
-/* The part of a list behind a cursor that one range of an index has. */
+/* The rows behind a cursor that one range of an index holds. */
 typedef enum range_t {
     WHOLE,
     AFTER,                      /* rows whose keys follow the cursor's */
@@ -95,8 +95,8 @@ static void add_range_condition(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
-/* Add the first rows of RANGE in the order of the list. If MATCHES, only if s
- * says that the matches are not few. */
+/* Add the first rows of RANGE in the order of the list. MATCHES: only if s,
+ * the count of matches, says that there are too many to collect. */
 static void add_range(crm_sql_t *sql, const crm_call_t *call, range_t range,
                       int matches)
 {
@@ -139,7 +139,8 @@ static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int matches)
     add_limit(sql, call);
 }
 
-/* Add the page from the collected matches m, if s says that they are few. */
+/* Add the page from the collected matches m, if s, their count, says that all
+ * were collected. */
 static void add_few(crm_sql_t *sql, const crm_call_t *call)
 {
     const crm_rest_t *rest = crm_rest(call);

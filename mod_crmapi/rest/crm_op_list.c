@@ -100,8 +100,8 @@ static const char *inner_limit(const crm_call_t *call)
                CRM_LIST_TEXT(CRM_LIST_PAGE) : "";
 }
 
-/* Add the rows of a page, read in the order of the list. If BY_CONTENT, only if
- * s says that the matches are not few. */
+/* Add the rows of a page, read in the order of the list. BY_CONTENT: only if
+ * s, the count of matches, says that there are too many to collect. */
 static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int by_content)
 {
     crm_sql_add(sql, "SELECT t.* FROM (");
@@ -168,7 +168,8 @@ static void add_deep_page(crm_sql_t *sql, const crm_call_t *call)
                  " OFFSET 0) t", NULL);
 }
 
-/* Add the page from the collected matches m, if s says that they are few. */
+/* Add the page from the collected matches m, if s, their count, says that all
+ * were collected. */
 static void add_few(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "(SELECT m.* FROM m WHERE s.few");

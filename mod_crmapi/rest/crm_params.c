@@ -214,8 +214,8 @@ static void set_defaults(crm_call_t *call)
     }
 }
 
-/* Return the hash of what CALL's list is: workspace, operation, parent, filters
- * and order (contract 13.3). */
+/* Return a hash that identifies CALL's list: workspace, operation, parent,
+ * filters and order (contract 13.3). */
 static apr_uint64_t hash_list(const crm_call_t *call)
 {
     const crm_rest_t *rest = crm_rest(call);
@@ -267,7 +267,8 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
     }
 }
 
-/* Read the header that the kind of CALL's operation reads. */
+/* Read the condition header (If-Match or If-None-Match) of CALL's kind of
+ * operation. */
 static void read_condition(crm_input_t *input, crm_call_t *call)
 {
     const char *name = crm_rest(call)->endpoint->operation->kind->condition;

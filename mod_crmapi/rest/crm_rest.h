@@ -26,7 +26,7 @@ typedef struct crm_rest_t {
     int ascending;
     const char *cursor;         /* the parameter; NULL: pages have numbers */
     const crm_cursor_t *after;  /* its content; NULL: the beginning */
-    apr_uint64_t list;          /* what the list is: crm_cursor_write() */
+    apr_uint64_t list;          /* hash of the list, for crm_cursor_write() */
     const crm_etags_t *condition; /* of the kind's condition header; NULL: it
                                      was not sent */
 } crm_rest_t;
