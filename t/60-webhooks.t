@@ -17,6 +17,8 @@ my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $openapi = CrmTest::OpenAPI->new($httpd->client
+    ->get("/api/v1/openapi.json")->json);
 my $receiver = CrmTest::Receiver->new;
 my %conf = (webhook_private => "on", webhook_timeout => "10s");
 my $worker = worker(database => $database, no_start => 1, conf => \%conf);
@@ -124,6 +126,8 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
         is_deeply([sort keys %$event], [qw(data timestamp type)],
             "$way: 12.2 type, timestamp, data");
         is($event->{type}, "contact.created", "$way: type");
+        is_deeply([$openapi->webhook_problems($request)], [],
+            "13.6 $way: it is as the OpenAPI document says");
         like($event->{timestamp}, qr/^20\d\d-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/,
             "$way: timestamp");
         is_deeply($event->{data}, $answer->data, "$way: data as GET has it");
@@ -189,6 +193,8 @@ subtest "12.1 form.submitted" => sub {
     my ($request) = $receiver->requests("forms");
     my $event = $json->decode($request->{body});
     is($event->{type}, "form.submitted", "type");
+    is_deeply([$openapi->webhook_problems($request)], [],
+        "13.6 it is as the OpenAPI document says");
     is_deeply($event->{data}, $w->client->get("/api/v1/submissions/$id")->data,
         "data as GET has it");
     is_signed($request, "signed with the endpoint's own secret",

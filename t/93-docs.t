@@ -272,6 +272,14 @@ subtest "api.md has all endpoints and errors" => sub {
         "status and code");
 };
 
+subtest "webhooks.md and the OpenAPI document have the same events" => sub {
+    my $hooks = $httpd->client->get("/api/v1/openapi.json")->json->{webhooks};
+    my @documented = map { $_->[0] =~ /`(.*)`/ }
+        table($text{"webhooks.md"}, "type");
+    cmp_ok(scalar @documented, ">", 1, "there are some");
+    is_deeply(sorted(@documented), sorted(keys %$hooks), "all of them");
+};
+
 my @json = blocks($guide, "json");
 for my $number (1 .. @json) {
     ok(eval { JSON::PP->new->decode($json[$number - 1]) },

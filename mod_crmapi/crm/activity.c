@@ -81,15 +81,12 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
     (void)binds;
 }
 
-#define EITHER(member) \
-    "{'required':['" member "'],'properties':{'" member "':{'type':'string'}}}"
-
 const crm_resource_t crm_resource_activity = {
     .name = "activity", .title = "Activity", .tag = "Activities",
     .doc = "A past or planned activity with a contact or company.",
     .fields = fields,
     .operations = operations,
     .check = check,
-    .check_schema = "'anyOf':[" EITHER("contact_id") "," EITHER("company_id")
-                    "]",
+    .check_schema = "'not':{'properties':{'contact_id':{'type':'null'},"
+                    "'company_id':{'type':'null'}}}",
 };

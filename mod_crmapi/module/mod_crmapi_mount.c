@@ -65,7 +65,8 @@ static void name_routes(const crm_mount_t *mount, int first_number)
 
 crm_error_t *crmapi_mounts_create(apr_pool_t *pconf)
 {
-    CRM_ERR(crm_api_init(crm_resources, &crm_openapi_domain, pconf));
+    CRM_ERR(crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
+                         pconf));
     crm_pages_init(pconf);
     crm_intake_init(pconf);
     for (int i = 0; i < CRMAPI_MOUNTS; i++) {

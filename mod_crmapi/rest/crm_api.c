@@ -8,6 +8,7 @@
 crm_mount_t crm_api_mount = {.other = &crm_access_key, .rest = 1};
 
 crm_error_t *crm_api_init(const crm_resource_t *const *resources,
+                          const crm_event_type_t *events,
                           const crm_json_part_t *openapi, apr_pool_t *pool)
 {
     static const crm_route_t document[] = {
@@ -21,7 +22,7 @@ crm_error_t *crm_api_init(const crm_resource_t *const *resources,
     CRM_ERR(crm_endpoint_init(resources, pool));
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key, pool);
     router = crm_router_create(tables, "", "OPTIONS", pool);
-    CRM_ERR(crm_openapi_init(router, openapi, pool));
+    CRM_ERR(crm_openapi_init(router, openapi, events, pool));
     crm_api_mount.router = router;
     return NULL;
 }

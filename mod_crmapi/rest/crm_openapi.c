@@ -7,9 +7,9 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_json.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
+#include "crm_openapi_merge.h"
 #include "crm_rest.h"
 
 static crm_buf_t document;
@@ -93,7 +93,7 @@ static void add_body_schema(crm_buf_t *buf, const char *name,
 {
     add(buf, ",");
     add_string(buf, name);
-    add(buf, ":{'type':'object'");
+    add(buf, ":{'type':'object','additionalProperties':false");
     add(buf, more ? "," : "");
     add(buf, more ? more : "");
     add_properties(buf, resource, flags, required, CRM_SIDE_INPUT);
@@ -106,7 +106,7 @@ static void add_resource_schemas(crm_buf_t *buf,
     const crm_operation_t *operation = resource->operations;
 
     crm_buf_printf(buf, "\"%s\":", resource->title);
-    add(buf, "{'type':'object','additionalProperties':false,'description':");
+    add(buf, "{'type':'object','description':");
     add_string(buf, resource->doc);
     add_properties(buf, resource, 0, 0, CRM_SIDE_OUTPUT);
     add(buf, "}");
@@ -253,12 +253,11 @@ static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     int list = operation->kind == &crm_op_list;
 
     add(buf, list && !operation->whole
-        ? "{'type':'object','additionalProperties':false,"
-          "'required':['data','pagination'],'properties':{'pagination':"
+        ? "{'type':'object','required':['data','pagination'],"
+          "'properties':{'pagination':"
           "{'oneOf':[{'$ref':'#/components/schemas/Pagination'},"
           "{'$ref':'#/components/schemas/CursorPagination'}]},'data':"
-        : "{'type':'object','additionalProperties':false,"
-          "'required':['data'],'properties':{'data':");
+        : "{'type':'object','required':['data'],'properties':{'data':");
     add(buf, list ? "{'type':'array','items':" : "");
     crm_buf_printf(buf, "{\"$ref\":\"#/components/schemas/%s\"}",
                    operation->answer_schema ? operation->answer_schema
@@ -369,51 +368,41 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "}");
 }
 
+/* ---- webhooks ---- */
+
+/* Add the request by which a webhook sends EVENT. */
+static void add_webhook(crm_buf_t *buf, const crm_event_type_t *event)
+{
+    add_string(buf, event->type);
+    add(buf, ":{'post':{'operationId':'on");
+    crm_buf_printf(buf, "%s\",\"summary\":", event->title);
+    add_string(buf, event->doc);
+    add(buf, ",'tags':['Webhooks'],'security':[],'parameters':["
+        "{'$ref':'#/components/parameters/webhook-id'},"
+        "{'$ref':'#/components/parameters/webhook-timestamp'},"
+        "{'$ref':'#/components/parameters/webhook-signature'}],"
+        "'requestBody':{'required':true,'content':{'application/json':"
+        "{'schema':{'$ref':'#/components/schemas/");
+    crm_buf_printf(buf, "%sEvent", event->title);
+    add(buf, "'}}}},'responses':{"
+        "'2XX':{'description':'The event was received'},"
+        "'410':{'description':'Nothing more is sent to this endpoint'},"
+        "'default':{'description':'The event is sent again later'}}}}");
+}
+
+/* Add the schema of EVENT's body. */
+static void add_event_schema(crm_buf_t *buf, const crm_event_type_t *event)
+{
+    crm_buf_printf(buf, "\"%sEvent\":", event->title);
+    add(buf, "{'type':'object','required':['type','timestamp','data'],"
+        "'properties':{'type':{'type':'string','const':");
+    add_string(buf, event->type);
+    add(buf, "},'timestamp':{'type':'string','format':'date-time'},"
+        "'data':{'$ref':'#/components/schemas/");
+    crm_buf_printf(buf, "%s\"}}}", event->resource->title);
+}
+
 /* ---- the document -------------------------------------------------------- */
-
-/* Return the member NAME of OBJECT, an object. It is created if needed. */
-static json_object *member(json_object *object, const char *name)
-{
-    json_object *value;
-
-    if (!json_object_object_get_ex(object, name, &value)) {
-        value = json_object_new_object();
-        json_object_object_add(object, name, value);
-    }
-    return value;
-}
-
-/* Add the members of FROM that INTO lacks, recursively for objects. */
-static void merge(json_object *into, json_object *from)
-{
-    json_object_object_foreach(from, name, value) {
-        json_object *have;
-
-        if (!json_object_object_get_ex(into, name, &have)) {
-            json_object_object_add(into, name, json_object_get(value));
-        }
-        else if (json_object_is_type(have, json_type_object)) {
-            merge(have, value);
-        }
-    }
-}
-
-/* Merge the LEN bytes of JSON at TEXT, an object, into INTO. */
-static crm_error_t *add_part(json_object *into, const char *text,
-                             apr_size_t len, apr_pool_t *pool)
-{
-    apr_size_t offset;
-    json_object *part;
-    const char *rule = crm_json_parse(&part, &offset, text, len, pool);
-
-    if (rule) {
-        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1004: a part of the "
-                              "OpenAPI document is not valid JSON: %s at byte "
-                              "%" APR_SIZE_T_FMT, rule, offset);
-    }
-    merge(into, part);
-    return NULL;
-}
 
 /* Add the operations of PATH. */
 static crm_error_t *add_path(json_object *into, const crm_path_t *path,
@@ -429,7 +418,7 @@ static crm_error_t *add_path(json_object *into, const crm_path_t *path,
         add_operation(&buf, path->routes[i]->data);
     }
     add(&buf, "}}}");
-    return add_part(into, buf.data, buf.len, pool);
+    return crm_openapi_merge(into, buf.data, buf.len, pool);
 }
 
 /* Add the schemas of RESOURCE. */
@@ -443,13 +432,36 @@ static crm_error_t *add_resource(json_object *into,
     add(&buf, "{'components':{'schemas':{");
     add_resource_schemas(&buf, resource);
     add(&buf, "}}}");
-    return add_part(into, buf.data, buf.len, pool);
+    return crm_openapi_merge(into, buf.data, buf.len, pool);
+}
+
+/* Add EVENTS: the webhooks and their schemas. */
+static crm_error_t *add_events(json_object *into,
+                               const crm_event_type_t *events,
+                               apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 8192, pool);
+    add(&buf, "{'webhooks':{");
+    for (int i = 0; events[i].type; i++) {
+        add(&buf, i ? "," : "");
+        add_webhook(&buf, &events[i]);
+    }
+    add(&buf, "},'components':{'schemas':{");
+    for (int i = 0; events[i].type; i++) {
+        add(&buf, i ? "," : "");
+        add_event_schema(&buf, &events[i]);
+    }
+    add(&buf, "}}}");
+    return crm_openapi_merge(into, buf.data, buf.len, pool);
 }
 
 /* Add the tags of the resources, without duplicates, before existing tags. */
 static void add_tags(json_object *into)
 {
-    json_object *tags = json_object_new_array(), *last = member(into, "tags");
+    json_object *tags = json_object_new_array();
+    json_object *last = json_object_object_get(into, "tags");
     json_object *seen = json_object_new_object();
 
     for (int i = 0; crm_registry()[i]; i++) {
@@ -477,11 +489,13 @@ static void add_tags(json_object *into)
 }
 
 static crm_error_t *make(json_object *into, const crm_router_t *router,
-                         const crm_json_part_t *part, apr_pool_t *pool)
+                         const crm_json_part_t *part,
+                         const crm_event_type_t *events, apr_pool_t *pool)
 {
-    CRM_ERR(add_part(into, (const char *)crm_openapi_frame.text,
-                     crm_openapi_frame.len, pool));
-    CRM_ERR(add_part(into, (const char *)part->text, part->len, pool));
+    CRM_ERR(crm_openapi_merge(into, (const char *)crm_openapi_frame.text,
+                              crm_openapi_frame.len, pool));
+    CRM_ERR(crm_openapi_merge(into, (const char *)part->text, part->len,
+                              pool));
     for (int i = 0; i < router->nelts; i++) {
         const crm_path_t *path = &APR_ARRAY_IDX(router, i, crm_path_t);
 
@@ -494,19 +508,21 @@ static crm_error_t *make(json_object *into, const crm_router_t *router,
             CRM_ERR(add_resource(into, crm_registry()[i], pool));
         }
     }
+    CRM_ERR(add_events(into, events, pool));
     add_tags(into);
     return NULL;
 }
 
 crm_error_t *crm_openapi_init(const crm_router_t *router,
-                              const crm_json_part_t *part, apr_pool_t *pool)
+                              const crm_json_part_t *part,
+                              const crm_event_type_t *events, apr_pool_t *pool)
 {
     json_object *into = json_object_new_object();
     apr_pool_t *parts;
     crm_error_t *error;
 
     apr_pool_create(&parts, pool);
-    error = make(into, router, part, parts);
+    error = make(into, router, part, events, parts);
     if (!error) {
         crm_buf_init(&document, 131072, pool);
         crm_buf_puts(&document, json_object_to_json_string_ext(

@@ -4,6 +4,7 @@
 #define CRM_OPENAPI_H
 
 #include "crm_call.h"
+#include "crm_resource.h"
 
 /* JSON that build/embed has converted to C. */
 typedef struct crm_json_part_t {
@@ -15,10 +16,13 @@ typedef struct crm_json_part_t {
 extern const crm_json_part_t crm_openapi_frame;
 
 /* Build the document in POOL from the frame, PART (the domain's part: info, and
- * schemas of bodies that no table describes), the registry, and the routes of
- * ROUTER. Errors: CRM_E_INTERNAL if a part is not valid JSON. */
+ * schemas of bodies that no table describes), the registry, the routes of
+ * ROUTER, and EVENTS, ended by one without a type. Objects in requests are
+ * closed, those in responses are open (contract 13.6). Errors: CRM_E_INTERNAL if
+ * a part is not valid JSON. */
 crm_error_t *crm_openapi_init(const crm_router_t *router,
-                              const crm_json_part_t *part, apr_pool_t *pool);
+                              const crm_json_part_t *part,
+                              const crm_event_type_t *events, apr_pool_t *pool);
 
 /* A crm_route_t.serve: respond to CALL with the document. */
 crm_error_t *crm_openapi_serve(crm_call_t *call);

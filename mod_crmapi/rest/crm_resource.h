@@ -119,6 +119,15 @@ struct crm_resource_t {
     int no_import;              /* crmapictl import does not accept it */
 };
 
+/* A type of event that webhooks send. */
+typedef struct crm_event_type_t {
+    const char *type;           /* "contact.created" */
+    const char *title;          /* "ContactCreated": its schema is
+                                   ContactCreatedEvent */
+    const crm_resource_t *resource; /* what its "data" shows */
+    const char *doc;            /* when it happens */
+} crm_event_type_t;
+
 /* Make RESOURCES (static, ended by NULL) the resources of this process. Call
  * once, before threads start. Errors, in POOL: CRM_E_INTERNAL if their tables
  * are invalid, for example a duplicate field, a reference to an unknown

@@ -69,8 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        crm_api_init(crm_resources, &crm_openapi_domain,
-                 root);
+        crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain, root);
     }
     apr_pool_create(&pool, root);
     path = malloc(size + 1);

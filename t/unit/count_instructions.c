@@ -307,8 +307,8 @@ int main(int argc, const char *const *argv)
         fputs("usage: count_instructions get|list|filters|create\n", stderr);
         return EXIT_FAILURE;
     }
-    error = crm_api_init(crm_resources, &crm_openapi_domain,
-                 pool);
+    error = crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
+                         pool);
     if (error) {
         fprintf(stderr, "%s\n", error->log);
         return EXIT_FAILURE;

@@ -14,7 +14,7 @@ static const crm_router_t *router;
 
 static void setup(void)
 {
-    crm_api_init(crm_resources, &crm_openapi_domain,
+    crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
                  crm_check_pool());
     router = crm_api_mount.router;
 }

@@ -7,7 +7,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_array.h"
 #include "crm_resources.h"
 #include "crm_endpoint.h"
 #include "crm_time.h"
@@ -16,15 +15,6 @@
 #include "crmapid_log.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
-
-/* The types of events, and the resource that each contains. */
-static const struct {
-    const char *type;
-    const crm_resource_t *resource;
-} events[] = {
-    {"contact.created", &crm_resource_contact},
-    {"form.submitted", &crm_resource_submission},
-};
 
 /* A delivery with its event and its endpoint. */
 typedef struct delivery_t {
@@ -100,9 +90,9 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
 
 static const crm_shape_t *shape_of(const char *type)
 {
-    for (size_t i = 0; i < CRM_NELTS(events); i++) {
-        if (!strcmp(events[i].type, type)) {
-            return crm_shape_of(events[i].resource);
+    for (int i = 0; crm_event_types[i].type; i++) {
+        if (!strcmp(crm_event_types[i].type, type)) {
+            return crm_shape_of(crm_event_types[i].resource);
         }
     }
     return NULL;

@@ -260,11 +260,9 @@ sub problems {
 }
 
 # Return whether the body of a request, VALUE by SCHEMA, is to be refused, and
-# where: the paths of what is wrong as details name them. Objects of requests
-# have no members but those of the document (contract 6.2).
+# where: the paths of what is wrong as details name them.
 sub refused {
     my ($self, $value, $schema) = @_;
-    local $self->{closed} = 1;
 
     return map { /^\$\.?(.*?): / } $self->problems($value, $schema);
 }
@@ -331,6 +329,9 @@ sub body_problems {
     if (!$content) {
         return $body eq "" ? () : "has a body, and none is declared";
     }
+    # Objects in answers are open for clients (contract 13.6). Here they are
+    # not, so that a member too many is found.
+    local $self->{closed} = 1;
     my $type = lc($response->header("Content-Type") // "");
     $type =~ s/\s*;.*//;
     my $media = $content->{$type} or return "has the type \"$type\"";
@@ -340,6 +341,27 @@ sub body_problems {
     };
     return "is not JSON" if $@;
     return $self->problems($value, $media->{schema}, "body");
+}
+
+# What is wrong with REQUEST ({headers => {...}, body}, names of headers in lower
+# case), which a webhook has sent.
+sub webhook_problems {
+    my ($self, $request) = @_;
+    my $event = JSON::PP->new->utf8->decode($request->{body});
+    my $operation = $self->{document}{webhooks}{$event->{type}}{post}
+        or return "the document has no webhook $event->{type}";
+    my @problems;
+
+    for my $parameter (map { $self->resolve($_) } @{$operation->{parameters}}) {
+        my $value = $request->{headers}{lc $parameter->{name}};
+        $value += 0 if defined $value
+            && $parameter->{schema}{type} eq "integer" && $value =~ /^\d+$/;
+        push @problems, $self->problems($value, $parameter->{schema},
+            "header $parameter->{name}");
+    }
+    local $self->{closed} = 1;
+    return (@problems, $self->problems($event, $operation->{requestBody}
+        {content}{"application/json"}{schema}, "body"));
 }
 
 # --- what was touched ----------------------------------------------------------

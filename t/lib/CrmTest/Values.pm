@@ -32,12 +32,13 @@ sub types_of {
 }
 
 # The members that SCHEMA, an object's, must have: those of "required", and
-# those of the first alternative.
+# one of those that must not all be empty: the one that an error about it names,
+# which is the last by the alphabet (contact_id, not company_id).
 sub least_members {
     my ($self, $schema) = @_;
-    my ($first) = @{$schema->{anyOf} || []};
+    my @either = sort keys %{($schema->{not} || {})->{properties} || {}};
 
-    return (@{$schema->{required} || []}, @{($first || {})->{required} || []});
+    return (@{$schema->{required} || []}, $either[-1] // ());
 }
 
 # --- values that fit ----------------------------------------------------------
