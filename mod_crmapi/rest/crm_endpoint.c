@@ -96,10 +96,11 @@ const crm_shape_t *crm_shape_of(const crm_resource_t *resource)
 }
 
 static void add_endpoint(const crm_resource_t *resource,
-                         const crm_operation_t *operation)
+                         const crm_operation_t *operation, apr_pool_t *pool)
 {
     crm_endpoint_t *endpoint = apr_array_push(endpoints);
 
+    memset(endpoint, 0, sizeof(*endpoint));
     endpoint->operation = operation;
     endpoint->resource = resource;
     endpoint->shape = crm_shape_of(resource);
@@ -108,6 +109,12 @@ static void add_endpoint(const crm_resource_t *resource,
     endpoint->tagged = operation->kind->tagged
                        && (operation->kind->status != 201
                            || operation->location);
+    if (operation->deprecated.since) {
+        endpoint->deprecation = crm_deprecation_since(&operation->deprecated,
+                                                      pool);
+        endpoint->sunset = crm_deprecation_sunset(&operation->deprecated,
+                                                  pool);
+    }
 }
 
 crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
@@ -124,7 +131,7 @@ crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
         const crm_operation_t *operation = resources[i]->operations;
 
         for (; operation && operation->id; operation++) {
-            add_endpoint(resources[i], operation);
+            add_endpoint(resources[i], operation, pool);
         }
     }
     return NULL;

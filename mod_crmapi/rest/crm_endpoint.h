@@ -31,6 +31,8 @@ typedef struct crm_endpoint_t {
     const crm_shape_t *requested; /* includes the CRM_F_ON_REQUEST fields */
     int write;                  /* requires the scope "write" */
     int tagged;                 /* a successful response has an entity tag */
+    const char *deprecation;    /* of a deprecated operation: the headers */
+    const char *sunset;         /* Deprecation and Sunset; else NULL */
 } crm_endpoint_t;
 
 /* Make RESOURCES the registry and build their shapes and endpoints in POOL.

@@ -265,6 +265,13 @@ static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, list ? "}}}" : "}}");
 }
 
+/* The headers of a deprecated operation (RFC 9745, RFC 8594). */
+static const char deprecated_headers[] =
+    "'Deprecation':{'description':'When it was deprecated: @ and Unix time',"
+    "'schema':{'type':'string'}},"
+    "'Sunset':{'description':'When it will be removed',"
+    "'schema':{'type':'string'}},";
+
 static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
@@ -281,6 +288,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         ? "'Link':{'$ref':'#/components/headers/Link'}," : "");
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
+    add(buf, endpoint->deprecation ? deprecated_headers : "");
     add(buf, endpoint->write ? "'Idempotent-Replayed':{'$ref':"
         "'#/components/headers/Idempotent-Replayed'}," : "");
     for (size_t i = 0; i < CRM_NELTS(headers); i++) {
@@ -362,6 +370,10 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
                    "\"summary\":", method, operation->id,
                    endpoint->resource->tag);
     add_string(buf, operation->summary);
+    if (endpoint->deprecation) {
+        add(buf, ",'deprecated':true,'description':");
+        add_string(buf, "It will be removed, not before the date of Sunset.");
+    }
     add_parameters(buf, endpoint);
     add_body(buf, endpoint);
     add_responses(buf, endpoint);

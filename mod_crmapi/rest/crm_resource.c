@@ -85,7 +85,7 @@ static const char *check_operation(const crm_resource_t *resource,
         && !crm_resource_field(resource, "updated_at")) {
         return "a condition on updated_at, which it lacks";
     }
-    return NULL;
+    return crm_deprecation_rule(&operation->deprecated);
 }
 
 /* Return NULL or the first error in RESOURCE's tables, in POOL. */

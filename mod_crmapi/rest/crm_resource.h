@@ -4,6 +4,7 @@
 #ifndef CRM_RESOURCE_H
 #define CRM_RESOURCE_H
 
+#include "crm_deprecation.h"
 #include "crm_sql.h"
 #include "crm_type.h"
 
@@ -89,6 +90,7 @@ struct crm_operation_t {
                                    "<parent>_id" */
     int sequences;              /* requires a plan with sequences */
     int location;               /* a 201 has the header Location */
+    crm_deprecation_t deprecated; /* when it will be removed, if it will be */
     int statuses[8];            /* further statuses of its responses, ended by
                                    0 */
     /* For OpenAPI: names of the schemas of request and response, where they

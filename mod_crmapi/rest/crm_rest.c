@@ -29,6 +29,12 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
         rest->path_id = id;
     }
     call->state = rest;
+    if (rest->endpoint->deprecation) {
+        apr_table_setn(call->response->headers, "Deprecation",
+                       rest->endpoint->deprecation);
+        apr_table_setn(call->response->headers, "Sunset",
+                       rest->endpoint->sunset);
+    }
     error = rest->endpoint->operation->kind->serve(call);
     return rest->idempotency && rest->idempotency->answer
            ? crm_idempotency_replay(call) : error;
