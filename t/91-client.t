@@ -79,7 +79,8 @@ $w->import_objects([
 
 # --- what is compiled ---------------------------------------------------------
 
-# The file COMPARE.ts that compares the types in the files OLD.d.ts and NEW.d.ts.
+# The file COMPARE.ts that compares the types of the files OLD.d.ts and
+# NEW.d.ts.
 sub comparison {
     my ($compare, $old, $new) = @_;
     my %file = (old => $old, new => $new);
@@ -91,8 +92,8 @@ sub comparison {
 my %harmless = (
     "a new field of an answer" =>
         [qr/(\n        Agent: \{)/, "\n            mood: string;"],
-    "a new parameter" => [qr/(\n    listAgents: \{\s+parameters: \{\s+query\?: \{)/,
-        "\n mood?: string;"],
+    "a new parameter" =>
+        [qr/(\n    listAgents: \{\s+parameters: \{\s+query\?: \{)/, "\n mood?: string;"],
     "a new optional field of a body" =>
         [qr/(\n        ContactCreate: \{)/, "\n mood?: string;"],
     "a new operation" => [qr/(\nexport interface paths \{)/,
@@ -112,7 +113,8 @@ my %harmful = (
     "a parameter is gone" => [qr/(\n    listAgents: .*?)is_agent\?: boolean;/s,
         ""],
     "a parameter has fewer values" =>
-        [qr/(\n    listAgents: .*?agent_type\?: "internal") \| "external"/s, ""],
+        [qr/(\n    listAgents: .*?agent_type\?: "internal") \| "external"/s,
+        ""],
     "a field of a body is gone" =>
         [qr/(\n        ContactCreate: \{.*?)last_name\?: string \| null;/s, ""],
     "a field of a body is required" =>
@@ -156,7 +158,8 @@ sub run {
     my ($version) = @_;
     my ($code, $out, $err) = run_program(
         command => ["node", "$dir/out/$version/use.js"], env => {
-            CRMAPI_URL => "http://127.0.0.1:" . $httpd->port,
+            CRMAPI_URL => "http://127.0.0.1:"
+                . ($CrmTest::Client::VIA{$httpd->port} // $httpd->port),
             CRMAPI_KEY => $w->make_key("read,write"),
             CRMAPI_TEMPLATE => $template, no_proxy => "*" });
 

@@ -18,6 +18,9 @@ sub hook {
     push @hooks, $code;
 }
 
+# Port of a server => that of a proxy before it: see CrmTest::Prism.
+our %VIA;
+
 # A client for PORT of 127.0.0.1. KEY is sent as bearer token if given.
 sub new {
     my ($class, %arg) = @_;
@@ -45,7 +48,8 @@ sub socket {
     return $self->{socket} if $self->{socket};
     $self->{buffer} = "";
     $self->{socket} = IO::Socket::INET->new(
-        PeerAddr => "127.0.0.1", PeerPort => $self->{port}, Proto => "tcp",
+        PeerAddr => "127.0.0.1", Proto => "tcp",
+        PeerPort => $VIA{$self->{port}} // $self->{port},
         Timeout => $self->{timeout})
         or die "CrmTest: cannot connect to port $self->{port}: $@\n";
     $self->{socket}->autoflush(1);

@@ -12,6 +12,7 @@ use Test::More ();
 use CrmTest::Client;
 use CrmTest::Log;
 use CrmTest::Pooler;
+use CrmTest::Prism;
 use CrmTest::Postgres;
 use CrmTest::Sanitizer;
 use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
@@ -213,7 +214,11 @@ sub start {
             }
             return $self->answers;
         }, 30);
-        return if $up && $up > 0;
+        if ($up && $up > 0) {
+            $self->{prism} //= CrmTest::Prism->new($self->{port})
+                if $ENV{CRM_PRISM} && !$self->{no_start};
+            return;
+        }
         my $words = join "", map { read_file("$self->{dir}/$_", "") }
             qw(output error_log);
         if ($words =~ /could not bind|Address already in use/ && $try < 5) {
@@ -340,6 +345,7 @@ sub stop {
 
     return if $self->{stopped}++ || $self->{maker} != $$;
     delete $running{$self + 0};
+    delete $self->{prism};
     if ($self->{pid}) {
         $self->settle if ($signal || "") eq "TERM";
         my ($status, $killed) = end_process($self->{pid},
