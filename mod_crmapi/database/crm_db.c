@@ -272,7 +272,8 @@ static int forget_stale(attempt_t *attempt, const char *state)
 
 /* Return whether ATTEMPT, which failed, may be retried. No transaction was open
  * before it. *CONFLICTS counts retries after 40P01 and 40001, *RESENDS all
- * others.
+ * others. After 25006 the connection is broken: another host of the connection
+ * string may be the primary now.
  *
  * After the connection is lost, it is not known whether a statement was
  * committed, so nothing is sent again. There is one exception: the server sent
@@ -287,6 +288,10 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
 
     if (attempt->committed || attempt->conn->cancelled) {
         return 0;
+    }
+    if (attempt->conn->read_only) {
+        attempt->conn->broken = 1;
+        return (*resends)++ < 1;
     }
     if (attempt->down) {
         return !attempt->answered && !strncmp(state, "57P", 3)
@@ -311,6 +316,9 @@ static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
             error->retry_after = 1;
         }
         return error;
+    }
+    if (attempt->conn->unconfirmed) {
+        return crm_db_unconfirmed(pool);
     }
     for (int i = 0; i < attempt->count; i++) {
         if (rolled_back(attempt->results[i], attempt->stmts[i].sql)) {
@@ -376,11 +384,6 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
         if (crm_conn_ready(conn, pool)) {
             break;
         }
-    }
-    if (error->sqlstate && !strcmp(error->sqlstate, "25006")) {
-        /* Read-only: another host of the connection string may be the
-         * primary. */
-        conn->broken |= !open;
     }
     attempt_clear(attempt);
     return error;
@@ -472,6 +475,9 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
         error = crm_error_logf(CRM_E_INTERNAL, scratch_pool, "database:"
                                " COMMIT of a transaction that had failed");
     }
+    else if (conn->unconfirmed) {
+        error = crm_db_unconfirmed(scratch_pool);
+    }
     PQclear(result);
     note_end(conn, open);
     return error;
@@ -559,8 +565,10 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
 void crm_db_rollback(crm_conn_t *conn)
 {
     PGTransactionStatusType state = PQtransactionStatus(conn->pg);
-    int broken = conn->broken;
+    int broken;
 
+    conn->broken |= conn->read_only;
+    broken = conn->broken;
     conn->lost = 0;
     if (state == PQTRANS_IDLE || state == PQTRANS_UNKNOWN) {
         return;

@@ -56,11 +56,17 @@ static const struct {
     {"enable_seqscan", "off", 1},
 };
 
-/* A PQnoticeProcessor that ignores notices: they are in the server's log. */
-static void ignore_notice(void *baton, const char *message)
+/* A PQnoticeReceiver for the crm_conn_t BATON. Notices are in the server's log.
+ * Only one matters: the server has stopped waiting for its synchronous standby,
+ * because of a timeout or its end, and then reports a success (syncrep.c). */
+static void take_notice(void *baton, const PGresult *notice)
 {
-    (void)baton;
-    (void)message;
+    const char *source = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+    crm_conn_t *conn = baton;
+
+    if (source && !strcmp(source, "SyncRepWaitForLSN")) {
+        conn->unconfirmed = 1;
+    }
 }
 
 /* Pool cleanup: forget the crm_conn_t at DATA. */
@@ -80,6 +86,7 @@ static crm_conn_t *conn_create(PGconn *pg, const crm_conn_options_t *options,
     conn->options = *options;
     conn->epoch = (apr_uint32_t)apr_time_now();
     conn->by_sql = apr_hash_make(pool);
+    PQsetNoticeReceiver(pg, take_notice, conn);
     apr_pool_cleanup_register(pool, conn, forget_cleanup,
                               apr_pool_cleanup_null);
     return conn;
@@ -184,25 +191,36 @@ static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
     return error;
 }
 
+/* Return whether mod_dbd has reset CONN since its last use, as it does with a
+ * connection that libpq knows to be dead. */
+static int was_reset(const crm_conn_t *conn)
+{
+    return PQbackendPID(conn->pg) != conn->pid;
+}
+
 crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
 {
     int pid, fresh;
 
-    if (conn->broken || !alive(conn->pg) || !idle(conn->pg)) {
+    if ((conn->broken && !was_reset(conn)) || !alive(conn->pg)
+        || !idle(conn->pg)) {
         crm_prepared_forget(conn);
+        conn->pid = 0;          /* another host may give the same */
         conn->broken = !crm_db_reset(conn);
         if (conn->broken) {
             return crm_db_failure(conn, NULL, result_pool);
         }
     }
+    conn->broken = 0;
     /* A reset makes the connection blocking. */
     PQsetnonblocking(conn->pg, 1);
-    /* mod_dbd may have reset the connection. */
     pid = PQbackendPID(conn->pg);
     fresh = pid != conn->pid;
     if (fresh) {
         crm_prepared_forget(conn);
         conn->pid = pid;
+        conn->session++;
+        conn->read_only = 0;
     }
     return set_session(conn, fresh, result_pool);
 }
@@ -225,7 +243,6 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
         apr_pool_userdata_setn(conn, key, NULL, owner_pool);
     }
     conn->options = *options;
-    PQsetNoticeProcessor(pg, ignore_notice, NULL);
     crm_db_rollback(conn);
     crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
@@ -335,7 +352,6 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
     if (PQstatus(pg) != CONNECTION_OK) {
         return open_error(pg, scratch_pool);
     }
-    PQsetNoticeProcessor(pg, ignore_notice, NULL);
     conn = conn_create(pg, options, result_pool);
     crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
@@ -365,4 +381,9 @@ void crm_conn_settings(const char **names_p, const char **values_p,
 PGconn *crm_conn_pg(crm_conn_t *conn)
 {
     return conn->pg;
+}
+
+unsigned crm_conn_session(const crm_conn_t *conn)
+{
+    return PQstatus(conn->pg) == CONNECTION_OK ? conn->session : 0;
 }

@@ -55,4 +55,8 @@ void crm_conn_settings(const char **names_p, const char **values_p,
 /* Return the libpq connection of CONN, for LISTEN. */
 PGconn *crm_conn_pg(crm_conn_t *conn);
 
+/* Return the number of CONN's session, from 1, and another one after each reset.
+ * 0: the connection is known to be dead. */
+unsigned crm_conn_session(const crm_conn_t *conn);
+
 #endif /* CRM_DB_CONN_H */

@@ -20,7 +20,13 @@ struct crm_conn_t {
                                    was sent. The server may apply it to the next
                                    statement, so the connection is not reused */
     int silent;                 /* the cancellation was not confirmed */
-    int pid;                    /* the backend's pid */
+    int unconfirmed;            /* the server has committed, but gave up waiting
+                                   for its synchronous standby */
+    int read_only;              /* the server refused a write (25006): the
+                                   connection must be reset when no transaction
+                                   is open */
+    int pid;                    /* the backend's pid; 0: not known */
+    unsigned session;           /* number of its session, from 1 */
     int broken;                 /* must be reset before its next use */
     int lost;                   /* broken in a transaction: statements fail
                                    until a rollback */
@@ -76,9 +82,14 @@ crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
  * other requests, and whose connection was lost then. */
 crm_error_t *crm_db_lost(apr_pool_t *result_pool);
 
+/* Return, in RESULT_POOL, the error of a statement that was committed, but may
+ * be lost if another server takes over, because its synchronous standby has not
+ * confirmed it. */
+crm_error_t *crm_db_unconfirmed(apr_pool_t *result_pool);
+
 /* Return the error of RESULT (NULL: of CONN): crm_db_error(), or
- * CRM_E_UNAVAILABLE after CONN's timeout. */
-crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
+ * CRM_E_UNAVAILABLE after CONN's timeout. Set CONN's read_only. */
+crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
                             apr_pool_t *result_pool);
 
 #endif /* CRM_DB_PRIVATE_H */

@@ -24,7 +24,7 @@ void crm_db_deadline(crm_conn_t *conn)
 {
     conn->until = conn->options.timeout
         ? apr_time_now() + conn->options.timeout : 0;
-    conn->cancelled = conn->silent = 0;
+    conn->cancelled = conn->silent = conn->unconfirmed = 0;
 }
 
 /* The thread that sends the cancel request at DATA. */
@@ -249,12 +249,23 @@ crm_error_t *crm_db_lost(apr_pool_t *result_pool)
     return error;
 }
 
-crm_error_t *crm_db_failure(const crm_conn_t *conn, const PGresult *result,
+crm_error_t *crm_db_unconfirmed(apr_pool_t *result_pool)
+{
+    crm_error_t *error = crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
+        "CRM2007: database: a statement was committed, but the synchronous"
+        " standby has not confirmed it");
+
+    error->retry_after = 1;
+    return error;
+}
+
+crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
                             apr_pool_t *result_pool)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     int ended = conn->cancelled && state && !strcmp(state, "57014");
 
+    conn->read_only |= state && !strcmp(state, "25006");
     if (conn->silent || ended) {
         return crm_db_late(conn->options.timeout, ended, result_pool);
     }

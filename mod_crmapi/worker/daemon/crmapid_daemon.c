@@ -334,9 +334,9 @@ static void *APR_THREAD_FUNC heartbeat_main(apr_thread_t *thread, void *data)
 /* ---- polling ------------------------------------------------------------- */
 
 /* Wake the lanes that have due jobs: query at the time *NEXT_P, which is moved
- * on, and wait for notifications until then. *BACKEND_P: see
+ * on, and wait for notifications until then. *SESSION_P: see
  * crmd_poll_listen(). */
-static crm_error_t *poll_jobs(actor_t *actor, int *backend_p,
+static crm_error_t *poll_jobs(actor_t *actor, unsigned *session_p,
                               apr_time_t *next_p)
 {
     apr_interval_time_t most = actor->daemon->config->poll;
@@ -345,10 +345,10 @@ static crm_error_t *poll_jobs(actor_t *actor, int *backend_p,
     int is_new;
 
     CRM_ERR(connect_actor(actor));
-    CRM_ERR(crmd_poll_listen(&is_new, backend_p, actor->conn, actor->pool));
+    CRM_ERR(crmd_poll_listen(&is_new, session_p, actor->conn, actor->pool));
     now = apr_time_now();
     if (is_new || now >= *next_p) {
-        /* A new backend has missed earlier notifications. */
+        /* A new session has missed earlier notifications. */
         CRM_ERR(crmd_poll_query(&due, actor->conn, NULL, actor->pool));
         *next_p = apr_time_now() + (due.next < 0 || due.next > most
                                     ? most : due.next);
@@ -375,10 +375,11 @@ static void *APR_THREAD_FUNC poller_main(apr_thread_t *thread, void *data)
     actor_t *actor = data;
     crmd_daemon_t *daemon = actor->daemon;
     apr_time_t next = 0;
-    int backend = 0, ending = 0;
+    unsigned session = 0;
+    int ending = 0;
 
     while (!ending) {
-        crm_error_t *error = poll_jobs(actor, &backend, &next);
+        crm_error_t *error = poll_jobs(actor, &session, &next);
 
         note_database(daemon, error);
         apr_pool_clear(actor->pool);

@@ -57,16 +57,16 @@ crm_error_t *crmd_poll_query(crmd_poll_t *due, crm_conn_t *conn,
     return NULL;
 }
 
-crm_error_t *crmd_poll_listen(int *new_p, int *backend_p, crm_conn_t *conn,
-                              apr_pool_t *scratch_pool)
+crm_error_t *crmd_poll_listen(int *new_p, unsigned *session_p,
+                              crm_conn_t *conn, apr_pool_t *scratch_pool)
 {
     crm_stmt_t stmt = {"LISTEN crmapi_job", 0, NULL};
     PGresult *result;
 
-    *new_p = PQbackendPID(crm_conn_pg(conn)) != *backend_p;
+    *new_p = crm_conn_session(conn) != *session_p || !*session_p;
     if (*new_p) {
         CRM_ERR(crm_db_query(&result, conn, &stmt, scratch_pool));
-        *backend_p = PQbackendPID(crm_conn_pg(conn));
+        *session_p = crm_conn_session(conn);
     }
     return NULL;
 }

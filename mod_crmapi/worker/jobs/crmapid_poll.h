@@ -27,10 +27,10 @@ typedef struct crmd_poll_t {
 crm_error_t *crmd_poll_query(crmd_poll_t *due, crm_conn_t *conn,
                              const char *moment, apr_pool_t *scratch_pool);
 
-/* LISTEN for jobs on CONN, unless its backend is *BACKEND_P, which listens
- * already (0: none does). *NEW_P = whether a new backend listens now. */
-crm_error_t *crmd_poll_listen(int *new_p, int *backend_p, crm_conn_t *conn,
-                              apr_pool_t *scratch_pool);
+/* LISTEN for jobs on CONN, unless its session is *SESSION_P, which listens
+ * already (0: none does). *NEW_P = whether a new session listens now. */
+crm_error_t *crmd_poll_listen(int *new_p, unsigned *session_p,
+                              crm_conn_t *conn, apr_pool_t *scratch_pool);
 
 /* Wait up to TIMEOUT for notifications on CONN, and fill DUE from them. */
 crm_error_t *crmd_poll_wait(crmd_poll_t *due, crm_conn_t *conn,
