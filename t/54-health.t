@@ -5,6 +5,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use IO::Socket::INET;
 use Time::HiRes qw(time);
 
 my $slow = valgrinded() || sanitized() ? 5 : 1;
@@ -18,7 +19,14 @@ my $empty = database(template => undef);
 my %params = (
     away => $server->conninfo($away, $CrmTest::Postgres::API),
     empty => postgres()->conninfo($empty, $CrmTest::Postgres::API));
-my $httpd = httpd(database => $good, dbd => "DBDMin 0\n", conf => <<"END");
+# a host that takes connections and answers none, before the good one
+my $silent = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 50)
+    or die "CrmTest: $!\n";
+$params{pair} = "host=127.0.0.1," . postgres()->host . " port="
+    . $silent->sockport . ",5432 dbname=$good user=$CrmTest::Postgres::API"
+    . " target_session_attrs=read-write";
+my $httpd = httpd(database => $good, dbd => "DBDMin 0\n",
+    expect_log => [qr/CRM1106: .*host=127\.0\.0\.1,/], conf => <<"END");
 ServerName good.example
 <Location "/health">
     SetHandler crmapi-health
@@ -79,6 +87,10 @@ subtest "an answer" => sub {
     }
     status_is(ask("good", "/other"), 404, "another name");
     status_is(ask("good", ""), 404, "none");
+};
+
+subtest "one of two hosts does not answer" => sub {
+    ready_is("pair", 200, "ready", "the other one does");
 };
 
 subtest "a verdict is shared for a second" => sub {

@@ -14,6 +14,7 @@
 #include <libpq-fe.h>
 
 #include "crm_db_conn.h"
+#include "crm_hosts.h"
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_dbd.h"
@@ -34,7 +35,7 @@ APLOG_USE_MODULE(crmapi);
 #define LOOK_AGAIN apr_time_from_msec(5)
 
 /* SQLSTATE too_many_connections. */
-#define FULL "53300"
+#define TOO_MANY "53300"
 
 typedef enum verdict_t {
     NEVER_CHECKED,
@@ -67,14 +68,11 @@ static int wait_socket(PGconn *pg, short events, apr_time_t end)
     return left > 0 && poll(&poller, 1, (int)((left + 999) / 1000)) > 0;
 }
 
-/* Open a connection with the conninfo PARAMS before END. Return NULL if there
- * is no memory. Otherwise the caller calls PQfinish(), also if it failed. */
-static PGconn *open_until(const char *params, apr_time_t end)
+/* Open a connection with PARAMS before END. Return NULL if there is no memory.
+ * Otherwise the caller calls PQfinish(), also if it failed. */
+static PGconn *open_until(const crm_params_t *params, apr_time_t end)
 {
-    const char *const keywords[] = {"dbname", "fallback_application_name",
-                                    NULL};
-    const char *const values[] = {params, "crmapi health", NULL};
-    PGconn *pg = PQconnectStartParams(keywords, values, 1);
+    PGconn *pg = PQconnectStartParams(params->keywords, params->values, 0);
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
 
     if (pg) {
@@ -131,15 +129,36 @@ static verdict_t judge_schema(PGconn *pg, request_rec *r)
     return error->log ? NO_DATABASE : OTHER_SCHEMA;
 }
 
-/* Return the verdict about PG, which does not answer. BEFORE is the last
- * verdict. It stands if the database only refuses one more connection, because
- * it still serves those that it has. */
-static verdict_t judge_silence(PGconn *pg, verdict_t before)
+/* Return the verdict about a database that does not answer. FULL: it refused one
+ * more connection. BEFORE, the last verdict, stands then, because the database
+ * still serves the connections that it has. */
+static verdict_t judge_silence(int full, verdict_t before)
 {
-    if (!pg || !strstr(PQerrorMessage(pg), FULL)) {
-        return NO_DATABASE;
+    return !full ? NO_DATABASE : before == READY ? READY : DATABASE_FULL;
+}
+
+/* Return a connection to the first of HOSTS hosts of R's server that answers, or
+ * NULL; *FULL_P = whether one refused a further connection. A host that does not
+ * answer takes only its share of the time, so the next one is reached. */
+static PGconn *find_host(int *full_p, request_rec *r, int hosts)
+{
+    const char *conninfo = crmapi_config(r->server)->dbd.params;
+    apr_time_t begun = apr_time_now();
+
+    *full_p = 0;
+    for (int i = 0; i < hosts; i++) {
+        crm_params_t params = crm_hosts_one(conninfo, i, "crmapi health",
+                                            r->pool);
+        apr_time_t end = begun + TIME * (i + 1) / hosts;
+        PGconn *pg = open_until(&params, end);
+
+        if (pg && answers_until(pg, end)) {
+            return pg;
+        }
+        *full_p |= pg && strstr(PQerrorMessage(pg), TOO_MANY);
+        PQfinish(pg);
     }
-    return before == READY ? READY : DATABASE_FULL;
+    return NULL;
 }
 
 /* Check the database of R's server with a connection of its own. mod_dbd cannot
@@ -147,10 +166,10 @@ static verdict_t judge_silence(PGconn *pg, verdict_t before)
 static verdict_t check(request_rec *r, verdict_t before)
 {
     const crmapi_config_t *config = crmapi_config(r->server);
-    apr_time_t end = apr_time_now() + TIME;
-    PGconn *pg = open_until(config->dbd.params, end);
-    verdict_t verdict = pg && answers_until(pg, end)
-                        ? judge_schema(pg, r) : judge_silence(pg, before);
+    int full;
+    PGconn *pg = find_host(&full, r, crm_hosts_count(config->dbd.params));
+    verdict_t verdict = pg ? judge_schema(pg, r)
+                        : judge_silence(full, before);
 
     if (verdict == NO_DATABASE || verdict == DATABASE_FULL) {
         crmapi_pool_report(config->pool, CRMAPI_POOL_UNREACHABLE, APLOG_ERR,

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_hosts.c: connection strings with several hosts */
+#include "crm_hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+#include "apr_strings.h"
+#include "apr_tables.h"
+
+/* Return the value of KEYWORD in OPTIONS, "" if it is not set. */
+static const char *value_of(const PQconninfoOption *options,
+                            const char *keyword)
+{
+    for (; options && options->keyword; options++) {
+        if (!strcmp(options->keyword, keyword)) {
+            return options->val ? options->val : "";
+        }
+    }
+    return "";
+}
+
+/* Return the number of parts of LIST, which commas separate. */
+static int count_parts(const char *list)
+{
+    int count = 1;
+
+    while ((list = strchr(list, ','))) {
+        list++;
+        count++;
+    }
+    return count;
+}
+
+/* Return the part number INDEX of LIST, in POOL. A list of one part has it for
+ * any host. */
+static const char *part_of(const char *list, int index, apr_pool_t *pool)
+{
+    if (count_parts(list) == 1) {
+        return apr_pstrdup(pool, list);
+    }
+    for (; index && *list; index--) {
+        list += strcspn(list, ",");
+        list += *list == ',';
+    }
+    return apr_pstrmemdup(pool, list, strcspn(list, ","));
+}
+
+/* Return the number of hosts in OPTIONS. */
+static int count_hosts(const PQconninfoOption *options)
+{
+    const char *addresses = value_of(options, "hostaddr");
+
+    return count_parts(*addresses ? addresses : value_of(options, "host"));
+}
+
+int crm_hosts_count(const char *conninfo)
+{
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    int count = count_hosts(options);
+
+    PQconninfoFree(options);
+    return count;
+}
+
+int crm_hosts_hang(const char *conninfo)
+{
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    const char *timeout = value_of(options, "connect_timeout");
+    int hang;
+
+    if (!*timeout && getenv("PGCONNECT_TIMEOUT")) {
+        timeout = getenv("PGCONNECT_TIMEOUT");
+    }
+    hang = count_hosts(options) > 1 && atoi(timeout) <= 0;
+    PQconninfoFree(options);
+    return hang;
+}
+
+/* Return whether the value of KEYWORD has a part for each host. */
+static int is_list(const char *keyword)
+{
+    return !strcmp(keyword, "host") || !strcmp(keyword, "hostaddr")
+           || !strcmp(keyword, "port");
+}
+
+crm_params_t crm_hosts_one(const char *conninfo, int index, const char *name,
+                           apr_pool_t *result_pool)
+{
+    apr_array_header_t *keywords = apr_array_make(result_pool, 16,
+                                                  sizeof(char *));
+    apr_array_header_t *values = apr_array_make(result_pool, 16,
+                                                sizeof(char *));
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    crm_params_t params;
+
+    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+        if (o->val) {
+            APR_ARRAY_PUSH(keywords, const char *) = apr_pstrdup(result_pool,
+                                                                 o->keyword);
+            APR_ARRAY_PUSH(values, const char *)
+                = is_list(o->keyword) ? part_of(o->val, index, result_pool)
+                                      : apr_pstrdup(result_pool, o->val);
+        }
+    }
+    PQconninfoFree(options);
+    APR_ARRAY_PUSH(keywords, const char *) = "fallback_application_name";
+    APR_ARRAY_PUSH(values, const char *) = name;
+    APR_ARRAY_PUSH(keywords, const char *) = NULL;
+    APR_ARRAY_PUSH(values, const char *) = NULL;
+    params.keywords = (const char **)keywords->elts;
+    params.values = (const char **)values->elts;
+    return params;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_hosts.h: connection strings with several hosts */
+#ifndef CRM_HOSTS_H
+#define CRM_HOSTS_H
+
+#include "apr_pools.h"
+
+/* Keywords and values for PQconnectdbParams(), each ended by a NULL. */
+typedef struct crm_params_t {
+    const char **keywords;
+    const char **values;
+} crm_params_t;
+
+/* Return the number of hosts that CONNINFO (libpq's syntax) names, at least
+ * 1. */
+int crm_hosts_count(const char *conninfo);
+
+/* Return whether libpq never tries the next host of CONNINFO if one does not
+ * answer: there are several, and no connect_timeout. */
+int crm_hosts_hang(const char *conninfo);
+
+/* Return what CONNINFO says with its host number INDEX, from 0, as the only one,
+ * in RESULT_POOL. NAME is the session's application_name if CONNINFO has
+ * none. */
+crm_params_t crm_hosts_one(const char *conninfo, int index, const char *name,
+                           apr_pool_t *result_pool);
+
+#endif /* CRM_HOSTS_H */
