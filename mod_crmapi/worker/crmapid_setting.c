@@ -187,6 +187,9 @@ const crmd_setting_t crmd_settings[] = {
              " expires, another daemon takes the job."),
     DURATION(answer_time, "20s", SECOND, 10 * MINUTE, "Timeout of a database"
              " statement. After it the connection is reopened."),
+    SWITCH(named_statements, "on", "Use named prepared statements. off: behind"
+           " a pooler that does not support them, such as PgBouncer 1.18 in"
+           " transaction mode."),
     WORD(log_level, "notice", "error|warning|notice|info|debug",
          "Least important level that is logged."),
     TEXT(log_file, path, "", "Log file. Not set: standard error."),

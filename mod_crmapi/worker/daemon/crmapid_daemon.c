@@ -98,7 +98,8 @@ static void note_database(crmd_daemon_t *daemon, const crm_error_t *error)
 static crm_error_t *connect_actor(actor_t *actor)
 {
     const crm_conn_options_t options = {
-        .named_statements = 1, .generic_plans = 1, .timeout = actor->timeout};
+        .named_statements = actor->daemon->config->named_statements,
+        .generic_plans = 1, .timeout = actor->timeout};
     crm_error_t *error;
 
     if (actor->conn) {

@@ -158,7 +158,8 @@ static void do_mail(session_t *session, const char *rest)
 static crm_error_t *connect_session(session_t *session)
 {
     const crm_conn_options_t options = {
-        .named_statements = 1, .generic_plans = 1,
+        .named_statements = session->config->named_statements,
+        .generic_plans = 1,
         .timeout = session->config->answer_time};
     crm_error_t *error;
 
