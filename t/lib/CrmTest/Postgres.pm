@@ -61,25 +61,65 @@ sub check_programs {
     }
 }
 
-# Start a server in a new folder. SETTINGS are added to its configuration.
-sub start {
+# Return an object for a server in a new folder that SETTINGS may give a port.
+sub in_new_folder {
     my ($class, %settings) = @_;
     my $user = unprivileged();
     my $base = tempdir("crm-pg-XXXXXX", TMPDIR => 1);
-    my $self = bless { dir => $base, pid_of_maker => $$,
-        port => $settings{port} }, $class;
-    my $bin = bindir();
 
     if ($user) {
         chown((getpwnam $user)[2, 3], $base) or die "CrmTest: $base: $!\n";
     }
-    my ($code, $out, $err) = run_program(
-        chdir => "/",
-        command => [demoted(), "$bin/initdb", "-D", "$base/data", "-U",
-            $SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
-            "--no-sync"]);
-    die "CrmTest: initdb failed: $err$out\n" if $code;
-    %settings = (
+    write_file("$base/programs", programs(bindir()));
+    return bless { dir => $base, pid_of_maker => $$,
+        port => $settings{port} }, $class;
+}
+
+# Run PROGRAM of PostgreSQL with ARGUMENTS; it must succeed.
+sub run_tool {
+    my ($program, @arguments) = @_;
+    my ($code, $out, $err) = run_program(chdir => "/",
+        command => [demoted(), bindir() . "/$program", @arguments]);
+
+    die "CrmTest: $program failed: $err$out\n" if $code;
+}
+
+# Add SETTINGS to its configuration.
+sub configure {
+    my ($self, %settings) = @_;
+
+    open(my $conf, ">>", "$self->{dir}/data/postgresql.conf")
+        or die "CrmTest: $!\n";
+    print $conf "$_ = $settings{$_}\n" for sort keys %settings;
+    close $conf;
+}
+
+# Run the server of its folder, and wait until it takes connections.
+sub launch {
+    my ($self) = @_;
+    my $dir = $self->{dir};
+
+    $self->{pid} = spawn(chdir => "/", log => "$dir/log", signal => "INT",
+        command => [demoted(), bindir() . "/postgres", "-D", "$dir/data"]);
+    my $ready = wait_for(sub {
+        return -1 if waitpid($self->{pid}, POSIX::WNOHANG()) != 0;
+        return read_file("$dir/data/postmaster.pid", "") =~ /^ready/m;
+    }, 60);
+    die "CrmTest: PostgreSQL did not start: ", read_file("$dir/log", ""), "\n"
+        if !$ready || $ready < 0;
+}
+
+# Start a server in a new folder. SETTINGS are added to its configuration.
+sub start {
+    my ($class, %settings) = @_;
+    my $self = $class->in_new_folder(%settings);
+    my $base = $self->{dir};
+
+    run_tool("initdb", "-D", "$base/data", "-U", $SUPERUSER, "-A", "trust",
+        "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
+    # This folder is nobody's but the servers', so the socket needs no
+    # password.
+    $self->configure(
         listen_addresses => "''",
         unix_socket_directories => "'$base'",
         unix_socket_permissions => "0700",
@@ -92,24 +132,7 @@ sub start {
         log_min_messages => "warning",
         log_line_prefix => "'%m [%p] %d %u '",
         %settings);
-    open(my $conf, ">>", "$base/data/postgresql.conf")
-        or die "CrmTest: $!\n";
-    print $conf "$_ = $settings{$_}\n" for sort keys %settings;
-    close $conf;
-    write_file("$base/programs", programs($bin));
-    # This folder is nobody's but the servers', so the socket needs no
-    # password.
-    $self->{pid} = spawn(
-        chdir => "/", log => "$base/log", signal => "INT",
-        command => [demoted(), "$bin/postgres", "-D", "$base/data"]);
-    my $ready = wait_for(sub {
-        return -1 if waitpid($self->{pid}, POSIX::WNOHANG()) != 0;
-        return read_file("$base/data/postmaster.pid", "") =~ /^ready/m;
-    }, 60);
-    if (!$ready || $ready < 0) {
-        die "CrmTest: PostgreSQL did not start: ", read_file("$base/log", ""),
-            "\n";
-    }
+    $self->launch;
     $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
     return $self;
 }
@@ -125,6 +148,12 @@ sub get {
         : ($own ||= $class->start(%settings));
     $self->check_programs;
     return $self;
+}
+
+# From now on SERVER, one of this process's own, is the server of this run.
+sub becomes {
+    my ($class, $server) = @_;
+    $own = $server;
 }
 
 # Return the folder of the socket (the "host" of a conninfo).
@@ -249,11 +278,7 @@ sub resume {
 
     $self->check_programs;
     unlink "$self->{dir}/data/postmaster.pid";
-    $self->{pid} = spawn(chdir => "/", log => "$self->{dir}/log",
-        signal => "INT", command => [demoted(), bindir() . "/postgres", "-D",
-        "$self->{dir}/data"]);
-    wait_for(sub { read_file("$self->{dir}/data/postmaster.pid", "")
-        =~ /^ready/m }, 60) or die "CrmTest: PostgreSQL did not come back\n";
+    $self->launch;
 }
 
 # End the server and remove its folder, if this process started it.
