@@ -102,6 +102,15 @@ subtest "a commit that the standby did not confirm is not acknowledged" => sub {
         "the standby is back");
 };
 
+subtest "crmapictl export reads a standby" => sub {
+    my ($here, $there) = map { crmapictl_ok(undef, { env => {
+        CRMAPI_DATABASE => $_->conninfo($database,
+            $CrmTest::Postgres::OWNER) } }, "export", "--workspace", $w->id)
+    } $primary, $standby;
+    like($there, qr/"sequence_template"/, "there is something");
+    is($there, $here, "the same as of the primary");
+};
+
 my $writers = CrmTest::Writers->new($httpd, $busy, $WRITERS);
 my $outreach = CrmTest::Child->start(\&outreach);
 my @rounds;
@@ -149,8 +158,6 @@ for my $round (@rounds) {
     my $most = $round->{name} =~ /hangs/ ? 12 : 2;
     my ($first) = sort { $a <=> $b } map { $_->{ended} - $round->{promoted} }
         grep { $_->{status} =~ /^2/ && $_->{ended} > $round->{promoted} }
-        $writers->all;
-    my @away = grep { $_->{status} eq 503 && $_->{begun} > $round->{begun} }
         $writers->all;
     cmp_ok($first, "<", $most * $slow, "$round->{name}: a write succeeds"
         . " within $most seconds");
