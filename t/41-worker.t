@@ -10,6 +10,8 @@ use IO::Select;
 use IO::Socket::UNIX;
 use Time::HiRes qw(time);
 
+# NOTIFY does not come through PgBouncer in this mode: docs/scaling.md.
+my $deaf = ($ENV{CRM_POOLER} // "") eq "transaction";
 my $database = database();
 my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
     --plan pro));
@@ -190,8 +192,10 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     diag(sprintf "from request to done: median %.0f ms, most %.0f ms",
         @took[20, -1]);
     # the slowest few are the machine's: poll alone would take a second
-    cmp_ok($took[30], "<", 100 * (sanitized() || valgrinded() ? 20 : 1),
-        "from request to done: under 100 ms, woken by NOTIFY");
+    my $slow = sanitized() || valgrinded() ? 20 : 1;
+    cmp_ok($took[30], "<", $deaf ? 2500 * $slow : 100 * $slow,
+        "from request to done: " . ($deaf ? "found by poll"
+            : "under 100 ms, woken by NOTIFY"));
     my %list = map { $_->{id} => $_ } @{JSON::PP::decode_json(
         crmapictl_ok($database, qw(--json worker list)))};
     is(scalar keys %list, 1, "worker list shows it");
@@ -310,7 +314,9 @@ subtest "a lease that was lost changes nothing" => sub {
 
 subtest "the database goes away and comes back" => sub {
     my $worker = worker(database => $database);
-    $worker->expect_log(qr/CRM2001: database: /,
+    # there, PgBouncer's connections to the database end, not the daemon's
+    my $how = $deaf ? "may_log" : "expect_log";
+    $worker->$how(qr/CRM2001: database: /,
         qr/CRM3003: the database is unavailable/);
     # whether a session ended in the midst of a job
     $worker->may_log(qr/CRM3101: .* CRM2001: /);

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Pooler.pm: a PgBouncer between httpd and the database, if wanted
+# CrmTest/Pooler.pm: a PgBouncer before the database, as docs/scaling.md has it
 package CrmTest::Pooler;
 use strict;
 use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 use CrmTest::Postgres;
 use CrmTest::Process qw(unprivileged demoted spawn end_process wait_for
     read_file write_file);
 
-my $own;        # the one that this process started
+my $own;        # the one of this run that this process started
 
 # Return the mode of $CRM_POOLER (session, transaction), or undef.
 sub mode {
@@ -19,42 +21,56 @@ sub mode {
     return $mode;
 }
 
-# Return a conninfo of DATABASE for ROLE through the pooler.
+# Return a conninfo of DATABASE for ROLE through the pooler of this run, or
+# through the one that it is called for. In mode transaction six connections
+# take turns, so that hardly two statements of a client meet the same session.
 sub conninfo {
-    my ($class, $database, $role) = @_;
-    $own ||= $class->start;
-    return "host=$own->{dir} port=6432 dbname=$database user=$role";
+    my ($self, $database, $role) = @_;
+
+    if (!ref $self) {
+        $own ||= $self->start(mode(), CrmTest::Postgres->get->host,
+            mode() eq "session" ? () : (default_pool_size => 6,
+                min_pool_size => 6, server_round_robin => 1));
+        $self = $own;
+    }
+    return "host=$self->{dir} port=6432 dbname=$database user=$role";
 }
 
-# In mode transaction six connections take turns, so that hardly two statements
-# of a client meet the same session.
+# Return the pgbouncer.ini of docs/scaling.md for MODE.
+sub documented {
+    my ($class, $mode) = @_;
+    my $top = abs_path(dirname(__FILE__) . "/../../..");
+    my ($ini) = grep { /^pool_mode = $mode$/m }
+        read_file("$top/docs/scaling.md") =~ /^```ini\n(.*?)^```$/msg;
+    return $ini // die "CrmTest: docs/scaling.md has no pgbouncer.ini of"
+        . " mode $mode\n";
+}
+
+# Start one of MODE, with the documented configuration, before the server at
+# HOST. CHANGES are made to it, and what depends on the machine.
 sub start {
-    my ($class) = @_;
-    my $mode = mode();
+    my ($class, $mode, $host, %changes) = @_;
     my $dir = tempdir("crm-pooler-XXXXXX", TMPDIR => 1);
     my $self = bless { dir => $dir, maker => $$ }, $class;
-    my ($size, $least, $robin) = $mode eq "session" ? (60, 0, 0) : (6, 6, 1);
+    my $ini = $class->documented($mode);
+    my %here = (unix_socket_dir => $dir, auth_type => "trust",
+        auth_file => "$dir/users");
 
     if (my $user = unprivileged()) {
         chown((getpwnam $user)[2, 3], $dir) or die "CrmTest: $dir: $!\n";
     }
     write_file("$dir/users", join "", map { qq("$_" ""\n) }
         $CrmTest::Postgres::API, $CrmTest::Postgres::WORKER);
-    write_file("$dir/conf", <<"END");
-[databases]
-* = host=@{[CrmTest::Postgres->get->host]}
-[pgbouncer]
-listen_port = 6432
-unix_socket_dir = $dir
-auth_type = trust
-auth_file = $dir/users
-pool_mode = $mode
-default_pool_size = $size
-min_pool_size = $least
-server_round_robin = $robin
-max_client_conn = 1000
-pidfile = $dir/pid
-END
+    $ini =~ s/^crmapi = .*/* = host=$host/m or die "CrmTest: no database\n";
+    for my $name (sort keys %here) {
+        $ini =~ s/^$name = .*/$name = $here{$name}/m
+            or die "CrmTest: docs/scaling.md: no $name\n";
+    }
+    for my $name (sort keys %changes) {
+        $ini =~ s/^$name = .*\n//m;
+        $ini .= "$name = $changes{$name}\n";
+    }
+    write_file("$dir/conf", $ini . "pidfile = $dir/pid\n");
     $self->{pid} = spawn(chdir => "/", log => "$dir/log", signal => "TERM",
         command => [demoted(), "pgbouncer", "$dir/conf"]);
     wait_for(sub { -S "$dir/.s.PGSQL.6432" }, 20)
@@ -63,11 +79,24 @@ END
     return $self;
 }
 
+sub stop {
+    my ($self) = @_;
+    my $pid = delete $self->{pid};
+
+    return if !$pid || $self->{maker} != $$;
+    end_process($pid, "TERM", 10);
+    remove_tree($self->{dir});
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $!, $@);
+    $self->stop;
+}
+
 sub END {
     local ($?, $!, $@);
-    return unless $own && $own->{maker} == $$;
-    end_process($own->{pid}, "TERM", 10);
-    remove_tree($own->{dir});
+    $own->stop if $own;
 }
 
 1;

@@ -9,6 +9,7 @@ use POSIX qw(WNOHANG);
 use Scalar::Util ();
 use Test::More ();
 use CrmTest::Log;
+use CrmTest::Pooler;
 use CrmTest::Postgres;
 use CrmTest::Sanitizer;
 use CrmTest::Process qw(spawn end_process run_program wait_for read_file
@@ -52,8 +53,11 @@ sub log_file { "$_[0]{dir}/log" }
 # Write the configuration: what it was, with CONF over it.
 sub configure {
     my ($self, $conf) = @_;
-    my %conf = (database => $self->{conninfo} // CrmTest::postgres()->conninfo(
+    my $pooler = CrmTest::Pooler->mode;
+    my $server = $pooler ? "CrmTest::Pooler" : CrmTest::postgres();
+    my %conf = (database => $self->{conninfo} // $server->conninfo(
             $self->{database}, $CrmTest::Postgres::WORKER),
+        ($pooler // "") eq "transaction" ? (named_statements => "off") : (),
         run_dir => $self->{dir}, log_level => "info", mail_domain => "x.org",
         mail_from => "crm\@x.org", poll => "200ms",
         %{$self->{conf} || {}}, %$conf);
