@@ -8,6 +8,7 @@ use Bench::Cluster;
 use Bench::Growth;
 use Bench::Load qw(wrk pgbench median);
 use Bench::Overload;
+use Bench::Poolers;
 use Bench::Report;
 use Bench::Server;
 use Bench::Statements;
@@ -22,6 +23,7 @@ my @PARTS = (
     [growth => "Growth of a workspace"],
     [keys => "Many keys"],
     [store => "One budget for several hosts"],
+    [poolers => "Poolers"],
     [memory => "Memory"],
     [overload => "Overload"],
     [statements => "What a write costs the database"],
@@ -32,7 +34,8 @@ my @PARTS = (
     [import => "Import"],
     [tenants => "Many workspaces"],
 );
-my @MODULES = qw(Bench::Growth Bench::Overload Bench::Statements Bench::Store);
+my @MODULES = qw(Bench::Growth Bench::Overload Bench::Poolers Bench::Statements
+    Bench::Store);
 
 sub new {
     my ($class, %opt) = @_;
