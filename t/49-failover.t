@@ -143,7 +143,14 @@ sub round {
     $standby = CrmTest::Standby->new($primary, $old->{port});
 }
 
-round("the host fails", \&CrmTest::Standby::crash);
+round("the host fails", sub {
+    # at a moment when the standby lacks commits
+    $standby->freeze;
+    wait_for(sub { $primary->sql("postgres", "SELECT count(*) FROM"
+        . " pg_stat_activity WHERE wait_event = 'SyncRep'") }, 2);
+    CrmTest::Standby::crash($primary);
+    $standby->thaw;
+});
 round("a switchover", sub { $_[0]->halt });
 round("the host hangs", \&CrmTest::Standby::freeze);
 
