@@ -149,6 +149,7 @@ round("the host fails", sub {
     wait_for(sub { $primary->sql("postgres", "SELECT count(*) FROM"
         . " pg_stat_activity WHERE wait_event = 'SyncRep'") }, 2);
     CrmTest::Standby::crash($primary);
+    $standby->cut_off;
     $standby->thaw;
 });
 round("a switchover", sub { $_[0]->halt });

@@ -89,4 +89,14 @@ sub crash {
 sub freeze { signal_all("STOP", @_) }
 sub thaw { signal_all("CONT", @_) }
 
+# End the connection to the primary of a standby that stands still, so that it
+# never reads what it was sent meanwhile.
+sub cut_off {
+    my ($self) = @_;
+    my $pid = $self->{pid};
+
+    kill TERM => grep { read_file("/proc/$_/cmdline", "") =~ /walreceiver/ }
+        split " ", read_file("/proc/$pid/task/$pid/children");
+}
+
 1;
