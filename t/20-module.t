@@ -208,11 +208,20 @@ subtest "a schema that is newer: 503 until the versions agree" => sub {
     my $w = workspace($httpd, twin => 0);
     my $c = $w->client;
     status_is($c->get("/api/v1/agents"), 200, "before");
-    sql($newer, "INSERT INTO crmapi.migration"
-        . " SELECT (r).* FROM (SELECT jsonb_populate_record(m, jsonb_build_object("
-        . "'number', 999, 'name', '0999-later.sql')) r"
-        . " FROM crmapi.migration m LIMIT 1) x");
-    $httpd->expect_log(qr/CRM1302: .*schema is version 999/ => 1);
+    sql($newer, "INSERT INTO crmapi.migration (number, name, sha256,"
+        . " min_module) SELECT 999, '0999-later.sql', 'x', max(number)"
+        . " FROM crmapi.migration");
+    $httpd->restart;            # new processes look at the schema
+    status_is($c->get("/api/v1/agents"), 200, "16.2 one that says that it is"
+        . " compatible with this module is served");
+    sql($newer, "UPDATE crmapi.migration SET min_module = NULL,"
+        . " steps = 2, steps_done = 0 WHERE number = 999");
+    $httpd->restart;
+    status_is($c->get("/api/v1/agents"), 200,
+        "so is one of which no step is done");
+    sql($newer, "UPDATE crmapi.migration SET steps_done = 1"
+        . " WHERE number = 999");
+    $httpd->expect_log(qr/CRM1302: .*programs of version 999 or later/ => 1);
     ok(wait_for(sub { $c->get("/api/v1/agents")->status == 503 }, 20),
         "503 within seconds");
     error_is($c->get("/api/v1/agents"), 503, "service_unavailable", "as JSON")
@@ -220,8 +229,8 @@ subtest "a schema that is newer: 503 until the versions agree" => sub {
     my @lines = $httpd->log_lines(qr/CRM1302/);
     is(scalar @lines, 1, "one line, whatever the number of processes")
         or diag(@lines);
-    like($lines[0], qr/version 999, .*: upgrade mod_crmapi/,
-        "that says how to mend it");
+    like($lines[0], qr/that of mod_crmapi is \d+: upgrade mod_crmapi/,
+        "with both versions, and how to mend it");
     sql($newer, "DELETE FROM crmapi.migration WHERE number = 999");
     status_is($c->get("/api/v1/agents"), 200, "then at once again");
     $httpd->stop;

@@ -13,6 +13,7 @@
 #include "crm_db_conn.h"
 #include "crm_endpoint.h"
 #include "crm_resources.h"
+#include "crm_schema.h"
 #include "crmapictl_attachment.h"
 #include "crmapictl_data.h"
 #include "crmapictl_database.h"
@@ -60,6 +61,7 @@
 #define AUTHSERV_ID CTL_BIT(CTL_AUTHSERV_ID)
 #define YES CTL_BIT(CTL_YES)
 #define PASSWORD_FILE CTL_BIT(CTL_PASSWORD_FILE)
+#define LOCK_WAIT CTL_BIT(CTL_LOCK_WAIT)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_DATABASE] = {"database", "CONNINFO",
@@ -111,12 +113,14 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_YES] = {"yes", NULL, "confirm the deletion"},
     [CTL_PASSWORD_FILE] = {"password-file", "FILE",
         "file whose first line is the password; default: it is not changed"},
+    [CTL_LOCK_WAIT] = {"lock-wait", "SECONDS",
+        "how long a step is tried that does not get its locks; default 600"},
 };
 
 const ctl_command_t ctl_commands[] = {
-    {"migrate", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
+    {"migrate", NULL, NULL, 0, 0, SCHEMA | LOCK_WAIT | CTL_LONG | CTL_ANY_SCHEMA,
      "apply the missing migrations", ctl_migrate},
-    {"status", NULL, NULL, 0, 0, 0,
+    {"status", NULL, NULL, 0, 0, CTL_ANY_SCHEMA,
      "print versions, live workers, jobs and sizes",
      ctl_status},
     {"role", "create", "api|worker NAME", 1, 0, PASSWORD_FILE,
@@ -266,6 +270,18 @@ static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
     return NULL;
 }
 
+/* Return an error unless this program can use the schema of the database. */
+static crm_error_t *check_schema(ctl_t *ctl)
+{
+    crm_schema_t schema;
+    const char *fault;
+
+    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
+    fault = crm_schema_fault(&schema, "crmapictl", ctl->pool);
+    return fault ? crm_error_logf(CRM_E_UNAVAILABLE, ctl->pool, "%s", fault)
+                 : NULL;
+}
+
 /* Connect to the database and run COMMAND. */
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
@@ -282,6 +298,9 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(get_timeout(&options.timeout, ctl, command));
     CRM_ERR(crm_conn_open(&ctl->conn, database, &options, ctl->pool,
                           ctl->pool));
+    if (!(command->takes & CTL_ANY_SCHEMA)) {
+        CRM_ERR(check_schema(ctl));
+    }
     CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
     return command->run(ctl);
 }

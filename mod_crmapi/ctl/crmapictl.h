@@ -37,6 +37,7 @@ typedef enum ctl_option_t {
     CTL_AUTHSERV_ID,
     CTL_YES,
     CTL_PASSWORD_FILE,
+    CTL_LOCK_WAIT,
     CTL_OPTIONS
 } ctl_option_t;
 
@@ -45,6 +46,9 @@ typedef enum ctl_option_t {
 
 /* A pseudo-option of commands whose statements have no timeout by default. */
 #define CTL_LONG (1u << 31)
+
+/* A pseudo-option of commands that run with any version of the schema. */
+#define CTL_ANY_SCHEMA (1u << 30)
 
 /* The properties of an option. */
 typedef struct ctl_option_info_t {

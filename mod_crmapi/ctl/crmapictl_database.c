@@ -9,11 +9,17 @@
 #include "apr_strings.h"
 
 #include "crm_migrate.h"
+#include "crm_schema.h"
+#include "crmapictl_options.h"
 #include "crmapictl_output.h"
 
 #ifndef CRM_SCHEMA_DIR
 #define CRM_SCHEMA_DIR "schema"
 #endif
+
+/* The default and the maximum of --lock-wait, in seconds. */
+#define LOCK_WAIT_DEFAULT 600
+#define LOCK_WAIT_MAX 86400
 
 /* Log TEXT to stderr. stdout is for results. */
 static void tell(void *baton, crm_level_t level, const char *text)
@@ -30,17 +36,20 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     };
     const crm_log_t log = {tell, NULL};
     const char *dir = ctl->options[CTL_SCHEMA];
+    long lock_wait = LOCK_WAIT_DEFAULT;
+    crm_schema_t schema;
     const char *values[2];
     PGresult *result;
-    int applied, version;
+    int applied;
 
+    CRM_ERR(ctl_number(&lock_wait, ctl, CTL_LOCK_WAIT, LOCK_WAIT_MAX));
     if (!dir) {
         dir = getenv("CRMAPI_SCHEMA_DIR");
     }
-    CRM_ERR(crm_migrate_apply(&applied, ctl->conn,
-                              dir ? dir : CRM_SCHEMA_DIR, &log, ctl->pool));
-    CRM_ERR(crm_migrate_version(&version, ctl->conn, ctl->pool));
-    values[0] = apr_itoa(ctl->pool, version);
+    CRM_ERR(crm_migrate_apply(&applied, ctl->conn, dir ? dir : CRM_SCHEMA_DIR,
+                              apr_time_from_sec(lock_wait), &log, ctl->pool));
+    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
+    values[0] = apr_itoa(ctl->pool, schema.number);
     values[1] = apr_itoa(ctl->pool, applied);
     CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer, $2::integer", 2,
                       values));
@@ -49,35 +58,42 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     return NULL;
 }
 
-/* The figures that matter most: live workers and the backlog. */
-crm_error_t *ctl_status(ctl_t *ctl)
-{
-    static const ctl_column_t columns[] = {
-        {"schema_version", 'n'}, {"schema_expected", 'n'},
-        {"workspaces", 'n'}, {"live_keys", 'n'}, {"workers", 'n'},
-        {"heartbeat_seconds", 'n'}, {"jobs_ready", 'n'}, {"jobs_due", 'n'},
-        {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
-        {"sequence_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
-        {"jobs_dead", 'n'}, {"connections", 'n'}, {"database_bytes", 'n'},
-        {"server_version", 's'}, {NULL, 0}
-    };
-    const char *values[2];
-    PGresult *result;
-    int version;
+/* The columns of "status". Those up to migration_pid say how far the schema
+ * is. */
+static const ctl_column_t status_columns[] = {
+    {"schema_version", 'n'}, {"schema_expected", 'n'}, {"schema_oldest", 'n'},
+    {"migration", 's'}, {"migration_step", 's'}, {"migration_progress", 's'},
+    {"migration_pid", 'n'},
+    {"workspaces", 'n'}, {"live_keys", 'n'}, {"workers", 'n'},
+    {"heartbeat_seconds", 'n'}, {"jobs_ready", 'n'}, {"jobs_due", 'n'},
+    {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
+    {"sequence_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
+    {"jobs_dead", 'n'}, {"connections", 'n'}, {"database_bytes", 'n'},
+    {"server_version", 's'}, {NULL, 0}
+};
+#define SCHEMA_COLUMNS 7
+#define SCHEMA_VALUES "SELECT $1::integer, $2::integer, $3::integer," \
+    " $4::text, $5::text, $6::text, $7::integer"
 
-    CRM_ERR(crm_migrate_version(&version, ctl->conn, ctl->pool));
-    if (!version) {
-        return ctl_fault(ctl, "the database is not migrated: run crmapictl "
-                         "migrate");
-    }
-    if (version < CRM_SCHEMA_VERSION) {
-        return ctl_fault(ctl, "the database has schema version %d, this is"
-                         " for %d: run crmapictl migrate", version,
-                         CRM_SCHEMA_VERSION);
-    }
-    values[0] = apr_itoa(ctl->pool, version);
-    values[1] = apr_itoa(ctl->pool, CRM_SCHEMA_VERSION);
-    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer, $2::integer,"
+/* Print the columns of the schema, which are VALUES. */
+static crm_error_t *print_schema(ctl_t *ctl, const char *const *values)
+{
+    ctl_column_t columns[SCHEMA_COLUMNS + 1] = {{NULL, 0}};
+    PGresult *result;
+
+    memcpy(columns, status_columns, SCHEMA_COLUMNS * sizeof(*columns));
+    CRM_ERR(ctl_query(&result, ctl, SCHEMA_VALUES, SCHEMA_COLUMNS, values));
+    ctl_print(ctl, result, columns, 1);
+    return NULL;
+}
+
+/* Print the columns of the schema, which are VALUES, and the figures that
+ * matter most: live workers and the backlog. */
+static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, SCHEMA_VALUES ","
                       " (SELECT count(*) FROM crmapi.workspace),"
                       " (SELECT count(*) FROM crmapi.live_key),"
                       " w.alive, w.silence, j.ready, j.due,"
@@ -102,10 +118,37 @@ crm_error_t *ctl_status(ctl_t *ctl)
                       "   AND lane = 'sequence') AS sequence,"
                       "  count(*) FILTER (WHERE run_at <= now()"
                       "   AND lane = 'webhook') AS webhook"
-                      "  FROM crmapi.job WHERE state = 'ready') j", 2,
-                      values));
-    ctl_print(ctl, result, columns, 1);
+                      "  FROM crmapi.job WHERE state = 'ready') j",
+                      SCHEMA_COLUMNS, values));
+    ctl_print(ctl, result, status_columns, 1);
     return NULL;
+}
+
+/* With a schema that this program cannot use, only its columns are printed. */
+crm_error_t *ctl_status(ctl_t *ctl)
+{
+    const char *values[SCHEMA_COLUMNS] = {NULL};
+    crm_schema_t schema;
+    const char *fault;
+    PGresult *result;
+
+    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
+    fault = crm_schema_fault(&schema, "crmapictl", ctl->pool);
+    if (!schema.number) {
+        return ctl_fault(ctl, "%s", fault);
+    }
+    CRM_ERR(crm_schema_unfinished(&result, ctl->conn, ctl->pool));
+    values[0] = apr_itoa(ctl->pool, schema.number);
+    values[1] = apr_itoa(ctl->pool, CRM_SCHEMA_VERSION);
+    values[2] = apr_itoa(ctl->pool, schema.oldest);
+    for (int i = 3; PQntuples(result) && i < SCHEMA_COLUMNS; i++) {
+        values[i] = crm_db_value(result, 0, i - 3);
+    }
+    if (!fault) {
+        return print_all(ctl, values);
+    }
+    CRM_ERR(print_schema(ctl, values));
+    return ctl_fault(ctl, "%s", fault);
 }
 
 crm_error_t *ctl_worker_list(ctl_t *ctl)

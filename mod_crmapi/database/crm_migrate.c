@@ -5,258 +5,223 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apr_file_io.h"
-#include "apr_lib.h"
 #include "apr_strings.h"
+#include "apr_time.h"
 
 #include "crm_db.h"
-#include "crm_key.h"
-
-/* A migration file. */
-typedef struct migration_t {
-    int number;
-    const char *name;           /* file name */
-    const char *sql;
-    char sha256[2 * CRM_KEY_HASH_LEN + 1];
-} migration_t;
-
-/* The key of the advisory lock: arbitrary, the same in all versions. */
-#define LOCK "hashtextextended('crmapi.migration', 0)"
+#include "crm_migrate_step.h"
+#include "crm_migration.h"
 
 /* Advice for a database of an unreleased version, whose migrations may have
  * changed since. */
 #define MAKE_ANEW "a database made by an unreleased version must be made anew" \
     " (docs/operations.md)"
 
-static crm_error_t *fault(apr_pool_t *pool, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Pause between attempts to get the advisory lock. */
+#define LOCK_PAUSE apr_time_from_msec(200)
 
-/* Return an error for the operator with a message made from FORMAT. */
-static crm_error_t *fault(apr_pool_t *pool, const char *format, ...)
+/* Settings of the session. A killed client ends its statement soon. A statement
+ * of a batch is planned for its values. */
+#define SESSION \
+    "SET idle_in_transaction_session_timeout = 0;" \
+    "SET plan_cache_mode = force_custom_plan;" \
+    "SET client_min_messages = warning"
+#define NOTICE_END "SET client_connection_check_interval = '1s'"
+
+/* What readers need, after the table exists: see crm_schema.h. min_module: NULL
+ * is the migration's own number. The other columns are the progress. */
+#define PREPARE \
+    "CREATE SCHEMA IF NOT EXISTS crmapi;" \
+    "CREATE TABLE IF NOT EXISTS crmapi.migration (" \
+    " number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL," \
+    " applied_at timestamptz NOT NULL DEFAULT now());" \
+    "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid =" \
+    " 'crmapi.migration'::regclass AND attname = 'min_module') THEN" \
+    " ALTER TABLE crmapi.migration ADD COLUMN min_module integer," \
+    " ADD COLUMN steps integer NOT NULL DEFAULT 1," \
+    " ADD COLUMN steps_done integer NOT NULL DEFAULT 1," \
+    " ADD COLUMN step text, ADD COLUMN rows_done bigint," \
+    " ADD COLUMN rows_expected bigint, ADD COLUMN position text[];" \
+    "END IF; END $$"
+
+/* The programs compare the schema's version with their own. The first migration
+ * makes the roles. */
+#define PUBLISH \
+    "DO $$ DECLARE role name; BEGIN" \
+    " FOR role IN SELECT rolname FROM pg_roles" \
+    "  WHERE rolname IN ('crmapi_api', 'crmapi_worker') AND NOT" \
+    "  has_column_privilege(oid, 'crmapi.migration', 'min_module', 'SELECT')" \
+    " LOOP EXECUTE format('GRANT SELECT (number, name, min_module, steps," \
+    "  steps_done, step, rows_done, rows_expected) ON crmapi.migration" \
+    "  TO %I', role); END LOOP; END $$"
+
+/* A run of crm_migrate_apply(). */
+typedef struct run_t {
+    crm_conn_t *conn;
+    const apr_array_header_t *migrations;
+    const crm_log_t *log;
+    apr_pool_t *pool;
+} run_t;
+
+/* Log once that another run has the advisory lock. */
+static void tell_wait(const run_t *run)
 {
-    crm_error_t *error = crm_error_create(CRM_E_INTERNAL, NULL, pool);
-    va_list args;
+    static const crm_stmt_t holder = {
+        "SELECT string_agg(pid::text, ', ') FROM pg_locks"
+        " WHERE locktype = 'advisory' AND granted AND database ="
+        " (SELECT oid FROM pg_database WHERE datname = current_database())"
+        " AND (classid::bigint << 32) | objid::bigint = " CRM_MIGRATE_LOCK,
+        0, NULL
+    };
+    PGresult *result;
 
-    va_start(args, format);
-    error->message = error->log = apr_pvsprintf(pool, format, args);
-    va_end(args);
-    return error;
+    if (!crm_db_query(&result, run->conn, &holder, run->pool)) {
+        run->log->write(run->log->baton, CRM_LOG_NOTICE,
+                        apr_pstrcat(run->pool, "CRM2110: waiting for another"
+                                    " crmapictl migrate (backend ",
+                                    PQgetvalue(result, 0, 0), ")", NULL));
+    }
 }
 
-/* Return the number in NAME, NNNN-name.sql, or 0 if NAME has another form. */
-static int number_of(const char *name)
+/* Take the advisory lock. Nobody waits for it in the server: that statement
+ * would have a snapshot, and CREATE INDEX CONCURRENTLY of the other run waits
+ * for all older snapshots. */
+static crm_error_t *take_lock(const run_t *run)
 {
-    apr_size_t len = strlen(name);
+    static const crm_stmt_t try_lock = {
+        "SELECT pg_try_advisory_lock(" CRM_MIGRATE_LOCK ")", 0, NULL
+    };
+    PGresult *result;
+    int told = 0;
 
-    for (int i = 0; i < 4; i++) {
-        if (!apr_isdigit(name[i])) {
-            return 0;
+    for (;;) {
+        CRM_ERR(crm_db_query(&result, run->conn, &try_lock, run->pool));
+        if (*PQgetvalue(result, 0, 0) == 't') {
+            return NULL;
         }
-    }
-    return name[4] == '-' && len > 9 && !strcmp(name + len - 4, ".sql")
-           ? atoi(name) : 0;
-}
-
-static crm_error_t *read_file(migration_t *migration, const char *dir,
-                              apr_pool_t *pool)
-{
-    const char *path = apr_pstrcat(pool, dir, "/", migration->name, NULL);
-    unsigned char hash[CRM_KEY_HASH_LEN];
-    apr_finfo_t info;
-    apr_file_t *file;
-    apr_status_t status;
-    apr_size_t len;
-    char *sql;
-
-    status = apr_file_open(&file, path, APR_FOPEN_READ, APR_FPROT_OS_DEFAULT,
-                           pool);
-    if (!status) {
-        status = apr_file_info_get(&info, APR_FINFO_SIZE, file);
-    }
-    if (status) {
-        return fault(pool, "CRM2101: cannot read %s: %pm", path, &status);
-    }
-    len = (apr_size_t)info.size;
-    sql = apr_palloc(pool, len + 1);
-    status = apr_file_read_full(file, sql, len, &len);
-    apr_file_close(file);
-    if (status) {
-        return fault(pool, "CRM2101: cannot read %s: %pm", path, &status);
-    }
-    sql[len] = '\0';
-    migration->sql = sql;
-    crm_key_hash(hash, sql, len);
-    crm_key_hash_hex(migration->sha256, hash);
-    return NULL;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    return ((const migration_t *)a)->number - ((const migration_t *)b)->number;
-}
-
-/* Set *MIGRATIONS_P to the migrations in DIR in order, an array of
- * migration_t. */
-static crm_error_t *read_dir(apr_array_header_t **migrations_p,
-                             const char *dir, apr_pool_t *pool)
-{
-    apr_array_header_t *migrations = apr_array_make(pool, 8,
-                                                    sizeof(migration_t));
-    apr_finfo_t entry;
-    apr_dir_t *handle;
-    apr_status_t status = apr_dir_open(&handle, dir, pool);
-
-    if (status) {
-        return fault(pool, "CRM2102: cannot read the folder %s: %pm", dir,
-                     &status);
-    }
-    while (!apr_dir_read(&entry, APR_FINFO_NAME, handle)) {
-        if (number_of(entry.name)) {
-            migration_t *migration = apr_array_push(migrations);
-
-            migration->number = number_of(entry.name);
-            migration->name = apr_pstrdup(pool, entry.name);
+        crm_db_clear(result, run->pool);
+        if (!told++) {
+            tell_wait(run);
         }
+        apr_sleep(LOCK_PAUSE);
     }
-    apr_dir_close(handle);
-    qsort(migrations->elts, (size_t)migrations->nelts, sizeof(migration_t),
-          by_number);
-    for (int i = 0; i < migrations->nelts; i++) {
-        migration_t *migration = &APR_ARRAY_IDX(migrations, i, migration_t);
-
-        if (migration->number != i + 1) {
-            return fault(pool, "CRM2103: %s: %04d comes next in %s",
-                         migration->name, i + 1, dir);
-        }
-        CRM_ERR(read_file(migration, dir, pool));
-    }
-    *migrations_p = migrations;
-    return migrations->nelts ? NULL
-           : fault(pool, "CRM2104: no migrations in %s", dir);
 }
 
-/* Return an error unless ROW of RESULT, an applied migration, is MIGRATION. */
-static crm_error_t *compare(const PGresult *result, int row,
-                            const migration_t *migration, apr_pool_t *pool)
+/* Set *DONE_P to the number of steps of MIGRATION that ROW of RESULT has.
+ * Return an error if steps of another file were applied. */
+static crm_error_t *compare(int *done_p, const PGresult *result, int row,
+                            const crm_migration_t *migration, apr_pool_t *pool)
 {
-    if (strcmp(PQgetvalue(result, row, 1), migration->sha256)) {
-        return fault(pool, "CRM2105: %s was changed after it had been "
-                     "applied: use the release's files; " MAKE_ANEW,
-                     migration->name);
+    *done_p = atoi(PQgetvalue(result, row, 2));
+    if (*done_p && strcmp(PQgetvalue(result, row, 1), migration->sha256)) {
+        return crm_migration_fault(pool, "CRM2105: %s was changed after it had"
+                                   " been applied: use the release's files; "
+                                   MAKE_ANEW, migration->name);
     }
     return NULL;
 }
 
-/* Compare the applied migrations with MIGRATIONS. Set *COUNT_P to their
- * number. */
-static crm_error_t *check_applied(int *count_p, crm_conn_t *conn,
-                                  const apr_array_header_t *migrations,
-                                  apr_pool_t *pool)
+/* Compare the applied migrations with the files. Set *MIGRATION_P to the first
+ * that has undone steps, NULL if there is none, and *DONE_P to how many of its
+ * steps are done. */
+static crm_error_t *find_next(const crm_migration_t **migration_p, int *done_p,
+                              const run_t *run)
 {
     static const crm_stmt_t stmt = {
-        "SELECT number, sha256 FROM crmapi.migration ORDER BY number", 0, NULL
+        "SELECT number, sha256, steps_done FROM crmapi.migration"
+        " WHERE steps_done > 0 ORDER BY number", 0, NULL
     };
     PGresult *result;
-
-    CRM_ERR(crm_db_query(&result, conn, &stmt, pool));
-    *count_p = PQntuples(result);
-    if (*count_p > migrations->nelts) {
-        return fault(pool, "CRM2106: the database has migration %d, newer "
-                     "than the last file %04d: use the newer crmapictl; "
-                     MAKE_ANEW, *count_p, migrations->nelts);
-    }
-    for (int i = 0; i < *count_p; i++) {
-        CRM_ERR(compare(result, i, &APR_ARRAY_IDX(migrations, i, migration_t),
-                        pool));
-    }
-    return NULL;
-}
-
-/* Apply and record MIGRATION in one transaction. */
-static crm_error_t *apply(crm_conn_t *conn, const migration_t *migration,
-                          const crm_log_t *log, apr_pool_t *pool)
-{
-    const char *values[] = {apr_itoa(pool, migration->number),
-                            migration->name, migration->sha256};
-    const crm_stmt_t record = {
-        "INSERT INTO crmapi.migration (number, name, sha256)"
-        " VALUES ($1::integer, $2::text, $3::text)", 3, values
-    };
-    crm_error_t *error = crm_db_exec(conn, "BEGIN", pool);
-    PGresult *result;
-
-    if (!error) {
-        error = crm_db_exec(conn, migration->sql, pool);
-    }
-    if (!error) {
-        error = crm_db_query(&result, conn, &record, pool);
-    }
-    if (!error) {
-        error = crm_db_exec(conn, "COMMIT", pool);
-    }
-    if (error) {
-        crm_db_rollback(conn);
-        return fault(pool, "CRM2107: %s: %s", migration->name,
-                     error->log ? error->log : error->message);
-    }
-    log->write(log->baton, CRM_LOG_NOTICE,
-               apr_pstrcat(pool, "CRM2108: applied ", migration->name, NULL));
-    return NULL;
-}
-
-static crm_error_t *apply_missing(int *applied_p, crm_conn_t *conn,
-                                  const apr_array_header_t *migrations,
-                                  const crm_log_t *log, apr_pool_t *pool)
-{
     int count;
 
-    CRM_ERR(crm_db_exec(conn, "CREATE SCHEMA IF NOT EXISTS crmapi;"
-                        "CREATE TABLE IF NOT EXISTS crmapi.migration ("
-                        " number integer PRIMARY KEY, name text NOT NULL,"
-                        " sha256 text NOT NULL, applied_at timestamptz"
-                        " NOT NULL DEFAULT now())", pool));
-    CRM_ERR(check_applied(&count, conn, migrations, pool));
-    for (int i = count; i < migrations->nelts; i++) {
-        CRM_ERR(apply(conn, &APR_ARRAY_IDX(migrations, i, migration_t), log,
-                      pool));
-        ++*applied_p;
+    *migration_p = NULL;
+    CRM_ERR(crm_db_query(&result, run->conn, &stmt, run->pool));
+    count = PQntuples(result);
+    if (count > run->migrations->nelts) {
+        return crm_migration_fault(run->pool, "CRM2106: the database has"
+                                   " migration %d, newer than the last file"
+                                   " %04d: use the newer crmapictl; "
+                                   MAKE_ANEW, count, run->migrations->nelts);
+    }
+    for (int i = 0; i < run->migrations->nelts; i++) {
+        const crm_migration_t *migration = &APR_ARRAY_IDX(run->migrations, i,
+                                                          crm_migration_t);
+        int done = 0;
+
+        if (i < count) {
+            CRM_ERR(compare(&done, result, i, migration, run->pool));
+        }
+        if (!*migration_p && done < migration->steps->nelts) {
+            *migration_p = migration;
+            *done_p = done;
+        }
     }
     return NULL;
+}
+
+/* Run the next step: of *MIGRATION_P, NULL if there was none. Set *LAST_P to
+ * whether the migration is complete. */
+static crm_error_t *run_next(const crm_migration_t **migration_p, int *last_p,
+                             const run_t *run, apr_interval_time_t patience)
+{
+    crm_migrate_step_t step = {.conn = run->conn, .log = run->log,
+                               .patience = patience, .pool = run->pool};
+
+    CRM_ERR(find_next(migration_p, &step.done, run));
+    if (!*migration_p) {
+        return NULL;
+    }
+    step.migration = *migration_p;
+    step.pid = PQbackendPID(crm_conn_pg(run->conn));
+    CRM_ERR(crm_migrate_step(&step));
+    *last_p = step.done + 1 == (*migration_p)->steps->nelts;
+    return NULL;
+}
+
+/* Prepare the table and run all missing steps. */
+static crm_error_t *apply_missing(int *applied_p, run_t *run,
+                                  apr_interval_time_t patience)
+{
+    const crm_migration_t *migration;
+    crm_error_t *error;
+    apr_pool_t *pool = run->pool;
+    int last;
+
+    CRM_ERR(crm_db_exec(run->conn, PREPARE, pool));
+    CRM_ERR(crm_db_exec(run->conn, PUBLISH, pool));
+    apr_pool_create(&run->pool, pool);
+    do {
+        apr_pool_clear(run->pool);
+        last = 0;
+        error = run_next(&migration, &last, run, patience);
+        if (!error && last) {
+            ++*applied_p;
+            run->log->write(run->log->baton, CRM_LOG_NOTICE,
+                            apr_pstrcat(run->pool, "CRM2108: applied ",
+                                        migration->name, NULL));
+        }
+    } while (!error && migration);
+    run->pool = pool;
+    return error ? error : crm_db_exec(run->conn, PUBLISH, pool);
 }
 
 crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
-                               const char *dir, const crm_log_t *log,
-                               apr_pool_t *scratch_pool)
+                               const char *dir, apr_interval_time_t patience,
+                               const crm_log_t *log, apr_pool_t *scratch_pool)
 {
     apr_array_header_t *migrations;
+    run_t run = {conn, NULL, log, scratch_pool};
     crm_error_t *error;
 
     *applied_p = 0;
-    CRM_ERR(read_dir(&migrations, dir, scratch_pool));
-    CRM_ERR(crm_db_exec(conn, "SELECT pg_advisory_lock(" LOCK ")",
-                        scratch_pool));
-    error = apply_missing(applied_p, conn, migrations, log, scratch_pool);
-    crm_db_exec(conn, "SELECT pg_advisory_unlock(" LOCK ")", scratch_pool);
+    CRM_ERR(crm_migration_read(&migrations, dir, scratch_pool));
+    run.migrations = migrations;
+    CRM_ERR(crm_db_exec(conn, SESSION, scratch_pool));
+    /* Not all systems can notice it. */
+    crm_db_exec(conn, NOTICE_END, scratch_pool);
+    CRM_ERR(take_lock(&run));
+    error = apply_missing(applied_p, &run, patience);
+    crm_db_exec(conn, "SELECT pg_advisory_unlock(" CRM_MIGRATE_LOCK ")",
+                scratch_pool);
     return error;
-}
-
-crm_error_t *crm_migrate_version(int *version_p, crm_conn_t *conn,
-                                 apr_pool_t *scratch_pool)
-{
-    static const crm_stmt_t exists = {
-        "SELECT to_regclass('crmapi.migration') IS NOT NULL", 0, NULL
-    };
-    static const crm_stmt_t last = {
-        "SELECT coalesce(max(number), 0) FROM crmapi.migration", 0, NULL
-    };
-    PGresult *result;
-
-    *version_p = 0;
-    CRM_ERR(crm_db_query(&result, conn, &exists, scratch_pool));
-    if (*PQgetvalue(result, 0, 0) != 't') {
-        return NULL;
-    }
-    CRM_ERR(crm_db_query(&result, conn, &last, scratch_pool));
-    *version_p = atoi(PQgetvalue(result, 0, 0));
-    return NULL;
 }

@@ -10,7 +10,7 @@
 #include "http_request.h"
 
 #include "crm_db_conn.h"
-#include "crm_migrate.h"
+#include "crm_schema.h"
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_metrics.h"
@@ -234,22 +234,6 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
     return unavailable(p);
 }
 
-/* Return the log line for a database whose schema is VERSION. */
-static const char *schema_text(int version, apr_pool_t *p)
-{
-    if (!version) {
-        return "CRM1301: the database has no schema, so requests are "
-               "answered 503: run crmapictl migrate";
-    }
-    return apr_psprintf(p, "CRM1302: the database's schema is version %d, "
-                        "this module's is %d, so requests are answered 503: "
-                        "%s", version, CRM_SCHEMA_VERSION,
-                        version < CRM_SCHEMA_VERSION
-                        ? "run crmapictl migrate"
-                        : "upgrade mod_crmapi, or make a database of an "
-                          "unreleased version anew");
-}
-
 /* Return whether POOL's schema need not be checked at NOW: it was valid a short
  * time ago, and no error was logged since. After an error the next request that
  * gets a connection checks it, and so logs the end of the outage. Otherwise a
@@ -270,13 +254,18 @@ static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
 crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
                                  const server_rec *s, apr_pool_t *p)
 {
-    int version;
+    crm_schema_t schema;
+    const char *fault;
 
-    CRM_ERR(crm_migrate_version(&version, conn, p));
-    if (version != CRM_SCHEMA_VERSION) {
+    CRM_ERR(crm_schema_read(&schema, conn, p));
+    fault = crm_schema_fault(&schema, "mod_crmapi", p);
+    if (fault) {
         __atomic_store_n(&pool->schema_seen, 0, __ATOMIC_RELAXED);
-        crmapi_pool_report(pool, CRMAPI_POOL_SCHEMA + (apr_uint32_t)version,
-                           APLOG_ERR, s, schema_text(version, p));
+        crmapi_pool_report(pool, CRMAPI_POOL_SCHEMA
+                           + (apr_uint32_t)schema.number, APLOG_ERR, s,
+                           apr_pstrcat(p, schema.number ? "CRM1302: "
+                                       : "CRM1301: ", fault,
+                                       "; requests are answered 503", NULL));
         return unavailable(p);
     }
     __atomic_store_n(&pool->schema_seen, apr_time_now(), __ATOMIC_RELAXED);

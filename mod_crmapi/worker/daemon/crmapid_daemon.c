@@ -13,7 +13,7 @@
 #include "apr_thread_proc.h"
 
 #include "crm_db_conn.h"
-#include "crm_migrate.h"
+#include "crm_schema.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
 #include "crmapid_kinds.h"
@@ -426,25 +426,22 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
 {
     const crm_conn_options_t options = {.timeout = config->answer_time};
     apr_pool_t *pool;
+    crm_schema_t schema = {0, 0};
+    const char *fault;
     crm_error_t *error;
     crm_conn_t *conn;
-    int version = 0;
 
     apr_pool_create(&pool, scratch_pool);
     error = crm_conn_open(&conn, config->database, &options, pool,
                           scratch_pool);
     if (!error) {
-        error = crm_migrate_version(&version, conn, scratch_pool);
+        error = crm_schema_read(&schema, conn, scratch_pool);
     }
     apr_pool_destroy(pool);
-    if (!error && version != CRM_SCHEMA_VERSION) {
-        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: the"
-                               " database has schema version %d, this crmapid"
-                               " needs %d: %s", version, CRM_SCHEMA_VERSION,
-                               version < CRM_SCHEMA_VERSION
-                               ? "run crmapictl migrate"
-                               : "install a newer crmapid, or make a database"
-                                 " of an unreleased version anew");
+    if (!error
+        && (fault = crm_schema_fault(&schema, "crmapid", scratch_pool))) {
+        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: %s",
+                               fault);
     }
     return error;
 }

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_schema.h"
 #include "crm_sql.h"
 #include "crmapid_log.h"
 
@@ -62,6 +63,28 @@ static crm_error_t *verify_totals(apr_int64_t *count_p, const upkeep_t *upkeep)
     return NULL;
 }
 
+/* Log how far a migration is that has undone steps. */
+static crm_error_t *tell_migration(apr_int64_t *count_p,
+                                   const upkeep_t *upkeep)
+{
+    PGresult *result;
+    const char *progress;
+
+    *count_p = 0;
+    CRM_ERR(crm_schema_unfinished(&result, upkeep->conn, upkeep->pool));
+    if (!PQntuples(result)) {
+        return NULL;
+    }
+    progress = crm_db_value(result, 0, 2);
+    crmd_logf(CRM_LOG_NOTICE, "CRM3204: migration %s, step %s%s%s; %s",
+              PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1),
+              progress ? ": " : "", progress ? progress : "",
+              PQgetisnull(result, 0, 3)
+              ? "nobody works at it: run crmapictl migrate"
+              : "crmapictl migrate works at it");
+    return NULL;
+}
+
 #define AT(member) offsetof(crmd_config_t, member)
 
 static const task_t tasks[] = {
@@ -88,6 +111,7 @@ static const task_t tasks[] = {
     {"totals", AT(verify_totals), 0, NULL, verify_totals},
     {"empty totals", AT(verify_totals), 0,
      "SELECT crmapi.counter_trim()", NULL},
+    {"migration", AT(upkeep), 0, NULL, tell_migration},
 };
 
 #define TASKS CRM_NELTS(tasks)

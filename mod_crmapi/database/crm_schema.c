@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_schema.c: whether a program can use a database: the schema's version */
+#include "crm_schema.h"
+
+#include <stdlib.h>
+
+#include "apr_strings.h"
+
+#include "crm_migrate.h"
+
+crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
+                             apr_pool_t *scratch_pool)
+{
+    /* "crmapictl migrate" makes the table and adds the column. */
+    static const crm_stmt_t exists = {
+        "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid ="
+        " to_regclass('crmapi.migration') AND attname = 'min_module')", 0, NULL
+    };
+    static const crm_stmt_t range = {
+        "SELECT coalesce(max(number) FILTER (WHERE steps_done = steps), 0),"
+        " coalesce(max(coalesce(min_module, number))"
+        "  FILTER (WHERE steps_done > 0), 0) FROM crmapi.migration", 0, NULL
+    };
+    PGresult *result;
+
+    schema->number = schema->oldest = 0;
+    CRM_ERR(crm_db_query(&result, conn, &exists, scratch_pool));
+    if (*PQgetvalue(result, 0, 0) != 't') {
+        return NULL;
+    }
+    CRM_ERR(crm_db_query(&result, conn, &range, scratch_pool));
+    schema->number = atoi(PQgetvalue(result, 0, 0));
+    schema->oldest = atoi(PQgetvalue(result, 0, 1));
+    return NULL;
+}
+
+crm_error_t *crm_schema_unfinished(PGresult **result_p, crm_conn_t *conn,
+                                   apr_pool_t *result_pool)
+{
+    static const crm_stmt_t stmt = {
+        "SELECT m.name, format('%s of %s%s', m.steps_done + 1, m.steps,"
+        "  ': ' || m.step), coalesce(m.rows_done || ' of about ' ||"
+        "  coalesce(m.rows_expected, 0) || ' rows', i.phase || ', ' ||"
+        "  round(100.0 * i.blocks_done / nullif(i.blocks_total, 0)) || ' %',"
+        "  i.phase), l.pid"
+        " FROM crmapi.migration m LEFT JOIN pg_locks l"
+        "  ON l.locktype = 'advisory' AND l.granted AND"
+        "  (l.classid::bigint << 32) | l.objid::bigint = " CRM_MIGRATE_LOCK
+        "  AND l.database = (SELECT oid FROM pg_database"
+        "   WHERE datname = current_database())"
+        " LEFT JOIN pg_stat_progress_create_index i ON i.pid = l.pid"
+        " WHERE m.steps_done < m.steps ORDER BY m.number LIMIT 1", 0, NULL
+    };
+
+    return crm_db_query(result_p, conn, &stmt, result_pool);
+}
+
+const char *crm_schema_fault(const crm_schema_t *schema, const char *program,
+                             apr_pool_t *result_pool)
+{
+    if (!schema->number) {
+        return "the database has no schema: run crmapictl migrate";
+    }
+    if (schema->oldest > CRM_SCHEMA_VERSION) {
+        return apr_psprintf(result_pool, "the database's schema is version %d,"
+                            " for programs of version %d or later, that of %s"
+                            " is %d: upgrade %s, or make a database of an"
+                            " unreleased version anew", schema->number,
+                            schema->oldest, program, CRM_SCHEMA_VERSION,
+                            program);
+    }
+    if (schema->number < CRM_SCHEMA_VERSION) {
+        return apr_psprintf(result_pool, "the database's schema is version %d,"
+                            " that of %s is %d: run crmapictl migrate",
+                            schema->number, program, CRM_SCHEMA_VERSION);
+    }
+    return NULL;
+}

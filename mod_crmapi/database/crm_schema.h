@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_schema.h: whether a program can use a database: the schema's version */
+#ifndef CRM_SCHEMA_H
+#define CRM_SCHEMA_H
+
+#include "crm_db.h"
+
+/* Which programs can use a database (contract 16.2). A program can if its
+ * CRM_SCHEMA_VERSION is from OLDEST to NUMBER. */
+typedef struct crm_schema_t {
+    int number;                 /* the latest migration that was applied with
+                                   all its steps; 0: none */
+    int oldest;                 /* the highest min_module of the migrations, of
+                                   which at least one step was applied */
+} crm_schema_t;
+
+/* Set *SCHEMA to that of the database of CONN. */
+crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
+                             apr_pool_t *scratch_pool);
+
+/* Set *RESULT_P, in RESULT_POOL, to the migration of the database of CONN that
+ * has undone steps: no row if there is none. The columns are the file's name;
+ * the step, "2 of 5: index contact_digits"; how far it is, as text or null; the
+ * pid of the backend that works at it, or null. The database has a schema. */
+crm_error_t *crm_schema_unfinished(PGresult **result_p, crm_conn_t *conn,
+                                   apr_pool_t *result_pool);
+
+/* Return NULL if this program can use SCHEMA. Otherwise return, in RESULT_POOL,
+ * the reason with both versions and what to do. PROGRAM is the program's
+ * name. */
+const char *crm_schema_fault(const crm_schema_t *schema, const char *program,
+                             apr_pool_t *result_pool);
+
+#endif /* CRM_SCHEMA_H */
