@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Upgrade.pm: the schema of a release to come, and upgrades to it
+package CrmTest::Upgrade;
+use strict;
+use warnings;
+use Exporter qw(import);
+use File::Basename qw(basename);
+use File::Path qw(remove_tree);
+use File::Temp qw(tempdir);
+use POSIX qw(WNOHANG);
+use CrmTest;
+use CrmTest::Process qw(spawn);
+
+our @EXPORT = qw(next_schema next_build versions migrating ended);
+
+my $dir;
+my @TODAY = sort glob "$CrmTest::TOP/schema/[0-9]*.sql";
+my @LATER = sort glob "$CrmTest::TOP/t/upgrade/*.sql";
+
+# A folder with the migrations of today, and those of t/upgrade/ behind them,
+# which say that the programs of today can use them.
+sub next_schema {
+    return $dir if $dir;
+    $dir = tempdir("crm-next-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    my $number = @TODAY;
+    for my $file (@TODAY) {
+        symlink $file, "$dir/" . basename($file) or die "$file: $!\n";
+    }
+    for my $file (@LATER) {
+        my $text = read_file($file);
+        $text =~ s/^-- min_module: \K\@VERSION\@$/scalar @TODAY/me;
+        write_file(sprintf("%s/%04d-%s", $dir, ++$number,
+            basename($file) =~ s/^\d+-//r), $text);
+    }
+    return $dir;
+}
+
+# The versions of today's schema and of that one.
+sub versions { return (scalar @TODAY, @TODAY + @LATER) }
+
+my $next;
+# The folder of a build whose programs need that schema: a copy of the build
+# under test, in which the sources that know the version are compiled again.
+sub next_build {
+    return $next if $next;
+    my $copy = "$CrmTest::BUILD{DIR}-next-$$";
+    my ($source) = read_file("$CrmTest::BUILD{DIR}/Makefile")
+        =~ /^top_srcdir = (.*)$/m;
+    for my $command (["cp", "-a", $CrmTest::BUILD{DIR}, $copy],
+        ["make", "-C", $copy, "-W",
+            "$source/mod_crmapi/database/crm_migrate.h",
+            "CPPFLAGS=-DCRM_SCHEMA_VERSION=" . (versions())[1],
+            qw(mod_crmapi.la crmapid crmapictl)]) {
+        $next = $copy;          # END removes it
+        my ($code, $out, $err) = run_program(command => $command,
+            seconds => 600);
+        die "CrmTest: @$command: $err\n" if $code;
+    }
+    return $next;
+}
+
+END {
+    local $?;
+    remove_tree($next) if $next && $next =~ /-next-$$\z/;
+}
+
+# Start "crmapictl migrate" of DATABASE to that schema, with OPTIONS. Returns
+# {pid, log => a file with what it says}.
+sub migrating {
+    my ($database, @options) = @_;
+    my $log = File::Temp->new;
+    my $pid = spawn(log => "$log", env => { CRMAPI_DATABASE =>
+        postgres()->conninfo($database) }, command => [$CrmTest::BUILD{CTL},
+        "migrate", "--schema", next_schema(), @options]);
+    return { pid => $pid, log => $log };
+}
+
+# Whether a run of migrating() has ended; then its status is in {status}.
+sub ended {
+    my ($run) = @_;
+    return 1 if defined $run->{status};
+    return 0 if waitpid($run->{pid}, WNOHANG) != $run->{pid};
+    $run->{status} = $?;
+    return 1;
+}
+
+1;
