@@ -83,7 +83,7 @@ my @REMOVES = (
 my %MAY = (
     index => qr/^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (\w+) /i,
     alone => qr/^(?:ALTER\ TABLE\ \S+\ VALIDATE\ CONSTRAINT\ \w+$
-        |DROP\ INDEX\ CONCURRENTLY\ IF\ EXISTS\ |ANALYZE\ 
+        |DROP\ INDEX\ CONCURRENTLY\ IF\ EXISTS\ |ANALYZE\b
         |REINDEX\ (?:INDEX|TABLE)\ CONCURRENTLY\ )/ix,
     batches => qr/^(?:UPDATE|INSERT INTO|DELETE FROM) /i,
 );
