@@ -158,7 +158,8 @@ subtest "workspace_id leads every key (design 4)" => sub {
           AND a.attname = 'workspace_id'
         WHERE c.connamespace = 'crmapi'::regnamespace AND c.contype = 'p'
           -- a trigger deletes its rows
-          AND c.conrelid <> 'crmapi.idempotent_answer'::regclass
+          AND c.conrelid NOT IN ('crmapi.idempotent_answer'::regclass,
+              'crmapi.event'::regclass)
           AND NOT EXISTS (SELECT FROM pg_constraint f
               WHERE f.conrelid = c.conrelid AND f.contype = 'f'
                 AND f.confrelid = 'crmapi.workspace'::regclass
@@ -172,7 +173,7 @@ subtest "workspace_id leads every key (design 4)" => sub {
           AND NOT i.indisunique AND a.attname <> 'workspace_id'
           AND c.relname <> 'job'
           AND indexrelid::regclass::text NOT IN
-              ('crmapi.conversation_idle', 'crmapi.webhook_event_old',
+              ('crmapi.conversation_idle', 'crmapi.event_old',
                'crmapi.intake_event_old', 'crmapi.idempotent_answer_old',
                'crmapi.agent_by_email',
                'crmapi.agent_by_phone', 'crmapi.agent_by_id',
@@ -950,7 +951,7 @@ subtest "deleting a workspace takes all of it" => sub {
         day => "2026-01-01", n => 1));
     my $hook = make("webhook_endpoint", %{$s->{in}}, url => "http://x.org",
         events => "{contact.created}", key => \"sha256('k')");
-    my $event = make("webhook_event", %{$s->{in}}, type => "t", body => "b");
+    my $event = make("event", %{$s->{in}}, type => "t", body => "b");
     my $delivery = make("webhook_delivery", %{$s->{in}}, event_id => $event,
         endpoint_id => $hook, job_id => 1);
     sql($db, row("webhook_attempt", %{$s->{in}}, delivery_id => $delivery,
@@ -1183,7 +1184,7 @@ subtest "12.2 webhooks are signed as Standard Webhooks has it" => sub {
     my $hook = make("webhook_endpoint", %{$s->{in}}, url => "https://x.org",
         events => "{contact.created}", key => $keys[0], old_key => $keys[1],
         old_key_until => "2026-11-01T00:00:00Z");
-    my $event = make("webhook_event", %{$s->{in}}, type => "t",
+    my $event = make("event", %{$s->{in}}, type => "t",
         body => "{\"a\":\"\x{fc}\"}");
     my $delivery = make("webhook_delivery", %{$s->{in}}, event_id => $event,
         endpoint_id => $hook, job_id => 1);
@@ -1203,7 +1204,7 @@ subtest "12.2 webhooks are signed as Standard Webhooks has it" => sub {
     is($signed->($s->{id}, $delivery, "NULL"), "$id @right",
         "at this moment");
     is($signed->(uuid(), $delivery, "NULL"), "", "of another workspace");
-    sql($db, "UPDATE crmapi.webhook_event SET body = NULL, snapshot = '{}'
+    sql($db, "UPDATE crmapi.event SET body = NULL, fields = '{}'
         WHERE id = '$event'");
     is($signed->($s->{id}, $delivery, "NULL"), "", "without a body");
 };
@@ -1222,6 +1223,7 @@ sub functions {
                 $one = $found{$1} = { file => $file, comment => $comment };
                 $end = qr/;$/;
             }
+            delete $found{$1} if /^DROP FUNCTION crmapi\.(\w+);/;
             $end = qr/^\$\$;$/ if /\bAS \$\$/;
             $end = qr/^END;$/ if /^BEGIN ATOMIC/;
             $one->{lines}++ if $one;

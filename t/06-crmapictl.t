@@ -67,7 +67,7 @@ subtest "workspaces" => sub {
     my $shown = asked($db, "workspace", "show", $id);
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
-        plan => "standard" }, "shown by id, with the default plan");
+        plan => "standard", events => "off" }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
     is(asked($db, "workspace", "show", uc $id)->{id}, $id,
         "an id is one in capitals, too");

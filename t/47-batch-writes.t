@@ -190,14 +190,14 @@ SELECT 'contact', c.last_name, c.first_name, c.job_title, c.city, c.state,
        c.tags, c.notes, c.emails, c.phone_numbers, c.custom_fields,
        c.deal_value, o.name, c.bot_id = '@{[$s->{w}->agent]}', c.email_key,
        c.phone_key, c.search, c.phone_digits, c.updated_at > c.created_at,
-       (SELECT count(*) FROM crmapi.webhook_event e
+       (SELECT count(*) FROM crmapi.event e
         JOIN crmapi.webhook_delivery d ON d.workspace_id = e.workspace_id
             AND d.event_id = e.id
         JOIN crmapi.job j ON j.id = d.job_id
             AND j.payload->>'delivery_id' = d.id::text
         WHERE e.workspace_id = c.workspace_id
-          AND e.snapshot->>'id' = c.id::text
-          AND e.snapshot->>'last_name' = c.last_name)
+          AND e.fields->>'id' = c.id::text
+          AND e.fields->>'last_name' = c.last_name)
 FROM crmapi.contact c
 LEFT JOIN crmapi.company o ON (o.workspace_id, o.id)
     = (c.workspace_id, c.company_id)
@@ -258,8 +258,8 @@ subtest "the same writes by one client and by $CLIENTS" => sub {
         "PATCH 404"], [], "of all kinds") or diag(explain(\%status));
     is_deeply(state_of($many), state_of($one), "the same rows, each with the"
         . " same webhook events, deliveries and jobs");
-    is(count_rows($many->{w}, "webhook_event"),
-        count_rows($one->{w}, "webhook_event"), "no event more");
+    is(count_rows($many->{w}, "event"),
+        count_rows($one->{w}, "event"), "no event more");
     is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
         "all totals are right");
     is(metric($plain, "BatchedRequests"), 0, "CrmApiBatches Off: none shared");

@@ -149,7 +149,7 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
     is_deeply([map { "@$_{qw(event status attempts http_status answer)}" }
         deliveries($w)], [("contact.created delivered 1 200 this is 200") x 4],
         "webhook deliveries shows them");
-    is(scalar sql($database, "SELECT count(*) FROM crmapi.webhook_event"
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.event"
         . " WHERE workspace_id = '" . $w->twin->id . "'"), 0,
         "a workspace without an endpoint has no events");
 };
@@ -491,9 +491,12 @@ subtest "events that are trimmed take all with them" => sub {
     $worker->once;
     my ($old, $new) = map { $_->{id} } deliveries($w);
     cmp_ok(scalar(my @some = attempts({ id => $old })), ">", 0, "it was tried");
-    postgres()->sql($database, "DELETE FROM crmapi.webhook_event WHERE id ="
-        . " (SELECT event_id FROM crmapi.webhook_delivery WHERE id = '$old')",
-        $CrmTest::Postgres::WORKER);
+    sql($database, "UPDATE crmapi.event SET created_at = '2020-01-01'"
+        . " WHERE id IN (SELECT event_id FROM crmapi.webhook_delivery WHERE"
+        . " id = '$old'); UPDATE crmapi.webhook_delivery SET status ="
+        . " 'failed', next_at = NULL, finished_at = now() WHERE id = '$old'");
+    is(postgres()->sql($database, "SELECT crmapi.event_trim('2021-01-01',"
+        . " 1000)", $CrmTest::Postgres::WORKER), 1, "one is old");
     is_deeply([map { $_->{id} } deliveries($w)], [$new], "and nothing else");
     is(scalar(my @none = attempts({ id => $old })), 0, "its attempts, too");
     $worker->once(scalar sql($database, "SELECT to_char((now() + interval"
@@ -521,7 +524,7 @@ subtest "crmapictl webhook" => sub {
         "file:///etc/passwd", "http://x.org\\\@y.org/", "gopher://x.org/";
     my @events = ("add", "--workspace", $w->id, "--url", "https://x.org/",
         "--events");
-    $fails->(qr/--events/, @events, $_) for "", "contact.deleted",
+    $fails->(qr/--events/, @events, $_) for "", "contact.undone",
         "contact.created,contact.x", "contact.created;form.submitted", ",";
     $fails->(qr/no workspace/, "add", "--workspace", "nobody", "--url",
         "https://x.org/", "--events", "contact.created");
@@ -553,12 +556,15 @@ subtest "who may see and do what" => sub {
     };
     my $api = $CrmTest::Postgres::API;
     my $crmapid = $CrmTest::Postgres::WORKER;
-    for my $table (qw(endpoint event delivery attempt)) {
-        like($as->($api, "SELECT 1 FROM crmapi.webhook_$table"),
-            qr/permission denied/, "the API reads no webhook_$table");
-        like($as->($crmapid, "UPDATE crmapi.webhook_$table SET workspace_id ="
+    for my $table (qw(webhook_endpoint webhook_delivery webhook_attempt)) {
+        like($as->($api, "SELECT 1 FROM crmapi.$table"),
+            qr/permission denied/, "the API reads no $table");
+    }
+    for my $table (qw(webhook_endpoint webhook_delivery webhook_attempt
+            event event_feed)) {
+        like($as->($_, "UPDATE crmapi.$table SET workspace_id ="
             . " workspace_id"), qr/permission denied/,
-            "the worker changes webhook_$table by functions only");
+            "$_ changes $table by functions only") for $api, $crmapid;
     }
     like($as->($_, "SELECT crmapi.webhook_redrive('" . uuid()
         . "', '" . uuid() . "')"),

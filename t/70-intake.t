@@ -343,7 +343,7 @@ subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
     is($status->($two), "generating", "nobody else's");
     my $id = taken($own, event($own, from => { phone_number => "+49303" }))
         ->{contact_id};
-    is(sql($database, "SELECT count(*) FROM crmapi.webhook_event WHERE"
+    is(sql($database, "SELECT count(*) FROM crmapi.event WHERE"
         . " workspace_id = '" . $own->id . "' AND snapshot ->> 'id' = '$id'"),
         1, "12.1 contact.created");
 };

@@ -159,7 +159,7 @@ subtest "a form from a browser" => sub {
         . "Ihre Nachricht: Grüße,\nund <b>mehr</b> 1+1\nbudget: 1250.5\n"
         . "Terms & conditions: true\nHow did you find us?: A friend\n"
         . "what: c, a", "the message can be read");
-    is(sql($database, "SELECT count(*) FROM crmapi.webhook_event WHERE"
+    is(sql($database, "SELECT count(*) FROM crmapi.event WHERE"
         . " workspace_id = '" . $w->id . "' AND type = 'form.submitted'"
         . " AND snapshot ->> 'id' = '$one->{id}'"), 1, "12.1 form.submitted");
 };

@@ -17,5 +17,6 @@ const crm_resource_t *const crm_resources[] = {
     &crm_resource_sequence_template,
     &crm_resource_suppression,
     &crm_resource_enrollment,
+    &crm_resource_event,
     NULL
 };

@@ -30,6 +30,7 @@ extern const crm_resource_t crm_resource_submission;
 extern const crm_resource_t crm_resource_sequence_template;
 extern const crm_resource_t crm_resource_suppression;
 extern const crm_resource_t crm_resource_enrollment;
+extern const crm_resource_t crm_resource_event;
 
 extern const crm_kind_t crm_contact_upsert;     /* contract 10 */
 extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */

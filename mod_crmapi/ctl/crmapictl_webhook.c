@@ -34,6 +34,11 @@ static const ctl_column_t delivery_columns[] = {
     {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
 };
 
+/* What --events may be. */
+#define EVENT_TYPES " types with commas between them, of" \
+    " contact|company|pipeline_card|conversation.created|updated|deleted," \
+    " activity.created, message.created, form.submitted, enrollment.updated"
+
 /* Set *EVENTS_P to --events, names separated by commas. The database checks
  * them. */
 static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
@@ -41,8 +46,7 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
     const char *events = ctl->options[CTL_EVENTS];
 
     if (!*events || events[strspn(events, "abcdefghijklmnopqrstuvwxyz._,")]) {
-        return ctl_fault(ctl, "--events must be contact.created,"
-                         " form.submitted, or both with a comma");
+        return ctl_fault(ctl, "--events must be" EVENT_TYPES);
     }
     *events_p = events;
     return NULL;
@@ -56,7 +60,7 @@ static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
                                      || !strcmp(error->sqlstate, "22P02"))) {
         return ctl_fault(ctl, "--url must be http:// or https://, without user"
                          " and blanks, at most 2,048 characters; --events"
-                         " contact.created, form.submitted, or both");
+                         EVENT_TYPES);
     }
     return error;
 }
@@ -176,7 +180,7 @@ crm_error_t *ctl_webhook_deliveries(ctl_t *ctl)
                       " d.endpoint_id, d.status, d.attempts, d.next_at,"
                       " a.started_at, a.duration_ms, a.status, a.error,"
                       " a.answer FROM crmapi.webhook_delivery d"
-                      " JOIN crmapi.webhook_event v"
+                      " JOIN crmapi.event v"
                       " ON v.workspace_id = d.workspace_id"
                       " AND v.id = d.event_id"
                       " LEFT JOIN crmapi.webhook_attempt a"

@@ -24,6 +24,14 @@ static const ctl_column_t columns[] = {
     {"created_at", 't'}, {NULL, 0}
 };
 
+/* The same, and what a workspace has in other tables. */
+#define ALL_FIELDS FIELDS ", CASE WHEN EXISTS (SELECT FROM crmapi.event_feed" \
+    " f WHERE f.workspace_id = workspace.id AND f.log) THEN 'on' ELSE 'off' END"
+static const ctl_column_t all_columns[] = {
+    {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
+    {"created_at", 't'}, {"events", 's'}, {NULL, 0}
+};
+
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
 {
     apr_size_t len = strlen(name);
@@ -223,7 +231,7 @@ crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
 static crm_error_t *find(PGresult **result_p, ctl_t *ctl, const char *id,
                          const char *what)
 {
-    CRM_ERR(ctl_query(result_p, ctl, "SELECT " FIELDS
+    CRM_ERR(ctl_query(result_p, ctl, "SELECT " ALL_FIELDS
                       " FROM crmapi.workspace WHERE id = $1::uuid", 1, &id));
     return PQntuples(*result_p) ? NULL : none(ctl, what);
 }
@@ -235,19 +243,40 @@ crm_error_t *ctl_workspace_show(ctl_t *ctl)
 
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
     CRM_ERR(find(&result, ctl, id, ctl->args[0]));
-    ctl_print(ctl, result, columns, 1);
+    ctl_print(ctl, result, all_columns, 1);
     return NULL;
+}
+
+/* Turn the events of the workspace ID on or off, as --events says. Afterwards
+ * no transaction is under way that may have written without seeing it. */
+static crm_error_t *set_events(ctl_t *ctl, const char *id)
+{
+    const char *events = ctl->options[CTL_EVENTS];
+    const char *values[2] = {id, events};
+    PGresult *result;
+
+    if (!events) {
+        return NULL;
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.event_log($1::uuid,"
+                      " $2::boolean)", 2, values));
+    return ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
 }
 
 crm_error_t *ctl_workspace_set(ctl_t *ctl)
 {
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
+    const char *events = ctl->options[CTL_EVENTS];
     const char *values[3] = {NULL, name, plan};
     PGresult *result;
 
-    if (!name && !plan) {
-        return ctl_misuse(ctl, "workspace set needs --name N or --plan P");
+    if (!name && !plan && !events) {
+        return ctl_misuse(ctl, "workspace set needs --name N, --plan P or"
+                          " --events on|off");
+    }
+    if (events && strcmp(events, "on") && strcmp(events, "off")) {
+        return ctl_misuse(ctl, "--events must be on or off");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, name));
@@ -256,12 +285,14 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     CRM_ERR(change(&result, ctl, "UPDATE crmapi.workspace SET"
                    " name = coalesce($2::text, name),"
                    " plan = coalesce($3::text, plan)"
-                   " WHERE id = $1::uuid RETURNING " FIELDS, 3, values,
+                   " WHERE id = $1::uuid RETURNING id", 3, values,
                    values[0], plan));
     if (!PQntuples(result)) {
         return none(ctl, ctl->args[0]);
     }
-    ctl_print_one(ctl, NULL, result, columns);
+    CRM_ERR(set_events(ctl, values[0]));
+    CRM_ERR(find(&result, ctl, values[0], ctl->args[0]));
+    ctl_print_one(ctl, NULL, result, all_columns);
     return NULL;
 }
 

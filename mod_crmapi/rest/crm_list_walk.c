@@ -246,9 +246,7 @@ static const char *cursor_of(const crm_call_t *call, const crm_rows_t *rows,
     return crm_cursor_write(&cursor, rest->sort, rest->list, call->pool);
 }
 
-/* Return the value of the header Link: CALL's list, with CURSOR for its own
- * (RFC 8288). */
-static const char *link_of(const crm_call_t *call, const char *cursor)
+const char *crm_walk_link(const crm_call_t *call, const char *cursor)
 {
     const crm_rest_t *rest = crm_rest(call);
     const char *path = rest->endpoint->operation->path;
@@ -300,6 +298,6 @@ crm_error_t *crm_walk_answer(crm_buf_t *body, crm_call_t *call,
                               "sort keys that no cursor can have");
     }
     crm_buf_printf(body, ",\"next_cursor\":\"%s\",\"has_more\":true}", cursor);
-    apr_table_setn(call->response->headers, "Link", link_of(call, cursor));
+    apr_table_setn(call->response->headers, "Link", crm_walk_link(call, cursor));
     return NULL;
 }

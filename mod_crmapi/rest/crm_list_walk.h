@@ -18,4 +18,8 @@ int crm_walk_count(const crm_call_t *call, const crm_rows_t *rows);
 crm_error_t *crm_walk_answer(crm_buf_t *body, crm_call_t *call,
                              const crm_rows_t *rows);
 
+/* Return the value of the header Link, in CALL's pool: CALL's list, with CURSOR
+ * for its own (RFC 8288). */
+const char *crm_walk_link(const crm_call_t *call, const char *cursor);
+
 #endif /* CRM_LIST_WALK_H */

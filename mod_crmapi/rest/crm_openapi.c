@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
+#include "crm_op_log.h"
 #include "crm_openapi_merge.h"
 #include "crm_rest.h"
 
@@ -209,6 +210,10 @@ static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
             "{'$ref':'#/components/parameters/page_size'},"
             "{'$ref':'#/components/parameters/cursor'},");
     }
+    if (operation->kind == &crm_op_log) {
+        add(buf, "{'$ref':'#/components/parameters/page_size'},"
+            "{'$ref':'#/components/parameters/log_cursor'},");
+    }
     if (operation->kind->condition) {
         crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
                        operation->kind->condition);
@@ -250,9 +255,14 @@ static const char *const headers[] = {
 static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
-    int list = operation->kind == &crm_op_list;
+    int log = operation->kind == &crm_op_log;
+    int list = log || operation->kind == &crm_op_list;
 
-    add(buf, list && !operation->whole
+    add(buf, log
+        ? "{'type':'object','required':['data','pagination'],'properties':"
+          "{'pagination':{'$ref':'#/components/schemas/CursorPagination'},"
+          "'data':"
+        : list && !operation->whole
         ? "{'type':'object','required':['data','pagination'],"
           "'properties':{'pagination':"
           "{'oneOf':[{'$ref':'#/components/schemas/Pagination'},"
@@ -284,7 +294,8 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, "','headers':{");
     add(buf, operation->location
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
-    add(buf, operation->kind == &crm_op_list && !operation->whole
+    add(buf, (operation->kind == &crm_op_list && !operation->whole)
+             || operation->kind == &crm_op_log
         ? "'Link':{'$ref':'#/components/headers/Link'}," : "");
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
@@ -333,6 +344,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
         return operation->kind->has_body;
     case 409:
         return endpoint->write;
+    case 410:
+        return operation->kind == &crm_op_log;
     case 404:
         return strchr(operation->path, '{') || operation->kind == &crm_op_get;
     default:
@@ -342,8 +355,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
 
 static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
-    static const int statuses[] = {304, 400, 401, 403, 404, 409, 412, 413,
-                                   415, 422, 429, 500, 503};
+    static const int statuses[] = {304, 400, 401, 403, 404, 409, 410, 412,
+                                   413, 415, 422, 429, 500, 503};
 
     add_success(buf, endpoint);
     for (size_t i = 0; i < CRM_NELTS(statuses); i++) {

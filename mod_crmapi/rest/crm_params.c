@@ -11,6 +11,7 @@
 #include "crm_hash.h"
 #include "crm_idempotency.h"
 #include "crm_op_list.h"
+#include "crm_op_log.h"
 #include "crm_query.h"
 #include "crm_rest.h"
 
@@ -92,6 +93,11 @@ static int takes_page(const crm_operation_t *operation)
     return operation->kind == &crm_op_list && !operation->whole;
 }
 
+static int takes_cursor(const crm_operation_t *operation)
+{
+    return takes_page(operation) || operation->kind == &crm_op_log;
+}
+
 static int takes_sort(const crm_operation_t *operation)
 {
     return operation->sorts && operation->sorts->name;
@@ -104,10 +110,10 @@ static int takes_order(const crm_operation_t *operation)
 
 static const list_param_t list_params[] = {
     {"page", set_page, takes_page},
-    {"page_size", set_page_size, takes_page},
+    {"page_size", set_page_size, takes_cursor},
     {"sort", set_sort, takes_sort},
     {"order", set_order, takes_order},
-    {"cursor", set_cursor, takes_page},
+    {"cursor", set_cursor, takes_cursor},
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
@@ -221,7 +227,8 @@ static apr_uint64_t hash_list(const crm_call_t *call)
     const crm_rest_t *rest = crm_rest(call);
     const char *parts[] = {
         call->key.workspace_id, rest->endpoint->operation->id,
-        rest->path_id ? rest->path_id : "", rest->sort->keys[0],
+        rest->path_id ? rest->path_id : "",
+        rest->sort->keys[0] ? rest->sort->keys[0] : "",
         rest->ascending ? "asc" : "desc",
     };
     apr_uint64_t hash = CRM_HASH_START;
@@ -239,10 +246,18 @@ static apr_uint64_t hash_list(const crm_call_t *call)
     return hash;
 }
 
+/* Return whether CURSOR names a place without a row. */
+static int is_word(const crm_operation_t *operation, const char *cursor)
+{
+    return !strcmp(cursor, CRM_CURSOR_START)
+           || (operation->kind == &crm_op_log && !strcmp(cursor, CRM_LOG_END));
+}
+
 /* Complete what the query left open, and read the cursor if it has one. */
 static void read_cursor(crm_input_t *input, crm_call_t *call)
 {
     crm_rest_t *rest = crm_rest(call);
+    const crm_operation_t *operation = rest->endpoint->operation;
     crm_cursor_t *cursor;
 
     if (rest->ascending < 0) {
@@ -252,11 +267,14 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
         crm_input_error(input, "page", "cannot be used with cursor");
     }
     rest->page = rest->page ? rest->page : 1;
+    if (!rest->cursor && operation->kind == &crm_op_log) {
+        rest->cursor = CRM_CURSOR_START;
+    }
     if (!rest->cursor || input->error) {
         return;
     }
     rest->list = hash_list(call);
-    if (strcmp(rest->cursor, CRM_CURSOR_START)) {
+    if (!is_word(operation, rest->cursor)) {
         cursor = apr_palloc(call->pool, sizeof(*cursor));
         rest->after = cursor;
         if (!crm_cursor_read(cursor, rest->cursor, rest->sort, rest->list,

@@ -83,6 +83,7 @@ struct crm_operation_t {
     int ordered;                /* takes the parameter "order" */
     int whole;                  /* a list without pagination */
     const char *from;           /* JOIN added to FROM of a list, or NULL */
+    const char *feed;           /* of a log: see crm_op_log.h; or NULL */
     const char *counter;        /* crmapi.counter.kind of its total, or NULL */
     const char *parent;         /* the resource that the path's {id} names,
                                    NULL: this one */

@@ -312,7 +312,7 @@ const crmd_setting_t crmd_settings[] = {
     DURATION(keep_jobs, "7d", 0, 10 * YEAR,
              "How long finished jobs are kept."),
     DURATION(keep_deliveries, "30d", 0, 10 * YEAR,
-             "How long webhook deliveries are kept."),
+             "How long events and their webhook deliveries are kept."),
     DURATION(keep_events, "30d", HOUR, 10 * YEAR,
              "How long ids of intake events are kept. An event that is sent"
              " again after this time is stored again."),

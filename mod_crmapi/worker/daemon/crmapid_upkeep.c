@@ -94,11 +94,7 @@ static const task_t tasks[] = {
      TRIM("job", "workspace_id, id", "state IN ('done', 'cancelled')"
           " AND finished_at < $1::timestamptz"), NULL},
     {"deliveries", AT(upkeep), AT(keep_deliveries),
-     TRIM("webhook_event", "workspace_id, id",
-          "created_at < $1::timestamptz AND NOT EXISTS (SELECT FROM"
-          " crmapi.webhook_delivery d WHERE d.workspace_id ="
-          " webhook_event.workspace_id AND d.event_id = webhook_event.id"
-          " AND d.status = 'pending')"), NULL},
+     "SELECT crmapi.event_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
     {"intake events", AT(upkeep), AT(keep_events),
      "SELECT crmapi.intake_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
     {"idempotency keys", AT(upkeep), 0,

@@ -7,9 +7,9 @@
 
 #include "apr_strings.h"
 
-#include "crm_resources.h"
-#include "crm_endpoint.h"
+#include "crm_buf.h"
 #include "crm_time.h"
+#include "event.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
@@ -24,7 +24,7 @@ typedef struct delivery_t {
     const char *type;
     const char *created_at;
     const char *body;           /* NULL: not made yet */
-    const char *snapshot;       /* the row at the time of the event */
+    const char *fields;         /* the row at the time of the event */
     const char *endpoint;
     const char *url;
     int attempts;               /* attempts so far in this schedule */
@@ -33,17 +33,17 @@ typedef struct delivery_t {
 /* One row, unless the endpoint or the delivery was deleted. */
 static const char delivery_sql[] =
     "SELECT d.status, d.job_id = $2::bigint, d.attempts - d.base, v.id,"
-    " v.type, v.created_at, v.body, v.snapshot, e.id, e.url,"
+    " v.type, v.created_at, v.body, v.fields, e.id, e.url,"
     " e.disabled_at IS NOT NULL"
     " FROM crmapi.webhook_delivery d"
-    " JOIN crmapi.webhook_event v ON v.workspace_id = d.workspace_id"
+    " JOIN crmapi.event v ON v.workspace_id = d.workspace_id"
     " AND v.id = d.event_id"
     " JOIN crmapi.webhook_endpoint e ON e.workspace_id = d.workspace_id"
     " AND e.id = d.endpoint_id"
     " WHERE d.workspace_id = $1::uuid AND d.id = $3::uuid";
 
 enum {
-    STATUS, MINE, ATTEMPTS, EVENT, TYPE, CREATED_AT, BODY, SNAPSHOT, ENDPOINT,
+    STATUS, MINE, ATTEMPTS, EVENT, TYPE, CREATED_AT, BODY, FIELDS, ENDPOINT,
     URL, DISABLED
 };
 
@@ -78,7 +78,7 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
     delivery->type = PQgetvalue(row, 0, TYPE);
     delivery->created_at = PQgetvalue(row, 0, CREATED_AT);
     delivery->body = crm_db_value(row, 0, BODY);
-    delivery->snapshot = crm_db_value(row, 0, SNAPSHOT);
+    delivery->fields = crm_db_value(row, 0, FIELDS);
     delivery->endpoint = PQgetvalue(row, 0, ENDPOINT);
     delivery->url = PQgetvalue(row, 0, URL);
     delivery->attempts = atoi(PQgetvalue(row, 0, ATTEMPTS));
@@ -88,44 +88,10 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
 
 /* ---- the body ------------------------------------------------------------ */
 
-static const crm_shape_t *shape_of(const char *type)
-{
-    for (int i = 0; crm_event_types[i].type; i++) {
-        if (!strcmp(crm_event_types[i].type, type)) {
-            return crm_shape_of(crm_event_types[i].resource);
-        }
-    }
-    return NULL;
-}
-
-/* Add the body of DELIVERY's event to BUF: its row as the API shows it. */
-static crm_error_t *write_body(crm_buf_t *buf, const delivery_t *delivery,
-                               const crm_shape_t *shape)
-{
-    apr_pool_t *pool = delivery->work->pool;
-    char time[CRM_TIME_SIZE] = "";
-    PGresult *row;
-
-    CRM_ERR(crmd_query(&row, delivery->work,
-                       apr_pstrcat(pool, "SELECT ", shape->columns,
-                                   " FROM jsonb_populate_record(NULL::crmapi.",
-                                   shape->resource->name,
-                                   ", $1::jsonb) AS t", NULL),
-                       1, &delivery->snapshot));
-    crm_time_from_pg(time, delivery->created_at);
-    crm_buf_printf(buf, "{\"type\":\"%s\",\"timestamp\":\"%s\",\"data\":",
-                   delivery->type, time);
-    crm_shape_write(buf, shape, row, 0, 0);
-    crm_buf_putc(buf, '}');
-    crm_buf_putc(buf, '\0');
-    return NULL;
-}
-
 /* Make and store the body of DELIVERY's event, unless it is stored already. All
  * attempts, to all endpoints, send the same body. */
 static crm_error_t *make_body(delivery_t *delivery)
 {
-    const crm_shape_t *shape = shape_of(delivery->type);
     const char *values[3];
     PGresult *result;
     crm_buf_t buf;
@@ -133,13 +99,14 @@ static crm_error_t *make_body(delivery_t *delivery)
     if (delivery->body) {
         return NULL;
     }
-    if (!shape) {
+    crm_buf_init(&buf, 4096, delivery->work->pool);
+    if (!crm_event_body(&buf, delivery->type, delivery->created_at,
+                        delivery->fields)) {
         return crm_error_logf(CRM_E_INTERNAL, delivery->work->pool,
                               "this version does not know the event type %s",
                               delivery->type);
     }
-    crm_buf_init(&buf, 4096, delivery->work->pool);
-    CRM_ERR(write_body(&buf, delivery, shape));
+    crm_buf_putc(&buf, '\0');
     values[0] = delivery->work->job->workspace_id;
     values[1] = delivery->event;
     values[2] = buf.data;

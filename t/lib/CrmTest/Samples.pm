@@ -31,6 +31,7 @@ sub new {
     $self->{values} = CrmTest::Values->new($openapi,
         sub { $self->reference(@_) });
     my @schemas = $self->resources;
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
     # all at once, so that rows may refer to those of any other resource
     $self->{ids}{$_} = [map { uuid() } 1 .. $ROWS] for @schemas;
     my ($template) = @{$self->{ids}{SequenceTemplate} = [uuid()]};
@@ -47,14 +48,15 @@ sub openapi { $_[0]{openapi} }
 sub values { $_[0]{values} }
 sub ids { @{$_[0]{ids}{$_[1]} || []} }
 
-# The schemas of what GET shows. An enrollment is not imported, but started.
+# The schemas of what GET shows. An enrollment is not imported, but started, and
+# events come by themselves.
 sub resources {
     my ($self) = @_;
     my $paths = $self->{openapi}{document}{paths};
     my %shown = map { ($self->shown($_))[0] => 1 }
         grep { $_ } map { $_->{get} } CORE::values %$paths;
 
-    delete @shown{"", "Enrollment"};
+    delete @shown{"", "Enrollment", "Event"};
     return sort keys %shown;
 }
 

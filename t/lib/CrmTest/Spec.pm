@@ -285,6 +285,8 @@ our %PARAMETERS = (
     "GET /submissions/{id}" => [],
     "POST /sequences/start" => [],
     "GET /sequences/enrollments/{id}" => [],
+    # contract 13.4
+    "GET /events" => [qw(page_size)],
     # contract 11.12
     "POST /sequences/enrollments/{id}/approve" => [],
     "POST /sequences/enrollments/{id}/stop" => [],

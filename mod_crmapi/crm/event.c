@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event.c: events (contract 13.4) */
+#include "event.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "crm_array.h"
+#include "crm_endpoint.h"
+#include "crm_op_log.h"
+#include "crm_resources.h"
+#include "crm_time.h"
+
+static const char *const types[] = {
+    "contact.created", "contact.updated", "contact.deleted",
+    "company.created", "company.updated", "company.deleted",
+    "pipeline_card.created", "pipeline_card.updated", "pipeline_card.deleted",
+    "activity.created", "conversation.created", "conversation.updated",
+    "conversation.deleted", "message.created", "form.submitted",
+    "enrollment.updated", NULL
+};
+
+/* The resource in an event, by the type's part before the dot. */
+static const struct {
+    const char *prefix;
+    const crm_resource_t *resource;
+} subjects[] = {
+    {"contact.", &crm_resource_contact},
+    {"company.", &crm_resource_company},
+    {"pipeline_card.", &crm_resource_pipeline_card},
+    {"activity.", &crm_resource_activity},
+    {"conversation.", &crm_resource_conversation},
+    {"message.", &crm_resource_message},
+    {"form.", &crm_resource_submission},
+    {"enrollment.", &crm_resource_enrollment},
+};
+
+static const crm_resource_t *resource_of(const char *type)
+{
+    for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
+        if (!strncmp(type, subjects[i].prefix, strlen(subjects[i].prefix))) {
+            return subjects[i].resource;
+        }
+    }
+    return NULL;
+}
+
+/* Add to BUF the row of RESOURCE whose columns have the texts FIELDS, a JSON
+ * object: the members that it has, in the API's order. */
+static void write_fields(crm_buf_t *buf, const crm_resource_t *resource,
+                         const char *fields)
+{
+    const crm_shape_t *shape = crm_shape_of(resource);
+    json_object *row = json_tokener_parse(fields), *value;
+    int first = 1;
+
+    crm_buf_putc(buf, '{');
+    for (int i = 0; i < shape->count; i++) {
+        const char *key = shape->keys[i];
+
+        if (!json_object_object_get_ex(row, shape->fields[i]->name, &value)) {
+            continue;
+        }
+        key += first && *key == ',';
+        crm_buf_puts(buf, key);
+        crm_type_write(buf, shape->fields[i],
+                       value ? json_object_get_string(value) : NULL,
+                       (apr_size_t)json_object_get_string_len(value));
+        first = 0;
+    }
+    crm_buf_putc(buf, '}');
+    json_object_put(row);
+}
+
+int crm_event_body(crm_buf_t *buf, const char *type, const char *created_at,
+                   const char *fields)
+{
+    const crm_resource_t *resource = resource_of(type);
+    char time[CRM_TIME_SIZE] = "";
+
+    if (!resource) {
+        return 0;
+    }
+    crm_time_from_pg(time, created_at);
+    crm_buf_printf(buf, "{\"type\":\"%s\",\"timestamp\":\"%s\",\"data\":", type,
+                   time);
+    write_fields(buf, resource, fields);
+    crm_buf_putc(buf, '}');
+    return 1;
+}
+
+/* ---- the resource -------------------------------------------------------- */
+
+/* The column "data": a body, or a type and fields. */
+#define DATA_SQL \
+    "coalesce(t.body, t.type || ' ' || t.fields::text)"
+
+/* What comes before the data in a body. */
+#define BEFORE_DATA ",\"data\":"
+
+/* Write the data of an event: TEXT is a value of DATA_SQL. */
+static void data_write(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    const crm_resource_t *resource = resource_of(text);
+    const char *data = strstr(text, BEFORE_DATA);
+
+    if (resource) {
+        write_fields(buf, resource, strchr(text, ' '));
+    }
+    else if (*text == '{' && data) {
+        data += strlen(BEFORE_DATA);
+        crm_buf_add(buf, data, len - (apr_size_t)(data - text) - 1);
+    }
+    else {
+        crm_buf_puts(buf, "null");
+    }
+}
+
+static void data_schema(crm_buf_t *buf, const crm_field_t *field,
+                        crm_side_t side)
+{
+    (void)field;
+    (void)side;
+    crm_buf_puts(buf, "\"anyOf\":[");
+    for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
+        crm_buf_printf(buf, "{\"$ref\":\"#/components/schemas/%s\"},",
+                       subjects[i].resource->title);
+    }
+    crm_buf_puts(buf, "{\"$ref\":\"#/components/schemas/Deleted\"}]");
+}
+
+static const crm_type_t type_data = {
+    .name = "event", .cast = "text", .write = data_write,
+    .schema = data_schema,
+};
+
+static const crm_field_t fields[] = {
+    {.name = "id", .type = &crm_type_text, .flags = CRM_F_DERIVED,
+     .sql = "'msg_' || replace(t.id::text, '-', '')",
+     .doc = "the webhook-id of a webhook with this event"},
+    {.name = "type", .type = &crm_type_enum, .values = types},
+    {.name = "timestamp", .type = &crm_type_time, .flags = CRM_F_DERIVED,
+     .sql = "t.created_at"},
+    {.name = "data", .type = &type_data, .flags = CRM_F_DERIVED,
+     .sql = DATA_SQL,
+     .doc = "the resource as the API showed it then; of a deleted one the id"},
+    {.name = NULL}
+};
+
+static const crm_sort_t by_id[] = {
+    {.name = NULL, .ascending = 1},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listEvents", .method = "GET", .path = "/events",
+     .kind = &crm_op_log,
+     .sorts = by_id,
+     .feed = "event_feed",
+     .summary = "Read what has changed, by cursor"},
+    {.id = NULL}
+};
+
+const crm_resource_t crm_resource_event = {
+    .name = "event", .title = "Event", .tag = "Events",
+    .doc = "A change of a resource.",
+    .fields = fields,
+    .operations = operations,
+    .no_import = 1,
+};

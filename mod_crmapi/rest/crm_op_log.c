@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op_log.c: logs, read by cursor only (contract 13.4) */
+#include "crm_op_log.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_list.h"
+#include "crm_list_walk.h"
+#include "crm_params.h"
+
+/* The columns of the result. Those of the resource follow, then its id. All but
+ * the first three are null if the page is empty. */
+enum {
+    KEPT,                       /* whether nothing after the cursor is gone;
+                                   null: the log is off, or no cursor */
+    SINCE,                      /* the log begins behind this id; null: off */
+    LAST,                       /* the id of the last row behind the cursor */
+    FIRST
+};
+
+/* The setting of the transaction that has the greatest id to be shown. */
+#define END_SETTING "crmapi.event_end"
+#define END "nullif(current_setting('" END_SETTING "', true), '')::uuid"
+
+static int at_end(const crm_call_t *call)
+{
+    return !strcmp(crm_rest(call)->cursor, CRM_LOG_END);
+}
+
+/* Add the id behind which CALL's page begins. */
+static void add_after(crm_sql_t *sql, const crm_call_t *call)
+{
+    const crm_cursor_t *after = crm_rest(call)->after;
+
+    crm_sql_add(sql, "greatest(f.since, ");
+    crm_sql_bind(sql, after ? after->id : NULL, "uuid");
+    crm_sql_add(sql, ")");
+}
+
+/* Add s: where the log and the page begin, and where the log ends. */
+static void add_ends(crm_sql_t *sql, const crm_call_t *call)
+{
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+
+    crm_sql_add(sql, "(SELECT f.since, ");
+    add_after(sql, call);
+    crm_sql_adds(sql, " AS after, " END " AS upto, (SELECT x.id FROM crmapi.",
+                 endpoint->resource->name, " x WHERE x.workspace_id = $1::uuid"
+                 " AND x.id > f.since AND x.id <= " END
+                 " ORDER BY x.id DESC LIMIT 1) AS last"
+                 " FROM (VALUES (1)) one LEFT JOIN crmapi.",
+                 endpoint->operation->feed,
+                 " f ON f.workspace_id = $1::uuid AND f.log OFFSET 0) s", NULL);
+}
+
+/* Make the statement that sets END_SETTING. It is one of its own, since the
+ * rows must be read by a snapshot that is younger. */
+static void make_end(crm_sql_t *sql, crm_call_t *call)
+{
+    crm_rest_sql(sql, call);
+    crm_sql_add(sql, "SELECT set_config('" END_SETTING "',"
+                " crmapi.event_end($1::uuid)::text, true) WHERE ");
+    crm_rest_permit(sql, call);
+}
+
+/* Make the statement of the page. If the key is valid, it returns at least one
+ * row. The planner needs the constant LIMIT: see inner_limit() of
+ * crm_op_list.c. */
+static void make_page(crm_sql_t *sql, crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    crm_rest_sql(sql, call);
+    crm_sql_template(sql, "SELECT s.since <= ?, s.since, s.last, ",
+                     rest->after ? rest->after->id : NULL, "uuid");
+    crm_sql_adds(sql, rest->endpoint->shape->columns, ", t.id FROM ", NULL);
+    add_ends(sql, call);
+    crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
+                 " crmapi.", rest->endpoint->resource->name,
+                 " t WHERE t.workspace_id = $1::uuid AND s.since IS NOT NULL"
+                 " AND t.id > s.after AND t.id <= s.upto ORDER BY t.id"
+                 " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE) " + 1) t LIMIT ", NULL);
+    crm_list_number(sql, call, at_end(call) ? 0 : rest->page_size + 1);
+    crm_sql_add(sql, ") t ON true WHERE ");
+    crm_rest_permit(sql, call);
+    crm_sql_add(sql, " ORDER BY t.id");
+}
+
+/* Return the cursor behind the last of the COUNT rows of RESULT on the page. If
+ * it is empty, that is where the page begins, or the end of the log. NULL: the
+ * log is off. */
+static const char *next_cursor(const crm_call_t *call, const PGresult *result,
+                               int count)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    const char *since = crm_db_value(result, 0, SINCE);
+    const char *last = crm_db_value(result, 0, LAST);
+    crm_cursor_t cursor;
+
+    memset(&cursor, 0, sizeof(cursor));
+    cursor.id = count ? crm_db_value(result, count - 1,
+                                     FIRST + rest->endpoint->shape->count)
+                : at_end(call) && last ? last
+                : rest->after ? rest->after->id : since;
+    return !since ? NULL
+           : crm_cursor_write(&cursor, rest->sort, rest->list, call->pool);
+}
+
+/* Write the page of ROWS rows of RESULT, of which the last may be one too
+ * many. */
+static void write_page(crm_call_t *call, const PGresult *result, int rows)
+{
+    const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
+    int size = (int)crm_rest(call)->page_size;
+    int count = rows > size ? size : rows;
+    const char *cursor = next_cursor(call, result, count);
+    crm_buf_t *body = &call->response->body;
+
+    crm_buf_puts(body, "{\"data\":[");
+    for (int i = 0; i < count; i++) {
+        crm_buf_puts(body, i ? "," : "");
+        crm_shape_write(body, shape, result, i, FIRST);
+    }
+    crm_buf_printf(body, "],\"pagination\":{\"page_size\":%d,\"next_cursor\":",
+                   size);
+    crm_buf_printf(body, cursor ? "\"%s\"" : "null", cursor);
+    crm_buf_printf(body, ",\"has_more\":%s}}", rows > size ? "true" : "false");
+    if (rows > size) {
+        apr_table_setn(call->response->headers, "Link",
+                       crm_walk_link(call, cursor));
+    }
+}
+
+static crm_error_t *serve_log(crm_call_t *call)
+{
+    crm_error_t *error = crm_rest_params(call);
+    crm_sql_t end, page, *sqls[2] = {&end, &page};
+    PGresult *results[2], *result;
+    const char *kept;
+
+    if (error) {
+        return crm_rest_refuse(call, error, NULL);
+    }
+    make_end(&end, call);
+    make_page(&page, call);
+    CRM_ERR(crm_call_pipeline(results, call, sqls, 2));
+    result = results[1];
+    if (!PQntuples(result)) {
+        error = crm_rest_refuse(call, NULL, NULL);
+        return error ? error
+               : crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
+    }
+    kept = crm_db_value(result, 0, KEPT);
+    if (crm_rest(call)->after && (!kept || *kept != 't')) {
+        return crm_error_create(CRM_E_GONE, NULL, call->pool);
+    }
+    write_page(call, result, PQgetisnull(result, 0, FIRST)
+               ? 0 : PQntuples(result));
+    return NULL;
+}
+
+const crm_kind_t crm_op_log = {
+    .name = "log", .status = 200, .serve = serve_log,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op_log.h: logs, read by cursor only (contract 13.4) */
+#ifndef CRM_OP_LOG_H
+#define CRM_OP_LOG_H
+
+#include "crm_resource.h"
+
+/* The value of the parameter "cursor" that names the end of a log. */
+#define CRM_LOG_END "end"
+
+/* A list that only grows, at its end, in the order of its ids. Rows
+ * that a transaction under way may still come before are not shown yet
+ * (crmapi.event_end()). Its last page has a next_cursor, too. The
+ * operation's FEED is the table that says where the workspace's log begins. */
+extern const crm_kind_t crm_op_log;
+
+#endif /* CRM_OP_LOG_H */

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+# 61-events.t: GET /events: what has changed, in order, without gaps (contract
+# 13.4)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Process qw(spawn end_process);
+use CrmTest::Receiver;
+use CrmTest::Session;
+use JSON::PP ();
+
+my $json = JSON::PP->new->utf8->canonical;
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
+        . "CrmApiIntakeLimit 0\n");
+my $worker = worker(database => $database, no_start => 1,
+    conf => { webhook_private => "on" });
+
+# The whole log of W behind CURSOR: (events, the cursor behind them).
+sub events {
+    my ($w, $cursor, $size) = @_;
+    my @events;
+    while (1) {
+        my $r = $w->client->get("/api/v1/events?page_size=" . ($size // 100)
+            . "&cursor=" . ($cursor // "*"));
+        die $r->text if $r->status != 200;
+        push @events, @{$r->json->{data}};
+        my $page = $r->json->{pagination};
+        $cursor = $page->{next_cursor};
+        return (\@events, $cursor) if !$page->{has_more};
+    }
+}
+
+# The same, as it is at this moment.
+sub events_now {
+    my ($w, $cursor) = @_;
+    my $answer = $w->client->get("/api/v1/events?cursor=$cursor")->json;
+    return ($answer->{data}, $answer->{pagination}{next_cursor});
+}
+
+# The events of W behind CURSOR, "type id" each.
+sub told {
+    my ($w, $cursor) = @_;
+    my ($events) = events($w, $cursor);
+    return [map { "$_->{type} $_->{data}{id}" } @$events];
+}
+
+sub end_of { return (events($_[0], "end"))[1] }
+
+# A workspace with its log on.
+sub logged {
+    my $w = workspace($httpd, @_);
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    return $w;
+}
+
+sub count_events {
+    my ($w) = @_;
+    return scalar sql($database, "SELECT count(*) FROM crmapi.event"
+        . " WHERE workspace_id = '" . $w->id . "'");
+}
+
+# A message of a channel to W, from PHONE; the conversation's id.
+my $messages = 0;
+sub message {
+    my ($w, $phone, %more) = @_;
+    $w->{token} //= $w->ctl("intake", "create", "--workspace", $w->id,
+        "--name", "backend");
+    my $r = $httpd->client(key => $w->{token})->post(
+        "/crmapi/intake/v1/events", [{ event_id => "e" . $messages++,
+        channel => "sms", bot_id => $w->agent, from => { phone_number =>
+        $phone }, message => { content => "h\x{e9}" }, %more }]);
+    return $r->data->{accepted}[0]{conversation_id} // die $r->text;
+}
+
+# The event of TYPE shows ID as GET does, byte for byte.
+sub shows {
+    my ($w, $type, $id, $path) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $answer = $w->client->get("/api/v1/$path");
+    my ($data) = $answer->body =~ /^\{"data":(.*)\}\s*$/s;
+    my $log = $w->client->get("/api/v1/events?page_size=100&cursor=*");
+    my ($last) = grep { $_->{type} eq $type && $_->{data}{id} eq $id }
+        reverse @{$log->json->{data}};
+    return ok(0, "$type: an event") if !$last;
+    is_deeply($last->{data}, $answer->data, "$type: data as GET has it");
+    return ok(index($log->body, "\"id\":\"$last->{id}\",\"type\":\"$type\","
+        . "\"timestamp\":\"$last->{timestamp}\",\"data\":$data}") > 0,
+        "$type: byte for byte") || diag($answer->body);
+}
+
+subtest "13.4 every type, with data as the API shows it" => sub {
+    my $w = logged(plan => "pro");
+    my $c = $w->client;
+    my %own = (bot_id => $w->agent);
+    my $company = $c->post("/api/v1/companies", { %own, name => "Ünal & Co",
+        employee_count => 12, tags => ["a,b", "\"c\""] })->data->{id};
+    my $contact = $c->post("/api/v1/contacts", { %own, company_id => $company,
+        first_name => "Zoë \"\\/\x{1F600}", emails => ["z\@x.org"],
+        deal_value => 12.5, tags => ["ü"], notes => "x\n\t" x 5,
+        custom_fields => { deep => [1, { n => undef }, 1.50],
+            big => "1e400" } })->data->{id};
+    shows($w, "contact.created", $contact, "contacts/$contact");
+    $c->patch("/api/v1/companies/$company", { annual_revenue => 1.25 });
+    shows($w, "company.updated", $company, "companies/$company");
+    my $activity = $c->post("/api/v1/activities", { contact_id => $contact,
+        activity_type => "call", duration_minutes => 1.5,
+        due_date => "2026-01-01T00:00:00Z" })->data;
+    $c->patch("/api/v1/contacts/$contact", { phone_numbers => ["+49 30 1"] });
+    shows($w, "contact.updated", $contact, "contacts/$contact");
+    $c->patch("/api/v1/companies/$company", { industry => "x" });
+    shows($w, "company.updated", $company, "companies/$company");
+    my ($pipeline, $stage) = (uuid(), uuid());
+    $w->import_objects([{ object => "pipeline", name => "P", %own,
+        id => $pipeline }, { object => "pipeline_stage", name => "S", %own,
+        id => $stage, pipeline_id => $pipeline }]);
+    my $card = $c->post("/api/v1/pipeline-cards", { title => "T",
+        pipeline_stage_id => $stage, contact_id => $contact })->data->{id};
+    shows($w, "pipeline_card.created", $card, "pipeline-cards/$card");
+    $c->patch("/api/v1/pipeline-cards/$card",
+        { archived_at => "2026-01-01T00:00:00.001Z" });
+    shows($w, "pipeline_card.updated", $card, "pipeline-cards/$card");
+    my $talk = message($w, "+49301");
+    $c->patch("/api/v1/conversations/$talk", { assigned_to => "me",
+        archived => JSON::PP::true });
+    shows($w, "conversation.updated", $talk, "conversations/$talk");
+    my ($form) = $w->import_objects([{ object => "form", name => "F", %own }]);
+    my $submission = insert($w, "submission", form_id => $form,
+        contact_id => $contact, custom_field_responses => { c => "grün" });
+    shows($w, "form.submitted", $submission, "submissions/$submission");
+    my ($events) = events($w);
+    my ($told) = grep { $_->{type} eq "activity.created" } @$events;
+    is_deeply($told->{data}, $activity, "activity.created: as POST showed it");
+    ($told) = grep { $_->{type} eq "message.created" } @$events;
+    is_deeply([$told->{data}],
+        $c->get("/api/v1/conversations/$talk/messages")->json->{data},
+        "message.created: as the list shows it");
+    ($told) = grep { $_->{type} eq "conversation.created" } @$events;
+    is($told->{data}{id}, $talk, "conversation.created");
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", %own, allowed_channels => ["email", "sms", "voice"],
+        steps => [{ channel => "email",
+            email_subject => "S", email_body => "B" }, { channel => "sms",
+            sms_body => "B" }, { channel => "voice", voice_objective => "O",
+            voice_script => "B" }] }]);
+    my $lead = $c->post("/api/v1/sequences/start", { template_id => $template,
+        contact => { emails => ["l\@x.org"], phone_numbers => ["+49302"] } })
+        ->data;
+    $worker->once;
+    my $enrollment = $lead->{enrollment_id};
+    shows($w, "enrollment.updated", $enrollment,
+        "sequences/enrollments/$enrollment");
+    $c->post("/api/v1/sequences/enrollments/$enrollment/stop", {});
+    shows($w, "enrollment.updated", $enrollment,
+        "sequences/enrollments/$enrollment");
+    ($events) = events($w);
+    is_deeply([map { $_->{data}{status} } grep { $_->{type} =~ /^enroll/ }
+        @$events], [qw(generating pending_approval stopped_user)],
+        "enrollment.updated: every state");
+    my $cursor = end_of($w);
+    $c->delete("/api/v1/$_") for "pipeline-cards/$card", "contacts/$contact",
+        "companies/$company", "conversations/$talk";
+    is_deeply([grep { /deleted/ } @{told($w, $cursor)}],
+        ["pipeline_card.deleted $card", "contact.deleted $contact",
+        "company.deleted $company", "conversation.deleted $talk"],
+        "deleted");
+    ($events) = events($w, $cursor);
+    is_deeply([map { keys %{$_->{data}} } grep { $_->{type} =~ /deleted/ }
+        @$events], [("id") x 4], "with the id only");
+    my %seen = map { $_->{type} => 1 } @{(events($w))[0]};
+    is(scalar keys %seen, 16, "all sixteen types")
+        or diag(join " ", sort keys %seen);
+};
+
+subtest "13.4 every way of writing: upsert, import, foreign keys" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my $cursor = end_of($w);
+    my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [map { { emails => [$_] } } qw(a@x.org b@x.org
+        a@x.org)] });
+    my ($a, $b) = map { $_->{id} } @{$r->data->{created}};
+    my ($im) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
+        first_name => "Im" }]);
+    is_deeply([sort @{told($w, $cursor)}], [sort "contact.created $a",
+        "contact.created $b", "contact.created $im"],
+        "three contacts; the third item changed nothing");
+    $cursor = end_of($w);
+    $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent, contacts =>
+        [{ emails => ["a\@x.org"], first_name => "A" }] });
+    is_deeply(told($w, $cursor), ["contact.updated $a"], "an upsert");
+    my $card = $c->post("/api/v1/pipeline-cards", { title => "T",
+        pipeline_stage_id => ($w->stages)[0], contact_id => $a })->data->{id};
+    $cursor = end_of($w);
+    $c->delete("/api/v1/contacts/$a");
+    is_deeply(told($w, $cursor), ["pipeline_card.updated $card",
+        "contact.deleted $a"], "9.6 a card loses its contact");
+    $cursor = end_of($w);
+    $c->patch("/api/v1/contacts/$b", { first_name => undef });
+    error_is($c->patch("/api/v1/contacts/$b", { first_name => 5 }), 422,
+        "validation_error", "what is refused");
+    is_deeply([map { $_->[0] } sql($database, "BEGIN; UPDATE crmapi.contact"
+        . " SET notes = 'x' WHERE id = '$b' RETURNING 'done'; ROLLBACK")],
+        ["done"], "what is rolled back");
+    is_deeply(told($w, $cursor), [],
+        "an update that changes nothing is no event, nor is either of these");
+    my $talk = message($w, "+49309");
+    $cursor = end_of($w);
+    status_is($c->delete("/api/v1/conversations/$talk"), 204, "deleted")
+        for 1 .. 2;
+    $c->patch("/api/v1/conversations/$talk", { internal_notes => "n" });
+    is_deeply(told($w, $cursor), ["conversation.deleted $talk"],
+        "a conversation is deleted once, and then nothing is told of it");
+};
+
+subtest "13.4 a writer that commits late is not overtaken" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data->{id};
+    my $cursor = end_of($w);
+    my ($early, $late) = (uuid(), uuid());
+    my $end = holding($database, "INSERT INTO crmapi.contact (id,"
+        . " workspace_id, bot_id) VALUES ('$late', '" . $w->id . "', '"
+        . $w->agent . "')");
+    $c->post("/api/v1/companies", { bot_id => $w->agent, name => "C" });
+    my $r = $c->get("/api/v1/events?cursor=$cursor");
+    is_deeply($r->json->{data}, [],
+        "what was written after an open transaction began is not shown");
+    is($r->json->{pagination}{has_more}, JSON::PP::false, "no more by now");
+    my $same = $r->json->{pagination}{next_cursor};
+    is($same, $cursor, "the cursor stays");
+    is_deeply([(events_now($w, "end"))[1]], [$cursor], "the end is there, too");
+    # it writes a row that was changed and committed since it began
+    $c->patch("/api/v1/contacts/$id", { notes => "first" });
+    $end->("UPDATE crmapi.contact SET notes = 'second', updated_at ="
+        . " updated_at + interval '1 s' WHERE id = '$id'; COMMIT");
+    my ($events) = events($w, $same, 1);
+    is_deeply([map { $_->{type} . " " . ($_->{data}{notes} // "") } @$events],
+        ["contact.created ", "company.created ", "contact.updated first",
+        "contact.updated second"], "afterwards all are there, once, those of a"
+        . " row in the order of its changes");
+    is(scalar(keys %{{ map { $_->{id} => 1 } @$events }}), 4,
+        "each has an id of its own");
+    $end = holding($database, "INSERT INTO crmapi.contact (id, workspace_id,"
+        . " bot_id) VALUES ('$early', '" . $w->id . "', '" . $w->agent . "')");
+    $end->();
+    my $again = end_of($w);
+    is_deeply(told($w, $again), [], "one that is rolled back leaves nothing");
+};
+
+subtest "13.4 cursors" => sub {
+    my $w = logged();
+    my $other = logged();
+    my $c = $w->client;
+    my @made = map { $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "C$_" })->data->{id} } 1 .. 7;
+    my ($all, $end) = events($w, "*", 3);
+    is_deeply([map { $_->{data}{id} } @$all], \@made, "page by page");
+    my $r = $c->get("/api/v1/events", query => { page_size => 3 });
+    is_deeply([map { $_->{data}{id} } @{$r->json->{data}}], [@made[0 .. 2]],
+        "without cursor: from the beginning");
+    my ($link) = ($r->header("Link") // "") =~ m{^<(.*)>; rel="next"$};
+    is_deeply([map { $_->{data}{id} } @{$c->get($link)->json->{data}}],
+        [@made[3 .. 5]], "Link is the next page");
+    is($c->get("/api/v1/events?cursor=$end")->header("Link"), undef,
+        "the last one has none");
+    is_deeply(told($w, $end), [], "the end has nothing behind it");
+    is(end_of($w), $end, "cursor=end names it");
+    my $new = $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "N" })->data->{id};
+    is_deeply(told($w, $end), ["company.created $new"],
+        "who comes back with it misses nothing and sees nothing twice");
+    for my $query (["cursor=x"], ["cursor=$end&page=2", "strict"],
+            ["cursor=" . end_of($other)]) {
+        my $r = $c->get("/api/v1/events?$query->[0]", headers =>
+            { Prefer => "handling=" . ($query->[1] // "lenient") });
+        error_is($r, 422, "validation_error", $query->[0]);
+    }
+    is_deeply(told($other), [], "tenancy: another workspace sees none of it");
+    my $reader = $c->with_key($w->make_key("read"));
+    status_is($reader->get("/api/v1/events"), 200, "a key that reads");
+};
+
+subtest "13.4 off: nothing is written" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data->{id};
+    $c->patch("/api/v1/contacts/$id", { notes => "x" });
+    message($w, "+49308");
+    is(count_events($w), 0, "no row");
+    my $r = $c->get("/api/v1/events");
+    is_deeply([@{$r->json}{qw(data pagination)}], [[], { page_size => 25,
+        next_cursor => undef, has_more => JSON::PP::false }],
+        "an empty list without a cursor");
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    like($w->ctl("workspace", "show", $w->id), qr/^events\s+on$/m, "show: on");
+    is_deeply(told($w), [], "switched on: from now on");
+    my $cursor = end_of($w);
+    $c->patch("/api/v1/contacts/$id", { notes => "y" });
+    is_deeply(told($w), ["contact.updated $id"], "and it is told");
+    $w->ctl("workspace", "set", $w->id, "--events", "off");
+    error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
+        "switched off: cursors are gone");
+    $c->patch("/api/v1/contacts/$id", { notes => "z" });
+    is(count_events($w), 1, "nothing more is written");
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
+        "and on again: there is a gap");
+    is_deeply(told($w), [], "what was before is not in the log");
+    for my $bad (["--events", "yes"], []) {
+        my ($code) = crmapictl($database, "workspace", "set", $w->id, @$bad);
+        is($code, 2, "workspace set @$bad: refused");
+    }
+};
+
+subtest "13.4 the same table feeds webhooks" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $receiver = CrmTest::Receiver->new;
+    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
+        $receiver->url("mine/200"), "--events",
+        "contact.deleted,contact.updated,company.created");
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data->{id};
+    is(count_events($w), 0, "a type that no endpoint wants is not written");
+    $c->patch("/api/v1/contacts/$id", { notes => "x" });
+    is(count_events($w), 1, "one that one wants is");
+    is_deeply(told($w), [], "GET /events needs events on");
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $cursor = end_of($w);
+    my $shown = $c->patch("/api/v1/contacts/$id", { notes => "y" })->data;
+    $c->post("/api/v1/companies", { bot_id => $w->agent, name => "C" });
+    $c->delete("/api/v1/contacts/$id");
+    my $before = $c->get("/api/v1/events?cursor=$cursor")->body;
+    $before = $c->get("/api/v1/events?cursor=$cursor")->body;
+    $worker->once;
+    is($c->get("/api/v1/events?cursor=$cursor")->body, $before,
+        "an attempt changes nothing of it");
+    my %sent = map { $_->{headers}{"webhook-id"} => $_->{body} }
+        $receiver->requests("mine");
+    is(scalar keys %sent, 4, "four webhooks");
+    my ($events) = events($w, $cursor);
+    is(scalar @$events, 3, "three events");
+    for my $event (@$events) {
+        my $id = $event->{id};
+        my ($item) = $before =~ /\{"id":"$id",(.*?\}\})[,\]]/s;
+        is("{$item", $sent{$id}, "$event->{type}: the very body of the webhook"
+            . " with its id");
+    }
+    is_deeply($events->[0]{data}, $shown, "with the row as it was then");
+    $receiver->stop;
+};
+
+subtest "13.4 old events are trimmed; a cursor before them is gone" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my @made = map { $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "C$_" })->data->{id} } 1 .. 5;
+    my ($first) = events($w);
+    my @cursors = map { my $size = $_; $c->get("/api/v1/events",
+        query => { page_size => $size })->json->{pagination}{next_cursor} }
+        2, 3, 4;
+    sql($database, "UPDATE crmapi.event SET created_at = now() - interval"
+        . " '30 days 1 s' WHERE id IN (SELECT id FROM crmapi.event WHERE"
+        . " workspace_id = '" . $w->id . "' ORDER BY id LIMIT 3)");
+    my $end = end_of($w);
+    sql($database, "DELETE FROM crmapi.upkeep WHERE task = 'deliveries'");
+    $worker->once;
+    is(count_events($w), 2, "kept 30 days");
+    is_deeply(told($w), [map { "company.created $_" } @made[3, 4]],
+        "the others are there");
+    error_is($c->get("/api/v1/events?cursor=$cursors[0]"), 410, "gone",
+        "a reader that had not read all of them");
+    is_deeply(told($w, $cursors[1]), [map { "company.created $_" }
+        @made[3, 4]], "one that had read them goes on");
+    is_deeply(told($w, $end), [], "so does one at the end");
+    $w->ctl("workspace", "delete", $w->id, "--yes");
+    is(count_events($w), 0, "they go with their workspace");
+};
+
+subtest "docs/api.md: the program copies a workspace" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my %own = (bot_id => $w->agent);
+    my ($old, $gone) = map { $c->post("/api/v1/contacts", { %own,
+        first_name => $_ })->data->{id} } qw(Old Gone);
+    $c->post("/api/v1/activities", { contact_id => $gone,
+        activity_type => "note" });
+    my $talk = message($w, "+49307");
+    my $dir = $httpd->dir;
+    my ($program) = read_file("$CrmTest::TOP/docs/api.md")
+        =~ /^```python\n(""\"copy\.py.*?)^```$/ms or die "no program";
+    write_file("$dir/copy.py", $program);
+    local @ENV{qw(CRMAPI_KEY COPY_SLEEP)} = ($w->key, 0.1);
+    my $pid = spawn(chdir => $dir, log => "$dir/copy.log", command =>
+        ["python3", "copy.py", "http://127.0.0.1:" . $httpd->port,
+        "$dir/copy.json"]);
+    my $rows = sub { return (eval { $json->decode(read_file(
+        "$dir/copy.json")) } // {})->{rows} };
+    ok(wait_for($rows, 30), "it has read the lists")
+        or diag(read_file("$dir/copy.log", ""));
+    $c->patch("/api/v1/contacts/$old", { notes => "changed" });
+    $c->delete("/api/v1/contacts/$gone");
+    my $new = $c->post("/api/v1/companies", { %own, name => "N" })
+        ->data->{id};
+    ok(wait_for(sub { $rows->()->{company}{$new} }, 30), "it follows the log")
+        or diag(read_file("$dir/copy.log", ""));
+    end_process($pid, "TERM");
+    my $copy = $rows->();
+    is_deeply([sort map { $_->{id} } values %{$copy->{contact}}],
+        [sort map { $_->{id} } @{$c->get("/api/v1/contacts")->data}],
+        "the contacts that are there");
+    is($copy->{contact}{$old}{notes}, "changed", "as they are");
+    is_deeply($copy->{activity}, {}, "9.6 an activity went with its contact");
+    is_deeply([values %{$copy->{message}}],
+        $c->get("/api/v1/conversations/$talk/messages")->data, "messages");
+};
+
+$httpd->stop;
+done_testing;
