@@ -77,6 +77,8 @@ $w->import_objects([
         steps => [{ channel => "email", email_subject => "Welcome",
             email_body => "Hello" }] }]);
 
+$w->ctl("workspace", "set", $w->id, "--events", "on");
+
 # --- what is compiled ---------------------------------------------------------
 
 # The file COMPARE.ts that compares the types of the files OLD.d.ts and

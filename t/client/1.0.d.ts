@@ -475,8 +475,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read what has changed, by cursor */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
+    "contact.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A contact was deleted */
+        post: operations["onContactDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "company.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A company was deleted */
+        post: operations["onCompanyDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "pipeline_card.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A card was deleted */
+        post: operations["onPipelineCardDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "conversation.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A conversation was deleted */
+        post: operations["onConversationDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "contact.created": {
         parameters: {
             query?: never;
@@ -511,6 +596,176 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "contact.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A contact was changed */
+        post: operations["onContactUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "company.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A company was created */
+        post: operations["onCompanyCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "company.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A company was changed */
+        post: operations["onCompanyUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "pipeline_card.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A card was created */
+        post: operations["onPipelineCardCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "pipeline_card.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A card was changed */
+        post: operations["onPipelineCardUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was created */
+        post: operations["onActivityCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "conversation.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A conversation was created */
+        post: operations["onConversationCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "conversation.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A conversation was changed */
+        post: operations["onConversationUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "message.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A message was created */
+        post: operations["onMessageCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "enrollment.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An enrollment has a new status */
+        post: operations["onEnrollmentUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -521,7 +776,7 @@ export interface components {
         };
         ErrorBody: {
             /** @enum {string} */
-            code: "bad_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "precondition_failed" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "validation_error" | "rate_limited" | "internal_error" | "service_unavailable";
+            code: "bad_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition_failed" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "validation_error" | "rate_limited" | "internal_error" | "service_unavailable";
             message: string;
             details?: components["schemas"]["ErrorDetail"][];
         };
@@ -542,6 +797,18 @@ export interface components {
             page_size: number;
             total: number;
             total_pages: number;
+        };
+        /** @description What was deleted */
+        Deleted: {
+            /** Format: uuid */
+            id: string;
+        };
+        /** @description The body of a webhook: an event without its id, which is in the header webhook-id */
+        WebhookBody: {
+            type: string;
+            /** Format: date-time */
+            timestamp: string;
+            data: Record<string, never>;
         };
         /** @example ada@example.com */
         EmailAddress: string;
@@ -1312,6 +1579,17 @@ export interface components {
             /** @description in the order of sort_order */
             steps: components["schemas"]["Step"][];
         };
+        /** @description A change of a resource. */
+        Event: {
+            /** @description the webhook-id of a webhook with this event */
+            id: string;
+            /** @enum {string} */
+            type: "contact.created" | "contact.updated" | "contact.deleted" | "company.created" | "company.updated" | "company.deleted" | "pipeline_card.created" | "pipeline_card.updated" | "pipeline_card.deleted" | "activity.created" | "conversation.created" | "conversation.updated" | "conversation.deleted" | "message.created" | "form.submitted" | "enrollment.updated";
+            /** Format: date-time */
+            timestamp: string;
+            /** @description the resource as the API showed it then; of a deleted one the id */
+            data: components["schemas"]["Contact"] | components["schemas"]["Company"] | components["schemas"]["PipelineCard"] | components["schemas"]["Activity"] | components["schemas"]["Conversation"] | components["schemas"]["Message"] | components["schemas"]["Submission"] | components["schemas"]["Enrollment"] | components["schemas"]["Deleted"];
+        };
         ContactCreatedEvent: {
             /** @constant */
             type: "contact.created";
@@ -1325,6 +1603,76 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Submission"];
+        };
+        ContactUpdatedEvent: {
+            /** @constant */
+            type: "contact.updated";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Contact"];
+        };
+        CompanyCreatedEvent: {
+            /** @constant */
+            type: "company.created";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Company"];
+        };
+        CompanyUpdatedEvent: {
+            /** @constant */
+            type: "company.updated";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Company"];
+        };
+        PipelineCardCreatedEvent: {
+            /** @constant */
+            type: "pipeline_card.created";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["PipelineCard"];
+        };
+        PipelineCardUpdatedEvent: {
+            /** @constant */
+            type: "pipeline_card.updated";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["PipelineCard"];
+        };
+        ActivityCreatedEvent: {
+            /** @constant */
+            type: "activity.created";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Activity"];
+        };
+        ConversationCreatedEvent: {
+            /** @constant */
+            type: "conversation.created";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Conversation"];
+        };
+        ConversationUpdatedEvent: {
+            /** @constant */
+            type: "conversation.updated";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Conversation"];
+        };
+        MessageCreatedEvent: {
+            /** @constant */
+            type: "message.created";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Message"];
+        };
+        EnrollmentUpdatedEvent: {
+            /** @constant */
+            type: "enrollment.updated";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Enrollment"];
         };
     };
     responses: {
@@ -1390,6 +1738,19 @@ export interface components {
         409: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Events after the cursor are not kept any longer. Copy the workspace again */
+        410: {
+            headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -1513,6 +1874,8 @@ export interface components {
         page_size: number;
         /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
         cursor: string;
+        /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
+        log_cursor: string;
         /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
         "If-Match": string;
         /** @description Entity tags: 304 if the response would have one of them. *: always */
@@ -3458,6 +3821,211 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    listEvents: {
+        parameters: {
+            query?: {
+                page_size?: components["parameters"]["page_size"];
+                /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
+                cursor?: components["parameters"]["log_cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["Event"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            410: components["responses"]["410"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    onContactDeleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookBody"] & {
+                    /** @constant */
+                    type?: "contact.deleted";
+                    data?: components["schemas"]["Deleted"];
+                };
+            };
+        };
+        responses: {
+            /** @description No more of them: the endpoint is disabled */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is sent again */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCompanyDeleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookBody"] & {
+                    /** @constant */
+                    type?: "company.deleted";
+                    data?: components["schemas"]["Deleted"];
+                };
+            };
+        };
+        responses: {
+            /** @description No more of them: the endpoint is disabled */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is sent again */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onPipelineCardDeleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookBody"] & {
+                    /** @constant */
+                    type?: "pipeline_card.deleted";
+                    data?: components["schemas"]["Deleted"];
+                };
+            };
+        };
+        responses: {
+            /** @description No more of them: the endpoint is disabled */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is sent again */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onConversationDeleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookBody"] & {
+                    /** @constant */
+                    type?: "conversation.deleted";
+                    data?: components["schemas"]["Deleted"];
+                };
+            };
+        };
+        responses: {
+            /** @description No more of them: the endpoint is disabled */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is sent again */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     onContactCreated: {
         parameters: {
             query?: never;
@@ -3518,6 +4086,436 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["FormSubmittedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onContactUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContactUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCompanyCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompanyCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCompanyUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompanyUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onPipelineCardCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineCardCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onPipelineCardUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineCardUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onActivityCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onConversationCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConversationCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onConversationUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConversationUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onMessageCreated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onEnrollmentUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnrollmentUpdatedEvent"];
             };
         };
         responses: {

@@ -272,6 +272,25 @@ async function sequences(): Promise<void> {
     check(stopped.status === "stopped_user", "the other is stopped");
 }
 
+// What has happened to CONTACT so far.
+async function events(contact: string): Promise<void> {
+    const types: string[] = [];
+    let cursor = "*";
+
+    for (;;) {
+        const { data, pagination } = need(await client.GET("/api/v1/events",
+            { params: { query: { cursor, page_size: 5 } } }));
+        types.push(...data.filter(event => event.data.id === contact)
+            .map(event => event.type));
+        if (!pagination.has_more || pagination.next_cursor === null) {
+            break;
+        }
+        cursor = pagination.next_cursor;
+    }
+    check(types[0] === "contact.created", "the log has its beginning");
+    check(types.includes("contact.updated"), "and its changes");
+}
+
 // What a receiver of webhooks does.
 function received(event: Body<"contact.created"> | Body<"form.submitted">) {
     switch (event.type) {
@@ -305,5 +324,6 @@ await forms();
 await sequences();
 check(received({ type: "contact.created", timestamp: contact.created_at,
     data: contact }) === "Ada", "an event shows the contact");
+await events(contact.id);
 await remove(contact, company_id);
 console.log("all is well");
