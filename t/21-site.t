@@ -262,7 +262,7 @@ END
         "a RewriteRule leads to it");
     error_is($c->get("/api/v1/aliased"), 404, "not_found",
         "an Alias below it is none");
-    error_is($c->get("/api/v1/gone"), 410, "bad_request",
+    error_is($c->get("/api/v1/gone"), 410, "gone",
         "a RewriteRule's [G] is JSON");
     redirect_is($httpd, "moved", "a RewriteRule's [R] stays one");
     my $p = $httpd->client;

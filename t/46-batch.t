@@ -327,7 +327,10 @@ subtest "httpd stops while requests wait" => sub {
     my $clients = clients($single, $w->key);
     ask_all($clients, ("/agents") x $CLIENTS);
     my $let_go = holding($database, $LOCK);
-    ask($clients, map { "/contacts/$ids[$_]" } 0 .. $CLIENTS - 1);
+    ask($clients, "/contacts/$ids[0]");
+    wait_blocked($database, 1);
+    ask([@$clients[1 .. $CLIENTS - 1]], map { "/contacts/$ids[$_]" }
+        1 .. $CLIENTS - 1);
     wait_busy($single);
     kill WINCH => $single->pid;
     my $sockets = IO::Select->new(map { $_->{socket} } @$clients);

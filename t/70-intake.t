@@ -344,7 +344,7 @@ subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
     my $id = taken($own, event($own, from => { phone_number => "+49303" }))
         ->{contact_id};
     is(sql($database, "SELECT count(*) FROM crmapi.event WHERE"
-        . " workspace_id = '" . $own->id . "' AND snapshot ->> 'id' = '$id'"),
+        . " workspace_id = '" . $own->id . "' AND fields ->> 'id' = '$id'"),
         1, "12.1 contact.created");
 };
 

@@ -161,7 +161,7 @@ subtest "a form from a browser" => sub {
         . "what: c, a", "the message can be read");
     is(sql($database, "SELECT count(*) FROM crmapi.event WHERE"
         . " workspace_id = '" . $w->id . "' AND type = 'form.submitted'"
-        . " AND snapshot ->> 'id' = '$one->{id}'"), 1, "12.1 form.submitted");
+        . " AND fields ->> 'id' = '$one->{id}'"), 1, "12.1 form.submitted");
 };
 
 subtest "multipart and JSON" => sub {

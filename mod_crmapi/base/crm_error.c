@@ -16,8 +16,7 @@ static const crm_code_info_t code_infos[CRM_E_COUNT] = {
                                "The request took too long to arrive"},
     [CRM_E_CONFLICT] = {409, "conflict",
                         "The present state does not allow this"},
-    [CRM_E_GONE] = {410, "gone", "What the cursor asks for is not kept any"
-                    " longer: copy the workspace again"},
+    [CRM_E_GONE] = {410, "gone", "This is no longer available"},
     [CRM_E_PRECONDITION_FAILED] = {412, "precondition_failed",
                                    "The resource is not what If-Match names"},
     [CRM_E_PAYLOAD_TOO_LARGE] = {413, "payload_too_large",

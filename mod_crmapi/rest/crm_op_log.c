@@ -154,7 +154,9 @@ static crm_error_t *serve_log(crm_call_t *call)
     }
     kept = crm_db_value(result, 0, KEPT);
     if (crm_rest(call)->after && (!kept || *kept != 't')) {
-        return crm_error_create(CRM_E_GONE, NULL, call->pool);
+        return crm_error_create(CRM_E_GONE, "The events after this cursor are"
+                                " no longer kept: copy the workspace again",
+                                call->pool);
     }
     write_page(call, result, PQgetisnull(result, 0, FIRST)
                ? 0 : PQntuples(result));

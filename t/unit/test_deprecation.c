@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_api.h"
+#include "crm_json.h"
 #include "crm_op.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -99,12 +100,13 @@ END_TEST
 /* Return the operation METHOD of PATH in the document. */
 static json_object *described(const char *path, const char *method)
 {
-    apr_size_t len;
+    apr_size_t len, offset;
     const char *text = crm_openapi_document(&len);
-    json_object *document = json_tokener_parse(apr_pstrmemdup(
-                                crm_check_pool(), text, len));
-    json_object *paths = json_object_object_get(document, "paths");
+    json_object *document, *paths;
 
+    ck_assert_ptr_null(crm_json_parse(&document, &offset, text, len,
+                                      crm_check_pool()));
+    paths = json_object_object_get(document, "paths");
     return json_object_object_get(json_object_object_get(paths, path), method);
 }
 
