@@ -20,9 +20,8 @@
 #define EXPIRED "a.created_at <= now() - interval '24 hours'"
 
 /* ON CONFLICT clause of the INSERT of an answer. An expired answer is
- * replaced. Any other answer makes the statement fail (23502): it was
- * committed after the snapshot of the claim and before the claim got the lock.
- * */
+ * replaced. Any other answer makes the statement fail (23502): it was committed
+ * after the snapshot of the claim and before the claim got the lock. */
 #define ON_CONFLICT \
     " ON CONFLICT (workspace_id, key) DO UPDATE SET request = CASE WHEN " \
     EXPIRED " THEN excluded.request END, status = excluded.status," \

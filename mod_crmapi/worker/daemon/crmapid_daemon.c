@@ -16,6 +16,7 @@
 #include "crm_schema.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
+#include "crmapid_conn.h"
 #include "crmapid_kinds.h"
 #include "crmapid_lmtp.h"
 #include "crmapid_log.h"
@@ -97,21 +98,8 @@ static void note_database(crmd_daemon_t *daemon, const crm_error_t *error)
 /* Open the connection of ACTOR if it is not open. */
 static crm_error_t *connect_actor(actor_t *actor)
 {
-    const crm_conn_options_t options = {
-        .named_statements = actor->daemon->config->named_statements,
-        .generic_plans = 1, .timeout = actor->timeout};
-    crm_error_t *error;
-
-    if (actor->conn) {
-        return NULL;
-    }
-    error = crm_conn_open(&actor->conn, actor->daemon->config->database,
-                          &options, actor->conn_pool, actor->pool);
-    if (error) {
-        actor->conn = NULL;
-        apr_pool_clear(actor->conn_pool);
-    }
-    return error;
+    return crmd_conn_open(&actor->conn, actor->daemon->config, actor->timeout,
+                          actor->conn_pool, actor->pool);
 }
 
 static actor_t *actor_create(crmd_daemon_t *daemon, int lane,

@@ -14,6 +14,7 @@
 #include "crm_db_conn.h"
 #include "crm_mail_deliver.h"
 #include "crm_text.h"
+#include "crmapid_conn.h"
 #include "crmapid_lmtp_io.h"
 #include "crmapid_log.h"
 
@@ -157,22 +158,9 @@ static void do_mail(session_t *session, const char *rest)
 /* Open the database connection if it is not open. */
 static crm_error_t *connect_session(session_t *session)
 {
-    const crm_conn_options_t options = {
-        .named_statements = session->config->named_statements,
-        .generic_plans = 1,
-        .timeout = session->config->answer_time};
-    crm_error_t *error;
-
-    if (*session->conn_p) {
-        return NULL;
-    }
-    error = crm_conn_open(session->conn_p, session->config->database,
-                          &options, session->conn_pool, session->mail_pool);
-    if (error) {
-        *session->conn_p = NULL;
-        apr_pool_clear(session->conn_pool);
-    }
-    return error;
+    return crmd_conn_open(session->conn_p, session->config,
+                          session->config->answer_time, session->conn_pool,
+                          session->mail_pool);
 }
 
 static void do_rcpt(session_t *session, const char *rest)

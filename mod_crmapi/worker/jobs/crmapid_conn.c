@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_conn.c: connections of the worker's threads */
+#include "crmapid_conn.h"
+
+crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
+                            apr_interval_time_t timeout, apr_pool_t *conn_pool,
+                            apr_pool_t *scratch_pool)
+{
+    const crm_conn_options_t options = {
+        .named_statements = config->named_statements,
+        .generic_plans = 1, .timeout = timeout};
+    crm_error_t *error;
+
+    if (*conn_p) {
+        return NULL;
+    }
+    error = crm_conn_open(conn_p, config->database, &options, conn_pool,
+                          scratch_pool);
+    if (error) {
+        *conn_p = NULL;
+        apr_pool_clear(conn_pool);
+    }
+    return error;
+}

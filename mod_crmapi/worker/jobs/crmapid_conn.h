@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_conn.h: connections of the worker's threads */
+#ifndef CRMAPID_CONN_H
+#define CRMAPID_CONN_H
+
+#include "crm_db_conn.h"
+
+#include "crmapid_config.h"
+
+/* If *CONN_P is NULL, set it to a connection to CONFIG's database, in
+ * CONN_POOL, whose statements have TIMEOUT. If that fails, it stays NULL and
+ * CONN_POOL is cleared. Errors, in SCRATCH_POOL: those of crm_conn_open(). */
+crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
+                            apr_interval_time_t timeout, apr_pool_t *conn_pool,
+                            apr_pool_t *scratch_pool);
+
+#endif /* CRMAPID_CONN_H */
