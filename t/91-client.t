@@ -102,6 +102,8 @@ my %harmless = (
         "\n \"/moods\": { get: operations[\"listAgents\"] };"],
     "a new event" => [qr/(\nexport interface webhooks \{)/,
         "\n \"mood.changed\": { post: operations[\"onContactCreated\"] };"],
+    "a new type of event in the log" => [qr/(\n        Event: \{.*?\} & \()/s,
+        '{ type: "mood.changed"; timestamp: string; data: { id: string } } | '],
     "a new field of an event" => [qr/(\n        ContactCreatedEvent: \{)/,
         "\n            mood: string;"],
 );
@@ -125,6 +127,8 @@ my %harmful = (
         [qr/()get: operations\["listAgents"\];/, "get?: never;"],
     "a path is gone" => [qr/()"\/api\/v1\/agents": \{/, "\"/v\": {"],
     "an event is gone" => [qr/()"form\.submitted": \{/, "\"form.sent\": {"],
+    "a field of an event in the log is gone" =>
+        [qr/(\n        Event: \{.*?)\n            id: string;/s, ""],
     "a field of an event is gone" =>
         [qr/(\n        FormSubmittedEvent: \{.*?)timestamp: string;/s, ""],
 );

@@ -12,38 +12,16 @@
 #include "crm_resources.h"
 #include "crm_time.h"
 
-static const char *const types[] = {
-    "contact.created", "contact.updated", "contact.deleted",
-    "company.created", "company.updated", "company.deleted",
-    "pipeline_card.created", "pipeline_card.updated", "pipeline_card.deleted",
-    "activity.created", "conversation.created", "conversation.updated",
-    "conversation.deleted", "message.created", "form.submitted",
-    "enrollment.updated", NULL
-};
-
-/* The resource in an event, by the type's part before the dot. */
-static const struct {
-    const char *prefix;
-    const crm_resource_t *resource;
-} subjects[] = {
-    {"contact.", &crm_resource_contact},
-    {"company.", &crm_resource_company},
-    {"pipeline_card.", &crm_resource_pipeline_card},
-    {"activity.", &crm_resource_activity},
-    {"conversation.", &crm_resource_conversation},
-    {"message.", &crm_resource_message},
-    {"form.", &crm_resource_submission},
-    {"enrollment.", &crm_resource_enrollment},
-};
-
-static const crm_resource_t *resource_of(const char *type)
+/* Return the type with which TEXT begins, or NULL. No type begins with
+ * another. */
+static const crm_event_type_t *type_of(const char *text)
 {
-    for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
-        if (!strncmp(type, subjects[i].prefix, strlen(subjects[i].prefix))) {
-            return subjects[i].resource;
-        }
+    const crm_event_type_t *type = crm_event_types;
+
+    while (type->type && strncmp(text, type->type, strlen(type->type)) != 0) {
+        type++;
     }
-    return NULL;
+    return type->type ? type : NULL;
 }
 
 /* Add to BUF the row of RESOURCE whose columns have the texts FIELDS, a JSON
@@ -76,16 +54,16 @@ static void write_fields(crm_buf_t *buf, const crm_resource_t *resource,
 int crm_event_body(crm_buf_t *buf, const char *type, const char *created_at,
                    const char *fields)
 {
-    const crm_resource_t *resource = resource_of(type);
+    const crm_event_type_t *event = type_of(type);
     char time[CRM_TIME_SIZE] = "";
 
-    if (!resource) {
+    if (!event) {
         return 0;
     }
     crm_time_from_pg(time, created_at);
     crm_buf_printf(buf, "{\"type\":\"%s\",\"timestamp\":\"%s\",\"data\":", type,
                    time);
-    write_fields(buf, resource, fields);
+    write_fields(buf, event->resource, fields);
     crm_buf_putc(buf, '}');
     return 1;
 }
@@ -102,11 +80,11 @@ int crm_event_body(crm_buf_t *buf, const char *type, const char *created_at,
 /* Write the data of an event: TEXT is a value of DATA_SQL. */
 static void data_write(crm_buf_t *buf, const char *text, apr_size_t len)
 {
-    const crm_resource_t *resource = resource_of(text);
+    const crm_event_type_t *event = type_of(text);
     const char *data = strstr(text, BEFORE_DATA);
 
-    if (resource) {
-        write_fields(buf, resource, strchr(text, ' '));
+    if (event) {
+        write_fields(buf, event->resource, strchr(text, ' '));
     }
     else if (*text == '{' && data) {
         data += strlen(BEFORE_DATA);
@@ -117,17 +95,26 @@ static void data_write(crm_buf_t *buf, const char *text, apr_size_t len)
     }
 }
 
+/* Not used: see event_schema(). */
 static void data_schema(crm_buf_t *buf, const crm_field_t *field,
                         crm_side_t side)
 {
     (void)field;
     (void)side;
-    crm_buf_puts(buf, "\"anyOf\":[");
-    for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
-        crm_buf_printf(buf, "{\"$ref\":\"#/components/schemas/%s\"},",
-                       subjects[i].resource->title);
+    crm_buf_puts(buf, "\"type\":\"object\"");
+}
+
+/* An event is the body of its webhook with an id. */
+static void event_schema(crm_buf_t *buf)
+{
+    crm_buf_puts(buf, "\"required\":[\"id\"],\"properties\":{\"id\":"
+                 "{\"type\":\"string\",\"description\":\"the webhook-id of a"
+                 " webhook with this event\"}},\"oneOf\":[");
+    for (const crm_event_type_t *type = crm_event_types; type->type; type++) {
+        crm_buf_printf(buf, "%s{\"$ref\":\"#/components/schemas/%sEvent\"}",
+                       type == crm_event_types ? "" : ",", type->title);
     }
-    crm_buf_puts(buf, "{\"$ref\":\"#/components/schemas/Deleted\"}]");
+    crm_buf_putc(buf, ']');
 }
 
 static const crm_type_t type_data = {
@@ -137,14 +124,12 @@ static const crm_type_t type_data = {
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_text, .flags = CRM_F_DERIVED,
-     .sql = "'msg_' || replace(t.id::text, '-', '')",
-     .doc = "the webhook-id of a webhook with this event"},
-    {.name = "type", .type = &crm_type_enum, .values = types},
+     .sql = "'msg_' || replace(t.id::text, '-', '')"},
+    {.name = "type", .type = &crm_type_text},
     {.name = "timestamp", .type = &crm_type_time, .flags = CRM_F_DERIVED,
      .sql = "t.created_at"},
     {.name = "data", .type = &type_data, .flags = CRM_F_DERIVED,
-     .sql = DATA_SQL,
-     .doc = "the resource as the API showed it then; of a deleted one the id"},
+     .sql = DATA_SQL},
     {.name = NULL}
 };
 
@@ -167,5 +152,6 @@ const crm_resource_t crm_resource_event = {
     .doc = "A change of a resource.",
     .fields = fields,
     .operations = operations,
+    .schema = event_schema,
     .no_import = 1,
 };

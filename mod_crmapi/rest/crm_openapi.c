@@ -109,7 +109,13 @@ static void add_resource_schemas(crm_buf_t *buf,
     crm_buf_printf(buf, "\"%s\":", resource->title);
     add(buf, "{'type':'object','description':");
     add_string(buf, resource->doc);
-    add_properties(buf, resource, 0, 0, CRM_SIDE_OUTPUT);
+    if (resource->schema) {
+        add(buf, ",");
+        resource->schema(buf);
+    }
+    else {
+        add_properties(buf, resource, 0, 0, CRM_SIDE_OUTPUT);
+    }
     add(buf, "}");
     for (; operation->id; operation++) {
         char name[64];
@@ -424,7 +430,8 @@ static void add_event_schema(crm_buf_t *buf, const crm_event_type_t *event)
     add_string(buf, event->type);
     add(buf, "},'timestamp':{'type':'string','format':'date-time'},"
         "'data':{'$ref':'#/components/schemas/");
-    crm_buf_printf(buf, "%s\"}}}", event->resource->title);
+    crm_buf_printf(buf, "%s\"}}}", event->deleted ? "Deleted"
+                   : event->resource->title);
 }
 
 /* ---- the document -------------------------------------------------------- */

@@ -119,16 +119,19 @@ struct crm_resource_t {
                   const char *const *binds, const unsigned char *sent);
     const char *check_schema;   /* CHECK's rules for a create as members of its
                                    schema, with ' in place of " */
+    /* Write the members of its schema. NULL: it has those of "fields". */
+    void (*schema)(crm_buf_t *buf);
     int no_import;              /* crmapictl import does not accept it */
 };
 
-/* A type of event that webhooks send. */
+/* A type of event. */
 typedef struct crm_event_type_t {
     const char *type;           /* "contact.created" */
     const char *title;          /* "ContactCreated": its schema is
                                    ContactCreatedEvent */
     const crm_resource_t *resource; /* what its "data" shows */
     const char *doc;            /* when it happens */
+    int deleted;                /* "data" has only the id */
 } crm_event_type_t;
 
 /* Make RESOURCES (static, ended by NULL) the resources of this process. Call

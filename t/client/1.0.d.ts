@@ -494,74 +494,6 @@ export interface paths {
     };
 }
 export interface webhooks {
-    "contact.deleted": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A contact was deleted */
-        post: operations["onContactDeleted"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "company.deleted": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A company was deleted */
-        post: operations["onCompanyDeleted"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "pipeline_card.deleted": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A card was deleted */
-        post: operations["onPipelineCardDeleted"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "conversation.deleted": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A conversation was deleted */
-        post: operations["onConversationDeleted"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "contact.created": {
         parameters: {
             query?: never;
@@ -579,23 +511,6 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
-    "form.submitted": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A form was submitted */
-        post: operations["onFormSubmitted"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "contact.updated": {
         parameters: {
             query?: never;
@@ -607,6 +522,23 @@ export interface webhooks {
         put?: never;
         /** A contact was changed */
         post: operations["onContactUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contact.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A contact was deleted */
+        post: operations["onContactDeleted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -647,6 +579,23 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "company.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A company was deleted */
+        post: operations["onCompanyDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "pipeline_card.created": {
         parameters: {
             query?: never;
@@ -675,6 +624,23 @@ export interface webhooks {
         put?: never;
         /** A card was changed */
         post: operations["onPipelineCardUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "pipeline_card.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A card was deleted */
+        post: operations["onPipelineCardDeleted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -732,6 +698,23 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "conversation.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A conversation was deleted */
+        post: operations["onConversationDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "message.created": {
         parameters: {
             query?: never;
@@ -743,6 +726,23 @@ export interface webhooks {
         put?: never;
         /** A message was created */
         post: operations["onMessageCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "form.submitted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A form was submitted */
+        post: operations["onFormSubmitted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -802,13 +802,6 @@ export interface components {
         Deleted: {
             /** Format: uuid */
             id: string;
-        };
-        /** @description The body of a webhook: an event without its id, which is in the header webhook-id */
-        WebhookBody: {
-            type: string;
-            /** Format: date-time */
-            timestamp: string;
-            data: Record<string, never>;
         };
         /** @example ada@example.com */
         EmailAddress: string;
@@ -1583,13 +1576,7 @@ export interface components {
         Event: {
             /** @description the webhook-id of a webhook with this event */
             id: string;
-            /** @enum {string} */
-            type: "contact.created" | "contact.updated" | "contact.deleted" | "company.created" | "company.updated" | "company.deleted" | "pipeline_card.created" | "pipeline_card.updated" | "pipeline_card.deleted" | "activity.created" | "conversation.created" | "conversation.updated" | "conversation.deleted" | "message.created" | "form.submitted" | "enrollment.updated";
-            /** Format: date-time */
-            timestamp: string;
-            /** @description the resource as the API showed it then; of a deleted one the id */
-            data: components["schemas"]["Contact"] | components["schemas"]["Company"] | components["schemas"]["PipelineCard"] | components["schemas"]["Activity"] | components["schemas"]["Conversation"] | components["schemas"]["Message"] | components["schemas"]["Submission"] | components["schemas"]["Enrollment"] | components["schemas"]["Deleted"];
-        };
+        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
         ContactCreatedEvent: {
             /** @constant */
             type: "contact.created";
@@ -1597,19 +1584,19 @@ export interface components {
             timestamp: string;
             data: components["schemas"]["Contact"];
         };
-        FormSubmittedEvent: {
-            /** @constant */
-            type: "form.submitted";
-            /** Format: date-time */
-            timestamp: string;
-            data: components["schemas"]["Submission"];
-        };
         ContactUpdatedEvent: {
             /** @constant */
             type: "contact.updated";
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Contact"];
+        };
+        ContactDeletedEvent: {
+            /** @constant */
+            type: "contact.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Deleted"];
         };
         CompanyCreatedEvent: {
             /** @constant */
@@ -1625,6 +1612,13 @@ export interface components {
             timestamp: string;
             data: components["schemas"]["Company"];
         };
+        CompanyDeletedEvent: {
+            /** @constant */
+            type: "company.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Deleted"];
+        };
         PipelineCardCreatedEvent: {
             /** @constant */
             type: "pipeline_card.created";
@@ -1638,6 +1632,13 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["PipelineCard"];
+        };
+        PipelineCardDeletedEvent: {
+            /** @constant */
+            type: "pipeline_card.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Deleted"];
         };
         ActivityCreatedEvent: {
             /** @constant */
@@ -1660,12 +1661,26 @@ export interface components {
             timestamp: string;
             data: components["schemas"]["Conversation"];
         };
+        ConversationDeletedEvent: {
+            /** @constant */
+            type: "conversation.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Deleted"];
+        };
         MessageCreatedEvent: {
             /** @constant */
             type: "message.created";
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Message"];
+        };
+        FormSubmittedEvent: {
+            /** @constant */
+            type: "form.submitted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Submission"];
         };
         EnrollmentUpdatedEvent: {
             /** @constant */
@@ -3866,166 +3881,6 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
-    onContactDeleted: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WebhookBody"] & {
-                    /** @constant */
-                    type?: "contact.deleted";
-                    data?: components["schemas"]["Deleted"];
-                };
-            };
-        };
-        responses: {
-            /** @description No more of them: the endpoint is disabled */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Received */
-            "2XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description It is sent again */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
-    onCompanyDeleted: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WebhookBody"] & {
-                    /** @constant */
-                    type?: "company.deleted";
-                    data?: components["schemas"]["Deleted"];
-                };
-            };
-        };
-        responses: {
-            /** @description No more of them: the endpoint is disabled */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Received */
-            "2XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description It is sent again */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
-    onPipelineCardDeleted: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WebhookBody"] & {
-                    /** @constant */
-                    type?: "pipeline_card.deleted";
-                    data?: components["schemas"]["Deleted"];
-                };
-            };
-        };
-        responses: {
-            /** @description No more of them: the endpoint is disabled */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Received */
-            "2XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description It is sent again */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
-    onConversationDeleted: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WebhookBody"] & {
-                    /** @constant */
-                    type?: "conversation.deleted";
-                    data?: components["schemas"]["Deleted"];
-                };
-            };
-        };
-        responses: {
-            /** @description No more of them: the endpoint is disabled */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Received */
-            "2XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description It is sent again */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
     onContactCreated: {
         parameters: {
             query?: never;
@@ -4069,7 +3924,7 @@ export interface operations {
             };
         };
     };
-    onFormSubmitted: {
+    onContactUpdated: {
         parameters: {
             query?: never;
             header: {
@@ -4085,7 +3940,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["FormSubmittedEvent"];
+                "application/json": components["schemas"]["ContactUpdatedEvent"];
             };
         };
         responses: {
@@ -4112,7 +3967,7 @@ export interface operations {
             };
         };
     };
-    onContactUpdated: {
+    onContactDeleted: {
         parameters: {
             query?: never;
             header: {
@@ -4128,7 +3983,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ContactUpdatedEvent"];
+                "application/json": components["schemas"]["ContactDeletedEvent"];
             };
         };
         responses: {
@@ -4241,6 +4096,49 @@ export interface operations {
             };
         };
     };
+    onCompanyDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompanyDeletedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     onPipelineCardCreated: {
         parameters: {
             query?: never;
@@ -4301,6 +4199,49 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["PipelineCardUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onPipelineCardDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineCardDeletedEvent"];
             };
         };
         responses: {
@@ -4456,6 +4397,49 @@ export interface operations {
             };
         };
     };
+    onConversationDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConversationDeletedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     onMessageCreated: {
         parameters: {
             query?: never;
@@ -4473,6 +4457,49 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["MessageCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onFormSubmitted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FormSubmittedEvent"];
             };
         };
         responses: {

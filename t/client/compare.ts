@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // compare.ts: compiles if a client of the version "old" can use "new" (contract
 // 13.7): new answers fit where old ones do, and what was sent may still be sent
-import type { paths as OldPaths, webhooks as OldHooks } from "./old.js";
-import type { paths as NewPaths, webhooks as NewHooks } from "./new.js";
+import type { components as OldParts, paths as OldPaths,
+    webhooks as OldHooks } from "./old.js";
+import type { components as NewParts, paths as NewPaths,
+    webhooks as NewHooks } from "./new.js";
 
 type Method = "get" | "post" | "patch" | "delete";
 type Success = 200 | 201 | 202 | 204;
@@ -25,6 +27,15 @@ type Named<O> = O extends {
 type Answered<O> = O extends { responses: infer R } ? {
     [S in keyof R & Success]: R[S] extends { content?: infer C } ? C : never;
 } : never;
+
+// The type T with the events of the old version for those of the new one, where
+// they fit. A client ignores types of events that it does not know.
+type OldEvent = OldParts["schemas"]["Event"];
+type NewEvent = NewParts["schemas"]["Event"];
+type Known = [Extract<NewEvent, { type: OldEvent["type"] }>] extends [OldEvent]
+    ? OldEvent : unknown;
+type Old<T> = [T] extends [NewEvent] ? [NewEvent] extends [T] ? Known : T
+    : T extends object ? { [K in keyof T]: Old<T[K]> } : T;
 
 // What O, a webhook, sends.
 type Sent<O> = O extends { requestBody: { content: infer C } } ? C : never;
@@ -69,7 +80,7 @@ type Lost<D, Like> = {
 declare const kept: Gone<NewPaths, OldPaths> | Gone<NewHooks, OldHooks>;
 export const gone: never = kept;
 
-declare const answers: Answers<NewPaths, OldPaths>;
+declare const answers: Old<Answers<NewPaths, OldPaths>>;
 export const expected: Answers<OldPaths, OldPaths> = answers;
 
 declare const sends: Sends<NewHooks, OldHooks>;

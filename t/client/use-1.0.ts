@@ -275,6 +275,7 @@ async function sequences(): Promise<void> {
 // What has happened to CONTACT so far.
 async function events(contact: string): Promise<void> {
     const types: string[] = [];
+    const titles: (string | null)[] = [];
     let cursor = "*";
 
     for (;;) {
@@ -282,11 +283,17 @@ async function events(contact: string): Promise<void> {
             { params: { query: { cursor, page_size: 5 } } }));
         types.push(...data.filter(event => event.data.id === contact)
             .map(event => event.type));
+        for (const event of data) {
+            if (event.type === "contact.updated" && event.data.id === contact) {
+                titles.push(event.data.job_title);
+            }
+        }
         if (!pagination.has_more || pagination.next_cursor === null) {
             break;
         }
         cursor = pagination.next_cursor;
     }
+    check(titles.length > 0, "an event's type says what its data is");
     check(types[0] === "contact.created", "the log has its beginning");
     check(types.includes("contact.updated"), "and its changes");
 }

@@ -47,7 +47,7 @@ static const crm_resource_t thing = {
     .fields = fields, .operations = operations,
 };
 static const crm_resource_t *const resources[] = {&thing, NULL};
-static const crm_event_type_t no_events[] = {{NULL, NULL, NULL, NULL}};
+static const crm_event_type_t no_events[] = {{NULL, NULL, NULL, NULL, 0}};
 
 static crm_error_t *init(void)
 {

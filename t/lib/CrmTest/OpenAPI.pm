@@ -242,6 +242,16 @@ sub problems {
     if (ref $schema ne "HASH") {
         return $schema ? () : "$at: is not allowed";
     }
+    if ($self->{closed} && $schema->{properties} && $schema->{oneOf}
+        && ref $value eq "HASH") {
+        # the alternatives do not know the properties beside them
+        my %rest = %$value;
+        delete @rest{keys %{$schema->{properties}}};
+        my %own = (%$schema, additionalProperties => JSON::PP::true);
+        my $others = delete $own{oneOf};
+        return ($self->problems($value, \%own, $at),
+            $self->problems(\%rest, { oneOf => $others }, $at));
+    }
     $schema = { %$schema, additionalProperties => JSON::PP::false }
         if $self->{closed} && $schema->{properties} && $schema->{type}
             && !exists $schema->{additionalProperties};
