@@ -381,6 +381,22 @@ subtest "a server that takes no more connections" => sub {
     back_is($httpd, $back + 1, "and the log says so");
 };
 
+subtest "a session that has ended, though its socket is open" => sub {
+    my $proxy = CrmTest::Proxy->new;
+    my $slow = httpd(children => 1, conf => $UNLIMITED
+        . "CrmApiDatabaseTimeout 5\nDBDriver pgsql\nDBDParams \""
+        . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n");
+    my $sc = $slow->client(key => $w->key);
+    status_is($sc->get("/api/v1/agents"), 200, "before");
+    $proxy->linger;
+    terminate(backends());
+    status_is($sc->post("/api/v1/contacts", { bot_id => $agent }), 201,
+        "a write goes by a new connection");
+    terminate(backends());
+    status_is($sc->get("/api/v1/agents"), 200, "and so does a read");
+    $slow->stop;
+};
+
 subtest "sessions whose prepared statements are gone" => sub {
     my $proxy = CrmTest::Proxy->new;
     my $pooled = httpd(conf => $UNLIMITED . "DBDriver pgsql\nDBDParams \""

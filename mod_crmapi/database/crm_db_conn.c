@@ -57,12 +57,20 @@ static const struct {
 };
 
 /* A PQnoticeReceiver for the crm_conn_t BATON. Notices are in the server's log.
- * Only one matters: the server has stopped waiting for its synchronous standby,
- * because of a timeout or its end, and then reports a success (syncrep.c). */
+ * Two matter. The server has stopped waiting for its synchronous standby,
+ * because of a timeout or its end, and then reports a success (syncrep.c). Or it
+ * ends an idle session: it says so before it closes the socket. */
 static void take_notice(void *baton, const PGresult *notice)
 {
     const char *source = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+    const char *severity = PQresultErrorField(notice,
+                                              PG_DIAG_SEVERITY_NONLOCALIZED);
     crm_conn_t *conn = baton;
+
+    if (severity && (!strcmp(severity, "FATAL")
+                     || !strcmp(severity, "PANIC"))) {
+        conn->broken = 1;
+    }
 
     if (source && !strcmp(source, "SyncRepWaitForLSN")) {
         conn->unconfirmed = 1;
@@ -202,7 +210,7 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
 {
     int pid, fresh;
 
-    if ((conn->broken && !was_reset(conn)) || !alive(conn->pg)
+    if (!alive(conn->pg) || (conn->broken && !was_reset(conn))
         || !idle(conn->pg)) {
         crm_prepared_forget(conn);
         conn->pid = 0;          /* another host may give the same */

@@ -6,6 +6,7 @@
 #     ... $proxy->conninfo($database, $role) ...
 #     $proxy->swallow(1);       # connections stay open and nothing comes through
 #     $proxy->swallow(0);
+#     $proxy->linger;           # what the server closes stays open for clients
 #     $proxy->discard;          # sessions that are idle forget what they had
 #
 #     my $proxy = CrmTest::Proxy->new(records => 1);
@@ -53,6 +54,10 @@ sub swallow {
         : unlink "$self->{dir}/swallow";
 }
 
+# From now on: when the server closes a session, its last words come through,
+# and the client's end stays open.
+sub linger { write_file("$_[0]{dir}/linger", "") }
+
 # Have "DISCARD ALL" done in each session, which has to be idle. Returns how
 # many there were.
 sub discard {
@@ -65,6 +70,7 @@ sub discard {
 
 sub run {
     my ($self, $listen) = @_;
+    local $SIG{PIPE} = "IGNORE";
     my $select = IO::Select->new($listen);
     my (%peer, %server);
 
@@ -83,6 +89,10 @@ sub run {
             }
             next unless $peer{$socket};     # its other end went first
             next if $self->pass($socket, $peer{$socket});
+            if ($server{$socket} && -e "$self->{dir}/linger") {
+                $select->remove($socket);
+                next;
+            }
             my $other = delete $peer{$socket};
             delete $peer{$other};
             delete @server{$socket, $other};
