@@ -113,11 +113,11 @@ my @KINDS = (
 # How many rows there are of what POSTs make, and their xmin: what any write
 # changes.
 sub state {
-    return join " ", map { my $table = $_; $table, map { "@$_" }
-        sql($database, "SELECT count(*), coalesce(max(xmin::text::bigint), 0)
-            FROM crmapi.$table WHERE workspace_id = '" . $w->id . "'") }
+    return join " ", map { "@$_" } sql($database, join " UNION ALL ",
+        map { "SELECT '$_', count(*), coalesce(max(xmin::text::bigint), 0)
+            FROM crmapi.$_ WHERE workspace_id = '" . $w->id . "'" }
         qw(contact company pipeline_card activity conversation sequence
-            enrollment job);
+            enrollment job));
 }
 
 sub send_again {

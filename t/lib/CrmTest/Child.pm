@@ -17,11 +17,11 @@ package CrmTest::Child;
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
-use JSON::PP ();
+use Cpanel::JSON::XS ();
 use POSIX ();
 use Test::More ();
 
-my $json = JSON::PP->new->utf8->allow_nonref;
+my $json = Cpanel::JSON::XS->new->utf8->allow_nonref;
 my $dir;        # of files that tell children to stop
 my $count = 0;
 

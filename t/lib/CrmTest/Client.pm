@@ -5,7 +5,7 @@ use strict;
 use warnings;
 use IO::Select;
 use IO::Socket::INET;
-use JSON::PP ();
+use Cpanel::JSON::XS ();
 use Time::HiRes qw(time);
 
 # Called with (request, response) for every answer any client gets; see hook().
@@ -197,7 +197,7 @@ sub request {
     utf8::encode($target) if utf8::is_utf8($target);
     $headers{Authorization} = "Bearer $key" if defined $key;
     if (exists $arg{json}) {
-        $body = JSON::PP->new->utf8->canonical->allow_nonref
+        $body = Cpanel::JSON::XS->new->utf8->canonical->allow_nonref
             ->encode($arg{json});
     }
     if (defined $body) {
@@ -295,7 +295,7 @@ sub json {
     my ($self) = @_;
     $self->{json} //= do {
         my $value = eval {
-            JSON::PP->new->utf8->allow_nonref->decode($self->{body});
+            Cpanel::JSON::XS->new->utf8->allow_nonref->decode($self->{body});
         };
         die "CrmTest: not JSON: " . substr($self->{body}, 0, 200) . "\n"
             if $@;

@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use B ();
 use Fcntl qw(:flock);
-use JSON::PP ();
+use Cpanel::JSON::XS ();
 
 # A checker for DOCUMENT, a decoded OpenAPI document.
 sub new {
@@ -70,28 +70,30 @@ sub resolve {
 
 # --- JSON Schema 2020-12, as far as OpenAPI documents of ours use it ---------
 
-# The JSON type of VALUE as JSON::PP decoded it.
+# The JSON type of VALUE as it was decoded.
 sub type_of {
     my ($value) = @_;
 
     return "null" unless defined $value;
     return "array" if ref $value eq "ARRAY";
     return "object" if ref $value eq "HASH";
-    return "boolean" if JSON::PP::is_bool($value);
+    return "boolean" if Cpanel::JSON::XS::is_bool($value);
     return "number" if ref $value;      # a big number
     my $flags = B::svref_2object(\$value)->FLAGS;
     return "string" if $flags & B::SVf_POK;
     return $value == int $value ? "integer" : "number";
 }
 
-# JSON::PP is what decides what a number is; a value that was used as a text
+# The JSON decoder decides what a number is; a value that was used as a text
 # stays what it was, because type_of() looks at a copy.
 my %keyword;        # name => sub (self, value, schema, place, argument)
 
 # Compare two decoded values.
 sub same {
     my ($one, $two) = @_;
-    my $json = JSON::PP->new->canonical->allow_nonref->allow_blessed;
+    return $one eq $two if type_of($one) eq "string"
+        && type_of($two) eq "string";
+    my $json = Cpanel::JSON::XS->new->canonical->allow_nonref->allow_blessed;
     return $json->encode([$one]) eq $json->encode([$two]);
 }
 
@@ -247,12 +249,12 @@ sub problems {
         # the alternatives do not know the properties beside them
         my %rest = %$value;
         delete @rest{keys %{$schema->{properties}}};
-        my %own = (%$schema, additionalProperties => JSON::PP::true);
+        my %own = (%$schema, additionalProperties => Cpanel::JSON::XS::true);
         my $others = delete $own{oneOf};
         return ($self->problems($value, \%own, $at),
             $self->problems(\%rest, { oneOf => $others }, $at));
     }
-    $schema = { %$schema, additionalProperties => JSON::PP::false }
+    $schema = { %$schema, additionalProperties => Cpanel::JSON::XS::false }
         if $self->{closed} && $schema->{properties} && $schema->{type}
             && !exists $schema->{additionalProperties};
     if (exists $schema->{'$ref'}) {
@@ -347,7 +349,7 @@ sub body_problems {
     my $media = $content->{$type} or return "has the type \"$type\"";
     return unless $media->{schema};
     my $value = eval {
-        JSON::PP->new->utf8->allow_nonref->decode($body);
+        Cpanel::JSON::XS->new->utf8->allow_nonref->decode($body);
     };
     return "is not JSON" if $@;
     return $self->problems($value, $media->{schema}, "body");
@@ -357,7 +359,7 @@ sub body_problems {
 # case), which a webhook has sent.
 sub webhook_problems {
     my ($self, $request) = @_;
-    my $event = JSON::PP->new->utf8->decode($request->{body});
+    my $event = Cpanel::JSON::XS->new->utf8->decode($request->{body});
     my $operation = $self->{document}{webhooks}{$event->{type}}{post}
         or return "the document has no webhook $event->{type}";
     my @problems;
