@@ -149,7 +149,7 @@ subtest "workspace_id leads every key (design 4)" => sub {
           AND c.contype IN ('p', 'u', 'f')
           AND c.conrelid::regclass::text NOT IN ('crmapi.workspace',
               'crmapi.plan', 'crmapi.migration', 'crmapi.worker',
-              'crmapi.upkeep')
+              'crmapi.upkeep', 'crmapi.instance')
           AND pg_get_constraintdef(c.oid) !~ '^[A-Z ]+\(workspace_id\y'
           AND pg_get_constraintdef(c.oid) <> 'UNIQUE (key_hash)'
         UNION ALL
@@ -946,6 +946,7 @@ subtest "deleting a workspace takes all of it" => sub {
         sort_order => 1, channel => "sms");
     make("suppression", %{$s->{in}}, email => "a\@b");
     sql($db, row("job", %{$s->{in}}, kind => "k"));
+    sql($db, row("workspace_hold", %{$s->{in}}, reason => "R"));
     make("admin", %{$s->{in}}, email => "a\@b");
     sql($db, row("send_count", %{$s->{in}}, bot_id => $s->{bot},
         day => "2026-01-01", n => 1));
@@ -1375,7 +1376,7 @@ subtest "a database that is filled is migrated" => sub {
             key_hash => \"sha256('k')"),
         row("webhook_endpoint", %in, id => $hook, url => "https://x.org",
             events => "{contact.created}", key => "k" x 24),
-        row("webhook_event", %in, id => $event, type => "t", body => "b"),
+        row("event", %in, id => $event, type => "t", body => "b"),
         row("webhook_delivery", %in, id => $delivery, event_id => $event,
             endpoint_id => $hook, job_id => 1),
         row("conversation", %in, id => $talk, bot_id => $bot, type => 4));

@@ -67,7 +67,8 @@ subtest "workspaces" => sub {
     my $shown = asked($db, "workspace", "show", $id);
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
-        plan => "standard", events => "off" }, "shown by id, with the default plan");
+        plan => "standard", events => "off", held_at => undef,
+        held_reason => undef }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
     is(asked($db, "workspace", "show", uc $id)->{id}, $id,
         "an id is one in capitals, too");
@@ -98,8 +99,9 @@ subtest "workspaces" => sub {
     is_deeply([map { $_->{id} } @$list[0, 1]], [$id, $own],
         "list: the oldest first");
     my @lines = split /\n/, crmapictl_ok($db, "workspace", "list");
-    is($lines[0], "id\tname\tslug\tplan\tcreated_at", "list: a heading");
-    like($lines[1], qr/\A$id\tNew\tcaf-nal\tpro\t\S+\z/, "list: tabs");
+    is($lines[0], "id\tname\tslug\tplan\tcreated_at\theld_at\theld_reason",
+        "list: a heading");
+    like($lines[1], qr/\A$id\tNew\tcaf-nal\tpro\t\S+\t-\t-\z/, "list: tabs");
     is(@lines, 1 + @$list, "list: a line for each");
 
     my ($copy, $other) = map { crmapictl_ok($db, "workspace", "create",
@@ -353,7 +355,7 @@ subtest "command lines that are wrong: exit 2" => sub {
     for my $case (
         [qr/no command/],
         [qr/unknown command "bogus"/, "bogus"],
-        [qr/one of create, list, show, set, delete/, "workspace"],
+        [qr/one of create, list, show, set, hold, release, delete/, "workspace"],
         [qr/one of create, import, list, revoke/, "key", "bogus"],
         [qr/unknown option --bogus/, "status", "--bogus"],
         [qr/unknown option --bogus/, "--bogus=secret", "status"],

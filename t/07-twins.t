@@ -148,6 +148,8 @@ tries("worker list", [], how => "is everybody's");
 tries("role create", ["api", "crm_twins_$$"], how => "is everybody's");
 sql($db, "DROP ROLE crm_twins_$$");
 tries("workspace list", [], how => "is everybody's");
+tries("hold", ["--all"], how => "is everybody's");
+tries("release", [], how => "is everybody's");
 tries("workspace create", ["--name", "Third"], how => "is everybody's");
 tries("job list", [], how => "is everybody's");
 
@@ -157,6 +159,8 @@ tries("job retry", [$job], how => "writes", bare => 1);
 tries("workspace show", [$mine->id], how => "reads", named => 1);
 tries("workspace set", [$mine->id, "--name", "Me"], how => "writes",
     named => 1);
+tries("workspace hold", [$mine->id], how => "writes", named => 1);
+tries("workspace release", [$mine->id], how => "writes", named => 1);
 tries("key create", ["--name", "k", "--scopes", "read"], how => "writes");
 tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
     stdin => "svc_live_" . "a" x 30);

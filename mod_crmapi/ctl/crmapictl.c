@@ -18,6 +18,7 @@
 #include "crmapictl_data.h"
 #include "crmapictl_database.h"
 #include "crmapictl_deliver.h"
+#include "crmapictl_hold.h"
 #include "crmapictl_intake.h"
 #include "crmapictl_job.h"
 #include "crmapictl_key.h"
@@ -62,6 +63,7 @@
 #define YES CTL_BIT(CTL_YES)
 #define PASSWORD_FILE CTL_BIT(CTL_PASSWORD_FILE)
 #define LOCK_WAIT CTL_BIT(CTL_LOCK_WAIT)
+#define ALL CTL_BIT(CTL_ALL)
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_DATABASE] = {"database", "CONNINFO",
@@ -88,7 +90,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         " was installed"},
     [CTL_EMAIL] = {"email", "E", "e-mail address"},
     [CTL_PHONE] = {"phone", "P", "phone number, for example +4930123456"},
-    [CTL_REASON] = {"reason", "R", "reason; default \"suppressed\""},
+    [CTL_REASON] = {"reason", "R", "reason; default of suppress: \"suppressed\""},
     [CTL_CONTACT] = {"contact", "ID", "id of the contact"},
     [CTL_URL] = {"url", "U",
         "URL that events are posted to: http:// or https://"},
@@ -115,6 +117,9 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "file whose first line is the password; default: it is not changed"},
     [CTL_LOCK_WAIT] = {"lock-wait", "SECONDS",
         "how long a step is tried that does not get its locks; default 600"},
+    [CTL_ALL] = {"all", NULL,
+        "hold: the whole database; release: also workspaces that are held one"
+        " by one"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -127,6 +132,11 @@ const ctl_command_t ctl_commands[] = {
      "make the login NAME of httpd (api) or crmapid (worker), or give it the"
      " right settings",
      ctl_role_create},
+    {"hold", NULL, NULL, 0, ALL, REASON,
+     "hold the database: no step, webhook or mail is sent until release",
+     ctl_hold},
+    {"release", NULL, NULL, 0, 0, ALL,
+     "end the hold of the database: what is due is sent", ctl_release},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
      ctl_worker_list},
@@ -139,6 +149,12 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS,
      "change a workspace's name or plan, or turn GET /events on or off",
      ctl_workspace_set},
+    {"workspace", "hold", "W", 1, 0, REASON,
+     "hold a workspace: no step, webhook or mail is sent until release",
+     ctl_workspace_hold},
+    {"workspace", "release", "W", 1, 0, 0,
+     "end the hold of a workspace: what is due is sent",
+     ctl_workspace_release},
     {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},

@@ -38,17 +38,18 @@ typedef enum ctl_option_t {
     CTL_YES,
     CTL_PASSWORD_FILE,
     CTL_LOCK_WAIT,
+    CTL_ALL,
     CTL_OPTIONS
 } ctl_option_t;
 
 /* The bit of OPTION in a set of options. */
-#define CTL_BIT(option) (1u << (option))
+#define CTL_BIT(option) (APR_UINT64_C(1) << (option))
 
 /* A pseudo-option of commands whose statements have no timeout by default. */
-#define CTL_LONG (1u << 31)
+#define CTL_LONG CTL_BIT(63)
 
 /* A pseudo-option of commands that run with any version of the schema. */
-#define CTL_ANY_SCHEMA (1u << 30)
+#define CTL_ANY_SCHEMA CTL_BIT(62)
 
 /* The properties of an option. */
 typedef struct ctl_option_info_t {
@@ -78,8 +79,8 @@ typedef struct ctl_command_t {
     const char *operand;        /* the operand's name, or NULL; two are
                                    separated by a space */
     int operand_needed;
-    unsigned needs;             /* required options: CTL_BIT() of each */
-    unsigned takes;             /* further options. Every command takes those
+    apr_uint64_t needs;         /* required options: CTL_BIT() of each */
+    apr_uint64_t takes;         /* further options. Every command takes those
                                    up to CTL_VERSION */
     const char *help;           /* "create a workspace and print its id" */
     crm_error_t *(*run)(ctl_t *ctl);

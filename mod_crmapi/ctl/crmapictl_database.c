@@ -68,7 +68,8 @@ static const ctl_column_t status_columns[] = {
     {"heartbeat_seconds", 'n'}, {"jobs_ready", 'n'}, {"jobs_due", 'n'},
     {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
     {"sequence_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
-    {"jobs_dead", 'n'}, {"connections", 'n'}, {"database_bytes", 'n'},
+    {"jobs_dead", 'n'}, {"jobs_held", 'n'}, {"held_at", 't'},
+    {"held_reason", 's'}, {"workspaces_held", 'n'}, {"connections", 'n'}, {"database_bytes", 'n'},
     {"server_version", 's'}, {NULL, 0}
 };
 #define SCHEMA_COLUMNS 7
@@ -100,7 +101,9 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
                       " (SELECT count(*) FROM crmapi.job"
                       "  WHERE state = 'leased'), j.oldest, j.sequence,"
                       " j.webhook, (SELECT count(*) FROM crmapi.job"
-                      "  WHERE state = 'dead'),"
+                      "  WHERE state = 'dead'), j.held, i.held_at,"
+                      " i.held_reason, (SELECT count(*)"
+                      "  FROM crmapi.workspace_hold),"
                       " (SELECT count(*) FROM pg_stat_activity"
                       "  WHERE datname = current_database()),"
                       " pg_database_size(current_database()),"
@@ -110,15 +113,24 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
                       "  round(extract(epoch FROM now() -"
                       "   max(heartbeat_at))) AS silence"
                       "  FROM crmapi.worker) w,"
-                      " (SELECT count(*) AS ready,"
-                      "  count(*) FILTER (WHERE run_at <= now()) AS due,"
+                      " crmapi.instance i, LATERAL (SELECT count(*) AS ready,"
+                      "  count(*) FILTER (WHERE x.due) AS due,"
                       "  greatest(round(extract(epoch FROM now() -"
-                      "   min(run_at))), 0) AS oldest,"
-                      "  count(*) FILTER (WHERE run_at <= now()"
+                      "   min(run_at) FILTER (WHERE NOT x.held))), 0)"
+                      "   AS oldest,"
+                      "  count(*) FILTER (WHERE x.due"
                       "   AND lane = 'sequence') AS sequence,"
-                      "  count(*) FILTER (WHERE run_at <= now()"
-                      "   AND lane = 'webhook') AS webhook"
-                      "  FROM crmapi.job WHERE state = 'ready') j",
+                      "  count(*) FILTER (WHERE x.due"
+                      "   AND lane = 'webhook') AS webhook,"
+                      "  count(*) FILTER (WHERE x.held"
+                      "   AND run_at <= now()) AS held"
+                      "  FROM crmapi.job j LEFT JOIN crmapi.workspace_hold h"
+                      "   ON h.workspace_id = j.workspace_id,"
+                      "  LATERAL (SELECT h.workspace_id IS NOT NULL"
+                      "   OR i.held_at IS NOT NULL AS held) y,"
+                      "  LATERAL (SELECT y.held, NOT y.held"
+                      "   AND run_at <= now() AS due) x"
+                      "  WHERE state = 'ready') j",
                       SCHEMA_COLUMNS, values));
     ctl_print(ctl, result, status_columns, 1);
     return NULL;

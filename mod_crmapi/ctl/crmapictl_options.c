@@ -158,7 +158,7 @@ static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
 /* Check that CTL has all options that COMMAND needs and no others. */
 static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
 {
-    unsigned known = COMMON | command->needs | command->takes;
+    apr_uint64_t known = COMMON | command->needs | command->takes;
     const char *name = command_name(command, ctl->pool);
 
     for (int option = 0; option < CTL_OPTIONS; option++) {

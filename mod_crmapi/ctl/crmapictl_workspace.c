@@ -25,11 +25,15 @@ static const ctl_column_t columns[] = {
 };
 
 /* The same, and what a workspace has in other tables. */
+#define HELD_FIELDS ", (SELECT h.held_at FROM crmapi.hold_of(workspace.id) h)" \
+    ", (SELECT h.reason FROM crmapi.hold_of(workspace.id) h)"
 #define ALL_FIELDS FIELDS ", CASE WHEN EXISTS (SELECT FROM crmapi.event_feed" \
-    " f WHERE f.workspace_id = workspace.id AND f.log) THEN 'on' ELSE 'off' END"
+    " f WHERE f.workspace_id = workspace.id AND f.log) THEN 'on' ELSE 'off'" \
+    " END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
     {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
-    {"created_at", 't'}, {"events", 's'}, {NULL, 0}
+    {"created_at", 't'}, {"events", 's'}, {"held_at", 't'},
+    {"held_reason", 's'}, {NULL, 0}
 };
 
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
@@ -168,12 +172,16 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
 
 crm_error_t *ctl_workspace_list(ctl_t *ctl)
 {
+    static const ctl_column_t list_columns[] = {
+        {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
+        {"created_at", 't'}, {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
+    };
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS HELD_FIELDS
                           " FROM crmapi.workspace ORDER BY created_at, id", 0,
                           NULL));
-    ctl_print(ctl, result, columns, 0);
+    ctl_print(ctl, result, list_columns, 0);
     return NULL;
 }
 

@@ -51,6 +51,12 @@ void crmd_lease_values(const char **values, const crmd_work_t *work)
     values[3] = apr_itoa(work->pool, work->job->attempts);
 }
 
+void crmd_log_held(const crmd_work_t *work)
+{
+    crmd_logf(CRM_LOG_INFO, "CRM3105: job %s (%s) was given back: its"
+              " workspace is held", work->job->id, work->job->kind);
+}
+
 void crmd_work_retry(crmd_work_t *work, apr_interval_time_t delay,
                      const char *reason)
 {
@@ -63,6 +69,19 @@ void crmd_work_dead(crmd_work_t *work, const char *reason)
 {
     work->end = CRMD_DEAD;
     work->reason = reason;
+}
+
+crm_error_t *crmd_work_return(crmd_work_t *work)
+{
+    const char *values[4];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    CRM_ERR(crmd_query(&result, work, "SELECT crmapi.job_return($1::uuid,"
+                       " $2::bigint, $3::text, $4::integer)", 4, values));
+    crmd_log_held(work);
+    work->end = CRMD_ENDED;
+    return NULL;
 }
 
 apr_interval_time_t crmd_backoff(int n, apr_interval_time_t first,

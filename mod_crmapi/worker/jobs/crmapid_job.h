@@ -78,6 +78,14 @@ void crmd_work_retry(crmd_work_t *work, apr_interval_time_t delay,
                      const char *reason);
 void crmd_work_dead(crmd_work_t *work, const char *reason);
 
+/* Give WORK's job back as it was before it was claimed: its workspace is held,
+ * so nothing is sent before it is released (contract 14.2). Errors: those of
+ * the database; the lease was lost. */
+crm_error_t *crmd_work_return(crmd_work_t *work);
+
+/* Log that the database gave WORK's job back for that reason. */
+void crmd_log_held(const crmd_work_t *work);
+
 /* Return the string member NAME of WORK's payload, NULL if it has none. */
 const char *crmd_payload(const crmd_work_t *work, const char *name);
 

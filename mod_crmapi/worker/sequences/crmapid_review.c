@@ -21,7 +21,8 @@ static const char review_sql[] =
     " (SELECT count(*) FROM crmapi.enrollment_step s"
     "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
     " '\\x' || encode(crmapi.token_sign_link($4::bytea), 'hex'),"
-    " md5(e.id::text || a.id::text)::uuid"
+    " md5(e.id::text || a.id::text)::uuid,"
+    " EXISTS (SELECT FROM crmapi.hold_of(e.workspace_id))"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
@@ -33,7 +34,7 @@ static const char review_sql[] =
     " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
     " AND e.status = 'pending_approval'";
 
-enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID };
+enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID, HELD };
 
 /* Return the text of the mail about ENROLLMENT. HEAD is the head of its link's
  * token. */
@@ -105,14 +106,18 @@ crm_error_t *crmd_review_mail(crmd_work_t *work)
     };
     crm_error_t *error;
     PGresult *result;
+    int held = 0;
 
     values[3] = crmd_link_review_head(work->config, values[0], values[1],
                                       values[2], work->pool);
     crmd_relay_enter(relay, work->config);
     error = crmd_query(&result, work, review_sql, 4, values);
     if (!error && PQntuples(result)) {      /* else it was decided */
-        send_mail(work, relay, result, values[1], values[3]);
+        held = *PQgetvalue(result, 0, HELD) == 't';
+        if (!held) {
+            send_mail(work, relay, result, values[1], values[3]);
+        }
     }
     crmd_relay_leave(relay);
-    return error;
+    return held ? crmd_work_return(work) : error;
 }

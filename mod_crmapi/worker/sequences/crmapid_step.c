@@ -308,6 +308,11 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
     if (!strcmp(verdict, "wait")) {
         return record_wait(&sending, until);
     }
+    if (!strcmp(verdict, "held")) {
+        work->end = CRMD_ENDED;
+        crmd_log_held(work);
+        return NULL;
+    }
     crmd_logf(CRM_LOG_INFO, "CRM3124: step %s was not sent: its enrollment has"
               " ended", sending.step);
     return NULL;

@@ -125,9 +125,11 @@ static crm_error_t *make_body(delivery_t *delivery)
 /* Set *ID_P to the id of DELIVERY's event for the endpoint, the same in all
  * attempts, and *SIGNATURES_P to the signatures of its body as sent at
  * TIMESTAMP: one for each key, separated by spaces. The database makes them;
- * the keys stay there. */
+ * the keys stay there. It is the last statement before the request: *HELD_P =
+ * whether the workspace is held. */
 static crm_error_t *sign(const char **id_p, const char **signatures_p,
-                         const delivery_t *delivery, const char *timestamp)
+                         int *held_p, const delivery_t *delivery,
+                         const char *timestamp)
 {
     const char *values[4] = {
         delivery->work->job->workspace_id, delivery->id, timestamp,
@@ -135,7 +137,8 @@ static crm_error_t *sign(const char **id_p, const char **signatures_p,
     };
     PGresult *result;
 
-    CRM_ERR(crmd_query(&result, delivery->work, "SELECT s.id, s.signatures"
+    CRM_ERR(crmd_query(&result, delivery->work, "SELECT s.id, s.signatures,"
+                       " EXISTS (SELECT FROM crmapi.hold_of($1::uuid))"
                        " FROM crmapi.webhook_sign($1::uuid, $2::uuid,"
                        " $3::text, $4::timestamptz) s", 4, values));
     if (!PQntuples(result)) {
@@ -144,6 +147,7 @@ static crm_error_t *sign(const char **id_p, const char **signatures_p,
     }
     *id_p = PQgetvalue(result, 0, 0);
     *signatures_p = PQgetvalue(result, 0, 1);
+    *held_p = *PQgetvalue(result, 0, 2) == 't';
     return NULL;
 }
 
@@ -157,8 +161,8 @@ static int is_public(const struct sockaddr *address, socklen_t len,
     return crmd_address_public(address, len);
 }
 
-/* Send DELIVERY, wait for the answer, and fill ANSWER. */
-static crm_error_t *post(crmd_http_answer_t *answer,
+/* Send DELIVERY, wait for the answer, and fill ANSWER; or set *HELD_P. */
+static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
                          const delivery_t *delivery)
 {
     const crmd_config_t *config = delivery->work->config;
@@ -169,7 +173,10 @@ static crm_error_t *post(crmd_http_answer_t *answer,
     const char *id = NULL, *signatures = NULL;
     crmd_http_request_t request;
 
-    CRM_ERR(sign(&id, &signatures, delivery, timestamp));
+    CRM_ERR(sign(&id, &signatures, held_p, delivery, timestamp));
+    if (*held_p) {
+        return NULL;
+    }
     headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
     headers[2] = apr_pstrcat(pool, "webhook-timestamp: ", timestamp, NULL);
     headers[3] = apr_pstrcat(pool, "webhook-signature: ", signatures, NULL);
@@ -268,8 +275,12 @@ static crm_error_t *attempt(delivery_t *delivery)
     apr_time_t started = apr_time_now();
     crmd_http_answer_t answer;
     outcome_t outcome;
+    int held = 0;
 
-    CRM_ERR(post(&answer, delivery));
+    CRM_ERR(post(&answer, &held, delivery));
+    if (held) {
+        return crmd_work_return(delivery->work);
+    }
     judge(&outcome, &answer, delivery);
     CRM_ERR(record(delivery, started, &answer, &outcome));
     log_outcome(delivery, &outcome);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_hold.c: holding what sends, and releasing it (contract 14.2) */
+#include "crmapictl_hold.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_text.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
+
+#define REASON_MAX 1000
+#define DEFAULT_REASON "an operator wants it"
+
+/* Hold the workspace ID, or the database if it is NULL, and print since when,
+ * why, and how many messages are being sent at this moment. */
+static crm_error_t *hold(ctl_t *ctl, const char *id)
+{
+    static const ctl_column_t columns[] = {
+        {"held_at", 't'}, {"held_reason", 's'}, {"being_sent", 'n'},
+        {NULL, 0}
+    };
+    const char *reason = ctl->options[CTL_REASON];
+    const char *values[2] = {id, reason ? reason : DEFAULT_REASON};
+    PGresult *result;
+
+    if (reason && (!*reason || !crm_text_valid_utf8(reason, strlen(reason))
+                   || crm_text_length(reason, strlen(reason)) > REASON_MAX)) {
+        return ctl_fault(ctl, "--reason must be UTF-8 and have 1 to 1,000"
+                         " characters");
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.hold($1::uuid, $2::text)",
+                      2, values));
+    values[1] = PQgetvalue(result, 0, 0);
+    CRM_ERR(ctl_query(&result, ctl, "SELECT h.held_at, h.reason, $2::bigint"
+                      " FROM (SELECT h.held_at, h.reason FROM"
+                      "  crmapi.workspace_hold h WHERE h.workspace_id ="
+                      "  $1::uuid UNION ALL SELECT i.held_at, i.held_reason"
+                      "  FROM crmapi.instance i WHERE $1::uuid IS NULL) h", 2,
+                      values));
+    ctl_print(ctl, result, columns, 1);
+    return NULL;
+}
+
+/* Release the workspace ID, or the database if it is NULL, and with ALL every
+ * workspace as well; print how many holds ended. */
+static crm_error_t *release(ctl_t *ctl, const char *id, int all)
+{
+    static const ctl_column_t columns[] = {{"released", 'n'}, {NULL, 0}};
+    const char *values[2] = {id, all ? "t" : "f"};
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
+                      " $2::boolean)", 2, values));
+    ctl_print(ctl, result, columns, 1);
+    return NULL;
+}
+
+crm_error_t *ctl_hold(ctl_t *ctl)
+{
+    return hold(ctl, NULL);
+}
+
+crm_error_t *ctl_release(ctl_t *ctl)
+{
+    return release(ctl, NULL, ctl->options[CTL_ALL] != NULL);
+}
+
+crm_error_t *ctl_workspace_hold(ctl_t *ctl)
+{
+    const char *id;
+
+    CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    return hold(ctl, id);
+}
+
+crm_error_t *ctl_workspace_release(ctl_t *ctl)
+{
+    const char *id;
+
+    CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    return release(ctl, id, 0);
+}

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+# 63-hold.t: what is held sends nothing, and goes on after its release (contract
+# 14.2)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Receiver;
+use JSON::PP ();
+
+my $json = JSON::PP->new->utf8;
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $receiver = CrmTest::Receiver->new;
+my $worker = worker(database => $database, no_start => 1,
+    conf => { webhook_private => "on" });
+my $spaces = 0;
+
+# A workspace with an admin, an endpoint, and a template of STEPS mails, each a
+# minute after the one before.
+sub space {
+    my ($steps) = @_;
+    my $w = workspace($httpd, twin => 0);
+    $w->{name} = "w" . ++$spaces;
+    $w->ctl(qw(admin add --workspace), $w->id, "--email",
+        "boss\@$w->{name}.example");
+    $w->ctl(qw(webhook add --workspace), $w->id, "--url",
+        $receiver->url("$w->{name}/200"), "--events", "contact.created");
+    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
+        steps => [map { { channel => "email", email_subject => "Step $_",
+            email_body => "Hello {{first_name}}", delay => "1m" } }
+            1 .. $steps // 1] }]);
+    return $w;
+}
+
+my $people = 0;
+
+# Start a sequence of W; its id.
+sub start {
+    my ($w, %members) = @_;
+    my $r = $w->client->post("/api/v1/sequences/start", {
+        template_id => $w->{template}, auto_approve => true, contact => {
+            first_name => "N", emails => ["p" . ++$people
+                . "\@$w->{name}.example"] }, %members });
+    die $r->text if $r->status != 202;
+    return $r->data->{enrollment_id};
+}
+
+# What W has sent: mails of steps, mails to its admin, webhooks.
+sub sent {
+    my ($w) = @_;
+    my @to = map { $_->[1] =~ /^To:.*?\b(\w+)\@\Q$w->{name}\E\.example/m }
+        $worker->mails;
+    my $asks = grep { $_ eq "boss" } @to;
+    return join " ", @to - $asks, $asks,
+        scalar $receiver->requests($w->{name});
+}
+
+# The status of the steps of enrollment ID.
+sub steps {
+    my ($w, $id) = @_;
+    return join " ", map { $_->{status} } @{$w->client
+        ->get("/api/v1/sequences/enrollments/$id")->data->{steps}};
+}
+
+sub shown {
+    my ($w) = @_;
+    return $json->decode($w->ctl("--json", "workspace", "show", $w->id));
+}
+
+sub status {
+    return $json->decode(crmapictl_ok($database, "--json", "status"));
+}
+
+subtest "a held workspace sends nothing, others do" => sub {
+    my ($w, $other) = (space(), space());
+    $w->ctl("workspace", "hold", $w->id, "--reason", "they have not paid");
+    for ($w, $other) {
+        start($_);
+        start($_, auto_approve => false);
+    }
+    $worker->once for 1 .. 2;
+    is(sent($other), "1 1 2", "the other: a step, a mail to its admin, two"
+        . " webhooks");
+    is(sent($w), "0 0 0", "the held one: nothing");
+
+    my $c = $w->client;
+    my $r = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        first_name => "New" });
+    status_is($r, 201, "its API writes");
+    status_is($c->get("/api/v1/contacts/" . $r->data->{id}), 200,
+        "and reads");
+
+    my $show = shown($w);
+    is($show->{held_reason}, "they have not paid", "workspace show says why");
+    like($show->{held_at}, qr/^20\d\d-\d\d-\d\dT/, "and since when");
+    my %list = map { $_->{id} => $_ } @{$json->decode(crmapictl_ok($database,
+        qw(--json workspace list)))};
+    is($list{$w->id}{held_reason}, "they have not paid", "so does its list");
+    is($list{$other->id}{held_at}, undef, "the other is not held");
+    my $status = status();
+    is($status->{workspaces_held}, 1, "status counts it");
+    cmp_ok($status->{jobs_held}, ">=", 3, "and its jobs");
+    is($status->{jobs_due}, 0, "which are not due work");
+    is($status->{held_at}, undef, "the database is not held");
+
+    $w->ctl("workspace", "hold", $w->id, "--reason", "again");
+    is_deeply(shown($w), $show, "a second hold changes nothing");
+    is($json->decode($w->ctl("--json", "workspace", "release",
+        $w->id))->{released}, 1, "released");
+    $worker->once for 1 .. 2;
+    is(sent($w), "1 1 3", "all of it is sent");
+    $worker->once;
+    is(sent($w), "1 1 3", "once");
+    is(shown($w)->{held_at}, undef, "and it is not held any more");
+};
+
+subtest "a held database sends nothing" => sub {
+    my ($w, $held) = (space(), space());
+    start($w);
+    start($held);
+    crmapictl_ok($database, qw(hold --all --reason), "a clone for staging");
+    $w->ctl("workspace", "hold", $held->id);
+    my $status = status();
+    is($status->{held_reason}, "a clone for staging", "status says why");
+    like($status->{held_at}, qr/^20\d\d/, "and since when");
+    is(shown($w)->{held_reason}, "a clone for staging", "each workspace is");
+    for my $time ("at first", "when it is started again") {
+        $worker->start;
+        ok($worker->wait_log(qr/CRM3001/), "crmapid runs");
+        $worker->stop;
+        $worker->once;
+        is(sent($w), "0 0 0", "$time: nothing");
+    }
+    crmapictl_ok($database, "release");
+    $worker->once for 1 .. 2;
+    is(sent($w), "1 0 1", "released: it is sent");
+    is(sent($held), "0 0 0", "a workspace that is held by itself stays so");
+    crmapictl_ok($database, qw(hold --all));
+    is($json->decode(crmapictl_ok($database,
+        qw(--json release --all)))->{released}, 2, "release --all: both");
+    $worker->once for 1 .. 2;
+    is(sent($held), "1 0 1", "it is sent, too");
+};
+
+subtest "a running daemon goes on at the release" => sub {
+    my $w = space();
+    $worker->configure({ poll => "2s" });
+    $worker->start;
+    $w->ctl("workspace", "hold", $w->id);
+    my $id = start($w);
+    my $other = space();
+    start($other);
+    ok(wait_for(sub { sent($other) eq "1 0 1" }, 20), "it works");
+    is(sent($w), "0 0 0", "not for the held one");
+    $w->ctl("workspace", "release", $w->id);
+    ok(wait_for(sub { sent($w) eq "1 0 1" }, 20), "released: it is sent");
+    $worker->stop;
+    $worker->configure({ poll => "200ms" });
+};
+
+# What is claimed already: how it comes to be, the lock that the daemon then
+# waits for, and what is sent before and in all.
+my @CLAIMED = (
+    ["a step", "sequence.step", sub { start($_[0]) },
+        "SELECT FROM crmapi.enrollment WHERE workspace_id = 'W' FOR UPDATE",
+        "0 0 1", "1 0 1"],
+    ["a mail to an admin", "sequence.review", sub {
+        start($_[0], auto_approve => false) }, "LOCK TABLE crmapi.admin",
+        "0 0 1", "0 1 1"],
+    ["a webhook", "webhook.deliver", sub { start($_[0]) },
+        "SELECT FROM crmapi.event WHERE workspace_id = 'W' FOR UPDATE",
+        "0 0 1", "0 0 2"],
+);
+for (@CLAIMED) {
+    my ($what, $kind, $make, $lock, $before, $after) = @$_;
+    subtest "$what that is claimed already" => sub {
+        my $w = space(2);
+        my $of = "workspace_id = '" . $w->id . "' AND kind = '$kind'";
+        $make->($w);
+        $worker->once;
+        unlink glob $worker->outbox . "/new/*";
+        is(sent($w), $before, "the mails so far are taken away");
+        # one more: the second step, or a second job for the same
+        $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
+            if $kind eq "webhook.deliver";
+        sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload,"
+            . " run_at) SELECT workspace_id, kind, payload, now() +"
+            . " interval '1 h' FROM crmapi.job WHERE $of")
+            if $kind eq "sequence.review";
+        my $let_go = postgres()->hold($database, $lock
+            =~ s/'W'/"'" . $w->id . "'"/er);
+        $worker->start;
+        sql($database, "UPDATE crmapi.job SET run_at = now() WHERE $of"
+            . " AND state = 'ready'");
+        postgres()->wait_locked($database, 1);
+        my $held = $json->decode($w->ctl("--json", "workspace", "hold",
+            $w->id));
+        is($held->{being_sent}, 1, "the hold says that one is under way");
+        $let_go->();
+        ok($worker->wait_log(qr/CRM3105: job \d+ \(\Q$kind\E\)/, 20),
+            "it is given back");
+        is(join("|", @{(sql($database, "SELECT state, attempts, run_at <="
+            . " now() FROM crmapi.job WHERE $of ORDER BY id DESC LIMIT 1"
+            ))[0]}), "ready|0|t", "as before its claim");
+        is(sent($w), $before, "nothing was sent");
+        $w->ctl("workspace", "release", $w->id);
+        ok(wait_for(sub { sent($w) eq $after }, 20), "released: it is sent");
+        $worker->stop;
+    };
+}
+
+subtest "no more at once than the limits permit" => sub {
+    my $w = space();
+    $worker->configure({ agent_daily_limit => 2 });
+    $w->ctl("workspace", "hold", $w->id);
+    my @ids = map { start($w) } 1 .. 5;
+    $worker->once;
+    $w->ctl("workspace", "release", $w->id);
+    $worker->once for 1 .. 3;
+    is(join(" ", sort map { steps($w, $_) } @ids),
+        "scheduled scheduled scheduled sent sent",
+        "as many steps as an agent may send on a day");
+    $worker->configure({ agent_daily_limit => 0 });
+};
+
+subtest "a claim reads no job of a held workspace" => sub {
+    my @held = map { space() } 1 .. 3;
+    my $w = space();
+    for (@held) {
+        $_->ctl("workspace", "hold", $_->id);
+        sql($database, "INSERT INTO crmapi.job (workspace_id, kind)"
+            . " SELECT '" . $_->id . "', 'webhook.deliver'"
+            . " FROM generate_series(1, 3000)");
+    }
+    sql($database, "VACUUM ANALYZE crmapi.job");
+    # the second call of a session: the first one reads the catalogs
+    my $claim = sub {
+        my $call = "crmapi.job_claim('webhook', 'x', '1 s', NULL)";
+        my $plan = sql($database, "BEGIN; DO \$\$ BEGIN PERFORM $call; END \$\$;"
+            . " UPDATE crmapi.job SET state = 'ready', leased_by = NULL,"
+            . " leased_until = NULL WHERE leased_by = 'x'; EXPLAIN (ANALYZE,"
+            . " BUFFERS, FORMAT JSON) SELECT * FROM $call; ROLLBACK");
+        my $top = $json->decode($plan)->[0]{Plan};
+        return ($top->{"Actual Rows"}, $top->{"Shared Hit Blocks"}
+            + $top->{"Shared Read Blocks"});
+    };
+    my ($rows, $blocks) = $claim->();
+    is($rows, 0, "there is nothing to claim");
+    cmp_ok($blocks, "<", 60, "and few blocks are read for that");
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind) VALUES ('"
+        . $w->id . "', 'webhook.deliver')");
+    ($rows, $blocks) = $claim->();
+    is($rows, 1, "another's job is found");
+    cmp_ok($blocks, "<", 90, "with few blocks as well");
+    sql($database, "DELETE FROM crmapi.job WHERE payload = '{}'");
+    $_->ctl("workspace", "release", $_->id) for @held;
+};
+
+subtest "workspaces in any place of the order are found" => sub {
+    # each set of held ones among five, and each place to begin at
+    sql($database, "DELETE FROM crmapi.job");
+    sql($database, "VACUUM crmapi.job");
+    my $cases = sql($database, <<'SQL');
+CREATE TEMP TABLE five AS SELECT id, (row_number() OVER (ORDER BY id) - 1)::int
+    AS n FROM crmapi.workspace ORDER BY id LIMIT 5;
+CREATE TEMP TABLE cases (missed bigint);
+CREATE FUNCTION pg_temp.missed(held integer, at uuid) RETURNS bigint
+    LANGUAGE plpgsql AS $$
+DECLARE
+    missed bigint;
+BEGIN
+    INSERT INTO crmapi.workspace_hold (workspace_id, reason)
+        SELECT id, 'x' FROM five WHERE (held >> n) & 1 = 1;
+    INSERT INTO crmapi.job (workspace_id, kind)
+        SELECT id, 'webhook.deliver' FROM five;
+    FOR i IN 1 .. 5 LOOP
+        SELECT c.workspace_id INTO at
+        FROM crmapi.job_claim('webhook', 'x', '1 h', NULL, at) c;
+        EXIT WHEN NOT FOUND;
+    END LOOP;
+    missed := (SELECT count(*) FROM crmapi.job j JOIN five
+        ON five.id = j.workspace_id WHERE (j.state = 'leased')
+        IS DISTINCT FROM ((held >> five.n) & 1 = 0));
+    RAISE EXCEPTION USING ERRCODE = 'TEST1';    -- undo it
+EXCEPTION WHEN SQLSTATE 'TEST1' THEN
+    RETURN missed;
+END
+$$;
+SELECT count(*) || ' ' || sum(pg_temp.missed(held, begins.id))
+FROM generate_series(0, 31) held,
+     (SELECT id FROM five UNION ALL SELECT NULL) begins;
+SQL
+    is($cases, "192 0", "in no case one too many or too few");
+};
+
+subtest "what is not right is refused" => sub {
+    my $w = space();
+    my ($code, $out, $err) = crmapictl($database, "hold");
+    is("$code $err", "2 crmapictl: hold needs --all\n", "hold needs --all");
+    ($code, $out, $err) = crmapictl($database, qw(workspace hold nobody));
+    is("$code $err", "1 crmapictl: there is no workspace \"nobody\"\n",
+        "no such workspace");
+    for my $reason ("", "x" x 1001, "\xff") {
+        ($code, $out, $err) = crmapictl($database, "workspace", "hold", $w->id,
+            "--reason=$reason");
+        is($code, 1, "a bad reason");
+        like($err, qr/^crmapictl: --reason must be/, "is named");
+    }
+    is(shown($w)->{held_at}, undef, "nothing is held");
+    is($json->decode($w->ctl("--json", "workspace", "release",
+        $w->id))->{released}, 0, "nothing to release");
+};
+
+$httpd->stop;
+done_testing;
