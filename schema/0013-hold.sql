@@ -20,14 +20,51 @@ CREATE TABLE crmapi.workspace_hold (
     reason crmapi.line NOT NULL
 );
 
--- This database: one row. No workspace owns it.
+-- This database: one row. No workspace owns it. id is its name, which copies
+-- and restored dumps of it share. system_id and database_id say where it is:
+-- the cluster and the database, as a daemon found them first, or the last
+-- release. In a copy they are those of the original.
 CREATE TABLE crmapi.instance (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    system_id bigint,
+    database_id oid,
     held_at timestamptz(3),             -- null: it is not held
     held_reason crmapi.line,
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 );
 INSERT INTO crmapi.instance DEFAULT VALUES;
+
+-- Numbers that count what daemons have done here: each message and each
+-- heartbeat, in the transaction that permits it. A daemon keeps the highest
+-- ones that it has seen outside of the database (its mark). If those here are
+-- lower, this is an older state. Rows, because a row is restored as of the same
+-- moment as all others: positions of the WAL and transaction ids go on
+-- otherwise in another cluster or timeline, and pg_dump reads a sequence at
+-- another moment than the tables. A standby that takes over has the rows if it
+-- has the messages. A backend adds in the slot "its pid modulo 16".
+CREATE TABLE crmapi.send_mark (
+    slot integer PRIMARY KEY CHECK (slot BETWEEN 0 AND 15),
+    n bigint NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO crmapi.send_mark (slot, n)
+SELECT slot, 0 FROM generate_series(0, 15) slot;
+
+-- What daemons handed over to a relay after the state that was restored, from
+-- their journals. part is the number of a step, or the id of an admin who was
+-- asked for a review: unlike ids of steps, which generation makes, they are the
+-- same again. state: sent, free (certainly not sent), or unknown.
+CREATE TABLE crmapi.past_send (
+    workspace_id uuid NOT NULL REFERENCES crmapi.workspace ON DELETE CASCADE,
+    enrollment_id uuid NOT NULL,
+    part crmapi.line NOT NULL,
+    state crmapi.line NOT NULL CHECK (state IN ('sent', 'free', 'unknown')),
+    sent_at timestamptz(3) NOT NULL,
+    provider_id text,
+    PRIMARY KEY (workspace_id, enrollment_id, part),
+    FOREIGN KEY (workspace_id, enrollment_id) REFERENCES crmapi.enrollment
+        ON DELETE CASCADE
+);
 
 -- ---- hold and release ------------------------------------------------------
 
@@ -42,6 +79,16 @@ BEGIN ATOMIC
     FROM crmapi.instance i
     LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = hold_of.workspace
     WHERE h.workspace_id IS NOT NULL OR i.held_at IS NOT NULL;
+END;
+
+-- Where this database is. Internal.
+CREATE FUNCTION crmapi.instance_place()
+    RETURNS TABLE (system_id bigint, database_id oid)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
+BEGIN ATOMIC
+    SELECT c.system_identifier, d.oid
+    FROM pg_control_system() c, pg_database d
+    WHERE d.datname = current_database();
 END;
 
 -- Hold WORKSPACE, or the database if it is null, because of REASON. One that is
@@ -66,8 +113,9 @@ END
 $$;
 
 -- End the hold of WORKSPACE, or that of the database if it is null, and with
--- WORKSPACES those of all workspaces, too. Daemons are told. Returns how many
--- holds ended. For the owner.
+-- WORKSPACES those of all workspaces, too. Daemons are told. A database that is
+-- released is at home where it is now. Returns how many holds ended. For the
+-- owner.
 CREATE FUNCTION crmapi.release(workspace uuid, workspaces boolean)
     RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -82,10 +130,139 @@ BEGIN
         UPDATE crmapi.instance i SET held_at = NULL, held_reason = NULL
         WHERE i.held_at IS NOT NULL;
         GET DIAGNOSTICS m = ROW_COUNT;
+        UPDATE crmapi.instance i SET system_id = p.system_id,
+            database_id = p.database_id
+        FROM crmapi.instance_place() p;
     END IF;
     PERFORM pg_notify('crmapi_job', l.lane)
     FROM unnest('{sequence,webhook}'::text[]) l(lane);
     RETURN n + m;
+END
+$$;
+
+-- ---- older states ----------------------------------------------------------
+-- KNOWN is the mark of a daemon: the highest number of each slot that it has
+-- seen, from slot 0 on.
+
+-- Whether this database is older than KNOWN. For the worker.
+CREATE FUNCTION crmapi.mark_behind(known bigint[]) RETURNS boolean
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    RETURN EXISTS (SELECT FROM crmapi.send_mark m
+                   WHERE m.n < known[m.slot + 1]);
+
+-- Take the next number, as a part of the transaction that permits a message.
+-- Returns it times 16, plus its slot. Fails with CRM02 if this database is
+-- older than KNOWN. Locks: send_mark. For the worker.
+CREATE FUNCTION crmapi.mark_next(known bigint[]) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    mine integer := pg_backend_pid() % 16;
+    taken bigint;
+BEGIN
+    IF crmapi.mark_behind(known) THEN
+        RAISE EXCEPTION 'the database is older than what was sent from it'
+            USING ERRCODE = 'CRM02';
+    END IF;
+    UPDATE crmapi.send_mark m SET n = m.n + 1 WHERE m.slot = mine
+    RETURNING m.n INTO taken;
+    RETURN taken * 16 + mine;
+END
+$$;
+
+-- Compare this database with KNOWN, and with where it was. WHY is null if all
+-- is well, otherwise the reason to hold it. MARKS are its present numbers. The
+-- first call records where it is. For the worker.
+CREATE FUNCTION crmapi.instance_look(known bigint[], OUT why text,
+                                     OUT marks bigint[])
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE crmapi.instance i SET system_id = p.system_id,
+        database_id = p.database_id
+    FROM crmapi.instance_place() p WHERE i.system_id IS NULL;
+    why := CASE WHEN crmapi.mark_behind(known)
+        THEN 'an older state of the database was restored'
+        ELSE (SELECT 'the database was restored or copied from another one'
+              FROM crmapi.instance i, crmapi.instance_place() p
+              WHERE (i.system_id, i.database_id)
+                    IS DISTINCT FROM (p.system_id, p.database_id)) END;
+    marks := (SELECT array_agg(m.n ORDER BY m.slot)
+              FROM crmapi.send_mark m);
+END
+$$;
+
+-- Hold the database because of WHY, unless it is held. A KNOWN that is not null
+-- raises the numbers to it: the daemon has told all that it knows, and after
+-- the next release this is no older state any more. Locks: instance,
+-- send_mark. For the worker.
+CREATE FUNCTION crmapi.instance_hold(why text, known bigint[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE crmapi.instance i SET held_at = crmapi.now_ms(), held_reason = why
+    WHERE i.held_at IS NULL;
+    UPDATE crmapi.send_mark m SET n = known[m.slot + 1]
+    WHERE m.n < known[m.slot + 1];
+END
+$$;
+
+-- Add SENDS, lines of a daemon's journal in its order, to what was sent. A
+-- later line goes before an earlier one of the same message. Enrollments that
+-- do not exist here, or have ended, are left out. Returns how many were taken.
+-- For the worker.
+CREATE FUNCTION crmapi.past_add(sends jsonb) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n bigint;
+BEGIN
+    INSERT INTO crmapi.past_send AS p (workspace_id, enrollment_id, part,
+                                       state, sent_at, provider_id)
+    SELECT DISTINCT ON (e.workspace_id, e.id, s.line ->> 'part')
+           e.workspace_id, e.id, s.line ->> 'part', s.line ->> 'state',
+           (s.line ->> 'at')::timestamptz, s.line ->> 'provider_id'
+    FROM jsonb_array_elements(sends) WITH ORDINALITY s(line, place)
+    JOIN crmapi.enrollment e
+        ON e.workspace_id = (s.line ->> 'workspace_id')::uuid
+       AND e.id = (s.line ->> 'enrollment_id')::uuid
+       AND crmapi.enrollment_is_live(e.status)
+    ORDER BY e.workspace_id, e.id, s.line ->> 'part', s.place DESC
+    ON CONFLICT ON CONSTRAINT past_send_pkey DO UPDATE
+        SET state = excluded.state, sent_at = excluded.sent_at,
+            provider_id = excluded.provider_id;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
+END
+$$;
+
+-- Record a step that was handed over before the database was restored: it is
+-- sent, or it is unknown whether it is. Ends JOB. Returns whether it was handed
+-- over. The caller has locked the enrollment, the step and the job. Internal.
+CREATE FUNCTION crmapi.step_past(workspace uuid, job bigint, owner text,
+                                 attempt integer, taken crmapi.enrollment_step)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    past crmapi.past_send;
+BEGIN
+    SELECT p.* INTO past FROM crmapi.past_send p
+    WHERE p.workspace_id = step_past.workspace
+      AND p.enrollment_id = taken.enrollment_id
+      AND p.part = taken.sort_order::text AND p.state <> 'free';
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE crmapi.enrollment_step s SET status = 'sending', error = NULL
+    WHERE s.workspace_id = step_past.workspace AND s.id = taken.id;
+    IF past.state = 'sent' THEN
+        PERFORM crmapi.step_sent(workspace, job, owner, attempt,
+            taken.enrollment_id, taken.id, past.sent_at, past.provider_id);
+    ELSE
+        PERFORM crmapi.step_failed(workspace, job, owner, attempt,
+            taken.enrollment_id, taken.id, 'delivery_unknown', NULL);
+    END IF;
+    RETURN true;
 END
 $$;
 
@@ -192,6 +369,8 @@ $$;
 --   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
 --            today, or the window of its pacing is closed
 --   held     not before its workspace is released: the job is given back
+--   past     it was handed over before the database was restored, and is
+--            recorded as that; the job has ended
 --   stopped  its address is suppressed, so the enrollment has ended
 -- Locks: enrollment, step, job (lost lease: CRM01), send_count. For the
 -- worker.
@@ -230,6 +409,8 @@ BEGIN
     IF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
         PERFORM crmapi.job_return(workspace, job, owner, attempt);
         verdict := 'held';
+    ELSIF crmapi.step_past(workspace, job, owner, attempt, taken) THEN
+        verdict := 'past';
     ELSIF taken.status = 'scheduled' THEN
         SELECT p.verdict, p.until INTO verdict, until
         FROM crmapi.step_permit(enrolled, taken, moment, daily_limit) p;
@@ -241,8 +422,13 @@ $$;
 
 -- ---- rights ----------------------------------------------------------------
 
-GRANT SELECT ON crmapi.workspace_hold, crmapi.instance TO crmapi_worker;
+GRANT SELECT ON crmapi.workspace_hold, crmapi.instance, crmapi.send_mark,
+    crmapi.past_send TO crmapi_worker;
 
 REVOKE EXECUTE ON FUNCTION crmapi.hold_of, crmapi.hold, crmapi.release,
-    crmapi.job_return, crmapi.step_permit FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.hold_of, crmapi.job_return TO crmapi_worker;
+    crmapi.instance_place, crmapi.mark_behind, crmapi.mark_next,
+    crmapi.instance_look, crmapi.instance_hold, crmapi.past_add,
+    crmapi.step_past, crmapi.job_return, crmapi.step_permit FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.hold_of, crmapi.mark_behind,
+    crmapi.mark_next, crmapi.instance_look, crmapi.instance_hold,
+    crmapi.past_add, crmapi.job_return TO crmapi_worker;

@@ -149,7 +149,7 @@ subtest "workspace_id leads every key (design 4)" => sub {
           AND c.contype IN ('p', 'u', 'f')
           AND c.conrelid::regclass::text NOT IN ('crmapi.workspace',
               'crmapi.plan', 'crmapi.migration', 'crmapi.worker',
-              'crmapi.upkeep', 'crmapi.instance')
+              'crmapi.upkeep', 'crmapi.instance', 'crmapi.send_mark')
           AND pg_get_constraintdef(c.oid) !~ '^[A-Z ]+\(workspace_id\y'
           AND pg_get_constraintdef(c.oid) <> 'UNIQUE (key_hash)'
         UNION ALL
@@ -947,6 +947,8 @@ subtest "deleting a workspace takes all of it" => sub {
     make("suppression", %{$s->{in}}, email => "a\@b");
     sql($db, row("job", %{$s->{in}}, kind => "k"));
     sql($db, row("workspace_hold", %{$s->{in}}, reason => "R"));
+    sql($db, row("past_send", %{$s->{in}}, enrollment_id => $enrollment,
+        part => "1", state => "sent", sent_at => "now"));
     make("admin", %{$s->{in}}, email => "a\@b");
     sql($db, row("send_count", %{$s->{in}}, bot_id => $s->{bot},
         day => "2026-01-01", n => 1));

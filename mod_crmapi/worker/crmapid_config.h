@@ -25,6 +25,7 @@ typedef struct crmd_config_t {
     const char *log_file;
     const char *pid_file;
     const char *run_dir;
+    apr_interval_time_t keep_sent;
     /* links in mails */
     const char *public_url;
     const char *review_path;

@@ -194,7 +194,12 @@ const crmd_setting_t crmd_settings[] = {
          "Least important level that is logged."),
     TEXT(log_file, path, "", "Log file. Not set: standard error."),
     TEXT(pid_file, path, "", "File for the process id. Not set: none."),
-    TEXT(run_dir, path, "/var/lib/crmapi", "Folder for the daemon's files."),
+    TEXT(run_dir, path, "/var/lib/crmapi", "Folder for the daemon's files:"
+         " what it has sent, so that a restored database does not send it"
+         " again. Each daemon needs its own."),
+    DURATION(keep_sent, "30d", DAY, 10 * YEAR, "How long run_dir keeps the ids"
+             " of sent messages: at least the age of a backup that may be"
+             " restored."),
 
     HEADING("Links in mails"),
     TEXT(public_url, url, "", "Public URL of the site, such as"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_check.c: whether the settings are consistent */
+/* crmapid_check.c: whether settings and database can be used */
 #include "crmapid_check.h"
 
+#include "crm_db_conn.h"
+#include "crm_schema.h"
 #include "crmapid_generate.h"
+#include "crmapid_mark.h"
 #include "crmapid_relay.h"
 
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
@@ -18,4 +21,32 @@ crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
                                                           pool));
     }
     return crmd_generator_of(config)->check(config, pool);
+}
+
+crm_error_t *crmd_daemon_check(const crmd_config_t *config,
+                               apr_pool_t *scratch_pool)
+{
+    const crm_conn_options_t options = {.timeout = config->answer_time};
+    apr_pool_t *pool;
+    crm_schema_t schema = {0, 0};
+    const char *fault;
+    crm_error_t *error;
+    crm_conn_t *conn;
+
+    apr_pool_create(&pool, scratch_pool);
+    error = crm_conn_open(&conn, config->database, &options, pool,
+                          scratch_pool);
+    if (!error) {
+        error = crm_schema_read(&schema, conn, scratch_pool);
+    }
+    if (!error
+        && (fault = crm_schema_fault(&schema, "crmapid", scratch_pool))) {
+        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: %s",
+                               fault);
+    }
+    if (!error) {
+        error = crmd_mark_check(config, conn, scratch_pool);
+    }
+    apr_pool_destroy(pool);
+    return error;
 }

@@ -13,13 +13,13 @@
 #include "apr_thread_proc.h"
 
 #include "crm_db_conn.h"
-#include "crm_schema.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
 #include "crmapid_conn.h"
 #include "crmapid_kinds.h"
 #include "crmapid_lmtp.h"
 #include "crmapid_log.h"
+#include "crmapid_mark.h"
 #include "crmapid_poll.h"
 #include "crmapid_upkeep.h"
 
@@ -254,11 +254,15 @@ static crm_error_t *heartbeat(actor_t *actor)
 {
     crmd_daemon_t *daemon = actor->daemon;
     const crmd_config_t *config = daemon->config;
-    const char *values[10];
+    const char *values[11];
     crm_stmt_t stmt = {"SELECT crmapi.worker_beat($1::text, $2::text,"
                        " $3::text, $4::integer, $5::text, $6::integer,"
                        " $7::integer, $8::boolean, $9::interval,"
-                       " $10::bigint[]), crmapi.job_reap()", 10, values};
+                       " $10::bigint[]), crmapi.job_reap(),"
+                       " crmapi.mark_next($11::bigint[]), ARRAY(SELECT m.n"
+                       " FROM crmapi.send_mark m ORDER BY m.slot)", 11,
+                       values};
+    crm_error_t *error;
     PGresult *result;
     int busy, stopping;
 
@@ -278,12 +282,18 @@ static crm_error_t *heartbeat(actor_t *actor)
     values[7] = stopping ? "t" : "f";
     values[8] = apr_psprintf(actor->pool, "%" APR_TIME_T_FMT " us",
                              config->lease);
-    CRM_ERR(crm_db_query(&result, actor->conn, &stmt, actor->pool));
+    values[10] = crmd_mark_known(actor->pool);
+    error = crm_db_query(&result, actor->conn, &stmt, actor->pool);
+    if (error && error->sqlstate && !strcmp(error->sqlstate, CRMD_OLDER)) {
+        return crmd_mark_check(config, actor->conn, actor->pool);
+    }
+    CRM_ERR(error);
     if (strcmp(PQgetvalue(result, 0, 1), "0")) {
         crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons without a"
                   " heartbeat were released", PQgetvalue(result, 0, 1));
     }
-    return NULL;
+    return crmd_mark_learn(PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
+                           actor->pool);
 }
 
 /* Delete the daemon of ACTOR from the list of daemons. A failure does not
@@ -408,31 +418,6 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
 }
 
 /* ---- start and stop ------------------------------------------------------ */
-
-crm_error_t *crmd_daemon_check(const crmd_config_t *config,
-                               apr_pool_t *scratch_pool)
-{
-    const crm_conn_options_t options = {.timeout = config->answer_time};
-    apr_pool_t *pool;
-    crm_schema_t schema = {0, 0};
-    const char *fault;
-    crm_error_t *error;
-    crm_conn_t *conn;
-
-    apr_pool_create(&pool, scratch_pool);
-    error = crm_conn_open(&conn, config->database, &options, pool,
-                          scratch_pool);
-    if (!error) {
-        error = crm_schema_read(&schema, conn, scratch_pool);
-    }
-    apr_pool_destroy(pool);
-    if (!error
-        && (fault = crm_schema_fault(&schema, "crmapid", scratch_pool))) {
-        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: %s",
-                               fault);
-    }
-    return error;
-}
 
 /* Return a unique id for a daemon. */
 static const char *make_id(const char *host, apr_pool_t *pool)

@@ -12,12 +12,6 @@
 /* A running daemon. */
 typedef struct crmd_daemon_t crmd_daemon_t;
 
-/* Check that the database of CONFIG answers and has this version's schema.
- * Errors: CRM_E_UNAVAILABLE (may be temporary), CRM_E_CONFLICT (another schema
- * version). */
-crm_error_t *crmd_daemon_check(const crmd_config_t *config,
-                               apr_pool_t *scratch_pool);
-
 /* Start the threads of a daemon with CONFIG, which must live as long. The
  * memory is POOL's. */
 crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,

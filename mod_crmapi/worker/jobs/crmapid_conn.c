@@ -2,6 +2,8 @@
 /* crmapid_conn.c: connections of the worker's threads */
 #include "crmapid_conn.h"
 
+#include "crmapid_mark.h"
+
 crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
                             apr_pool_t *scratch_pool)
@@ -16,6 +18,9 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
     }
     error = crm_conn_open(conn_p, config->database, &options, conn_pool,
                           scratch_pool);
+    if (!error) {
+        error = crmd_mark_check(config, *conn_p, scratch_pool);
+    }
     if (error) {
         *conn_p = NULL;
         apr_pool_clear(conn_pool);

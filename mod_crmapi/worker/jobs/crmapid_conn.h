@@ -9,7 +9,8 @@
 
 /* If *CONN_P is NULL, set it to a connection to CONFIG's database, in
  * CONN_POOL, whose statements have TIMEOUT. If that fails, it stays NULL and
- * CONN_POOL is cleared. Errors, in SCRATCH_POOL: those of crm_conn_open(). */
+ * CONN_POOL is cleared. A new connection begins with crmd_mark_check().
+ * Errors, in SCRATCH_POOL: those of crm_conn_open() and of that. */
 crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
                             apr_pool_t *scratch_pool);

@@ -11,6 +11,7 @@
 #include "crm_buf.h"
 #include "crm_endpoint.h"
 #include "crmapid_log.h"
+#include "crmapid_mark.h"
 
 /* Maximum attempts of a job that fails because of an internal error or the
  * database, or that crashes the daemon each time. Handlers limit other
@@ -217,10 +218,11 @@ static crm_error_t *record(crmd_work_t *work, const char *state)
     return NULL;
 }
 
-/* Return whether ERROR means that the lease was lost (crmapi.job_hold()). */
-static int lease_lost(const crm_error_t *error)
+/* Return whether ERROR has the SQLSTATE of one of our functions: CRM01: the
+ * lease was lost (crmapi.job_hold()); CRMD_OLDER. */
+static int is_state(const crm_error_t *error, const char *sqlstate)
 {
-    return error->sqlstate && !strcmp(error->sqlstate, "CRM01");
+    return error->sqlstate && !strcmp(error->sqlstate, sqlstate);
 }
 
 /* The handler of WORK, of KIND, returned ERROR: retry the job, or give it up
@@ -231,7 +233,7 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
     const char *reason = error->log ? error->log : error->message;
 
     crm_db_rollback(work->conn);
-    if (lease_lost(error)) {
+    if (is_state(error, "CRM01")) {
         log_lost_lease(work);
         work->end = CRMD_ENDED;
         return NULL;
@@ -283,6 +285,10 @@ static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
     }
     else {
         error = kind->run(work);
+    }
+    if (error && is_state(error, CRMD_OLDER)) {
+        CRM_ERR(crmd_mark_check(work->config, work->conn, work->pool));
+        return crmd_work_return(work);
     }
     if (error) {
         CRM_ERR(set_back(work, kind, error));

@@ -7,13 +7,15 @@
 #include "apr_strings.h"
 
 #include "crmapid_link.h"
+#include "crmapid_mark.h"
 #include "crmapid_relay.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
 
-/* One row if the enrollment still waits for a review. The last column is the
- * message's id, which is the same in each attempt. */
+/* One row if the enrollment still waits for a review, and the admin was not
+ * asked before the database was restored. The column ID is the message's id,
+ * which is the same in each attempt. */
 static const char review_sql[] =
     "SELECT a.email, a.name, w.name, q.name,"
     " coalesce(nullif(concat_ws(' ', nullif(c.first_name, ''),"
@@ -22,7 +24,8 @@ static const char review_sql[] =
     "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
     " '\\x' || encode(crmapi.token_sign_link($4::bytea), 'hex'),"
     " md5(e.id::text || a.id::text)::uuid,"
-    " EXISTS (SELECT FROM crmapi.hold_of(e.workspace_id))"
+    " CASE WHEN NOT EXISTS (SELECT FROM crmapi.hold_of(e.workspace_id))"
+    " THEN crmapi.mark_next($5::bigint[]) END"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
@@ -32,9 +35,13 @@ static const char review_sql[] =
     " LEFT JOIN crmapi.contact c ON c.workspace_id = e.workspace_id"
     " AND c.id = e.contact_id"
     " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
-    " AND e.status = 'pending_approval'";
+    " AND e.status = 'pending_approval'"
+    " AND NOT EXISTS (SELECT FROM crmapi.past_send p"
+    "  WHERE p.workspace_id = e.workspace_id AND p.enrollment_id = e.id"
+    "  AND p.part = a.id::text AND p.state <> 'free')";
 
-enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID, HELD };
+enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID,
+       NUMBER };
 
 /* Return the text of the mail about ENROLLMENT. HEAD is the head of its link's
  * token. */
@@ -63,11 +70,13 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
 
 /* Send the mail about ENROLLMENT, from ROW, and set how WORK ends. HEAD is the
  * head of its link's token. */
-static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
-                      const PGresult *row, const char *enrollment,
-                      const char *head)
+static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
+                              const PGresult *row, const char *enrollment,
+                              const char *head)
 {
     const crmd_config_t *config = work->config;
+    const crmd_sending_t entry = {apr_atoi64(PQgetvalue(row, 0, NUMBER)),
+                                  enrollment, crmd_payload(work, "admin_id")};
     crmd_message_t message;
     crmd_receipt_t receipt;
 
@@ -84,7 +93,12 @@ static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
                                    PQgetvalue(row, 0, CONTACT));
     message.text = make_text(work, row, enrollment, head);
     message.automatic = 1;
+    CRM_ERR(crmd_mark_begin(&entry, work));
     crmd_relay_send(&receipt, relay, &message, config, work->pool);
+    if (receipt.verdict != CRMD_UNKNOWN) {
+        crmd_mark_end(&entry, receipt.verdict == CRMD_SENT ? "sent" : "free",
+                      receipt.provider_id, work);
+    }
     if (receipt.verdict == CRMD_REFUSED
         || (receipt.verdict != CRMD_SENT
             && work->job->attempts >= config->send_attempts)) {
@@ -95,14 +109,15 @@ static void send_mail(crmd_work_t *work, const crmd_relay_t *relay,
         crmd_work_retry(work, crmd_backoff(work->job->attempts, FIRST_WAIT,
                                            LAST_WAIT), receipt.reason);
     }
+    return NULL;
 }
 
 crm_error_t *crmd_review_mail(crmd_work_t *work)
 {
     const crmd_relay_t *relay = crmd_relay_of(work->config, "email");
-    const char *values[4] = {
+    const char *values[5] = {
         work->job->workspace_id, crmd_payload(work, "enrollment_id"),
-        crmd_payload(work, "admin_id"), NULL
+        crmd_payload(work, "admin_id"), NULL, crmd_mark_known(work->pool)
     };
     crm_error_t *error;
     PGresult *result;
@@ -111,11 +126,11 @@ crm_error_t *crmd_review_mail(crmd_work_t *work)
     values[3] = crmd_link_review_head(work->config, values[0], values[1],
                                       values[2], work->pool);
     crmd_relay_enter(relay, work->config);
-    error = crmd_query(&result, work, review_sql, 4, values);
+    error = crmd_query(&result, work, review_sql, 5, values);
     if (!error && PQntuples(result)) {      /* else it was decided */
-        held = *PQgetvalue(result, 0, HELD) == 't';
+        held = PQgetisnull(result, 0, NUMBER);
         if (!held) {
-            send_mail(work, relay, result, values[1], values[3]);
+            error = send_mail(work, relay, result, values[1], values[3]);
         }
     }
     crmd_relay_leave(relay);

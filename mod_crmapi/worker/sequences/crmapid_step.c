@@ -9,6 +9,7 @@
 
 #include "crmapid_link.h"
 #include "crmapid_log.h"
+#include "crmapid_mark.h"
 #include "crmapid_relay.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
@@ -26,6 +27,8 @@ typedef struct sending_t {
     crmd_work_t *work;
     const char *enrollment;
     const char *step;
+    const char *part;           /* the step's number */
+    apr_int64_t number;         /* of crmapi.mark_next() */
     const char *link;           /* head of the unsubscribe token, or NULL */
     const crmd_relay_t *relay;
     int doubtful;               /* an earlier attempt may have sent it: any
@@ -44,7 +47,8 @@ static const char step_sql[] =
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
     " nullif(c.last_name, '')), ''),"
     " CASE s.channel WHEN 'email'"
-    " THEN '\\x' || encode(crmapi.token_sign_link($3::bytea), 'hex') END"
+    " THEN '\\x' || encode(crmapi.token_sign_link($3::bytea), 'hex') END,"
+    " s.sort_order"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"
@@ -58,7 +62,7 @@ static const char step_sql[] =
 
 enum {
     CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
-    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC
+    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC, PART
 };
 
 /* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
@@ -74,6 +78,7 @@ static void make_message(sending_t *sending, const PGresult *result)
     const crmd_config_t *config = sending->work->config;
     crmd_message_t *message = &sending->message;
 
+    sending->part = PQgetvalue(result, 0, PART);
     message->channel = PQgetvalue(result, 0, CHANNEL);
     message->id = sending->step;
     message->workspace_id = sending->work->job->workspace_id;
@@ -127,12 +132,13 @@ static crm_error_t *read_step(int *exists_p, sending_t *sending,
     return NULL;
 }
 
-/* Call crmapi.step_take(); set *VERDICT_P and *UNTIL_P to its result. */
+/* Call crmapi.step_take(); set *VERDICT_P and *UNTIL_P to its result. If the
+ * step may be sent, the same transaction takes a number for it. */
 static crm_error_t *take(const char **verdict_p, const char **until_p,
-                         const sending_t *sending)
+                         sending_t *sending)
 {
     crmd_work_t *work = sending->work;
-    const char *values[8];
+    const char *values[9];
     PGresult *result;
 
     crmd_lease_values(values, work);
@@ -140,14 +146,43 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     values[5] = sending->step;
     values[6] = work->moment;
     values[7] = apr_itoa(work->pool, work->config->agent_daily_limit);
-    CRM_ERR(crmd_query(&result, work, "SELECT t.verdict, t.until FROM"
+    values[8] = crmd_mark_known(work->pool);
+    CRM_ERR(crmd_query(&result, work, "SELECT t.verdict, t.until,"
+                       " CASE WHEN t.verdict IN ('send', 'again')"
+                       " THEN crmapi.mark_next($9::bigint[]) END FROM"
                        " crmapi.step_take($1::uuid, $2::bigint, $3::text,"
                        " $4::integer, $5::uuid, $6::uuid,"
                        " coalesce($7::timestamptz, statement_timestamp()),"
-                       " $8::integer) t", 8, values));
+                       " $8::integer) t", 9, values));
     *verdict_p = PQgetvalue(result, 0, 0);
     *until_p = crm_db_value(result, 0, 1);
+    sending->number = apr_atoi64(PQgetvalue(result, 0, 2));
     return NULL;
+}
+
+/* Hand the message of SENDING over to its relay, and write to the journal that
+ * it will be, and how it ended. */
+static void send_message(sending_t *sending)
+{
+    const crmd_work_t *work = sending->work;
+    const crmd_sending_t entry = {sending->number, sending->enrollment,
+                                  sending->part};
+    crmd_receipt_t *receipt = &sending->receipt;
+    crm_error_t *error = crmd_mark_begin(&entry, work);
+
+    if (error) {
+        memset(receipt, 0, sizeof(*receipt));
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, error->message);
+        return;
+    }
+    crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
+                    work->pool);
+    if (receipt->verdict == CRMD_SENT) {
+        crmd_mark_end(&entry, "sent", receipt->provider_id, work);
+    }
+    else if (receipt->verdict != CRMD_UNKNOWN && !sending->doubtful) {
+        crmd_mark_end(&entry, "free", NULL, work);
+    }
 }
 
 /* Run SQL, which records the result of SENDING and ends its job. Its COUNT
@@ -272,8 +307,7 @@ static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
             || (sending->doubtful && relay->repeatable(config));
     }
     if (*tried_p) {
-        crmd_relay_send(&sending->receipt, relay, &sending->message, config,
-                        sending->work->pool);
+        send_message(sending);
     }
     crmd_relay_leave(relay);
     return error;
@@ -307,6 +341,13 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
     }
     if (!strcmp(verdict, "wait")) {
         return record_wait(&sending, until);
+    }
+    if (!strcmp(verdict, "past")) {
+        work->end = CRMD_ENDED;
+        crmd_logf(CRM_LOG_NOTICE, "CRM3125: step %s was handed over before the"
+                  " database was restored; it is not sent again",
+                  sending.step);
+        return NULL;
     }
     if (!strcmp(verdict, "held")) {
         work->end = CRMD_ENDED;

@@ -13,6 +13,7 @@
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
+#include "crmapid_mark.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
 
@@ -131,23 +132,29 @@ static crm_error_t *sign(const char **id_p, const char **signatures_p,
                          int *held_p, const delivery_t *delivery,
                          const char *timestamp)
 {
-    const char *values[4] = {
-        delivery->work->job->workspace_id, delivery->id, timestamp,
-        delivery->work->moment
+    crmd_work_t *work = delivery->work;
+    const char *values[5] = {
+        work->job->workspace_id, delivery->id, timestamp, work->moment,
+        crmd_mark_known(work->pool)
     };
     PGresult *result;
 
-    CRM_ERR(crmd_query(&result, delivery->work, "SELECT s.id, s.signatures,"
-                       " EXISTS (SELECT FROM crmapi.hold_of($1::uuid))"
+    CRM_ERR(crmd_query(&result, work, "SELECT s.id, s.signatures,"
+                       " EXISTS (SELECT FROM crmapi.hold_of($1::uuid)),"
+                       " crmapi.mark_behind($5::bigint[])"
                        " FROM crmapi.webhook_sign($1::uuid, $2::uuid,"
-                       " $3::text, $4::timestamptz) s", 4, values));
+                       " $3::text, $4::timestamptz) s", 5, values));
     if (!PQntuples(result)) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, delivery->work->pool,
+        return crm_error_logf(CRM_E_UNAVAILABLE, work->pool,
                               "the delivery %s was deleted", delivery->id);
     }
     *id_p = PQgetvalue(result, 0, 0);
     *signatures_p = PQgetvalue(result, 0, 1);
     *held_p = *PQgetvalue(result, 0, 2) == 't';
+    if (*PQgetvalue(result, 0, 3) == 't') {
+        *held_p = 1;
+        return crmd_mark_check(work->config, work->conn, work->pool);
+    }
     return NULL;
 }
 

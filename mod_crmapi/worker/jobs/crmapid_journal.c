@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_journal.c: what a daemon has sent, in files outside of the database
+ *
+ *     RUN_DIR/mark.INSTANCE            the numbers of the mark, in one line
+ *     RUN_DIR/sent.INSTANCE.20260131   a line for each message of that day, UTC
+ *
+ * The mark is older than the last lines, at most by a heartbeat: both are read.
+ * It is replaced before a new day begins, so older days need not be read. */
+#include "crmapid_journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apr_file_info.h"
+#include "apr_file_io.h"
+#include "apr_strings.h"
+#include "apr_tables.h"
+
+#include "crm_uuid.h"
+
+/* The longest line. */
+#define LINE_SIZE 4096
+
+#define DAY_LEN 8               /* 20260131 */
+
+/* The journal in use. */
+static struct {
+    char run_dir[1024];         /* "": none is */
+    char instance[CRM_UUID_LEN + 1];
+    char day[DAY_LEN + 1];      /* of FD */
+    int fd;                     /* the file of that day; -1: not open */
+    apr_interval_time_t keep;
+} journal = {"", "", "", -1, 0};
+
+/* Return an error of CODE about PATH with the text of errno, in POOL. */
+static crm_error_t *fault(crm_code_t code, const char *path, apr_pool_t *pool)
+{
+    return crm_error_createf(code, pool, "run_dir: %s: %s", path,
+                             strerror(errno));
+}
+
+void crmd_numbers_raise(crmd_numbers_t *numbers, apr_int64_t number)
+{
+    apr_int64_t *slot = &numbers->slot[number % CRMD_SLOTS];
+
+    if (*slot < number / CRMD_SLOTS) {
+        *slot = number / CRMD_SLOTS;
+    }
+}
+
+/* Set DAY to the day of TIME. */
+static void day_of(char day[DAY_LEN + 1], apr_time_t time)
+{
+    time_t seconds = (time_t)apr_time_sec(time);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    strftime(day, DAY_LEN + 1, "%Y%m%d", &tm);
+}
+
+static const char *mark_path(apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, journal.run_dir, "/mark.", journal.instance,
+                       NULL);
+}
+
+static const char *day_path(const char *day, apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, journal.run_dir, "/sent.", journal.instance, ".",
+                       day, NULL);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Return the days that have a file, oldest first (const char *), in POOL. */
+static apr_array_header_t *days(apr_pool_t *pool)
+{
+    const char *head = apr_pstrcat(pool, "sent.", journal.instance, ".", NULL);
+    apr_array_header_t *found = apr_array_make(pool, 32, sizeof(char *));
+    apr_size_t len = strlen(head);
+    apr_finfo_t info;
+    apr_dir_t *dir;
+
+    if (apr_dir_open(&dir, journal.run_dir, pool)) {
+        return found;
+    }
+    while (!apr_dir_read(&info, APR_FINFO_NAME, dir)) {
+        if (!strncmp(info.name, head, len)
+            && strlen(info.name) == len + DAY_LEN) {
+            APR_ARRAY_PUSH(found, const char *) = apr_pstrdup(
+                pool, info.name + len);
+        }
+    }
+    apr_dir_close(dir);
+    qsort(found->elts, (size_t)found->nelts, sizeof(char *), by_name);
+    return found;
+}
+
+/* Delete the days that are too old. */
+static void trim(apr_pool_t *pool)
+{
+    apr_array_header_t *all = days(pool);
+    char oldest[DAY_LEN + 1];
+
+    day_of(oldest, apr_time_now() - journal.keep);
+    for (int i = 0; i < all->nelts; i++) {
+        const char *day = APR_ARRAY_IDX(all, i, const char *);
+
+        if (strcmp(day, oldest) < 0) {
+            unlink(day_path(day, pool));
+        }
+    }
+}
+
+/* Sync the folder, so that its entries survive a crash. Return 0 on failure,
+ * with errno set. */
+static int sync_folder(void)
+{
+    int fd = open(journal.run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int done = fd >= 0 && !fsync(fd);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return done;
+}
+
+/* Write the LEN bytes at TEXT to FD. Return 0 on failure, with errno set. */
+static int write_all(int fd, const char *text, apr_size_t len)
+{
+    while (len) {
+        ssize_t n = write(fd, text, len);
+
+        if (n < 0 && errno != EINTR) {
+            return 0;
+        }
+        if (n > 0) {
+            text += n;
+            len -= (apr_size_t)n;
+        }
+    }
+    return 1;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Call TAKE with BATON for each line of the file of DAY; see
+ * crmd_journal_each(). A line that a crash has cut off has no closing brace. */
+static crm_error_t *each_of_day(const char *day,
+                                crm_error_t *(*take)(void *, const char *),
+                                void *baton, apr_pool_t *pool)
+{
+    const char *path = day_path(day, pool);
+    FILE *file = fopen(path, "re");
+    crm_error_t *error = NULL;
+    char line[LINE_SIZE];
+
+    if (!file) {
+        return errno == ENOENT ? NULL : fault(CRM_E_BAD_REQUEST, path, pool);
+    }
+    while (!error && fgets(line, sizeof(line), file)) {
+        apr_size_t len = strlen(line);
+
+        if (len > 2 && line[len - 1] == '\n' && line[len - 2] == '}') {
+            line[len - 1] = '\0';
+            error = take(baton, line);
+        }
+    }
+    fclose(file);
+    return error;
+}
+
+crm_error_t *crmd_journal_each(crm_error_t *(*take)(void *, const char *),
+                               void *baton, apr_pool_t *scratch_pool)
+{
+    apr_array_header_t *all = days(scratch_pool);
+
+    for (int i = 0; i < all->nelts; i++) {
+        CRM_ERR(each_of_day(APR_ARRAY_IDX(all, i, const char *), take, baton,
+                            scratch_pool));
+    }
+    return NULL;
+}
+
+/* Raise the numbers BATON by that of LINE. */
+static crm_error_t *raise_by(void *baton, const char *line)
+{
+    static const char head[] = "{\"mark\":";
+
+    if (!strncmp(line, head, sizeof(head) - 1)) {
+        crmd_numbers_raise(baton, apr_atoi64(line + sizeof(head) - 1));
+    }
+    return NULL;
+}
+
+/* Raise NUMBERS by those in the file of the mark, if there is one. */
+static crm_error_t *read_mark(crmd_numbers_t *numbers, apr_pool_t *pool)
+{
+    const char *path = mark_path(pool);
+    FILE *file = fopen(path, "re");
+    char line[LINE_SIZE];
+    char *at = line;
+
+    if (!file) {
+        return errno == ENOENT ? NULL : fault(CRM_E_BAD_REQUEST, path, pool);
+    }
+    if (!fgets(line, sizeof(line), file)) {
+        *line = '\0';
+    }
+    fclose(file);
+    for (int i = 0; i < CRMD_SLOTS; i++) {
+        apr_int64_t n = apr_strtoi64(at, &at, 10);
+
+        if (numbers->slot[i] < n) {
+            numbers->slot[i] = n;
+        }
+    }
+    return NULL;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Open the file of DAY for appending. A line that a crash has cut off ends
+ * there. */
+static crm_error_t *open_day(const char *day, apr_pool_t *pool)
+{
+    const char *path = day_path(day, pool);
+
+    if (journal.fd >= 0) {
+        close(journal.fd);
+    }
+    journal.fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (journal.fd < 0 || (lseek(journal.fd, 0, SEEK_END) > 0
+                           && !write_all(journal.fd, "\n", 1))
+        || !sync_folder()) {
+        return fault(CRM_E_BAD_REQUEST, path, pool);
+    }
+    apr_cpystrn(journal.day, day, sizeof(journal.day));
+    trim(pool);
+    return NULL;
+}
+
+crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
+                               apr_pool_t *scratch_pool)
+{
+    const char *path = mark_path(scratch_pool);
+    char *new = apr_pstrcat(scratch_pool, path, ".XXXXXX", NULL);
+    crmd_numbers_t all = *numbers;
+    char text[CRMD_SLOTS * 21 + 2];
+    apr_size_t len = 0;
+    int fd, good;
+
+    /* Another daemon may use the same folder. */
+    CRM_ERR(read_mark(&all, scratch_pool));
+    for (int i = 0; i < CRMD_SLOTS; i++) {
+        len += (apr_size_t)apr_snprintf(text + len, sizeof(text) - len,
+                                        "%" APR_INT64_T_FMT "%c", all.slot[i],
+                                        i + 1 < CRMD_SLOTS ? ' ' : '\n');
+    }
+    fd = mkostemp(new, O_CLOEXEC);
+    good = fd >= 0 && write_all(fd, text, len) && !fsync(fd);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (!good || rename(new, path) || !sync_folder()) {
+        crm_error_t *error = fault(CRM_E_UNAVAILABLE, path, scratch_pool);
+
+        unlink(new);
+        return error;
+    }
+    return NULL;
+}
+
+crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
+                              apr_pool_t *scratch_pool)
+{
+    char day[DAY_LEN + 1];
+
+    day_of(day, apr_time_now());
+    if (strcmp(day, journal.day)) {
+        crmd_numbers_t none = {{0}};
+
+        CRM_ERR(each_of_day(journal.day, raise_by, &none, scratch_pool));
+        CRM_ERR(crmd_journal_save(&none, scratch_pool));
+        CRM_ERR(open_day(day, scratch_pool));
+    }
+    if (!write_all(journal.fd, line, len)
+        || (sync && fdatasync(journal.fd))) {
+        return fault(CRM_E_UNAVAILABLE, day_path(day, scratch_pool),
+                     scratch_pool);
+    }
+    return NULL;
+}
+
+int crmd_journal_is(const char *run_dir, const char *instance)
+{
+    return *journal.run_dir && !strcmp(journal.run_dir, run_dir)
+        && !strcmp(journal.instance, instance);
+}
+
+crm_error_t *crmd_journal_open(crmd_numbers_t *numbers, const char *run_dir,
+                               const char *instance, apr_interval_time_t keep,
+                               apr_pool_t *scratch_pool)
+{
+    apr_status_t status = apr_dir_make_recursive(
+        run_dir, APR_UREAD | APR_UWRITE | APR_UEXECUTE, scratch_pool);
+    apr_array_header_t *all;
+    char day[DAY_LEN + 1];
+    crm_error_t *error;
+
+    if (status && !APR_STATUS_IS_EEXIST(status)) {
+        errno = APR_TO_OS_ERROR(status);
+        return fault(CRM_E_BAD_REQUEST, run_dir, scratch_pool);
+    }
+    memset(numbers, 0, sizeof(*numbers));
+    apr_cpystrn(journal.run_dir, run_dir, sizeof(journal.run_dir));
+    apr_cpystrn(journal.instance, instance, sizeof(journal.instance));
+    journal.keep = keep;
+    all = days(scratch_pool);
+    error = read_mark(numbers, scratch_pool);
+    if (!error && all->nelts) {
+        error = each_of_day(APR_ARRAY_IDX(all, all->nelts - 1, const char *),
+                            raise_by, numbers, scratch_pool);
+    }
+    if (!error) {
+        day_of(day, apr_time_now());
+        error = open_day(day, scratch_pool);
+    }
+    if (error) {
+        *journal.run_dir = '\0';
+    }
+    return error;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_mark.c: noticing that the database was restored */
+#include "crmapid_mark.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_db.h"
+#include "crm_db_error.h"
+#include "crmapid_journal.h"
+#include "crmapid_log.h"
+
+/* Lines of the journal in one statement. */
+#define BATCH 500
+
+/* The lock protects all below, and the journal. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static crmd_numbers_t known;
+static int told;                /* a copied database was held and reported */
+
+/* ---- the mark ------------------------------------------------------------ */
+
+/* Return the mark as an array, in POOL. The caller has the lock. */
+static const char *known_text(apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 256, pool);
+    for (int i = 0; i < CRMD_SLOTS; i++) {
+        crm_buf_printf(&buf, "%c%" APR_INT64_T_FMT, i ? ',' : '{',
+                       known.slot[i]);
+    }
+    crm_buf_add(&buf, "}", 2);
+    return apr_pstrdup(pool, buf.data);
+}
+
+const char *crmd_mark_known(apr_pool_t *pool)
+{
+    const char *text;
+
+    pthread_mutex_lock(&lock);
+    text = known_text(pool);
+    pthread_mutex_unlock(&lock);
+    return text;
+}
+
+/* Raise the mark to MARKS, an array of bigint, and store it. */
+static crm_error_t *learn(const char *marks, apr_pool_t *pool)
+{
+    char *at = apr_pstrdup(pool, marks);
+
+    for (int i = 0; i < CRMD_SLOTS && *at; i++) {
+        apr_int64_t n = apr_strtoi64(at + 1, &at, 10);
+
+        if (known.slot[i] < n) {
+            known.slot[i] = n;
+        }
+    }
+    return crmd_journal_save(&known, pool);
+}
+
+/* ---- holding ------------------------------------------------------------- */
+
+/* Lines of the journal on their way to the database. */
+typedef struct batch_t {
+    crm_conn_t *conn;
+    crm_buf_t lines;            /* a JSON array that is not closed */
+    int count;
+    apr_int64_t taken;          /* how many messages the database has taken */
+    apr_pool_t *pool;
+} batch_t;
+
+/* Send the lines of BATCH to the database. */
+static crm_error_t *flush(batch_t *batch)
+{
+    const char *values[1];
+    crm_stmt_t stmt = {"SELECT crmapi.past_add($1::jsonb)", 1, values};
+    PGresult *result;
+    apr_pool_t *pool;
+    crm_error_t *error;
+
+    if (!batch->count) {
+        return NULL;
+    }
+    crm_buf_add(&batch->lines, "]", 2);
+    values[0] = batch->lines.data;
+    apr_pool_create(&pool, batch->pool);
+    error = crm_db_query(&result, batch->conn, &stmt, pool);
+    if (error) {
+        return error;           /* it is in the pool */
+    }
+    batch->taken += apr_atoi64(PQgetvalue(result, 0, 0));
+    apr_pool_destroy(pool);
+    batch->lines.len = 0;
+    batch->count = 0;
+    return NULL;
+}
+
+/* Add LINE to the batch BATON. One that is no JSON is left out: a crash has
+ * damaged it. */
+static crm_error_t *take_line(void *baton, const char *line)
+{
+    batch_t *batch = baton;
+    json_object *object = json_tokener_parse(line);
+
+    if (!object) {
+        return NULL;
+    }
+    json_object_put(object);
+    crm_buf_putc(&batch->lines, batch->count++ ? ',' : '[');
+    crm_buf_puts(&batch->lines, line);
+    return batch->count < BATCH ? NULL : flush(batch);
+}
+
+/* Hold the database of CONN because of WHY. MARK is an array that its numbers
+ * are raised to, or NULL. */
+static crm_error_t *hold(crm_conn_t *conn, const char *why, const char *mark,
+                         apr_pool_t *pool)
+{
+    const char *values[2] = {why, mark};
+    crm_stmt_t stmt = {"SELECT crmapi.instance_hold($1::text, $2::bigint[])",
+                       2, values};
+    PGresult *result;
+
+    return crm_db_query(&result, conn, &stmt, pool);
+}
+
+/* Hold the database of CONN because of WHY, and tell it what was sent. Its
+ * numbers are raised last: a daemon that is killed before begins again. */
+static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
+                               apr_pool_t *pool)
+{
+    batch_t batch = {conn, {0}, 0, 0, pool};
+
+    CRM_ERR(hold(conn, why, NULL, pool));
+    crm_buf_init(&batch.lines, 65536, pool);
+    CRM_ERR(crmd_journal_each(take_line, &batch, pool));
+    CRM_ERR(flush(&batch));
+    CRM_ERR(hold(conn, why, known_text(pool), pool));
+    crmd_logf(CRM_LOG_ERR, "CRM3010: %s: nothing is sent until \"crmapictl"
+              " release\"; the journal has %" APR_INT64_T_FMT " messages of"
+              " enrollments that live in it", why, batch.taken);
+    return NULL;
+}
+
+/* As crmd_mark_check(), with the lock. */
+static crm_error_t *check(const crmd_config_t *config, crm_conn_t *conn,
+                          apr_pool_t *pool)
+{
+    const char *mark, *why;
+    crm_stmt_t name = {"SELECT i.id FROM crmapi.instance i", 0, NULL};
+    crm_stmt_t look = {"SELECT l.why, l.marks FROM crmapi.instance_look("
+                       "$1::bigint[]) l", 1, &mark};
+    PGresult *result;
+
+    CRM_ERR(crm_db_query(&result, conn, &name, pool));
+    if (!crmd_journal_is(config->run_dir, PQgetvalue(result, 0, 0))) {
+        told = 0;
+        CRM_ERR(crmd_journal_open(&known, config->run_dir,
+                                  PQgetvalue(result, 0, 0), config->keep_sent,
+                                  pool));
+    }
+    mark = known_text(pool);
+    CRM_ERR(crm_db_query(&result, conn, &look, pool));
+    why = crm_db_value(result, 0, 0);
+    if (why && !told) {
+        CRM_ERR(hold_older(conn, why, pool));
+    }
+    told = why != NULL;
+    return learn(PQgetvalue(result, 0, 1), pool);
+}
+
+crm_error_t *crmd_mark_check(const crmd_config_t *config, crm_conn_t *conn,
+                             apr_pool_t *scratch_pool)
+{
+    crm_error_t *error;
+
+    pthread_mutex_lock(&lock);
+    error = check(config, conn, scratch_pool);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+crm_error_t *crmd_mark_learn(const char *number, const char *marks,
+                             apr_pool_t *scratch_pool)
+{
+    crm_error_t *error;
+
+    pthread_mutex_lock(&lock);
+    crmd_numbers_raise(&known, apr_atoi64(number));
+    error = learn(marks, scratch_pool);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* ---- the journal --------------------------------------------------------- */
+
+/* Write the line of SENDING in STATE; wait for the disk if SYNC. */
+static crm_error_t *add(const crmd_sending_t *sending, const char *state,
+                        const char *provider_id, int sync,
+                        const crmd_work_t *work)
+{
+    crm_error_t *error;
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 512, work->pool);
+    crm_buf_printf(&buf, "{\"mark\":%" APR_INT64_T_FMT ",\"state\":\"%s\","
+                   "\"at\":\"%s\",\"workspace_id\":\"%s\","
+                   "\"enrollment_id\":\"%s\",\"part\":\"%s\"", sending->number,
+                   state, work->job->now, work->job->workspace_id,
+                   sending->enrollment, sending->part);
+    if (provider_id) {
+        crm_buf_puts(&buf, ",\"provider_id\":");
+        crm_buf_json_string(&buf, provider_id, strlen(provider_id));
+    }
+    crm_buf_puts(&buf, "}\n");
+    pthread_mutex_lock(&lock);
+    crmd_numbers_raise(&known, sending->number);
+    error = crmd_journal_add(buf.data, buf.len, sync, work->pool);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+crm_error_t *crmd_mark_begin(const crmd_sending_t *sending,
+                             const crmd_work_t *work)
+{
+    return add(sending, "unknown", NULL, 1, work);
+}
+
+void crmd_mark_end(const crmd_sending_t *sending, const char *state,
+                   const char *provider_id, const crmd_work_t *work)
+{
+    crm_error_t *error = add(sending, state, provider_id, 0, work);
+
+    if (error) {
+        crmd_logf(CRM_LOG_WARNING, "CRM3011: the journal was not written: %s",
+                  error->log ? error->log : error->message);
+    }
+}

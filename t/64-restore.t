@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+# 64-restore.t: an older state of the database is restored: crmapid notices it,
+# sends nothing until the release, and nothing twice after it
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Smtpd;
+use File::Temp qw(tempdir);
+use JSON::PP ();
+
+plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
+    unless CrmTest::Smtpd::python();
+
+my $PEOPLE = 100;
+my $json = JSON::PP->new->utf8;
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $w = workspace($httpd, twin => 0);
+my $smtp = CrmTest::Smtpd->new;
+my %conf = (email_relay => "smtp", smtp_tls => "no", lease => "2s",
+    smtp_url => "smtp://127.0.0.1:$smtp->{port}");
+my $worker = worker(database => $database, no_start => 1, conf => \%conf);
+my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+($w->{template}) = $w->import_objects([{ object => "sequence_template",
+    name => "T", bot_id => $w->agent, allowed_channels => ["email"],
+    steps => [map { { channel => "email", email_subject => "Step $_",
+        email_body => "Hello {{first_name}}", delay => "1h" } } 1 .. 3] }]);
+$w->ctl(qw(admin add --workspace), $w->id, "--email", "boss\@x.example");
+
+# Run PostgreSQL's NAME with ARGUMENTS; it must succeed.
+sub tool {
+    my ($name, @arguments) = @_;
+    my ($code, $out, $err) = CrmTest::Process::run_program(command => [
+        CrmTest::Postgres::bindir() . "/$name", @arguments]);
+    die "$name: $err" if $code;
+}
+
+sub dump_of {
+    my ($from, $file) = @_;
+    tool("pg_dump", "-Fc", "-f", "$scratch/$file", postgres()->conninfo($from,
+        CrmTest::Postgres::superuser()));
+}
+
+sub restore {
+    my ($file, $to, @options) = @_;
+    tool("pg_restore", @options, "-d", postgres()->conninfo($to,
+        CrmTest::Postgres::superuser()), "$scratch/$file");
+}
+
+# What the server got: "recipient subject" => how often.
+sub got {
+    my %count;
+    for ($smtp->received) {
+        my ($to) = /^X-Envelope-To: (\S+)\@/m;
+        my ($subject) = /^Subject: (Step \d|\w+)/m;
+        $count{"$to $subject"}++;
+    }
+    return \%count;
+}
+
+sub sent_of { my ($step) = @_; return scalar grep { / Step $step$/ } keys %{got()} }
+
+# No step and no mail to an admin has come twice.
+sub nothing_twice {
+    my ($name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $got = got();
+    is(join(", ", grep { $got->{$_} > 1 } sort keys %$got), "", $name);
+}
+
+# Have the steps number STEP of the first COUNT people sent now.
+sub hurry {
+    my ($db, $step, $count) = @_;
+    sql($db, "UPDATE crmapi.job j SET run_at = now() FROM"
+        . " crmapi.enrollment_step s WHERE j.state = 'ready' AND s.id ="
+        . " (j.payload ->> 'step_id')::uuid AND s.sort_order = $step"
+        . " AND substr(s.to_identifier, 5, 3)::int <= $count");
+}
+
+sub held {
+    my ($db) = @_;
+    return $json->decode(crmapictl_ok($db, "--json", "status"))->{held_reason};
+}
+
+# Start sequences for people by their numbers. The first one is to be approved.
+sub start {
+    for my $n (@_) {
+        my $r = $w->client->post("/api/v1/sequences/start", {
+            template_id => $w->{template}, auto_approve => $n > 1 ? true : false,
+            contact => { first_name => "N", emails =>
+                [sprintf "slow%03d\@x.example", $n] } });
+        die $r->text if $r->status != 202;
+    }
+}
+
+subtest "a dump while sequences are sent, and what is sent after it" => sub {
+    start(1 .. $PEOPLE - 10);
+    $worker->start;
+    ok(wait_for(sub { sent_of(1) >= 20 }, 60), "some are sent");
+    start($PEOPLE - 9 .. $PEOPLE);      # they are generated after the others
+    dump_of($database, "middle");
+    my $while = sent_of(1);
+    cmp_ok($while, "<", $PEOPLE - 1, "$while when the dump is complete");
+    ok(wait_for(sub { sent_of(1) == $PEOPLE - 1 }, 120), "then all others");
+    ok(wait_for(sub { got()->{"boss Please"} }, 10), "an admin is asked");
+    hurry($database, 2, 40);
+    ok(wait_for(sub { sent_of(2) == 39 }, 60), "and some second steps");
+    $worker->stop;
+    is(held($database), undef, "nothing is held");
+};
+
+my $before = got();
+$httpd->stop;
+restore("middle", $database, "--clean", "--if-exists");
+
+subtest "the same daemon holds the restored database" => sub {
+    my $scheduled = sql($database, "SELECT count(*) FROM"
+        . " crmapi.enrollment_step WHERE sort_order = 1"
+        . " AND status IN ('scheduled', 'sending')");
+    my $generating = sql($database, "SELECT count(*) FROM crmapi.enrollment"
+        . " WHERE status = 'generating'");
+    note("in the dump: $generating generating, $scheduled first steps open");
+    cmp_ok($scheduled, ">", 10, "it has first steps that were sent since");
+    cmp_ok($generating, ">", 0, "and enrollments that were generated since");
+    $worker->expect_log(qr/CRM3010: an older state of the database was /);
+    $worker->may_log(qr/CRM3005/);      # the leases of before
+    $worker->start;
+    ok($worker->wait_log(qr/CRM3010: .*crmapictl release/), "says what to do");
+    is(held($database), "an older state of the database was restored",
+        "status says why");
+    sql($database, "UPDATE crmapi.job SET run_at = now() WHERE state ="
+        . " 'ready'");
+    $worker->stop;
+    $worker->once;
+    is_deeply(got(), $before, "nothing is sent");
+    $worker->start;
+    ok($worker->wait_log(qr/CRM3001/), "nor when it is started again");
+    $worker->stop;
+    is_deeply(got(), $before, "nothing");
+};
+
+subtest "nothing is sent twice after the release" => sub {
+    is($json->decode(crmapictl_ok($database, qw(--json release)))->{released},
+        1, "it is released");
+    $worker->may_log(qr/CRM3104|CRM3122|CRM3123/);
+    $worker->start;
+    my $open = sub { my ($step) = @_; sql($database, "SELECT count(*) FROM"
+        . " crmapi.enrollment_step s JOIN crmapi.enrollment e ON e.id ="
+        . " s.enrollment_id WHERE sort_order = $step AND s.status IN"
+        . " ('scheduled', 'sending') AND e.status IN ('approved', 'running')")
+        . sql($database, "SELECT count(*) FROM crmapi.enrollment WHERE status"
+        . " = 'generating'") };
+    ok(wait_for(sub { $open->(1) eq "00" }, 60), "first steps are recorded")
+        or diag($open->(1));
+    is_deeply(got(), $before, "and not sent");
+    for my $step (2, 3) {
+        hurry($database, $step, $PEOPLE);
+        ok(wait_for(sub { hurry($database, $step, $PEOPLE);
+            $open->($step) eq "00" }, 120), "steps $step are done");
+    }
+    $worker->stop;
+    nothing_twice("nothing came twice");
+    is(sent_of($_), $PEOPLE - 1, "each has come: step $_") for 1 .. 3;
+    is(sql($database, "SELECT string_agg(DISTINCT status || coalesce(' ' ||"
+        . " generation_error, ''), ', ') FROM crmapi.enrollment WHERE status"
+        . " <> 'pending_approval'"), "completed", "every sequence is complete");
+    is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step WHERE"
+        . " status = 'sent' AND sent_at > now() + interval '1 min'"), 0,
+        "none in the future");
+    is(held($database), undef, "and it is not held again");
+};
+
+subtest "a dump that is restored elsewhere, for a daemon without a mark" => sub {
+    dump_of($database, "end");
+    my $copy = postgres()->create_database;
+    restore("end", $copy);
+    my $other = worker(database => $copy, no_start => 1, conf => \%conf);
+    $other->expect_log(
+        qr/CRM3010: the database was restored or copied from another one/);
+    $other->start;
+    ok($other->wait_log(qr/CRM3010/), "it holds it");
+    like(held($copy), qr/copied from another/, "and says why");
+    $other->stop;
+    crmapictl_ok($copy, "release");
+    $other->start;
+    $other->once;
+    is(held($copy), undef, "once it is released, it is at home there");
+    $other->stop;
+    postgres()->drop_database($copy);
+};
+
+subtest "the commands of docs/operations.md" => sub {
+    my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
+        =~ /^## Backups\n(.*?)(?=^## |\z)/ms;
+    my $commands = join "", map { s/^\$ //mgr }
+        $section =~ /^```console\n(.*?)^```$/msg;
+    my %name = (crmapi => $database, map { $_ => "${database}$_" }
+        "_new", "_staging");
+    $commands =~ s/\bcrmapi(_new|_staging)?(?![\w.])/$name{$1 \/\/ "crmapi"}/g;
+    my $host = postgres()->host;
+    $commands =~ s/--database (\S+)/--database "host=$host $1 user=$CrmTest::Postgres::OWNER"/g;
+    my ($code, $out, $err) = run_program(chdir => $scratch,
+        command => ["sh", "-eu", "-c", $commands], env => {
+            PATH => "$CrmTest::BUILD{DIR}:$ENV{PATH}", PGHOST => $host,
+            PGUSER => CrmTest::Postgres::superuser() });
+    is($code, 0, "they run") or diag("$commands$out$err");
+    like($out, qr/^held_reason\s+restored$/m, "and the restored one is held");
+    for my $copy ("_new", "_staging") {
+        my $idle = worker(database => $name{$copy}, no_start => 1,
+            conf => \%conf);
+        my $was = got();
+        $idle->expect_log(qr/CRM3010: /);
+        $idle->start;
+        ok($idle->wait_log(qr/CRM3010/), "$copy: crmapid notices it, too");
+        $idle->stop;
+        is_deeply(got(), $was, "$copy: nothing is sent");
+        postgres()->drop_database($name{$copy});
+    }
+    is(held($database), undef, "the original is not held");
+};
+
+subtest "a daemon that runs on notices it" => sub {
+    $worker->start;
+    my $heard = sql($database, "SELECT sum(n) FROM crmapi.send_mark");
+    ok(wait_for(sub { sql($database, "SELECT sum(n) FROM crmapi.send_mark")
+        > $heard + 1 }, 30), "heartbeats are counted");
+    $worker->expect_log(qr/CRM3010: an older state/);
+    sql($database, "UPDATE crmapi.send_mark SET n = greatest(n - 100, 0)");
+    ok(wait_for(sub { (held($database) // "") =~ /older state/ }, 30),
+        "the next heartbeat holds the database");
+    $worker->stop;
+    crmapictl_ok($database, "release");
+};
+
+subtest "the last moment: the database goes back while a step is taken" => sub {
+    is(held($database), undef, "it is not held");
+    $worker->configure({ lease => "300s" });    # no heartbeat meanwhile
+    my $id = sql($database, "SELECT id FROM crmapi.enrollment WHERE status ="
+        . " 'pending_approval' LIMIT 1");
+    my $beat = sub { sql($database, "SELECT sum(n) FROM crmapi.send_mark") };
+    my $before = $beat->();
+    $worker->start;
+    ok(wait_for(sub { $beat->() > $before }, 20), "the only heartbeat");
+    sql($database, "UPDATE crmapi.send_mark SET n = n - 1 WHERE n > 0;"
+        . " SELECT crmapi.enrollment_approve((SELECT workspace_id FROM"
+        . " crmapi.enrollment WHERE id = '$id'), '$id', NULL)");
+    $worker->expect_log(qr/CRM3010: an older state/);
+    my $was = sent_of(1);
+    ok(wait_for(sub { held($database) }, 30), "it is held");
+    $worker->stop;
+    is(sent_of(1), $was, "and the step is not sent");
+    is(sql($database, "SELECT status FROM crmapi.enrollment_step WHERE"
+        . " enrollment_id = '$id' AND sort_order = 1"), "scheduled",
+        "but waits");
+    crmapictl_ok($database, "release");
+    $worker->configure({ lease => "2s" });
+    $worker->start;
+    ok(wait_for(sub { sent_of(1) == $was + 1 }, 30), "released: it is sent");
+    $worker->stop;
+};
+
+subtest "a folder that cannot be written" => sub {
+    write_file("$scratch/file", "");
+    my $bad = worker(database => $database, no_start => 1,
+        conf => { run_dir => "$scratch/file/below" });
+    my ($code, $out, $err) = $bad->run("-1");
+    is($code, 2, "refused");
+    like($err, qr/^crmapid: run_dir: \Q$scratch\E\/file\/below: /, "says why");
+};
+
+done_testing;
