@@ -479,7 +479,10 @@ subtest "an idle daemon hardly asks" => sub {
     # the last task of the first upkeep has ended
     ok(wait_for(sub { (grep { /counter_trim/ } $statements->())
         && !sql($db, "SELECT count(*) FROM crmapi.upkeep"
-            . " WHERE ended_at IS NULL") }, 60), "the daemon has begun");
+            . " WHERE ended_at IS NULL")
+        # each thread has its connection, and has looked for a job
+        && (() = join("\n", $statements->()) =~ /job_claim/g) >= 8 }, 60),
+        "the daemon has begun");
     my @before = $statements->();
     my $until = time + $seconds;
     wait_for(sub { time > $until }, $seconds + 5);

@@ -51,15 +51,17 @@ sub restore {
         CrmTest::Postgres::superuser()), "$scratch/$file");
 }
 
+my ($taken, %count) = 0;
+
 # What the server got: "recipient subject" => how often.
 sub got {
-    my %count;
-    for ($smtp->received) {
-        my ($to) = /^X-Envelope-To: (\S+)\@/m;
-        my ($subject) = /^Subject: (Step \d|\w+)/m;
+    while (-e "$smtp->{folder}/" . ($taken + 1)) {
+        my $mail = read_file("$smtp->{folder}/" . ++$taken);
+        my ($to) = $mail =~ /^X-Envelope-To: (\S+)\@/m;
+        my ($subject) = $mail =~ /^Subject: (Step \d|\w+)/m;
         $count{"$to $subject"}++;
     }
-    return \%count;
+    return { %count };
 }
 
 sub sent_of { my ($step) = @_; return scalar grep { / Step $step$/ } keys %{got()} }
@@ -146,21 +148,24 @@ subtest "the same daemon holds the restored database" => sub {
 subtest "nothing is sent twice after the release" => sub {
     is($json->decode(crmapictl_ok($database, qw(--json release)))->{released},
         1, "it is released");
+    # what was being sent at the moment of the dump, and is not in the journal
     $worker->may_log(qr/CRM3104|CRM3122|CRM3123/);
+    $worker->configure({ threads => 16, relay_concurrency => 16 });
     $worker->start;
-    my $open = sub { my ($step) = @_; sql($database, "SELECT count(*) FROM"
-        . " crmapi.enrollment_step s JOIN crmapi.enrollment e ON e.id ="
-        . " s.enrollment_id WHERE sort_order = $step AND s.status IN"
-        . " ('scheduled', 'sending') AND e.status IN ('approved', 'running')")
-        . sql($database, "SELECT count(*) FROM crmapi.enrollment WHERE status"
-        . " = 'generating'") };
-    ok(wait_for(sub { $open->(1) eq "00" }, 60), "first steps are recorded")
+    # how many enrollments are generating, and how many steps are open
+    my $open = sub { my ($step) = @_; sql($database, "SELECT (SELECT count(*)"
+        . " FROM crmapi.enrollment WHERE status = 'generating') || ' ' ||"
+        . " count(*) FROM crmapi.enrollment_step s JOIN crmapi.enrollment e"
+        . " ON e.id = s.enrollment_id WHERE sort_order = $step AND s.status IN"
+        . " ('scheduled', 'sending')"
+        . " AND e.status IN ('approved', 'running')") };
+    ok(wait_for(sub { $open->(1) eq "0 0" }, 60), "first steps are recorded")
         or diag($open->(1));
     is_deeply(got(), $before, "and not sent");
     for my $step (2, 3) {
         hurry($database, $step, $PEOPLE);
-        ok(wait_for(sub { hurry($database, $step, $PEOPLE);
-            $open->($step) eq "00" }, 120), "steps $step are done");
+        ok(wait_for(sub { sent_of($step) >= $PEOPLE - 1
+            && $open->($step) eq "0 0" }, 120), "steps $step are done");
     }
     $worker->stop;
     nothing_twice("nothing came twice");
@@ -261,6 +266,32 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
     $worker->start;
     ok(wait_for(sub { sent_of(1) == $was + 1 }, 30), "released: it is sent");
     $worker->stop;
+};
+
+subtest "the journal alone, and what a crash leaves of it" => sub {
+    my ($mark) = glob $worker->dir . "/mark.*";
+    my ($file) = reverse sort glob $worker->dir . "/sent.*";
+    ok($mark && $file, "mark and journal are files of run_dir") or return;
+    unlike(read_file($file), qr/slow\d|x\.example/,
+        "the journal has no address");
+    is((stat $file)[2] & 077, 0, "and is nobody else's");
+    unlink $mark;
+    open(my $out, ">>", $file) or die $!;
+    print $out "{\"mark\":x}\n{\"mark\":1,\"state\":\"se";    # torn
+    close $out;
+    sql($database, "UPDATE crmapi.send_mark SET n = 0");
+    $worker->expect_log(qr/CRM3010: an older state/);
+    $worker->start;
+    ok(wait_for(sub { (held($database) // "") =~ /older state/ }, 30),
+        "the numbers of its lines are a mark, too");
+    $worker->stop;
+    ok(-s $mark, "which is a file again");
+    like(read_file($file), qr/"se\n/, "the torn line has an end");
+    crmapictl_ok($database, "release");
+    $worker->start;
+    ok($worker->wait_log(qr/CRM3001/), "and it goes on");
+    $worker->stop;
+    is(held($database), undef, "without a hold");
 };
 
 subtest "a folder that cannot be written" => sub {

@@ -150,27 +150,27 @@ static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
 static crm_error_t *check(const crmd_config_t *config, crm_conn_t *conn,
                           apr_pool_t *pool)
 {
-    const char *mark, *why;
-    crm_stmt_t name = {"SELECT i.id FROM crmapi.instance i", 0, NULL};
-    crm_stmt_t look = {"SELECT l.why, l.marks FROM crmapi.instance_look("
-                       "$1::bigint[]) l", 1, &mark};
+    const char *mark = known_text(pool), *why;
+    crm_stmt_t look = {"SELECT i.id, l.why, l.marks FROM crmapi.instance i,"
+                       " crmapi.instance_look($1::bigint[]) l", 1, &mark};
     PGresult *result;
 
-    CRM_ERR(crm_db_query(&result, conn, &name, pool));
+    CRM_ERR(crm_db_query(&result, conn, &look, pool));
     if (!crmd_journal_is(config->run_dir, PQgetvalue(result, 0, 0))) {
+        /* The mark was that of another database, or of none. */
         told = 0;
         CRM_ERR(crmd_journal_open(&known, config->run_dir,
                                   PQgetvalue(result, 0, 0), config->keep_sent,
                                   pool));
+        mark = known_text(pool);
+        CRM_ERR(crm_db_query(&result, conn, &look, pool));
     }
-    mark = known_text(pool);
-    CRM_ERR(crm_db_query(&result, conn, &look, pool));
-    why = crm_db_value(result, 0, 0);
+    why = crm_db_value(result, 0, 1);
     if (why && !told) {
         CRM_ERR(hold_older(conn, why, pool));
     }
     told = why != NULL;
-    return learn(PQgetvalue(result, 0, 1), pool);
+    return learn(PQgetvalue(result, 0, 2), pool);
 }
 
 crm_error_t *crmd_mark_check(const crmd_config_t *config, crm_conn_t *conn,
