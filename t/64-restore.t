@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 64-restore.t: an older state of the database is restored: crmapid notices it,
 # sends nothing until the release, and nothing twice after it
+# second gear
 use strict;
 use warnings;
 use FindBin;
