@@ -62,11 +62,11 @@ static crm_error_t *charge(crm_limit_t *addresses, crm_limit_key_t *key,
 
     do {
         error = crm_budget_charge(&verdict, key, addresses, NULL, class, max,
-                                  NULL, pool);
+                                  0, NULL, pool);
         if (verdict.known) {
             return error;
         }
-    } while (crm_limit_add(addresses, key) == CRM_LIMIT_ADDED);
+    } while (crm_limit_add(addresses, key, NULL) == CRM_LIMIT_ADDED);
     return crm_error_logf(CRM_E_UNAVAILABLE, pool,
                           "CRM4001: the table of addresses cannot be used");
 }

@@ -76,10 +76,8 @@ static crm_error_t *learn(crm_call_t *call)
     apr_cpystrn(key->workspace_id, PQgetvalue(result, 0, 1),
                 sizeof(key->workspace_id));
     apr_cpystrn(key->slug, PQgetvalue(result, 0, 2), sizeof(key->slug));
-    if (crm_limit_add(call->service->limit, key) == CRM_LIMIT_FULL) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, call->pool,
-                              "CRM1003: the table of keys is full: raise "
-                              "CrmApiRateLimitKeys");
+    if (crm_limit_add(call->service->limit, key, NULL) == CRM_LIMIT_FULL) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, CRM_BUDGET_FULL);
     }
     return NULL;
 }
@@ -137,7 +135,7 @@ static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
     crm_error_t *error;
 
     error = crm_budget_charge(&verdict, &call->key, call->service->limit,
-                              call->service->store, class, max,
+                              call->service->store, class, max, 0,
                               call->response->headers, call->pool);
     if (!verdict.known) {
         /* Another process has removed the key because it was revoked. */

@@ -244,7 +244,7 @@ static void make_service(crm_service_t *service, apr_pool_t *pool)
     apr_cpystrn(key.key_id, ID, sizeof(key.key_id));
     apr_cpystrn(key.workspace_id, ID, sizeof(key.workspace_id));
     apr_cpystrn(key.slug, "w", sizeof(key.slug));
-    crm_limit_add(service->limit, &key);
+    crm_limit_add(service->limit, &key, NULL);
 }
 
 /* Serve the sample. */
