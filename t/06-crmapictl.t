@@ -67,7 +67,8 @@ subtest "workspaces" => sub {
     my $shown = asked($db, "workspace", "show", $id);
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
-        plan => "standard", events => "off" }, "shown by id, with the default plan");
+        plan => "standard", events => "off", read_limit => undef,
+        write_limit => undef }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
     is(asked($db, "workspace", "show", uc $id)->{id}, $id,
         "an id is one in capitals, too");
@@ -180,7 +181,8 @@ subtest "keys (contract 1.2, 3.3)" => sub {
     my $list = asked($db, "key", "list", "--workspace", $w);
     is_deeply($list->[1], $made, "list shows the rest of what create did");
     is_deeply([sort keys %$made], [sort qw(id name scopes display created_at
-        last_used_at revoked_at)], "with the keys that were promised");
+        last_used_at revoked_at expires_at read_limit write_limit addresses)],
+        "with the keys that were promised");
     like($list->[0]{id}, qr/\A$uuid\z/, "id");
     like($list->[0]{created_at}, $time, "created_at");
     is($list->[0]{name}, "näme", "name");
@@ -204,8 +206,9 @@ subtest "keys (contract 1.2, 3.3)" => sub {
     utf8::decode($table);
     my @lines = split /\n/, $table;
     is($lines[0], "id\tname\tscopes\tdisplay\tcreated_at\tlast_used_at\t"
-        . "revoked_at", "list: a heading");
-    like($lines[1], qr/\tnäme\tread,write\t\S+\t\S+\t-\t-\z/, "list: tabs")
+        . "revoked_at\texpires_at\tread_limit\twrite_limit\taddresses",
+        "list: a heading");
+    like($lines[1], qr/\tnäme\tread,write\t\S+\t\S+(?:\t-){6}\z/, "list: tabs")
         or diag(explain(\@lines));
 
     is(crmapictl_ok($db, "key", "revoke", $made->{id}), "", "revoke");
@@ -354,7 +357,7 @@ subtest "command lines that are wrong: exit 2" => sub {
         [qr/no command/],
         [qr/unknown command "bogus"/, "bogus"],
         [qr/one of create, list, show, set, delete/, "workspace"],
-        [qr/one of create, import, list, revoke/, "key", "bogus"],
+        [qr/one of create, import, list, set, revoke/, "key", "bogus"],
         [qr/unknown option --bogus/, "status", "--bogus"],
         [qr/unknown option --bogus/, "--bogus=secret", "status"],
         [qr/unknown option -x/, "-x"],

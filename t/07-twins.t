@@ -161,6 +161,7 @@ tries("key create", ["--name", "k", "--scopes", "read"], how => "writes");
 tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
     stdin => "svc_live_" . "a" x 30);
 tries("key list", [], how => "reads");
+tries("key set", [$key, "--read-limit", "9"], how => "writes", bare => 1);
 tries("key revoke", [$key], how => "writes", bare => 1);
 tries("intake create", ["--name", "k"], how => "writes");
 tries("intake list", [], how => "reads");

@@ -3,6 +3,8 @@
 #ifndef CRMAPICTL_H
 #define CRMAPICTL_H
 
+#include <stdint.h>
+
 #include "crm_db_conn.h"
 #include "crm_error.h"
 
@@ -38,17 +40,21 @@ typedef enum ctl_option_t {
     CTL_YES,
     CTL_PASSWORD_FILE,
     CTL_LOCK_WAIT,
+    CTL_READ_LIMIT,
+    CTL_WRITE_LIMIT,
+    CTL_EXPIRES,
+    CTL_ADDRESS,
     CTL_OPTIONS
 } ctl_option_t;
 
 /* The bit of OPTION in a set of options. */
-#define CTL_BIT(option) (1u << (option))
+#define CTL_BIT(option) (UINT64_C(1) << (option))
 
 /* A pseudo-option of commands whose statements have no timeout by default. */
-#define CTL_LONG (1u << 31)
+#define CTL_LONG (UINT64_C(1) << 63)
 
 /* A pseudo-option of commands that run with any version of the schema. */
-#define CTL_ANY_SCHEMA (1u << 30)
+#define CTL_ANY_SCHEMA (UINT64_C(1) << 62)
 
 /* The properties of an option. */
 typedef struct ctl_option_info_t {
@@ -78,8 +84,8 @@ typedef struct ctl_command_t {
     const char *operand;        /* the operand's name, or NULL; two are
                                    separated by a space */
     int operand_needed;
-    unsigned needs;             /* required options: CTL_BIT() of each */
-    unsigned takes;             /* further options. Every command takes those
+    uint64_t needs;             /* required options: CTL_BIT() of each */
+    uint64_t takes;             /* further options. Every command takes those
                                    up to CTL_VERSION */
     const char *help;           /* "create a workspace and print its id" */
     crm_error_t *(*run)(ctl_t *ctl);

@@ -57,3 +57,17 @@ crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
     }
     return error;
 }
+
+void crm_budget_show(const crm_limit_key_t *key, crm_limit_t *limit,
+                     crm_store_t *store, crm_limit_class_t class,
+                     apr_uint32_t max, apr_uint32_t ceiling,
+                     apr_table_t *headers, apr_pool_t *pool)
+{
+    crm_limit_verdict_t verdict;
+
+    crm_limit_look(&verdict, limit, key->hash, key->realm, class, max,
+                   ceiling);
+    if (verdict.limit) {
+        set_headers(headers, &verdict, crm_store_time(store), pool);
+    }
+}

@@ -27,4 +27,11 @@ crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
                                apr_uint32_t max, apr_uint32_t ceiling,
                                apr_table_t *headers, apr_pool_t *pool);
 
+/* Set HEADERS as crm_budget_charge() with the same parameters does, without
+ * charging KEY. */
+void crm_budget_show(const crm_limit_key_t *key, crm_limit_t *limit,
+                     crm_store_t *store, crm_limit_class_t class,
+                     apr_uint32_t max, apr_uint32_t ceiling,
+                     apr_table_t *headers, apr_pool_t *pool);
+
 #endif /* CRM_BUDGET_H */

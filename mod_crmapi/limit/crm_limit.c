@@ -342,6 +342,38 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
     verdict->full = !done;
 }
 
+void crm_limit_look(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                    const unsigned char hash[32], apr_uint32_t realm,
+                    crm_limit_class_t class, apr_uint32_t limit,
+                    apr_uint32_t ceiling)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_uint32_t number;
+
+    memset(verdict, 0, sizeof(*verdict));
+    if (!crm_bucket_lock(block, bucket)) {
+        return;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        crm_slot_t *slot = crm_slot_at(block, number);
+        crm_window_t *window = &slot->windows[class];
+        apr_int64_t now = clock_us();
+        apr_uint32_t count;
+
+        now = now < window->last ? window->last : now;
+        crm_ring_expire(block, window, now);
+        count = crm_ring_count(window);
+        verdict->known = 1;
+        verdict->limit = limit_of(&slot->key, class, limit, ceiling);
+        verdict->remaining = count < verdict->limit ? verdict->limit - count
+                             : 0;
+        verdict->reset_us = CRM_LIMIT_WINDOW_US - (count ? (apr_uint32_t)now
+                            - *crm_ring_after(block, window, 0) : 0);
+    }
+    crm_bucket_unlock(bucket);
+}
+
 void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
                       apr_uint32_t realm, crm_limit_class_t class)
 {

@@ -136,6 +136,13 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      apr_uint32_t realm, crm_limit_class_t class,
                      apr_uint32_t limit, apr_uint32_t ceiling);
 
+/* Set *VERDICT's limit, remaining and reset_us as crm_limit_admit() does, and
+ * charge nothing. */
+void crm_limit_look(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                    const unsigned char hash[32], apr_uint32_t realm,
+                    crm_limit_class_t class, apr_uint32_t limit,
+                    apr_uint32_t ceiling);
+
 /* Remove the last admitted request of CLASS from the window of the key of HASH
  * in REALM, so that it is not counted. */
 void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
