@@ -498,7 +498,7 @@ subtest "help, version, manual page" => sub {
     for my $synopsis ($commands =~ /^  (\S.*)$/mg) {
         push @synopses, $synopsis;
         ok(delete $paged{$synopsis}, "the page has \"$synopsis\"");
-        my ($words) = $synopsis =~ /^((?:[a-z]+)(?: [a-z]+)?)/;
+        my ($words) = $synopsis =~ /^((?:[a-z-]+)(?: [a-z]+)?)/;
         my ($rc, $out) = crmapictl(undef, split(/ /, $words), "--help");
         is($rc, 0, "$words --help");
         like($out, qr/\Ausage: crmapictl .*\Q$synopsis\E$/m,

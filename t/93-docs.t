@@ -188,7 +188,7 @@ subtest "crmapictl(1) has all commands and options" => sub {
     $page =~ s/\\f[BIRP]//g;
     $page =~ s/\\-/-/g;
     my $help = crmapictl_ok(undef, "--help");
-    my @commands = $help =~ /^  ([a-z]+(?: [a-z]+)?)(?= |$)/mg;
+    my @commands = $help =~ /^  ([a-z-]+(?: [a-z]+)?)(?= |$)/mg;
     cmp_ok(scalar @commands, ">", 10, "commands were found in --help");
     for my $command (@commands) {
         like($page, qr/^\.B \Q$command\E\b/m, "$command has an entry");

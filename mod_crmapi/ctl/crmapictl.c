@@ -21,6 +21,7 @@
 #include "crmapictl_intake.h"
 #include "crmapictl_job.h"
 #include "crmapictl_key.h"
+#include "crmapictl_link.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_role.h"
@@ -125,6 +126,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "when the key stops working: 2027-01-31T12:00:00Z, or never"},
     [CTL_ADDRESS] = {"address", "LIST",
         "networks that the key may be used from: 203.0.113.0/24,..., or any"},
+    [CTL_KEEP_DAYS] = {"keep-days", "DAYS",
+        "how long links with the old key work; default: until link-key drop"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -165,6 +168,13 @@ const ctl_command_t ctl_commands[] = {
      ctl_key_set},
     {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
      "revoke an API key permanently, with immediate effect", ctl_key_revoke},
+    {"link-key", "rotate", "W", 1, 0, CTL_BIT(CTL_KEEP_DAYS),
+     "sign new links of a workspace with a new key; those in mails already sent"
+     " work on",
+     ctl_link_key_rotate},
+    {"link-key", "drop", "W", 1, 0, 0,
+     "end the old key: links that were signed with it stop working",
+     ctl_link_key_drop},
     {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
      "create an intake token and print it; it cannot be shown again",
      ctl_intake_create},

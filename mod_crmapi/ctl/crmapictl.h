@@ -44,6 +44,7 @@ typedef enum ctl_option_t {
     CTL_WRITE_LIMIT,
     CTL_EXPIRES,
     CTL_ADDRESS,
+    CTL_KEEP_DAYS,
     CTL_OPTIONS
 } ctl_option_t;
 

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0013-key-terms.sql: limits, expiry and networks of API keys (contract 14.5)
+-- 0013-keys.sql: limits, expiry and networks of API keys (contract 14.5), and a
+-- second key for links
 -- min_module: 12
 --
 -- The module remembers a key with its terms: its limits and networks. The id of
@@ -91,6 +92,70 @@ GRANT SELECT (terms) ON crmapi.live_key TO crmapi_api;
 REVOKE EXECUTE ON FUNCTION crmapi.key_look_up FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION crmapi.key_look_up TO crmapi_api;
 
+-- step: transaction: two keys for links side by side
+-- The functions below bind hmac() when they are created.
+SELECT set_config('search_path', 'pg_catalog, ' || quote_ident(n.nspname),
+                  true)
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'pgcrypto';
+
+ALTER TABLE crmapi.link_key
+    ADD COLUMN old_key bytea,                   -- verifies, does not sign
+    ADD COLUMN old_key_until timestamptz(3);    -- until then
+ALTER TABLE crmapi.link_key ADD CONSTRAINT link_key_old
+    CHECK ((old_key IS NULL) = (old_key_until IS NULL)
+           AND octet_length(old_key) = 32) NOT VALID;
+
+-- The same as token_mac() by the key before, NULL if it verifies no more.
+-- Internal.
+CREATE FUNCTION crmapi.token_old_mac(head bytea) RETURNS bytea
+    LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT hmac(head, k.old_key, 'sha256') FROM crmapi.link_key k
+    WHERE k.workspace_id = CASE WHEN octet_length(head) = 58
+        THEN encode(substring(head FROM 3 FOR 16), 'hex')::uuid END
+        AND k.old_key_until > now();
+END;
+
+-- Whether MAC is the signature of HEAD, by the key of its workspace or by the
+-- one before. Hashes are compared, so that the time reveals nothing about the
+-- signature. For the API.
+CREATE OR REPLACE FUNCTION crmapi.token_signed(head bytea, mac bytea)
+    RETURNS boolean
+    LANGUAGE sql STABLE STRICT SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    RETURN coalesce(sha256(crmapi.token_mac(head)) = sha256(mac), false)
+        OR coalesce(sha256(crmapi.token_old_mac(head)) = sha256(mac), false);
+
+-- Give WORKSPACE a new key for its links. The one before verifies until UNTIL.
+-- False if one before still does: links signed with it would die. For the
+-- owner.
+CREATE FUNCTION crmapi.link_key_rotate(workspace uuid, until timestamptz)
+    RETURNS boolean
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    WITH changed AS (
+        UPDATE crmapi.link_key k
+        SET old_key = k.key, old_key_until = link_key_rotate.until,
+            key = sha256(uuid_send(gen_random_uuid())
+                || uuid_send(gen_random_uuid())
+                || uuid_send(gen_random_uuid()))
+        WHERE k.workspace_id = link_key_rotate.workspace
+            AND (k.old_key_until IS NULL OR k.old_key_until <= now())
+        RETURNING 1)
+    SELECT EXISTS (SELECT FROM changed)
+$$;
+
+-- End the old key of WORKSPACE's links. For the owner.
+CREATE FUNCTION crmapi.link_key_drop(workspace uuid) RETURNS void
+    LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+    UPDATE crmapi.link_key k SET old_key = NULL, old_key_until = NULL
+    WHERE k.workspace_id = link_key_drop.workspace;
+END;
+
+REVOKE EXECUTE ON FUNCTION crmapi.token_old_mac, crmapi.link_key_rotate,
+    crmapi.link_key_drop FROM PUBLIC;
+
 -- step: index api_key_by_terms: how a request finds its key
 CREATE UNIQUE INDEX CONCURRENTLY api_key_by_terms
     ON crmapi.api_key (workspace_id, coalesce(terms, id));
@@ -100,3 +165,6 @@ ALTER TABLE crmapi.workspace VALIDATE CONSTRAINT workspace_limits;
 
 -- step: alone: check the keys of before
 ALTER TABLE crmapi.api_key VALIDATE CONSTRAINT api_key_terms;
+
+-- step: alone: check the keys of links of before
+ALTER TABLE crmapi.link_key VALIDATE CONSTRAINT link_key_old;
