@@ -68,7 +68,8 @@ subtest "workspaces" => sub {
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
         plan => "standard", events => "off", held_at => undef,
-        held_reason => undef }, "shown by id, with the default plan");
+        held_reason => undef, read_limit => undef,
+        write_limit => undef }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
     is(asked($db, "workspace", "show", uc $id)->{id}, $id,
         "an id is one in capitals, too");
@@ -182,7 +183,8 @@ subtest "keys (contract 1.2, 3.3)" => sub {
     my $list = asked($db, "key", "list", "--workspace", $w);
     is_deeply($list->[1], $made, "list shows the rest of what create did");
     is_deeply([sort keys %$made], [sort qw(id name scopes display created_at
-        last_used_at revoked_at)], "with the keys that were promised");
+        last_used_at revoked_at expires_at read_limit write_limit addresses)],
+        "with the keys that were promised");
     like($list->[0]{id}, qr/\A$uuid\z/, "id");
     like($list->[0]{created_at}, $time, "created_at");
     is($list->[0]{name}, "näme", "name");
@@ -206,8 +208,9 @@ subtest "keys (contract 1.2, 3.3)" => sub {
     utf8::decode($table);
     my @lines = split /\n/, $table;
     is($lines[0], "id\tname\tscopes\tdisplay\tcreated_at\tlast_used_at\t"
-        . "revoked_at", "list: a heading");
-    like($lines[1], qr/\tnäme\tread,write\t\S+\t\S+\t-\t-\z/, "list: tabs")
+        . "revoked_at\texpires_at\tread_limit\twrite_limit\taddresses",
+        "list: a heading");
+    like($lines[1], qr/\tnäme\tread,write\t\S+\t\S+(?:\t-){6}\z/, "list: tabs")
         or diag(explain(\@lines));
 
     is(crmapictl_ok($db, "key", "revoke", $made->{id}), "", "revoke");
@@ -356,7 +359,7 @@ subtest "command lines that are wrong: exit 2" => sub {
         [qr/no command/],
         [qr/unknown command "bogus"/, "bogus"],
         [qr/one of create, list, show, set, hold, release, delete/, "workspace"],
-        [qr/one of create, import, list, revoke/, "key", "bogus"],
+        [qr/one of create, import, list, set, revoke/, "key", "bogus"],
         [qr/unknown option --bogus/, "status", "--bogus"],
         [qr/unknown option --bogus/, "--bogus=secret", "status"],
         [qr/unknown option -x/, "-x"],
@@ -497,7 +500,7 @@ subtest "help, version, manual page" => sub {
     for my $synopsis ($commands =~ /^  (\S.*)$/mg) {
         push @synopses, $synopsis;
         ok(delete $paged{$synopsis}, "the page has \"$synopsis\"");
-        my ($words) = $synopsis =~ /^((?:[a-z]+)(?: [a-z]+)?)/;
+        my ($words) = $synopsis =~ /^((?:[a-z-]+)(?: [a-z]+)?)/;
         my ($rc, $out) = crmapictl(undef, split(/ /, $words), "--help");
         is($rc, 0, "$words --help");
         like($out, qr/\Ausage: crmapictl .*\Q$synopsis\E$/m,

@@ -165,6 +165,9 @@ tries("key create", ["--name", "k", "--scopes", "read"], how => "writes");
 tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
     stdin => "svc_live_" . "a" x 30);
 tries("key list", [], how => "reads");
+tries("key set", [$key, "--read-limit", "9"], how => "writes", bare => 1);
+tries("link-key rotate", [$mine->id], how => "writes", named => 1);
+tries("link-key drop", [$mine->id], how => "writes", named => 1);
 tries("key revoke", [$key], how => "writes", bare => 1);
 tries("intake create", ["--name", "k"], how => "writes");
 tries("intake list", [], how => "reads");
@@ -224,7 +227,7 @@ tries("workspace delete", [$mine->id, "--yes"], how => "writes", named => 1);
 
 # a new command has to come here, too
 is_deeply([sort keys %said], [sort map {
-    /^  ([a-z]+(?: [a-z]+)?)(?: |$)/ ? $1 : () }
+    /^  ([a-z][a-z-]*(?: [a-z]+)?)(?: |$)/ ? $1 : () }
     split /\n/, crmapictl_ok($db, "--help")], "every command was tried");
 
 done_testing;

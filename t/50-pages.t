@@ -432,6 +432,34 @@ subtest "forms from elsewhere" => sub {
         "with what was typed");
 };
 
+subtest "two keys for links side by side" => sub {
+    my $w = workspace($httpd, twin => 0);
+    my $id = enrollment($w, \@STEPS);
+    my $admin = admin($w);
+    my $link = sub { link_to($w, "review", $id, other => $admin) };
+    my $before = $link->();
+    is($web->get($before)->status, 200, "a link");
+    $w->ctl("link-key", "rotate", $w->id);
+    my $after = $link->();
+    is($web->get($after)->status, 200, "a link of the new key");
+    is($web->get($before)->status, 200, "the one in a mail of before");
+    my ($code, undef, $error) = crmapictl($database, "link-key", "rotate",
+        $w->id);
+    is($code, 1, "no third key");
+    like($error, qr/link-key drop/, "which says what to do");
+    is($web->get($before)->status, 200, "and nothing has changed");
+    $w->ctl("link-key", "drop", $w->id);
+    is($web->get($before)->status, 403, "dropped: the old one is dead");
+    is($web->get($after)->status, 200, "the new one is not");
+    $w->ctl("link-key", "rotate", $w->id, "--keep-days", "1");
+    is($web->get($after)->status, 200, "kept for a day");
+    sql($database, "UPDATE crmapi.link_key SET old_key_until = now()"
+        . " WHERE workspace_id = '" . $w->id . "'");
+    is($web->get($after)->status, 403, "and no longer");
+    $w->ctl("link-key", "rotate", $w->id, "--keep-days", "0");
+    is($web->get($link->())->status, 200, "then there may be another");
+};
+
 subtest "bodies" => sub {
     my $w = workspace($httpd, twin => 0);
     my $id = enrollment($w, \@STEPS);

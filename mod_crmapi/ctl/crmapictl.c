@@ -22,6 +22,7 @@
 #include "crmapictl_intake.h"
 #include "crmapictl_job.h"
 #include "crmapictl_key.h"
+#include "crmapictl_link.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_role.h"
@@ -64,6 +65,8 @@
 #define PASSWORD_FILE CTL_BIT(CTL_PASSWORD_FILE)
 #define LOCK_WAIT CTL_BIT(CTL_LOCK_WAIT)
 #define ALL CTL_BIT(CTL_ALL)
+#define LIMITS (CTL_BIT(CTL_READ_LIMIT) | CTL_BIT(CTL_WRITE_LIMIT))
+#define TERMS (LIMITS | CTL_BIT(CTL_EXPIRES) | CTL_BIT(CTL_ADDRESS))
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_DATABASE] = {"database", "CONNINFO",
@@ -120,6 +123,16 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_ALL] = {"all", NULL,
         "hold: the whole database; release: also workspaces that are held one"
         " by one"},
+    [CTL_READ_LIMIT] = {"read-limit", "N",
+        "GET and HEAD requests in a minute, or default: the virtual host's"},
+    [CTL_WRITE_LIMIT] = {"write-limit", "N",
+        "other requests in a minute, or default: the virtual host's"},
+    [CTL_EXPIRES] = {"expires", "TIME",
+        "when the key stops working: 2027-01-31T12:00:00Z, or never"},
+    [CTL_ADDRESS] = {"address", "LIST",
+        "networks that the key may be used from: 203.0.113.0/24,..., or any"},
+    [CTL_KEEP_DAYS] = {"keep-days", "DAYS",
+        "how long links with the old key work; default: until link-key drop"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -146,8 +159,8 @@ const ctl_command_t ctl_commands[] = {
      "print all workspaces", ctl_workspace_list},
     {"workspace", "show", "W", 1, 0, 0,
      "print one workspace", ctl_workspace_show},
-    {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS,
-     "change a workspace's name or plan, or turn GET /events on or off",
+    {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS | LIMITS,
+     "change a workspace's name, plan or limits, or turn GET /events on or off",
      ctl_workspace_set},
     {"workspace", "hold", "W", 1, 0, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",
@@ -158,16 +171,26 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
-    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
+    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
      "create an API key and print it; it cannot be shown again",
      ctl_key_create},
-    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX,
+    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
      "add an existing API key, read from stdin, and print its id",
      ctl_key_import},
     {"key", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's API keys", ctl_key_list},
+    {"key", "set", "KEY_ID", 1, 0, WORKSPACE | TERMS,
+     "change the limits, the expiry or the networks of an API key",
+     ctl_key_set},
     {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
      "revoke an API key permanently, with immediate effect", ctl_key_revoke},
+    {"link-key", "rotate", "W", 1, 0, CTL_BIT(CTL_KEEP_DAYS),
+     "sign new links of a workspace with a new key; those in mails already sent"
+     " work on",
+     ctl_link_key_rotate},
+    {"link-key", "drop", "W", 1, 0, 0,
+     "end the old key: links that were signed with it stop working",
+     ctl_link_key_drop},
     {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
      "create an intake token and print it; it cannot be shown again",
      ctl_intake_create},

@@ -3,6 +3,8 @@
 #ifndef CRMAPICTL_H
 #define CRMAPICTL_H
 
+#include <stdint.h>
+
 #include "crm_db_conn.h"
 #include "crm_error.h"
 
@@ -39,6 +41,11 @@ typedef enum ctl_option_t {
     CTL_PASSWORD_FILE,
     CTL_LOCK_WAIT,
     CTL_ALL,
+    CTL_READ_LIMIT,
+    CTL_WRITE_LIMIT,
+    CTL_EXPIRES,
+    CTL_ADDRESS,
+    CTL_KEEP_DAYS,
     CTL_OPTIONS
 } ctl_option_t;
 

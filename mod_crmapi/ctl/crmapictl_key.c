@@ -7,10 +7,15 @@
 
 #include <openssl/crypto.h>
 
+#include "apr_strings.h"
+
 #include "crm_array.h"
 #include "crm_db.h"
 #include "crm_key.h"
+#include "crm_network.h"
+#include "crm_time.h"
 #include "crm_uuid.h"
+#include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
@@ -18,16 +23,18 @@
 #define FIELDS "id, name, to_json(array_remove(ARRAY[" \
     "CASE WHEN can_read THEN 'read' END," \
     " CASE WHEN can_write THEN 'write' END], NULL))," \
-    " display, created_at, last_used_at, revoked_at"
+    " display, created_at, last_used_at, revoked_at, expires_at, read_limit," \
+    " write_limit, to_json(networks)"
 #define COLUMNS {"id", 's'}, {"name", 's'}, {"scopes", 'a'}, \
     {"display", 's'}, {"created_at", 't'}, {"last_used_at", 't'}, \
-    {"revoked_at", 't'}
+    {"revoked_at", 't'}, {"expires_at", 't'}, {"read_limit", 'n'}, \
+    {"write_limit", 'n'}, {"addresses", 'a'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
 /* The same with the key, for the command that creates it, and with the plan if
  * it does not include the API. */
 static const ctl_column_t new_columns[] = {COLUMNS, {"key", 's'}, {NULL, 0}};
-enum { KEY_COLUMN = 7, PLAN_COLUMN };
+enum { KEY_COLUMN = 11, PLAN_COLUMN };
 
 /* Set *PREFIX_P to the prefix of keys (the rule of CrmApiKeyPrefix). */
 static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
@@ -63,21 +70,96 @@ static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
     return ctl_fault(ctl, "--scopes must be read, or read,write");
 }
 
-/* Insert a key with VALUES: id, workspace, name, hash, display form, write.
- * *RESULT_P has the columns of new_columns and PLAN_COLUMN. KEY_COLUMN is for
+/* What a key's options say about its terms, as values of SQL. NULL: the option
+ * was not given. */
+enum { READ_LIMIT, WRITE_LIMIT, EXPIRES, NETWORKS, TERMS };
+
+/* SQL for the columns of the terms. The arguments are the values' numbers and,
+ * for each, the value that is kept if it is NULL. */
+#define SET_LIMIT(n, old) "nullif(coalesce($" n "::integer, " old "), 0)"
+#define SET_EXPIRES(n, old) \
+    "nullif(coalesce($" n "::timestamptz, " old "), 'infinity')"
+#define SET_NETWORKS(n, old) \
+    "nullif(CASE WHEN $" n "::text IS NULL THEN " old " ELSE" \
+    " ARRAY(SELECT network(a::inet)" \
+    " FROM unnest(string_to_array($" n "::text, ',')) a) END, '{}')"
+
+/* Set *VALUE_P to --expires as a value of SQL, with milliseconds. */
+static crm_error_t *get_expires(const char **value_p, ctl_t *ctl)
+{
+    const char *given = ctl->options[CTL_EXPIRES];
+    char *value = apr_palloc(ctl->pool, CRM_TIME_SIZE);
+    apr_time_t time;
+
+    if (!given || !strcmp(given, "never")) {
+        *value_p = given ? "infinity" : NULL;
+        return NULL;
+    }
+    if (crm_time_parse(&time, given, strlen(given))) {
+        return ctl_misuse(ctl, "--expires must be a time like"
+                          " 2027-01-31T12:00:00Z, a date, or never");
+    }
+    crm_time_format_ms(value, time);
+    *value_p = value;
+    return NULL;
+}
+
+/* Set *VALUE_P to --address as a value of SQL. */
+static crm_error_t *get_networks(const char **value_p, ctl_t *ctl)
+{
+    const char *given = ctl->options[CTL_ADDRESS];
+    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    char *text;
+
+    *value_p = given && !strcmp(given, "any") ? "" : given;
+    if (!*value_p || !**value_p) {
+        return !given || *given ? NULL
+               : ctl_misuse(ctl, "--address must not be empty");
+    }
+    text = apr_pstrdup(ctl->pool, given);
+    for (char *p = text; *p; p++) {
+        *p = *p == ',' ? ' ' : *p;
+    }
+    if (strchr(given, ' ') || strstr(given, ",,") || *given == ','
+        || given[strlen(given) - 1] == ','
+        || crm_networks_parse(networks, text) < 1) {
+        return ctl_misuse(ctl, "--address must be any, or up to %d addresses or"
+                          " networks like 203.0.113.0/24,2001:db8::/32",
+                          CRM_LIMIT_NETWORKS_MAX);
+    }
+    return NULL;
+}
+
+/* Set VALUES to those of the options. */
+static crm_error_t *get_terms(const char *values[TERMS], ctl_t *ctl)
+{
+    CRM_ERR(ctl_limit(&values[READ_LIMIT], ctl, CTL_READ_LIMIT));
+    CRM_ERR(ctl_limit(&values[WRITE_LIMIT], ctl, CTL_WRITE_LIMIT));
+    CRM_ERR(get_expires(&values[EXPIRES], ctl));
+    return get_networks(&values[NETWORKS], ctl);
+}
+
+/* Insert a key with VALUES: id, workspace, name, hash, display form, write,
+ * terms. *RESULT_P has the columns of new_columns and PLAN_COLUMN. KEY_COLUMN is for
  * ctl_key_create(). */
 static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
-                           const char *const values[6])
+                           const char *const values[6 + TERMS])
 {
     crm_error_t *error = ctl_query(result_p, ctl, "INSERT INTO crmapi.api_key"
                                    " AS k (id, workspace_id, name, key_hash,"
-                                   " display, can_read, can_write)"
+                                   " display, can_read, can_write, read_limit,"
+                                   " write_limit, expires_at, networks)"
                                    " VALUES ($1::uuid, $2::uuid, $3::text,"
-                                   " $4::bytea, $5::text, true, $6::boolean)"
+                                   " $4::bytea, $5::text, true, $6::boolean, "
+                                   SET_LIMIT("7", "NULL") ", "
+                                   SET_LIMIT("8", "NULL") ", "
+                                   SET_EXPIRES("9", "NULL") ", "
+                                   SET_NETWORKS("10", "NULL") ")"
                                    " RETURNING " FIELDS ", NULL::text,"
                                    " (SELECT w.plan FROM crmapi.workspace w"
                                    " WHERE w.id = k.workspace_id"
-                                   " AND NOT k.plan_api)", 6, values);
+                                   " AND NOT k.plan_api)", 6 + TERMS,
+                                   values);
 
     if (error && error->sqlstate && !strcmp(error->sqlstate, "23505")) {
         return ctl_fault(ctl, "this key exists already");
@@ -95,12 +177,13 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
     unsigned char hash[CRM_KEY_HASH_LEN];
     char id[CRM_UUID_LEN + 1];
     char display[CRM_KEY_SIZE];
-    const char *values[6] = {id, NULL, ctl->options[CTL_NAME], bytea, display,
-                             "false"};
+    const char *values[6 + TERMS] = {id, NULL, ctl->options[CTL_NAME], bytea,
+                                     display, "false"};
     int write = 0;
 
     CRM_ERR(ctl_check_name(ctl, values[2]));
     CRM_ERR(get_scopes(&write, ctl));
+    CRM_ERR(get_terms(values + 6, ctl));
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     if (write) {
         values[5] = "true";
@@ -193,25 +276,60 @@ crm_error_t *ctl_key_list(ctl_t *ctl)
     return NULL;
 }
 
-crm_error_t *ctl_key_revoke(ctl_t *ctl)
+/* Set VALUES, in the command's pool, to the workspace and the id of the key that
+ * the command names. */
+static crm_error_t *get_key(const char *values[2], ctl_t *ctl)
 {
     const char *given = ctl->args[0];
-    char id[CRM_UUID_LEN + 1];
-    const char *values[2] = {NULL, id};
-    PGresult *result;
+    char *id = apr_palloc(ctl->pool, CRM_UUID_LEN + 1);
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
         /* Not quoted: it may be the key, given by mistake. */
         return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
     }
-    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id));
+    values[1] = id;
+    return ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id);
+}
+
+crm_error_t *ctl_key_set(ctl_t *ctl)
+{
+    const char *values[2 + TERMS];
+    PGresult *result;
+
+    CRM_ERR(get_terms(values + 2, ctl));
+    if (!values[2 + READ_LIMIT] && !values[2 + WRITE_LIMIT]
+        && !values[2 + EXPIRES] && !values[2 + NETWORKS]) {
+        return ctl_misuse(ctl, "key set needs --read-limit N, --write-limit N,"
+                          " --expires TIME or --address LIST");
+    }
+    CRM_ERR(get_key(values, ctl));
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET read_limit = "
+                      SET_LIMIT("3", "read_limit") ", write_limit = "
+                      SET_LIMIT("4", "write_limit") ", expires_at = "
+                      SET_EXPIRES("5", "expires_at") ", networks = "
+                      SET_NETWORKS("6", "networks")
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
+                      " RETURNING " FIELDS, 2 + TERMS, values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no key %s", values[1]);
+    }
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
+crm_error_t *ctl_key_revoke(ctl_t *ctl)
+{
+    const char *values[2];
+    PGresult *result;
+
+    CRM_ERR(get_key(values, ctl));
     /* Idempotent: a key that is revoked stays revoked (contract 3.2). */
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET revoked_at ="
                       " coalesce(revoked_at, crmapi.now_ms())"
                       " WHERE workspace_id = $1::uuid AND id = $2::uuid"
                       " RETURNING " FIELDS, 2, values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no key %s", id);
+        return ctl_fault(ctl, "there is no key %s", values[1]);
     }
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;

@@ -254,7 +254,7 @@ static void add_synopsis(crm_buf_t *buf, const ctl_command_t *command,
 }
 
 /* Add a line for each option in OPTIONS to BUF. */
-static void add_options(crm_buf_t *buf, unsigned options)
+static void add_options(crm_buf_t *buf, uint64_t options)
 {
     for (int option = 0; option < CTL_OPTIONS; option++) {
         if (options & CTL_BIT(option)) {
@@ -287,6 +287,25 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl,
                           ctl_options[option].name, max);
     }
     return NULL;
+}
+
+crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option)
+{
+    const char *text = ctl->options[option];
+    long limit = 0;
+
+    *value_p = text;
+    if (text && !strcmp(text, "default")) {
+        *value_p = "0";
+        return NULL;
+    }
+    if (!text || (*text != '0' && strspn(text, "0123456789") == strlen(text)
+                  && (limit = strtol(text, NULL, 10)) > 0
+                  && limit <= CTL_LIMIT_MAX)) {
+        return NULL;
+    }
+    return ctl_misuse(ctl, "--%s must be a number from 1 to %d, or default",
+                      ctl_options[option].name, CTL_LIMIT_MAX);
 }
 
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,

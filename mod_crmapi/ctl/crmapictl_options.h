@@ -18,6 +18,13 @@ const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool);
 crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
                         long max);
 
+/* The highest limit of a key or workspace, as in the schema. */
+#define CTL_LIMIT_MAX 1000000
+
+/* Set *VALUE_P to the value of OPTION, a limit, as a value of SQL: NULL if it is
+ * not given, "0" for "default". Errors: ctl_misuse(). */
+crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option);
+
 /* Set ID to GIVEN, the operand WHAT, in lower case. Errors: GIVEN is not a
  * UUID. */
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,

@@ -9,6 +9,7 @@
 
 #include "crm_text.h"
 #include "crm_uuid.h"
+#include "crmapictl_options.h"
 #include "crmapictl_output.h"
 
 #define SLUG_MAX 63
@@ -27,13 +28,13 @@ static const ctl_column_t columns[] = {
 /* The same, and what a workspace has in other tables. */
 #define HELD_FIELDS ", (SELECT h.held_at FROM crmapi.hold_of(workspace.id) h)" \
     ", (SELECT h.reason FROM crmapi.hold_of(workspace.id) h)"
-#define ALL_FIELDS FIELDS ", CASE WHEN EXISTS (SELECT FROM crmapi.event_feed" \
-    " f WHERE f.workspace_id = workspace.id AND f.log) THEN 'on' ELSE 'off'" \
-    " END" HELD_FIELDS
+#define ALL_FIELDS FIELDS ", read_limit, write_limit, CASE WHEN EXISTS (" \
+    "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = workspace.id" \
+    " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
     {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
-    {"created_at", 't'}, {"events", 's'}, {"held_at", 't'},
-    {"held_reason", 's'}, {NULL, 0}
+    {"created_at", 't'}, {"read_limit", 'n'}, {"write_limit", 'n'},
+    {"events", 's'}, {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
 
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
@@ -276,11 +277,14 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
     const char *events = ctl->options[CTL_EVENTS];
-    const char *values[3] = {NULL, name, plan};
+    const char *values[5] = {NULL, name, plan};
     PGresult *result;
 
-    if (!name && !plan && !events) {
-        return ctl_misuse(ctl, "workspace set needs --name N, --plan P or"
+    CRM_ERR(ctl_limit(&values[3], ctl, CTL_READ_LIMIT));
+    CRM_ERR(ctl_limit(&values[4], ctl, CTL_WRITE_LIMIT));
+    if (!name && !plan && !events && !values[3] && !values[4]) {
+        return ctl_misuse(ctl, "workspace set needs --name N, --plan P,"
+                          " --read-limit N, --write-limit N or"
                           " --events on|off");
     }
     if (events && strcmp(events, "on") && strcmp(events, "off")) {
@@ -292,8 +296,11 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
     CRM_ERR(change(&result, ctl, "UPDATE crmapi.workspace SET"
                    " name = coalesce($2::text, name),"
-                   " plan = coalesce($3::text, plan)"
-                   " WHERE id = $1::uuid RETURNING id", 3, values,
+                   " plan = coalesce($3::text, plan),"
+                   " read_limit = nullif(coalesce($4::integer, read_limit), 0),"
+                   " write_limit ="
+                   " nullif(coalesce($5::integer, write_limit), 0)"
+                   " WHERE id = $1::uuid RETURNING id", 5, values,
                    values[0], plan));
     if (!PQntuples(result)) {
         return none(ctl, ctl->args[0]);

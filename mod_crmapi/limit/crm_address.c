@@ -2,39 +2,17 @@
 /* crm_address.c: budgets of client addresses */
 #include "crm_address.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "crm_budget.h"
 #include "crm_buf.h"
 #include "crm_key.h"
 #include "crm_limit_key.h"
+#include "crm_network.h"
 
 /* Lengths of IPv6 prefixes, in bytes. */
 #define SUBNET 8                /* /64 */
 #define SITE 6                  /* /48 */
-
-/* Bytes of an IPv4 address. */
-#define V4 4
-
-/* Write the bytes of ADDRESS to NET. Return their number: 4 for IPv4, 16 for
- * IPv6, 0 if it is not an address. */
-static apr_size_t parse(unsigned char net[16], const char *address)
-{
-    static const unsigned char mapped[12] = {[10] = 0xff, 0xff};
-
-    if (inet_pton(AF_INET, address, net) == 1) {
-        return V4;
-    }
-    if (inet_pton(AF_INET6, address, net) != 1) {
-        return 0;
-    }
-    if (!memcmp(net, mapped, sizeof(mapped))) {
-        memmove(net, net + sizeof(mapped), V4);
-        return V4;
-    }
-    return 16;
-}
 
 /* Set KEY to the key of the first LEN bytes of NET for requests of KIND in
  * REALM. */
@@ -62,11 +40,11 @@ static crm_error_t *charge(crm_limit_t *addresses, crm_limit_key_t *key,
 
     do {
         error = crm_budget_charge(&verdict, key, addresses, NULL, class, max,
-                                  NULL, pool);
+                                  0, NULL, pool);
         if (verdict.known) {
             return error;
         }
-    } while (crm_limit_add(addresses, key) == CRM_LIMIT_ADDED);
+    } while (crm_limit_add(addresses, key, NULL) == CRM_LIMIT_ADDED);
     return crm_error_logf(CRM_E_UNAVAILABLE, pool,
                           "CRM4001: the table of addresses cannot be used");
 }
@@ -77,7 +55,7 @@ static int make_keys(crm_limit_key_t keys[2], const char *kind,
                      const char *address, apr_uint32_t realm, apr_pool_t *pool)
 {
     unsigned char net[16];
-    apr_size_t len = parse(net, address);
+    apr_size_t len = crm_network_address(net, address);
 
     make_key(&keys[0], kind, net, len == 16 ? SUBNET : len, realm, pool);
     if (len == 16) {

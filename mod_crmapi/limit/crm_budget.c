@@ -12,12 +12,12 @@ static apr_int64_t seconds_up(apr_int64_t microseconds)
 }
 
 /* Set the headers of contract 4.2. NOW is in microseconds since 1970. */
-static void set_headers(apr_table_t *headers, apr_uint32_t max,
+static void set_headers(apr_table_t *headers,
                         const crm_limit_verdict_t *verdict, apr_int64_t now,
                         apr_pool_t *pool)
 {
     apr_table_setn(headers, "X-RateLimit-Limit",
-                   apr_psprintf(pool, "%u", max));
+                   apr_psprintf(pool, "%u", verdict->limit));
     apr_table_setn(headers, "X-RateLimit-Remaining",
                    apr_psprintf(pool, "%u", verdict->remaining));
     apr_table_setn(headers, "X-RateLimit-Reset",
@@ -28,20 +28,24 @@ static void set_headers(apr_table_t *headers, apr_uint32_t max,
 crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
                                crm_limit_key_t *key, crm_limit_t *limit,
                                crm_store_t *store, crm_limit_class_t class,
-                               apr_uint32_t max, apr_table_t *headers,
-                               apr_pool_t *pool)
+                               apr_uint32_t max, apr_uint32_t ceiling,
+                               apr_table_t *headers, apr_pool_t *pool)
 {
     crm_error_t *error;
 
-    crm_limit_admit(verdict, key, limit, key->hash, key->realm, class, max);
+    crm_limit_admit(verdict, key, limit, key->hash, key->realm, class, max,
+                    ceiling);
     if (!verdict->known) {
         return NULL;
     }
-    if (store && max && verdict->admitted) {
+    if (verdict->full) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, pool, CRM_BUDGET_FULL);
+    }
+    if (store && verdict->limit && verdict->admitted) {
         crm_store_admit(store, verdict, limit, key, class);
     }
-    if (max && headers) {
-        set_headers(headers, max, verdict, crm_store_time(store), pool);
+    if (verdict->limit && headers) {
+        set_headers(headers, verdict, crm_store_time(store), pool);
     }
     if (verdict->admitted) {
         return NULL;
@@ -52,4 +56,18 @@ crm_error_t *crm_budget_charge(crm_limit_verdict_t *verdict,
         error->retry_after = 1;
     }
     return error;
+}
+
+void crm_budget_show(const crm_limit_key_t *key, crm_limit_t *limit,
+                     crm_store_t *store, crm_limit_class_t class,
+                     apr_uint32_t max, apr_uint32_t ceiling,
+                     apr_table_t *headers, apr_pool_t *pool)
+{
+    crm_limit_verdict_t verdict;
+
+    crm_limit_look(&verdict, limit, key->hash, key->realm, class, max,
+                   ceiling);
+    if (verdict.limit) {
+        set_headers(headers, &verdict, crm_store_time(store), pool);
+    }
 }

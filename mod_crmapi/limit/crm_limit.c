@@ -7,11 +7,12 @@
 
 #include "apr_general.h"
 
-#include "crm_limit_block.h"
+#include "crm_limit_key.h"
+#include "crm_limit_ring.h"
 #include "crm_time.h"
 
 #define MAGIC 0x43524d4cU       /* "CRML" */
-#define VERSION 3U
+#define VERSION 4U
 
 static apr_int64_t (*clock_us)(void) = crm_time_monotonic;
 
@@ -35,7 +36,7 @@ static apr_uint64_t lines_up(apr_uint64_t size)
  * 64 bits cannot overflow. */
 static int layout_make(crm_layout_t *layout, const crm_limit_config_t *config)
 {
-    apr_uint32_t times = 0;
+    apr_uint64_t pieces = 0, most;
     int class;
 
     memset(layout, 0, sizeof(*layout));
@@ -46,24 +47,29 @@ static int layout_make(crm_layout_t *layout, const crm_limit_config_t *config)
         if (config->ring[class] > CRM_LIMIT_RING_MAX) {
             return 0;
         }
-        layout->ring[class] = config->ring[class] ? config->ring[class] : 1;
-        layout->start[class] = times;
-        times += layout->ring[class];
+        layout->ring[class] = config->ring[class];
+        pieces += crm_ring_pieces(config->ring[class]);
     }
+    pieces *= config->keys;
+    most = (apr_uint64_t)config->keys * CRM_LIMIT_CLASSES
+           + CRM_RING_TIMES / CRM_PIECE_TIMES;
+    layout->pieces = (apr_uint32_t)(pieces < most ? pieces : most);
     layout->keys = config->keys;
     layout->evict = config->evict != 0;
     layout->buckets = 1;
     while (layout->buckets < layout->keys) {
         layout->buckets *= 2;
     }
-    layout->slot_size = lines_up(sizeof(crm_slot_t)
-                                 + (apr_uint64_t)times * sizeof(apr_uint32_t));
     layout->seen = sizeof(crm_limit_t)
                    + (apr_uint64_t)layout->buckets * sizeof(crm_bucket_t);
     layout->slots = lines_up(layout->seen
                              + (apr_uint64_t)layout->keys
                                * sizeof(apr_int64_t));
-    layout->size = layout->slots + layout->keys * layout->slot_size;
+    layout->links = layout->slots + (apr_uint64_t)layout->keys * CRM_SLOT_SIZE;
+    layout->times = lines_up(layout->links + (apr_uint64_t)layout->pieces
+                                             * sizeof(crm_link_t));
+    layout->size = layout->times + (apr_uint64_t)layout->pieces
+                                   * sizeof(crm_piece_t);
     return layout->size <= APR_SIZE_MAX;
 }
 
@@ -138,7 +144,6 @@ const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
 {
     crm_limit_config_t own;
     crm_layout_t layout;
-    int class;
 
     if (size < sizeof(*block) || block->magic != MAGIC
         || block->version != VERSION) {
@@ -157,10 +162,9 @@ const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
     if (!config->evict != !own.evict) {
         return "eviction of keys was switched on or off";
     }
-    for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
-        if (config->ring[class] > own.ring[class]) {
-            return "a limit was raised";
-        }
+    if (!layout_make(&layout, config)
+        || layout.pieces > block->layout.pieces) {
+        return "a limit was raised";
     }
     return NULL;
 }
@@ -212,23 +216,6 @@ int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
     return number != 0;
 }
 
-/* Remove the requests from WINDOW that are not in (NOW - 60 s, NOW]. RING has
- * SIZE entries. */
-static void window_expire(crm_window_t *window, const apr_uint32_t *ring,
-                          apr_uint32_t size, apr_int64_t now)
-{
-    apr_uint64_t tail = window->tail;
-
-    if (now - window->last >= CRM_LIMIT_WINDOW_US) {
-        tail = window->head;
-    }
-    while (tail != window->head
-           && (apr_uint32_t)now - ring[tail % size] >= CRM_LIMIT_WINDOW_US) {
-        tail++;
-    }
-    CRM_COMMIT(window->tail, tail);
-}
-
 /* Return whether crm_limit_close() has closed WINDOW under LIMIT. */
 static int is_closed(const crm_window_t *window, apr_uint32_t limit,
                      apr_int64_t now)
@@ -237,51 +224,130 @@ static int is_closed(const crm_window_t *window, apr_uint32_t limit,
 }
 
 /* Decide on a request at NOW under LIMIT, at least 1, set VERDICT, and count
- * the request in WINDOW if it is admitted. RING has SIZE entries. */
-static void window_admit(crm_limit_verdict_t *verdict, crm_window_t *window,
-                         apr_uint32_t *ring, apr_uint32_t size,
-                         apr_uint32_t limit, apr_int64_t now)
+ * the request in WINDOW if it is admitted. Return 0 if the ring must grow
+ * first. */
+static int window_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                        crm_window_t *window, apr_uint32_t limit,
+                        apr_int64_t now)
 {
-    apr_uint64_t count, leaves;
+    apr_uint32_t count, leaves = 0;
     int closed;
 
     if (now < window->last) {
         now = window->last;     /* the clock went back */
     }
-    window_expire(window, ring, size, now);
-    if (limit > size) {
-        limit = size;
-    }
-    count = window->head - window->tail;
-    leaves = window->tail;
+    crm_ring_expire(block, window, now);
+    count = crm_ring_count(window);
     closed = is_closed(window, limit, now);
     if (count < limit && !closed) {
+        if (crm_ring_full(block, window)) {
+            return 0;
+        }
         /* After TAIL was stored: this entry may be that of the old TAIL. */
-        CRM_COMMIT(ring[window->head % size], (apr_uint32_t)now);
-        /* If the process dies here, LAST is too late. Requests then count
-         * longer, never shorter. */
-        CRM_COMMIT(window->last, now);
-        CRM_COMMIT(window->head, window->head + 1);
+        crm_ring_add(block, window, now);
         verdict->admitted = 1;
-        verdict->remaining = (apr_uint32_t)(limit - count - 1);
-    } else {
+        verdict->remaining = limit - count - 1;
+    } else if (!closed) {
         /* A vhost with a higher limit may have counted more than LIMIT. Then
          * more than the oldest request must leave before one fits. */
-        leaves = window->head - limit;
+        leaves = count - limit;
     }
     verdict->limit = limit;
     verdict->reset_us = closed ? window->closed - now : CRM_LIMIT_WINDOW_US
-                        - ((apr_uint32_t)now - ring[leaves % size]);
+        - ((apr_uint32_t)now - *crm_ring_after(block, window, leaves));
+    return 1;
+}
+
+/* Return the limit for a request of CLASS by KEY where that of the vhost is
+ * LIMIT. */
+static apr_uint32_t limit_of(const crm_limit_key_t *key,
+                             crm_limit_class_t class, apr_uint32_t limit,
+                             apr_uint32_t ceiling)
+{
+    apr_uint32_t own = key->limits[class];
+
+    return !own ? limit : own > ceiling ? ceiling : own;
+}
+
+/* Set what is due by the use of SLOT at NOW. */
+static void set_due(crm_limit_verdict_t *verdict, crm_slot_t *slot,
+                    apr_int64_t now)
+{
+    if (verdict->admitted && now - slot->touched >= CRM_LIMIT_WINDOW_US) {
+        slot->touched = now;
+        verdict->touch = 1;
+    }
+    if (now - slot->confirmed >= CRM_LIMIT_CONFIRM_US) {
+        slot->confirmed = now;
+        verdict->confirm = 1;
+    }
+}
+
+/* Do crm_limit_admit() with slot NUMBER, whose bucket is locked, except that
+ * *LIMIT is its key's. Return 0 if the ring must grow first. */
+static int slot_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                      apr_uint32_t number, crm_limit_class_t class,
+                      apr_uint32_t limit)
+{
+    crm_slot_t *slot = crm_slot_at(block, number);
+    apr_int64_t now = clock_us();
+
+    verdict->known = 1;
+    slot_use(block, number, now);
+    if (!limit) {
+        verdict->admitted = 1;
+        verdict->reset_us = CRM_LIMIT_WINDOW_US;
+    } else if (!window_admit(verdict, block, &slot->windows[class], limit,
+                             now)) {
+        return 0;
+    }
+    set_due(verdict, slot, now);
+    return 1;
 }
 
 void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      crm_limit_t *block, const unsigned char hash[32],
                      apr_uint32_t realm, crm_limit_class_t class,
-                     apr_uint32_t limit)
+                     apr_uint32_t limit, apr_uint32_t ceiling)
 {
     crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
     crm_counts_t *counts = block->counts
                            + (bucket - block->buckets) % CRM_STRIPES;
+    apr_uint32_t number, own = limit;
+    int done;
+
+    do {
+        memset(verdict, 0, sizeof(*verdict));
+        if (!crm_bucket_lock(block, bucket)) {
+            return;
+        }
+        done = 1;
+        number = crm_chain_find(block, bucket, hash, realm);
+        if (number) {
+            const crm_limit_key_t *key = &crm_slot_at(block, number)->key;
+
+            own = limit_of(key, class, limit, ceiling);
+            done = slot_admit(verdict, block, number, class, own);
+            if (done && verdict->admitted) {
+                CRM_COUNT(counts->admitted[class]);
+            } else if (done) {
+                CRM_COUNT(counts->refused[class]);
+            }
+            if (done && key_out) {
+                *key_out = *key;
+            }
+        }
+        crm_bucket_unlock(bucket);
+    } while (!done && crm_limit_grow(block, hash, realm, class, own));
+    verdict->full = !done;
+}
+
+void crm_limit_look(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                    const unsigned char hash[32], apr_uint32_t realm,
+                    crm_limit_class_t class, apr_uint32_t limit,
+                    apr_uint32_t ceiling)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
     apr_uint32_t number;
 
     memset(verdict, 0, sizeof(*verdict));
@@ -291,34 +357,19 @@ void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
     number = crm_chain_find(block, bucket, hash, realm);
     if (number) {
         crm_slot_t *slot = crm_slot_at(block, number);
+        crm_window_t *window = &slot->windows[class];
         apr_int64_t now = clock_us();
+        apr_uint32_t count;
 
+        now = now < window->last ? window->last : now;
+        crm_ring_expire(block, window, now);
+        count = crm_ring_count(window);
         verdict->known = 1;
-        slot_use(block, number, now);
-        if (limit) {
-            window_admit(verdict, &slot->windows[class],
-                         slot->times + block->layout.start[class],
-                         block->layout.ring[class], limit, now);
-        } else {
-            verdict->admitted = 1;
-            verdict->reset_us = CRM_LIMIT_WINDOW_US;
-        }
-        if (verdict->admitted && now - slot->touched >= CRM_LIMIT_WINDOW_US) {
-            slot->touched = now;
-            verdict->touch = 1;
-        }
-        if (now - slot->confirmed >= CRM_LIMIT_CONFIRM_US) {
-            slot->confirmed = now;
-            verdict->confirm = 1;
-        }
-        if (verdict->admitted) {
-            CRM_COUNT(counts->admitted[class]);
-        } else {
-            CRM_COUNT(counts->refused[class]);
-        }
-        if (key_out) {
-            *key_out = slot->key;
-        }
+        verdict->limit = limit_of(&slot->key, class, limit, ceiling);
+        verdict->remaining = count < verdict->limit ? verdict->limit - count
+                             : 0;
+        verdict->reset_us = CRM_LIMIT_WINDOW_US - (count ? (apr_uint32_t)now
+                            - *crm_ring_after(block, window, 0) : 0);
     }
     crm_bucket_unlock(bucket);
 }
@@ -334,22 +385,16 @@ void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
     }
     number = crm_chain_find(block, bucket, hash, realm);
     if (number) {
-        crm_window_t *window = &crm_slot_at(block, number)->windows[class];
-
-        if (window->head != window->tail) {
-            CRM_COMMIT(window->head, window->head - 1);
-        }
+        crm_ring_undo(block, &crm_slot_at(block, number)->windows[class]);
     }
     crm_bucket_unlock(bucket);
 }
 
 /* Take the last request out of WINDOW and close it under LIMIT until UNTIL. */
-static void window_close(crm_window_t *window, apr_uint32_t limit,
-                         apr_int64_t until)
+static void window_close(crm_limit_t *block, crm_window_t *window,
+                         apr_uint32_t limit, apr_int64_t until)
 {
-    if (window->head != window->tail) {
-        CRM_COMMIT(window->head, window->head - 1);
-    }
+    crm_ring_undo(block, window);
     CRM_COMMIT(window->closed_limit, 0);
     CRM_COMMIT(window->closed, until);
     CRM_COMMIT(window->closed_limit, limit);
@@ -371,7 +416,7 @@ void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
     if (number) {
         crm_slot_t *slot = crm_slot_at(block, number);
 
-        window_close(&slot->windows[class], verdict->limit, until);
+        window_close(block, &slot->windows[class], verdict->limit, until);
         if (verdict->touch) {
             slot->touched -= CRM_LIMIT_WINDOW_US;
         }
@@ -400,4 +445,10 @@ void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block)
     stats->recovered = CRM_PEEK(block->allocator.recovered);
     stats->slots = CRM_PEEK(block->allocator.slots);
     stats->capacity = block->layout.keys;
+    stats->pieces = CRM_PEEK(block->allocator.fresh_piece);
+    stats->touched = block->layout.slots
+                     + (apr_uint64_t)CRM_PEEK(block->allocator.fresh)
+                       * CRM_SLOT_SIZE
+                     + (apr_uint64_t)stats->pieces
+                       * (sizeof(crm_link_t) + sizeof(crm_piece_t));
 }

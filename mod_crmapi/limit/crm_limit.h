@@ -12,9 +12,12 @@
  * microseconds. Contract 2.3 allows a minute. */
 #define CRM_LIMIT_CONFIRM_US APR_INT64_C(30000000)
 
-/* Upper bounds of a crm_limit_config_t. */
+/* Upper bounds of a crm_limit_config_t, and of a limit. */
 #define CRM_LIMIT_KEYS_MAX (1U << 24)
 #define CRM_LIMIT_RING_MAX (1U << 24)
+
+/* The maximum number of networks of a key. */
+#define CRM_LIMIT_NETWORKS_MAX 32
 
 /* A block of shared memory for any number of processes and threads, mapped at
  * any address. It is never destroyed, only unmapped. Killing a process at any
@@ -33,7 +36,7 @@ typedef enum crm_limit_class_t {
 typedef struct crm_limit_config_t {
     apr_uint32_t keys;          /* keys that are active in one minute:
                                    1..CRM_LIMIT_KEYS_MAX */
-    /* The highest limit of all vhosts, 0..CRM_LIMIT_RING_MAX; 0: all are
+    /* The highest limit of all keys, 0..CRM_LIMIT_RING_MAX; 0: all are
      * unlimited. */
     apr_uint32_t ring[CRM_LIMIT_CLASSES];
     /* If all slots were used in the last 60 s, a new key gets none (0), or
@@ -41,7 +44,15 @@ typedef struct crm_limit_config_t {
     int evict;
 } crm_limit_config_t;
 
-/* The constant properties of a key. Texts end with a NUL. */
+/* Addresses with the same first BITS bits. */
+typedef struct crm_limit_network_t {
+    unsigned char address[16];  /* IPv4: in its first 4 bytes */
+    unsigned char v6;
+    unsigned char bits;         /* 0..32, or 0..128 if V6 */
+} crm_limit_network_t;
+
+/* The properties of a key. Texts end with a NUL. The first five never change;
+ * whenever one of the others changes, the database changes TERMS. */
 typedef struct crm_limit_key_t {
     unsigned char hash[32];     /* SHA-256 of the key */
     apr_uint32_t realm;         /* the database; the same hash in two realms is
@@ -49,11 +60,18 @@ typedef struct crm_limit_key_t {
     char key_id[37];
     char workspace_id[37];
     char slug[64];              /* workspace's slug */
+    char terms[37];             /* id of the version of what follows; "": what
+                                   follows is unknown */
+    unsigned char networks;     /* how many it may be used from; 0: from
+                                   anywhere */
+    apr_uint32_t limits[CRM_LIMIT_CLASSES]; /* its own; 0: none */
 } crm_limit_key_t;
 
 /* The result of an admission. */
 typedef struct crm_limit_verdict_t {
     int known;                  /* 0: unknown key; the rest is 0 */
+    int full;                   /* 1: there is no memory to count the request;
+                                   the rest is 0 (contract 4.5) */
     int admitted;
     apr_uint32_t limit;         /* the limit that was applied; 0: none */
     apr_uint32_t remaining;     /* requests left in the window */
@@ -73,10 +91,13 @@ typedef struct crm_limit_verdict_t {
 typedef struct crm_limit_stats_t {
     apr_uint64_t admitted[CRM_LIMIT_CLASSES];
     apr_uint64_t refused[CRM_LIMIT_CLASSES]; /* refused with 429 */
-    apr_uint64_t full;          /* keys without a free slot (503) */
+    apr_uint64_t full;          /* keys without a free slot, and requests
+                                   without memory to count them (503) */
     apr_uint64_t recovered;     /* locks recovered from killed processes */
     apr_uint32_t slots;         /* slots in use, including idle keys */
     apr_uint32_t capacity;
+    apr_uint32_t pieces;        /* of 16 requests, that were ever in use */
+    apr_uint64_t touched;       /* bytes of the block that were ever in use */
 } crm_limit_stats_t;
 
 /* Return the size of a block for CONFIG in bytes, or 0 if CONFIG is out of
@@ -93,8 +114,8 @@ crm_error_t *crm_limit_init(crm_limit_t *block, apr_size_t size,
                             apr_pool_t *result_pool);
 
 /* Check whether BLOCK, SIZE bytes from an earlier configuration, can serve
- * CONFIG (contract 4.4): same version, same number of keys, rings at least as
- * large. Return NULL, or the reason why not as a constant string. */
+ * CONFIG (contract 4.4): same version, same number of keys, memory for limits as
+ * high. Return NULL, or the reason why not as a constant string. */
 const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
                             const crm_limit_config_t *config);
 
@@ -105,14 +126,22 @@ int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
                    const unsigned char hash[32], apr_uint32_t realm);
 
 /* Charge a request of CLASS to the key of HASH in REALM under LIMIT, and set
- * *VERDICT (contract 2.2, 4.1). LIMIT is the number of requests in 60 s, capped
- * at the ring's size. 0 means no limit: the request is admitted and counted in
- * the statistics only. A refused request is not counted. If the key is known,
+ * *VERDICT (contract 2.2, 4.1). LIMIT is the number of requests in 60 s, up to
+ * CRM_LIMIT_RING_MAX. 0 means no limit: the request is admitted and counted in
+ * the statistics only. If the key has a limit of its own for CLASS, that one
+ * applies, or CEILING if that is lower (contract 14.5). A refused request is not counted. If the key is known,
  * it is copied to KEY_OUT (NULL: not). */
 void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      crm_limit_t *block, const unsigned char hash[32],
                      apr_uint32_t realm, crm_limit_class_t class,
-                     apr_uint32_t limit);
+                     apr_uint32_t limit, apr_uint32_t ceiling);
+
+/* Set *VERDICT's limit, remaining and reset_us as crm_limit_admit() does, and
+ * charge nothing. */
+void crm_limit_look(crm_limit_verdict_t *verdict, crm_limit_t *block,
+                    const unsigned char hash[32], apr_uint32_t realm,
+                    crm_limit_class_t class, apr_uint32_t limit,
+                    apr_uint32_t ceiling);
 
 /* Remove the last admitted request of CLASS from the window of the key of HASH
  * in REALM, so that it is not counted. */

@@ -6,24 +6,32 @@
 /* The layout of the block:
  *
  *   crm_limit_t    layout, secret       written once
- *                  allocator            lock, list of free slots
+ *                  allocator            lock, lists of free slots and pieces
  *                  counts               16 cache lines, against contention
  *                  buckets              64 bytes each: lock, first slot; a
  *                                       power of two, not below the keys
  *   apr_int64_t    seen                 one for each slot
- *   crm_slot_t     slots                key, windows, times
+ *   crm_slot_t     slots                key, windows
+ *   crm_link_t     links                one for each piece
+ *   crm_piece_t    pieces               64 bytes each: 16 times of admissions,
+ *                                       or 3 networks
  *
  *   bucket --first--> slot --next--> slot --next--> 0
  *   allocator --free--> slot --next--> 0       slots that had a key
  *             --fresh                          from here on: slots never used
+ *             --free_piece, fresh_piece        the same for pieces
+ *   window --head, tail--> piece --next--> piece --next--> the first again
+ *   slot --networks--> piece --next--> 0
  *
- * Slots are referred to by number, from 1; 0 means none. There are no pointers.
+ * Slots and pieces are referred to by number, from 1; 0 means none. There are
+ * no pointers.
  *
- * Memory: 1,280 bytes, and for each key
- *     8 + (208 + 80 + 4 * (read limit + write limit), rounded up to 64) bytes,
- * and 64 for each bucket. With the limits of the specification, 120 and 60,
- * that is 1,096 bytes for each key and its bucket; with 65,536 keys 68.5 MiB,
- * of which 4 MiB are touched at start and the rest when keys are added.
+ * Memory: 1,280 bytes, for each key 8 + 384 bytes and 64 for each bucket, and
+ * 72 for each piece. A window has no piece before its first request, and never
+ * more than its limit needs: crm_ring_pieces(), 9 for a limit of 120. There are
+ * pieces for the highest limit of all keys, but not more than 2 for each key
+ * and CRM_RING_TIMES requests: no host admits so many in 60 s. Slots and pieces
+ * are touched when they are first used.
  *
  * Exactness (contract 4.1). A window stores the time of each request that it
  * counts. Times are the low 32 bits of microseconds. That suffices: requests
@@ -31,15 +39,16 @@
  * once the youngest has left, so no time in a ring is older than 120 s.
  *
  * Locks. A bucket's lock protects its chain, and the windows and times of use
- * of its slots. The allocator's lock protects which slot is where; changing a
- * chain takes both. Order: the allocator's lock, then one bucket's. An
- * admission takes the bucket's lock only.
+ * of its slots. The allocator's lock protects which slot and which piece is
+ * where; changing a chain or a ring takes both. Order: the allocator's lock,
+ * then one bucket's. An admission takes the bucket's lock only, except when its
+ * ring must grow: it has at most the limit's logarithm of such steps.
  *
  * Killed processes. Locks are robust: after its owner's death the kernel hands
  * a lock to the next process. A bucket needs no repair, because each change of
  * it takes effect by one store; without that store, earlier ones have no
- * effect. Slots that were between the free list and a chain are recovered by
- * rebuilding the free list from the chains. */
+ * effect. Slots and pieces that were between a free list and a chain are
+ * recovered by rebuilding the free lists from the chains. */
 
 #include <pthread.h>
 #include <string.h>
@@ -69,10 +78,23 @@
 #define CRM_COUNT(place) __atomic_fetch_add(&(place), 1, __ATOMIC_RELAXED)
 #define CRM_UNCOUNT(place) __atomic_fetch_sub(&(place), 1, __ATOMIC_RELAXED)
 
-/* The counted requests of a key and class are numbered TAIL to HEAD - 1. */
+/* A place in a ring: the number of a piece, and below it in 32 bits the number
+ * of a request, which wraps around. Request n is entry n modulo
+ * CRM_PIECE_TIMES of its piece. One store changes both. */
+typedef apr_uint64_t crm_place_t;
+
+#define CRM_PLACE(piece, request) \
+    ((crm_place_t)(piece) << 32 | (apr_uint32_t)(request))
+#define CRM_PLACE_PIECE(place) ((apr_uint32_t)((place) >> 32))
+#define CRM_PLACE_REQUEST(place) ((apr_uint32_t)(place))
+
+/* The counted requests of a key and class: from TAIL on, before HEAD. TAIL is
+ * the place of the oldest; if there is none, that of the next one. HEAD has the
+ * number of the next one and the piece of the one before it, because the next
+ * may begin a piece that the ring does not have yet. HEAD 0: no ring. */
 typedef struct crm_window_t {
-    apr_uint64_t head;
-    apr_uint64_t tail;
+    crm_place_t head;
+    crm_place_t tail;
     apr_int64_t last;           /* time of request HEAD - 1, or later */
     apr_int64_t closed;         /* crm_limit_close(): refuse until then ... */
     apr_uint32_t closed_limit;  /* ... under this limit; 0: not closed */
@@ -80,14 +102,31 @@ typedef struct crm_window_t {
 
 typedef struct crm_slot_t {
     apr_uint32_t next;
-    apr_uint32_t mark;          /* for chains_mark() */
+    apr_uint32_t mark;          /* for crm_chains_mark() */
+    apr_uint32_t networks;      /* the first piece of key.networks, or 0 */
     apr_int64_t used;           /* when the key was last used */
     apr_int64_t touched;        /* when verdict->touch was last set */
     apr_int64_t confirmed;      /* when CONFIRM was last set */
     crm_limit_key_t key;
     crm_window_t windows[CRM_LIMIT_CLASSES];
-    apr_uint32_t times[];       /* rings: request n is at n modulo the size */
 } crm_slot_t;
+
+#define CRM_PIECE_TIMES 16
+#define CRM_PIECE_NETWORKS 3
+
+typedef union crm_piece_t {
+    apr_uint32_t times[CRM_PIECE_TIMES];
+    crm_limit_network_t networks[CRM_PIECE_NETWORKS];
+    char line[CRM_LINE];
+} crm_piece_t;
+
+typedef struct crm_link_t {
+    apr_uint32_t next;
+    apr_uint32_t mark;          /* for crm_chains_mark() */
+} crm_link_t;
+
+#define CRM_SLOT_SIZE \
+    ((sizeof(crm_slot_t) + CRM_LINE - 1) / CRM_LINE * CRM_LINE)
 
 typedef union crm_bucket_t {
     struct {
@@ -104,7 +143,10 @@ typedef union crm_allocator_t {
         apr_uint32_t fresh;     /* slots that ever had a key */
         apr_uint32_t hand;      /* where the next search starts */
         apr_uint32_t slots;     /* in chains */
+        apr_uint32_t free_piece, fresh_piece; /* the same for pieces */
         apr_int64_t full_until; /* no slot can be idle before this time */
+        apr_int64_t spare_until; /* no ring is searched for spare pieces before
+                                    this time */
         apr_uint64_t full, recovered; /* crm_limit_stats_t */
     };
     char line[2 * CRM_LINE];
@@ -121,12 +163,13 @@ typedef union crm_counts_t {
 typedef struct crm_layout_t {
     apr_uint32_t keys;
     apr_uint32_t buckets;
-    apr_uint32_t ring[CRM_LIMIT_CLASSES]; /* size, at least 1 */
-    apr_uint32_t start[CRM_LIMIT_CLASSES]; /* in crm_slot_t.times */
+    apr_uint32_t ring[CRM_LIMIT_CLASSES]; /* as in the configuration */
+    apr_uint32_t pieces;
     apr_uint32_t evict;
-    apr_uint64_t slot_size;
     apr_uint64_t seen;          /* offset */
     apr_uint64_t slots;         /* offset */
+    apr_uint64_t links;         /* offset */
+    apr_uint64_t times;         /* offset of the pieces */
     apr_uint64_t size;          /* size of the whole block */
 } crm_layout_t;
 
@@ -149,11 +192,35 @@ struct crm_limit_t {
 int crm_bucket_lock(crm_limit_t *block, crm_bucket_t *bucket);
 void crm_bucket_unlock(crm_bucket_t *bucket);
 
+/* Lock the allocator. Return 0 if its lock is broken. */
+int crm_allocator_lock(crm_limit_t *block);
+void crm_allocator_unlock(crm_limit_t *block);
+
+/* Mark slots in chains and their pieces with 1 and all others that were ever
+ * used with 0. Return the number of slots in chains and set *PIECES to that of
+ * their pieces, or return APR_UINT32_MAX if the chains are damaged. The
+ * allocator's lock is held. */
+apr_uint32_t crm_chains_mark(apr_uint32_t *pieces, crm_limit_t *block);
+
 /* Return the slot of NUMBER. */
 static inline crm_slot_t *crm_slot_at(crm_limit_t *block, apr_uint32_t number)
 {
     return (crm_slot_t *)(void *)((char *)block + block->layout.slots
-                                  + (number - 1) * block->layout.slot_size);
+                                  + (apr_size_t)(number - 1) * CRM_SLOT_SIZE);
+}
+
+/* Return the piece of NUMBER. */
+static inline crm_piece_t *crm_piece_at(crm_limit_t *block, apr_uint32_t number)
+{
+    return (crm_piece_t *)(void *)((char *)block + block->layout.times)
+           + (number - 1);
+}
+
+/* Return the link of piece NUMBER. */
+static inline crm_link_t *crm_link_at(crm_limit_t *block, apr_uint32_t number)
+{
+    return (crm_link_t *)(void *)((char *)block + block->layout.links)
+           + (number - 1);
 }
 
 /* Return the address of SEEN of slot NUMBER: the time of its last use, up to

@@ -4,10 +4,14 @@
 
 #include <errno.h>
 
-#include "crm_limit_block.h"
+#include "crm_limit_ring.h"
 
 /* Slots that are compared to find one to evict. */
 #define SAMPLE 64
+
+/* How long no ring is searched for spare pieces after a search without a
+ * result, in microseconds. */
+#define SPARE_US APR_INT64_C(1000000)
 
 /* Remove slot NUMBER from the chain of BUCKET. Both locks are held. */
 static void chain_unlink(crm_limit_t *block, crm_bucket_t *bucket,
@@ -23,10 +27,7 @@ static void chain_unlink(crm_limit_t *block, crm_bucket_t *bucket,
     }
 }
 
-/* Mark slots in chains with 1 and all other slots that ever had a key with 0.
- * Return the number of slots in chains, or APR_UINT32_MAX if the chains are
- * damaged. The allocator's lock is held. */
-static apr_uint32_t chains_mark(crm_limit_t *block)
+apr_uint32_t crm_chains_mark(apr_uint32_t *pieces, crm_limit_t *block)
 {
     apr_uint32_t fresh = block->allocator.fresh;
     apr_uint32_t count = 0;
@@ -35,6 +36,8 @@ static apr_uint32_t chains_mark(crm_limit_t *block)
     for (number = 1; number <= fresh; number++) {
         crm_slot_at(block, number)->mark = 0;
     }
+    *pieces = 0;
+    crm_ring_unmark(block);
     for (i = 0; i < block->layout.buckets; i++) {
         number = block->buckets[i].first;
         while (number) {
@@ -43,17 +46,21 @@ static apr_uint32_t chains_mark(crm_limit_t *block)
             }
             crm_slot_at(block, number)->mark = 1;
             count++;
+            if (!crm_ring_mark(pieces, block, crm_slot_at(block, number))) {
+                return APR_UINT32_MAX;
+            }
             number = crm_slot_at(block, number)->next;
         }
     }
     return count;
 }
 
-/* Rebuild the free list from the chains. Return 0 if these are damaged. The
+/* Rebuild the free lists from the chains. Return 0 if these are damaged. The
  * allocator's lock is held and its state unknown. */
 static int free_rebuild(crm_limit_t *block)
 {
-    apr_uint32_t slots = chains_mark(block);
+    apr_uint32_t pieces;
+    apr_uint32_t slots = crm_chains_mark(&pieces, block);
     apr_uint32_t list = 0;
     apr_uint32_t number;
 
@@ -70,11 +77,11 @@ static int free_rebuild(crm_limit_t *block)
     }
     CRM_COMMIT(block->allocator.free, list);
     CRM_POKE(block->allocator.slots, slots);
+    crm_ring_rebuild(block);
     return 1;
 }
 
-/* Lock the allocator. Return 0 if its lock is broken. */
-static int allocator_lock(crm_limit_t *block)
+int crm_allocator_lock(crm_limit_t *block)
 {
     int error = pthread_mutex_lock(&block->allocator.lock);
 
@@ -91,7 +98,7 @@ static int allocator_lock(crm_limit_t *block)
     return !error;
 }
 
-static void allocator_unlock(crm_limit_t *block)
+void crm_allocator_unlock(crm_limit_t *block)
 {
     pthread_mutex_unlock(&block->allocator.lock);
 }
@@ -113,6 +120,7 @@ static int slot_reclaim(crm_limit_t *block, apr_uint32_t number,
     if (idle) {
         chain_unlink(block, bucket, number);
         CRM_POKE(block->allocator.slots, block->allocator.slots - 1);
+        crm_ring_release(block, slot);
     } else {
         CRM_POKE(*crm_seen_at(block, number), slot->used);
     }
@@ -187,9 +195,76 @@ static apr_uint32_t slot_take(crm_limit_t *block, apr_int64_t now)
     return number;
 }
 
-/* Fill slot NUMBER, which is in no chain, with KEY and empty windows. */
+/* Free pieces that rings do not need now. A search without a result is not
+ * repeated for a second. The allocator's lock is held. */
+static void pieces_collect(crm_limit_t *block)
+{
+    crm_allocator_t *allocator = &block->allocator;
+    apr_int64_t now = crm_limit_clock();
+    apr_uint32_t i, number;
+
+    if (now < allocator->spare_until) {
+        return;
+    }
+    for (i = 0; i < block->layout.buckets; i++) {
+        crm_bucket_t *bucket = &block->buckets[i];
+
+        if (!crm_bucket_lock(block, bucket)) {
+            continue;
+        }
+        for (number = bucket->first; number;
+             number = crm_slot_at(block, number)->next) {
+            for (int class = 0; class < CRM_LIMIT_CLASSES; class++) {
+                crm_ring_trim(block, &crm_slot_at(block, number)
+                                      ->windows[class], now);
+            }
+        }
+        crm_bucket_unlock(bucket);
+    }
+    if (!crm_ring_has_free(block)) {
+        allocator->spare_until = now + SPARE_US;
+    }
+}
+
+int crm_limit_grow(crm_limit_t *block, const unsigned char hash[32],
+                   apr_uint32_t realm, crm_limit_class_t class,
+                   apr_uint32_t limit)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_uint32_t number;
+    int done = 1;
+
+    if (!crm_allocator_lock(block)) {
+        return 0;
+    }
+    if (!crm_ring_has_free(block)) {
+        pieces_collect(block);
+    }
+    if (!crm_bucket_lock(block, bucket)) {
+        crm_allocator_unlock(block);
+        return 0;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        crm_window_t *window = &crm_slot_at(block, number)->windows[class];
+
+        /* Another thread may have made room. */
+        done = !crm_ring_full(block, window)
+               || crm_ring_grow(block, window, limit);
+    }
+    crm_bucket_unlock(bucket);
+    crm_allocator_unlock(block);
+    if (!done) {
+        CRM_COUNT(block->allocator.full);
+    }
+    return done;
+}
+
+/* Fill slot NUMBER, which is in no chain, with KEY and empty windows. NETWORKS
+ * is the first piece of its networks. */
 static void slot_fill(crm_limit_t *block, apr_uint32_t number,
-                      const crm_limit_key_t *key, apr_int64_t now)
+                      const crm_limit_key_t *key, apr_uint32_t networks,
+                      apr_int64_t now)
 {
     crm_slot_t *slot = crm_slot_at(block, number);
     int class;
@@ -199,10 +274,29 @@ static void slot_fill(crm_limit_t *block, apr_uint32_t number,
     slot->touched = now - CRM_LIMIT_WINDOW_US;
     slot->confirmed = now;
     slot->key = *key;
+    slot->networks = networks;
     for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
         slot->windows[class].last = now - CRM_LIMIT_WINDOW_US;
     }
     CRM_POKE(*crm_seen_at(block, number), now);
+}
+
+/* Give SLOT, whose bucket is locked, the terms of KEY. NETWORKS is the first
+ * piece of its networks. While they are incomplete, TERMS is empty. Return the
+ * first piece of the networks of before. */
+static apr_uint32_t slot_renew(crm_slot_t *slot, const crm_limit_key_t *key,
+                               apr_uint32_t networks)
+{
+    apr_uint32_t before = slot->networks;
+    char first = key->terms[0];
+
+    CRM_COMMIT(slot->key.terms[0], '\0');
+    slot->networks = networks;
+    slot->key.networks = key->networks;
+    memcpy(slot->key.limits, key->limits, sizeof(key->limits));
+    memcpy(slot->key.terms + 1, key->terms + 1, sizeof(key->terms) - 1);
+    CRM_COMMIT(slot->key.terms[0], first);
+    return before;
 }
 
 /* Insert slot NUMBER into the chain of BUCKET. Return 0 if the bucket cannot be
@@ -228,34 +322,70 @@ static void slot_free(crm_limit_t *block, apr_uint32_t number)
     CRM_COMMIT(block->allocator.free, number);
 }
 
-int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key)
+/* Add KEY, which has no slot, with the first piece of its NETWORKS. Return 0 if
+ * there is no room. The allocator's lock keeps others from adding it
+ * meanwhile. */
+static int key_insert(crm_limit_t *block, const crm_limit_key_t *key,
+                      apr_uint32_t networks)
+{
+    apr_int64_t now = crm_limit_clock();
+    apr_uint32_t number = slot_take(block, now);
+
+    if (number) {
+        slot_fill(block, number, key, networks, now);
+    }
+    if (number && !chain_link(block, crm_bucket_of(block, key->hash,
+                                                   key->realm), number)) {
+        slot_free(block, number);
+        number = 0;
+    }
+    if (!number) {
+        crm_ring_free(block, networks);
+    }
+    return number != 0;
+}
+
+/* Give the slot of KEY its terms, with the first piece of its NETWORKS. Return
+ * 0 if it has no slot. The allocator's lock is held. */
+static int key_renew(crm_limit_t *block, const crm_limit_key_t *key,
+                     apr_uint32_t networks)
 {
     crm_bucket_t *bucket = crm_bucket_of(block, key->hash, key->realm);
-    int result = CRM_LIMIT_ADDED;
-    apr_uint32_t number;
-    apr_int64_t now;
+    apr_uint32_t number, before = 0;
 
-    if (!allocator_lock(block)) {
+    if (!crm_bucket_lock(block, bucket)) {
+        return 0;
+    }
+    number = crm_chain_find(block, bucket, key->hash, key->realm);
+    if (number) {
+        before = slot_renew(crm_slot_at(block, number), key, networks);
+    }
+    crm_bucket_unlock(bucket);
+    crm_ring_free(block, before);
+    return number != 0;
+}
+
+int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key,
+                  const crm_limit_network_t *networks)
+{
+    apr_uint32_t pieces = 0;
+    int added;
+
+    if (!crm_allocator_lock(block)) {
         return CRM_LIMIT_FULL;
     }
-    /* The allocator's lock keeps others from adding it meanwhile. */
-    if (!crm_limit_find(NULL, block, key->hash, key->realm)) {
-        now = crm_limit_clock();
-        number = slot_take(block, now);
-        if (number) {
-            slot_fill(block, number, key, now);
-        }
-        if (number && !chain_link(block, bucket, number)) {
-            slot_free(block, number);
-            number = 0;
-        }
-        if (!number) {
-            CRM_COUNT(block->allocator.full);
-            result = CRM_LIMIT_FULL;
-        }
+    if (key->networks && !crm_ring_has_free(block)) {
+        pieces_collect(block);
     }
-    allocator_unlock(block);
-    return result;
+    added = crm_ring_networks(&pieces, block, networks, key->networks)
+            && (crm_limit_find(NULL, block, key->hash, key->realm)
+                ? key_renew(block, key, pieces)
+                : key_insert(block, key, pieces));
+    if (!added) {
+        CRM_COUNT(block->allocator.full);
+    }
+    crm_allocator_unlock(block);
+    return added ? CRM_LIMIT_ADDED : CRM_LIMIT_FULL;
 }
 
 void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
@@ -264,7 +394,7 @@ void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
     crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
     apr_uint32_t number = 0;
 
-    if (!allocator_lock(block)) {
+    if (!crm_allocator_lock(block)) {
         return;
     }
     if (crm_bucket_lock(block, bucket)) {
@@ -275,14 +405,32 @@ void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
         crm_bucket_unlock(bucket);
     }
     if (number) {
+        crm_ring_release(block, crm_slot_at(block, number));
         slot_free(block, number);
         CRM_POKE(block->allocator.slots, block->allocator.slots - 1);
     }
-    allocator_unlock(block);
+    crm_allocator_unlock(block);
+}
+
+/* Append a request at TIME to WINDOW of BLOCK, which no other process uses. If
+ * there is no memory for it, drop the oldest. */
+static void window_append(crm_limit_t *block, crm_window_t *window,
+                          apr_int64_t time)
+{
+    if (crm_ring_full(block, window)
+        && !crm_ring_grow(block, window, CRM_LIMIT_RING_MAX)) {
+        if (!window->head) {
+            return;
+        }
+        while (crm_ring_full(block, window)) {
+            window->tail = crm_ring_next(block, window->tail);
+        }
+    }
+    crm_ring_add(block, window, time);
 }
 
 /* Copy the windows and times of slot FROM of OLD to slot TO of BLOCK, which has
- * the same key: of each class the latest that fit. */
+ * the same key. */
 static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
                          crm_limit_t *old, apr_uint32_t from)
 {
@@ -296,21 +444,81 @@ static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
     CRM_POKE(*crm_seen_at(block, to), source->used);
     for (class = 0; class < CRM_LIMIT_CLASSES; class++) {
         const crm_window_t *window = &source->windows[class];
-        const apr_uint32_t *ring = source->times + old->layout.start[class];
-        apr_uint32_t *times = target->times + block->layout.start[class];
-        apr_uint64_t number = window->tail;
+        apr_uint32_t count = crm_ring_count(window);
+        crm_place_t place = window->tail;
 
-        if (window->head - number > block->layout.ring[class]) {
-            number = window->head - block->layout.ring[class];
+        for (; count; count--) {
+            window_append(block, &target->windows[class],
+                          *crm_ring_time(old, place));
+            place = crm_ring_next(old, place);
         }
         target->windows[class].last = window->last;
         target->windows[class].closed = window->closed;
         target->windows[class].closed_limit = window->closed_limit;
-        target->windows[class].head = window->head - number;
-        for (; number < window->head; number++) {
-            *times++ = ring[number % old->layout.ring[class]];
+    }
+}
+
+/* Copy the networks of SLOT of BLOCK to NETWORKS. */
+static void networks_copy(crm_limit_network_t *networks, crm_limit_t *block,
+                          const crm_slot_t *slot)
+{
+    apr_uint32_t piece = slot->networks;
+    int count = slot->key.networks;
+
+    while (count) {
+        /* The first piece has what was left over: crm_ring_networks(). */
+        int some = (count - 1) % CRM_PIECE_NETWORKS + 1;
+
+        memcpy(networks + count - some, crm_piece_at(block, piece)->networks,
+               (size_t)some * sizeof(*networks));
+        count -= some;
+        piece = crm_link_at(block, piece)->next;
+    }
+}
+
+int crm_limit_networks(crm_limit_network_t *networks, crm_limit_t *block,
+                       const unsigned char hash[32], apr_uint32_t realm)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_uint32_t number;
+    int count = -1;
+
+    if (!crm_bucket_lock(block, bucket)) {
+        return -1;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        const crm_slot_t *slot = crm_slot_at(block, number);
+
+        networks_copy(networks, block, slot);
+        count = slot->key.networks;
+    }
+    crm_bucket_unlock(bucket);
+    return count;
+}
+
+int crm_limit_ask(crm_limit_t *block, const unsigned char hash[32],
+                  apr_uint32_t realm, apr_int64_t interval)
+{
+    crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
+    apr_int64_t now = crm_limit_clock();
+    apr_uint32_t number;
+    int due = 0;
+
+    if (!crm_bucket_lock(block, bucket)) {
+        return 0;
+    }
+    number = crm_chain_find(block, bucket, hash, realm);
+    if (number) {
+        crm_slot_t *slot = crm_slot_at(block, number);
+
+        due = now - slot->confirmed >= interval;
+        if (due) {
+            slot->confirmed = now;
         }
     }
+    crm_bucket_unlock(bucket);
+    return due;
 }
 
 /* Copy the key of slot NUMBER of OLD, whose bucket is locked, to BLOCK with its
@@ -320,12 +528,14 @@ static int key_inherit(crm_limit_t *block, crm_limit_t *old,
 {
     const crm_slot_t *slot = crm_slot_at(old, number);
     const crm_limit_key_t *key = &slot->key;
+    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
     const crm_bucket_t *bucket;
 
     if (crm_limit_clock() - slot->used >= CRM_LIMIT_WINDOW_US) {
         return 1;
     }
-    if (crm_limit_add(block, key) == CRM_LIMIT_FULL) {
+    networks_copy(networks, old, slot);
+    if (crm_limit_add(block, key, networks) == CRM_LIMIT_FULL) {
         return 0;
     }
     bucket = crm_bucket_of(block, key->hash, key->realm);
@@ -353,104 +563,4 @@ apr_uint32_t crm_limit_inherit(crm_limit_t *block, crm_limit_t *old)
         crm_bucket_unlock(bucket);
     }
     return left_out;
-}
-
-/* Return the inconsistency of WINDOW and its RING of SIZE entries, or NULL. Its
- * bucket is locked. */
-static const char *window_validate(const crm_window_t *window,
-                                   const apr_uint32_t *ring, apr_uint32_t size)
-{
-    apr_uint64_t number;
-    apr_uint32_t age, younger = 0;
-
-    if (window->tail > window->head || window->head - window->tail > size) {
-        return "a window counts more requests than its ring holds";
-    }
-    for (number = window->head; number > window->tail; number--) {
-        age = (apr_uint32_t)window->last - ring[(number - 1) % size];
-        if (age < younger || age >= CRM_LIMIT_WINDOW_US) {
-            return "the times in a ring are not in order";
-        }
-        younger = age;
-    }
-    return NULL;
-}
-
-/* Return the inconsistency of the slots in the chain of BUCKET, or NULL. Both
- * locks are held. */
-static const char *bucket_validate(crm_limit_t *block,
-                                   const crm_bucket_t *bucket)
-{
-    const char *fault = NULL;
-    apr_uint32_t number;
-    int class;
-
-    for (number = bucket->first; number && !fault;
-         number = crm_slot_at(block, number)->next) {
-        const crm_slot_t *slot = crm_slot_at(block, number);
-
-        if (crm_bucket_of(block, slot->key.hash, slot->key.realm) != bucket) {
-            return "a slot is in the chain of another bucket";
-        }
-        if (crm_chain_find(block, bucket, slot->key.hash, slot->key.realm)
-            != number) {
-            return "a key has two slots";
-        }
-        if (CRM_PEEK(*crm_seen_at(block, number)) > slot->used) {
-            return "a slot was seen later than used";
-        }
-        for (class = 0; class < CRM_LIMIT_CLASSES && !fault; class++) {
-            fault = window_validate(&slot->windows[class],
-                                    slot->times + block->layout.start[class],
-                                    block->layout.ring[class]);
-        }
-    }
-    return fault;
-}
-
-/* Return the inconsistency of the free list, or NULL. The allocator's lock is
- * held and the chains are marked. */
-static const char *free_validate(crm_limit_t *block)
-{
-    apr_uint32_t unused = block->allocator.fresh - block->allocator.slots;
-    apr_uint32_t number = block->allocator.free;
-
-    while (number) {
-        if (number > block->allocator.fresh
-            || crm_slot_at(block, number)->mark) {
-            return "the free list has a slot that is in use";
-        }
-        crm_slot_at(block, number)->mark = 1;
-        unused--;
-        number = crm_slot_at(block, number)->next;
-    }
-    return unused ? "slots are neither in use nor free" : NULL;
-}
-
-const char *crm_limit_validate(crm_limit_t *block)
-{
-    const char *fault = NULL;
-    apr_uint32_t slots, i;
-
-    if (!allocator_lock(block)) {
-        return "the allocator's lock is broken";
-    }
-    slots = chains_mark(block);
-    if (slots == APR_UINT32_MAX) {
-        fault = "the chains are damaged";
-    } else if (slots != block->allocator.slots) {
-        fault = "the count of slots is incorrect";
-    } else {
-        fault = free_validate(block);
-    }
-    for (i = 0; i < block->layout.buckets && !fault; i++) {
-        if (!crm_bucket_lock(block, &block->buckets[i])) {
-            fault = "a bucket's lock is broken";
-            break;
-        }
-        fault = bucket_validate(block, &block->buckets[i]);
-        crm_bucket_unlock(&block->buckets[i]);
-    }
-    allocator_unlock(block);
-    return fault;
 }

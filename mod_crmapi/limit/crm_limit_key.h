@@ -9,10 +9,30 @@
 #define CRM_LIMIT_ADDED 0
 #define CRM_LIMIT_FULL 1
 
-/* Add KEY, which exists in the database. Return CRM_LIMIT_ADDED, also if it is
- * known already, or CRM_LIMIT_FULL if all slots were used in the last 60 s
- * (contract 4.5) and eviction is off. */
-int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key);
+/* Add KEY, which exists in the database, with the KEY->networks NETWORKS (NULL:
+ * none). If it is known already, it gets these networks and the limits and
+ * terms of KEY. Return CRM_LIMIT_ADDED, or CRM_LIMIT_FULL if there is no memory
+ * for it: all slots were used in the last 60 s (contract 4.5) and eviction is
+ * off. */
+int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key,
+                  const crm_limit_network_t *networks);
+
+/* Make room for a request of CLASS by the key of HASH in REALM under LIMIT, of
+ * which a window has no memory left. Return 0 if the block has none either
+ * (contract 4.5). For crm_limit_admit(). */
+int crm_limit_grow(crm_limit_t *block, const unsigned char hash[32],
+                   apr_uint32_t realm, crm_limit_class_t class,
+                   apr_uint32_t limit);
+
+/* Copy the networks of the key of HASH in REALM to NETWORKS, which has room for
+ * CRM_LIMIT_NETWORKS_MAX. Return their number, or -1 if the key is unknown. */
+int crm_limit_networks(crm_limit_network_t *networks, crm_limit_t *block,
+                       const unsigned char hash[32], apr_uint32_t realm);
+
+/* Return whether the caller should query the database about the key of HASH in
+ * REALM: it is known, and nobody was told to for INTERVAL microseconds. */
+int crm_limit_ask(crm_limit_t *block, const unsigned char hash[32],
+                  apr_uint32_t realm, apr_int64_t interval);
 
 /* Remove the key of HASH in REALM, which was revoked or deleted. Its slot is
  * free immediately. */
@@ -21,13 +41,9 @@ void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
 
 /* Copy the keys of OLD with their counted requests to BLOCK, which is new and
  * not used by others yet, so that a changed configuration does not reset
- * budgets (contract 4.4). If BLOCK is smaller, idle keys and the oldest
- * requests are left out. Processes still attached to OLD count separately.
- * Return the number of keys without a slot. */
+ * budgets (contract 4.4). Idle keys are left out, and if BLOCK has no memory
+ * for them, the oldest requests of a key. Processes still attached to OLD count
+ * separately. Return the number of keys without a slot. */
 apr_uint32_t crm_limit_inherit(crm_limit_t *block, crm_limit_t *old);
-
-/* Check the consistency of BLOCK: chains, free list, counts, windows. Return
- * NULL, or the first inconsistency as a constant string. Slow; for tests. */
-const char *crm_limit_validate(crm_limit_t *block);
 
 #endif /* CRM_LIMIT_KEY_H */

@@ -74,6 +74,7 @@ static void complete_server(crmapi_config_t *config,
     settings->workspace = config->workspace;
     settings->limits[CRM_LIMIT_READ] = (apr_uint32_t)config->read_limit;
     settings->limits[CRM_LIMIT_WRITE] = (apr_uint32_t)config->write_limit;
+    settings->limit_ceiling = (apr_uint32_t)config->limit_ceiling;
     settings->token_limit = (apr_uint32_t)config->intake_limit;
     settings->address_limit = (apr_uint32_t)config->address_limit;
     settings->unknown_key_limit = (apr_uint32_t)config->unknown_key_limit;

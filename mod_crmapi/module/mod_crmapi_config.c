@@ -51,6 +51,8 @@ static const number_t numbers[] = {
     {"DBDKeep", OFFSET(dbd.keep), 0, INT_MAX, 2, 0},
     {"DBDMax", OFFSET(dbd.max), 0, INT_MAX, 10, 0},
     {"DBDExptime", OFFSET(dbd.exptime), 0, INT_MAX, 300, 0},
+    {"CrmApiRateLimitCeiling", OFFSET(limit_ceiling), 1, LIMIT_MAX, LIMIT_MAX,
+     0},
 };
 
 /* Directives with On or Off: member of the configuration, default. */
@@ -392,6 +394,9 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiWriteLimit", set_number, INFO(&numbers[1]),
                   RSRC_CONF, "other requests per key in 60 seconds; 0: "
                   "unlimited; default 60"),
+    AP_INIT_TAKE1("CrmApiRateLimitCeiling", set_number, INFO(&numbers[14]),
+                  RSRC_CONF, "highest limit that a key or workspace may have "
+                  "of its own; default 1000000"),
     AP_INIT_TAKE1("CrmApiRateLimitKeys", set_number, INFO(&numbers[2]),
                   RSRC_CONF, "maximum number of keys that are counted at the "
                   "same time; default 65536"),

@@ -24,6 +24,7 @@ typedef struct crmapi_dbd_t {
 typedef struct crmapi_config_t {
     int enabled;
     int read_limit;
+    int limit_ceiling;
     int write_limit;
     int keys;                   /* CrmApiRateLimitKeys: main server only */
     const struct crmapi_store_t *store; /* NULL: none; main server only */

@@ -40,6 +40,9 @@ static void configure_keys(crm_limit_config_t *config, server_rec *main_server)
         if (server->enabled == 1) {
             raise_ring(&config->ring[CRM_LIMIT_READ], server->read_limit);
             raise_ring(&config->ring[CRM_LIMIT_WRITE], server->write_limit);
+            /* any key may have limits of its own */
+            raise_ring(&config->ring[CRM_LIMIT_READ], server->limit_ceiling);
+            raise_ring(&config->ring[CRM_LIMIT_WRITE], server->limit_ceiling);
         }
         if (*server->intake_path) {
             raise_ring(&config->ring[CRM_LIMIT_WRITE], server->intake_limit);

@@ -44,7 +44,7 @@ void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_init(sql, call->pool);
     crm_sql_value(sql, call->key.workspace_id, "uuid");
-    crm_sql_value(sql, call->key.key_id, "uuid");
+    crm_sql_value(sql, call->key.terms, "uuid");
 }
 
 /* Return the column of crmapi.live_key that says whether the plan includes
@@ -60,7 +60,7 @@ void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call)
                  crm_rest(call)->endpoint->write ? "write" : "read",
                  " AND k.", plan_column(crm_rest(call)->endpoint->operation),
                  " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
-                 " AND k.key_id = $2::uuid)", NULL);
+                 " AND k.terms = $2::uuid)", NULL);
 }
 
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
@@ -129,7 +129,7 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
                          check->more_cast);
     }
     crm_sql_add(&sql, " FROM (VALUES (1)) one LEFT JOIN crmapi.live_key k"
-                " ON k.workspace_id = $1::uuid AND k.key_id = $2::uuid");
+                " ON k.workspace_id = $1::uuid AND k.terms = $2::uuid");
     return crm_idempotency_claim_and(result_p, claim_p, call, &sql);
 }
 
@@ -200,7 +200,7 @@ crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
 
     CRM_ERR(query_checks(&result, &claim, call, checks));
     if (!is_true(result, 0)) {
-        return crm_access_revoked(call);
+        return crm_access_check(call);
     }
     scope = scope_error(call, result);
     if (scope) {

@@ -54,10 +54,10 @@ typedef struct crm_check_t {
     const char *message;
 } crm_check_t;
 
-/* Begin SQL for CALL. $1 is the workspace's id, $2 the key's id. */
+/* Begin SQL for CALL. $1 is the workspace's id, $2 the id of the key's terms. */
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call);
 
-/* Add to SQL the condition that the key $2 of workspace $1 is alive and may do
+/* Add to SQL the condition that the key with the terms $2 of workspace $1 is alive and may do
  * CALL's operation (contract 3.2, 3.3). It does not depend on the row and is
  * evaluated once. */
 void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call);

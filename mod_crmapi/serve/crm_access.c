@@ -2,6 +2,7 @@
 /* crm_access.c: admission: authentication and request budgets */
 #include "crm_access.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "apr_cstr.h"
@@ -11,6 +12,11 @@
 #include "crm_budget.h"
 #include "crm_key.h"
 #include "crm_limit_key.h"
+#include "crm_network.h"
+
+/* How often the terms of a key are read again that is used from an address where
+ * it may not be used, in microseconds: at most. */
+#define FAR_US APR_INT64_C(1000000)
 
 /* ---- keys and tokens ----------------------------------------------------- */
 
@@ -20,13 +26,14 @@ typedef struct crm_credential_t {
     const char *look_up;        /* SQL: the live key or token with the hash
                                    $1 */
     const char *refusal;        /* message of a 401, NULL: the default */
-    int touches;                /* crm_access_touch() records its last use */
+    int is_key;                 /* an API key: it has terms, and
+                                   crm_access_touch() records its last use */
 } crm_credential_t;
 
 static const crm_credential_t api_key = {
     NULL,
-    "SELECT k.key_id, k.workspace_id, k.slug"
-    " FROM crmapi.key_find($1::bytea) k", NULL, 1
+    "SELECT k.key_id, k.workspace_id, k.slug, k.terms, k.read_limit,"
+    " k.write_limit, k.networks FROM crmapi.key_look_up($1::bytea) k", NULL, 1
 };
 
 static const crm_credential_t intake_token = {
@@ -59,29 +66,64 @@ static crm_error_t *look_up(PGresult **result_p, crm_call_t *call)
     return crm_call_run(result_p, call, call->credential->look_up, 1, &hash);
 }
 
-/* Look up CALL's key, which is not in shared memory, and add it there. */
+/* Copy the value of RESULT's first row and COLUMN to TEXT, SIZE bytes. */
+static void copy(char *text, apr_size_t size, const PGresult *result,
+                 int column)
+{
+    apr_cpystrn(text, PQgetvalue(result, 0, column), size);
+}
+
+/* Set *NUMBER to the value of RESULT's first row and COLUMN, 0 for null. */
+static void copy_number(apr_uint32_t *number, const PGresult *result,
+                        int column)
+{
+    *number = (apr_uint32_t)strtoul(PQgetvalue(result, 0, column), NULL, 10);
+}
+
+/* Set the properties of CALL's key to those in RESULT of look_up(), also in
+ * shared memory. */
+static crm_error_t *remember(crm_call_t *call, const PGresult *result)
+{
+    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_limit_key_t *key = &call->key;
+
+    copy(key->key_id, sizeof(key->key_id), result, 0);
+    copy(key->workspace_id, sizeof(key->workspace_id), result, 1);
+    copy(key->slug, sizeof(key->slug), result, 2);
+    if (call->credential->is_key) {
+        int count = crm_networks_parse(networks, PQgetvalue(result, 0, 6));
+
+        if (count < 0) {
+            return crm_error_logf(CRM_E_INTERNAL, call->pool, "CRM1007: the"
+                                  " networks of key %s are invalid",
+                                  key->key_id);
+        }
+        key->networks = (unsigned char)count;
+        copy(key->terms, sizeof(key->terms), result, 3);
+        copy_number(&key->limits[CRM_LIMIT_READ], result, 4);
+        copy_number(&key->limits[CRM_LIMIT_WRITE], result, 5);
+    }
+    if (crm_limit_add(call->service->limit, key, networks)
+        == CRM_LIMIT_FULL) {
+        return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, CRM_BUDGET_FULL);
+    }
+    return NULL;
+}
+
+/* Look up CALL's key, which is not in shared memory or may be outdated there,
+ * and add it there. */
 static crm_error_t *learn(crm_call_t *call)
 {
-    crm_limit_key_t *key = &call->key;
     PGresult *result;
 
     call->response->look_up = CRM_LOOK_UP_FAILED;
     CRM_ERR(look_up(&result, call));
     call->response->look_up = CRM_LOOK_UP_UNKNOWN;
     if (!PQntuples(result)) {
-        return unauthorized(call);
+        return crm_access_revoked(call);
     }
     call->response->look_up = CRM_LOOK_UP_KNOWN;
-    apr_cpystrn(key->key_id, PQgetvalue(result, 0, 0), sizeof(key->key_id));
-    apr_cpystrn(key->workspace_id, PQgetvalue(result, 0, 1),
-                sizeof(key->workspace_id));
-    apr_cpystrn(key->slug, PQgetvalue(result, 0, 2), sizeof(key->slug));
-    if (crm_limit_add(call->service->limit, key) == CRM_LIMIT_FULL) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, call->pool,
-                              "CRM1003: the table of keys is full: raise "
-                              "CrmApiRateLimitKeys");
-    }
-    return NULL;
+    return remember(call, result);
 }
 
 /* Charge a request of KIND and CLASS to CALL's address, with the limit MAX a
@@ -95,33 +137,86 @@ static crm_error_t *charge_address(const crm_call_t *call, const char *kind,
                               call->pool);
 }
 
+/* Set *HASH to that of the key in CALL's request (contract 3). */
+static crm_error_t *read_key(unsigned char hash[CRM_KEY_HASH_LEN],
+                             crm_call_t *call)
+{
+    const char *prefix = call->credential->prefix, *text;
+    const char *header = crm_request_header(call->request, "Authorization");
+    apr_size_t len;
+
+    if (!header
+        || !crm_key_from_bearer(&text, &len, header, prefix ? prefix
+                                : call->service->settings.key_prefix)) {
+        return unauthorized(call);
+    }
+    crm_key_hash(hash, text, len);
+    return NULL;
+}
+
+/* Charge the look-up of CALL's key to its address (contract 2.4). */
+static crm_error_t *charge_look_up(crm_call_t *call)
+{
+    call->response->look_up = CRM_LOOK_UP_REFUSED;
+    CRM_ERR(charge_address(call, CRM_ADDRESS_KEY, CRM_LIMIT_READ,
+                           call->service->settings.unknown_key_limit));
+    call->response->look_up = CRM_LOOK_UP_NONE;
+    return NULL;
+}
+
+/* Return whether CALL's key may be used from CALL's address (contract 14.5). */
+static int is_near(const crm_call_t *call)
+{
+    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    int count;
+
+    if (!call->key.networks) {
+        return 1;
+    }
+    count = crm_limit_networks(networks, call->service->limit, call->key.hash,
+                               call->key.realm);
+    return crm_networks_have(networks, count, call->request->address);
+}
+
+/* Refuse CALL, whose key is known but may not be used from its address, as one
+ * with an unknown key. First see whether the terms have changed, at most once
+ * in a while. */
+static crm_error_t *refuse_far(crm_call_t *call)
+{
+    CRM_ERR(charge_look_up(call));
+    if (crm_limit_ask(call->service->limit, call->key.hash, call->key.realm,
+                      FAR_US)) {
+        CRM_ERR(learn(call));
+        if (is_near(call)) {
+            return NULL;
+        }
+    }
+    return unauthorized(call);
+}
+
 /* Set CALL's key to the one in its request (contract 3). */
 static crm_error_t *authenticate(crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;
-    const char *prefix = call->credential->prefix, *text;
-    const char *header = crm_request_header(call->request, "Authorization");
     crm_limit_key_t *key = &call->key;
     unsigned char hash[CRM_KEY_HASH_LEN];
-    apr_size_t len;
+    int known;
 
-    if (!header
-        || !crm_key_from_bearer(&text, &len, header,
-                                prefix ? prefix : settings->key_prefix)) {
-        return unauthorized(call);
-    }
-    crm_key_hash(hash, text, len);
-    if (!crm_limit_find(key, call->service->limit, hash, settings->realm)) {
+    CRM_ERR(read_key(hash, call));
+    known = crm_limit_find(key, call->service->limit, hash, settings->realm)
+            && (*key->terms || !call->credential->is_key);
+    if (!known) {
         memcpy(key->hash, hash, sizeof(hash));
         key->realm = settings->realm;
-        call->response->look_up = CRM_LOOK_UP_REFUSED;
-        CRM_ERR(charge_address(call, CRM_ADDRESS_KEY, CRM_LIMIT_READ,
-                               settings->unknown_key_limit));
+        CRM_ERR(charge_look_up(call));
         CRM_ERR(learn(call));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
         && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
         return unauthorized(call);
+    }
+    if (!is_near(call)) {
+        CRM_ERR(known ? refuse_far(call) : unauthorized(call));
     }
     call->response->workspace_id = key->workspace_id;
     call->response->key_id = key->key_id;
@@ -133,18 +228,27 @@ static crm_error_t *authenticate(crm_call_t *call)
 static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
                            apr_uint32_t max)
 {
+    const crm_service_t *service = call->service;
     crm_limit_verdict_t verdict;
     crm_error_t *error;
 
-    error = crm_budget_charge(&verdict, &call->key, call->service->limit,
-                              call->service->store, class, max,
+    if (call->charged) {        /* the call is served again */
+        crm_budget_show(&call->key, service->limit, service->store, class, max,
+                        service->settings.limit_ceiling,
+                        call->response->headers, call->pool);
+        return NULL;
+    }
+    error = crm_budget_charge(&verdict, &call->key, service->limit,
+                              service->store, class, max,
+                              service->settings.limit_ceiling,
                               call->response->headers, call->pool);
     if (!verdict.known) {
         /* Another process has removed the key because it was revoked. */
         return unauthorized(call);
     }
-    call->response->touch = verdict.touch && call->credential->touches;
+    call->response->touch = verdict.touch && call->credential->is_key;
     call->confirm = verdict.confirm;
+    call->charged = verdict.admitted;
     return error;
 }
 
@@ -172,12 +276,42 @@ crm_error_t *crm_access_revoked(crm_call_t *call)
     return unauthorized(call);
 }
 
+/* Remember what RESULT of look_up() says about CALL's key. If it has other
+ * terms than before, set CALL->renewed. */
+static crm_error_t *renew(crm_call_t *call, const PGresult *result)
+{
+    if (call->credential->is_key
+        && strcmp(PQgetvalue(result, 0, 3), call->key.terms)) {
+        call->renewed = 1;
+        return remember(call, result);
+    }
+    return NULL;
+}
+
+crm_error_t *crm_access_check(crm_call_t *call)
+{
+    PGresult *result;
+
+    CRM_ERR(look_up(&result, call));
+    if (!PQntuples(result)) {
+        return crm_access_revoked(call);
+    }
+    CRM_ERR(renew(call, result));
+    return crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
+}
+
 crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error)
 {
     PGresult *result;
 
-    return look_up(&result, call) || PQntuples(result)
-           ? error : crm_access_revoked(call);
+    if (look_up(&result, call)) {
+        return error;
+    }
+    if (!PQntuples(result)) {
+        return crm_access_revoked(call);
+    }
+    CRM_ERR(renew(call, result));
+    return error;
 }
 
 void crm_access_touch(const crm_service_t *service, void *baton,

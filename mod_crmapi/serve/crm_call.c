@@ -210,6 +210,11 @@ crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call)
 {
     crm_call_release(call);
+    if (call->body) {           /* the call is served again */
+        *data_p = call->body;
+        *len_p = call->body_len;
+        return NULL;
+    }
     CRM_ERR(call->service->read_body(data_p, len_p, call->route->max_body,
                                      call->request->baton, call->pool));
     call->body = *data_p;

@@ -22,6 +22,10 @@ struct crm_call_t {
     crm_arg_t args[CRM_ROUTE_ARGS]; /* the path's parameters */
     const struct crm_credential_t *credential; /* the kind of KEY, or NULL */
     crm_limit_key_t key;        /* the API key or intake token, once admitted */
+    int charged;                /* the call was charged to KEY's budget */
+    int renewed;                /* the terms of KEY in shared memory were
+                                   outdated and are new: the call must be served
+                                   again. Nothing was done */
     int confirm;                /* a refusal decided from shared memory must now
                                    be confirmed by the database (contract
                                    2.3) */

@@ -22,6 +22,8 @@ typedef struct crm_settings_t {
     apr_uint32_t realm;         /* identifies the database in shared memory */
     /* Requests per minute. 0: unlimited. */
     apr_uint32_t limits[CRM_LIMIT_CLASSES]; /* for each API key */
+    apr_uint32_t limit_ceiling; /* the highest limit that a key may have of its
+                                   own */
     apr_uint32_t token_limit;   /* for each intake token */
     apr_uint32_t address_limit; /* for each address, for requests without proven
                                    rights */

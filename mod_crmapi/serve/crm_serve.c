@@ -8,6 +8,10 @@
 
 #include "crm_envelope.h"
 
+/* How often a request is served again. The terms of a key do not change in each
+ * moment. */
+#define RENEWALS 2
+
 /* Set CALL's path and route. Errors: CRM_E_NOT_FOUND, and
  * CRM_E_METHOD_NOT_ALLOWED, in which case the path is set. */
 static crm_error_t *find_route(crm_call_t *call)
@@ -36,7 +40,7 @@ static crm_error_t *serve_options(crm_call_t *call)
 
 /* Serve CALL in the order of contract 2: authentication precedes 404 and
  * 405. */
-static crm_error_t *serve(crm_call_t *call)
+static crm_error_t *serve_once(crm_call_t *call)
 {
     crm_error_t *missing, *error;
 
@@ -58,6 +62,20 @@ static crm_error_t *serve(crm_call_t *call)
         return call->confirm ? crm_access_confirm(call, error) : error;
     }
     return call->route->serve(call);
+}
+
+/* Serve CALL. If its key's terms in shared memory were outdated, they are new
+ * now, nothing was done, and it is served again. */
+static crm_error_t *serve(crm_call_t *call)
+{
+    crm_error_t *error = serve_once(call);
+
+    for (int i = 0; error && call->renewed && i < RENEWALS; i++) {
+        call->renewed = call->confirm = 0;
+        apr_table_clear(call->response->headers);
+        error = serve_once(call);
+    }
+    return error;
 }
 
 /* Set the headers of CALL's response that ERROR requires. */

@@ -242,9 +242,10 @@ static void make_service(crm_service_t *service, apr_pool_t *pool)
     memset(&key, 0, sizeof(key));
     crm_key_hash(key.hash, KEY, strlen(KEY));
     apr_cpystrn(key.key_id, ID, sizeof(key.key_id));
+    apr_cpystrn(key.terms, ID, sizeof(key.terms));
     apr_cpystrn(key.workspace_id, ID, sizeof(key.workspace_id));
     apr_cpystrn(key.slug, "w", sizeof(key.slug));
-    crm_limit_add(service->limit, &key);
+    crm_limit_add(service->limit, &key, NULL);
 }
 
 /* Serve the sample. */

@@ -9,6 +9,7 @@
 #include "crm_check.h"
 #include "crm_limit_block.h"
 #include "crm_limit_key.h"
+#include "crm_limit_validate.h"
 
 #define SECOND APR_INT64_C(1000000)
 #define WINDOW (60 * SECOND)
@@ -75,7 +76,7 @@ static inline int add(int n)
 {
     crm_limit_key_t key = key_of(n, 0);
 
-    return crm_limit_add(block, &key);
+    return crm_limit_add(block, &key, NULL);
 }
 
 static inline int find(int n)
@@ -98,7 +99,19 @@ static inline crm_limit_verdict_t admit(int n, crm_limit_class_t class,
     crm_limit_key_t key = key_of(n, 0);
     crm_limit_verdict_t verdict;
 
-    crm_limit_admit(&verdict, NULL, block, key.hash, 0, class, limit);
+    crm_limit_admit(&verdict, NULL, block, key.hash, 0, class, limit, 0);
+    return verdict;
+}
+
+/* A read of key 1 with the vhost's LIMIT and CEILING. */
+static inline crm_limit_verdict_t read_ceiling(apr_uint32_t limit,
+                                               apr_uint32_t ceiling)
+{
+    crm_limit_key_t key = key_of(1, 0);
+    crm_limit_verdict_t verdict;
+
+    crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, limit,
+                    ceiling);
     return verdict;
 }
 

@@ -153,7 +153,7 @@ static void try_once(const load_t *load, int n, apr_pool_t *pool)
     crm_limit_verdict_t verdict;
 
     crm_budget_charge(&verdict, &key, load->limit, load->store,
-                      CRM_LIMIT_READ, (apr_uint32_t)load->max, NULL, pool);
+                      CRM_LIMIT_READ, (apr_uint32_t)load->max, 0, NULL, pool);
     if (verdict.admitted) {
         __atomic_fetch_add(&journal->admitted, 1, __ATOMIC_RELAXED);
     }
@@ -235,7 +235,7 @@ static crm_store_shared_t *run_host(const load_t *common, int processes,
     for (int i = 0; i < common->keys; i++) {
         crm_limit_key_t key = load_key(i);
 
-        crm_limit_add(load.limit, &key);
+        crm_limit_add(load.limit, &key, NULL);
     }
     for (int i = 0; i < processes; i++) {
         if (!fork()) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_limit.c: what is admitted when, with a clock of our own */
+#include "crm_limit_ring.h"
 #include "crm_limit_test.h"
 
 START_TEST(contract_4_1_window_to_the_microsecond)
@@ -155,18 +156,119 @@ START_TEST(limits_of_two_vhosts_share_the_window)
 }
 END_TEST
 
-START_TEST(limit_above_the_ring_is_the_ring)
+/* The pieces that LIMIT needs suffice wherever in a piece the oldest request
+ * is, and none is left over. */
+START_TEST(each_limit_has_the_pieces_that_it_needs)
 {
+    apr_uint32_t limit = (apr_uint32_t)_i, need = 0, start, i;
+    crm_window_t *window;
+
+    for (start = 0; start < CRM_PIECE_TIMES; start++) {
+        apr_uint32_t end = (start + limit + CRM_PIECE_TIMES - 1)
+                           / CRM_PIECE_TIMES;
+
+        need = end > need ? end : need;
+    }
+    ck_assert_uint_eq(crm_ring_pieces(limit), need);
+    free(block);
+    make_block(1, limit, 0);
+    add(1);
+    window = &crm_slot_at(block, 1)->windows[CRM_LIMIT_READ];
+    ck_assert_msg(!window->head, "no request, no piece");
+    for (i = 0; i < 20 * CRM_PIECE_TIMES; i++) {
+        ck_assert_msg(read_1(limit).admitted, "request %u of %u", i, limit);
+        now += WINDOW / limit + 1;
+    }
+    ck_assert_uint_le(stats().pieces, need);
+    ck_assert_uint_eq(stats().full, 0);
+}
+END_TEST
+
+/* Contract 14.5: a key's own limit goes before that of the vhost, up to the
+ * ceiling. */
+START_TEST(contract_14_5_a_key_has_its_own_limit)
+{
+    crm_limit_key_t key = key_of(1, 0);
+    crm_limit_verdict_t verdict;
+
+    key.limits[CRM_LIMIT_READ] = 3;
+    ck_assert_int_eq(crm_limit_add(block, &key, NULL), CRM_LIMIT_ADDED);
+    verdict = read_ceiling(2, 100);
+    ck_assert_uint_eq(verdict.limit, 3);
+    ck_assert_uint_eq(verdict.remaining, 2);
+    ck_assert_uint_eq(read_ceiling(0, 100).limit, 3);
+    ck_assert_uint_eq(read_ceiling(100, 2).limit, 2);
+    ck_assert_msg(!read_ceiling(100, 2).admitted, "the ceiling");
+    ck_assert_uint_eq(admit(1, CRM_LIMIT_WRITE, 7).limit, 7);
+    /* A change of the key keeps what is counted. */
+    key.limits[CRM_LIMIT_READ] = 4;
+    crm_limit_add(block, &key, NULL);
+    ck_assert_uint_eq(read_ceiling(1, 100).remaining, 1);
+    key.limits[CRM_LIMIT_READ] = 0;
+    crm_limit_add(block, &key, NULL);
+    ck_assert_uint_eq(read_ceiling(5, 100).remaining, 1);
+    ck_assert_uint_eq(stats().slots, 1);
+}
+END_TEST
+
+/* A key with a high limit takes memory for what it uses; the others take none
+ * for it, and what it no longer needs is there for others. */
+START_TEST(memory_follows_the_requests_and_not_the_highest_limit)
+{
+    apr_uint32_t before, pieces;
     int i;
 
-    add(1);
-    for (i = 0; i < WRITES; i++) {
-        ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1000000).admitted, 1);
+    free(block);
+    make_block(1000, 6000, 3000);
+    for (i = 0; i < 1000; i++) {
+        add(i);
+        admit(i, CRM_LIMIT_READ, 6000);
     }
-    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1000000).admitted, 0);
-    ck_assert_uint_eq(admit(1, CRM_LIMIT_WRITE, 1000000).limit, WRITES);
+    ck_assert_uint_eq(stats().pieces, 1000);
+    for (i = 0; i < 5999; i++) {
+        ck_assert(read_1(6000).admitted);
+    }
+    ck_assert(!read_1(6000).admitted);
+    pieces = stats().pieces - 1000;
+    ck_assert_uint_ge(pieces, 6000 / CRM_PIECE_TIMES - 1);
+    ck_assert_uint_le(pieces, crm_ring_pieces(6000));
+    forget(1);
+    before = stats().pieces;
+    for (i = 0; i < 5999; i++) {
+        admit(2, CRM_LIMIT_READ, 6000);
+    }
+    ck_assert_uint_eq(stats().pieces, before);
+}
+END_TEST
+
+/* Pieces that rings need no longer are found when there is no other; without
+ * any, requests are refused as the contract says, and not let through. */
+START_TEST(contract_4_5_without_memory_nothing_is_let_through)
+{
+    crm_limit_verdict_t verdict;
+    int i, admitted = 0;
+
+    free(block);
+    make_block(2, 30, 0);       /* 3 pieces for each key */
+    ck_assert_uint_eq(block->layout.pieces, 6);
+    add(1);
+    add(2);
+    for (verdict = read_1(1000); verdict.admitted; verdict = read_1(1000)) {
+        admitted++;
+    }
+    ck_assert_int_eq(admitted, 6 * CRM_PIECE_TIMES);
+    ck_assert_int_eq(verdict.known, 1);
+    ck_assert_int_eq(verdict.full, 1);
+    ck_assert_uint_gt(stats().full, 0);
+    ck_assert_uint_eq(stats().refused[CRM_LIMIT_READ], 0);
+    ck_assert_int_eq(admit(2, CRM_LIMIT_READ, 5).full, 1);
     now += WINDOW;
-    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1000000).admitted, 1);
+    for (i = 0; i < 5 * CRM_PIECE_TIMES; i++) {
+        ck_assert_msg(admit(2, CRM_LIMIT_READ, 1000).admitted, "%d", i);
+        now += 1;
+    }
+    ck_assert(read_1(5).admitted);
+    ck_assert_pstr_eq(crm_limit_validate(block), NULL);
 }
 END_TEST
 
@@ -196,8 +298,8 @@ START_TEST(unlimited_everywhere_needs_no_rings)
     ck_assert_int_eq(read_1(0).admitted, 1);
     ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 0).admitted, 1);
     /* A limit that the block was not made for is not "unlimited". */
-    ck_assert_int_eq(read_1(5).admitted, 1);
     ck_assert_int_eq(read_1(5).admitted, 0);
+    ck_assert_int_eq(read_1(5).full, 1);
 }
 END_TEST
 
@@ -356,14 +458,35 @@ START_TEST(contract_16_1_what_is_taken_back_counts_as_refused)
 }
 END_TEST
 
+/* Take the last request of CLASS of key 1 out of its window, and of MODEL. */
+static void undo(model_t *model, crm_limit_class_t class)
+{
+    crm_limit_key_t key = key_of(1, 0);
+    crm_window_t *window = &crm_slot_at(block, 1)->windows[class];
+
+    if (crm_ring_count(window) && model_counted(model)) {
+        crm_limit_refund(block, key.hash, 0, class);
+        model->count--;
+    }
+}
+
+/* Free what the rings of key N do not need. */
+static void trim(int n)
+{
+    (void)n;
+    for (int class = 0; class < CRM_LIMIT_CLASSES; class++) {
+        crm_ring_trim(block, &crm_slot_at(block, 1)->windows[class], now);
+    }
+}
+
 START_TEST(random_requests_against_a_model)
 {
-    static const apr_uint32_t limits[] = {1, 5, 19, 20, 20, 20};
+    static const apr_uint32_t limits[] = {1, 5, 19, 20, 70, 20};
     apr_int64_t touched = -WINDOW;
     int i;
 
     free(block);
-    make_block(4, 20, 20);
+    make_block(4, 70, 70);
     random_state = 1000 + _i;
     memset(models, 0, sizeof(models));
     add(1);
@@ -379,6 +502,12 @@ START_TEST(random_requests_against_a_model)
         now += random_step();
         if (random_below(100) == 0) {
             add(1);             /* it may have been idle; changes nothing */
+        }
+        if (random_below(50) == 0) {
+            trim(1);            /* changes nothing either */
+        }
+        if (random_below(20) == 0) {
+            undo(model, class);
         }
         counted = model_counted(model);
         admitted = counted < (int)limit;
@@ -416,7 +545,10 @@ int main(void)
     tcase_add_test(tcase, contract_4_3_who_waits_is_admitted);
     tcase_add_test(tcase, contract_4_3_not_a_microsecond_too_long);
     tcase_add_test(tcase, limits_of_two_vhosts_share_the_window);
-    tcase_add_test(tcase, limit_above_the_ring_is_the_ring);
+    tcase_add_loop_test(tcase, each_limit_has_the_pieces_that_it_needs, 1, 70);
+    tcase_add_test(tcase, contract_14_5_a_key_has_its_own_limit);
+    tcase_add_test(tcase, memory_follows_the_requests_and_not_the_highest_limit);
+    tcase_add_test(tcase, contract_4_5_without_memory_nothing_is_let_through);
     tcase_add_test(tcase, unlimited_is_admitted_and_counted_in_the_statistics);
     tcase_add_test(tcase, unlimited_everywhere_needs_no_rings);
     tcase_add_test(tcase, touch_is_due_once_a_minute);

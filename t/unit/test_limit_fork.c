@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "crm_check.h"
-#include "crm_limit_block.h"
 #include "crm_limit_key.h"
+#include "crm_limit_ring.h"
+#include "crm_limit_validate.h"
 
 /* The clock of all processes runs this much faster, so that many windows pass
  * in a second: a window is 100 ms. */
@@ -178,12 +179,12 @@ static void ask(worker_t *worker)
     crm_limit_verdict_t verdict;
 
     crm_limit_admit(&verdict, NULL, block, key.hash, 0, class,
-                    config.ring[class]);
+                    config.ring[class], 0);
     if (verdict.known) {
         write_down(worker, n, class, &verdict);
     } else {
         /* It was idle, so that a visitor got its slot: nothing is forgiven. */
-        crm_limit_add(block, &key);
+        crm_limit_add(block, &key, NULL);
     }
 }
 
@@ -200,9 +201,9 @@ static void visit(worker_t *worker)
         if (memcmp(&out, &key, sizeof(key))) {
             _exit(3);           /* one key's slot showed another's identity */
         }
-        crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, 3);
+        crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, 3, 0);
     } else {
-        crm_limit_add(block, &key);
+        crm_limit_add(block, &key, NULL);
     }
 }
 
@@ -267,7 +268,7 @@ static void add_keys(void)
     for (n = 0; n < KEYS; n++) {
         crm_limit_key_t key = key_of(n);
 
-        ck_assert_int_eq(crm_limit_add(block, &key), CRM_LIMIT_ADDED);
+        ck_assert_int_eq(crm_limit_add(block, &key, NULL), CRM_LIMIT_ADDED);
     }
 }
 
@@ -499,7 +500,8 @@ static void half_an_admission(void)
     crm_slot_t *slot = take_bucket(&bucket, 0);
     crm_window_t *window = &slot->windows[CRM_LIMIT_READ];
 
-    slot->times[window->head % READS] = (apr_uint32_t)fast_clock();
+    *crm_ring_time(block, crm_ring_end(block, window))
+        = (apr_uint32_t)fast_clock();
     window->last = time_read;
 }
 
@@ -510,10 +512,13 @@ START_TEST(half_an_admission_does_not_count)
     crm_limit_stats_t stats;
 
     add_keys();
+    crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, READS,
+                    0);
     die_after(half_an_admission);
-    crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, READS);
+    crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, READS,
+                    0);
     ck_assert_int_eq(verdict.admitted, 1);
-    ck_assert_uint_eq(verdict.remaining, READS - 1);
+    ck_assert_uint_eq(verdict.remaining, READS - 2);
     crm_limit_stats(&stats, block);
     ck_assert_uint_eq(stats.recovered, 1);
 }
@@ -552,7 +557,7 @@ static void all_slots_are_there(void)
 
     for (n = 0; n <= CAPACITY; n++) {
         key = key_of(n);
-        result = crm_limit_add(block, &key);
+        result = crm_limit_add(block, &key, NULL);
         ck_assert_msg(result == (n < CAPACITY ? CRM_LIMIT_ADDED
                                               : CRM_LIMIT_FULL),
                       "key %d of %d: %d", n, CAPACITY, result);
@@ -586,13 +591,54 @@ START_TEST(no_slot_is_lost_on_its_way_out)
     crm_limit_stats_t stats;
 
     crm_limit_set_clock(still_clock);
-    crm_limit_add(block, &key);
+    crm_limit_add(block, &key, NULL);
     die_after(slot_on_its_way_out);
     ck_assert_int_eq(crm_limit_find(NULL, block, key.hash, 0), 0);
     all_slots_are_there();
     crm_limit_stats(&stats, block);
     ck_assert_uint_eq(stats.recovered, 2);
     ck_assert_uint_eq(stats.slots, CAPACITY);
+}
+END_TEST
+
+static void piece_on_its_way_in(void)
+{
+    pthread_mutex_lock(&block->allocator.lock);
+    block->allocator.fresh_piece++;
+}
+
+static void piece_on_its_way_out(void)
+{
+    crm_bucket_t *bucket;
+    crm_slot_t *slot;
+
+    pthread_mutex_lock(&block->allocator.lock);
+    slot = take_bucket(&bucket, 0);
+    CRM_COMMIT(slot->windows[CRM_LIMIT_READ].head, 0);
+}
+
+/* A process that dies between a free list and a ring loses no piece. */
+START_TEST(no_piece_is_lost)
+{
+    crm_limit_key_t key = key_of(0), other = key_of(1);
+    crm_limit_verdict_t verdict;
+
+    crm_limit_set_clock(still_clock);
+    crm_limit_add(block, &key, NULL);
+    crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ, READS,
+                    0);
+    die_after(piece_on_its_way_in);
+    ck_assert_pstr_eq(crm_limit_validate(block), NULL);
+    die_after(piece_on_its_way_out);
+    ck_assert_pstr_eq(crm_limit_validate(block), NULL);
+    ck_assert_uint_eq(block->allocator.fresh_piece, 2);
+    crm_limit_add(block, &other, NULL);
+    for (int i = 0; i < 2 * CRM_PIECE_TIMES; i++) {
+        crm_limit_admit(&verdict, NULL, block, other.hash, 0, CRM_LIMIT_READ,
+                        READS, 0);
+        ck_assert_int_eq(verdict.admitted, 1);
+    }
+    ck_assert_uint_eq(block->allocator.fresh_piece, 2);
 }
 END_TEST
 
@@ -608,10 +654,10 @@ START_TEST(damage_beyond_repair_admits_no_new_key)
     crm_limit_key_t key = key_of(0), other = key_of(1);
 
     crm_limit_set_clock(still_clock);
-    crm_limit_add(block, &key);
+    crm_limit_add(block, &key, NULL);
     die_after(chain_in_a_knot);
-    ck_assert_int_eq(crm_limit_add(block, &other), CRM_LIMIT_FULL);
-    ck_assert_int_eq(crm_limit_add(block, &other), CRM_LIMIT_FULL);
+    ck_assert_int_eq(crm_limit_add(block, &other, NULL), CRM_LIMIT_FULL);
+    ck_assert_int_eq(crm_limit_add(block, &other, NULL), CRM_LIMIT_FULL);
     ck_assert_int_eq(crm_limit_find(NULL, block, key.hash, 0), 1);
     setup();                    /* for teardown() */
 }
@@ -629,7 +675,7 @@ static int measure(int count)
 
     for (i = 0; i < count; i++) {
         crm_limit_admit(&verdict, NULL, block, key.hash, 0, CRM_LIMIT_READ,
-                        READS);
+                        READS, 0);
     }
     return (int)((monotonic_ns() - start_ns) / count);
 }
@@ -644,7 +690,7 @@ START_TEST(each_request_is_counted)
     int alone, together = 0, i;
 
     crm_limit_set_clock(NULL);
-    crm_limit_add(block, &key);
+    crm_limit_add(block, &key, NULL);
     alone = measure(ALONE);
     fflush(stdout);
     for (i = 0; i < WORKERS; i++) {
@@ -684,6 +730,7 @@ int main(void)
     tcase_add_test(tcase, half_an_admission_does_not_count);
     tcase_add_test(tcase, no_slot_is_lost_on_its_way_in);
     tcase_add_test(tcase, no_slot_is_lost_on_its_way_out);
+    tcase_add_test(tcase, no_piece_is_lost);
     tcase_add_test(tcase, damage_beyond_repair_admits_no_new_key);
     tcase_add_test(tcase, each_request_is_counted);
     suite_add_tcase(suite, tcase);

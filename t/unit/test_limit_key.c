@@ -1,19 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_limit_key.c: the block, and which keys it knows */
 #include "crm_limit_key.h"
+#include "crm_limit_ring.h"
 #include "crm_limit_test.h"
 
 /* --- the block --- */
 
+/* docs/operations.md has these numbers. */
 START_TEST(memory_is_as_computed)
 {
     crm_limit_config_t usual = {65536, {READS, WRITES}, 0};
+    crm_limit_config_t high = {65536, {6000, 3000}, 0};
     crm_limit_config_t odd = {5, {1000, 7}, 0};
 
-    ck_assert_uint_eq(crm_limit_size(&usual), 1280 + 65536 * 1096);
-    /* 8 buckets; 5 times 8 bytes, rounded up to 64; slots likewise. */
-    ck_assert_uint_eq(crm_limit_size(&odd),
-                      1280 + 8 * 64 + 64 + 5 * ((288 + 4 * 1007 + 63) / 64 * 64));
+    ck_assert_uint_eq(crm_limit_size(&usual),
+                      1280 + 65536 * (64 + 8 + 384) + 655360 * 72);
+    ck_assert_uint_eq(crm_limit_size(&high), crm_limit_size(&usual));
+    /* 8 buckets; 5 times 8 bytes, rounded up to 64; slots; 64 + 2 pieces for
+     * each key, their links rounded up. */
+    ck_assert_uint_eq(crm_limit_size(&odd), 1280 + 8 * 64 + 64 + 5 * 384
+                      + (5 * 66 * 8 + 63) / 64 * 64 + 5 * 66 * 64);
+}
+END_TEST
+
+/* What is touched, for docs/operations.md. */
+START_TEST(memory_that_is_touched)
+{
+    apr_uint64_t empty, idle, busy;
+
+    free(block);
+    make_block(65536, 6000, 3000);
+    empty = stats().touched;
+    for (int i = 0; i < 65536; i++) {
+        add(i);
+        admit(i, CRM_LIMIT_READ, READS);
+    }
+    idle = stats().touched;
+    for (int i = 0; i < 1000; i++) {
+        for (int request = 0; request < READS; request++) {
+            admit(i, CRM_LIMIT_READ, READS);
+        }
+    }
+    busy = stats().touched;
+    printf("# MiB: %.1f at start, %.1f with 65536 keys, %.1f with 1000 of them"
+           " at their limit\n", (double)empty / 1048576,
+           (double)idle / 1048576, (double)busy / 1048576);
+    fflush(stdout);
+    ck_assert_uint_eq(idle - empty, 65536 * (384 + 72));
+    ck_assert_uint_le(busy - idle, 1000 * 8 * 72);
 }
 END_TEST
 
@@ -34,7 +68,7 @@ START_TEST(nonsense_has_no_size)
     ck_assert_uint_eq(crm_limit_size(&wrapping), 0);
     if (sizeof(apr_size_t) == 8) {
         ck_assert_uint_gt(crm_limit_size(&largest),
-                          APR_UINT64_C(1) << (24 + 27));
+                          APR_UINT64_C(1) << (24 + 9));
     } else {
         ck_assert_uint_eq(crm_limit_size(&largest), 0);
     }
@@ -64,7 +98,7 @@ START_TEST(graceful_restart_reuses_the_block)
     other.ring[CRM_LIMIT_WRITE] = 0;
     ck_assert_pstr_eq(crm_limit_check(block, block_size, &other), NULL);
     other = config;
-    other.ring[CRM_LIMIT_WRITE]++;
+    other.ring[CRM_LIMIT_WRITE] += CRM_PIECE_TIMES;
     ck_assert_pstr_eq(crm_limit_check(block, block_size, &other),
                       "a limit was raised");
     other = config;
@@ -93,7 +127,7 @@ START_TEST(check_refuses_foreign_memory)
     copy->version++;
     ck_assert_pstr_ne(crm_limit_check(copy, block_size, &config), NULL);
     memcpy(copy, block, block_size);
-    copy->layout.slot_size += 64;
+    copy->layout.times += 64;
     ck_assert_pstr_ne(crm_limit_check(copy, block_size, &config), NULL);
     free(copy);
 }
@@ -108,7 +142,7 @@ START_TEST(unknown_key_is_unknown_and_charges_nothing)
 
     memcpy(&out, &untouched, sizeof(out));
     ck_assert_int_eq(crm_limit_find(&out, block, key.hash, 0), 0);
-    crm_limit_admit(&verdict, &out, block, key.hash, 0, CRM_LIMIT_READ, READS);
+    crm_limit_admit(&verdict, &out, block, key.hash, 0, CRM_LIMIT_READ, READS, 0);
     ck_assert_int_eq(verdict.known, 0);
     ck_assert_int_eq(verdict.admitted, 0);
     ck_assert_int_eq(verdict.touch, 0);
@@ -124,16 +158,16 @@ START_TEST(known_key_is_told)
     crm_limit_key_t key = key_of(1, 0), out;
     crm_limit_verdict_t verdict;
 
-    ck_assert_int_eq(crm_limit_add(block, &key), CRM_LIMIT_ADDED);
+    ck_assert_int_eq(crm_limit_add(block, &key, NULL), CRM_LIMIT_ADDED);
     memset(&out, 0, sizeof(out));
     ck_assert_int_eq(crm_limit_find(&out, block, key.hash, 0), 1);
     ck_assert_mem_eq(&out, &key, sizeof(key));
     memset(&out, 0, sizeof(out));
-    crm_limit_admit(&verdict, &out, block, key.hash, 0, CRM_LIMIT_READ, READS);
+    crm_limit_admit(&verdict, &out, block, key.hash, 0, CRM_LIMIT_READ, READS, 0);
     ck_assert_int_eq(verdict.known, 1);
     ck_assert_mem_eq(&out, &key, sizeof(key));
     /* The hash may lie in what is written. */
-    crm_limit_admit(&verdict, &out, block, out.hash, 0, CRM_LIMIT_READ, READS);
+    crm_limit_admit(&verdict, &out, block, out.hash, 0, CRM_LIMIT_READ, READS, 0);
     ck_assert_uint_eq(verdict.remaining, READS - 2);
     ck_assert_mem_eq(&out, &key, sizeof(key));
 }
@@ -166,16 +200,16 @@ START_TEST(same_hash_in_two_realms_is_two_keys)
     crm_limit_key_t a = key_of(1, 10), b = key_of(1, 11), out;
     crm_limit_verdict_t verdict;
 
-    crm_limit_add(block, &a);
+    crm_limit_add(block, &a, NULL);
     ck_assert_int_eq(crm_limit_find(NULL, block, b.hash, 11), 0);
-    crm_limit_add(block, &b);
+    crm_limit_add(block, &b, NULL);
     ck_assert_int_eq(crm_limit_find(&out, block, a.hash, 10), 1);
     ck_assert_str_eq(out.workspace_id, "workspace 10");
     ck_assert_int_eq(crm_limit_find(&out, block, a.hash, 11), 1);
     ck_assert_str_eq(out.workspace_id, "workspace 11");
-    crm_limit_admit(&verdict, NULL, block, a.hash, 10, CRM_LIMIT_READ, 1);
+    crm_limit_admit(&verdict, NULL, block, a.hash, 10, CRM_LIMIT_READ, 1, 0);
     ck_assert_int_eq(verdict.admitted, 1);
-    crm_limit_admit(&verdict, NULL, block, a.hash, 11, CRM_LIMIT_READ, 1);
+    crm_limit_admit(&verdict, NULL, block, a.hash, 11, CRM_LIMIT_READ, 1, 0);
     ck_assert_int_eq(verdict.admitted, 1);
     crm_limit_forget(block, a.hash, 10);
     ck_assert_int_eq(crm_limit_find(NULL, block, a.hash, 10), 0);
@@ -188,7 +222,7 @@ START_TEST(hashes_differ_in_every_byte)
     crm_limit_key_t key = key_of(1, 0);
     int i;
 
-    crm_limit_add(block, &key);
+    crm_limit_add(block, &key, NULL);
     for (i = 0; i < 32; i++) {
         key.hash[i] ^= 1;
         ck_assert_msg(!crm_limit_find(NULL, block, key.hash, 0),
@@ -513,6 +547,7 @@ START_TEST(validate_sees_damage)
     crm_limit_key_t key = key_of(1, 0);
     crm_bucket_t *bucket = crm_bucket_of(block, key.hash, 0);
     crm_slot_t *slot;
+    crm_window_t *window;
 
     add(1);
     add(2);
@@ -545,14 +580,52 @@ START_TEST(validate_sees_damage)
     ck_assert_pstr_eq(crm_limit_validate(block),
                       "a slot is in the chain of another bucket");
     slot->key = key_of(1, 0);
-    slot->windows[CRM_LIMIT_READ].head += READS;
-    ck_assert_pstr_eq(crm_limit_validate(block),
-                      "a window counts more requests than its ring holds");
-    slot->windows[CRM_LIMIT_READ].head -= READS;
-    slot->times[0] += 2 * SECOND;
+    window = &slot->windows[CRM_LIMIT_READ];
+    window->head += READS;
+    ck_assert_pstr_ne(crm_limit_validate(block), NULL);
+    window->head -= READS;
+    *crm_ring_time(block, window->tail) += 2 * SECOND;
     ck_assert_pstr_eq(crm_limit_validate(block),
                       "the times in a ring are not in order");
-    slot->times[0] -= 2 * SECOND;
+    *crm_ring_time(block, window->tail) -= 2 * SECOND;
+    crm_link_at(block, 1)->next = 2;
+    ck_assert_pstr_eq(crm_limit_validate(block), "the chains are damaged");
+    crm_link_at(block, 1)->next = 1;
+    allocator->fresh_piece++;
+    ck_assert_pstr_eq(crm_limit_validate(block),
+                      "pieces are neither in use nor free");
+    allocator->free_piece = 1;
+    ck_assert_pstr_eq(crm_limit_validate(block),
+                      "the free list has a piece that is in use");
+    allocator->fresh_piece--;
+    allocator->free_piece = 0;
+}
+END_TEST
+
+/* Networks take pieces, too, and come back as they were. */
+START_TEST(contract_14_5_a_key_keeps_its_networks)
+{
+    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_limit_network_t out[CRM_LIMIT_NETWORKS_MAX];
+    crm_limit_key_t key = key_of(1, 0);
+
+    for (int i = 0; i < CRM_LIMIT_NETWORKS_MAX; i++) {
+        memset(&networks[i], i + 1, sizeof(networks[i]));
+    }
+    ck_assert_int_eq(crm_limit_networks(out, block, key.hash, 0), -1);
+    for (int count = 0; count <= CRM_LIMIT_NETWORKS_MAX; count++) {
+        key.networks = (unsigned char)count;
+        ck_assert_int_eq(crm_limit_add(block, &key, networks),
+                         CRM_LIMIT_ADDED);
+        ck_assert_int_eq(crm_limit_networks(out, block, key.hash, 0), count);
+        ck_assert_mem_eq(out, networks, (size_t)count * sizeof(*out));
+        ck_assert_pstr_eq(crm_limit_validate(block), NULL);
+    }
+    ck_assert_int_eq(renew_block(4, READS, WRITES), 0);
+    ck_assert_int_eq(crm_limit_networks(out, block, key.hash, 0),
+                     CRM_LIMIT_NETWORKS_MAX);
+    ck_assert_mem_eq(out, networks, sizeof(out));
+    forget(1);
 }
 END_TEST
 
@@ -582,5 +655,7 @@ int main(void)
     tcase_add_test(tcase, contract_4_4_raised_limit_forgives_nothing);
     tcase_add_test(tcase, smaller_block_inherits_what_is_latest);
     tcase_add_test(tcase, validate_sees_damage);
+    tcase_add_test(tcase, memory_that_is_touched);
+    tcase_add_test(tcase, contract_14_5_a_key_keeps_its_networks);
     return run_limit_tests(tcase);
 }

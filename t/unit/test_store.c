@@ -101,7 +101,7 @@ static crm_limit_verdict_t charge(apr_uint32_t limit)
     crm_limit_verdict_t verdict;
 
     crm_budget_charge(&verdict, &key, block, store, CRM_LIMIT_READ, limit,
-                      NULL, crm_check_pool());
+                      0, NULL, crm_check_pool());
     return verdict;
 }
 
