@@ -10,6 +10,7 @@
 #include "mod_status.h"
 
 #include "crm_array.h"
+#include "crm_metrics.h"
 
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_pool.h"
@@ -114,11 +115,11 @@ static int status_hook(request_rec *r, int flags)
         {"StoreAway", "This host counts without the rate limit store",
          __atomic_load_n(&store->away, __ATOMIC_RELAXED)},
         {"StoreRequests", "Requests that the rate limit store counted",
-         crmapi_peek(&store->counted)},
+         crm_metrics_peek(&store->counted)},
         {"StoreRoundTrips", "Round trips to the rate limit store",
-         crmapi_peek(&store->trips)},
+         crm_metrics_peek(&store->trips)},
         {"StoreAlone", "Requests counted without the rate limit store",
-         crmapi_peek(&store->alone)},
+         crm_metrics_peek(&store->alone)},
         {"ConnectionsUsed", "Database connections in use in this process",
          (apr_uint64_t)used},
         {"ConnectionsMax", "Database connections allowed in this process",

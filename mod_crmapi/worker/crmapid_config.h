@@ -25,6 +25,7 @@ typedef struct crmd_config_t {
     const char *log_file;
     const char *pid_file;
     const char *run_dir;
+    const char *status_listen;
     /* links in mails */
     const char *public_url;
     const char *review_path;

@@ -13,6 +13,7 @@
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
+#include "crmapid_stats.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
 
@@ -168,6 +169,7 @@ static crm_error_t *post(crmd_http_answer_t *answer,
     const char *headers[5] = {"Content-Type: application/json"};
     const char *id = NULL, *signatures = NULL;
     crmd_http_request_t request;
+    apr_time_t begun;
 
     CRM_ERR(sign(&id, &signatures, delivery, timestamp));
     headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
@@ -183,7 +185,9 @@ static crm_error_t *post(crmd_http_answer_t *answer,
     request.ca_file = config->webhook_ca_file;
     request.max_answer = CRMD_WEBHOOK_ANSWER;
     request.allowed = config->webhook_private ? NULL : is_public;
+    begun = apr_time_now();
     crmd_http_send(answer, &request, pool);
+    crm_metrics_observe(&crmd_stats.webhooks, apr_time_now() - begun);
     return NULL;
 }
 
@@ -272,6 +276,7 @@ static crm_error_t *attempt(delivery_t *delivery)
     CRM_ERR(post(&answer, delivery));
     judge(&outcome, &answer, delivery);
     CRM_ERR(record(delivery, started, &answer, &outcome));
+    crmd_stats_delivery(outcome.name);
     log_outcome(delivery, &outcome);
     delivery->work->end = CRMD_ENDED;
     return NULL;
