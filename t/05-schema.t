@@ -1375,7 +1375,7 @@ subtest "a database that is filled is migrated" => sub {
             key_hash => \"sha256('k')"),
         row("webhook_endpoint", %in, id => $hook, url => "https://x.org",
             events => "{contact.created}", key => "k" x 24),
-        row("webhook_event", %in, id => $event, type => "t", body => "b"),
+        row("event", %in, id => $event, type => "t", body => "b"),
         row("webhook_delivery", %in, id => $delivery, event_id => $event,
             endpoint_id => $hook, job_id => 1),
         row("conversation", %in, id => $talk, bot_id => $bot, type => 4));

@@ -197,7 +197,7 @@ subtest "sequences and webhooks go on, and nothing is sent twice" => sub {
     is(scalar keys %got, 2 * keys %there, "and each was");
 
     my @events = map { $_->[0] } sql($database, "SELECT id FROM"
-        . " crmapi.webhook_event WHERE $in");
+        . " crmapi.event WHERE $in");
     cmp_ok(scalar @events, ">=", scalar keys %there, "events for webhooks");
     ok(wait_for(sub { !sql($database, "SELECT count(*) FROM"
         . " crmapi.webhook_delivery WHERE $in AND status = 'pending'") }, 90),

@@ -9,6 +9,7 @@
 
 #include "crm_buf.h"
 #include "crm_time.h"
+#include "crm_trace.h"
 #include "event.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
@@ -28,6 +29,7 @@ typedef struct delivery_t {
     const char *fields;         /* the row at the time of the event */
     const char *endpoint;
     const char *url;
+    const char *trace;          /* of the request that caused it, or NULL */
     int attempts;               /* attempts so far in this schedule */
 } delivery_t;
 
@@ -35,7 +37,7 @@ typedef struct delivery_t {
 static const char delivery_sql[] =
     "SELECT d.status, d.job_id = $2::bigint, d.attempts - d.base, v.id,"
     " v.type, v.created_at, v.body, v.fields, e.id, e.url,"
-    " e.disabled_at IS NOT NULL"
+    " e.disabled_at IS NOT NULL, v.trace"
     " FROM crmapi.webhook_delivery d"
     " JOIN crmapi.event v ON v.workspace_id = d.workspace_id"
     " AND v.id = d.event_id"
@@ -45,7 +47,7 @@ static const char delivery_sql[] =
 
 enum {
     STATUS, MINE, ATTEMPTS, EVENT, TYPE, CREATED_AT, BODY, FIELDS, ENDPOINT,
-    URL, DISABLED
+    URL, DISABLED, TRACE
 };
 
 /* The result of an attempt. */
@@ -82,6 +84,7 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
     delivery->fields = crm_db_value(row, 0, FIELDS);
     delivery->endpoint = PQgetvalue(row, 0, ENDPOINT);
     delivery->url = PQgetvalue(row, 0, URL);
+    delivery->trace = crm_trace_read(crm_db_value(row, 0, TRACE), work->pool);
     delivery->attempts = atoi(PQgetvalue(row, 0, ATTEMPTS));
     *disabled_p = *PQgetvalue(row, 0, DISABLED) == 't';
     return NULL;
@@ -166,7 +169,7 @@ static crm_error_t *post(crmd_http_answer_t *answer,
     apr_pool_t *pool = delivery->work->pool;
     const char *timestamp = apr_psprintf(pool, "%" APR_TIME_T_FMT,
                                          apr_time_sec(apr_time_now()));
-    const char *headers[5] = {"Content-Type: application/json"};
+    const char *headers[6] = {"Content-Type: application/json"};
     const char *id = NULL, *signatures = NULL;
     crmd_http_request_t request;
     apr_time_t begun;
@@ -175,7 +178,11 @@ static crm_error_t *post(crmd_http_answer_t *answer,
     headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
     headers[2] = apr_pstrcat(pool, "webhook-timestamp: ", timestamp, NULL);
     headers[3] = apr_pstrcat(pool, "webhook-signature: ", signatures, NULL);
-    headers[4] = NULL;
+    headers[4] = headers[5] = NULL;
+    if (delivery->trace) {
+        headers[4] = apr_pstrcat(pool, "traceparent: ",
+                                 crm_trace_child(delivery->trace, pool), NULL);
+    }
     memset(&request, 0, sizeof(request));
     request.url = delivery->url;
     request.headers = headers;
