@@ -262,8 +262,8 @@ static crm_error_t *read_config(crmd_config_t **config_p, const call_t *call,
 /* Open the log that CONFIG names. If that fails, the log stays as it is. */
 static void reopen_log(const crmd_config_t *config, apr_pool_t *pool)
 {
-    crm_error_t *error = crmd_log_open(config->log_level, config->log_file,
-                                       pool);
+    crm_error_t *error = crmd_log_open(config->log_level, config->log_format,
+                                       config->log_file, pool);
 
     if (error) {
         crmd_log_error(CRM_LOG_ERR, error);
@@ -361,7 +361,8 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
     if (call->detach) {
         CRM_ERR(detach(&ready, pool));
     }
-    CRM_ERR(crmd_log_open(config->log_level, config->log_file, pool));
+    CRM_ERR(crmd_log_open(config->log_level, config->log_format,
+                          config->log_file, pool));
     CRM_ERR(crm_endpoint_init(crm_resources, pool));
     if (call->once) {
         CRM_ERR(crmd_daemon_check(config, pool));
@@ -374,6 +375,18 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
         unlink(config->pid_file);
     }
     return error;
+}
+
+/* Print ERROR, with which crmapid ends. */
+static void print_error(const crm_error_t *error)
+{
+    if (crmd_log_is_json()) {
+        crmd_log_error(CRM_LOG_ERR, error);
+    }
+    else {
+        fprintf(stderr, "crmapid: %s\n",
+                error->log ? error->log : error->message);
+    }
 }
 
 int main(int argc, const char *const *argv)
@@ -395,8 +408,7 @@ int main(int argc, const char *const *argv)
         print(&call, pool);
     }
     else if ((error = run(&call, pool))) {
-        fprintf(stderr, "crmapid: %s\n",
-                error->log ? error->log : error->message);
+        print_error(error);
         code = error->code == CRM_E_BAD_REQUEST ? 2 : EXIT_FAILURE;
     }
     apr_pool_destroy(pool);

@@ -309,9 +309,11 @@ crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
     work.pool = scratch_pool;
     CRM_ERR(claim(done_p, &job, claimer, lane, scratch_pool));
     if (*done_p) {
+        crmd_log_job(&(crmd_log_job_t){job.workspace_id, job.id, job.kind});
         crmd_logf(CRM_LOG_DEBUG, "CRM3103: job %s (%s), attempt %d", job.id,
                   job.kind, job.attempts);
         error = run_counted(&work, claimer);
+        crmd_log_job(NULL);
         if (error) {
             /* The lease expires, and the job is claimed again. */
             crm_db_rollback(work.conn);
