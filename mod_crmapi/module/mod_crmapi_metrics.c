@@ -319,6 +319,35 @@ const crm_histogram_t *crmapi_metrics_routes(void)
     return retained->routes;
 }
 
+void crmapi_metrics_sum(crmapi_sums_t *sums, const crmapi_counts_t *counts)
+{
+    for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
+        int end = crmapi_mount_first(mount + 1);
+
+        for (int i = crmapi_mount_first(mount); i < end; i++) {
+            for (int class = 0; class < CRMAPI_CLASSES; class++) {
+                sums->n[mount][class]
+                    += crm_metrics_peek(&counts->routes[i].classes[class]);
+            }
+        }
+    }
+}
+
+apr_uint64_t crmapi_metrics_of(const crmapi_sums_t *sums, int mount,
+                               int class)
+{
+    apr_uint64_t all = 0;
+
+    for (int i = 0; i < CRMAPI_MOUNTS; i++) {
+        for (int j = 0; j < CRMAPI_CLASSES; j++) {
+            if ((mount < 0 || i == mount) && (class < 0 || j == class)) {
+                all += sums->n[i][j];
+            }
+        }
+    }
+    return all;
+}
+
 /* Add the requests that used the database, and their times, to TOTALS. */
 static void add_database(crmapi_totals_t *totals,
                          const crmapi_counts_t *counts)
@@ -344,15 +373,7 @@ static int add_block(void *baton, const void *key, apr_ssize_t len,
 
     (void)key;
     (void)len;
-    for (int i = 0; i < route_count; i++) {
-        for (int class = 0; class < CRMAPI_CLASSES; class++) {
-            apr_uint64_t n
-                = crm_metrics_peek(&counts->routes[i].classes[class]);
-
-            totals->classes[class] += n;
-            totals->requests += n;
-        }
-    }
+    crmapi_metrics_sum(&totals->requests, counts);
     add_database(totals, counts);
     totals->busy += crm_metrics_peek(&counts->busy);
     totals->batches += crm_metrics_peek(&counts->batches);

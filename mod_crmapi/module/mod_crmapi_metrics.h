@@ -52,11 +52,15 @@ typedef struct crmapi_vhost_t {
     crmapi_counts_t *counts;
 } crmapi_vhost_t;
 
+/* Requests by mount and class of their status. */
+typedef struct crmapi_sums_t {
+    apr_uint64_t n[CRMAPI_MOUNTS][CRMAPI_CLASSES];
+} crmapi_sums_t;
+
 /* Sums over all vhosts since the parent started, also over those that are no
  * longer configured. */
 typedef struct crmapi_totals_t {
-    apr_uint64_t requests;
-    apr_uint64_t classes[CRMAPI_CLASSES];
+    crmapi_sums_t requests;
     apr_uint64_t db_requests;
     apr_uint64_t db_us;
     apr_uint64_t busy;
@@ -85,6 +89,13 @@ void crmapi_metrics_wait(const crmapi_config_t *config,
  * wait for one. */
 void crmapi_metrics_used(int change);
 void crmapi_metrics_waiting(int change);
+
+/* Add the requests of COUNTS to SUMS. */
+void crmapi_metrics_sum(crmapi_sums_t *sums, const crmapi_counts_t *counts);
+
+/* Return the number of requests in SUMS of MOUNT and CLASS; -1: of all. */
+apr_uint64_t crmapi_metrics_of(const crmapi_sums_t *sums, int mount,
+                               int class);
 
 /* Set *TOTALS to the sums over all vhosts. */
 void crmapi_metrics_totals(crmapi_totals_t *totals);
