@@ -37,7 +37,7 @@ struct crmd_watch_t {
     pthread_mutex_t mutex;      /* protects all below */
     const char *fault;          /* of the last look */
     apr_time_t looking;         /* when the present look began; 0: none */
-    int counted;                /* whether COUNTS are of this connection */
+    int counted;                /* whether COUNTS are known */
     crmd_counts_t counts[CRMD_LANES];
 };
 
@@ -48,7 +48,7 @@ enum { LANE, FIRST_STATE, OLDEST = FIRST_STATE + CRMD_JOBS_STATES };
 #define DUE_ORDER " ORDER BY j.workspace_id, j.run_at, j.id LIMIT "
 
 /* Due and waiting jobs are counted in the indexes job_due and job_waiting
- * alone, up to 100,000 of each lane; those that are leased or dead by their
+ * alone, up to 25,000 of each lane; those that are leased or dead by their
  * indexes, up to 10,000. The index job_due is in the order of workspaces, so
  * the oldest job is the oldest of the first of each workspace, of up to 10,000
  * workspaces. A complete order with LIMIT keeps the planner on these indexes
@@ -61,10 +61,10 @@ static const char count_sql[] =
     " ORDER BY j.finished_at LIMIT 10000))"
     " SELECT l.lane,"
     " (SELECT count(*) FROM (SELECT FROM crmapi.job j WHERE " DUE
-    DUE_ORDER "100000) d),"
+    DUE_ORDER "25000) d),"
     " (SELECT count(*) FROM (SELECT FROM crmapi.job j"
     " WHERE j.state = 'ready' AND NOT j.is_due AND j.lane = l.lane"
-    " ORDER BY j.run_at, j.id LIMIT 100000) w),"
+    " ORDER BY j.run_at, j.id LIMIT 25000) w),"
     " (SELECT count(*) FROM few f WHERE f.lane = l.lane"
     " AND f.state = 'leased'),"
     " (SELECT count(*) FROM few f WHERE f.lane = l.lane"
@@ -156,8 +156,11 @@ static void look_once(crmd_watch_t *watch)
     watch->looking = 0;
     watch->counted = watch->counted && !fault;
     pthread_mutex_unlock(&watch->mutex);
-    if (!error && !fault
-        && (!watch->counted || apr_time_now() >= watch->count_at)) {
+    if (fault) {
+        watch->count_at = 0;    /* when it is back, at once */
+    }
+    else if (apr_time_now() >= watch->count_at) {
+        watch->count_at = apr_time_now() + COST * ANSWER; /* if it fails */
         error = count_jobs(watch);
     }
     if (error) {
