@@ -347,6 +347,64 @@ subtest "mod_status shows the API, on the page and for machines" => sub {
     $httpd->stop;
 };
 
+subtest "mod_status shows requests by mount and virtual host" => sub {
+    my $COUNT = 500;
+    my $httpd = httpd(database => $database, children => 1,
+        conf => "CrmApiReadLimit 0\n<Location /status>\n"
+            . "SetHandler server-status\n</Location>\n"
+            . "CrmApiIntake On\nCrmApiReview On\nCrmApiUnsubscribe On\n"
+            . join "", map { <<"END" } 0 .. $COUNT - 1);
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName site$_.example
+</VirtualHost>
+END
+    my $w = workspace($httpd, twin => 0);
+    my $port = $httpd->port;
+    my $ask = sub { my ($site, $path, $times) = @_;
+        my $client = $httpd->client(host => "site$site.example",
+            key => $w->key);
+        $client->get($path) for 1 .. $times };
+    # all of them once, so that none is left out; some more often
+    $ask->($_, "/api/v1/none", 1) for 0 .. $COUNT - 1;
+    $ask->(7, "/api/v1/agents", 30);
+    $ask->(8, "/crmapi/intake/v1/events", 20);
+    $ask->(8, "/crmapi/review/x", 10);
+    $ask->(9, "/crmapi/unsubscribe/x", 5);
+    my %want = (map { ("site$_.example:$port,api,4xx" => 1) } 0 .. $COUNT - 1);
+    @want{"site7.example:$port,api,2xx", "site8.example:$port,intake,4xx",
+        "site8.example:$port,review,4xx", "site9.example:$port,unsubscribe,4xx"}
+        = (30, 20, 10, 5);
+    my ($auto, %there);
+    ok(wait_for(sub {
+        $auto = $httpd->client->get("/status?auto")->body;
+        %there = $auto =~ /^CrmApiRequests\{(.*)\}: (\d+)$/mg;
+        my $sum = 0;
+        $sum += $_ for values %there;
+        $sum >= $COUNT + 65 }, 20), "all were counted");
+    # the harness reads the OpenAPI document of the first one
+    delete $there{"site0.example:$port,api,2xx"};
+    is_deeply(\%there, \%want, "by vhost, mount and class");
+    my %value = $auto =~ /^CrmApi(\w+): (\d+)$/mg;
+    is($value{IntakeRequests}, 20, "the sum of a mount");
+    is($value{ReviewRequests}, 10, "of pages");
+    is($value{UnsubscribeRequests}, 5, "of the other page");
+    is($value{ApiRequests} + 35, $value{Requests}, "and of the API");
+    my $page = $httpd->client->get("/status")->body;
+    my @rows = $page =~ m{<tr><td>([^<]*)</td><td>(\w+)</td>((?:<td>\d+</td>){4})}g;
+    my %row;
+    while (my ($name, $mount, $cells) = splice @rows, 0, 3) {
+        $row{"$name $mount"} = join " ", $cells =~ /(\d+)/g;
+    }
+    is($row{"site7.example:$port api"}, "30 0 1 0", "the page: the API");
+    is($row{"site8.example:$port intake"}, "0 0 20 0", "the page: intake");
+    is($row{"site8.example:$port review"}, "0 0 10 0", "the page: a page");
+    # and the main server, which serves nobody
+    is($row{($COUNT - 50 + 1) . " others api"}, "0 0 " . ($COUNT - 50) . " 0",
+        "the page: the others together");
+    cmp_ok(scalar keys %row, "<", 60, "few rows for 500 vhosts");
+    $httpd->stop;
+};
+
 subtest "notes for the access log, one line for LogLevel debug" => sub {
     my $httpd = httpd(database => $database, level => "info crmapi:debug",
         conf => "ErrorLogFormat \"[%t] [%m:%l] %L %M\"\n");

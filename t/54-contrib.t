@@ -8,6 +8,8 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Metrics;
+use CrmTest::Receiver;
+use JSON::PP ();
 
 my $contrib = "$CrmTest::TOP/contrib";
 my $docs = read_file("$CrmTest::TOP/docs/operations.md");
@@ -21,12 +23,29 @@ my $w = workspace($httpd, twin => 0);
 status_is($w->client->post("/api/v1/contacts", { bot_id => $w->agent }), 201,
     "a request that uses everything");
 
+# A daemon that has sent a step and delivered a webhook.
+my $port = CrmTest::Httpd::free_port();
+my $receiver = CrmTest::Receiver->new;
+my $worker = worker(database => $httpd->{database}, conf => {
+    status_listen => "127.0.0.1:$port", webhook_private => "on" });
+$w->ctl("webhook", "add", "--workspace", $w->id, "--url",
+    $receiver->url("good/200"), "--events", "contact.created");
+my ($template) = $w->import_objects([{ object => "sequence_template",
+    name => "T", bot_id => $w->agent, allowed_channels => ["email"],
+    steps => [{ channel => "email", email_subject => "S",
+        email_body => "B" }] }]);
+status_is($w->client->post("/api/v1/sequences/start", {
+    template_id => $template, auto_approve => JSON::PP::true,
+    contact => { first_name => "C", emails => ["c\@x.org"] } }), 202,
+    "a sequence");
+
 # Names of samples, and labels of each family.
 my (%there, %labels);
 sub scrape {
     my $text = $httpd->client->get("/metrics", headers => {
         Accept => "application/openmetrics-text" })->body;
 
+    $text .= CrmTest::Client->new(port => $port)->get("/metrics")->body;
     %there = %labels = ();
     for my $sample (keys %{samples($text)}) {
         my ($name, $labels) = $sample =~ /^(\w+)(?:\{(.*)\})?$/;
@@ -35,19 +54,22 @@ sub scrape {
             ($labels // "") =~ /(\w+)="/g;
     }
     return $there{crmapi_connection_wait_seconds_count}
-        && $there{crmapi_request_duration_seconds_count};
+        && $there{crmapi_request_duration_seconds_count}
+        && $there{crmapid_relay_duration_seconds_count}
+        && $there{crmapid_webhook_duration_seconds_count}
+        && $there{crmapid_oldest_due_seconds};
 }
 ok(wait_for(\&scrape, 10), "it was counted");
 
 # The metrics that EXPRESSION names are there, with the labels it asks for.
 sub expression_ok {
     my ($expression, $name) = @_;
-    my @metrics = $expression =~ /\b(crmapi_\w+)/g;
+    my @metrics = $expression =~ /\b(crmapid?_\w+)/g;
 
     for my $metric (@metrics) {
         ok($there{$metric}, "$name: $metric is there");
     }
-    while ($expression =~ /\b(crmapi_\w+)\{([^}]*)\}/g) {
+    while ($expression =~ /\b(crmapid?_\w+)\{([^}]*)\}/g) {
         my ($metric, $matchers) = ($1, $2);
         ok($labels{$metric}{$_}, "$name: $metric has $_")
             for $matchers =~ /(\w+)=~?"/g;
@@ -70,7 +92,7 @@ subtest "the dashboard" => sub {
         cmp_ok(scalar @{$panel->{targets}}, ">=", 1, "$name: a target");
         for my $target (@{$panel->{targets}}) {
             expression_ok($target->{expr}, $name);
-            $used{$_} = 1 for $target->{expr} =~ /\b(crmapi_\w+)/g;
+            $used{$_} = 1 for $target->{expr} =~ /\b(crmapid?_\w+)/g;
         }
     }
     my %families = map { s/_(?:bucket|sum|count)$//r => 1 } keys %there;
@@ -89,7 +111,7 @@ subtest "the alerts" => sub {
     shift @rules;
     cmp_ok(scalar @rules, ">=", 10, "there are some");
     for my $rule (@rules) {
-        my ($name) = $rule =~ /^(CrmApi\w+)$/m;
+        my ($name) = $rule =~ /^(CrmApid?\w+)$/m;
         my ($expression) = $rule =~ /^        expr: >-\n          (.*)$/m;
         expression_ok($expression, $name);
         like($rule, qr/^        for: \d+m$/m, "$name: for how long");

@@ -11,11 +11,12 @@
 #include "http_protocol.h"
 #include "util_filter.h"
 
+#include "crm_trace.h"
+
 #include "mod_crmapi_body.h"
 #include "mod_crmapi_keepalive.h"
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_request.h"
-#include "mod_crmapi_trace.h"
 
 APLOG_USE_MODULE(crmapi);
 
@@ -82,10 +83,9 @@ static void set_notes(const crmapi_request_t *request)
     const crm_response_t *response = &request->response;
     apr_table_t *notes = request->r->notes;
     apr_pool_t *pool = request->r->pool;
-    const char *trace = crmapi_trace(request->r);
 
-    if (trace) {
-        apr_table_setn(notes, "crmapi-trace", trace);
+    if (request->trace) {
+        apr_table_setn(notes, "crmapi-trace", request->trace);
     }
     if (response->workspace_id) {
         apr_table_set(notes, "crmapi-workspace", response->workspace_id);
@@ -147,6 +147,8 @@ static void serve(crmapi_request_t *request)
     request_rec *r = request->r;
     crm_request_t parts;
 
+    request->trace = crm_trace_read(apr_table_get(r->headers_in,
+                                                  "traceparent"), r->pool);
     parts.pool = r->pool;
     parts.baton = request;
     parts.method = r->method;
@@ -156,6 +158,7 @@ static void serve(crmapi_request_t *request)
     parts.scheme = ap_http_scheme(r);
     parts.address = r->useragent_ip;
     parts.request_id = request->id;
+    parts.trace = request->trace;
     parts.headers = r->headers_in;
     parts.expects_continue = r->expecting_100;
     crm_serve(&request->response, &request->config->service,

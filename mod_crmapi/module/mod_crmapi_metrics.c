@@ -20,18 +20,13 @@
 /* Blocks begin at a cache line, so that vhosts do not share one. */
 #define ALIGNMENT 64
 
-const apr_int64_t crmapi_bounds[CRMAPI_BOUNDS] = {
-    1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000,
-    1000000, 2500000, 5000000, 10000000, 30000000
-};
-
 /* The data that survives a restart. It and the blocks belong to the process
  * pool. A block is never freed or moved: processes of the previous
  * configuration still count in it, and a vhost that is configured again
  * continues its counts. */
 typedef struct retained_t {
     apr_hash_t *blocks;         /* crmapi_counts_t * by the vhost's name */
-    crmapi_histogram_t *routes;
+    crm_histogram_t *routes;
     crmapi_process_t *processes;
     int process_count;
 } retained_t;
@@ -43,11 +38,6 @@ static int route_count;
 /* The gauges of this process. They are not shown if there was no free slot. */
 static crmapi_process_t unshown;
 static crmapi_process_t *own = &unshown;
-
-static void add(apr_uint64_t *count, apr_uint64_t n)
-{
-    __atomic_fetch_add(count, n, __ATOMIC_RELAXED);
-}
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -72,7 +62,7 @@ static const char *retained_key(apr_pool_t *ptemp)
 static const char *retain(server_rec *main_server, apr_pool_t *ptemp)
 {
     const char *key = retained_key(ptemp), *problem;
-    apr_size_t routes = (apr_size_t)route_count * sizeof(crmapi_histogram_t);
+    apr_size_t routes = (apr_size_t)route_count * sizeof(crm_histogram_t);
     int count = 0;
     void *memory;
 
@@ -90,7 +80,7 @@ static const char *retain(server_rec *main_server, apr_pool_t *ptemp)
     retained = ap_retained_data_create(key, sizeof(*retained));
     retained->process_count = count;
     retained->processes = memory;
-    retained->routes = (crmapi_histogram_t *)(void *)
+    retained->routes = (crm_histogram_t *)(void *)
                        (retained->processes + count);
     retained->blocks = apr_hash_make(main_server->process->pool);
     return NULL;
@@ -270,32 +260,19 @@ void crmapi_metrics_processes(crmapi_process_t *sum)
 
 /* ---- counting ------------------------------------------------------------ */
 
-/* Count a time of US microseconds in HISTOGRAM. */
-static void observe(crmapi_histogram_t *histogram, apr_int64_t us)
-{
-    int i = 0;
-
-    us = us > 0 ? us : 0;
-    while (i < CRMAPI_BOUNDS && us > crmapi_bounds[i]) {
-        i++;
-    }
-    add(&histogram->buckets[i], 1);
-    add(&histogram->sum_us, (apr_uint64_t)us);
-}
-
 /* Count the properties that only some responses have. */
 static void count_rare(crmapi_counts_t *counts, const crm_response_t *response,
                        int status)
 {
     if (status == HTTP_TOO_MANY_REQUESTS) {
-        add(&counts->limited, 1);
+        crm_metrics_add(&counts->limited, 1);
     }
     if (response->batched) {
-        add(&counts->batches, 1);
-        add(&counts->batched, (apr_uint64_t)response->batched);
+        crm_metrics_add(&counts->batches, 1);
+        crm_metrics_add(&counts->batched, (apr_uint64_t)response->batched);
     }
     if (response->look_up) {
-        add(&counts->look_ups[response->look_up], 1);
+        crm_metrics_add(&counts->look_ups[response->look_up], 1);
     }
 }
 
@@ -310,11 +287,11 @@ void crmapi_metrics_count(const crmapi_request_t *request, int status)
     if (!counts || status < 100 || status >= 600) {
         return;
     }
-    add(&counts->routes[route].classes[status / 100 - 1], 1);
-    observe(&counts->requests[mount], us);
-    observe(&retained->routes[route], us);
+    crm_metrics_add(&counts->routes[route].classes[status / 100 - 1], 1);
+    crm_metrics_observe(&counts->requests[mount], us);
+    crm_metrics_observe(&retained->routes[route], us);
     if (response->db_us > 0) {
-        observe(&counts->database[mount], response->db_us);
+        crm_metrics_observe(&counts->database[mount], response->db_us);
     }
     count_rare(counts, response, status);
 }
@@ -323,9 +300,9 @@ void crmapi_metrics_wait(const crmapi_config_t *config,
                          apr_interval_time_t waited, int got)
 {
     if (config->counts) {
-        observe(&config->counts->waits, waited);
+        crm_metrics_observe(&config->counts->waits, waited);
         if (!got) {
-            add(&config->counts->busy, 1);
+            crm_metrics_add(&config->counts->busy, 1);
         }
     }
 }
@@ -337,9 +314,38 @@ const apr_array_header_t *crmapi_metrics_vhosts(void)
     return vhosts;
 }
 
-const crmapi_histogram_t *crmapi_metrics_routes(void)
+const crm_histogram_t *crmapi_metrics_routes(void)
 {
     return retained->routes;
+}
+
+void crmapi_metrics_sum(crmapi_sums_t *sums, const crmapi_counts_t *counts)
+{
+    for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
+        int end = crmapi_mount_first(mount + 1);
+
+        for (int i = crmapi_mount_first(mount); i < end; i++) {
+            for (int class = 0; class < CRMAPI_CLASSES; class++) {
+                sums->n[mount][class]
+                    += crm_metrics_peek(&counts->routes[i].classes[class]);
+            }
+        }
+    }
+}
+
+apr_uint64_t crmapi_metrics_of(const crmapi_sums_t *sums, int mount,
+                               int class)
+{
+    apr_uint64_t all = 0;
+
+    for (int i = 0; i < CRMAPI_MOUNTS; i++) {
+        for (int j = 0; j < CRMAPI_CLASSES; j++) {
+            if ((mount < 0 || i == mount) && (class < 0 || j == class)) {
+                all += sums->n[i][j];
+            }
+        }
+    }
+    return all;
 }
 
 /* Add the requests that used the database, and their times, to TOTALS. */
@@ -347,12 +353,13 @@ static void add_database(crmapi_totals_t *totals,
                          const crmapi_counts_t *counts)
 {
     for (int i = 0; i < CRMAPI_MOUNTS; i++) {
-        const crmapi_histogram_t *histogram = &counts->database[i];
+        const crm_histogram_t *histogram = &counts->database[i];
 
-        for (int bucket = 0; bucket <= CRMAPI_BOUNDS; bucket++) {
-            totals->db_requests += crmapi_peek(&histogram->buckets[bucket]);
+        for (int bucket = 0; bucket <= CRM_METRICS_BOUNDS; bucket++) {
+            totals->db_requests
+                += crm_metrics_peek(&histogram->buckets[bucket]);
         }
-        totals->db_us += crmapi_peek(&histogram->sum_us);
+        totals->db_us += crm_metrics_peek(&histogram->sum_us);
     }
 }
 
@@ -366,18 +373,11 @@ static int add_block(void *baton, const void *key, apr_ssize_t len,
 
     (void)key;
     (void)len;
-    for (int i = 0; i < route_count; i++) {
-        for (int class = 0; class < CRMAPI_CLASSES; class++) {
-            apr_uint64_t n = crmapi_peek(&counts->routes[i].classes[class]);
-
-            totals->classes[class] += n;
-            totals->requests += n;
-        }
-    }
+    crmapi_metrics_sum(&totals->requests, counts);
     add_database(totals, counts);
-    totals->busy += crmapi_peek(&counts->busy);
-    totals->batches += crmapi_peek(&counts->batches);
-    totals->batched += crmapi_peek(&counts->batched);
+    totals->busy += crm_metrics_peek(&counts->busy);
+    totals->batches += crm_metrics_peek(&counts->batches);
+    totals->batched += crm_metrics_peek(&counts->batched);
     return 1;
 }
 

@@ -3,24 +3,17 @@
 #ifndef MOD_CRMAPI_METRICS_H
 #define MOD_CRMAPI_METRICS_H
 
+#include "crm_metrics.h"
+
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_mount.h"
 #include "mod_crmapi_request.h"
-
-/* The number of a histogram's bounds. It has one bucket more. */
-#define CRMAPI_BOUNDS 14
 
 /* Classes of a status, from 1xx to 5xx. */
 #define CRMAPI_CLASSES 5
 
 /* All members of the following structures are atomic. They start at 0 and never
  * decrease. */
-
-/* Times. */
-typedef struct crmapi_histogram_t {
-    apr_uint64_t buckets[CRMAPI_BOUNDS + 1]; /* not cumulative */
-    apr_uint64_t sum_us;
-} crmapi_histogram_t;
 
 /* Requests of one route on one vhost. */
 typedef struct crmapi_route_counts_t {
@@ -29,10 +22,10 @@ typedef struct crmapi_route_counts_t {
 
 /* The counters of a vhost, known by the vhost's host name and port. */
 typedef struct crmapi_counts_t {
-    crmapi_histogram_t requests[CRMAPI_MOUNTS]; /* times of requests */
-    crmapi_histogram_t database[CRMAPI_MOUNTS]; /* their times on the database,
+    crm_histogram_t requests[CRMAPI_MOUNTS]; /* times of requests */
+    crm_histogram_t database[CRMAPI_MOUNTS]; /* their times on the database,
                                                    if they used it */
-    crmapi_histogram_t waits;   /* for a connection */
+    crm_histogram_t waits;      /* for a connection */
     apr_uint64_t limited;       /* responses 429 */
     apr_uint64_t busy;          /* requests that got no connection in time */
     apr_uint64_t batches;       /* statements that several requests shared */
@@ -59,26 +52,21 @@ typedef struct crmapi_vhost_t {
     crmapi_counts_t *counts;
 } crmapi_vhost_t;
 
+/* Requests by mount and class of their status. */
+typedef struct crmapi_sums_t {
+    apr_uint64_t n[CRMAPI_MOUNTS][CRMAPI_CLASSES];
+} crmapi_sums_t;
+
 /* Sums over all vhosts since the parent started, also over those that are no
  * longer configured. */
 typedef struct crmapi_totals_t {
-    apr_uint64_t requests;
-    apr_uint64_t classes[CRMAPI_CLASSES];
+    crmapi_sums_t requests;
     apr_uint64_t db_requests;
     apr_uint64_t db_us;
     apr_uint64_t busy;
     apr_uint64_t batches;
     apr_uint64_t batched;
 } crmapi_totals_t;
-
-/* The upper bounds of histograms, in microseconds, ascending. */
-extern const apr_int64_t crmapi_bounds[CRMAPI_BOUNDS];
-
-/* Return the value of COUNT. */
-static inline apr_uint64_t crmapi_peek(const apr_uint64_t *count)
-{
-    return __atomic_load_n(count, __ATOMIC_RELAXED);
-}
 
 /* Create the counters of the servers from MAIN_SERVER on that serve a mount, or
  * reuse those from before a restart. Call crmapi_mounts_create() before. Return
@@ -102,6 +90,13 @@ void crmapi_metrics_wait(const crmapi_config_t *config,
 void crmapi_metrics_used(int change);
 void crmapi_metrics_waiting(int change);
 
+/* Add the requests of COUNTS to SUMS. */
+void crmapi_metrics_sum(crmapi_sums_t *sums, const crmapi_counts_t *counts);
+
+/* Return the number of requests in SUMS of MOUNT and CLASS; -1: of all. */
+apr_uint64_t crmapi_metrics_of(const crmapi_sums_t *sums, int mount,
+                               int class);
+
 /* Set *TOTALS to the sums over all vhosts. */
 void crmapi_metrics_totals(crmapi_totals_t *totals);
 
@@ -111,7 +106,7 @@ const apr_array_header_t *crmapi_metrics_vhosts(void);
 
 /* Return the histograms of requests by route, over all vhosts. The index is
  * that of crmapi_counts_t.routes. */
-const crmapi_histogram_t *crmapi_metrics_routes(void);
+const crm_histogram_t *crmapi_metrics_routes(void);
 
 /* Set *SUM to the sums of the gauges of all running processes, and its pid to
  * their number. */

@@ -20,6 +20,7 @@ typedef struct crmapi_request_t {
     const crmapi_mount_t *mount; /* set if CLAIMED */
     const char *path;           /* the path below the mount, in R's uri */
     const char *id;             /* X-Request-Id */
+    const char *trace;          /* its valid traceparent, or NULL */
     int reached;                /* its path is still that of a mount, after
                                    rewrite rules */
     int claimed;                /* this module serves it */

@@ -3,17 +3,15 @@
  * Prometheus and others (contract 15.1) */
 #include "mod_crmapi_scrape.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "http_protocol.h"
 #include "http_request.h"
 
 #include "crm_array.h"
-#include "crm_buf.h"
+#include "crm_metrics.h"
 #include "crm_migrate.h"
 
 #include "mod_crmapi_metrics.h"
@@ -23,148 +21,20 @@
 
 #define HANDLER "crmapi-metrics"
 
-/* OpenMetrics 1.0, and the older format of Prometheus. */
-#define OPEN_METRICS "application/openmetrics-text; version=1.0.0; " \
-                     "charset=utf-8"
-#define PLAIN "text/plain; version=0.0.4; charset=utf-8"
-
 /* A response in progress. */
 typedef struct scrape_t {
-    crm_buf_t text;
-    int open_metrics;           /* 0: the older format */
-    const char *family;         /* name of the metrics being written */
+    crm_metrics_t out;
     crm_limit_stats_t keys, addresses;
     crmapi_process_t processes;
     apr_pool_t *pool;
 } scrape_t;
 
-/* ---- samples ------------------------------------------------------------- */
-
-static void put_number(scrape_t *scrape, apr_uint64_t n)
-{
-    char digits[20];
-    int i = sizeof(digits);
-
-    do {
-        digits[--i] = (char)('0' + n % 10);
-        n /= 10;
-    } while (n);
-    crm_buf_add(&scrape->text, digits + i, sizeof(digits) - (size_t)i);
-}
-
-/* Write US microseconds as seconds. */
-static void put_seconds(scrape_t *scrape, apr_uint64_t us)
-{
-    char digits[8] = ".000000";
-
-    put_number(scrape, us / 1000000);
-    us %= 1000000;
-    for (int i = 6; i > 0; i--) {
-        digits[i] = (char)('0' + us % 10);
-        us /= 10;
-    }
-    crm_buf_add(&scrape->text, digits, 7);
-}
-
-/* Begin a sample of the family, with SUFFIX and LABELS ("" or "a=\"b\""). */
-static void begin_sample(scrape_t *scrape, const char *suffix,
-                         const char *labels)
-{
-    crm_buf_puts(&scrape->text, scrape->family);
-    crm_buf_puts(&scrape->text, suffix);
-    if (*labels) {
-        crm_buf_putc(&scrape->text, '{');
-        crm_buf_puts(&scrape->text, labels);
-        crm_buf_putc(&scrape->text, '}');
-    }
-    crm_buf_putc(&scrape->text, ' ');
-}
-
-static void put_sample(scrape_t *scrape, const char *suffix,
-                       const char *labels, apr_uint64_t value)
-{
-    begin_sample(scrape, suffix, labels);
-    put_number(scrape, value);
-    crm_buf_putc(&scrape->text, '\n');
-}
-
-static void put_count(scrape_t *scrape, const char *labels, apr_uint64_t value)
-{
-    put_sample(scrape, "_total", labels, value);
-}
-
-/* Write a bucket of a histogram with LABELS: COUNT times are at most US
- * microseconds. US -1: the bucket of all times. */
-static void put_bucket(scrape_t *scrape, const char *labels, apr_int64_t us,
-                       apr_uint64_t count)
-{
-    crm_buf_t *text = &scrape->text;
-
-    crm_buf_puts(text, scrape->family);
-    crm_buf_puts(text, "_bucket{");
-    crm_buf_puts(text, labels);
-    crm_buf_puts(text, ",le=\"");
-    if (us < 0) {
-        crm_buf_puts(text, "+Inf");
-    }
-    else {
-        put_number(scrape, (apr_uint64_t)us / 1000000);
-        crm_buf_putc(text, '.');
-        us %= 1000000;
-        do {                    /* OpenMetrics: no zeros at the end */
-            crm_buf_putc(text, (char)('0' + us / 100000));
-            us = us % 100000 * 10;
-        } while (us);
-    }
-    crm_buf_puts(text, "\"} ");
-    put_number(scrape, count);
-    crm_buf_putc(text, '\n');
-}
-
-/* Write HISTOGRAM with LABELS, unless nothing was counted. */
-static void put_histogram(scrape_t *scrape, const char *labels,
-                          const crmapi_histogram_t *histogram)
-{
-    apr_uint64_t counts[CRMAPI_BOUNDS + 1], sum = 0;
-
-    for (int i = 0; i <= CRMAPI_BOUNDS; i++) {
-        sum += crmapi_peek(&histogram->buckets[i]);
-        counts[i] = sum;
-    }
-    if (!sum) {
-        return;
-    }
-    for (int i = 0; i <= CRMAPI_BOUNDS; i++) {
-        put_bucket(scrape, labels, i < CRMAPI_BOUNDS ? crmapi_bounds[i] : -1,
-                   counts[i]);
-    }
-    put_sample(scrape, "_count", labels, sum);
-    begin_sample(scrape, "_sum", labels);
-    put_seconds(scrape, crmapi_peek(&histogram->sum_us));
-    crm_buf_putc(&scrape->text, '\n');
-}
-
 /* ---- labels -------------------------------------------------------------- */
-
-/* Return TEXT as the value of a label, in POOL. */
-static const char *escape(const char *text, apr_pool_t *pool)
-{
-    char *out = apr_palloc(pool, 2 * strlen(text) + 1), *end = out;
-
-    for (; *text; text++) {
-        if (*text == '\\' || *text == '"') {
-            *end++ = '\\';
-        }
-        *end++ = apr_iscntrl(*text) ? '?' : *text;
-    }
-    *end = '\0';
-    return out;
-}
 
 static const char *vhost_label(const crmapi_vhost_t *vhost, apr_pool_t *pool)
 {
-    return apr_pstrcat(pool, "vhost=\"", escape(vhost->name, pool), "\"",
-                       NULL);
+    return apr_pstrcat(pool, "vhost=\"",
+                       crm_metrics_label(vhost->name, pool), "\"", NULL);
 }
 
 static const char *mount_label(const crmapi_vhost_t *vhost, int mount,
@@ -192,7 +62,7 @@ typedef struct family_t {
 static apr_uint64_t counter_of(const family_t *family,
                                const crmapi_counts_t *counts)
 {
-    return crmapi_peek((const apr_uint64_t *)(const void *)
+    return crm_metrics_peek((const apr_uint64_t *)(const void *)
                        ((const char *)counts + family->offset));
 }
 
@@ -214,8 +84,8 @@ static void put_vhosts(scrape_t *scrape, const family_t *family)
     for (int i = 0; i < vhost_count(); i++) {
         const crmapi_vhost_t *vhost = vhost_at(i);
 
-        put_count(scrape, vhost_label(vhost, scrape->pool),
-                  counter_of(family, vhost->counts));
+        crm_metrics_count(&scrape->out, vhost_label(vhost, scrape->pool),
+                          counter_of(family, vhost->counts));
     }
 }
 
@@ -224,13 +94,12 @@ static void put_route(scrape_t *scrape, const char *labels, int route,
                       const crmapi_route_counts_t *counts)
 {
     for (int class = 0; class < CRMAPI_CLASSES; class++) {
-        apr_uint64_t count = crmapi_peek(&counts->classes[class]);
+        apr_uint64_t count = crm_metrics_peek(&counts->classes[class]);
 
         if (count) {
-            put_count(scrape, apr_psprintf(scrape->pool, "%s,route=\"%s\","
-                                           "status=\"%dxx\"", labels,
-                                           crmapi_route_name(route),
-                                           class + 1), count);
+            crm_metrics_count(&scrape->out, apr_psprintf(
+                scrape->pool, "%s,route=\"%s\",status=\"%dxx\"", labels,
+                crmapi_route_name(route), class + 1), count);
         }
     }
 }
@@ -266,11 +135,10 @@ static void put_look_ups(scrape_t *scrape, const family_t *family)
         const crmapi_vhost_t *vhost = vhost_at(i);
 
         for (int j = 1; j < CRM_LOOK_UPS; j++) {
-            put_count(scrape, apr_pstrcat(scrape->pool,
-                                          vhost_label(vhost, scrape->pool),
-                                          ",result=\"", results[j], "\"",
-                                          NULL),
-                      crmapi_peek(&vhost->counts->look_ups[j]));
+            crm_metrics_count(&scrape->out, apr_pstrcat(
+                scrape->pool, vhost_label(vhost, scrape->pool), ",result=\"",
+                results[j], "\"", NULL),
+                crm_metrics_peek(&vhost->counts->look_ups[j]));
         }
     }
 }
@@ -280,12 +148,13 @@ static void put_mounts(scrape_t *scrape, const family_t *family)
 {
     for (int i = 0; i < vhost_count(); i++) {
         const crmapi_vhost_t *vhost = vhost_at(i);
-        const crmapi_histogram_t *histograms
+        const crm_histogram_t *histograms
             = (const void *)((const char *)vhost->counts + family->offset);
 
         for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
-            put_histogram(scrape, mount_label(vhost, mount, scrape->pool),
-                          &histograms[mount]);
+            crm_metrics_histogram(&scrape->out,
+                                  mount_label(vhost, mount, scrape->pool),
+                                  &histograms[mount]);
         }
     }
 }
@@ -294,20 +163,21 @@ static void put_waits(scrape_t *scrape, const family_t *family)
 {
     (void)family;
     for (int i = 0; i < vhost_count(); i++) {
-        put_histogram(scrape, vhost_label(vhost_at(i), scrape->pool),
-                      &vhost_at(i)->counts->waits);
+        crm_metrics_histogram(&scrape->out,
+                              vhost_label(vhost_at(i), scrape->pool),
+                              &vhost_at(i)->counts->waits);
     }
 }
 
 static void put_routes(scrape_t *scrape, const family_t *family)
 {
-    const crmapi_histogram_t *routes = crmapi_metrics_routes();
+    const crm_histogram_t *routes = crmapi_metrics_routes();
 
     (void)family;
     for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
         for (int i = crmapi_mount_first(mount);
              i < crmapi_mount_first(mount + 1); i++) {
-            put_histogram(scrape, apr_pstrcat(
+            crm_metrics_histogram(&scrape->out, apr_pstrcat(
                 scrape->pool, "mount=\"", crmapi_mount_name(mount),
                 "\",route=\"", crmapi_route_name(i), "\"", NULL),
                 &routes[i]);
@@ -335,7 +205,7 @@ static void put_classes(scrape_t *scrape, const family_t *family)
         const apr_uint64_t *counts = (const void *)(
             (const char *)rows[i].stats + family->offset);
 
-        put_count(scrape, rows[i].labels, counts[rows[i].class]);
+        crm_metrics_count(&scrape->out, rows[i].labels, counts[rows[i].class]);
     }
 }
 
@@ -351,16 +221,17 @@ static void put_tables(scrape_t *scrape, const family_t *family)
     };
 
     for (size_t i = 0; i < CRM_NELTS(rows); i++) {
-        put_sample(scrape, "", rows[i].labels,
-                   *(const apr_uint32_t *)(const void *)(
-                       (const char *)rows[i].stats + family->offset));
+        crm_metrics_sample(&scrape->out, "", rows[i].labels,
+                           *(const apr_uint32_t *)(const void *)(
+                               (const char *)rows[i].stats
+                               + family->offset));
     }
 }
 
 /* A counter of the table of keys. */
 static void put_keys(scrape_t *scrape, const family_t *family)
 {
-    put_count(scrape, "", *(const apr_uint64_t *)(const void *)(
+    crm_metrics_count(&scrape->out, "", *(const apr_uint64_t *)(const void *)(
         (const char *)&scrape->keys + family->offset));
 }
 
@@ -370,7 +241,8 @@ static void put_processes(scrape_t *scrape, const family_t *family)
     apr_int32_t value = *(const apr_int32_t *)(const void *)(
         (const char *)&scrape->processes + family->offset);
 
-    put_sample(scrape, "", "", value > 0 ? (apr_uint64_t)value : 0);
+    crm_metrics_sample(&scrape->out, "", "",
+                       value > 0 ? (apr_uint64_t)value : 0);
 }
 
 static void put_connections_max(scrape_t *scrape, const family_t *family)
@@ -379,27 +251,29 @@ static void put_connections_max(scrape_t *scrape, const family_t *family)
 
     (void)family;
     crmapi_pools_stats(&used, &max);
-    put_sample(scrape, "", "", (apr_uint64_t)max * scrape->processes.pid);
+    crm_metrics_sample(&scrape->out, "", "",
+                       (apr_uint64_t)max * scrape->processes.pid);
 }
 
 /* A counter of the store. */
 static void put_store(scrape_t *scrape, const family_t *family)
 {
-    put_count(scrape, "", crmapi_peek((const apr_uint64_t *)(const void *)(
-        (const char *)crmapi_status_store() + family->offset)));
+    crm_metrics_count(&scrape->out, "", crm_metrics_peek(
+        (const apr_uint64_t *)(const void *)(
+            (const char *)crmapi_status_store() + family->offset)));
 }
 
 static void put_store_away(scrape_t *scrape, const family_t *family)
 {
     (void)family;
-    put_sample(scrape, "", "", __atomic_load_n(&crmapi_status_store()->away,
-                                               __ATOMIC_RELAXED) != 0);
+    crm_metrics_sample(&scrape->out, "", "", __atomic_load_n(
+        &crmapi_status_store()->away, __ATOMIC_RELAXED) != 0);
 }
 
 static void put_build(scrape_t *scrape, const family_t *family)
 {
     (void)family;
-    put_sample(scrape, "_info", apr_psprintf(
+    crm_metrics_sample(&scrape->out, "_info", apr_psprintf(
         scrape->pool, "version=\"%s\",schema=\"%d\"", CRM_VERSION,
         CRM_SCHEMA_VERSION), 1);
 }
@@ -461,77 +335,19 @@ static const family_t families[] = {
      "the rate limit store", put_store, offsetof(crm_store_shared_t, alone)},
 };
 
-/* Write the lines before FAMILY's samples. The older format has no type info,
- * and a counter's name there is that of its samples. */
-static void put_head(scrape_t *scrape, const family_t *family)
-{
-    int is_info = !strcmp(family->type, "info");
-    const char *name = family->name, *suffix = "";
-
-    if (!scrape->open_metrics) {
-        suffix = is_info ? "_info"
-                 : !strcmp(family->type, "counter") ? "_total" : "";
-    }
-    crm_buf_printf(&scrape->text, "# TYPE %s%s %s\n", name, suffix,
-                   is_info && !scrape->open_metrics ? "gauge" : family->type);
-    if (scrape->open_metrics && !strcmp(family->type, "histogram")) {
-        crm_buf_printf(&scrape->text, "# UNIT %s seconds\n", name);
-    }
-    crm_buf_printf(&scrape->text, "# HELP %s%s %s\n", name, suffix,
-                   family->help);
-}
-
 static void put_all(scrape_t *scrape)
 {
     crmapi_status_limits(&scrape->keys, &scrape->addresses);
     crmapi_metrics_processes(&scrape->processes);
     for (size_t i = 0; i < CRM_NELTS(families); i++) {
-        scrape->family = families[i].name;
-        put_head(scrape, &families[i]);
+        crm_metrics_family(&scrape->out, families[i].name, families[i].type,
+                           families[i].help);
         families[i].put(scrape, &families[i]);
     }
-    if (scrape->open_metrics) {
-        crm_buf_puts(&scrape->text, "# EOF\n");
-    }
+    crm_metrics_end(&scrape->out);
 }
 
 /* ---- the handler --------------------------------------------------------- */
-
-/* Return the quality of RANGE, an element of an Accept header, in
- * thousandths. */
-static int quality_of(const char *range)
-{
-    const char *q = strchr(range, ';');
-
-    while (q && strncmp(q + 1 + strspn(q + 1, " \t"), "q=", 2)) {
-        q = strchr(q + 1, ';');
-    }
-    return q ? (int)(1000 * strtod(strchr(q, '=') + 1, NULL)) : 1000;
-}
-
-/* Return whether R's client prefers OpenMetrics to the older format. */
-static int prefers_open_metrics(request_rec *r)
-{
-    const char *accept = apr_table_get(r->headers_in, "Accept");
-    char *last, *copy = apr_pstrdup(r->pool, accept ? accept : "");
-    int open = 0, older = 0;
-
-    for (char *range = apr_strtok(copy, ",", &last); range;
-         range = apr_strtok(NULL, ",", &last)) {
-        range += strspn(range, " \t");
-        if (!strncasecmp(range, "application/openmetrics-text", 28)) {
-            open = quality_of(range);
-        }
-        else if (!strncasecmp(range, "text/plain", 10)
-                 || !strncasecmp(range, "text/*", 6)
-                 || !strncmp(range, "*/*", 3)) {
-            int quality = quality_of(range);
-
-            older = quality > older ? quality : older;
-        }
-    }
-    return open && open >= older;
-}
 
 int crmapi_metrics_handler(request_rec *r)
 {
@@ -549,16 +365,16 @@ int crmapi_metrics_handler(request_rec *r)
     }
     memset(&scrape, 0, sizeof(scrape));
     scrape.pool = r->pool;
-    scrape.open_metrics = prefers_open_metrics(r);
-    crm_buf_init(&scrape.text, 65536, r->pool);
+    crm_metrics_init(&scrape.out, apr_table_get(r->headers_in, "Accept"),
+                     r->pool);
     put_all(&scrape);
     r->no_local_copy = 1;
-    ap_set_content_type(r, scrape.open_metrics ? OPEN_METRICS : PLAIN);
+    ap_set_content_type(r, crm_metrics_type(&scrape.out));
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     apr_table_mergen(r->headers_out, "Vary", "Accept");
-    ap_set_content_length(r, (apr_off_t)scrape.text.len);
+    ap_set_content_length(r, (apr_off_t)scrape.out.text.len);
     if (!r->header_only) {
-        ap_rwrite(scrape.text.data, (int)scrape.text.len, r);
+        ap_rwrite(scrape.out.text.data, (int)scrape.out.text.len, r);
     }
     return OK;
 }

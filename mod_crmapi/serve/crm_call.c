@@ -50,38 +50,75 @@ void crm_call_release(crm_call_t *call)
     }
 }
 
-/* Run the COUNT statements STMTS after one that sets application_name to the
- * request's id. */
-static crm_error_t *pipeline_with_id(PGresult **results, crm_call_t *call,
-                                     crm_conn_t *conn, const crm_stmt_t *stmts,
-                                     int count)
-{
-    apr_size_t n = (apr_size_t)count;
-    crm_stmt_t *all = apr_palloc(call->pool, (n + 1) * sizeof(*all));
-    PGresult **received = apr_palloc(call->pool, (n + 1) * sizeof(*received));
-    const char *name = apr_pstrcat(call->pool, "crmapi ",
-                                   call->request->request_id, NULL);
+/* A setting of the session that a request has for its statements. */
+typedef struct setting_t {
+    const char *sql;
+    const char *value;
+} setting_t;
 
-    all[0].sql = "SELECT set_config('application_name', $1, false)";
-    all[0].count = 1;
-    all[0].values = &name;
-    memcpy(all + 1, stmts, n * sizeof(*all));
-    CRM_ERR(crm_db_pipeline(received, conn, all, count + 1, call->pool));
-    memcpy(results, received + 1, n * sizeof(*results));
+enum { SETTINGS = 2 };
+
+/* Return the trace that CALL's events get, NULL if it has none or only reads. */
+static const char *trace_of(const crm_call_t *call)
+{
+    const crm_request_t *request = call->request;
+
+    return request->trace && strcmp(request->method, "GET")
+           && strcmp(request->method, "HEAD") ? request->trace : NULL;
+}
+
+/* Set SETTINGS to what CALL sets before its statements. Return how many.
+ * The trace is the transaction's, so that the next request has none. */
+static int settings_of(setting_t *settings, crm_call_t *call)
+{
+    const char *trace = trace_of(call);
+    int n = 0;
+
+    if (call->service->settings.request_id_in_database) {
+        settings[n].sql = "SELECT set_config('application_name', $1, false)";
+        settings[n++].value = apr_pstrcat(call->pool, "crmapi ",
+                                          call->request->request_id, NULL);
+    }
+    if (trace) {
+        settings[n].sql = "SELECT set_config('crmapi.trace', $1, true)";
+        settings[n++].value = trace;
+    }
+    return n;
+}
+
+/* Run the COUNT statements STMTS after N that make SETTINGS, in one round
+ * trip. */
+static crm_error_t *pipeline_with(PGresult **results, crm_call_t *call,
+                                  crm_conn_t *conn, const setting_t *settings,
+                                  int n, const crm_stmt_t *stmts, int count)
+{
+    apr_size_t sum = (apr_size_t)(n + count);
+    crm_stmt_t *all = apr_palloc(call->pool, sum * sizeof(*all));
+    PGresult **received = apr_palloc(call->pool, sum * sizeof(*received));
+
+    for (int i = 0; i < n; i++) {
+        all[i].sql = settings[i].sql;
+        all[i].count = 1;
+        all[i].values = &settings[i].value;
+    }
+    memcpy(all + n, stmts, (apr_size_t)count * sizeof(*all));
+    CRM_ERR(crm_db_pipeline(received, conn, all, n + count, call->pool));
+    memcpy(results, received + n, (apr_size_t)count * sizeof(*results));
     return NULL;
 }
 
 static crm_error_t *run(PGresult **results, crm_call_t *call,
                         const crm_stmt_t *stmts, int count)
 {
+    setting_t settings[SETTINGS];
+    int n = settings_of(settings, call);
     crm_error_t *error;
     crm_conn_t *conn;
     apr_time_t began;
 
     CRM_ERR(crm_call_conn(&conn, call));
     began = apr_time_now();
-    error = call->service->settings.request_id_in_database
-            ? pipeline_with_id(results, call, conn, stmts, count)
+    error = n ? pipeline_with(results, call, conn, settings, n, stmts, count)
             : count == 1 ? crm_db_query(results, conn, stmts, call->pool)
             : crm_db_pipeline(results, conn, stmts, count, call->pool);
     crm_call_count(call, began);
@@ -197,7 +234,8 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
 {
     memset(rows, 0, sizeof(*rows));
     rows->pool = call->pool;
-    if (sql->row && call->service->batcher && !call->conn && is_small(sql)) {
+    if (sql->row && call->service->batcher && !call->conn && !trace_of(call)
+        && is_small(sql)) {
         CRM_ERR(share(rows, call, sql));
     }
     if (rows->shared && !rows->count) {

@@ -46,7 +46,7 @@ void crm_call_release(crm_call_t *call);
 
 /* Run SQL on CALL's connection and set *RESULT_P to its result, in CALL's pool.
  * With CrmApiRequestIdInDatabase On, application_name is set in the same round
- * trip. */
+ * trip. So is the trace of a write, for its events. */
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
                             crm_sql_t *sql);
 
@@ -62,7 +62,8 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
  * transaction, and set *ROWS to the row that it returns. If crm_sql_write() was
  * called for it, requests that come at the same time may share the statement
  * (crm_batch_run()). The row is that of a statement of its own. Call
- * crm_rows_drop() when it has been written. */
+ * crm_rows_drop() when it has been written. A request with a trace shares
+ * none: its events have its trace. */
 crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql);
 
 /* Run the statement SQL as crm_call_query() does, with COUNT VALUES. */

@@ -73,6 +73,8 @@ typedef struct crm_request_t {
     const char *scheme;         /* "https" */
     const char *address;        /* the client's, as text: "203.0.113.7" */
     const char *request_id;     /* never NULL */
+    const char *trace;          /* crm_trace_read() of its traceparent, or
+                                   NULL */
     const apr_table_t *headers;
     int expects_continue;       /* "Expect: 100-continue": the client waits for
                                    the server before it sends the body */

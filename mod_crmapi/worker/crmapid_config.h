@@ -22,10 +22,12 @@ typedef struct crmd_config_t {
     apr_interval_time_t answer_time;
     int named_statements;
     const char *log_level;
+    const char *log_format;
     const char *log_file;
     const char *pid_file;
     const char *run_dir;
     apr_interval_time_t keep_sent;
+    const char *status_listen;
     /* links in mails */
     const char *public_url;
     const char *review_path;

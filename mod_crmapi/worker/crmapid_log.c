@@ -7,22 +7,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "apr_strings.h"
 #include "apr_time.h"
+
+#include "crm_text.h"
 
 /* Names of levels by crm_level_t, in the log and in the configuration. */
 static const char *const names[] = {
     "", "", "", "error", "warning", "notice", "info", "debug"
 };
 
+/* The longest line, without what the journal gets before it. Pipes take 4,096
+ * bytes in one piece. */
+#define LINE 4080
+
+/* What follows a message that was cut. */
+#define TAIL 8
+
 static crm_level_t limit = CRM_LOG_NOTICE;
 static int descriptor = STDERR_FILENO;
 static int journal;             /* whether stderr is the systemd journal */
+static int json;                /* one object a line */
 
-crm_error_t *crmd_log_open(const char *level, const char *file,
-                           apr_pool_t *pool)
+/* The job that this thread runs, or NULL. */
+static __thread const crmd_log_job_t *current;
+
+crm_error_t *crmd_log_open(const char *level, const char *format,
+                           const char *file, apr_pool_t *pool)
 {
     int fd = STDERR_FILENO;
 
@@ -44,39 +58,140 @@ crm_error_t *crmd_log_open(const char *level, const char *file,
     }
     descriptor = fd;
     journal = fd == STDERR_FILENO && getenv("JOURNAL_STREAM");
+    json = !strcmp(format, "json");
     return NULL;
 }
 
-/* Write PREFIX for LEVEL to OUT of SIZE bytes; return its length. */
-static int write_prefix(char *out, apr_size_t size, crm_level_t level)
+int crmd_log_is_json(void)
+{
+    return json;
+}
+
+void crmd_log_job(const crmd_log_job_t *job)
+{
+    current = job;
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+/* Write the present time to OUT of SIZE bytes (RFC 3339). */
+static void write_time(char *out, apr_size_t size)
 {
     apr_time_exp_t now;
 
-    if (journal) {
-        return apr_snprintf(out, size, "<%d>", (int)level);
-    }
     apr_time_exp_gmt(&now, apr_time_now());
-    return apr_snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ [%d]"
-                        " %s: ", now.tm_year + 1900, now.tm_mon + 1,
-                        now.tm_mday, now.tm_hour, now.tm_min, now.tm_sec,
-                        now.tm_usec / 1000, (int)getpid(), names[level]);
+    apr_snprintf(out, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+                 now.tm_year + 1900, now.tm_mon + 1, now.tm_mday, now.tm_hour,
+                 now.tm_min, now.tm_sec, now.tm_usec / 1000);
+}
+
+/* Write TEXT at LEVEL to LINE as text. Return its length. Control characters
+ * become spaces. */
+static int write_text(char *line, crm_level_t level, const char *text)
+{
+    char time[32];
+    int len = 0;
+
+    if (!journal) {
+        write_time(time, sizeof(time));
+        len = apr_snprintf(line, LINE, "%s [%d] %s: ", time, (int)getpid(),
+                           names[level]);
+    }
+    for (; *text && len < LINE - TAIL; text++) {
+        line[len++] = (unsigned char)*text < ' ' ? ' ' : *text;
+    }
+    return len;
+}
+
+/* Write TEXT to LINE at LEN as the inside of a JSON string, until LINE is full.
+ * Return the new length. Control characters become spaces; what is no UTF-8
+ * becomes U+FFFD. */
+static int write_string(char *line, int len, const char *text)
+{
+    apr_size_t left = strlen(text);
+
+    while (left && len < LINE - TAIL) {
+        apr_size_t n = 1;
+
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            line[len++] = ' ';
+        }
+        else if (*text == '"' || *text == '\\') {
+            line[len++] = '\\';
+            line[len++] = *text;
+        }
+        else if (crm_text_next(&n, text, left) < 0) {
+            memcpy(line + len, "\xef\xbf\xbd", 3);
+            len += 3;
+            n = 1;
+        }
+        else {
+            memcpy(line + len, text, n);
+            len += (int)n;
+        }
+        text += n;
+        left -= n;
+    }
+    return len;
+}
+
+/* Return the length of the code that TEXT begins with, "CRM3001", 0 if it has
+ * none. */
+static int code_len(const char *text)
+{
+    int len = strncmp(text, "CRM", 3) ? 0
+              : 3 + (int)strspn(text + 3, "0123456789");
+
+    return len > 3 && !strncmp(text + len, ": ", 2) ? len : 0;
+}
+
+/* Write TEXT at LEVEL to LINE as a JSON object. Return its length. The message
+ * is its last member, because it may be cut. */
+static int write_json(char *line, crm_level_t level, const char *text)
+{
+    int code = code_len(text);
+    char time[32];
+    int len;
+
+    write_time(time, sizeof(time));
+    len = apr_snprintf(line, LINE, "{\"time\":\"%s\",\"level\":\"%s\","
+                       "\"pid\":%d,\"thread\":%ld", time, names[level],
+                       (int)getpid(), (long)syscall(SYS_gettid));
+    if (code) {
+        len += apr_snprintf(line + len, (apr_size_t)(LINE - len),
+                            ",\"code\":\"%.*s\"", code, text);
+        text += code + 2;
+    }
+    if (current) {
+        len += apr_snprintf(line + len, (apr_size_t)(LINE - len),
+                            ",\"workspace\":\"%s\",\"job\":\"%s\","
+                            "\"lane\":\"%.*s\"", current->workspace_id,
+                            current->id, (int)strcspn(current->kind, "."),
+                            current->kind);
+    }
+    len += apr_snprintf(line + len, (apr_size_t)(LINE - len),
+                        ",\"message\":\"");
+    len = write_string(line, len, text);
+    memcpy(line + len, "\"}", 2);
+    return len + 2;
 }
 
 /* Write a line by a single write(), so that lines of several threads are not
- * mixed. Control characters become spaces. */
+ * mixed. The journal takes its level from a prefix. */
 static void write_line(void *baton, crm_level_t level, const char *text)
 {
-    char line[2048];
-    int len;
+    char line[LINE + TAIL];
+    int len = 0;
 
     (void)baton;
     if (level > limit || level < CRM_LOG_ERR) {
         return;
     }
-    len = write_prefix(line, sizeof(line), level);
-    for (; *text && len < (int)sizeof(line) - 1; text++) {
-        line[len++] = (unsigned char)*text < ' ' ? ' ' : *text;
+    if (journal) {
+        len = apr_snprintf(line, sizeof(line), "<%d>", (int)level);
     }
+    len += json ? write_json(line + len, level, text)
+                : write_text(line + len, level, text);
     line[len++] = '\n';
     /* A failure cannot be logged. */
     if (write(descriptor, line, (size_t)len) < 0) {

@@ -6,11 +6,25 @@
 #include "crm_error.h"
 #include "crm_log.h"
 
-/* Open FILE ("": stderr) and log lines up to LEVEL to it from now on. Lines to
- * the systemd journal begin with its level, others with the time. Errors: the
- * file cannot be opened; then the log does not change. */
-crm_error_t *crmd_log_open(const char *level, const char *file,
-                           apr_pool_t *pool);
+/* Open FILE ("": stderr) and log lines up to LEVEL to it from now on, in FORMAT:
+ * "text", or "json" for an object a line. Lines to the systemd journal begin
+ * with its level. Errors: the file cannot be opened; then the log does not
+ * change. */
+crm_error_t *crmd_log_open(const char *level, const char *format,
+                           const char *file, apr_pool_t *pool);
+
+/* Return whether lines are JSON. */
+int crmd_log_is_json(void);
+
+/* A job, for JSON lines. Texts without characters that JSON escapes. */
+typedef struct crmd_log_job_t {
+    const char *workspace_id;
+    const char *id;
+    const char *kind;
+} crmd_log_job_t;
+
+/* Name JOB in the lines of this thread, until it is NULL. It is not copied. */
+void crmd_log_job(const crmd_log_job_t *job);
 
 /* The log, for functions that take a crm_log_t. For any thread. */
 extern const crm_log_t crmd_log;

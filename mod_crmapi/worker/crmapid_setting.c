@@ -11,6 +11,7 @@
 
 #include "crm_array.h"
 #include "crmapid_config.h"
+#include "crmapid_listen.h"
 
 /* ---- types --------------------------------------------------------------- */
 
@@ -55,6 +56,20 @@ static const char *parse_url(void *target, const crmd_setting_t *setting,
 
     if (*text && (!host || !host[3] || strpbrk(text, " \t\"<>"))) {
         return "must be a URL";
+    }
+    return parse_text(target, setting, text, pool);
+}
+
+static const char *parse_listen(void *target, const crmd_setting_t *setting,
+                                const char *text, apr_pool_t *pool)
+{
+    const char *port;
+    char *host;
+
+    if (*text && *text != '/'
+        && !crmd_listener_split(&host, &port, text, pool)) {
+        return "must be ADDRESS:PORT, [IPv6 ADDRESS]:PORT or the path of a"
+               " socket";
     }
     return parse_text(target, setting, text, pool);
 }
@@ -142,6 +157,7 @@ static const crmd_setting_type_t text = {"text", parse_text};
 static const crmd_setting_type_t word = {"word", parse_word};
 static const crmd_setting_type_t path = {"path", parse_path};
 static const crmd_setting_type_t url = {"URL", parse_url};
+static const crmd_setting_type_t place = {"address", parse_listen};
 static const crmd_setting_type_t number = {"number", parse_number};
 static const crmd_setting_type_t onoff = {"on or off", parse_switch};
 static const crmd_setting_type_t duration = {"duration", parse_duration};
@@ -192,6 +208,8 @@ const crmd_setting_t crmd_settings[] = {
            " transaction mode."),
     WORD(log_level, "notice", "error|warning|notice|info|debug",
          "Least important level that is logged."),
+    WORD(log_format, "text", "text|json", "Format of log lines. json: an object"
+         " a line."),
     TEXT(log_file, path, "", "Log file. Not set: standard error."),
     TEXT(pid_file, path, "", "File for the process id. Not set: none."),
     TEXT(run_dir, path, "/var/lib/crmapi", "Folder for the daemon's files:"
@@ -200,6 +218,9 @@ const crmd_setting_t crmd_settings[] = {
     DURATION(keep_sent, "30d", DAY, 10 * YEAR, "How long run_dir keeps the ids"
              " of sent messages: at least the age of a backup that may be"
              " restored."),
+    TEXT(status_listen, place, "", "Address and port, such as 127.0.0.1:9187,"
+         " or Unix socket for GET /live, /ready and /metrics. Everybody who can"
+         " connect may ask. Not set: none."),
 
     HEADING("Links in mails"),
     TEXT(public_url, url, "", "Public URL of the site, such as"

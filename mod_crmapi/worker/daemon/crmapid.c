@@ -25,6 +25,7 @@
 #include "crmapid_daemon.h"
 #include "crmapid_log.h"
 #include "crmapid_sample.h"
+#include "crmapid_status.h"
 
 /* Options without a short form. */
 enum { OPT_HELP = 256, OPT_VERSION, OPT_NOW, OPT_SAMPLE, OPT_MANUAL };
@@ -258,22 +259,58 @@ static crm_error_t *read_config(crmd_config_t **config_p, const call_t *call,
     return error;
 }
 
+/* Open the log that CONFIG names. If that fails, the log stays as it is. */
+static void reopen_log(const crmd_config_t *config, apr_pool_t *pool)
+{
+    crm_error_t *error = crmd_log_open(config->log_level, config->log_format,
+                                       config->log_file, pool);
+
+    if (error) {
+        crmd_log_error(CRM_LOG_ERR, error);
+    }
+}
+
+/* Wait for a signal of SET and return it. On SIGHUP set *NEXT_P to the
+ * configuration of CALL; if that is invalid, log it and wait on. */
+static int wait_end(crmd_config_t **next_p, const call_t *call,
+                    const sigset_t *set, apr_pool_t *pool)
+{
+    crm_error_t *error;
+    int sig;
+
+    for (;;) {
+        while (!(sig = wait_signal(set, 60))) {
+            continue;
+        }
+        if (sig != SIGHUP || !(error = read_config(next_p, call, pool))) {
+            return sig;
+        }
+        crmd_log_error(CRM_LOG_ERR, error);
+        crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not reloaded");
+    }
+}
+
 /* Run the daemon with CONFIG until a signal of SET ends it; reload the
  * configuration on SIGHUP. READY: see detach(); -1 without -D. */
 static crm_error_t *serve(crmd_config_t *config, const call_t *call,
                           int ready, const sigset_t *set, apr_pool_t *pool)
 {
+    crmd_status_t *status;
     crmd_daemon_t *daemon;
     crm_error_t *error;
     apr_pool_t *run_pool;
     int sig;
 
-    CRM_ERR(wait_for_database(&sig, config, set, pool));
     apr_pool_create(&run_pool, pool);
-    while (sig == 0 || sig == SIGHUP) {
+    CRM_ERR(crmd_status_start(&status, config, run_pool));
+    error = wait_for_database(&sig, config, set, pool);
+    while (!error && (sig == 0 || sig == SIGHUP)) {
         crmd_config_t *next;
 
-        CRM_ERR(crmd_daemon_start(&daemon, config, run_pool));
+        error = crmd_daemon_start(&daemon, config, run_pool);
+        if (error) {
+            break;
+        }
         crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s is running with %d"
                   " threads for sequences and %d for webhooks", CRM_VERSION,
                   config->threads, config->webhook_threads);
@@ -282,28 +319,20 @@ static crm_error_t *serve(crmd_config_t *config, const call_t *call,
             detached(ready);
             ready = -1;
         }
-        for (;;) {
-            while (!(sig = wait_signal(set, 60))) {
-                continue;
-            }
-            if (sig != SIGHUP || !(error = read_config(&next, call, pool))) {
-                break;
-            }
-            crmd_log_error(CRM_LOG_ERR, error);
-            crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not"
-                      " reloaded");
-        }
+        sig = wait_end(&next, call, set, pool);
         notify(sig == SIGHUP ? "RELOADING=1" : "STOPPING=1");
+        crmd_status_stopping(status);
         crmd_daemon_stop(daemon);
-        apr_pool_clear(run_pool);
         if (sig == SIGHUP) {
+            crmd_status_stop(status);
+            apr_pool_clear(run_pool);
             config = next;
-            error = crmd_log_open(config->log_level, config->log_file, pool);
-            if (error) {
-                crmd_log_error(CRM_LOG_ERR, error);
-            }
+            reopen_log(config, pool);
+            error = crmd_status_start(&status, config, run_pool);
         }
     }
+    crmd_status_stop(status);
+    CRM_ERR(error);
     crmd_logf(CRM_LOG_NOTICE, "CRM3009: crmapid exits");
     return NULL;
 }
@@ -332,7 +361,8 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
     if (call->detach) {
         CRM_ERR(detach(&ready, pool));
     }
-    CRM_ERR(crmd_log_open(config->log_level, config->log_file, pool));
+    CRM_ERR(crmd_log_open(config->log_level, config->log_format,
+                          config->log_file, pool));
     CRM_ERR(crm_endpoint_init(crm_resources, pool));
     if (call->once) {
         CRM_ERR(crmd_daemon_check(config, pool));
@@ -345,6 +375,18 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
         unlink(config->pid_file);
     }
     return error;
+}
+
+/* Print ERROR, with which crmapid ends. */
+static void print_error(const crm_error_t *error)
+{
+    if (crmd_log_is_json()) {
+        crmd_log_error(CRM_LOG_ERR, error);
+    }
+    else {
+        fprintf(stderr, "crmapid: %s\n",
+                error->log ? error->log : error->message);
+    }
 }
 
 int main(int argc, const char *const *argv)
@@ -366,8 +408,7 @@ int main(int argc, const char *const *argv)
         print(&call, pool);
     }
     else if ((error = run(&call, pool))) {
-        fprintf(stderr, "crmapid: %s\n",
-                error->log ? error->log : error->message);
+        print_error(error);
         code = error->code == CRM_E_BAD_REQUEST ? 2 : EXIT_FAILURE;
     }
     apr_pool_destroy(pool);

@@ -21,6 +21,7 @@
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_poll.h"
+#include "crmapid_stats.h"
 #include "crmapid_upkeep.h"
 
 /* Timeout of a statement of upkeep, which may count all rows. */
@@ -81,6 +82,7 @@ static void note_database(crmd_daemon_t *daemon, const crm_error_t *error)
     int down = error != NULL;
     int changed;
 
+    crm_metrics_add(&crmd_stats.db_errors, (apr_uint64_t)down);
     apr_thread_mutex_lock(daemon->mutex);
     changed = daemon->down != down;
     daemon->down = down;
@@ -289,6 +291,8 @@ static crm_error_t *heartbeat(actor_t *actor)
     }
     CRM_ERR(error);
     if (strcmp(PQgetvalue(result, 0, 1), "0")) {
+        crm_metrics_add(&crmd_stats.released,
+                        (apr_uint64_t)apr_atoi64(PQgetvalue(result, 0, 1)));
         crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons without a"
                   " heartbeat were released", PQgetvalue(result, 0, 1));
     }

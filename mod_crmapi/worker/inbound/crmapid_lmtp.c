@@ -8,21 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "apr_strings.h"
 #include "apr_thread_proc.h"
 
 #include "crm_mail.h"
+#include "crmapid_listen.h"
 #include "crmapid_lmtp_session.h"
 
 struct crmd_lmtp_t {
     const crmd_config_t *config;
-    int listener;
+    crmd_listener_t listener;
     int stop[2];                /* a pipe: closing stop[1] stops all threads */
-    struct stat file;           /* of the socket: no other file is removed */
     apr_array_header_t *threads; /* of apr_thread_t * */
 };
 
@@ -41,7 +38,7 @@ typedef struct server_t {
 static int next_client(const crmd_lmtp_t *lmtp)
 {
     struct pollfd pollers[2] = {
-        {lmtp->stop[0], POLLIN, 0}, {lmtp->listener, POLLIN, 0}
+        {lmtp->stop[0], POLLIN, 0}, {lmtp->listener.fd, POLLIN, 0}
     };
 
     if (poll(pollers, 2, -1) < 0) {
@@ -50,7 +47,7 @@ static int next_client(const crmd_lmtp_t *lmtp)
     if (pollers[0].revents) {
         return -2;
     }
-    return accept4(lmtp->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return accept4(lmtp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
 static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
@@ -98,96 +95,21 @@ static crm_error_t *start_server(crmd_lmtp_t *lmtp, apr_pool_t *pool)
     return NULL;
 }
 
-/* ---- the socket ---------------------------------------------------------- */
-
-static crm_error_t *fault(const char *path, const char *what,
-                          apr_pool_t *pool)
-{
-    return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s: %s", path,
-                          what);
-}
-
-/* Remove the socket that a dead server left at ADDRESS. */
-static crm_error_t *remove_stale(const struct sockaddr_un *address,
-                                 apr_pool_t *pool)
-{
-    const char *path = address->sun_path;
-    crm_error_t *error = NULL;
-    struct stat info;
-    int probe;
-
-    if (lstat(path, &info)) {
-        return errno == ENOENT ? NULL : fault(path, strerror(errno), pool);
-    }
-    if (!S_ISSOCK(info.st_mode)) {
-        return fault(path, "the file is not a socket", pool);
-    }
-    probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (probe < 0) {
-        return fault(path, strerror(errno), pool);
-    }
-    /* A live server whose backlog is full causes EAGAIN. */
-    if (!connect(probe, (const struct sockaddr *)address, sizeof(*address))
-        || errno != ECONNREFUSED) {
-        error = fault(path, "another process is listening on it", pool);
-    }
-    else if (unlink(path)) {
-        error = fault(path, strerror(errno), pool);
-    }
-    close(probe);
-    return error;
-}
-
-/* Open LMTP's socket and listen on it. */
-static crm_error_t *open_socket(crmd_lmtp_t *lmtp, apr_pool_t *pool)
-{
-    const crmd_config_t *config = lmtp->config;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    if (strlen(config->lmtp_socket) >= sizeof(address.sun_path)) {
-        return fault(config->lmtp_socket, "the path is too long", pool);
-    }
-    apr_cpystrn(address.sun_path, config->lmtp_socket,
-                sizeof(address.sun_path));
-    CRM_ERR(remove_stale(&address, pool));
-    lmtp->listener = socket(AF_UNIX,
-                            SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* No client can connect before listen(): the mode is set in time. */
-    if (lmtp->listener < 0
-        || bind(lmtp->listener, (struct sockaddr *)&address, sizeof(address))
-        || chmod(config->lmtp_socket,
-                 (mode_t)strtol(config->lmtp_mode, NULL, 8))
-        || lstat(config->lmtp_socket, &lmtp->file)
-        || listen(lmtp->listener, 64)) {
-        return fault(config->lmtp_socket, strerror(errno), pool);
-    }
-    return NULL;
-}
-
-/* Close LMTP's socket, and remove its file unless another one has its name. */
-static void close_socket(crmd_lmtp_t *lmtp)
-{
-    struct stat info;
-
-    if (lmtp->file.st_ino && !lstat(lmtp->config->lmtp_socket, &info)
-        && info.st_ino == lmtp->file.st_ino
-        && info.st_dev == lmtp->file.st_dev) {
-        unlink(lmtp->config->lmtp_socket);
-    }
-    if (lmtp->listener >= 0) {
-        close(lmtp->listener);
-    }
-}
-
 /* ---- start and stop ------------------------------------------------------ */
 
 static crm_error_t *start_all(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
-    CRM_ERR(open_socket(lmtp, pool));
+    const crmd_config_t *config = lmtp->config;
+
+    CRM_ERR(crmd_listener_open(&lmtp->listener, "lmtp_socket",
+                               config->lmtp_socket,
+                               (mode_t)strtol(config->lmtp_mode, NULL, 8),
+                               pool));
     if (pipe2(lmtp->stop, O_CLOEXEC)) {
-        return fault(lmtp->config->lmtp_socket, strerror(errno), pool);
+        return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s",
+                              strerror(errno));
     }
-    for (int i = 0; i < lmtp->config->lmtp_threads; i++) {
+    for (int i = 0; i < config->lmtp_threads; i++) {
         CRM_ERR(start_server(lmtp, pool));
     }
     return NULL;
@@ -206,7 +128,7 @@ crm_error_t *crmd_lmtp_start(crmd_lmtp_t **lmtp_p,
     crm_mail_init();
     lmtp = apr_pcalloc(pool, sizeof(*lmtp));
     lmtp->config = config;
-    lmtp->listener = lmtp->stop[0] = lmtp->stop[1] = -1;
+    lmtp->listener.fd = lmtp->stop[0] = lmtp->stop[1] = -1;
     lmtp->threads = apr_array_make(pool, 8, sizeof(apr_thread_t *));
     error = start_all(lmtp, pool);
     if (error) {
@@ -234,5 +156,5 @@ void crmd_lmtp_stop(crmd_lmtp_t *lmtp)
     if (lmtp->stop[0] >= 0) {
         close(lmtp->stop[0]);
     }
-    close_socket(lmtp);
+    crmd_listener_close(&lmtp->listener);
 }

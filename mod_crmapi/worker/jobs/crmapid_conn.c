@@ -3,6 +3,14 @@
 #include "crmapid_conn.h"
 
 #include "crmapid_mark.h"
+#include "crmapid_stats.h"
+
+/* A pool cleanup: the connection is closed. */
+static apr_status_t count_less(void *data)
+{
+    crmd_stats_less(data);
+    return APR_SUCCESS;
+}
 
 crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
@@ -24,6 +32,11 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
     if (error) {
         *conn_p = NULL;
         apr_pool_clear(conn_pool);
+        return error;
     }
-    return error;
+    crm_metrics_add(&crmd_stats.connects, 1);
+    crm_metrics_add(&crmd_stats.connections, 1);
+    apr_pool_cleanup_register(conn_pool, &crmd_stats.connections, count_less,
+                              apr_pool_cleanup_null);
+    return NULL;
 }

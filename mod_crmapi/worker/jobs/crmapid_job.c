@@ -12,6 +12,7 @@
 #include "crm_endpoint.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
+#include "crmapid_poll.h"
 
 /* Maximum attempts of a job that fails because of an internal error or the
  * database, or that crashes the daemon each time. Handlers limit other
@@ -149,8 +150,9 @@ crm_error_t *crmd_object(json_object **object_p, crmd_work_t *work,
 
 /* ---- running ------------------------------------------------------------- */
 
-static void log_lost_lease(const crmd_work_t *work)
+static void lost_lease(const crmd_work_t *work)
 {
+    crm_metrics_add(&work->stats->lost, 1);
     crmd_logf(CRM_LOG_NOTICE, "CRM3104: job %s (%s): the lease was lost",
               work->job->id, work->job->kind);
 }
@@ -213,7 +215,7 @@ static crm_error_t *record(crmd_work_t *work, const char *state)
                        " $2::bigint, $3::text, $4::integer, $5::text,"
                        " $6::text, $7::interval)", 7, values));
     if (*PQgetvalue(result, 0, 0) != 't') {
-        log_lost_lease(work);
+        lost_lease(work);
     }
     return NULL;
 }
@@ -234,10 +236,11 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
 
     crm_db_rollback(work->conn);
     if (is_state(error, "CRM01")) {
-        log_lost_lease(work);
+        lost_lease(work);
         work->end = CRMD_ENDED;
         return NULL;
     }
+    crm_metrics_add(&work->stats->failed, 1);
     crmd_logf(error->code == CRM_E_UNAVAILABLE ? CRM_LOG_WARNING : CRM_LOG_ERR,
               "CRM3101: job %s (%s), attempt %d: %s", work->job->id,
               work->job->kind, work->job->attempts, reason);
@@ -246,6 +249,7 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
     if (work->job->attempts >= MAX_ATTEMPTS) {
         crmd_work_dead(work, reason);
         if (kind->give_up) {
+            crm_metrics_add(&work->stats->dead, 1);
             work->end = CRMD_ENDED;
             return kind->give_up(work);
         }
@@ -261,6 +265,7 @@ static crm_error_t *finish(crmd_work_t *work)
     case CRMD_RETRY:
         return record(work, "ready");
     case CRMD_DEAD:
+        crm_metrics_add(&work->stats->dead, 1);
         crmd_logf(CRM_LOG_WARNING, "CRM3102: job %s (%s) failed for good: %s",
                   work->job->id, work->job->kind, work->reason);
         return record(work, "dead");
@@ -296,6 +301,22 @@ static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
     return finish(work);
 }
 
+/* Run and count the job of WORK. */
+static crm_error_t *run_counted(crmd_work_t *work,
+                                const crmd_claimer_t *claimer)
+{
+    apr_time_t begun = apr_time_now();
+    crm_error_t *error;
+
+    crm_metrics_add(&work->stats->busy, 1);
+    claimer->hold(claimer->baton, work->job);
+    error = run(work, claimer->kinds);
+    claimer->hold(claimer->baton, NULL);
+    crmd_stats_less(&work->stats->busy);
+    crm_metrics_observe(&work->stats->times, apr_time_now() - begun);
+    return error;
+}
+
 crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
                           const char *lane, apr_pool_t *scratch_pool)
 {
@@ -309,14 +330,15 @@ crm_error_t *crmd_job_run(int *done_p, const crmd_claimer_t *claimer,
     work.conn = claimer->conn;
     work.moment = claimer->moment;
     work.log = crmd_log;
+    work.stats = &crmd_stats.lanes[crmd_lane_of(lane)];
     work.pool = scratch_pool;
     CRM_ERR(claim(done_p, &job, claimer, lane, scratch_pool));
     if (*done_p) {
+        crmd_log_job(&(crmd_log_job_t){job.workspace_id, job.id, job.kind});
         crmd_logf(CRM_LOG_DEBUG, "CRM3103: job %s (%s), attempt %d", job.id,
                   job.kind, job.attempts);
-        claimer->hold(claimer->baton, &job);
-        error = run(&work, claimer->kinds);
-        claimer->hold(claimer->baton, NULL);
+        error = run_counted(&work, claimer);
+        crmd_log_job(NULL);
         if (error) {
             /* The lease expires, and the job is claimed again. */
             crm_db_rollback(work.conn);

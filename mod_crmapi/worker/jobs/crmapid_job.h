@@ -14,6 +14,7 @@
 #include "crm_resource.h"
 
 #include "crmapid_config.h"
+#include "crmapid_stats.h"
 
 /* ---- what a handler gets, and what it returns ---------------------------- */
 
@@ -49,6 +50,7 @@ typedef struct crmd_work_t {
     const char *moment;         /* current time as text; NULL: the database's
                                    clock */
     crm_log_t log;
+    crmd_lane_stats_t *stats;   /* of its lane */
     apr_pool_t *pool;           /* cleared after the job */
     /* Set by the handler, which then returns NULL: */
     crmd_end_t end;             /* CRMD_DONE unless changed */

@@ -16,8 +16,7 @@ const char *const crmd_lanes[CRMD_LANES] = {"sequence", "webhook"};
 /* Columns of crmapi.job_poll(). */
 enum { LANE, READY, WAIT };
 
-/* Return the lane NAME, -1 if it is unknown. */
-static int lane_of(const char *name)
+int crmd_lane_of(const char *name)
 {
     for (int lane = 0; lane < CRMD_LANES; lane++) {
         if (!strcmp(crmd_lanes[lane], name)) {
@@ -44,7 +43,7 @@ crm_error_t *crmd_poll_query(crmd_poll_t *due, crm_conn_t *conn,
     begin(due);
     CRM_ERR(crm_db_query(&result, conn, &stmt, scratch_pool));
     for (int i = 0; i < PQntuples(result); i++) {
-        int lane = lane_of(PQgetvalue(result, i, LANE));
+        int lane = crmd_lane_of(PQgetvalue(result, i, LANE));
         const char *wait = crm_db_value(result, i, WAIT);
 
         if (lane >= 0) {
@@ -79,7 +78,7 @@ static int take_notices(crmd_poll_t *due, PGconn *pg)
     int any = 0;
 
     while ((notice = PQnotifies(pg))) {
-        int lane = lane_of(notice->extra);
+        int lane = crmd_lane_of(notice->extra);
 
         any = 1;
         if (lane >= 0) {

@@ -15,6 +15,9 @@ enum { CRMD_LANE_SEQUENCE, CRMD_LANE_WEBHOOK, CRMD_LANES };
 
 extern const char *const crmd_lanes[CRMD_LANES];
 
+/* Return the lane NAME, -1 if it is unknown. */
+int crmd_lane_of(const char *name);
+
 /* The result of a poll. */
 typedef struct crmd_poll_t {
     int ready[CRMD_LANES];      /* whether the lane has a job to claim */

@@ -9,12 +9,13 @@
 #include "crm_json.h"
 #include "crm_slots.h"
 #include "crm_text.h"
+#include "crmapid_stats.h"
 
 /* The largest error code that is logged. A larger number could be a phone
  * number. */
 #define CODE_MAX 999999
 
-enum { RELAYS = 4 };
+enum { RELAYS = CRMD_STATS_RELAYS };
 
 const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
     &crmd_relay_maildir, &crmd_relay_smtp, &crmd_relay_http,
@@ -114,16 +115,22 @@ const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
     return &crmd_relay_maildir;
 }
 
-/* Return the slots of RELAY. NULL: it is not in the table, as in tests, and has
- * no limit. */
-static crm_slots_t *slots_of(const crmd_relay_t *relay)
+int crmd_relay_number(const crmd_relay_t *relay)
 {
     for (int i = 0; i < RELAYS; i++) {
         if (crmd_relays[i] == relay) {
-            return &slots[i];
+            return i;
         }
     }
-    return NULL;
+    return -1;
+}
+
+/* Return the slots of RELAY. NULL: it has no limit. */
+static crm_slots_t *slots_of(const crmd_relay_t *relay)
+{
+    int number = crmd_relay_number(relay);
+
+    return number < 0 ? NULL : &slots[number];
 }
 
 void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config)
@@ -148,6 +155,13 @@ void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool)
 {
+    int number = crmd_relay_number(relay);
+    apr_time_t begun = apr_time_now();
+
     memset(receipt, 0, sizeof(*receipt));
     relay->send(receipt, message, config, pool);
+    if (number >= 0) {
+        crm_metrics_observe(&crmd_stats.relays[number],
+                            apr_time_now() - begun);
+    }
 }

@@ -78,6 +78,10 @@ extern const crmd_relay_t *const crmd_relays[];
 const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
                                   const char *channel);
 
+/* Return the place of RELAY in crmd_relays, -1 if it is not there, as in
+ * tests. */
+int crmd_relay_number(const crmd_relay_t *relay);
+
 /* Take one of RELAY's slots, of which this process has CONFIG's
  * relay_concurrency; wait until one is free. Callers decide whether to send
  * only after this (contract 11.10). */

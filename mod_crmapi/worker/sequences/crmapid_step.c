@@ -11,6 +11,7 @@
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_relay.h"
+#include "crmapid_stats.h"
 
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
@@ -214,16 +215,33 @@ static crm_error_t *record(const sending_t *sending, const char *sql,
     }
 }
 
+/* Count that SENDING ended with RESULT, CRMD_STEP_*, and was recorded without
+ * ERROR. Return ERROR. */
+static crm_error_t *counted(crm_error_t *error, const sending_t *sending,
+                            int result)
+{
+    int number = crmd_relay_number(sending->relay);
+
+    if (!error && number >= 0) {
+        crm_metrics_add(&crmd_stats.steps[number][result], 1);
+    }
+    return error;
+}
+
 static crm_error_t *record_sent(const sending_t *sending)
 {
     crmd_logf(CRM_LOG_INFO, "CRM3121: step %s was sent by %s", sending->step,
               sending->relay->name);
-    return record(sending, "SELECT crmapi.step_sent($1::uuid, $2::bigint,"
-                  " $3::text, $4::integer, $5::uuid, $6::uuid,"
-                  " coalesce($7::timestamptz, statement_timestamp()),"
-                  " $8::text)", 8, sending->work->moment,
-                  sending->receipt.provider_id);
+    return counted(
+        record(sending, "SELECT crmapi.step_sent($1::uuid, $2::bigint,"
+               " $3::text, $4::integer, $5::uuid, $6::uuid,"
+               " coalesce($7::timestamptz, statement_timestamp()),"
+               " $8::text)", 8, sending->work->moment,
+               sending->receipt.provider_id), sending, CRMD_STEP_SENT);
 }
+
+/* The reason of a step whose message may have been sent. */
+static const char unknown[] = "delivery_unknown";
 
 /* Record that SENDING was not sent because of REASON. It is retried after WAIT;
  * 0: never. */
@@ -231,15 +249,18 @@ static crm_error_t *record_failed(const sending_t *sending,
                                   const char *reason, apr_interval_time_t wait)
 {
     crmd_work_t *work = sending->work;
+    int result = wait ? CRMD_STEP_RETRY
+                 : reason == unknown ? CRMD_STEP_UNKNOWN : CRMD_STEP_FAILED;
 
     crmd_logf(CRM_LOG_WARNING, "CRM3122: step %s was not sent (%s), attempt"
               " %d: %s", sending->step, wait ? "will be retried" : "for good",
               work->job->attempts, reason);
-    return record(sending, "SELECT crmapi.step_failed($1::uuid, $2::bigint,"
-                  " $3::text, $4::integer, $5::uuid, $6::uuid, $7::text,"
-                  " $8::interval)", 8, reason,
-                  wait ? apr_psprintf(work->pool, "%" APR_TIME_T_FMT " us",
-                                      wait) : NULL);
+    return counted(
+        record(sending, "SELECT crmapi.step_failed($1::uuid, $2::bigint,"
+               " $3::text, $4::integer, $5::uuid, $6::uuid, $7::text,"
+               " $8::interval)", 8, reason,
+               wait ? apr_psprintf(work->pool, "%" APR_TIME_T_FMT " us", wait)
+                    : NULL), sending, result);
 }
 
 static crm_error_t *record_wait(const sending_t *sending, const char *until)
@@ -282,9 +303,9 @@ static crm_error_t *record_result(sending_t *sending)
     if (retry && sending->relay->repeatable(work->config)) {
         /* It stays "sending": its message cannot change before the retry. */
         crmd_work_retry(work, wait_of(sending), receipt->reason);
-        return NULL;
+        return counted(NULL, sending, CRMD_STEP_RETRY);
     }
-    return record_failed(sending, "delivery_unknown", 0);
+    return record_failed(sending, unknown, 0);
 }
 
 /* Take the step of SENDING and send it if *VERDICT_P, the result of
@@ -337,7 +358,7 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
         return record_result(&sending);
     }
     if (sending.doubtful || !strcmp(verdict, "lost")) {
-        return record_failed(&sending, "delivery_unknown", 0);
+        return record_failed(&sending, unknown, 0);
     }
     if (!strcmp(verdict, "wait")) {
         return record_wait(&sending, until);

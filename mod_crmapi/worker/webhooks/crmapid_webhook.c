@@ -9,11 +9,13 @@
 
 #include "crm_buf.h"
 #include "crm_time.h"
+#include "crm_trace.h"
 #include "event.h"
 #include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
+#include "crmapid_stats.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
 
@@ -28,6 +30,7 @@ typedef struct delivery_t {
     const char *fields;         /* the row at the time of the event */
     const char *endpoint;
     const char *url;
+    const char *trace;          /* of the request that caused it, or NULL */
     int attempts;               /* attempts so far in this schedule */
 } delivery_t;
 
@@ -35,7 +38,7 @@ typedef struct delivery_t {
 static const char delivery_sql[] =
     "SELECT d.status, d.job_id = $2::bigint, d.attempts - d.base, v.id,"
     " v.type, v.created_at, v.body, v.fields, e.id, e.url,"
-    " e.disabled_at IS NOT NULL"
+    " e.disabled_at IS NOT NULL, v.trace"
     " FROM crmapi.webhook_delivery d"
     " JOIN crmapi.event v ON v.workspace_id = d.workspace_id"
     " AND v.id = d.event_id"
@@ -45,7 +48,7 @@ static const char delivery_sql[] =
 
 enum {
     STATUS, MINE, ATTEMPTS, EVENT, TYPE, CREATED_AT, BODY, FIELDS, ENDPOINT,
-    URL, DISABLED
+    URL, DISABLED, TRACE
 };
 
 /* The result of an attempt. */
@@ -82,6 +85,7 @@ static crm_error_t *load(delivery_t *delivery, int *disabled_p,
     delivery->fields = crm_db_value(row, 0, FIELDS);
     delivery->endpoint = PQgetvalue(row, 0, ENDPOINT);
     delivery->url = PQgetvalue(row, 0, URL);
+    delivery->trace = crm_trace_read(crm_db_value(row, 0, TRACE), work->pool);
     delivery->attempts = atoi(PQgetvalue(row, 0, ATTEMPTS));
     *disabled_p = *PQgetvalue(row, 0, DISABLED) == 't';
     return NULL;
@@ -176,9 +180,10 @@ static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
     apr_pool_t *pool = delivery->work->pool;
     const char *timestamp = apr_psprintf(pool, "%" APR_TIME_T_FMT,
                                          apr_time_sec(apr_time_now()));
-    const char *headers[5] = {"Content-Type: application/json"};
+    const char *headers[6] = {"Content-Type: application/json"};
     const char *id = NULL, *signatures = NULL;
     crmd_http_request_t request;
+    apr_time_t begun;
 
     CRM_ERR(sign(&id, &signatures, held_p, delivery, timestamp));
     if (*held_p) {
@@ -187,7 +192,11 @@ static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
     headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
     headers[2] = apr_pstrcat(pool, "webhook-timestamp: ", timestamp, NULL);
     headers[3] = apr_pstrcat(pool, "webhook-signature: ", signatures, NULL);
-    headers[4] = NULL;
+    headers[4] = headers[5] = NULL;
+    if (delivery->trace) {
+        headers[4] = apr_pstrcat(pool, "traceparent: ",
+                                 crm_trace_child(delivery->trace, pool), NULL);
+    }
     memset(&request, 0, sizeof(request));
     request.url = delivery->url;
     request.headers = headers;
@@ -197,7 +206,9 @@ static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
     request.ca_file = config->webhook_ca_file;
     request.max_answer = CRMD_WEBHOOK_ANSWER;
     request.allowed = config->webhook_private ? NULL : is_public;
+    begun = apr_time_now();
     crmd_http_send(answer, &request, pool);
+    crm_metrics_observe(&crmd_stats.webhooks, apr_time_now() - begun);
     return NULL;
 }
 
@@ -290,6 +301,7 @@ static crm_error_t *attempt(delivery_t *delivery)
     }
     judge(&outcome, &answer, delivery);
     CRM_ERR(record(delivery, started, &answer, &outcome));
+    crmd_stats_delivery(outcome.name);
     log_outcome(delivery, &outcome);
     delivery->work->end = CRMD_ENDED;
     return NULL;

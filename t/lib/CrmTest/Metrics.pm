@@ -25,7 +25,7 @@ sub faults {
             ($name, my $type) = ($1, $2);
             $fault->("$line: twice") if $seen{$name}++;
             $fault->("$line: type") unless $SUFFIX{$type};
-            $fault->("$line: prefix") unless $name =~ /^crmapi_/;
+            $fault->("$line: prefix") unless $name =~ /^crmapid?_/;
             $fault->("$line: suffix") if $name =~ /_(?:total|info|count)$/;
             %family = (type => $type);
         }

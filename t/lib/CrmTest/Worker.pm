@@ -15,6 +15,10 @@ use CrmTest::Sanitizer;
 use CrmTest::Process qw(spawn end_process run_program wait_for read_file
     write_file);
 
+# Lines that need no announcement, as text and as JSON.
+my $QUIET = qr/(?:notice|info|debug)/;
+my ($TIME, $LEVEL) = (qr/"time":"[^"]*"/, qr/"level":"$QUIET"/);
+
 my %running;    # address of object => object, weak
 
 # Make a daemon:
@@ -32,7 +36,7 @@ sub new {
     my $dir = $self->{dir} = tempdir("crm-worker-XXXXXX", TMPDIR => 1);
     $self->{log} = CrmTest::Log->new(
         files => sub { grep { -e } "$dir/log", glob "$dir/valgrind.*" },
-        quiet => qr/^\S+Z \[\d+\] (?:notice|info|debug): /);
+        quiet => qr/^(?:\S+Z \[\d+\] $QUIET: |(?:<\d>)?\{$TIME,$LEVEL)/);
     $self->expect_log(@{$arg{expect_log} || []});
     $self->may_log(@{$arg{may_log} || []});
     chmod 0700, $self->{dir};

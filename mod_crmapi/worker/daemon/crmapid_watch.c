@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_watch.c: a thread that looks at the database: whether it can be used,
+ * and how many jobs there are */
+#include "crmapid_watch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+#include "apr_thread_proc.h"
+
+#include "crm_db.h"
+#include "crm_schema.h"
+#include "crm_sql.h"
+#include "crmapid_conn.h"
+
+/* Interval of looks, and the time within which the database must answer. */
+#define LOOK apr_time_from_msec(900)
+#define ANSWER apr_time_from_sec(1)
+
+/* Jobs are counted at this interval, or at COST times the time that a count
+ * takes, if that is longer. */
+#define COUNT_EVERY apr_time_from_sec(5)
+#define COST 100
+
+struct crmd_watch_t {
+    const crmd_config_t *config;
+    apr_thread_t *thread;
+    int stop[2];                /* a pipe: closing stop[1] ends the thread */
+    apr_pool_t *pool;           /* cleared after each look */
+    apr_pool_t *conn_pool;
+    crm_conn_t *conn;           /* NULL: not open */
+    apr_time_t count_at;        /* time of the next count */
+    pthread_mutex_t mutex;      /* protects all below */
+    const char *fault;          /* of the last look */
+    apr_time_t looking;         /* when the present look began; 0: none */
+    int counted;                /* whether COUNTS are known */
+    crmd_counts_t counts[CRMD_LANES];
+};
+
+/* Columns of the statement, from the second one on CRMD_JOBS_*. */
+enum { LANE, FIRST_STATE, OLDEST = FIRST_STATE + CRMD_JOBS_STATES };
+
+#define DUE "j.state = 'ready' AND j.is_due AND j.lane = l.lane"
+#define DUE_ORDER " ORDER BY j.workspace_id, j.run_at, j.id LIMIT "
+
+/* Due and waiting jobs are counted in the indexes job_due and job_waiting
+ * alone, up to 25,000 of each lane; those that are leased or dead by their
+ * indexes, up to 10,000. The index job_due is in the order of workspaces, so
+ * the oldest job is the oldest of the first of each workspace, of up to 10,000
+ * workspaces. A complete order with LIMIT keeps the planner on these indexes
+ * (crmapi.job_poll()). */
+static const char count_sql[] =
+    "WITH few AS MATERIALIZED ("
+    "(SELECT j.lane, j.state FROM crmapi.job j WHERE j.state = 'leased'"
+    " ORDER BY j.leased_until LIMIT 10000) UNION ALL "
+    "(SELECT j.lane, j.state FROM crmapi.job j WHERE j.state = 'dead'"
+    " ORDER BY j.finished_at LIMIT 10000))"
+    " SELECT l.lane,"
+    " (SELECT count(*) FROM (SELECT FROM crmapi.job j WHERE " DUE
+    DUE_ORDER "25000) d),"
+    " (SELECT count(*) FROM (SELECT FROM crmapi.job j"
+    " WHERE j.state = 'ready' AND NOT j.is_due AND j.lane = l.lane"
+    " ORDER BY j.run_at, j.id LIMIT 25000) w),"
+    " (SELECT count(*) FROM few f WHERE f.lane = l.lane"
+    " AND f.state = 'leased'),"
+    " (SELECT count(*) FROM few f WHERE f.lane = l.lane"
+    " AND f.state = 'dead'),"
+    " (WITH RECURSIVE first AS ("
+    "(SELECT j.workspace_id, j.run_at FROM crmapi.job j WHERE " DUE
+    DUE_ORDER "1) UNION ALL SELECT n.workspace_id, n.run_at FROM first"
+    " CROSS JOIN LATERAL (SELECT j.workspace_id, j.run_at"
+    " FROM crmapi.job j WHERE " DUE " AND j.workspace_id > first.workspace_id"
+    DUE_ORDER "1) n)"
+    " SELECT (greatest(extract(epoch FROM statement_timestamp()"
+    " - min(s.run_at)), 0) * 1000000)::bigint"
+    " FROM (SELECT first.run_at FROM first LIMIT 10000) s)"
+    " FROM unnest($1::text[]) l(lane)";
+
+/* Return the names of all lanes as a PostgreSQL array. */
+static const char *lane_names(apr_pool_t *pool)
+{
+    apr_array_header_t *names = apr_array_make(pool, CRMD_LANES,
+                                               sizeof(char *));
+
+    for (int i = 0; i < CRMD_LANES; i++) {
+        APR_ARRAY_PUSH(names, const char *) = crmd_lanes[i];
+    }
+    return crm_sql_array(names, pool);
+}
+
+static crm_error_t *count_jobs(crmd_watch_t *watch)
+{
+    const char *values[1] = {lane_names(watch->pool)};
+    crm_stmt_t stmt = {count_sql, 1, values};
+    crmd_counts_t counts[CRMD_LANES];
+    apr_time_t begun = apr_time_now();
+    apr_interval_time_t took;
+    PGresult *result;
+
+    CRM_ERR(crm_db_query(&result, watch->conn, &stmt, watch->pool));
+    memset(counts, 0, sizeof(counts));
+    for (int i = 0; i < PQntuples(result); i++) {
+        int lane = crmd_lane_of(PQgetvalue(result, i, LANE));
+        const char *oldest = crm_db_value(result, i, OLDEST);
+
+        for (int state = 0; lane >= 0 && state < CRMD_JOBS_STATES; state++) {
+            counts[lane].jobs[state] = (apr_uint64_t)apr_atoi64(
+                PQgetvalue(result, i, FIRST_STATE + state));
+        }
+        if (lane >= 0 && oldest) {
+            counts[lane].oldest_us = (apr_uint64_t)apr_atoi64(oldest);
+        }
+    }
+    took = apr_time_now() - begun;
+    watch->count_at = begun + (took * COST > COUNT_EVERY ? took * COST
+                                                         : COUNT_EVERY);
+    pthread_mutex_lock(&watch->mutex);
+    memcpy(watch->counts, counts, sizeof(counts));
+    watch->counted = 1;
+    pthread_mutex_unlock(&watch->mutex);
+    return NULL;
+}
+
+/* Set *FAULT_P to NULL if the database can be used, otherwise to the reason in
+ * a word. */
+static crm_error_t *look(const char **fault_p, crmd_watch_t *watch)
+{
+    crm_schema_t schema = {0, 0};
+
+    *fault_p = "database";
+    CRM_ERR(crmd_conn_open(&watch->conn, watch->config, ANSWER,
+                           watch->conn_pool, watch->pool));
+    CRM_ERR(crm_schema_read(&schema, watch->conn, watch->pool));
+    *fault_p = crm_schema_fault(&schema, "crmapid", watch->pool) ? "schema"
+                                                                 : NULL;
+    return NULL;
+}
+
+/* Look once, and count the jobs if it is time. Errors are not logged here: the
+ * daemon's threads log that the database is away. */
+static void look_once(crmd_watch_t *watch)
+{
+    const char *fault;
+    crm_error_t *error;
+
+    pthread_mutex_lock(&watch->mutex);
+    watch->looking = apr_time_now();
+    pthread_mutex_unlock(&watch->mutex);
+    error = look(&fault, watch);
+    pthread_mutex_lock(&watch->mutex);
+    watch->fault = fault;
+    watch->looking = 0;
+    watch->counted = watch->counted && !fault;
+    pthread_mutex_unlock(&watch->mutex);
+    if (fault) {
+        watch->count_at = 0;    /* when it is back, at once */
+    }
+    else if (apr_time_now() >= watch->count_at) {
+        watch->count_at = apr_time_now() + COST * ANSWER; /* if it fails */
+        error = count_jobs(watch);
+    }
+    if (error) {
+        apr_pool_clear(watch->conn_pool);
+        watch->conn = NULL;
+    }
+    apr_pool_clear(watch->pool);
+}
+
+/* Wait for the next look. A server that ends its sessions causes one at once.
+ * Return 0 when the thread ends. */
+static int wait_look(const crmd_watch_t *watch)
+{
+    struct pollfd pollers[2] = {
+        {watch->stop[0], POLLIN, 0},
+        {watch->conn ? PQsocket(crm_conn_pg(watch->conn)) : -1, POLLIN, 0}
+    };
+
+    poll(pollers, 2, (int)apr_time_as_msec(LOOK));
+    return !pollers[0].revents;
+}
+
+static void *APR_THREAD_FUNC watch_main(apr_thread_t *thread, void *data)
+{
+    crmd_watch_t *watch = data;
+
+    do {
+        look_once(watch);
+    } while (wait_look(watch));
+    apr_pool_clear(watch->conn_pool);
+    (void)thread;
+    return NULL;
+}
+
+const char *crmd_watch_fault(crmd_watch_t *watch)
+{
+    const char *fault;
+
+    pthread_mutex_lock(&watch->mutex);
+    fault = watch->looking && apr_time_now() - watch->looking > ANSWER
+            ? "database" : watch->fault;
+    pthread_mutex_unlock(&watch->mutex);
+    return fault;
+}
+
+int crmd_watch_counts(crmd_counts_t counts[CRMD_LANES], crmd_watch_t *watch)
+{
+    int counted;
+
+    pthread_mutex_lock(&watch->mutex);
+    counted = watch->counted;
+    memcpy(counts, watch->counts, sizeof(watch->counts));
+    pthread_mutex_unlock(&watch->mutex);
+    return counted;
+}
+
+crm_error_t *crmd_watch_start(crmd_watch_t **watch_p,
+                              const crmd_config_t *config, apr_pool_t *pool)
+{
+    crmd_watch_t *watch = apr_pcalloc(pool, sizeof(*watch));
+    apr_allocator_t *allocator;
+    apr_pool_t *own;
+
+    *watch_p = NULL;
+    /* With its own allocator threads do not compete for a lock. */
+    apr_allocator_create(&allocator);
+    apr_pool_create_ex(&own, pool, NULL, allocator);
+    apr_allocator_owner_set(allocator, own);
+    apr_pool_create(&watch->pool, own);
+    apr_pool_create(&watch->conn_pool, own);
+    watch->config = config;
+    watch->fault = "database";
+    pthread_mutex_init(&watch->mutex, NULL);
+    if (pipe2(watch->stop, O_CLOEXEC)
+        || apr_thread_create(&watch->thread, NULL, watch_main, watch, pool)
+           != APR_SUCCESS) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "a thread for"
+                              " status_listen cannot be started");
+    }
+    *watch_p = watch;
+    return NULL;
+}
+
+void crmd_watch_stop(crmd_watch_t *watch)
+{
+    apr_status_t status;
+
+    if (watch) {
+        close(watch->stop[1]);
+        apr_thread_join(&status, watch->thread);
+        close(watch->stop[0]);
+        pthread_mutex_destroy(&watch->mutex);
+    }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_watch.h: a thread that looks at the database: whether it can be used,
+ * and how many jobs there are */
+#ifndef CRMAPID_WATCH_H
+#define CRMAPID_WATCH_H
+
+#include "apr_pools.h"
+#include "apr_time.h"
+
+#include "crm_error.h"
+
+#include "crmapid_config.h"
+#include "crmapid_poll.h"
+
+/* States of jobs that are counted: ready and due, ready and waiting for their
+ * time, being run, given up. */
+enum {
+    CRMD_JOBS_DUE, CRMD_JOBS_WAITING, CRMD_JOBS_LEASED, CRMD_JOBS_DEAD,
+    CRMD_JOBS_STATES
+};
+
+/* The jobs of a lane. */
+typedef struct crmd_counts_t {
+    apr_uint64_t jobs[CRMD_JOBS_STATES];
+    apr_uint64_t oldest_us;     /* how long the oldest due job has been due */
+} crmd_counts_t;
+
+/* A running thread. */
+typedef struct crmd_watch_t crmd_watch_t;
+
+/* Start a thread that looks at CONFIG's database about once a second. The memory
+ * is POOL's. Errors: the thread cannot be started. */
+crm_error_t *crmd_watch_start(crmd_watch_t **watch_p,
+                              const crmd_config_t *config, apr_pool_t *pool);
+
+/* End the thread of WATCH, which may be NULL. */
+void crmd_watch_stop(crmd_watch_t *watch);
+
+/* Return NULL if the database of WATCH answers within a second and has a schema
+ * that this version can use, otherwise the reason in a word. Never waits for the
+ * database. */
+const char *crmd_watch_fault(crmd_watch_t *watch);
+
+/* Copy the last counts of each lane to COUNTS. Return 0 if there are none, or
+ * if the database does not answer. */
+int crmd_watch_counts(crmd_counts_t counts[CRMD_LANES], crmd_watch_t *watch);
+
+#endif /* CRMAPID_WATCH_H */

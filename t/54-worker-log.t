@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+# 54-worker-log.t: crmapid's log_format = json: an object a line, valid UTF-8
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use JSON::PP ();
+
+my $database = database();
+my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
+    --plan pro));
+my $worker = worker(database => $database, no_start => 1,
+    conf => { log_format => "json", log_level => "debug" });
+
+# The lines of the log as objects. Each must be one.
+my $strict = JSON::PP->new->utf8;
+sub objects {
+    return map { my $line = $_;
+        my $object = eval { $strict->decode($line) };
+        ok(ref $object eq "HASH", "an object") or diag("$line: $@");
+        $object || () } split /\n/, $worker->log_text;
+}
+
+# Make a job of KIND.
+sub job {
+    my ($kind) = @_;
+    return scalar sql($database, "INSERT INTO crmapi.job (workspace_id, kind)
+        VALUES ('$workspace', '$kind') RETURNING id");
+}
+
+$worker->expect_log(qr/CRM3102/);
+$worker->start;
+# The kind goes into the message.
+my @nasty = (q(sequence."quoted" \\back\\), "sequence.tab\tline\nend\x7f",
+    "sequence.ünïcode \x{1F600}" . "x" x 900);
+my @ids = map { s/'/''/gr } @nasty;
+@ids = map { utf8::encode(my $kind = $_); job($kind) } @ids;
+ok(wait_for(sub { sql($database, "SELECT count(*) FROM crmapi.job
+    WHERE state = 'dead'") == 3 }, 20), "jobs that nobody knows are given up");
+my @objects = objects();
+
+subtest "what each line has" => sub {
+    my %level;
+    for my $object (@objects) {
+        like($object->{time}, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+            "time: RFC 3339");
+        like($object->{level}, qr/^(?:error|warning|notice|info|debug)$/,
+            "level");
+        is($object->{pid}, $worker->pid, "pid")
+            unless $ENV{CRM_VALGRIND};
+        like($object->{thread}, qr/^\d+$/, "thread");
+        like($object->{code}, qr/^CRM\d{4}$/, "code");
+        unlike($object->{message}, qr/^CRM\d|[\x00-\x1f]/, "message");
+        $level{$object->{level}}++;
+    }
+    ok($level{notice} && $level{warning} && $level{debug}, "all levels");
+    my %thread = map { $_->{thread} => 1 } @objects;
+    cmp_ok(scalar keys %thread, ">", 1, "of several threads");
+};
+
+subtest "lines about a job name it" => sub {
+    for my $i (0 .. $#ids) {
+        my ($dead) = grep { $_->{code} eq "CRM3102"
+            && ($_->{job} // "") eq $ids[$i] } @objects;
+        ok($dead, "job $ids[$i]") or next;
+        is($dead->{lane}, "sequence", "lane");
+        is($dead->{workspace}, $workspace, "workspace");
+        is($dead->{level}, "warning", "level");
+        my $kind = $nasty[$i] =~ s/[\x00-\x1f\x7f]/ /gr;
+        is(substr($dead->{message}, 0, length("job $ids[$i] ($kind")),
+            "job $ids[$i] ($kind", "the message as it is");
+    }
+    my ($start) = grep { $_->{code} eq "CRM3001" } @objects;
+    ok(!exists $start->{job} && !exists $start->{workspace},
+        "other lines name none");
+};
+
+subtest "what is no UTF-8, and what is too long" => sub {
+    # an error of the database, with a name of bytes and of many characters
+    my ($bad, $long) = ("a\xff\xc3(\xed\xa0\x80b", "é\"\\" x 1500);
+    utf8::encode($long);
+    for my $name ($bad, $long) {
+        $worker->stop;
+        my $path = $worker->dir . "/" . substr($name, 0, 200) . "/x";
+        $worker->configure({ status_listen => $path . "\\" x 2500 });
+        my ($code, $out, $err) = $worker->run;
+        isnt($code, 0, "it cannot start");
+        my ($line) = split /\n/, $err;
+        my $object = eval { $strict->decode($line) };
+        ok($object, "an object") or diag("$line: $@");
+        like($object->{message} // "", qr/^status_listen: /, "what it is");
+        cmp_ok(length $line, "<", 4096, "cut so that a pipe takes it at once");
+        $worker->configure({ status_listen => undef });
+    }
+};
+
+subtest "a reload changes the format" => sub {
+    $worker->start;
+    $worker->configure({ log_format => "text" });
+    kill HUP => $worker->pid;
+    ok($worker->wait_log(qr/^\S+Z \[\d+\] notice: CRM3001: /), "to text");
+    $worker->stop;
+};
+
+subtest "the journal gets the level, too" => sub {
+    local $worker->{env} = { JOURNAL_STREAM => "1:1" };
+    $worker->configure({ log_format => "json" });
+    job("sequence.nothing");
+    my $err = $worker->once;
+    my ($line) = $err =~ /^(.*CRM3102.*)$/m;
+    like($line // "", qr/^<4>\{/, "before the object");
+    ok(eval { $strict->decode(substr $line, 3) }, "an object") or diag($line);
+};
+done_testing;

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+# 54-worker-status.t: crmapid's status_listen: its metrics are equal to what was
+# done, its health is that of the database, and nobody keeps it from its work
+# (contract 15.3)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Metrics;
+use CrmTest::Receiver;
+use IO::Select;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use JSON::PP ();
+use Time::HiRes qw(time);
+
+my $slow = valgrinded() || sanitized() ? 5 : 1;
+my $database = database();
+my $httpd = httpd(database => $database, conf => "CrmApiWriteLimit 0\n");
+my $w = workspace($httpd, twin => 0);
+my $receiver = CrmTest::Receiver->new;
+my $port = CrmTest::Httpd::free_port();
+my %conf = (status_listen => "127.0.0.1:$port", webhook_private => "on",
+    webhook_timeout => "4s", keep_jobs => "365d");
+my $worker = worker(database => $database, no_start => 1, conf => \%conf);
+$worker->start;
+
+sub ask {
+    my ($path, %more) = @_;
+    return CrmTest::Client->new(port => $more{port} || $port, timeout => 20)
+        ->request($more{method} || "GET", $path,
+            headers => $more{headers} || {});
+}
+sub scrape { ask("/metrics", headers => {
+    Accept => "application/openmetrics-text" }, @_) }
+sub metrics { samples(scrape(@_)->body) }
+
+# Wait until the metric NAME is VALUE. Return the last value.
+sub becomes {
+    my ($name, $value, %more) = @_;
+    my $last;
+    wait_for(sub { $last = metrics(%more)->{$name};
+        defined $last && $last == $value }, 20);
+    return $last;
+}
+
+# Make N jobs of KIND with more columns as SQL.
+sub jobs {
+    my ($n, $kind, $columns, $values) = @_;
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind$columns)
+        SELECT '@{[$w->id]}', '$kind'$values FROM generate_series(1, $n)");
+}
+
+subtest "what was sent is equal to the counters" => sub {
+    my $hook = sub { $w->ctl("webhook", "add", "--workspace", $w->id,
+        "--url", $receiver->url($_[0]), "--events", "contact.created") };
+    my $contact = sub { status_is($w->client->post("/api/v1/contacts",
+        { bot_id => $w->agent }), 201, "a contact") };
+
+    $hook->("good/200");
+    $hook->("bad/500");
+    $contact->() for 1 .. 7;
+    is(becomes('crmapid_webhook_deliveries_total{result="delivered"}', 7), 7,
+        "webhooks that were delivered");
+    is(becomes('crmapid_webhook_deliveries_total{result="retry"}', 7), 7,
+        "that will be tried again");
+    is(becomes("crmapid_webhook_duration_seconds_count", 14), 14, "times");
+    is(becomes('crmapid_jobs{lane="webhook",state="waiting"}', 7), 7,
+        "their jobs wait");
+    # some attempts find no slot of the endpoint
+    cmp_ok(metrics()->{'crmapid_job_duration_seconds_count{lane="webhook"}'},
+        ">=", 14, "attempts at jobs");
+    sql($database, "UPDATE crmapi.webhook_endpoint SET disabled_at = now()");
+    $hook->("gone/410");
+    $contact->();
+    is(becomes('crmapid_webhook_deliveries_total{result="gone"}', 1), 1,
+        "an endpoint that is gone");
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
+        steps => [map { { channel => "email",
+            email_subject => "S", email_body => "B", delay => "0s" } } 1 .. 2] }]);
+    for my $n (1 .. 3) {
+        status_is($w->client->post("/api/v1/sequences/start", {
+            template_id => $template, auto_approve => JSON::PP::true,
+            contact => { first_name => "C",
+                emails => ["c$n\@x.org"] } }), 202, "a sequence");
+    }
+    is(becomes('crmapid_steps_total{relay="maildir",result="sent"}', 6), 6,
+        "steps");
+    is(becomes('crmapid_relay_duration_seconds_count{relay="maildir"}', 6), 6,
+        "the relay's times");
+    my $is = metrics();
+    is($is->{"crmapid_steps_total{relay=\"maildir\",result=\"$_\"}"}, 0, $_)
+        for qw(retry failed unknown);
+    is(scalar(my @mails = $worker->mails), 6, "as many as there are mails");
+};
+
+subtest "a lease that is lost" => sub {
+    my $name = 'crmapid_leases_lost_total{lane="webhook"}';
+    is(metrics()->{$name}, 0, "none before");
+    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
+        $receiver->url("hang/hang"), "--events", "contact.created");
+    $w->client->post("/api/v1/contacts", { bot_id => $w->agent });
+    ok(wait_for(sub { grep { $_->{path} eq "/hang/hang" } $receiver->requests },
+        10), "a thread waits for the endpoint");
+    cmp_ok(metrics()->{'crmapid_threads_busy{lane="webhook"}'}, ">=", 1,
+        "it is busy");
+    sql($database, "UPDATE crmapi.job SET attempts = attempts + 1
+        WHERE state = 'leased'");
+    is(becomes($name, 1), 1, "is counted");
+    is(becomes('crmapid_threads_busy{lane="webhook"}', 0), 0,
+        "and the thread is free");
+    sql($database, "UPDATE crmapi.webhook_endpoint SET disabled_at = now()");
+    sql($database, "DELETE FROM crmapi.job");
+};
+
+subtest "jobs by lane and state" => sub {
+    $worker->stop;
+    $worker->configure({ webhook_threads => 0 });
+    jobs(5, "sequence.step", ", run_at", ", now() + interval '1 hour'");
+    jobs(3, "webhook.deliver", ", run_at", ", now() + interval '2 hours'");
+    # nobody has threads for this lane
+    jobs(4, "webhook.deliver", ", run_at",
+        ", now() - interval '500 seconds'
+            - generate_series * interval '1 second'");
+    jobs(2, "webhook.deliver", ", state, leased_by, leased_until",
+        ", 'leased', 'somebody', now() + interval '1 hour'");
+    jobs(6, "sequence.step", ", state, finished_at", ", 'dead', now()");
+    jobs(9, "webhook.deliver", ", state, finished_at", ", 'done', now()");
+    $worker->start;
+    ok(wait_for(sub { exists metrics()->{
+        'crmapid_jobs{lane="sequence",state="due"}'} }, 10), "are counted");
+    my $is = metrics();
+    my %want = (sequence => { due => 0, waiting => 5, leased => 0, dead => 6 },
+        webhook => { due => 4, waiting => 3, leased => 2, dead => 0 });
+    for my $lane (sort keys %want) {
+        is($is->{qq(crmapid_jobs{lane="$lane",state="$_"})}, $want{$lane}{$_},
+            "$lane: $_") for sort keys %{$want{$lane}};
+    }
+    my $oldest = $is->{'crmapid_oldest_due_seconds{lane="webhook"}'};
+    cmp_ok($oldest, ">=", 504, "the oldest due job");
+    cmp_ok($oldest, "<", 604, "and since when");
+    is($is->{'crmapid_oldest_due_seconds{lane="sequence"}'} + 0, 0, "none is due");
+    is($is->{'crmapid_threads{lane="webhook"}'}, 0, "threads of a lane");
+    is($is->{'crmapid_threads{lane="sequence"}'}, 4, "and of the other");
+    ok(wait_for(sub { $is = metrics(); $is->{crmapid_database_connections}
+        == 8 }, 10), "connections: one for each thread");
+    cmp_ok($is->{crmapid_database_connects_total}, ">=",
+        $is->{crmapid_database_connections}, "were opened");
+    is($is->{crmapid_database_errors_total}, 0, "without an error");
+};
+
+subtest "the oldest job of many workspaces" => sub {
+    my $other = workspace($httpd, twin => 0);
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, run_at)
+        VALUES ('@{[$other->id]}', 'webhook.deliver',
+                now() - interval '2000 seconds')");
+    ok(wait_for(sub { my $age = metrics()->{
+        'crmapid_oldest_due_seconds{lane="webhook"}'};
+        $age >= 2000 && $age < 2100 }, 15), "is found");
+};
+
+subtest "scrapes do not load the database" => sub {
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, state,
+        finished_at, run_at) SELECT '@{[$w->id]}', 'webhook.deliver',
+        CASE WHEN n % 2 = 0 THEN 'done' ELSE 'ready' END,
+        CASE WHEN n % 2 = 0 THEN now() END, now() + interval '1 day'
+        FROM generate_series(1, 40000) n");
+    my $rows = sub { scalar sql($database, "SELECT seq_scan || ' '
+        || seq_tup_read FROM pg_stat_user_tables WHERE relname = 'job'") };
+    my $commits = sub { scalar sql($database, "SELECT xact_commit
+        FROM pg_stat_database WHERE datname = '$database'") };
+    is(becomes('crmapid_jobs{lane="webhook",state="waiting"}', 20003), 20003,
+        "a long queue is counted");
+    my ($seq, $before, $start) = ($rows->(), $commits->(), time);
+    metrics() for 1 .. 300;
+    jobs(1, "webhook.deliver", ", run_at", ", now() + interval '1 hour'");
+    is(becomes('crmapid_jobs{lane="webhook",state="waiting"}', 20004), 20004,
+        "it was counted again meanwhile");
+    my $after = $commits->();
+    # polls (5 a second), heartbeats, looks, and this test's own statements
+    cmp_ok($after - $before, "<", 60 + 10 * (time - $start),
+        "300 scrapes are not 300 statements");
+    is($rows->(), $seq, "and the table of jobs was not read through");
+};
+
+subtest "the text" => sub {
+    my $r = scrape();
+    is($r->header("Content-Type"), "application/openmetrics-text; "
+        . "version=1.0.0; charset=utf-8", "OpenMetrics");
+    is($r->header("Cache-Control"), "no-store", "nobody keeps it");
+    is_deeply([faults($r->body)], [], "its grammar");
+    like($r->body, qr/^crmapid_build_info\{version="\d[\d.]*",schema="\d+"\} 1$/m,
+        "versions");
+    unlike($r->body, qr/[0-9a-f]{8}-[0-9a-f]{4}-|\@|\Q$w->{name}\E|svc_live/,
+        "no workspace, key or contact");
+    is(ask("/metrics")->header("Content-Type"), "text/plain; version=0.0.4; "
+        . "charset=utf-8", "the older format");
+    is(ask("/metrics", method => "HEAD")->body, "", "HEAD");
+    my $post = ask("/metrics", method => "POST");
+    status_is($post, 405, "POST");
+    is($post->header("Allow"), "GET, HEAD", "Allow");
+    status_is(ask($_), 404, $_) for "/", "/metrics/", "/other";
+};
+
+SKIP: {
+    my ($none) = run_program(command => ["promtool", "--version"]);
+    skip "no promtool: build/setup --tests installs it", 1 if $none;
+    my ($code, $out, $err) = run_program(command => ["promtool", "check",
+        "metrics"], stdin => ask("/metrics")->body);
+    is("$code$out$err", "0", "promtool finds nothing");
+}
+
+# ---- health ----------------------------------------------------------------
+
+# A server of our own, which is stopped.
+my $server = CrmTest::Postgres->start;
+my $away = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
+my $port2 = CrmTest::Httpd::free_port();
+my $second = worker(no_start => 1, database => $away,
+    conninfo => $server->conninfo($away, $CrmTest::Postgres::WORKER),
+    may_log => [qr/CRM3003: |CRM3007: |CRM2\d+: |connection to server|server closed|terminat|no connection/],
+    conf => { status_listen => "127.0.0.1:$port2" });
+
+# The answer to /ready is STATUS and WORD within SECONDS, and each answer takes
+# less than one.
+sub ready_is {
+    my ($status, $word, $seconds, $name) = @_;
+    my ($start, $longest, $got) = (time, 0, "");
+    wait_for(sub {
+        my $asked = time;
+        my $r = ask("/ready", port => $port2);
+        $got = $r->status . " " . $r->body;
+        $longest = time - $asked if time - $asked > $longest;
+        return $got eq "$status $word\n";
+    }, 20);
+    is($got, "$status $word\n", $name);
+    cmp_ok(time - $start, "<", $seconds * $slow, "$name: in time");
+    cmp_ok($longest, "<", 1 * $slow, "$name: no answer waits");
+    is(ask("/live", port => $port2)->status, 200, "$name: it lives");
+}
+
+subtest "a database that is stopped" => sub {
+    $second->start;
+    ready_is(200, "ready", 2, "before");
+    $server->halt;
+    ready_is(503, "database", 1, "is noticed");
+    ok(!exists metrics(port => $port2)
+        ->{'crmapid_jobs{lane="sequence",state="due"}'}, "no old counts");
+    ok(wait_for(sub { metrics(port => $port2)->{crmapid_database_errors_total}
+        > 0 }, 10), "and counted");
+    $server->resume;
+    ready_is(200, "ready", 3, "and its return");
+};
+
+subtest "a database that hangs" => sub {
+    kill STOP => $server->{pid};
+    my @backends = split /\s+/, `ps -o pid= --ppid $server->{pid}`;
+    kill STOP => grep { $_ } @backends;
+    ready_is(503, "database", 3, "is noticed");
+    kill CONT => grep { $_ } @backends, $server->{pid};
+    ready_is(200, "ready", 10, "and its return");
+};
+
+subtest "another schema" => sub {
+    $server->sql($away, "UPDATE crmapi.migration SET min_module = 9999
+        WHERE number = (SELECT max(number) FROM crmapi.migration)");
+    ready_is(503, "schema", 2, "is noticed");
+    $server->sql($away, "UPDATE crmapi.migration SET min_module = 1
+        WHERE number = (SELECT max(number) FROM crmapi.migration)");
+    ready_is(200, "ready", 2, "and its end");
+};
+
+subtest "before the database is there" => sub {
+    $second->stop;
+    $server->halt;
+    my $starting = worker(no_start => 1, database => $away, no_wait => 1,
+        conninfo => $server->conninfo($away, $CrmTest::Postgres::WORKER),
+        may_log => [qr/CRM3003: |CRM3007: |CRM2\d+: |connection to server/],
+        conf => { status_listen => "127.0.0.1:$port2" });
+    $starting->start;
+    ok(wait_for(sub { eval { ask("/live", port => $port2)->status == 200 } },
+        20), "it lives");
+    ready_is(503, "database", 2, "and is not ready");
+    $server->resume;
+    ready_is(200, "ready", 3, "until it is there");
+    ok($starting->wait_log(qr/CRM3001/), "and works");
+    $starting->stop;
+};
+
+# ---- clients ---------------------------------------------------------------
+
+sub connection { IO::Socket::INET->new(PeerAddr => "127.0.0.1",
+    PeerPort => $port, Timeout => 5) }
+
+# Read what SOCKET gives until it ends, at most for SECONDS.
+sub rest_of {
+    my ($socket, $seconds) = @_;
+    my ($text, $end) = ("", time + $seconds);
+    while ((my $left = $end - time) > 0) {
+        IO::Select->new($socket)->can_read($left) or last;
+        sysread($socket, $text, 65536, length $text) or return $text;
+    }
+    return undef;
+}
+
+subtest "clients that do harm" => sub {
+    my $big = connection();
+    local $SIG{PIPE} = "IGNORE";
+    syswrite($big, "GET /live HTTP/1.1\r\nHost: x\r\n");
+    syswrite($big, "X-More: " . "x" x 1000 . "\r\n") for 1 .. 100;
+    my $answer = rest_of($big, 10);
+    ok(!defined $answer || $answer eq "" || $answer =~ m{^HTTP/1\.1 4\d\d},
+        "100 kB of headers get nothing but a refusal");
+    my $bad = connection();
+    syswrite($bad, "\0\1\2 nonsense\r\n\r\n");
+    unlike(rest_of($bad, 10) // "", qr/ 200 /, "no HTTP");
+    # the thread of the server can be woken, and its connections are limited
+    my @many = map { connection() } 1 .. 60;
+    syswrite($_, "GET /live HTTP/1.1\r\nHost: x\r\nX: ") for grep { $_ } @many;
+    my ($start, $closed) = (time, 0);
+    my $select = IO::Select->new(grep { $_ } @many);
+    while ($select->count && time - $start < 20) {
+        for my $socket ($select->can_read(0.5)) {
+            next if sysread($socket, my $some, 4096);
+            $select->remove($socket);
+            $closed++;
+        }
+        # a byte now and then: never idle
+        syswrite($_, "x") for $select->handles;
+    }
+    is($select->count, 0, "60 slow ones are ended");
+    cmp_ok(time - $start, "<", 10 * $slow, "after a few seconds");
+    is(ask("/live")->status, 200, "then others are served");
+    jobs(1, "sequence.step", ", payload", ", '{\"enrollment_id\":"
+        . " \"00000000-0000-4000-8000-000000000000\"}'");
+    ok(wait_for(sub { !sql($database, "SELECT FROM crmapi.job
+        WHERE state = 'ready' AND kind = 'sequence.step' AND is_due") }, 5),
+        "and jobs are done");
+};
+
+subtest "slow clients do not keep others out" => sub {
+    my @slow = map { connection() } 1 .. 3;
+    syswrite($_, "GET /") for @slow;
+    my $start = time;
+    is(ask("/live")->status, 200, "/live") for 1 .. 20;
+    cmp_ok(time - $start, "<", 2 * $slow, "at once");
+};
+
+subtest "a Unix socket, and settings that are refused" => sub {
+    my $path = $worker->dir . "/status";
+    $worker->configure({ status_listen => $path });
+    kill HUP => $worker->pid;
+    ok(wait_for(sub { -S $path }, 20), "after a reload");
+    my $socket = IO::Socket::UNIX->new(Peer => $path);
+    print $socket "GET /live HTTP/1.0\r\n\r\n";
+    like(rest_of($socket, 10) // "", qr/ 200 .*\r\nlive\n\z/s, "it serves");
+    ok(!connection(), "and the port no more");
+    $worker->stop;
+    ok(!-e $path, "its file is removed");
+    my $taken = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 1);
+    for my $case (["80", qr/must be ADDRESS:PORT/],
+            ["127.0.0.1:0", qr/must be ADDRESS:PORT/],
+            ["127.0.0.1:65536", qr/must be ADDRESS:PORT/],
+            ["::1:80", qr/must be ADDRESS:PORT/],
+            ["localhost.example:80", qr/status_listen: localhost/],
+            ["127.0.0.1:" . $taken->sockport, qr/Address already in use/]) {
+        $worker->configure({ status_listen => $case->[0] });
+        my ($code, $out, $err) = $worker->run;
+        isnt($code, 0, "$case->[0]: refused");
+        like($err, $case->[1], "$case->[0]: with the reason");
+    }
+};
+done_testing;
