@@ -159,6 +159,20 @@ subtest "the oldest job of many workspaces" => sub {
     ok(wait_for(sub { my $age = metrics()->{
         'crmapid_oldest_due_seconds{lane="webhook"}'};
         $age >= 2000 && $age < 2100 }, 15), "is found");
+    $other->ctl("workspace", "hold", $other->id);
+    is(becomes('crmapid_jobs{lane="webhook",state="held"}', 1), 1,
+        "it is held");
+    my $is = metrics();
+    cmp_ok($is->{'crmapid_oldest_due_seconds{lane="webhook"}'}, "<", 1000,
+        "what is held is not late");
+    is($is->{'crmapid_jobs{lane="webhook",state="due"}'}, 4, "nor due");
+    $other->ctl("hold", "--all");
+    is(becomes('crmapid_jobs{lane="webhook",state="held"}', 5), 5,
+        "all are held");
+    is(metrics()->{'crmapid_oldest_due_seconds{lane="webhook"}'} + 0, 0,
+        "none is late");
+    $other->ctl("release", "--all");
+    is(becomes('crmapid_jobs{lane="webhook",state="due"}', 5), 5, "released");
 };
 
 subtest "scrapes do not load the database" => sub {

@@ -12,7 +12,7 @@
 #include "crmapid_stats.h"
 
 static const char *const states[CRMD_JOBS_STATES] = {
-    "due", "waiting", "leased", "dead"
+    "due", "waiting", "leased", "dead", "held"
 };
 
 /* A scrape. */
@@ -182,7 +182,7 @@ static const family_t families[] = {
     {"crmapid_jobs", "gauge", "Jobs in the database, for all daemons",
      put_jobs, 0},
     {"crmapid_oldest_due_seconds", "gauge", "How long the oldest due job has "
-     "been due; 0 if none is", put_oldest, 0},
+     "been due that is not held; 0 if none is", put_oldest, 0},
     {"crmapid_job_duration_seconds", "histogram", "Time of an attempt at a job",
      put_job_times, 0},
     {"crmapid_jobs_failed", "counter", "Attempts at jobs that ended with an "

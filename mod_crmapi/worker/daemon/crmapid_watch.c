@@ -47,6 +47,10 @@ enum { LANE, FIRST_STATE, OLDEST = FIRST_STATE + CRMD_JOBS_STATES };
 #define DUE "j.state = 'ready' AND j.is_due AND j.lane = l.lane"
 #define DUE_ORDER " ORDER BY j.workspace_id, j.run_at, j.id LIMIT "
 
+/* Whether the workspace of the row ALIAS is held, or the database. */
+#define HELD(alias) "(held.whole OR " alias ".workspace_id IN" \
+    " (SELECT h.workspace_id FROM crmapi.workspace_hold h))"
+
 /* Due and waiting jobs are counted in the indexes job_due and job_waiting
  * alone, up to 25,000 of each lane; those that are leased or dead by their
  * indexes, up to 10,000. The index job_due is in the order of workspaces, so
@@ -59,9 +63,7 @@ static const char count_sql[] =
     " ORDER BY j.leased_until LIMIT 10000) UNION ALL "
     "(SELECT j.lane, j.state FROM crmapi.job j WHERE j.state = 'dead'"
     " ORDER BY j.finished_at LIMIT 10000))"
-    " SELECT l.lane,"
-    " (SELECT count(*) FROM (SELECT FROM crmapi.job j WHERE " DUE
-    DUE_ORDER "25000) d),"
+    " SELECT l.lane, due.n - due.held,"
     " (SELECT count(*) FROM (SELECT FROM crmapi.job j"
     " WHERE j.state = 'ready' AND NOT j.is_due AND j.lane = l.lane"
     " ORDER BY j.run_at, j.id LIMIT 25000) w),"
@@ -69,6 +71,7 @@ static const char count_sql[] =
     " AND f.state = 'leased'),"
     " (SELECT count(*) FROM few f WHERE f.lane = l.lane"
     " AND f.state = 'dead'),"
+    " due.held,"
     " (WITH RECURSIVE first AS ("
     "(SELECT j.workspace_id, j.run_at FROM crmapi.job j WHERE " DUE
     DUE_ORDER "1) UNION ALL SELECT n.workspace_id, n.run_at FROM first"
@@ -77,8 +80,14 @@ static const char count_sql[] =
     DUE_ORDER "1) n)"
     " SELECT (greatest(extract(epoch FROM statement_timestamp()"
     " - min(s.run_at)), 0) * 1000000)::bigint"
-    " FROM (SELECT first.run_at FROM first LIMIT 10000) s)"
-    " FROM unnest($1::text[]) l(lane)";
+    " FROM (SELECT first.* FROM first LIMIT 10000) s WHERE NOT " HELD("s") ")"
+    " FROM unnest($1::text[]) l(lane)"
+    " CROSS JOIN (SELECT EXISTS (SELECT FROM crmapi.instance i"
+    " WHERE i.held_at IS NOT NULL) AS whole) held"
+    " CROSS JOIN LATERAL (SELECT count(*) AS n,"
+    " count(*) FILTER (WHERE " HELD("d") ") AS held"
+    " FROM (SELECT j.workspace_id FROM crmapi.job j WHERE " DUE
+    DUE_ORDER "25000) d) due";
 
 /* Return the names of all lanes as a PostgreSQL array. */
 static const char *lane_names(apr_pool_t *pool)

@@ -13,10 +13,10 @@
 #include "crmapid_poll.h"
 
 /* States of jobs that are counted: ready and due, ready and waiting for their
- * time, being run, given up. */
+ * time, being run, given up, due but held. */
 enum {
     CRMD_JOBS_DUE, CRMD_JOBS_WAITING, CRMD_JOBS_LEASED, CRMD_JOBS_DEAD,
-    CRMD_JOBS_STATES
+    CRMD_JOBS_HELD, CRMD_JOBS_STATES
 };
 
 /* The jobs of a lane. */
