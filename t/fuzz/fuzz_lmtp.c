@@ -14,6 +14,7 @@
 #include "crm_db_conn.h"
 #include "crm_mail_deliver.h"
 #include "crm_text.h"
+#include "crmapid_conn.h"
 #include "crmapid_lmtp_session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,19 +31,20 @@ static void must(int is)
 /* --- instead of the database (the linker's --wrap) --- */
 
 /* The compiler compares these with what they stand for. */
-__typeof__(crm_conn_open) __wrap_crm_conn_open;
+__typeof__(crmd_conn_open) __wrap_crmd_conn_open;
 __typeof__(crm_mail_known) __wrap_crm_mail_known;
 __typeof__(crm_mail_deliver) __wrap_crm_mail_deliver;
 
-crm_error_t *__wrap_crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
-                                  const crm_conn_options_t *options,
-                                  apr_pool_t *result_pool,
-                                  apr_pool_t *scratch_pool)
+crm_error_t *__wrap_crmd_conn_open(crm_conn_t **conn_p,
+                                   const crmd_config_t *config,
+                                   apr_interval_time_t timeout,
+                                   apr_pool_t *conn_pool,
+                                   apr_pool_t *scratch_pool)
 {
-    (void)conninfo;
-    (void)options;
+    (void)config;
+    (void)timeout;
     (void)scratch_pool;
-    *conn_p = apr_pcalloc(result_pool, 1);
+    *conn_p = apr_pcalloc(conn_pool, 1);
     return NULL;
 }
 
