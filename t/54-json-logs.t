@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 54-json-logs.t: the JSON formats of docs/operations.md for httpd's logs: each
 # line is an object, whatever clients send
+# plain build only
 use strict;
 use utf8;
 use warnings;
