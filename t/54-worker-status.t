@@ -366,8 +366,9 @@ subtest "a Unix socket, and settings that are refused" => sub {
     my $path = $worker->dir . "/status";
     $worker->configure({ status_listen => $path });
     kill HUP => $worker->pid;
-    ok(wait_for(sub { -S $path }, 20), "after a reload");
-    my $socket = IO::Socket::UNIX->new(Peer => $path);
+    my $socket;
+    ok(wait_for(sub { $socket = IO::Socket::UNIX->new(Peer => $path) }, 20),
+        "after a reload");
     print $socket "GET /live HTTP/1.0\r\n\r\n";
     like(rest_of($socket, 10) // "", qr/ 200 .*\r\nlive\n\z/s, "it serves");
     ok(!connection(), "and the port no more");
