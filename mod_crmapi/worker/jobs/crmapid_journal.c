@@ -21,6 +21,7 @@
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "crm_file.h"
 #include "crm_uuid.h"
 
 /* The longest line. */
@@ -120,36 +121,6 @@ static void trim(apr_pool_t *pool)
     }
 }
 
-/* Sync the folder, so that its entries survive a crash. Return 0 on failure,
- * with errno set. */
-static int sync_folder(void)
-{
-    int fd = open(journal.run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int done = fd >= 0 && !fsync(fd);
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    return done;
-}
-
-/* Write the LEN bytes at TEXT to FD. Return 0 on failure, with errno set. */
-static int write_all(int fd, const char *text, apr_size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, text, len);
-
-        if (n < 0 && errno != EINTR) {
-            return 0;
-        }
-        if (n > 0) {
-            text += n;
-            len -= (apr_size_t)n;
-        }
-    }
-    return 1;
-}
-
 /* ---- reading ------------------------------------------------------------- */
 
 /* Call TAKE with BATON for each line of the file of DAY; see
@@ -239,8 +210,8 @@ static crm_error_t *open_day(const char *day, apr_pool_t *pool)
     }
     journal.fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (journal.fd < 0 || (lseek(journal.fd, 0, SEEK_END) > 0
-                           && !write_all(journal.fd, "\n", 1))
-        || !sync_folder()) {
+                           && !crm_file_write(journal.fd, "\n", 1))
+        || !crm_file_sync_folder(journal.run_dir)) {
         return fault(CRM_E_BAD_REQUEST, path, pool);
     }
     apr_cpystrn(journal.day, day, sizeof(journal.day));
@@ -266,11 +237,11 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
                                         i + 1 < CRMD_SLOTS ? ' ' : '\n');
     }
     fd = mkostemp(new, O_CLOEXEC);
-    good = fd >= 0 && write_all(fd, text, len) && !fsync(fd);
+    good = fd >= 0 && crm_file_write(fd, text, len) && !fsync(fd);
     if (fd >= 0) {
         close(fd);
     }
-    if (!good || rename(new, path) || !sync_folder()) {
+    if (!good || rename(new, path) || !crm_file_sync_folder(journal.run_dir)) {
         crm_error_t *error = fault(CRM_E_UNAVAILABLE, path, scratch_pool);
 
         unlink(new);
@@ -292,7 +263,7 @@ crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
         CRM_ERR(crmd_journal_save(&none, scratch_pool));
         CRM_ERR(open_day(day, scratch_pool));
     }
-    if (!write_all(journal.fd, line, len)
+    if (!crm_file_write(journal.fd, line, len)
         || (sync && fdatasync(journal.fd))) {
         return fault(CRM_E_UNAVAILABLE, day_path(day, scratch_pool),
                      scratch_pool);

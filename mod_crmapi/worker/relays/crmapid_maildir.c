@@ -12,6 +12,7 @@
 #include "apr_file_io.h"
 #include "apr_strings.h"
 
+#include "crm_file.h"
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
 
@@ -63,39 +64,6 @@ static int was_read(const char *root, const char *name, apr_pool_t *pool)
     return found;
 }
 
-/* Write the LEN bytes at TEXT to FD and sync it. Return 0 on failure, with
- * errno set. */
-static int write_all(int fd, const char *text, apr_size_t len)
-{
-    while (len) {
-        ssize_t n = write(fd, text, len);
-
-        if (n < 0 && errno != EINTR) {
-            return 0;
-        }
-        if (n > 0) {
-            text += n;
-            len -= (apr_size_t)n;
-        }
-    }
-    return !fsync(fd);
-}
-
-/* Sync the folder PATH, so that its entries survive a crash. Return 0 on
- * failure, with errno set. */
-static int sync_folder(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int done = fd >= 0 && !fsync(fd);
-    int number = errno;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    errno = number;
-    return done;
-}
-
 /* Write MAIL to a new file in ROOT/tmp and set *PATH_P to its path. mkostemp()
  * gives it mode 0600. */
 static crm_error_t *write_file(char **path_p, const char *root,
@@ -110,7 +78,7 @@ static crm_error_t *write_file(char **path_p, const char *root,
     if (fd < 0) {
         return fault(path, pool);
     }
-    if (!write_all(fd, mail->text, mail->len)) {
+    if (!crm_file_write(fd, mail->text, mail->len) || fsync(fd)) {
         error = fault(path, pool);
     }
     if (close(fd) && !error) {
@@ -140,7 +108,7 @@ static crm_error_t *deliver(const char *root, const char *name,
         }
         unlink(temporary);
     }
-    if (!error && !sync_folder(folder)) {
+    if (!error && !crm_file_sync_folder(folder)) {
         error = fault(folder, pool);
     }
     return error;
