@@ -2,6 +2,8 @@
 /* crm_error.c: creating errors; the table of codes */
 #include "crm_error.h"
 
+#include <string.h>
+
 #include "apr_strings.h"
 
 static const crm_code_info_t code_infos[CRM_E_COUNT] = {
@@ -98,4 +100,9 @@ void crm_error_detail(crm_error_t **error_p, const char *field,
     detail = apr_array_push((*error_p)->details);
     detail->field = apr_pstrdup(result_pool, field);
     detail->message = message;
+}
+
+int crm_error_is(const crm_error_t *error, const char *state)
+{
+    return error && error->sqlstate && !strcmp(error->sqlstate, state);
 }

@@ -84,6 +84,9 @@ crm_error_t *crm_error_logf(crm_code_t code, apr_pool_t *result_pool,
 void crm_error_detail(crm_error_t **error_p, const char *field,
                       const char *message, apr_pool_t *result_pool);
 
+/* Return whether ERROR, which may be NULL, has the SQLSTATE STATE. */
+int crm_error_is(const crm_error_t *error, const char *state);
+
 /* Return from the calling function if EXPR is an error. */
 #define CRM_ERR(expr)                           \
     do {                                        \

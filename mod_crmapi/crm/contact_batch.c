@@ -540,7 +540,7 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     sqls[n++] = &commit;
     error = crm_call_pipeline(results, batch->call, sqls, n);
     error = crm_idempotency_raced(batch->call, error);
-    if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
+    if (crm_error_is(error, "23503")) {
         /* A referenced row was deleted after the look-up: the client may try
          * again. */
         return crm_error_create(CRM_E_UNAVAILABLE, NULL, batch->pool);

@@ -403,7 +403,7 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     values[1] = key_hash;
     values[2] = write_items(events, count, result_pool);
     error = crm_db_query(&result, conn, &stmt, result_pool);
-    if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
+    if (crm_error_is(error, "23503")) {
         /* A referenced row was deleted meanwhile: the client may try again. */
         error->code = CRM_E_UNAVAILABLE;
         error->message = crm_code_info(CRM_E_UNAVAILABLE)->message;

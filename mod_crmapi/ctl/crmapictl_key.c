@@ -140,8 +140,8 @@ static crm_error_t *get_terms(const char *values[TERMS], ctl_t *ctl)
 }
 
 /* Insert a key with VALUES: id, workspace, name, hash, display form, write,
- * terms. *RESULT_P has the columns of new_columns and PLAN_COLUMN. KEY_COLUMN is for
- * ctl_key_create(). */
+ * terms. *RESULT_P has the columns of new_columns and PLAN_COLUMN. KEY_COLUMN is
+ * for ctl_key_create(). */
 static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                            const char *const values[6 + TERMS])
 {
@@ -161,7 +161,7 @@ static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                                    " AND NOT k.plan_api)", 6 + TERMS,
                                    values);
 
-    if (error && error->sqlstate && !strcmp(error->sqlstate, "23505")) {
+    if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "this key exists already");
     }
     return error;

@@ -56,8 +56,7 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
  * otherwise ERROR. */
 static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
 {
-    if (error && error->sqlstate && (!strcmp(error->sqlstate, "23514")
-                                     || !strcmp(error->sqlstate, "22P02"))) {
+    if (crm_error_is(error, "23514") || crm_error_is(error, "22P02")) {
         return ctl_fault(ctl, "--url must be http:// or https://, without user"
                          " and blanks, at most 2,048 characters; --events"
                          EVENT_TYPES);

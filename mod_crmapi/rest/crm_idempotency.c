@@ -312,7 +312,7 @@ crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call)
 
 crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error)
 {
-    return error && error->sqlstate && !strcmp(error->sqlstate, "23502")
+    return crm_error_is(error, "23502")
            && crm_rest(call)->idempotency ? busy_error(call->pool) : error;
 }
 

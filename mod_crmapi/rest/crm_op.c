@@ -26,7 +26,7 @@ crm_error_t *crm_op_unexplained(crm_error_t *error)
 /* Return whether ERROR is a foreign key violation. */
 static int is_foreign_key_error(const crm_error_t *error)
 {
-    return error && error->sqlstate && !strcmp(error->sqlstate, "23503");
+    return crm_error_is(error, "23503");
 }
 
 /* Run SQL, which returns a row if and only if the operation was done, and set

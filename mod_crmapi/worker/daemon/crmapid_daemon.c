@@ -286,7 +286,7 @@ static crm_error_t *heartbeat(actor_t *actor)
                              config->lease);
     values[10] = crmd_mark_known(actor->pool);
     error = crm_db_query(&result, actor->conn, &stmt, actor->pool);
-    if (error && error->sqlstate && !strcmp(error->sqlstate, CRMD_OLDER)) {
+    if (crm_error_is(error, CRMD_OLDER)) {
         return crmd_mark_check(config, actor->conn, actor->pool);
     }
     CRM_ERR(error);

@@ -220,13 +220,6 @@ static crm_error_t *record(crmd_work_t *work, const char *state)
     return NULL;
 }
 
-/* Return whether ERROR has the SQLSTATE of one of our functions: CRM01: the
- * lease was lost (crmapi.job_hold()); CRMD_OLDER. */
-static int is_state(const crm_error_t *error, const char *sqlstate)
-{
-    return error->sqlstate && !strcmp(error->sqlstate, sqlstate);
-}
-
 /* The handler of WORK, of KIND, returned ERROR: retry the job, or give it up
  * after the last attempt. */
 static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
@@ -235,7 +228,7 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
     const char *reason = error->log ? error->log : error->message;
 
     crm_db_rollback(work->conn);
-    if (is_state(error, "CRM01")) {
+    if (crm_error_is(error, "CRM01")) { /* crmapi.job_hold() */
         lost_lease(work);
         work->end = CRMD_ENDED;
         return NULL;
@@ -291,7 +284,7 @@ static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
     else {
         error = kind->run(work);
     }
-    if (error && is_state(error, CRMD_OLDER)) {
+    if (crm_error_is(error, CRMD_OLDER)) {
         CRM_ERR(crmd_mark_check(work->config, work->conn, work->pool));
         return crmd_work_return(work);
     }
