@@ -3,8 +3,6 @@
 #ifndef CRMAPICTL_H
 #define CRMAPICTL_H
 
-#include <stdint.h>
-
 #include "crm_db_conn.h"
 #include "crm_error.h"
 

@@ -69,8 +69,8 @@ static const ctl_column_t status_columns[] = {
     {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
     {"sequence_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
     {"jobs_dead", 'n'}, {"jobs_held", 'n'}, {"held_at", 't'},
-    {"held_reason", 's'}, {"workspaces_held", 'n'}, {"connections", 'n'}, {"database_bytes", 'n'},
-    {"server_version", 's'}, {NULL, 0}
+    {"held_reason", 's'}, {"workspaces_held", 'n'}, {"connections", 'n'},
+    {"database_bytes", 'n'}, {"server_version", 's'}, {NULL, 0}
 };
 #define SCHEMA_COLUMNS 7
 #define SCHEMA_VALUES "SELECT $1::integer, $2::integer, $3::integer," \

@@ -254,7 +254,7 @@ static void add_synopsis(crm_buf_t *buf, const ctl_command_t *command,
 }
 
 /* Add a line for each option in OPTIONS to BUF. */
-static void add_options(crm_buf_t *buf, uint64_t options)
+static void add_options(crm_buf_t *buf, apr_uint64_t options)
 {
     for (int option = 0; option < CTL_OPTIONS; option++) {
         if (options & CTL_BIT(option)) {

@@ -20,10 +20,9 @@
 
 /* The columns of a workspace, and their SQL. */
 #define FIELDS "id, name, slug, plan, created_at"
-static const ctl_column_t columns[] = {
-    {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
-    {"created_at", 't'}, {NULL, 0}
-};
+#define COLUMNS {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'}, \
+    {"created_at", 't'}
+static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
 /* The same, and what a workspace has in other tables. */
 #define HELD_FIELDS ", (SELECT h.held_at FROM crmapi.hold_of(workspace.id) h)" \
@@ -32,9 +31,8 @@ static const ctl_column_t columns[] = {
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = workspace.id" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
-    {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
-    {"created_at", 't'}, {"read_limit", 'n'}, {"write_limit", 'n'},
-    {"events", 's'}, {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
+    COLUMNS, {"read_limit", 'n'}, {"write_limit", 'n'}, {"events", 's'},
+    {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
 
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
@@ -99,10 +97,10 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
 {
     crm_error_t *error = ctl_query(result_p, ctl, sql, count, values);
 
-    if (error && error->sqlstate && !strcmp(error->sqlstate, "23503")) {
+    if (crm_error_is(error, "23503")) {
         return ctl_fault(ctl, "there is no plan \"%s\"", plan);
     }
-    if (error && error->sqlstate && !strcmp(error->sqlstate, "23505")) {
+    if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "there is a workspace with the id %s"
                             " already", id);
     }
@@ -174,8 +172,7 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
 crm_error_t *ctl_workspace_list(ctl_t *ctl)
 {
     static const ctl_column_t list_columns[] = {
-        {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'},
-        {"created_at", 't'}, {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
+        COLUMNS, {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
     };
     PGresult *result;
 
