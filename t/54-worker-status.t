@@ -188,14 +188,15 @@ subtest "scrapes do not load the database" => sub {
     is(becomes('crmapid_jobs{lane="webhook",state="waiting"}', 20003), 20003,
         "a long queue is counted");
     my ($seq, $before, $start) = ($rows->(), $commits->(), time);
-    metrics() for 1 .. 300;
+    metrics() for 1 .. 1000;
     jobs(1, "webhook.deliver", ", run_at", ", now() + interval '1 hour'");
     is(becomes('crmapid_jobs{lane="webhook",state="waiting"}', 20004), 20004,
         "it was counted again meanwhile");
     my $after = $commits->();
-    # polls (5 a second), heartbeats, looks, and this test's own statements
-    cmp_ok($after - $before, "<", 60 + 10 * (time - $start),
-        "300 scrapes are not 300 statements");
+    # polls (5 a second), heartbeats, looks, this test's own statements, and
+    # what sessions did before and PostgreSQL counts up to ten seconds later
+    cmp_ok($after - $before, "<", 500 + 10 * (time - $start),
+        "1,000 scrapes are not 1,000 statements");
     is($rows->(), $seq, "and the table of jobs was not read through");
 };
 

@@ -8,6 +8,7 @@ use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use POSIX qw(WNOHANG);
 use Scalar::Util ();
+use Time::HiRes qw(sleep);
 use Test::More ();
 use CrmTest::Client;
 use CrmTest::Log;
@@ -325,21 +326,25 @@ sub wait_log {
 sub access_log { read_file("$_[0]{dir}/access_log") }
 
 # Wait, not for long, until connections that clients have closed are closed
-# here, too: mpm_event, told to end at once, closes what its workers have, and
-# crashes (close_worker_sockets) over what one of them is just freeing.
+# here, too. Return whether none is open: mpm_event, told to end at once, closes
+# what its workers have, and crashes (close_worker_sockets) over what one of
+# them is just freeing.
 sub settle {
     my ($self) = @_;
     my $local = sprintf ":%04X", $self->{port};
-
-    wait_for(sub {
+    my $closed = sub {
         !grep { my @column = split; @column > 3 && $column[1] =~ /$local$/
             && $column[3] =~ /^0[18]$/ } split /\n/, read_file("/proc/net/tcp");
-    }, 1);
+    };
+
+    wait_for($closed, 1) or return 0;
+    sleep 0.03;                 # the worker frees what it has closed
+    return $closed->();
 }
 
-# Stop it by SIGNAL (default WINCH, graceful: on TERM mpm_event may crash over
-# a connection that is just being closed), then look at what it logged: lines that
-# were not announced fail the test.
+# Stop it by SIGNAL (default: TERM when no connection is open, else WINCH, which
+# takes a second more), then look at what it logged: lines that were not announced
+# fail the test.
 sub stop {
     my ($self, $signal) = @_;
 
@@ -347,9 +352,9 @@ sub stop {
     delete $running{$self + 0};
     delete $self->{prism};
     if ($self->{pid}) {
-        $self->settle if ($signal || "") eq "TERM";
-        my ($status, $killed) = end_process($self->{pid},
-            $signal || ($ENV{CRM_VALGRIND} ? "TERM" : "WINCH"),
+        my $settled = ($signal || "TERM") eq "TERM" && $self->settle;
+        $signal ||= $settled || $ENV{CRM_VALGRIND} ? "TERM" : "WINCH";
+        my ($status, $killed) = end_process($self->{pid}, $signal,
             $ENV{CRM_VALGRIND} ? 120 : 30);
         $self->{pid} = undef;
         $self->complain("httpd had to be killed") if $killed;

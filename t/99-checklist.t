@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 95-checklist.t: prints what the OpenAPI document has and no test of this run
+# 99-checklist.t: prints what the OpenAPI document has and no test of this run
 # used, or docs/api.md does not name. It fails no test
 use strict;
 use warnings;
