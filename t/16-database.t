@@ -397,46 +397,53 @@ subtest "a session that has ended, though its socket is open" => sub {
     $slow->stop;
 };
 
-subtest "sessions whose prepared statements are gone" => sub {
-    my $proxy = CrmTest::Proxy->new;
-    my $pooled = httpd(conf => $UNLIMITED . "DBDriver pgsql\nDBDParams \""
-        . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n");
-    my $pc = $pooled->client(key => $w->key);
-    my $id = $pc->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
-    my @asks = (
-        [200, "a read", sub { $pc->get("/api/v1/contacts/$id") }],
-        [200, "a list", sub { $pc->get("/api/v1/agents") }],
-        [201, "a create", sub { $pc->post("/api/v1/contacts",
-            { bot_id => $agent, last_name => "discarded" }) }],
-        [200, "a change", sub { $pc->patch("/api/v1/contacts/$id",
-            { notes => "n" . rand }) }],
-        [200, "an upsert, a transaction", sub {
-            $pc->post("/api/v1/contacts/upsert", { bot_id => $agent,
-                contacts => [{ last_name => "discarded" }] }) }],
-        [404, "what is refused", sub {
-            $pc->delete("/api/v1/contacts/" . uuid()) }]);
-    status_is($_->[2]->(), $_->[0], "$_->[1], once") for @asks;
-    for my $ask (@asks) {
-        my ($status, $name, $code) = @$ask;
-        # as a pooler does between two clients
-        cmp_ok($proxy->discard, ">", 0, "DISCARD ALL");
-        status_is($code->(), $status, $name);
-    }
-    is(sql($database, "SELECT count(*) FROM crmapi.contact WHERE last_name ="
-        . " 'discarded'"), 4, "each was written once");
-    $pooled->stop;
-};
+for my $setting ("On", "Shared") {
+    subtest "$setting: sessions whose prepared statements are gone" => sub {
+        my $proxy = CrmTest::Proxy->new;
+        my $pooled = httpd(conf => $UNLIMITED . "DBDriver pgsql\nDBDParams \""
+            . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n"
+            . "CrmApiNamedStatements $setting\n");
+        my $mark = "discarded $setting";
+        my $pc = $pooled->client(key => $w->key);
+        my $id = $pc->post("/api/v1/contacts", { bot_id => $agent })
+            ->data->{id};
+        my @asks = (
+            [200, "a read", sub { $pc->get("/api/v1/contacts/$id") }],
+            [200, "a list", sub { $pc->get("/api/v1/agents") }],
+            [201, "a create", sub { $pc->post("/api/v1/contacts",
+                { bot_id => $agent, last_name => $mark }) }],
+            [200, "a change", sub { $pc->patch("/api/v1/contacts/$id",
+                { notes => "n" . rand }) }],
+            [200, "an upsert, a transaction", sub {
+                $pc->post("/api/v1/contacts/upsert", { bot_id => $agent,
+                    contacts => [{ last_name => $mark }] }) }],
+            [404, "what is refused", sub {
+                $pc->delete("/api/v1/contacts/" . uuid()) }]);
+        for my $n (1 .. 3) {
+            status_is($_->[2]->(), $_->[0], "$_->[1], $n") for @asks;
+        }
+        for my $ask (@asks) {
+            my ($status, $name, $code) = @$ask;
+            # as a pooler does between two clients
+            cmp_ok($proxy->discard, ">", 0, "DISCARD ALL");
+            status_is($code->(), $status, $name);
+        }
+        is(sql($database, "SELECT count(*) FROM crmapi.contact"
+            . " WHERE last_name = '$mark'"), 8, "each was written once");
+        $pooled->stop;
+    };
+}
 
-subtest "CrmApiNamedStatements Off: no statement has a name" => sub {
+subtest "CrmApiNamedStatements: On, Off, Shared" => sub {
     my %named;
-    for my $setting ("On", "Off") {
+    for my $setting ("On", "Off", "Shared") {
         my $own = database();
         sql("postgres", "ALTER DATABASE $own SET log_statement = 'all'");
         my $server = httpd(database => $own,
             conf => "${UNLIMITED}CrmApiNamedStatements $setting\n");
         my $sw = workspace($server);
         my $sc = $sw->client;
-        for my $n (1 .. 3) {
+        for my $n (1 .. 4) {
             status_is($sc->get("/api/v1/agents"), 200, "$setting: a read");
             status_is($sc->post("/api/v1/contacts", { bot_id => $sw->agent }),
                 201, "a write");
@@ -448,6 +455,10 @@ subtest "CrmApiNamedStatements Off: no statement has a name" => sub {
     }
     is_deeply($named{Off}, { "<unnamed>" => 1 }, "Off");
     cmp_ok(scalar keys %{$named{On}}, ">", 1, "but with On");
+    delete $named{Shared}{"<unnamed>"};
+    is(scalar(grep { /^crm_[0-9a-f]{59}$/ } keys %{$named{Shared}}), 2,
+        "Shared: those that are used often");
+    is(scalar keys %{$named{Shared}}, 2, "and no others");
 };
 
 # Write without pause in N processes until told to stop; each remembers what it

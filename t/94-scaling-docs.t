@@ -102,7 +102,7 @@ for my $mode (qw(session transaction)) {
         my $pooler = CrmTest::Pooler->start($mode, postgres()->host);
         my $httpd = httpd(database => $database, conninfo =>
             $pooler->conninfo($database, $CrmTest::Postgres::API),
-            conf => $mode eq "transaction" ? "CrmApiNamedStatements Off\n"
+            conf => $mode eq "transaction" ? "CrmApiNamedStatements Shared\n"
                 : "");
         my $w = workspace($httpd);
         for my $n (1 .. 5) {

@@ -326,7 +326,7 @@ static crm_error_t *check_schema(ctl_t *ctl)
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
     const char *database = ctl->options[CTL_DATABASE];
-    crm_conn_options_t options = {.named_statements = 1};
+    crm_conn_options_t options = {.named_statements = CRM_NAMES_OWN};
 
     if (!database) {
         database = getenv("CRMAPI_DATABASE");

@@ -7,100 +7,19 @@
 
 #include "apr_strings.h"
 
-#include "crm_db_prepared.h"
+#include "crm_db_attempt.h"
 #include "crm_db_private.h"
 
 /* Retries of statements that a deadlock or serialization failure (40P01, 40001)
  * rolled back. */
 #define MAX_CONFLICTS 3
 
+/* Retries because a prepared statement was not as assumed. The second one is for
+ * CRM_NAMES_SHARED only. */
+#define MAX_STALE 2
+
 /* Bytes of COPY data given to libpq at once. */
 #define COPY_PART 65536
-
-/* An attempt to run statements, and its results. */
-typedef struct attempt_t {
-    crm_conn_t *conn;
-    const crm_stmt_t *stmts;
-    int count;
-    PGresult **results;         /* COUNT results; NULL: not received */
-    int *steps;                 /* COUNT sets of CRM_STEP_*; 0: not sent */
-    crm_prepared_t **prepared;  /* COUNT; NULL: sent without a name */
-    PGresult *failure;          /* the first error the server reported */
-    int failed;                 /* index of the statement that failed */
-    int answered;               /* a statement before it succeeded */
-    int committed;              /* a COMMIT before it succeeded */
-    int down;                   /* the connection failed */
-} attempt_t;
-
-/* --- sending -------------------------------------------------------------- */
-
-/* Send statement I of ATTEMPT by the name in PREPARED. If the server does not
- * have it, send its preparation before. Return 0 on failure. */
-static int send_prepared(attempt_t *attempt, int i, crm_prepared_t *prepared)
-{
-    const crm_stmt_t *stmt = &attempt->stmts[i];
-    crm_conn_t *conn = attempt->conn;
-    crm_prepared_name_t name;
-
-    attempt->prepared[i] = prepared;
-    if (prepared->prepared && prepared->outdated) {
-        char text[sizeof(crm_prepared_name_t) + 16];
-
-        apr_snprintf(text, sizeof(text), "DEALLOCATE %s",
-                     crm_prepared_name(name, conn, prepared));
-        if (!PQsendQueryParams(conn->pg, text, 0, NULL, NULL, NULL, NULL, 0)) {
-            return 0;
-        }
-        attempt->steps[i] |= CRM_STEP_DEALLOCATE;
-        prepared->old_number = prepared->number;
-    }
-    if (!prepared->prepared || prepared->outdated) {
-        prepared->prepared = 1;     /* assumed until the answer arrives */
-        prepared->outdated = 0;
-        prepared->number = ++conn->last_number;
-        if (!PQsendPrepare(conn->pg, crm_prepared_name(name, conn, prepared),
-                           stmt->sql, 0, NULL)) {
-            return 0;
-        }
-        attempt->steps[i] |= CRM_STEP_PREPARE;
-    }
-    attempt->steps[i] |= CRM_STEP_EXECUTE;
-    return PQsendQueryPrepared(conn->pg,
-                               crm_prepared_name(name, conn, prepared),
-                               stmt->count, stmt->values, NULL, NULL, 0);
-}
-
-/* Send all statements of ATTEMPT and the sync. Return 0 if that fails. */
-static int send_all(attempt_t *attempt)
-{
-    crm_conn_t *conn = attempt->conn;
-    apr_uint64_t before = conn->clock;
-
-    if (!PQenterPipelineMode(conn->pg)) {
-        return 0;
-    }
-    for (int i = 0; i < attempt->count; i++) {
-        const crm_stmt_t *stmt = &attempt->stmts[i];
-        crm_prepared_t *prepared = conn->options.named_statements
-                                   ? crm_prepared_find(conn, stmt->sql, before)
-                                   : NULL;
-
-        if (prepared) {
-            if (!send_prepared(attempt, i, prepared)) {
-                return 0;
-            }
-            continue;
-        }
-        attempt->steps[i] = CRM_STEP_EXECUTE;
-        if (!PQsendQueryParams(conn->pg, stmt->sql, stmt->count, NULL,
-                               stmt->values, NULL, NULL, 0)) {
-            return 0;
-        }
-    }
-    return PQpipelineSync(conn->pg);
-}
-
-/* --- receiving ------------------------------------------------------------ */
 
 /* Return whether RESULT is the answer to the COMMIT in SQL, and it rolled back.
  * PostgreSQL reports that as a success. */
@@ -110,137 +29,7 @@ static int rolled_back(PGresult *result, const char *sql)
            && !strncmp(sql, "COMMIT", 6);
 }
 
-/* Return whether RESULT is a success. */
-static int succeeded(const PGresult *result)
-{
-    ExecStatusType status = PQresultStatus(result);
-
-    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
-           || status == PGRES_EMPTY_QUERY;
-}
-
-/* Handle RESULT, the answer to STEP of statement I. */
-static void take(attempt_t *attempt, int i, int step, PGresult *result)
-{
-    int ok = succeeded(result);
-
-    if (attempt->prepared[i]) {
-        crm_prepared_note(attempt->prepared[i], step, ok);
-    }
-    if (ok && step == CRM_STEP_EXECUTE) {
-        attempt->answered = 1;
-        attempt->committed |= !strcmp(PQcmdStatus(result), "COMMIT");
-        attempt->results[i] = result;
-    }
-    else if (!ok && !attempt->failure
-             && PQresultStatus(result) != PGRES_PIPELINE_ABORTED) {
-        attempt->failure = result;
-        attempt->failed = i;
-    }
-    else {
-        PQclear(result);
-    }
-}
-
-/* Receive the answer to STEP of statement I. Return 0 if the connection
- * failed. */
-static int receive_step(attempt_t *attempt, int i, int step)
-{
-    PGconn *pg = attempt->conn->pg;
-    PGresult *result;
-    int taken = 0;
-
-    while (crm_db_await(attempt->conn) && (result = PQgetResult(pg))) {
-        if (taken) {
-            PQclear(result);
-        }
-        else {
-            take(attempt, i, step, result);
-            taken = 1;
-        }
-        if (PQstatus(pg) != CONNECTION_OK) {
-            return 0;
-        }
-    }
-    return taken && !attempt->conn->silent;
-}
-
-/* Receive the answer to the sync. At the sync the server commits what runs
- * outside of a transaction block. If that fails (deferred constraints,
- * serialization failures, timeouts), its error comes first. Return 0 if the
- * connection failed. */
-static int receive_sync(attempt_t *attempt)
-{
-    crm_conn_t *conn = attempt->conn;
-    int failed = 0;
-
-    while (crm_db_await(conn) && PQstatus(conn->pg) == CONNECTION_OK) {
-        PGresult *result = PQgetResult(conn->pg);
-        ExecStatusType status = PQresultStatus(result);
-
-        if (status == PGRES_FATAL_ERROR && !attempt->failure) {
-            attempt->failure = result;
-            attempt->failed = attempt->count - 1;
-            failed = 1;
-            continue;
-        }
-        PQclear(result);
-        if (result || !failed) {
-            return status == PGRES_PIPELINE_SYNC
-                   && PQexitPipelineMode(conn->pg);
-        }
-        failed = 0;             /* libpq returns a NULL after an error */
-    }
-    return 0;
-}
-
-/* Receive all answers. Return 0 if the connection failed. */
-static int receive_all(attempt_t *attempt)
-{
-    for (int i = 0; i < attempt->count; i++) {
-        for (int step = CRM_STEP_DEALLOCATE; step <= CRM_STEP_EXECUTE;
-             step *= 2) {
-            if ((attempt->steps[i] & step)
-                && !receive_step(attempt, i, step)) {
-                return 0;
-            }
-        }
-    }
-    return receive_sync(attempt);
-}
-
-/* --- a run ---------------------------------------------------------------- */
-
-/* Send all statements and receive the answers. */
-static void attempt_run(attempt_t *attempt)
-{
-    crm_conn_t *conn = attempt->conn;
-
-    attempt->failure = NULL;
-    attempt->failed = 0;
-    attempt->answered = 0;
-    attempt->committed = 0;
-    for (int i = 0; i < attempt->count; i++) {
-        attempt->results[i] = NULL;
-        attempt->prepared[i] = NULL;
-        attempt->steps[i] = 0;
-    }
-    attempt->down = !send_all(attempt) || !receive_all(attempt);
-    conn->broken |= attempt->down || conn->cancelled;
-}
-
-/* Free the results of ATTEMPT. */
-static void attempt_clear(attempt_t *attempt)
-{
-    for (int i = 0; i < attempt->count; i++) {
-        PQclear(attempt->results[i]);
-        attempt->results[i] = NULL;
-    }
-    PQclear(attempt->failure);
-    attempt->failure = NULL;
-}
-
-static const char *failure_state(const attempt_t *attempt)
+static const char *failure_state(const crm_attempt_t *attempt)
 {
     const char *state = attempt->failure
                         ? PQresultErrorField(attempt->failure,
@@ -249,14 +38,34 @@ static const char *failure_state(const attempt_t *attempt)
     return state ? state : "";
 }
 
+/* Return whether STATE, the SQLSTATE of ATTEMPT's failure, says that a shared
+ * name is not as assumed: then the next attempt prepares its statement. If that
+ * fails, too, because it meets another session, the last one uses no names. */
+static int note_shared(crm_attempt_t *attempt, const char *state)
+{
+    int absent = !strcmp(state, "26000");
+    int outdated = !strcmp(state, "0A000");
+
+    if (attempt->unnamed || (!absent && !outdated && strcmp(state, "42P05"))) {
+        return 0;
+    }
+    attempt->unnamed = attempt->missing >= 0;
+    attempt->missing = attempt->failed;
+    attempt->outdated = outdated;
+    return 1;
+}
+
 /* If STATE, the SQLSTATE of ATTEMPT's failure, says so, forget prepared
  * statements that are no longer valid. Return whether a retry may succeed. */
-static int forget_stale(attempt_t *attempt, const char *state)
+static int forget_stale(crm_attempt_t *attempt, const char *state)
 {
     crm_prepared_t *prepared = attempt->prepared[attempt->failed];
     int known = prepared
                 && !(attempt->steps[attempt->failed] & CRM_STEP_PREPARE);
 
+    if (attempt->conn->options.named_statements == CRM_NAMES_SHARED) {
+        return note_shared(attempt, state);
+    }
     if (!strcmp(state, "26000")) {
         /* A pooler switched to another session, or a DEALLOCATE failed. */
         crm_prepared_forget(attempt->conn);
@@ -281,7 +90,7 @@ static int forget_stale(attempt_t *attempt, const char *state)
  * a statement before its transaction ends, so nothing was committed. Any other
  * error has rolled back everything since the last COMMIT. crm_conn_ready()
  * handles connections that are dead before anything was sent. */
-static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
+static int may_resend(crm_attempt_t *attempt, int *conflicts, int *resends)
 {
     const char *state = failure_state(attempt);
     int stale = forget_stale(attempt, state);
@@ -300,11 +109,11 @@ static int may_resend(attempt_t *attempt, int *conflicts, int *resends)
     if (!strcmp(state, "40P01") || !strcmp(state, "40001")) {
         return (*conflicts)++ < MAX_CONFLICTS;
     }
-    return stale && (*resends)++ < 1;
+    return stale && (*resends)++ < MAX_STALE;
 }
 
 /* Return the error of ATTEMPT, or NULL if all statements succeeded. */
-static crm_error_t *attempt_error(const attempt_t *attempt, apr_pool_t *pool)
+static crm_error_t *attempt_error(const crm_attempt_t *attempt, apr_pool_t *pool)
 {
     if (attempt->failure || attempt->down) {
         crm_error_t *error = crm_db_failure(attempt->conn, attempt->failure,
@@ -357,7 +166,7 @@ static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 }
 
 /* Run ATTEMPT until it succeeds or may not be retried. */
-static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
+static crm_error_t *run(crm_attempt_t *attempt, apr_pool_t *pool)
 {
     crm_conn_t *conn = attempt->conn;
     int conflicts = 0, resends = 0;
@@ -365,8 +174,10 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
     int open;
 
     CRM_ERR(begin(&open, conn, pool));
+    attempt->unnamed = open;
+    attempt->missing = -1;
     for (;;) {
-        attempt_run(attempt);
+        crm_attempt_run(attempt);
         error = attempt_error(attempt, pool);
         conn->lost = open && conn->broken;
         if (!error) {
@@ -379,13 +190,13 @@ static crm_error_t *run(attempt_t *attempt, apr_pool_t *pool)
         if (!may_resend(attempt, &conflicts, &resends)) {
             break;
         }
-        attempt_clear(attempt);
+        crm_attempt_clear(attempt);
         crm_db_rollback(conn);
         if (crm_conn_ready(conn, pool)) {
             break;
         }
     }
-    attempt_clear(attempt);
+    crm_attempt_clear(attempt);
     return error;
 }
 
@@ -394,7 +205,7 @@ crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
                                     apr_pool_t *scratch_pool)
 {
     crm_prepared_t *prepared;
-    attempt_t attempt;
+    crm_attempt_t attempt;
     int steps;
 
     memset(&attempt, 0, sizeof(attempt));
@@ -426,7 +237,7 @@ crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
                              apr_pool_t *result_pool)
 {
     apr_size_t n = (apr_size_t)count;
-    attempt_t attempt;
+    crm_attempt_t attempt;
     crm_error_t *error;
 
     memset(&attempt, 0, sizeof(attempt));
@@ -468,7 +279,7 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
 
     CRM_ERR(begin(&open, conn, scratch_pool));
     result = crm_db_command(conn, sql);
-    if (!succeeded(result)) {
+    if (!crm_db_succeeded(result)) {
         error = crm_db_failure(conn, result, scratch_pool);
     }
     else if (rolled_back(result, sql)) {
@@ -523,7 +334,7 @@ crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
         PQclear(result);
         result = copy_all(conn, data, len);
     }
-    if (!succeeded(result)) {
+    if (!crm_db_succeeded(result)) {
         error = crm_db_failure(conn, result, scratch_pool);
     }
     PQclear(result);
@@ -549,7 +360,7 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
         if (!error) {
             error = PQresultStatus(result) == PGRES_SINGLE_TUPLE
                     ? each(baton, result)
-                    : succeeded(result)
+                    : crm_db_succeeded(result)
                     ? NULL : crm_db_failure(conn, result, result_pool);
         }
         PQclear(result);

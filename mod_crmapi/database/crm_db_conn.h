@@ -13,10 +13,18 @@
  * pid. Used by one thread at a time. */
 typedef struct crm_conn_t crm_conn_t;
 
+/* The names of prepared statements. */
+typedef enum crm_names_t {
+    CRM_NAMES_OFF,              /* none: each statement is planned anew */
+    CRM_NAMES_OWN,              /* the connection has a session of its own */
+    CRM_NAMES_SHARED            /* a pooler gives sessions to several connections
+                                   in turn. So a statement has the same name for
+                                   all of them, and may be there or not */
+} crm_names_t;
+
 /* Options of a connection. */
 typedef struct crm_conn_options_t {
-    int named_statements;       /* use named prepared statements; 0 for poolers
-                                   that do not support them */
+    crm_names_t named_statements;
     int generic_plans;          /* plan a statement once for all values, and do
                                    not scan a table if an index can be used; 0
                                    for statements that run once */

@@ -9,9 +9,18 @@
 
 #include "crm_db_private.h"
 
+/* The length of a shared name: PostgreSQL keeps 63 bytes of a name. */
+#define NAME_LEN 63
+
 const char *crm_prepared_name(crm_prepared_name_t name, const crm_conn_t *conn,
                               const crm_prepared_t *prepared)
 {
+    if (prepared->named) {
+        memcpy(name, "crm_", 4);
+        crm_key_hash_hex(name + 4, prepared->hash);
+        name[NAME_LEN] = '\0';
+        return name;
+    }
     apr_snprintf(name, sizeof(crm_prepared_name_t), "crm_%x_%u", conn->epoch,
                  prepared->number);
     return name;
@@ -55,10 +64,29 @@ crm_prepared_t *crm_prepared_find(crm_conn_t *conn, const char *sql,
         if (!prepared || !(prepared->sql = strdup(sql))) {
             return NULL;
         }
+        prepared->uses = prepared->named = 0;
         apr_hash_set(conn->by_sql, prepared->sql, APR_HASH_KEY_STRING,
                      prepared);
     }
     prepared->used = ++conn->clock;
+    return prepared;
+}
+
+crm_prepared_t *crm_prepared_shared(crm_conn_t *conn, const char *sql,
+                                    apr_uint64_t after)
+{
+    crm_prepared_t *prepared = crm_prepared_find(conn, sql, after);
+
+    if (!prepared || prepared->named) {
+        return prepared;
+    }
+    if (++prepared->uses < CRM_DB_SHARED_FROM
+        || conn->shared_names >= CRM_DB_SHARED_MAX) {
+        return NULL;
+    }
+    conn->shared_names++;
+    crm_key_hash(prepared->hash, sql, strlen(sql));
+    prepared->named = 1;
     return prepared;
 }
 
@@ -77,6 +105,7 @@ void crm_prepared_note(crm_prepared_t *prepared, int step, int ok)
 void crm_prepared_forget(crm_conn_t *conn)
 {
     apr_hash_clear(conn->by_sql);
+    conn->shared_names = 0;
     for (int i = 0; i < CRM_DB_PREPARED_MAX; i++) {
         free(conn->prepared[i].sql);
         memset(&conn->prepared[i], 0, sizeof(conn->prepared[i]));

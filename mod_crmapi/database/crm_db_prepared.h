@@ -3,11 +3,18 @@
 #ifndef CRM_DB_PREPARED_H
 #define CRM_DB_PREPARED_H
 
+#include "crm_key.h"
+
 #include "crm_db_conn.h"
 
 /* The maximum number of prepared statements per connection. The least recently
  * used is replaced. */
 #define CRM_DB_PREPARED_MAX 256
+
+/* The same for shared names, which nobody deallocates: only so many statements of
+ * a connection have one, and none before its use number CRM_DB_SHARED_FROM. */
+#define CRM_DB_SHARED_MAX 128
+#define CRM_DB_SHARED_FROM 3
 
 /* An entry for a prepared statement of the session. */
 typedef struct crm_prepared_t {
@@ -17,6 +24,9 @@ typedef struct crm_prepared_t {
     int prepared;               /* the server has it under that name */
     int outdated;               /* must be prepared again */
     apr_uint64_t used;          /* the connection's clock when last used */
+    int uses;                   /* CRM_NAMES_SHARED: without a name */
+    int named;                  /* CRM_NAMES_SHARED: it has the name HASH */
+    unsigned char hash[CRM_KEY_HASH_LEN];
 } crm_prepared_t;
 
 /* The messages sent for a statement. Each has an answer. */
@@ -25,7 +35,7 @@ typedef struct crm_prepared_t {
 #define CRM_STEP_EXECUTE 4
 
 /* The name of a prepared statement. */
-typedef char crm_prepared_name_t[32];
+typedef char crm_prepared_name_t[80];
 
 /* Set NAME to the name of PREPARED, an entry of CONN, and return it. */
 const char *crm_prepared_name(crm_prepared_name_t name, const crm_conn_t *conn,
@@ -35,6 +45,11 @@ const char *crm_prepared_name(crm_prepared_name_t name, const crm_conn_t *conn,
  * AFTER are not replaced. Return NULL if no entry is left. */
 crm_prepared_t *crm_prepared_find(crm_conn_t *conn, const char *sql,
                                   apr_uint64_t after);
+
+/* Return CONN's entry for SQL, as crm_prepared_find() does, if SQL has a shared
+ * name. NULL: it has none. */
+crm_prepared_t *crm_prepared_shared(crm_conn_t *conn, const char *sql,
+                                    apr_uint64_t after);
 
 /* Update PREPARED after STEP succeeded (OK) or failed. */
 void crm_prepared_note(crm_prepared_t *prepared, int step, int ok);

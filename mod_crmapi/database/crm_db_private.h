@@ -33,6 +33,7 @@ struct crm_conn_t {
     apr_uint32_t epoch;         /* makes statement names unique */
     apr_uint32_t last_number;   /* of a prepared statement */
     apr_uint64_t clock;         /* counts uses of prepared statements */
+    int shared_names;           /* how many entries have one */
     apr_hash_t *by_sql;         /* text → crm_prepared_t */
     crm_prepared_t prepared[CRM_DB_PREPARED_MAX];
 };

@@ -11,6 +11,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_db_conn.h"
 #include "crm_key.h"
 #include "crm_pages.h"
 #include "crm_rest.h"
@@ -61,7 +62,7 @@ static const struct {
     int initial;
 } flags[] = {
     {OFFSET(enabled), 0},
-    {OFFSET(named_statements), 1},
+    {OFFSET(named_statements), CRM_NAMES_OWN},
     {OFFSET(request_id_in_database), 0},
     {OFFSET(dbd.persist), 1},
     {OFFSET(batches), 1},
@@ -227,6 +228,21 @@ static const char *set_flag(cmd_parms *cmd, void *dir, int on)
     (void)dir;
     *number_at(crmapi_config(cmd->server), *offset) = on;
     return NULL;
+}
+
+static const char *set_names(cmd_parms *cmd, void *dir, const char *value)
+{
+    static const char *const values[] = {"Off", "On", "Shared"};
+
+    (void)dir;
+    for (size_t i = 0; i < CRM_NELTS(values); i++) {
+        if (!ap_cstr_casecmp(value, values[i])) {
+            crmapi_config(cmd->server)->named_statements = (int)i;
+            return NULL;
+        }
+    }
+    return apr_psprintf(cmd->pool, "%s must be On, Off or Shared, not \"%s\"",
+                        cmd->cmd->name, value);
 }
 
 static const char *set_duration(cmd_parms *cmd, void *dir, const char *value)
@@ -415,9 +431,10 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiDatabaseWait", set_duration, INFO(&durations[0]),
                   RSRC_CONF, "how long a request waits for a database "
                   "connection before it gets a 503; default 2s"),
-    AP_INIT_FLAG("CrmApiNamedStatements", set_flag, INFO(&flags[1].offset),
-                 RSRC_CONF, "Off: use no named prepared statements, for "
-                 "connection poolers that do not support them; default On"),
+    AP_INIT_TAKE1("CrmApiNamedStatements", set_names, NULL, RSRC_CONF,
+                  "Off or Shared: use no named prepared statements, or the "
+                  "same names for all connections, for connection poolers; "
+                  "default On"),
     AP_INIT_FLAG("CrmApiRequestIdInDatabase", set_flag,
                  INFO(&flags[2].offset), RSRC_CONF,
                  "On: set the database session's application_name to the "

@@ -29,7 +29,7 @@ typedef struct crmapi_config_t {
     int keys;                   /* CrmApiRateLimitKeys: main server only */
     const struct crmapi_store_t *store; /* NULL: none; main server only */
     int max_body;
-    int named_statements;
+    int named_statements;       /* crm_names_t */
     int request_id_in_database;
     int keepalive_wait;         /* microseconds */
     int batches;

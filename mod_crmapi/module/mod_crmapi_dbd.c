@@ -293,7 +293,7 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
                           ap_dbd_t *dbd, apr_pool_t *p)
 {
     const crm_conn_options_t options = {
-        .named_statements = request->config->named_statements,
+        .named_statements = (crm_names_t)request->config->named_statements,
         .generic_plans = 1,
         .timeout = request->config->database_timeout};
     PGconn *pg = apr_dbd_native_handle(dbd->driver, dbd->handle);

@@ -20,6 +20,7 @@
 
 static const crm_conn_options_t named = {1, 1, 0};
 static const crm_conn_options_t unnamed = {0, 1, 0};
+static const crm_conn_options_t shared = {CRM_NAMES_SHARED, 1, 0};
 static const crm_conn_options_t hasty = {1, 1, 300000};
 static apr_pool_t *pool;
 static PGconn *pg;              /* the one that is adopted */
@@ -272,6 +273,139 @@ START_TEST(no_names_where_they_are_off)
     ck_assert_str_eq(ask("SELECT 'none'"), "none");
     ck_assert_str_eq(ask("SELECT 'none'"), "none");
     ck_assert_int_eq(prepared_count(), 0);
+}
+END_TEST
+
+/* Forget the session's statements, as if a pooler had changed to another one. */
+static void change_session(void)
+{
+    PQclear(PQexec(pg, "DEALLOCATE ALL"));
+}
+
+START_TEST(shared_names_are_prepared_where_they_are_missing)
+{
+    adopt(&shared);
+    ask("SELECT 'often'");
+    ask("SELECT 'often'");
+    ck_assert_int_eq(prepared_count(), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(ask("SELECT 'often'"), "often");
+        ck_assert_int_eq(prepared_count(), 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        change_session();
+        ck_assert_str_eq(ask("SELECT 'often'"), "often");
+        ck_assert_int_eq(prepared_count(), 1);
+    }
+}
+END_TEST
+
+/* The name of the session's only statement. */
+static const char *only_name(void)
+{
+    PGresult *result = PQexec(pg, "SELECT name FROM pg_prepared_statements");
+    const char *name = apr_pstrdup(pool, PQgetvalue(result, 0, 0));
+
+    ck_assert_int_eq(PQntuples(result), 1);
+    PQclear(result);
+    return name;
+}
+
+/* The name of a statement that another client prepares. */
+static const char *taken;
+
+static void other_prepares(void)
+{
+    PQclear(PQexec(pg, apr_pstrcat(pool, "PREPARE ", taken, " AS SELECT 1",
+                                   NULL)));
+}
+
+static void next_attempt(void)
+{
+    between = other_prepares;
+}
+
+START_TEST(shared_names_that_come_and_go_are_answered)
+{
+    adopt(&shared);
+    for (int i = 0; i < 3; i++) {
+        ask("SELECT 'often'");
+    }
+    taken = only_name();
+    change_session();
+    /* the first attempt meets a session without it, the second one with it */
+    between = next_attempt;
+    ck_assert_str_eq(ask("SELECT 'often'"), "often");
+    ck_assert_ptr_null(between);
+    change_session();
+    ck_assert_str_eq(ask("SELECT 'often'"), "often");
+    ck_assert_str_eq(only_name(), taken);
+}
+END_TEST
+
+START_TEST(shared_names_depend_on_the_text_only)
+{
+    const char *first;
+
+    adopt(&shared);
+    for (int i = 0; i < 3; i++) {
+        ask("SELECT 'one'");
+    }
+    first = only_name();
+    change_session();
+    for (int i = 0; i < 3; i++) {
+        ask("SELECT 'two'");
+    }
+    ck_assert_str_ne(only_name(), first);
+    PQreset(pg);
+    adopt(&shared);
+    for (int i = 0; i < 3; i++) {
+        ask("SELECT 'one'");
+    }
+    ck_assert_str_eq(only_name(), first);
+}
+END_TEST
+
+START_TEST(shared_names_of_a_table_that_was_altered)
+{
+    PQclear(PQexec(pg, "CREATE TEMPORARY TABLE altered AS SELECT 1 AS n"));
+    adopt(&shared);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(ask("SELECT * FROM altered"), "1");
+    }
+    PQclear(PQexec(pg, "ALTER TABLE altered ALTER COLUMN n TYPE text"));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(ask("SELECT * FROM altered"), "1");
+    }
+    only_name();
+}
+END_TEST
+
+START_TEST(no_shared_name_in_an_open_transaction)
+{
+    adopt(&shared);
+    for (int i = 0; i < 3; i++) {
+        ask("SELECT 'often'");
+    }
+    change_session();
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    ck_assert_str_eq(ask("SELECT 'often'"), "often");
+    ck_assert_ptr_null(crm_db_exec(conn, "COMMIT", pool));
+    ck_assert_int_eq(prepared_count(), 0);
+}
+END_TEST
+
+START_TEST(shared_names_are_limited)
+{
+    adopt(&shared);
+    for (int i = 0; i < 200; i++) {
+        const char *sql = apr_psprintf(pool, "SELECT %d", i);
+
+        for (int n = 0; n < 4; n++) {
+            ck_assert_str_eq(ask(sql), sql + 7);
+        }
+    }
+    ck_assert_int_eq(prepared_count(), 128);
 }
 END_TEST
 
@@ -1137,6 +1271,12 @@ static void add_prepared(TCase *tests)
 {
     tcase_add_test(tests, a_text_is_prepared_once);
     tcase_add_test(tests, no_names_where_they_are_off);
+    tcase_add_test(tests, shared_names_are_prepared_where_they_are_missing);
+    tcase_add_test(tests, shared_names_that_come_and_go_are_answered);
+    tcase_add_test(tests, shared_names_depend_on_the_text_only);
+    tcase_add_test(tests, shared_names_of_a_table_that_was_altered);
+    tcase_add_test(tests, no_shared_name_in_an_open_transaction);
+    tcase_add_test(tests, shared_names_are_limited);
     tcase_add_test(tests, first_use_is_one_round_trip);
     tcase_add_test(tests, the_least_recently_used_is_deallocated);
     tcase_add_test(tests, a_deallocation_that_does_not_happen_is_made_up_for);

@@ -17,7 +17,8 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
                             apr_pool_t *scratch_pool)
 {
     const crm_conn_options_t options = {
-        .named_statements = config->named_statements,
+        .named_statements = config->named_statements ? CRM_NAMES_OWN
+                                                      : CRM_NAMES_OFF,
         .generic_plans = 1, .timeout = timeout};
     crm_error_t *error;
 

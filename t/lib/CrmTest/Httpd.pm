@@ -145,7 +145,7 @@ END
     # All clients of a test share an address, and make many keys.
     $text .= "CrmApiUnknownKeyLimit 0\n" if $self->{crmapi} // 1;
     $text .= "CrmApi On\n" if ($self->{crmapi} // 1) && ($self->{on} // 1);
-    $text .= "CrmApiNamedStatements Off\n" if ($self->{crmapi} // 1)
+    $text .= "CrmApiNamedStatements Shared\n" if ($self->{crmapi} // 1)
         && (CrmTest::Pooler->mode // "") eq "transaction";
     $text .= $self->{conf} // "";
     my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
