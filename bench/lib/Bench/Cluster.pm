@@ -42,7 +42,7 @@ sub new {
     $self->{pg}->sql("postgres",
         "CREATE DATABASE $DATABASE OWNER $CrmTest::Postgres::OWNER");
     $self->migrate($DATABASE);
-    $self->sql("CREATE ROLE $CrmTest::Postgres::API LOGIN IN ROLE crmapi_api");
+    $self->ctl($DATABASE, "role", "create", "api", $CrmTest::Postgres::API);
     # The two others log in as a site's own program would: with the rights
     # that their statements need.
     $self->sql("CREATE ROLE bench_site LOGIN IN ROLE crmapi_api");
@@ -70,13 +70,16 @@ sub sql {
     return wantarray ? @rows : @rows ? $rows[0][0] : undef;
 }
 
-sub migrate {
-    my ($self, $database) = @_;
+# Run crmapictl with WORDS on DATABASE.
+sub ctl {
+    my ($self, $database, @words) = @_;
     my ($code, $out, $err) = run_program(
         command => [$self->{ctl}, "--database", $self->conninfo($database),
-            "migrate"], env => { CRMAPI_SCHEMA_DIR => $self->{schema} });
-    die "bench: migrate failed: $err$out\n" if $code;
+            @words], env => { CRMAPI_SCHEMA_DIR => $self->{schema} });
+    die "bench: crmapictl @words failed: $err$out\n" if $code;
 }
+
+sub migrate { $_[0]->ctl($_[1], "migrate") }
 
 # Run FIRST | SECOND, two arrays. Return the seconds it took.
 sub pipe_through {

@@ -10,7 +10,11 @@ use Bench::Growth;
 use Bench::Report;
 use Bench::Work;
 
-my @NAMES = ("no pooler", "session", "transaction");
+# Contestants: name, mode of PgBouncer, CrmApiNamedStatements.
+my @WAYS = (["no pooler"], ["session", "session", "On"],
+    ["transaction", "transaction", "Shared"],
+    ["transaction, no names", "transaction", "Off"]);
+my @NAMES = map { $_->[0] } @WAYS;
 
 # GET of a contact, on the database's socket and on that of a PgBouncer with
 # either configuration of docs/scaling.md.
@@ -21,22 +25,22 @@ sub poolers {
     my (@poolers, %server);
 
     $self->say("poolers");
-    for my $name (@NAMES) {
+    for my $way (@WAYS) {
+        my ($name, $mode, $names) = @$way;
         my %arg;
-        if ($name ne "no pooler") {
-            push @poolers, CrmTest::Pooler->start($name,
+        if ($mode) {
+            push @poolers, CrmTest::Pooler->start($mode,
                 $self->{cluster}->host);
             $arg{conninfo} = $poolers[-1]->conninfo($Bench::Cluster::DATABASE,
                 $CrmTest::Postgres::API);
-            $arg{conf} = "CrmApiNamedStatements Off\n"
-                if $name eq "transaction";
+            $arg{conf} = "CrmApiNamedStatements $names\n";
         }
         $server{$name} = $self->start_crmapi(%arg);
     }
     $self->{report}->add("\n### PgBouncer before the database\n\nGET"
         . " /contacts/{id}. All programs are on one machine and connected by"
-        . " sockets. In mode transaction statements have no names, so"
-        . " PostgreSQL parses and plans each of them.\n");
+        . " sockets. In mode transaction with CrmApiNamedStatements Shared, and"
+        . " with Off, when PostgreSQL parses and plans each statement.\n");
     my @rows = map { behind($self, $_, \%server, \@get) } 16, 64;
     $self->{report}->table(["clients", "PgBouncer", "requests/s",
         "to no pooler"], @rows);
