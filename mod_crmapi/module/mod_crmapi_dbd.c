@@ -360,7 +360,10 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
         return give_up(request, p);
     }
     dbd = dbd_functions.open(p, s);
-    if (!dbd) {                 /* mod_dbd has logged the reason */
+    if (!dbd) {
+        /* mod_dbd has logged the reason. Note it, so that the end is logged. */
+        crmapi_status_news(pool->state_news, CRMAPI_POOL_UNREACHABLE,
+                           CRMAPI_POOL_LOG_AGAIN);
         crmapi_pool_leave(pool, 0);
         return unavailable(p);
     }
