@@ -8,6 +8,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_db_copy.h"
 #include "crm_json.h"
 #include "crm_resources.h"
 #include "crm_uuid.h"

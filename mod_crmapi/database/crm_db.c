@@ -18,9 +18,6 @@
  * CRM_NAMES_SHARED only. */
 #define MAX_STALE 2
 
-/* Bytes of COPY data given to libpq at once. */
-#define COPY_PART 65536
-
 /* Return whether RESULT is the answer to the COMMIT in SQL, and it rolled back.
  * PostgreSQL reports that as a success. */
 static int rolled_back(PGresult *result, const char *sql)
@@ -146,9 +143,7 @@ static apr_status_t clear_cleanup(void *data)
     return APR_SUCCESS;
 }
 
-/* Make CONN ready for statements. Set *OPEN_P to whether a transaction is open.
- * If none is, reset a dead connection. */
-static crm_error_t *begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
+crm_error_t *crm_db_begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool)
 {
     int ready = conn->ready;
 
@@ -173,7 +168,7 @@ static crm_error_t *run(crm_attempt_t *attempt, apr_pool_t *pool)
     crm_error_t *error;
     int open;
 
-    CRM_ERR(begin(&open, conn, pool));
+    CRM_ERR(crm_db_begin(&open, conn, pool));
     attempt->unnamed = open;
     attempt->missing = -1;
     for (;;) {
@@ -259,9 +254,7 @@ crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
     return NULL;
 }
 
-/* Mark CONN as broken if it can no longer be used. OPEN: whether a transaction
- * was open. */
-static void note_end(crm_conn_t *conn, int open)
+void crm_db_end(crm_conn_t *conn, int open)
 {
     if (conn->broken || conn->cancelled
         || PQstatus(conn->pg) != CONNECTION_OK) {
@@ -277,7 +270,7 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
     PGresult *result;
     int open;
 
-    CRM_ERR(begin(&open, conn, scratch_pool));
+    CRM_ERR(crm_db_begin(&open, conn, scratch_pool));
     result = crm_db_command(conn, sql);
     if (!crm_db_succeeded(result)) {
         error = crm_db_failure(conn, result, scratch_pool);
@@ -290,55 +283,7 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
         error = crm_db_unconfirmed(scratch_pool);
     }
     PQclear(result);
-    note_end(conn, open);
-    return error;
-}
-
-/* Send the LEN bytes at DATA to CONN, which is in COPY ... FROM STDIN, and end
- * the COPY. Return the server's answer, or NULL if the connection failed. */
-static PGresult *copy_all(crm_conn_t *conn, const char *data, apr_size_t len)
-{
-    int sent;
-
-    while (len) {
-        apr_size_t part = len < COPY_PART ? len : COPY_PART;
-
-        sent = PQputCopyData(conn->pg, data, (int)part);
-        if (sent < 0 || !crm_db_flush(conn)) {
-            conn->broken = 1;
-            return NULL;
-        }
-        data += sent ? part : 0;
-        len -= sent ? part : 0;
-    }
-    while ((sent = PQputCopyEnd(conn->pg, NULL)) == 0) {
-        if (!crm_db_flush(conn)) {
-            break;
-        }
-    }
-    conn->broken = sent <= 0;
-    return conn->broken ? NULL : crm_db_results(conn);
-}
-
-crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
-                            const char *data, apr_size_t len,
-                            apr_pool_t *scratch_pool)
-{
-    crm_error_t *error = NULL;
-    PGresult *result;
-    int open;
-
-    CRM_ERR(begin(&open, conn, scratch_pool));
-    result = crm_db_command(conn, sql);
-    if (PQresultStatus(result) == PGRES_COPY_IN) {
-        PQclear(result);
-        result = copy_all(conn, data, len);
-    }
-    if (!crm_db_succeeded(result)) {
-        error = crm_db_failure(conn, result, scratch_pool);
-    }
-    PQclear(result);
-    note_end(conn, open);
+    crm_db_end(conn, open);
     return error;
 }
 
@@ -350,7 +295,7 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
     PGresult *result = NULL;
     int open;
 
-    CRM_ERR(begin(&open, conn, result_pool));
+    CRM_ERR(crm_db_begin(&open, conn, result_pool));
     if (!PQsendQueryParams(conn->pg, stmt->sql, stmt->count, NULL,
                            stmt->values, NULL, NULL, 0)
         || !PQsetSingleRowMode(conn->pg)) {
@@ -369,7 +314,7 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
     if (conn->silent && !error) {
         error = crm_db_failure(conn, NULL, result_pool);
     }
-    note_end(conn, open);
+    crm_db_end(conn, open);
     return error;
 }
 

@@ -48,12 +48,6 @@ crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
 crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
                          apr_pool_t *scratch_pool);
 
-/* Run SQL, a COPY ... FROM STDIN in text format, on CONN with the LEN bytes at
- * DATA. Never retried. */
-crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
-                            const char *data, apr_size_t len,
-                            apr_pool_t *scratch_pool);
-
 /* The callback of crm_db_each() for a row. It is the only row of RESULT, which
  * is cleared afterwards. After an error no further row is passed, and
  * crm_db_each() returns the error. */

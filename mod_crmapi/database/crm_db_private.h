@@ -28,6 +28,7 @@ struct crm_conn_t {
     int pid;                    /* the backend's pid; 0: not known */
     unsigned session;           /* number of its session, from 1 */
     int broken;                 /* must be reset before its next use */
+    int in_transaction;         /* a COPY is under way in one */
     int lost;                   /* broken in a transaction: statements fail
                                    until a rollback */
     apr_uint32_t epoch;         /* makes statement names unique */
@@ -46,6 +47,15 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool);
 /* Return TEXT, a message of libpq or the server, as one line in RESULT_POOL. */
 const char *crm_db_line(const char *text, apr_pool_t *result_pool);
 
+/* Make CONN ready for statements and start its timeout. Set *OPEN_P to whether a
+ * transaction is open. If none is, reset a dead connection. Errors:
+ * CRM_E_UNAVAILABLE, in POOL. */
+crm_error_t *crm_db_begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool);
+
+/* After a statement: mark CONN as broken if it can no longer be used. OPEN:
+ * whether a transaction was open before. */
+void crm_db_end(crm_conn_t *conn, int open);
+
 /* Start CONN's timeout. */
 void crm_db_deadline(crm_conn_t *conn);
 
@@ -54,6 +64,10 @@ void crm_db_deadline(crm_conn_t *conn);
  * confirm it. If it does not, set SILENT and return 0. The connection must not
  * be used again then. */
 int crm_db_await(crm_conn_t *conn);
+
+/* Wait for data of a COPY TO on CONN and read it. At the deadline cancel as
+ * crm_db_await() does. Return 0 if the connection must not be used again. */
+int crm_db_await_input(crm_conn_t *conn);
 
 /* Flush CONN's output. Return 0 on an error or timeout. */
 int crm_db_flush(crm_conn_t *conn);

@@ -136,6 +136,14 @@ int crm_db_await(crm_conn_t *conn)
     return 1;
 }
 
+int crm_db_await_input(crm_conn_t *conn)
+{
+    short events;
+
+    return wait_events(&events, conn, POLLIN) && (events || expire(conn))
+           && (!events || PQconsumeInput(conn->pg));
+}
+
 int crm_db_flush(crm_conn_t *conn)
 {
     short events;

@@ -14,6 +14,7 @@
 
 #include "crm_check.h"
 #include "crm_db.h"
+#include "crm_db_copy.h"
 #include "crm_db_conn.h"
 #include "crm_server.h"
 #include "crm_session.h"
@@ -1023,6 +1024,66 @@ START_TEST(a_copy_that_fails_says_why)
 }
 END_TEST
 
+/* A crm_db_line_t: add LINE to the text at BATON; "stop" is an error. */
+static crm_error_t *gather_line(void *baton, const char *line,
+                                apr_size_t len)
+{
+    const char **text = baton;
+
+    *text = apr_pstrcat(pool, *text, apr_pstrmemdup(pool, line, len), NULL);
+    return strncmp(line, "stop", 4)
+           ? NULL : crm_error_logf(CRM_E_INTERNAL, pool, "stopped");
+}
+
+START_TEST(a_copy_to_the_client_comes_line_by_line)
+{
+    const char *text = "";
+    crm_error_t *error = crm_db_copy_out(conn, "COPY (VALUES ('a', 'b\tc'),"
+                                         " (NULL, E'd\n')) TO STDOUT",
+                                         gather_line, &text, pool);
+
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(text, "a\tb\\tc\n\\N\td\\n\n");
+    text = "";
+    error = crm_db_copy_out(conn, "COPY (VALUES ('a'), ('stop'), ('c')) TO"
+                            " STDOUT", gather_line, &text, pool);
+    ck_assert_str_eq(why(error), "stopped");
+    ck_assert_str_eq(text, "a\nstop\n");
+    error = crm_db_copy_out(conn, "COPY (SELECT 1 / (3 - n) FROM"
+                            " generate_series(1, 5) n) TO STDOUT", gather_line,
+                            &text, pool);
+    ck_assert_pstr_eq(error->sqlstate, "22012");
+    error = crm_db_copy_out(conn, "COPY test_db.none TO STDOUT", gather_line,
+                            &text, pool);
+    ck_assert_pstr_eq(error->sqlstate, "42P01");
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+}
+END_TEST
+
+START_TEST(a_copy_in_parts_names_the_row_that_is_refused)
+{
+    static const char sql[] = "COPY test_db.row FROM STDIN";
+    apr_int64_t row;
+
+    ck_assert_ptr_null(crm_db_copy_begin(conn, sql, pool));
+    ck_assert_ptr_null(crm_db_copy_put(conn, "5\ta\n6", 5, pool));
+    ck_assert_ptr_null(crm_db_copy_put(conn, "\tb\n", 3, pool));
+    ck_assert_ptr_null(crm_db_copy_end(&row, conn, pool));
+    ck_assert_int_eq(row, 2);
+
+    ck_assert_ptr_null(crm_db_copy_begin(conn, sql, pool));
+    ck_assert_ptr_null(crm_db_copy_put(conn, "7\ta\n8\tb\nx\tc\n", 12,
+                                       pool));
+    ck_assert_pstr_eq(crm_db_copy_end(&row, conn, pool)->sqlstate, "22P02");
+    ck_assert_int_eq(row, 3);
+
+    ck_assert_ptr_null(crm_db_copy_begin(conn, sql, pool));
+    ck_assert_ptr_null(crm_db_copy_put(conn, "9\ta\n", 4, pool));
+    crm_db_copy_abort(conn);
+    ck_assert_str_eq(ask("SELECT max(n) FROM test_db.row"), "6");
+}
+END_TEST
+
 /* --- conflicts with other transactions ------------------------------------ */
 
 START_TEST(conflicts_are_tried_again_three_times)
@@ -1330,6 +1391,8 @@ static void add_runs(TCase *tests)
     tcase_add_loop_test(tests, passwords_stay_out_of_errors, 0, 6);
     tcase_add_test(tests, rows_come_one_by_one);
     tcase_add_test(tests, a_copy_that_fails_says_why);
+    tcase_add_test(tests, a_copy_to_the_client_comes_line_by_line);
+    tcase_add_test(tests, a_copy_in_parts_names_the_row_that_is_refused);
 }
 
 int main(void)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_db_copy.h: COPY, in text format */
+#ifndef CRM_DB_COPY_H
+#define CRM_DB_COPY_H
+
+#include "crm_db.h"
+
+/* Run SQL, a COPY ... FROM STDIN in text format, on CONN with the LEN bytes at
+ * DATA. Never retried. */
+crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
+                            const char *data, apr_size_t len,
+                            apr_pool_t *scratch_pool);
+
+/* The same in parts: begin SQL on CONN. The caller then calls crm_db_copy_put()
+ * any number of times, and crm_db_copy_end() or crm_db_copy_abort(). If one of them returns an error,
+ * the COPY is over. */
+crm_error_t *crm_db_copy_begin(crm_conn_t *conn, const char *sql,
+                               apr_pool_t *scratch_pool);
+
+/* Send the LEN bytes at DATA. The timeout applies to each call. */
+crm_error_t *crm_db_copy_put(crm_conn_t *conn, const char *data,
+                             apr_size_t len, apr_pool_t *scratch_pool);
+
+/* End the COPY. Set *ROW_P to the number of rows that were copied. If the server
+ * refuses one, that is the error, and *ROW_P is its number, from 1; 0: the
+ * server does not say which. */
+crm_error_t *crm_db_copy_end(apr_int64_t *row_p, crm_conn_t *conn,
+                             apr_pool_t *scratch_pool);
+
+/* Give the COPY up instead, and its transaction with it. */
+void crm_db_copy_abort(crm_conn_t *conn);
+
+/* The callback of crm_db_copy_out() for a row: the LEN bytes at LINE, of which
+ * the last is a line feed. After an error no further row is passed. */
+typedef crm_error_t *(*crm_db_line_t)(void *baton, const char *line,
+                                      apr_size_t len);
+
+/* Run SQL, a COPY ... TO STDOUT in text format, on CONN and call EACH with BATON
+ * for every row as it arrives. The timeout applies to each row. Never
+ * retried. */
+crm_error_t *crm_db_copy_out(crm_conn_t *conn, const char *sql,
+                             crm_db_line_t each, void *baton,
+                             apr_pool_t *scratch_pool);
+
+#endif /* CRM_DB_COPY_H */
