@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Dump qw(dump_of);
 use JSON::PP ();
 
 my $db = database();
@@ -161,6 +162,9 @@ tries("workspace set", [$mine->id, "--name", "Me"], how => "writes",
     named => 1);
 tries("workspace hold", [$mine->id], how => "writes", named => 1);
 tries("workspace release", [$mine->id], how => "writes", named => 1);
+tries("workspace dump", [$mine->id], how => "reads", named => 1);
+tries("workspace restore", ["--as", "new"], how => "is everybody's",
+    stdin => dump_of($db, $mine->id));
 tries("key create", ["--name", "k", "--scopes", "read"], how => "writes");
 tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
     stdin => "svc_live_" . "a" x 30);

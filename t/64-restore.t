@@ -209,8 +209,12 @@ subtest "the commands of docs/operations.md" => sub {
     $commands =~ s/\bcrmapi(_new|_staging)?(?![\w.])/$name{$1 \/\/ "crmapi"}/g;
     my $host = postgres()->host;
     $commands =~ s/--database (\S+)/--database "host=$host $1 user=$CrmTest::Postgres::OWNER"/g;
+    my ($slug) = sql($database, "SELECT slug FROM crmapi.workspace WHERE id = '"
+        . $w->id . "'");
+    $commands =~ s/\bone\b(?!-)/@$slug/g;
     my ($code, $out, $err) = run_program(chdir => $scratch,
         command => ["sh", "-eu", "-c", $commands], env => {
+            CRMAPI_DATABASE => postgres()->conninfo($database),
             PATH => "$CrmTest::BUILD{DIR}:$ENV{PATH}", PGHOST => $host,
             PGUSER => CrmTest::Postgres::superuser() });
     is($code, 0, "they run") or diag("$commands$out$err");
@@ -227,6 +231,8 @@ subtest "the commands of docs/operations.md" => sub {
         postgres()->drop_database($name{$copy});
     }
     is(held($database), undef, "the original is not held");
+    like($out, qr/^slug\tone-before$/m, "a workspace is copied");
+    crmapictl_ok($database, qw(workspace delete one-before --yes));
 };
 
 subtest "a daemon that runs on notices it" => sub {

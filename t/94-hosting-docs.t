@@ -7,10 +7,12 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use File::Temp qw(tempdir);
 use JSON::PP ();
 
 my $text = read_file("$CrmTest::TOP/docs/hosting.md");
-my $database = database();
+my ($database, $new) = (database(), database());
+my $scratch = tempdir("crm-hosting-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 
 # The fenced blocks of LANGUAGE.
 sub blocks {
@@ -27,7 +29,7 @@ subtest "the sums" => sub {
 };
 
 # In the order of the page, except that what deletes runs last. Names in capitals
-# are ids of what is there.
+# are ids of what is there, and dbname=crm_new is another database.
 subtest "the commands" => sub {
     my @commands = map { split /\n/ } blocks("console");
     my %id;
@@ -59,10 +61,20 @@ subtest "the commands" => sub {
                 "--url", "https://hooks.example/", "--events",
                 "contact.created")->{id};
         }
-        my ($code, $out, $error) = crmapictl($database, { stdin => $stdin },
-            map { $id{$_} // $_ } @words);
+        my $there = $line =~ / --database dbname=crm_new$/;
+        splice @words, -2 if $there;
+        my ($code, $out, $error) = crmapictl($there ? $new : $database,
+            { stdin => $stdin },
+            map { $id{$_} // (/\.dump$/ ? "$scratch/$_" : $_) } @words);
         is($code, 0, $line) or diag($error);
+        is((stat "$scratch/one.dump")[2] & 0777, 0600, "the dump is private")
+            if $line =~ /workspace dump/;
+        like($out, qr/^being_sent\t0$/m, "nothing is being sent")
+            if $line =~ /workspace hold/;
     }
+    is_deeply([sql($new, "SELECT slug, (SELECT count(*) FROM
+        crmapi.workspace_hold) FROM crmapi.workspace")], [["one", 0]],
+        "one is in the other database, and released");
 };
 
 # httpd accepts CONF with MODULES. All the ports are the test's.

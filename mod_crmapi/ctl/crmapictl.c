@@ -18,6 +18,7 @@
 #include "crmapictl_data.h"
 #include "crmapictl_database.h"
 #include "crmapictl_deliver.h"
+#include "crmapictl_dump.h"
 #include "crmapictl_hold.h"
 #include "crmapictl_intake.h"
 #include "crmapictl_job.h"
@@ -25,6 +26,7 @@
 #include "crmapictl_link.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_restore.h"
 #include "crmapictl_role.h"
 #include "crmapictl_sequence.h"
 #include "crmapictl_webhook.h"
@@ -75,12 +77,13 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_HELP] = {"help", NULL, "print this help and exit"},
     [CTL_TIMEOUT] = {"timeout", "SECONDS",
         "statement timeout; 0: none; default 60, and 0 for migrate, import,"
-        " export, workspace delete"},
+        " export, workspace delete, dump and restore"},
     [CTL_VERSION] = {"version", NULL, "print the version and exit"},
     [CTL_WORKSPACE] = {"workspace", "W", "workspace: id or slug"},
     [CTL_NAME] = {"name", "N", "name, at most 1,000 characters"},
     [CTL_SLUG] = {"slug", "S",
-        "unique short name: a-z, 0-9 and -; default: made from the name"},
+        "unique short name: a-z, 0-9 and -; default: made from the name, or that"
+        " of the dump"},
     [CTL_PLAN] = {"plan", "P",
         "free, starter, standard (the default), pro or enterprise"},
     [CTL_ID] = {"id", "UUID", "id of the workspace; default: a new one"},
@@ -133,6 +136,10 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "networks that the key may be used from: 203.0.113.0/24,..., or any"},
     [CTL_KEEP_DAYS] = {"keep-days", "DAYS",
         "how long links with the old key work; default: until link-key drop"},
+    [CTL_OUTPUT] = {"output", "FILE",
+        "file to write, for the user only; default: stdout"},
+    [CTL_AS] = {"as", "UUID",
+        "restore under this id, or a new one: new; keys are left out"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -171,6 +178,12 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
+    {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_LONG,
+     "write everything of a workspace, secrets included, to FILE or stdout",
+     ctl_workspace_dump},
+    {"workspace", "restore", "FILE", 0, 0, CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
+     "make a workspace from a dump in FILE or stdin, held until release",
+     ctl_workspace_restore},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
      "create an API key and print it; it cannot be shown again",
      ctl_key_create},

@@ -44,6 +44,8 @@ typedef enum ctl_option_t {
     CTL_EXPIRES,
     CTL_ADDRESS,
     CTL_KEEP_DAYS,
+    CTL_OUTPUT,
+    CTL_AS,
     CTL_OPTIONS
 } ctl_option_t;
 

@@ -12,6 +12,7 @@
 #include "crm_json.h"
 #include "crm_resources.h"
 #include "crm_uuid.h"
+#include "crmapictl_settle.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
  * of its resource. Then the database checks all ids and references. Then the
@@ -505,47 +506,6 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
     return crm_db_exec(import->conn, "RELEASE SAVEPOINT rows", import->pool);
 }
 
-/* Merge the pending lists of the GIN indexes of TABLE, which an import may
- * leave long, and update the planner's statistics of the columns that its other
- * indexes have. Autovacuum may take minutes, and old statistics lead to plans
- * that read whole workspaces. */
-static void settle(import_t *import, const char *table)
-{
-    crm_sql_t sql;
-    PGresult *result;
-    const char *columns;
-
-    crm_sql_init(&sql, import->line_pool);
-    crm_sql_template(&sql, "SELECT string_agg(DISTINCT quote_ident(a.attname),"
-                     " ', ') FILTER (WHERE m.amname = 'btree'),"
-                     " count(gin_clean_pending_list(CASE WHEN m.amname = 'gin'"
-                     " THEN i.indexrelid END))"
-                     " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-                     " JOIN pg_am m ON m.oid = c.relam JOIN pg_attribute a"
-                     " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)"
-                     " WHERE i.indrelid = ?", apr_pstrcat(import->line_pool,
-                                                          "crmapi.", table,
-                                                          NULL), "regclass");
-    if (run(&result, import, &sql)) {
-        return;
-    }
-    columns = crm_db_value(result, 0, 0);
-    crm_db_exec(import->conn, apr_pstrcat(import->line_pool, "ANALYZE crmapi.",
-                                          table, " (", columns, ")", NULL),
-                import->line_pool);
-}
-
-/* Settle the imported tables. Errors are ignored: the import is committed. A
- * role that does not own the tables may not do it. */
-static void settle_all(import_t *import)
-{
-    for (int i = 0; i < import->stage_count; i++) {
-        if (import->stages[i].count) {
-            settle(import, import->stages[i].resource->name);
-        }
-    }
-}
-
 static crm_error_t *import_all(import_t *import, FILE *in,
                                crm_import_progress_t progress, void *baton)
 {
@@ -558,7 +518,12 @@ static crm_error_t *import_all(import_t *import, FILE *in,
         }
     }
     CRM_ERR(crm_db_exec(import->conn, "COMMIT", import->pool));
-    settle_all(import);
+    for (int i = 0; i < import->stage_count; i++) {
+        if (import->stages[i].count) {
+            ctl_settle(import->conn, import->stages[i].resource->name,
+                       import->line_pool);
+        }
+    }
     return NULL;
 }
 

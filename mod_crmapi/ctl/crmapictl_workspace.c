@@ -48,8 +48,7 @@ crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
     return NULL;
 }
 
-/* Check a slug as the schema does, and that it does not look like an id. */
-static crm_error_t *check_slug(ctl_t *ctl, const char *slug)
+crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug)
 {
     size_t len = strlen(slug);
     char uuid[CRM_UUID_LEN + 1];
@@ -146,7 +145,7 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
 
     CRM_ERR(ctl_check_name(ctl, values[1]));
     if (slug) {
-        CRM_ERR(check_slug(ctl, slug));
+        CRM_ERR(ctl_check_slug(ctl, slug));
     }
     else {
         slug = slug_from(values[1], ctl->pool);

@@ -24,6 +24,9 @@ crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
 /* Check a name: 1 to 1,000 characters (contract 6.3). */
 crm_error_t *ctl_check_name(ctl_t *ctl, const char *name);
 
+/* Check a slug as the schema does, and that it does not look like an id. */
+crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug);
+
 /* The commands. The manual page describes their output. */
 crm_error_t *ctl_workspace_create(ctl_t *ctl);
 crm_error_t *ctl_workspace_list(ctl_t *ctl);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_dump.c: writing all of a workspace as a stream (contract 14.2) */
+#include "crmapictl_dump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+
+#include "crm_db_copy.h"
+#include "crm_digest.h"
+#include "crm_file.h"
+#include "crm_schema.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
+
+/* A dump under way. */
+typedef struct dump_t {
+    ctl_t *ctl;
+    FILE *out;
+    crm_digest_t *digest;
+    apr_int64_t rows;
+    apr_int64_t bytes;
+    char sha256[CRM_DIGEST_SIZE];
+} dump_t;
+
+crm_error_t *ctl_dump_begin(const ctl_table_t **tables_p, int *count_p,
+                            ctl_t *ctl, const char *id)
+{
+    ctl_table_t *tables;
+    PGresult *result;
+
+    /* The values of a row must not depend on the settings of a login. */
+    CRM_ERR(ctl_query(&result, ctl, "SELECT set_config(n.name, n.value, true)"
+                      " FROM (VALUES ('crmapi.dump_workspace', $1::text),"
+                      " ('bytea_output', 'hex'), ('extra_float_digits', '1'),"
+                      " ('intervalstyle', 'postgres')) n(name, value)", 1,
+                      &id));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT name, columns, copy_out, copy_in,"
+                      " shared FROM crmapi.dump_table()", 0, NULL));
+    *count_p = PQntuples(result);
+    tables = apr_pcalloc(ctl->pool, (apr_size_t)*count_p * sizeof(*tables));
+    for (int i = 0; i < *count_p; i++) {
+        tables[i].name = PQgetvalue(result, i, 0);
+        tables[i].columns = PQgetvalue(result, i, 1);
+        tables[i].copy_out = PQgetvalue(result, i, 2);
+        tables[i].copy_in = PQgetvalue(result, i, 3);
+        tables[i].shared = *PQgetvalue(result, i, 4) == 't';
+    }
+    *tables_p = tables;
+    return NULL;
+}
+
+/* A crm_db_line_t: write the LEN bytes at LINE. BATON is a dump_t. */
+static crm_error_t *write_line(void *baton, const char *line, apr_size_t len)
+{
+    dump_t *dump = baton;
+
+    if (fwrite(line, 1, len, dump->out) != len) {
+        return ctl_fault(dump->ctl, "cannot write: %s", strerror(errno));
+    }
+    crm_digest_add(dump->digest, line, len);
+    dump->bytes += (apr_int64_t)len;
+    return NULL;
+}
+
+/* Write the string TEXT. */
+static crm_error_t *write_text(dump_t *dump, const char *text)
+{
+    return write_line(dump, text, strlen(text));
+}
+
+/* Write TABLE, which has ROWS rows. */
+static crm_error_t *write_table(dump_t *dump, const ctl_table_t *table,
+                                const char *rows)
+{
+    ctl_t *ctl = dump->ctl;
+
+    dump->rows += apr_atoi64(rows);
+    CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"table\":\"%s\","
+                                          "\"columns\":%s,\"rows\":%s}\n",
+                                          table->name, table->columns,
+                                          rows)));
+    return crm_db_copy_out(ctl->conn, table->copy_out, write_line, dump,
+                           ctl->pool);
+}
+
+/* Count the rows of TABLE, and write it. The names are those of the catalog. */
+static crm_error_t *dump_table(dump_t *dump, const ctl_table_t *table,
+                               const char *id)
+{
+    const char *key = strcmp(table->name, "workspace") ? "workspace_id" : "id";
+    ctl_t *ctl = dump->ctl;
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, apr_psprintf(ctl->pool, "SELECT count(*)"
+                      " FROM crmapi.%s WHERE %s = $1::uuid", table->name,
+                      key), 1, &id));
+    if (*key == 'i' && *PQgetvalue(result, 0, 0) == '0') {
+        return ctl_fault(ctl, "there is no workspace \"%s\"", id);
+    }
+    return write_table(dump, table, PQgetvalue(result, 0, 0));
+}
+
+/* Write the workspace ID in one snapshot, which stops no writer. */
+static crm_error_t *dump_all(dump_t *dump, const char *id)
+{
+    ctl_t *ctl = dump->ctl;
+    const ctl_table_t *tables;
+    crm_schema_t schema;
+    int count;
+
+    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
+                        " ONLY", ctl->pool));
+    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
+    CRM_ERR(ctl_dump_begin(&tables, &count, ctl, id));
+    CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"dump\":\""
+                       CTL_DUMP_NAME "\",\"format\":%d,\"schema\":%d,"
+                       "\"workspace\":\"%s\"}\n", CTL_DUMP_FORMAT,
+                       schema.number, id)));
+    for (int i = 0; i < count; i++) {
+        CRM_ERR(dump_table(dump, &tables[i], id));
+    }
+    crm_digest_end(dump->sha256, dump->digest);
+    CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"sha256\":\"%s\"}\n",
+                                          dump->sha256)));
+    return fflush(dump->out) ? ctl_fault(ctl, "cannot write: %s",
+                                         strerror(errno)) : NULL;
+}
+
+/* Print what was written to PATH. The snapshot is as old as the transaction. */
+static crm_error_t *print(dump_t *dump, const char *id, const char *path)
+{
+    static const ctl_column_t columns[] = {
+        {"workspace", 's'}, {"file", 's'}, {"rows", 'n'}, {"bytes", 'n'},
+        {"sha256", 's'}, {"taken_at", 't'}, {NULL, 0}
+    };
+    apr_pool_t *pool = dump->ctl->pool;
+    const char *values[5] = {id, path, apr_off_t_toa(pool, dump->rows),
+                             apr_off_t_toa(pool, dump->bytes), dump->sha256};
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, dump->ctl, "SELECT $1::text, $2::text,"
+                      " $3::bigint, $4::bigint, $5::text, now()", 5, values));
+    ctl_print(dump->ctl, result, columns, 1);
+    return NULL;
+}
+
+/* Return the folder of PATH, in POOL. */
+static const char *folder_of(const char *path, apr_pool_t *pool)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash ? "." : slash == path ? "/"
+           : apr_pstrmemdup(pool, path, (apr_size_t)(slash - path));
+}
+
+/* Write the workspace ID to PATH: all of it, or PATH stays as it was. The file
+ * has secrets, so nobody else may read it. */
+static crm_error_t *dump_to_file(dump_t *dump, const char *id,
+                                 const char *path)
+{
+    ctl_t *ctl = dump->ctl;
+    char *part = apr_pstrcat(ctl->pool, path, ".XXXXXX", NULL);
+    int fd = mkstemp(part);     /* mode 0600 */
+    crm_error_t *error;
+
+    if (fd < 0 || !(dump->out = fdopen(fd, "w"))) {
+        return ctl_fault(ctl, "cannot write %s: %s", part, strerror(errno));
+    }
+    error = dump_all(dump, id);
+    if (!error && (fsync(fd) || rename(part, path)
+                   || !crm_file_sync_folder(folder_of(path, ctl->pool)))) {
+        error = ctl_fault(ctl, "cannot write %s: %s", path, strerror(errno));
+    }
+    if (error) {
+        unlink(part);
+    }
+    fclose(dump->out);
+    return error ? error : print(dump, id, path);
+}
+
+crm_error_t *ctl_workspace_dump(ctl_t *ctl)
+{
+    const char *path = ctl->options[CTL_OUTPUT];
+    dump_t dump = {.ctl = ctl, .out = stdout};
+    crm_error_t *error;
+    const char *id;
+
+    CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    dump.digest = crm_digest_create(ctl->pool);
+    error = path ? dump_to_file(&dump, id, path) : dump_all(&dump, id);
+    crm_db_rollback(ctl->conn);
+    return error;
+}

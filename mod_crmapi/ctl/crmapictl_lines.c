@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_lines.c: reading a file line by line, whatever is in it */
+#include "crmapictl_lines.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+void ctl_lines_init(ctl_lines_t *lines, int fd, apr_pool_t *pool)
+{
+    lines->fd = fd;
+    lines->number = 0;
+    lines->pos = lines->len = 0;
+    crm_buf_init(&lines->line, CTL_LINES_BLOCK, pool);
+}
+
+int ctl_lines_whole(const ctl_lines_t *lines)
+{
+    return lines->line.len && lines->line.data[lines->line.len - 1] == '\n';
+}
+
+const char *ctl_lines_next(ctl_lines_t *lines)
+{
+    lines->line.len = 0;
+    lines->number++;
+    while (!ctl_lines_whole(lines)) {
+        const char *start = lines->block + lines->pos, *end;
+        apr_size_t part = lines->len - lines->pos;
+
+        if (!part) {
+            ssize_t n = read(lines->fd, lines->block, sizeof(lines->block));
+
+            if (!n || (n < 0 && errno != EINTR)) {
+                return n ? strerror(errno) : NULL;
+            }
+            lines->pos = 0;
+            lines->len = n < 0 ? 0 : (apr_size_t)n;
+            continue;
+        }
+        end = memchr(start, '\n', part);
+        if (end) {
+            part = (apr_size_t)(end - start) + 1;
+        }
+        if (lines->line.len + part > CTL_LINES_MAX) {
+            return "it is longer than 1 GiB";
+        }
+        crm_buf_add(&lines->line, start, part);
+        lines->pos += part;
+    }
+    return NULL;
+}

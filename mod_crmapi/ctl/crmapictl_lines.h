@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_lines.h: reading a file line by line, whatever is in it */
+#ifndef CRMAPICTL_LINES_H
+#define CRMAPICTL_LINES_H
+
+#include "crm_buf.h"
+
+/* Lines are read in blocks of this many bytes. */
+#define CTL_LINES_BLOCK 65536
+
+/* No line is longer: PostgreSQL has no such value. */
+#define CTL_LINES_MAX (APR_UINT64_C(1) << 30)
+
+/* The lines of a file. It needs as much memory as the longest of them. */
+typedef struct ctl_lines_t {
+    int fd;
+    crm_buf_t line;             /* the present one, with its line feed; empty: the
+                                   file has ended. Its last line may lack the
+                                   line feed */
+    apr_int64_t number;         /* its number, from 1 */
+    apr_size_t pos;             /* of BLOCK, up to LEN */
+    apr_size_t len;
+    char block[CTL_LINES_BLOCK];
+} ctl_lines_t;
+
+/* Initialise LINES, to be read from the descriptor FD. Its memory is freed with
+ * POOL. */
+void ctl_lines_init(ctl_lines_t *lines, int fd, apr_pool_t *pool);
+
+/* Read the next line of LINES. Return NULL, or what is the matter: the file
+ * cannot be read, or the line is too long. */
+const char *ctl_lines_next(ctl_lines_t *lines);
+
+/* Return whether the present line of LINES ends with a line feed. */
+int ctl_lines_whole(const ctl_lines_t *lines);
+
+#endif /* CRMAPICTL_LINES_H */

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_restore.c: making a workspace from a dump (contract 14.2) */
+#include "crmapictl_restore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+
+#include "crm_array.h"
+#include "crm_db_copy.h"
+#include "crm_digest.h"
+#include "crmapictl_dump_line.h"
+#include "crmapictl_lines.h"
+#include "crmapictl_output.h"
+#include "crmapictl_settle.h"
+#include "crmapictl_workspace.h"
+
+/* All is one transaction. A dump may be forged: its names are compared with the
+ * catalog, and its rows are values of COPY, which get the workspace's id here.
+ * When all rows are written, they are read again as a dump reads them. They must
+ * be those of the dump, whatever triggers, defaults and types made of them. */
+
+/* Bytes of rows that are sent at once. */
+#define ROWS_BYTES 65536
+
+/* Slugs that are tried, if that of the dump is taken. */
+#define SLUG_TRIES 50
+
+#define REASON "it was restored from a dump"
+
+/* A restore under way. */
+typedef struct restore_t {
+    ctl_t *ctl;
+    const char *path;           /* for messages */
+    ctl_lines_t lines;
+    crm_digest_t *whole;        /* of the lines that were read */
+    crm_digest_t *part;         /* of the rows of a table */
+    char from[CRM_UUID_LEN + 1];    /* the workspace of the dump */
+    char id[CRM_UUID_LEN + 1];  /* the one that is made */
+    const char *slug;           /* NULL: that of the dump */
+    const ctl_table_t *tables;
+    int count;
+    char (*sums)[CRM_DIGEST_SIZE];  /* of the rows of each table */
+    apr_int64_t *rows;          /* how many each table has */
+    apr_int64_t left_out;
+    crm_buf_t buf;              /* rows that are not sent yet */
+} restore_t;
+
+/* Return the error that the line NUMBER of the dump breaks the rule that is made
+ * from FORMAT. */
+static crm_error_t *refuse(restore_t *restore, apr_int64_t number,
+                           const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static crm_error_t *refuse(restore_t *restore, apr_int64_t number,
+                           const char *format, ...)
+{
+    apr_pool_t *pool = restore->ctl->pool;
+    const char *rule;
+    va_list args;
+
+    va_start(args, format);
+    rule = apr_pvsprintf(pool, format, args);
+    va_end(args);
+    return ctl_fault(restore->ctl, "%s: line %" APR_INT64_T_FMT ": %s",
+                     restore->path, number, rule);
+}
+
+/* ---- reading lines ---- */
+
+/* Read the next line. */
+static crm_error_t *next(restore_t *restore)
+{
+    ctl_lines_t *lines = &restore->lines;
+    const char *fault = ctl_lines_next(lines);
+
+    if (fault) {
+        return refuse(restore, lines->number, "%s", fault);
+    }
+    return ctl_lines_whole(lines) ? NULL
+           : refuse(restore, lines->number, "the dump ends here: it is not"
+                    " complete");
+}
+
+/* Read the next line, which is not the last one. */
+static crm_error_t *next_summed(restore_t *restore)
+{
+    CRM_ERR(next(restore));
+    crm_digest_add(restore->whole, restore->lines.line.data,
+                   restore->lines.line.len);
+    return NULL;
+}
+
+/* Read the first line, and set FROM. */
+static crm_error_t *read_head(restore_t *restore)
+{
+    const char *fault;
+
+    CRM_ERR(next_summed(restore));
+    fault = ctl_dump_read_head(restore->from, &restore->lines.line,
+                               restore->ctl->pool);
+    return fault ? refuse(restore, restore->lines.number, "%s", fault) : NULL;
+}
+
+/* Read the line of the table I. */
+static crm_error_t *read_table(restore_t *restore, int i, apr_pool_t *pool)
+{
+    const char *fault;
+
+    CRM_ERR(next_summed(restore));
+    fault = ctl_dump_read_table(&restore->rows[i], &restore->lines.line,
+                                &restore->tables[i], pool);
+    if (!fault && !i && restore->rows[i] != 1) {
+        fault = "a dump has one workspace";
+    }
+    return fault ? refuse(restore, restore->lines.number, "%s", fault) : NULL;
+}
+
+/* Read the last line. */
+static crm_error_t *read_end(restore_t *restore)
+{
+    ctl_lines_t *lines = &restore->lines;
+    char sum[CRM_DIGEST_SIZE];
+    const char *fault;
+
+    crm_digest_end(sum, restore->whole);
+    CRM_ERR(next(restore));
+    fault = ctl_dump_read_end(&lines->line, sum, restore->ctl->pool);
+    if (!fault) {
+        fault = ctl_lines_next(lines);
+    }
+    if (!fault && lines->line.len) {
+        fault = "something follows the end of the dump";
+    }
+    return fault ? refuse(restore, lines->number, "%s", fault) : NULL;
+}
+
+/* ---- the workspace itself ---- */
+
+/* Set *TAKEN_P to whether a workspace has SLUG. */
+static crm_error_t *is_taken(int *taken_p, restore_t *restore,
+                             const char *slug)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, restore->ctl, "SELECT EXISTS (SELECT FROM"
+                      " crmapi.workspace WHERE slug = $1::text)", 1, &slug));
+    *taken_p = *PQgetvalue(result, 0, 0) == 't';
+    return NULL;
+}
+
+/* Set *CHOSEN_P to the slug of the new workspace: --slug, else SLUG, that of the
+ * dump, and under another id one with a number if it is taken. */
+static crm_error_t *choose_slug(const char **chosen_p, restore_t *restore,
+                                const char *slug)
+{
+    const char *chosen = restore->slug ? restore->slug : slug;
+    int many = !restore->slug && strcmp(restore->from, restore->id);
+    int taken;
+
+    CRM_ERR(is_taken(&taken, restore, chosen));
+    for (int try = 2; taken && many && try <= SLUG_TRIES; try++) {
+        chosen = apr_psprintf(restore->ctl->pool, "%.60s-%d", slug, try);
+        CRM_ERR(is_taken(&taken, restore, chosen));
+    }
+    *chosen_p = chosen;
+    return !taken ? NULL
+           : refuse(restore, restore->lines.number, "there is a workspace with"
+                    " the slug \"%s\" already: give another one by --slug",
+                    chosen);
+}
+
+/* Put the slug of the new workspace into LINE, the row of the table workspace. It
+ * is the second column. */
+static crm_error_t *replace_slug(restore_t *restore, crm_buf_t *line)
+{
+    static const char characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    apr_pool_t *pool = restore->ctl->pool;
+    const char *start = memchr(line->data, '\t', line->len);
+    const char *end = line->data + line->len, *stop, *old, *chosen, *rest;
+
+    start = start ? start + 1 : end;
+    stop = memchr(start, '\t', (size_t)(end - start));
+    old = apr_pstrmemdup(pool, start, (apr_size_t)((stop ? stop : end)
+                                                   - start));
+    if (!stop || !*old || strlen(old) > 63
+        || strspn(old, characters) != strlen(old)) {
+        return refuse(restore, restore->lines.number, "a workspace has no such"
+                      " slug");
+    }
+    CRM_ERR(choose_slug(&chosen, restore, old));
+    rest = apr_pstrmemdup(pool, stop, (apr_size_t)(end - stop));
+    line->len = (apr_size_t)(start - line->data);
+    crm_buf_puts(line, chosen);
+    crm_buf_puts(line, rest);
+    return NULL;
+}
+
+/* ---- rows ---- */
+
+/* Replace the workspace's id in LINE, where it is the member "workspace_id" of an
+ * object in JSON. */
+static void replace_member(const restore_t *restore, crm_buf_t *line)
+{
+    static const char name[] = "\"workspace_id\"";
+    char *end = line->data + line->len, *p = line->data;
+
+    while ((p = memmem(p, (size_t)(end - p), name, sizeof(name) - 1))) {
+        p += sizeof(name) - 1;
+        while (p < end && (*p == ' ' || *p == ':')) {
+            p++;
+        }
+        if (end - p > CRM_UUID_LEN + 1 && *p == '"'
+            && !memcmp(p + 1, restore->from, CRM_UUID_LEN)) {
+            memcpy(p + 1, restore->id, CRM_UUID_LEN);
+        }
+    }
+}
+
+/* Return whether the rows of TABLE have what the API answered, or will. */
+static int has_answers(const ctl_table_t *table)
+{
+    return !strcmp(table->name, "event")
+           || !strcmp(table->name, "idempotent_answer");
+}
+
+/* Send what is in the buffer. */
+static crm_error_t *send_rows(restore_t *restore)
+{
+    apr_size_t len = restore->buf.len;
+
+    restore->buf.len = 0;
+    return crm_db_copy_put(restore->ctl->conn, restore->buf.data, len,
+                           restore->ctl->pool);
+}
+
+/* Add the present line to the rows of TABLE. */
+static crm_error_t *add_row(restore_t *restore, const ctl_table_t *table)
+{
+    crm_buf_t *line = &restore->lines.line;
+
+    if (strcmp(restore->from, restore->id) && has_answers(table)) {
+        replace_member(restore, line);
+    }
+    crm_digest_add(restore->part, line->data, line->len);
+    crm_buf_add(&restore->buf, restore->id, CRM_UUID_LEN);
+    crm_buf_putc(&restore->buf, '\t');
+    crm_buf_add(&restore->buf, line->data, line->len);
+    return restore->buf.len < ROWS_BYTES ? NULL : send_rows(restore);
+}
+
+/* Return the error of the rows of TABLE, of which the first is the line FIRST.
+ * ERROR is the database's, about the row ROW of them; 0: it does not say. */
+static crm_error_t *row_error(restore_t *restore, const ctl_table_t *table,
+                              apr_int64_t first, apr_int64_t row,
+                              crm_error_t *error)
+{
+    apr_int64_t number = row ? first + row - 1 : first;
+
+    if (!error->sqlstate || (strncmp(error->sqlstate, "22", 2)
+                             && strncmp(error->sqlstate, "23", 2))) {
+        return error;
+    }
+    if (table->shared && crm_error_is(error, "23505")) {
+        return refuse(restore, number, "another workspace of this database has"
+                      " this key (table %s). With --as no keys are restored",
+                      table->name);
+    }
+    if (table == restore->tables && crm_error_is(error, "23503")) {
+        return refuse(restore, number, "this database does not have the plan of"
+                      " the workspace");
+    }
+    return refuse(restore, number, "table %s: %s", table->name, error->log);
+}
+
+/* Copy the rows of the table I, whose line was read. The only row of the first
+ * table, the workspace's, may need another slug. */
+static crm_error_t *copy_rows(restore_t *restore, int i)
+{
+    const ctl_table_t *table = &restore->tables[i];
+    apr_int64_t first = restore->lines.number + 1, row;
+    ctl_t *ctl = restore->ctl;
+    crm_error_t *error = NULL;
+
+    if (!i) {
+        CRM_ERR(next_summed(restore));
+        CRM_ERR(replace_slug(restore, &restore->lines.line));
+    }
+    CRM_ERR(crm_db_copy_begin(ctl->conn, table->copy_in, ctl->pool));
+    for (row = 0; !error && row < restore->rows[i]; row++) {
+        error = i ? next_summed(restore) : NULL;
+        if (!error) {
+            error = add_row(restore, table);
+        }
+    }
+    if (!error) {
+        error = send_rows(restore);
+    }
+    if (error) {
+        crm_db_copy_abort(ctl->conn);
+        return error;
+    }
+    error = crm_db_copy_end(&row, ctl->conn, ctl->pool);
+    if (error) {
+        return row_error(restore, table, first, row, error);
+    }
+    return row == restore->rows[i] ? NULL
+           : refuse(restore, first, "these are not the %" APR_INT64_T_FMT
+                    " rows of the table %s", restore->rows[i], table->name);
+}
+
+/* Read over the rows of the table I, whose line was read. */
+static crm_error_t *skip_rows(restore_t *restore, int i)
+{
+    for (apr_int64_t row = 0; row < restore->rows[i]; row++) {
+        CRM_ERR(next_summed(restore));
+    }
+    restore->left_out += restore->rows[i];
+    restore->rows[i] = 0;
+    return NULL;
+}
+
+/* ---- the run ---- */
+
+/* Begin the transaction, and refuse a workspace that exists. Constraint triggers
+ * run after each table: that of enrollments writes events, and finds no feed
+ * then. Many rows at once need the larger pending lists. */
+static crm_error_t *begin(restore_t *restore)
+{
+    ctl_t *ctl = restore->ctl;
+    const char *id = restore->id;
+    PGresult *result;
+
+    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN; SET CONSTRAINTS ALL IMMEDIATE;"
+                        " SET LOCAL gin_pending_list_limit = '4MB'",
+                        ctl->pool));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.workspace WHERE id ="
+                      " $1::uuid", 1, &id));
+    if (PQntuples(result)) {
+        return ctl_fault(ctl, "there is a workspace with the id %s already:"
+                         " delete it, or give another id by --as", id);
+    }
+    CRM_ERR(ctl_dump_begin(&restore->tables, &restore->count, ctl, id));
+    restore->sums = apr_pcalloc(ctl->pool, (apr_size_t)restore->count
+                                * sizeof(*restore->sums));
+    restore->rows = apr_pcalloc(ctl->pool, (apr_size_t)restore->count
+                                * sizeof(*restore->rows));
+    return NULL;
+}
+
+/* After the rows of TABLE: delete what its triggers have made of tables that
+ * follow, and hold the new workspace. */
+static crm_error_t *after_table(restore_t *restore, const ctl_table_t *table)
+{
+    static const struct {
+        const char *table, *sql;
+    } steps[] = {
+        {"workspace", "SELECT crmapi.hold($1::uuid, '" REASON "')"},
+        {"workspace", "DELETE FROM crmapi.link_key WHERE workspace_id ="
+         " $1::uuid"},
+        {"webhook_endpoint", "DELETE FROM crmapi.event_feed"
+         " WHERE workspace_id = $1::uuid"},
+    };
+    const char *id = restore->id;
+    PGresult *result;
+
+    for (size_t i = 0; i < CRM_NELTS(steps); i++) {
+        if (!strcmp(steps[i].table, table->name)) {
+            CRM_ERR(ctl_query(&result, restore->ctl, steps[i].sql, 1, &id));
+        }
+    }
+    return NULL;
+}
+
+/* Read and write all tables. With --as, keys stay those of the original. */
+static crm_error_t *restore_tables(restore_t *restore)
+{
+    int other = strcmp(restore->from, restore->id) != 0;
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, restore->ctl->pool);
+    for (int i = 0; i < restore->count; i++) {
+        const ctl_table_t *table = &restore->tables[i];
+
+        CRM_ERR(read_table(restore, i, pool));
+        CRM_ERR(other && table->shared ? skip_rows(restore, i)
+                                       : copy_rows(restore, i));
+        crm_digest_end(restore->sums[i], restore->part);
+        CRM_ERR(after_table(restore, table));
+        apr_pool_clear(pool);
+    }
+    return NULL;
+}
+
+/* A crm_db_line_t: add a row to the digest at BATON. */
+static crm_error_t *sum_row(void *baton, const char *line, apr_size_t len)
+{
+    crm_digest_add(baton, line, len);
+    return NULL;
+}
+
+/* Compare the rows of the database with those that were sent. */
+static crm_error_t *verify(restore_t *restore)
+{
+    ctl_t *ctl = restore->ctl;
+    char sum[CRM_DIGEST_SIZE];
+
+    for (int i = 0; i < restore->count; i++) {
+        CRM_ERR(crm_db_copy_out(ctl->conn, restore->tables[i].copy_out,
+                                sum_row, restore->part, ctl->pool));
+        crm_digest_end(sum, restore->part);
+        if (strcmp(sum, restore->sums[i])) {
+            return ctl_fault(ctl, "%s: the rows of the table %s would not be"
+                             " those of the dump", restore->path,
+                             restore->tables[i].name);
+        }
+    }
+    return NULL;
+}
+
+/* Print what was restored. */
+static crm_error_t *print(restore_t *restore)
+{
+    static const ctl_column_t columns[] = {
+        {"id", 's'}, {"slug", 's'}, {"rows", 'n'}, {"keys_left_out", 'n'},
+        {"held_reason", 's'}, {NULL, 0}
+    };
+    apr_pool_t *pool = restore->ctl->pool;
+    apr_int64_t rows = 0;
+    const char *values[3] = {restore->id, NULL,
+                             apr_off_t_toa(pool, restore->left_out)};
+    PGresult *result;
+
+    for (int i = 0; i < restore->count; i++) {
+        rows += restore->rows[i];
+    }
+    values[1] = apr_off_t_toa(pool, rows);
+    CRM_ERR(ctl_query(&result, restore->ctl, "SELECT w.id, w.slug, $2::bigint,"
+                      " $3::bigint, h.reason FROM crmapi.workspace w LEFT JOIN"
+                      " crmapi.workspace_hold h ON h.workspace_id = w.id"
+                      " WHERE w.id = $1::uuid", 3, values));
+    ctl_print(restore->ctl, result, columns, 1);
+    return NULL;
+}
+
+/* Restore the workspace from the lines. */
+static crm_error_t *restore_all(restore_t *restore)
+{
+    ctl_t *ctl = restore->ctl;
+    const char *id = restore->id;
+    PGresult *result;
+
+    CRM_ERR(read_head(restore));
+    if (!*restore->id) {
+        strcpy(restore->id, restore->from);
+    }
+    CRM_ERR(begin(restore));
+    CRM_ERR(restore_tables(restore));
+    CRM_ERR(read_end(restore));
+    CRM_ERR(verify(restore));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.restore_numbers($1::uuid)",
+                      1, &id));
+    CRM_ERR(crm_db_exec(ctl->conn, "COMMIT", ctl->pool));
+    for (int i = 0; i < restore->count; i++) {
+        if (restore->rows[i]) {
+            ctl_settle(ctl->conn, restore->tables[i].name, ctl->pool);
+        }
+    }
+    return print(restore);
+}
+
+/* Set ID to the value of --as; it stays empty without it. */
+static crm_error_t *read_as(restore_t *restore)
+{
+    const char *as = restore->ctl->options[CTL_AS];
+
+    if (as && !strcmp(as, "new")) {
+        crm_uuid_v7(restore->id);
+    }
+    else if (as && !crm_uuid_parse(restore->id, as, strlen(as))) {
+        return ctl_misuse(restore->ctl, "--as must be a UUID, or new");
+    }
+    return NULL;
+}
+
+crm_error_t *ctl_workspace_restore(ctl_t *ctl)
+{
+    const char *path = ctl->args[0];
+    int is_stdin = !path || !strcmp(path, "-");
+    restore_t *restore = apr_pcalloc(ctl->pool, sizeof(*restore));
+    crm_error_t *error;
+    int fd;
+
+    restore->ctl = ctl;
+    restore->path = is_stdin ? "stdin" : path;
+    restore->slug = ctl->options[CTL_SLUG];
+    CRM_ERR(read_as(restore));
+    if (restore->slug) {
+        CRM_ERR(ctl_check_slug(ctl, restore->slug));
+    }
+    fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
+    }
+    ctl_lines_init(&restore->lines, fd, ctl->pool);
+    crm_buf_init(&restore->buf, ROWS_BYTES, ctl->pool);
+    restore->whole = crm_digest_create(ctl->pool);
+    restore->part = crm_digest_create(ctl->pool);
+    error = restore_all(restore);
+    crm_db_rollback(ctl->conn);
+    if (!is_stdin) {
+        close(fd);
+    }
+    return error;
+}

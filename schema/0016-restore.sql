@@ -1,0 +1,170 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0016-restore.sql: dumping and restoring a workspace (contract 14.2)
+-- min_module: 12
+--
+-- crmapictl writes the rows of a dump with the triggers of their tables in
+-- force: they compute columns and count, as for any other row. A setting that
+-- all triggers ask would cost each write something, and to disable them takes
+-- locks that stop all writers. Three things make it right:
+--
+-- - The order of dump_table(): a workspace gets its event_feed last, and while it
+--   has none, no trigger writes an event or a delivery.
+-- - What triggers make is not in the dump (counter, computed columns), or is
+--   deleted before the dump's rows come (link_key, event_feed).
+-- - enrollment_begin() lets rows of a dump pass. It is called for no other row.
+--
+-- In the end the rows are read again and compared with the dump: a trigger that
+-- changes more than these fails a restore. t/65-dump.t restores all tables.
+
+-- step: transaction: the tables of a dump, and its enrollments
+
+-- The tables with rows of a workspace, each after those that it refers to. They
+-- come from the catalog, so that a later migration's table is not forgotten.
+--   columns   what a dump has of a row
+--   copy_out  reads the rows of the workspace in the setting
+--             crmapi.dump_workspace, by their primary key. Texts have the order
+--             of their bytes, so that it is the same in every database.
+--   copy_in   takes rows with the workspace's id before COLUMNS
+--   shared    some values are unique in the whole database: hashes of keys
+-- A dump lacks counter (triggers count what is restored) and workspace_hold (what
+-- is restored is held, whatever was before); of each row the workspace's id,
+-- generated columns, and those in "derived", which defaults or triggers fill in:
+-- so they are what this database makes of the others, by its own plans and its
+-- own ICU. A migration that adds such a column replaces this function. A leased job is in the dump as job_reap() leaves one
+-- whose daemon died. For the owner.
+CREATE FUNCTION crmapi.dump_table()
+    RETURNS TABLE (name text, columns json, copy_out text, copy_in text,
+                   shared boolean)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH RECURSIVE derived (col) AS (
+        SELECT unnest('{api_key.plan_api,api_key.plan_sequences,job.is_due,
+            job.leased_by,job.leased_until,company.domain_key,company.search,
+            contact.email_key,contact.phone_key,contact.phone_digits,
+            contact.search,conversation.search}'::text[])),
+    own AS (
+        SELECT c.oid, c.relname, a.attnum AS key_number, a.attname AS key
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+            AND a.attname = CASE c.relname WHEN 'workspace' THEN 'id'
+                            ELSE 'workspace_id' END
+        WHERE c.relnamespace = 'crmapi'::regnamespace
+          AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+          AND c.relname NOT IN ('counter', 'workspace_hold')),
+    path AS (       -- more than 64 foreign keys in a row are a circle
+        SELECT o.oid, 0 AS n FROM own o
+        UNION
+        SELECT k.conrelid, p.n + 1 FROM path p
+        JOIN pg_constraint k ON k.confrelid = p.oid AND k.contype = 'f'
+            AND k.conrelid <> k.confrelid
+        WHERE p.n < 64),
+    shape AS (
+        SELECT o.*, (SELECT max(p.n) FROM path p WHERE p.oid = o.oid) AS depth,
+            c.names, c.list, c.shown,
+            (SELECT string_agg(format('t.%I', a.attname) || CASE
+                WHEN a.attcollation <> 0 THEN ' COLLATE "C"' ELSE '' END, ', '
+                ORDER BY array_position(i.indkey::int2[], a.attnum))
+             FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+                AND a.attnum = ANY (i.indkey::int2[])
+             WHERE i.indrelid = o.oid AND i.indisprimary) AS sorted,
+            EXISTS (SELECT FROM pg_index i WHERE i.indrelid = o.oid
+                AND i.indisunique AND i.indkey[0] <> o.key_number
+                AND o.relname <> 'workspace') AS shared
+        FROM own o CROSS JOIN LATERAL (
+            SELECT json_agg(a.attname ORDER BY a.attnum) AS names,
+                string_agg(format(', %I', a.attname), '' ORDER BY a.attnum)
+                    AS list,
+                string_agg(CASE WHEN (o.relname, a.attname) = ('job', 'state')
+                    THEN 'CASE t.state WHEN ''leased'' THEN ''ready'''
+                        ' ELSE t.state END'
+                    ELSE format('t.%I', a.attname) END, ', '
+                    ORDER BY a.attnum) AS shown
+            FROM pg_attribute a WHERE a.attrelid = o.oid AND a.attnum > 0
+              AND NOT a.attisdropped AND a.attgenerated = ''
+              AND a.attname <> o.key AND o.relname || '.' || a.attname
+                  NOT IN (SELECT d.col FROM derived d)) c)
+    SELECT s.relname, s.names,
+        format('COPY (SELECT %s FROM crmapi.%I t WHERE t.%I = current_setting('
+            '''crmapi.dump_workspace'')::uuid ORDER BY %s) TO STDOUT', s.shown,
+            s.relname, s.key, s.sorted),
+        format('COPY crmapi.%I (%I%s) FROM STDIN', s.relname, s.key, s.list),
+        s.shared
+    FROM shape s ORDER BY s.relname <> 'workspace', s.relname = 'event_feed',
+        s.depth, s.relname;
+END;
+
+-- Refuse a new enrollment in another state than the first, unless it is a row of
+-- a dump: its workspace is being restored, and the session's login owns the
+-- table. A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.enrollment_begin() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('crmapi.dump_workspace', true) = NEW.workspace_id::text
+       AND pg_has_role(session_user, (SELECT c.relowner FROM pg_class c
+                                      WHERE c.oid = TG_RELID), 'MEMBER') THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'an enrollment begins as generating, not as %', NEW.status
+        USING ERRCODE = 'check_violation';
+END
+$$;
+
+-- step: transaction: numbers above those of a dump
+
+-- Have NUMBERS, a sequence, continue above UPTO. It never goes back: a small gap
+-- is closed by taking numbers, a larger one by steps that no other session can
+-- pass in that moment. Readers of events know only 31 bits of the numbers that
+-- transactions have taken (0012), so these end between two steps. Internal.
+CREATE FUNCTION crmapi.sequence_raise(numbers regclass, upto bigint)
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    small CONSTANT bigint := 100000;
+    large CONSTANT bigint := 1073741824;
+    n bigint := nextval(numbers);
+BEGIN
+    WHILE n < upto LOOP
+        IF upto - n <= small THEN
+            PERFORM nextval(numbers) FROM generate_series(1, upto - n);
+        ELSE
+            PERFORM setval(numbers, least(upto, n + large));
+            IF n + large < upto THEN
+                PERFORM crmapi.event_log_wait();
+            END IF;
+        END IF;
+        n := nextval(numbers);
+    END LOOP;
+END
+$$;
+
+-- Have jobs and events of this database get numbers above those of WORKSPACE,
+-- which was restored: cursors of its readers stay valid, and what comes is behind
+-- them. A dump with a number above 2^40 is refused, so that no forged one uses up
+-- a sequence that all workspaces share; 1,000 a second take 34 years to get
+-- there. For the owner.
+CREATE FUNCTION crmapi.restore_numbers(workspace uuid) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    job bigint := (SELECT max(j.id) FROM crmapi.job j
+                   WHERE j.workspace_id = restore_numbers.workspace);
+    -- 60 bits around the version; earlier versions had ids that were random
+    event bigint := (
+        SELECT max(('x' || left(replace(v.id::text, '-', ''), 12)
+            || substr(v.id::text, 16, 3))::bit(60)::bigint)
+        FROM (SELECT e.id FROM crmapi.event e
+              WHERE e.workspace_id = restore_numbers.workspace
+              UNION ALL
+              SELECT f.since FROM crmapi.event_feed f
+              WHERE f.workspace_id = restore_numbers.workspace) v
+        WHERE substr(v.id::text, 15, 1) = '8');
+BEGIN
+    IF greatest(job, event) > 1099511627776 THEN
+        RAISE EXCEPTION 'a job or an event has a number above 2^40'
+            USING ERRCODE = 'check_violation';
+    END IF;
+    PERFORM crmapi.sequence_raise('crmapi.job_id_seq', job),
+        crmapi.sequence_raise('crmapi.event_number', event);
+END
+$$;
+
+REVOKE EXECUTE ON FUNCTION crmapi.dump_table, crmapi.sequence_raise,
+    crmapi.restore_numbers FROM PUBLIC;

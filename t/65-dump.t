@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+# 65-dump.t: all of a workspace is dumped, and made again from that, here or
+# elsewhere; it is held then (contract 14.2)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Child;
+use CrmTest::Data;
+use CrmTest::Dump;
+use CrmTest::Receiver;
+use CrmTest::Samples;
+use Digest::SHA qw(sha256_hex);
+use File::Temp qw(tempdir);
+use JSON::PP ();
+
+my $CONF = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
+    . "CrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n";
+my $json = JSON::PP->new->utf8->canonical;
+my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+my ($here, $there) = (database(), database());
+my $httpd = httpd(database => $here, conf => $CONF);
+my $receiver = CrmTest::Receiver->new;
+my %relay = (conf => { webhook_private => "on" }, no_start => 1);
+my $worker = worker(database => $here, %relay);
+my $w = workspace($httpd);
+my $c = $w->client;
+my $samples = CrmTest::Samples->new($w);
+
+# ---- rows of every table ------------------------------------------------------
+
+# Start a sequence for a new person; its enrollment's id.
+my $people = 0;
+sub start {
+    my ($template, %members) = @_;
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        auto_approve => true, contact => { first_name => "Nörd",
+            emails => ["p" . ++$people . '@dump.example'] }, %members });
+    die $r->text if $r->status != 202;
+    return $r->data->{enrollment_id};
+}
+
+sub fill {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
+        steps => [map { { channel => "email", email_subject => "Step $_",
+            email_body => "Hello", delay => "1h" } } 1, 2] },
+        { object => "form", id => my $form = uuid(), bot_id => $w->agent,
+            name => "Form" },
+        { object => "suppression", email => 'no@dump.example',
+            reason => "Tab\there, \\N and a line\nfeed" },
+        { object => "agent", id => my $chat = uuid(), name => "Chat",
+            is_agent => true, enabled => true, public => true }]);
+    $w->ctl(qw(admin add --workspace), $w->id, "--email", 'boss@dump.example');
+    $w->ctl(qw(intake create --workspace), $w->id, "--name", "gateway");
+    $w->ctl(qw(link-key rotate), $w->id, "--keep-days", 9);
+    $w->ctl(qw(webhook add --workspace), $w->id, "--url",
+        $receiver->url("$_/$_"), "--events", "contact.created,form.submitted")
+        for 200, 500;
+    my @done = map { start($template) } 1 .. 3;
+    start($template, auto_approve => false);
+    $worker->once for 1 .. 2;
+    $worker->may_log(qr/CRM3\d+/);
+    $w->ctl(qw(enrollment stop), $done[0]);
+    my $r = $c->request("POST", "/api/v1/contacts", body => $json->encode({
+        bot_id => $w->agent, first_name => "Ada", notes => "Mine: " . $w->id }),
+        headers => { "Idempotency-Key" => "once",
+            "Content-Type" => "application/json" });
+    status_is($r, 201, "a contact with a key");
+    $c->post("/api/v1/contacts/upsert", { contacts => [{ bot_id => $w->agent,
+        emails => ['up@dump.example'] }] }, headers =>
+        { "Idempotency-Key" => "upsert" });
+    status_is($httpd->client->request("POST",
+        "/crmapi/intake/v1/forms/$form", body => "email=f\@dump.example",
+        headers => { "Content-Type" => "application/x-www-form-urlencoded" }),
+        $_->[0], $_->[1]) for [200, "a form"];
+    my $visitor = $httpd->client->post("/crmapi/intake/v1/chat/$chat/start",
+        {})->data->{visitor};
+    status_is($httpd->client->post("/crmapi/intake/v1/chat/$chat/messages",
+        { id => "m1", content => "Ahoy" }, key => $visitor), 201, "a chat");
+    my $sales = "sales-$$\@crm.example";
+    change($w, "agent", $w->agent, agent_email => $sales);
+    crmapictl_ok($here, { stdin => "From: m\@dump.example\nTo: $sales\n"
+        . "Subject: S\nMessage-ID: <m\@dump.example>\nContent-Type:"
+        . " multipart/mixed; boundary=b\n\n--b\n\nBelow\n--b\nContent-Type:"
+        . " image/png; name=a.png\nContent-Transfer-Encoding: base64\n\n"
+        . "iVBORw0KGgo=\n--b--\n" }, "deliver");
+    sql($here, "INSERT INTO crmapi.send_count VALUES ('@{[$w->id]}',
+        '@{[$w->agent]}', current_date, 3) ON CONFLICT DO NOTHING;
+        INSERT INTO crmapi.past_send VALUES ('@{[$w->id]}', '$done[1]', '2',
+            'free', now(), NULL)");
+    # what comes from now on is due, and not done yet
+    start($template);
+}
+fill();
+
+# Two hours from now.
+sub later { my @t = gmtime(time + 7200); return sprintf
+    "%04d-%02d-%02dT%02d:%02d:%02dZ", $t[5] + 1900, $t[4] + 1, @t[3, 2, 1, 0] }
+
+# ---- dumps and restores -------------------------------------------------------
+
+sub slug_of { return scalar sql($here, "SELECT slug FROM crmapi.workspace
+    WHERE id = '$_[0]'") }
+
+my $first = dump_of($here, $w->id);
+my $neighbour = dump_of($here, $w->twin->{id});
+
+# Tables that belong to no workspace.
+my %NOBODYS = map { $_ => 1 } qw(
+    plan migration worker upkeep
+    instance send_mark );           # of the whole database
+# What a workspace has that a dump does not.
+my %LEFT_OUT = map { $_ => 1 } (
+    "counter",                      # counted again
+    "workspace_hold");              # what is restored is held anyway
+
+subtest "a dump has every table of a workspace" => sub {
+    my %has = tables_of($first);
+    my @tables = map { $_->[0] } sql($here, "SELECT relname FROM pg_class
+        WHERE relnamespace = 'crmapi'::regnamespace AND relkind IN ('r', 'p')
+        ORDER BY 1");
+    is_deeply([sort keys %has], [grep { !$NOBODYS{$_} && !$LEFT_OUT{$_} }
+        @tables], "every table that is nobody's or derived is left out");
+    is_deeply([grep { !$has{$_} } sort keys %has], [],
+        "this one has rows in each");
+    my ($head) = map { $json->decode($_) } $first =~ /^(.*)$/m;
+    is($head->{workspace}, $w->id, "its first line has the workspace");
+    is($head->{format}, 1, "the format");
+    is($head->{schema}, sql($here, "SELECT max(number) FROM crmapi.migration"),
+        "and the version of the schema");
+    my ($body, $last) = $first =~ /^(.*\n)(.*\n)\z/s;
+    is($last, '{"sha256":"' . sha256_hex($body) . "\"}\n",
+        "its last line has the SHA-256 of all lines before");
+    is($last =~ tr/\n//, 1, "and ends there");
+    unlike($first, qr/\Q@{[$w->key]}\E/, "keys are hashes");
+    is(index($first, $w->twin->{id}), -1, "nothing of the neighbour's");
+    same_dump(dump_of($here, $w->id), $first, "another one is the same");
+};
+
+# ---- the same workspace in another database -----------------------------------
+
+# The answers of all GET operations to CLIENT: path => status and body.
+sub answers {
+    my ($client) = @_;
+    my $paths = $samples->openapi->{document}{paths};
+    my %answers;
+
+    for my $path (sort keys %$paths) {
+        next if !$paths->{$path}{get} || $path =~ /openapi/;
+        my $url = $path =~ s/\{id\}/$samples->id_for($path)/er;
+        for my $query ("", "?page_size=100", "?cursor=*&page_size=7") {
+            next if $path =~ /by-email/ || ($query && $path =~ /\{id\}$/);
+            my $r = $client->get("$url$query");
+            $answers{"$url$query"} = $r->status . " " . $r->{body};
+        }
+    }
+    $answers{search} = $client->get("/api/v1/contacts?search=ada")->{body};
+    $answers{email} = $client->get("/api/v1/contacts/by-email",
+        query => { email => 'p1@dump.example' })->{body};
+    return \%answers;
+}
+
+# The events of CLIENT behind CURSOR, and the cursor behind them.
+sub events {
+    my ($client, $cursor) = @_;
+    my @events;
+    while (1) {
+        my $r = $client->get("/api/v1/events?page_size=100&cursor=$cursor");
+        die $r->text if $r->status != 200;
+        push @events, map { "$_->{type} $_->{id}" } @{$r->json->{data}};
+        $cursor = $r->json->{pagination}{next_cursor};
+        return (\@events, $cursor) if !$r->json->{pagination}{has_more};
+    }
+}
+
+sub is_counted {
+    my ($database) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
+        "all totals are right");
+}
+
+my $elsewhere = httpd(database => $there, conf => $CONF);
+my $away = $elsewhere->client(key => $w->key);
+my $answers = answers($c);
+my $middle = $c->get("/api/v1/events?cursor=*&page_size=50")->json
+    ->{pagination}{next_cursor};
+my ($rest, $end) = events($c, $middle);
+
+subtest "restored in another database, it is the same" => sub {
+    cmp_ok(sql($there, "SELECT last_value FROM crmapi.event_number"), "<",
+        sql($here, "SELECT last_value FROM crmapi.event_number"),
+        "that one has had fewer events");
+    my $said = restored($there, $first);
+    my %rows = tables_of($first);
+    my $sum = 0;
+    $sum += $_ for values %rows;
+    is_deeply($said, { id => $w->id, slug => slug_of($w->id), rows => $sum,
+        keys_left_out => 0, held_reason => "it was restored from a dump" },
+        "what is said about it");
+    same_dump(dump_of($there, $w->id), $first, "its dump is the same to the byte");
+    is_counted($there);
+    is_deeply(answers($away), $answers, "so is every answer, with its key");
+    is(sql($there, $_), sql($here, $_), "computed columns are, too")
+        for "SELECT md5(string_agg(md5((c.search, c.email_key, c.phone_key,
+                c.phone_digits)::text), '' ORDER BY c.id)) FROM crmapi.contact
+                c WHERE workspace_id = '@{[$w->id]}'",
+            "SELECT md5(string_agg(md5((c.search, c.domain_key)::text), ''
+                ORDER BY c.id)) FROM crmapi.company c
+                WHERE workspace_id = '@{[$w->id]}'",
+            "SELECT string_agg((k.plan_api, k.plan_sequences)::text, ' '
+                ORDER BY k.id) FROM crmapi.api_key k
+                WHERE workspace_id = '@{[$w->id]}'";
+    is(sql($there, "SELECT count(*) FROM crmapi.event WHERE workspace_id <>
+        '@{[$w->id]}'"), 0, "nothing came to others");
+};
+
+subtest "nothing is sent until it is released, then once" => sub {
+    my $other = worker(database => $there, %relay);
+    $other->may_log(qr/CRM3\d+/);       # the receiver that answers 500
+    my $before = $receiver->requests;
+    my $was = dump_of($there, $w->id);  # its key was used
+    $other->once for 1 .. 2;
+    is(scalar $other->mails, 0, "no mail");
+    is(scalar $receiver->requests, $before, "no webhook");
+    $other->once(later());
+    is(scalar $other->mails, 0, "nor later");
+    same_dump(dump_of($there, $w->id), $was, "it is as it was");
+    is($json->decode(crmapictl_ok($there, qw(--json workspace release),
+        $w->id))->{released}, 1, "released");
+    $other->once for 1 .. 3;
+    my @mails = map { $_->[1] =~ /^To:.*?([\w.]+\@dump)/m } $other->mails;
+    is_deeply(\@mails, ["p$people\@dump"], "the mail that was due is sent");
+    my %times;
+    $times{$_->{headers}{"webhook-id"}}++
+        for grep { $_->{path} =~ m{^/200/} }
+            ($receiver->requests)[$before .. $receiver->requests - 1];
+    cmp_ok(scalar keys %times, ">", 0, "so are webhooks");
+    is_deeply([grep { $_ > 1 } values %times], [], "once");
+    $other->once;
+    is(scalar $other->mails, 1, "nothing comes twice");
+};
+
+subtest "a reader of its events goes on from its last cursor" => sub {
+    my ($got, $last) = events($away, $middle);
+    is_deeply([@$got[0 .. $#$rest]], $rest, "what it had not read yet");
+    ($got) = events($away, $end);
+    my $made = $away->post("/api/v1/contacts", { bot_id => $w->agent,
+        first_name => "Later" })->data->{id};
+    ($got) = events($away, $end);
+    like($got->[-1], qr/^contact\.created /, "a later event is behind it");
+    is($away->get("/api/v1/events?page_size=100&cursor=$end")->json
+        ->{data}[$#$got]{data}{id}, $made, "that one");
+    cmp_ok(sql($there, "SELECT min(id) FROM crmapi.job WHERE kind =
+        'webhook.deliver' AND payload->>'delivery_id' = (SELECT d.id::text FROM
+        crmapi.webhook_delivery d JOIN crmapi.event v ON v.id = d.event_id
+        WHERE v.fields ->> 'id' = '$made' OR v.body LIKE '%$made%' LIMIT 1)"),
+        ">", sql($here, "SELECT max(id) FROM crmapi.job WHERE workspace_id =
+        '@{[$w->id]}'"), "jobs get numbers above those of the dump");
+};
+
+# ---- a copy beside the original -----------------------------------------------
+
+subtest "a copy beside the living original" => sub {
+    my $was = dump_of($here, $w->id);
+    my $said = restored($here, $first, "--as", "new");
+    my $id = $said->{id};
+    isnt($id, $w->id, "has another id");
+    like($said->{slug}, qr/-2$/, "and another slug");
+    is($said->{keys_left_out}, sql($here, "SELECT (SELECT count(*) FROM
+        crmapi.api_key WHERE workspace_id = '@{[$w->id]}') + count(*) FROM
+        crmapi.intake_key WHERE workspace_id = '@{[$w->id]}'"),
+        "keys are left out");
+    is_counted($here);
+    same_dump(dump_of($here, $w->id), $was, "the original is as it was");
+    same_dump(dump_of($here, $w->twin->{id}), $neighbour, "so is the neighbour");
+    my $copy = dump_of($here, $id);
+    my $mine = () = $first =~ /Mine: \Q@{[$w->id]}\E/g;
+    my $all = () = $copy =~ /\Q@{[$w->id]}\E/g;
+    is($all, $mine, "the copy has the original's id only in a note");
+    my $key = crmapictl_ok($here, qw(key create --workspace), $id, "--name",
+        "k", "--scopes", "read,write");
+    my $got = answers($httpd->client(key => $key));
+    # cursors are of one workspace
+    s/\Q$id\E/$w->{id}/g, s/"next_cursor":"\K[^"]+// for values %$got;
+    my %expected = map { $_ => $answers->{$_} =~ s/"next_cursor":"\K[^"]+//r }
+        keys %$answers;
+    is_deeply($got, \%expected, "a new key gets the same answers, but for the id");
+    my $replay = $httpd->client(key => $key)->request("POST",
+        "/api/v1/contacts", body => $json->encode({ bot_id => $w->agent,
+        first_name => "Ada", notes => "Mine: " . $w->id }), headers =>
+        { "Idempotency-Key" => "once", "Content-Type" => "application/json" });
+    is($replay->header("Idempotent-Replayed"), "true", "a write is replayed");
+    is($replay->data->{workspace_id}, $id, "with the copy's id");
+    my $sent = $receiver->requests;
+    sql($here, "UPDATE crmapi.job SET run_at = now() WHERE workspace_id ="
+        . " '$id' AND state = 'ready'");
+    $worker->once;
+    is(sql($here, "SELECT count(*) FROM crmapi.job WHERE workspace_id = '$id'"
+        . " AND state = 'ready' AND attempts = 0") > 0, 1, "it has jobs");
+    is_deeply([sql($here, "SELECT status, count(*) FROM
+        crmapi.enrollment_step WHERE workspace_id = '$id' GROUP BY 1 ORDER BY
+        1")], [step_states($first)], "which it does not do");
+    crmapictl_ok($here, qw(workspace delete), $id, "--yes");
+    is_counted($here);
+    same_dump(dump_of($here, $w->twin->{id}), $neighbour,
+        "its end changes no neighbour");
+};
+
+# The states of the steps in DUMP, with their numbers.
+sub step_states {
+    my ($dump) = @_;
+    my ($columns, $rows) = $dump =~
+        /^(\{"table":"enrollment_step"[^\n]*)\n(.*?)^\{/ms;
+    my $i = 0;
+    my %at = map { $_ => $i++ } @{$json->decode($columns)->{columns}};
+    my %count;
+    $count{(split /\t/)[$at{status}]}++ for split /\n/, $rows;
+    return map { [$_, $count{$_}] } sort keys %count;
+}
+
+subtest "what stands in the way of a restore is named" => sub {
+    my ($code, $out, $err) = crmapictl($here, { stdin => $first }, "workspace",
+        "restore");
+    is($code, 1, "the workspace is there");
+    like($err, qr/there is a workspace with the id \Q@{[$w->id]}\E already/,
+        "says so");
+    ($code, $out, $err) = crmapictl($here, { stdin => $first }, "workspace",
+        "restore", "--as", uuid(), "--slug", slug_of($w->id));
+    like($err, qr/line 3: there is a workspace with the slug ".*" already/,
+        "a slug that is taken");
+    ($code, $out, $err) = crmapictl($here, { stdin => $first }, "workspace",
+        "restore", "--as", "x");
+    is($code, 2, "no id");
+    my $id = uuid();
+    is(restored($here, $first, "--as", $id, "--slug", "staging")->{slug},
+        "staging", "a slug of one's own");
+    (my $moved = $first) =~ s/\A(.*)\Q@{[$w->id]}\E/$1 . uuid()/e;
+    $moved =~ s/^\{"sha256".*\n\z//m;
+    ($code, $out, $err) = crmapictl($here, { stdin => signed($moved) },
+        "workspace", "restore", "--slug", "more");
+    like($err, qr/another workspace of this database has this key/,
+        "a key of another workspace");
+    like($err, qr/line \d+: .*api_key.*--as/, "with its line and what to do");
+    crmapictl_ok($here, qw(workspace delete), $id, "--yes");
+};
+
+# ---- a living workspace ---------------------------------------------------------
+
+subtest "a dump under writers is of one moment, and stops none of them" => sub {
+    my $busy = workspace($httpd, twin => 0);
+    $busy->ctl("workspace", "set", $busy->id, "--events", "on");
+    my @writers = map { my $n = $_; CrmTest::Child->start(sub {
+        my ($go_on) = @_;
+        my $client = $busy->client;
+        my $done = 0;
+        while ($go_on->()) {
+            my $id = $client->post("/api/v1/contacts", { bot_id =>
+                $busy->agent, first_name => "W$n" })->data->{id};
+            $client->post("/api/v1/pipeline-cards", { title => "C",
+                contact_id => $id, pipeline_stage_id => ($busy->stages)[0] });
+            $client->request("DELETE", "/api/v1/contacts/$id") if $done % 3 == 0;
+            $done++;
+        }
+        return $done;
+    }) } 1 .. 3;
+    my $at_least = sub { my ($n) = @_; wait_for(sub { count_rows($busy,
+        "contact") >= $n }, 30) };
+    ok($at_least->(10), "they write");
+    my @dumps;
+    for (1 .. 4) {
+        my $n = count_rows($busy, "contact");
+        push @dumps, dump_of($here, $busy->id);
+        ok($at_least->($n + 3), "and go on");
+    }
+    $_->stop for @writers;
+    my @done = map { $_->result } @writers;
+    cmp_ok($_, ">", 3, "a writer wrote") for @done;
+    for my $dump (@dumps) {
+        my $id = restored($there, $dump, "--as", "new")->{id};
+        is_counted($there);
+        is_deeply([sql($there, "SELECT count(*) FILTER (WHERE type =
+            'contact.created') - count(*) FILTER (WHERE type =
+            'contact.deleted') FROM crmapi.event WHERE workspace_id = '$id'")],
+            [sql($there, "SELECT count(*) FROM crmapi.contact WHERE
+            workspace_id = '$id'")], "it has the event of each contact");
+        is(sql($there, "SELECT sum(n) FROM crmapi.counter WHERE workspace_id =
+            '$id' AND kind = 'contact' AND parent =
+            '00000000-0000-0000-0000-000000000000'"), sql($there, "SELECT
+            count(*) FROM crmapi.contact WHERE workspace_id = '$id'"),
+            "and their total");
+        crmapictl_ok($there, qw(workspace delete), $id, "--yes");
+    }
+};
+
+my $small = workspace($httpd, twin => 0);
+
+subtest "a job that a daemon works at is ready again elsewhere" => sub {
+    sql($here, "INSERT INTO crmapi.job (workspace_id, kind, state, leased_by,
+        leased_until, attempts) VALUES ('@{[$small->id]}', 'sequence.generate',
+        'leased', 'daemon', now() + interval '1 hour', 1)");
+    my $dump = dump_of($here, $small->id);
+    my $id = restored($there, $dump, "--as", "new")->{id};
+    is_deeply([sql($there, "SELECT state, leased_by, leased_until, attempts,
+        is_due FROM crmapi.job WHERE workspace_id = '$id' AND kind =
+        'sequence.generate'")], [["ready", undef, undef, 1, "t"]],
+        "with the attempts that it had");
+    crmapictl_ok($there, qw(workspace delete), $id, "--yes");
+};
+
+subtest "a dump in a file" => sub {
+    my $path = "$scratch/small.dump";
+    write_file($path, "before");
+    chmod 0644, $path;
+    my $said = $json->decode(crmapictl_ok($here, "--json", "workspace", "dump",
+        slug_of($small->id), "--output", $path));
+    my $dump = dump_of($here, $small->id);
+    same_dump(read_file($path), $dump, "it is the dump");
+    is((stat $path)[2] & 07777, 0600, "nobody else may read it");
+    is($said->{workspace}, $small->id, "what is said: the workspace");
+    is($said->{bytes}, -s $path, "the bytes");
+    is($said->{sha256}, ($dump =~ /"sha256":"(.*)"/)[0], "the checksum");
+    like($said->{taken_at}, qr/^20\d\d-/, "and when");
+    is_deeply([glob "$path.*"], [], "no other file is left");
+    my ($code, $out, $err) = crmapictl($here, "workspace", "dump",
+        $small->id, "--output", "$scratch/none/x");
+    is($code, 1, "a folder that is none");
+    like($err, qr/cannot write \S+none\/x/, "is named");
+    ($code, $out, $err) = crmapictl($here, "workspace", "dump", uuid(),
+        "--output", $path);
+    like($err, qr/there is no workspace/, "a workspace that is none");
+    same_dump(read_file($path), $dump, "the file stays as it was");
+    like(crmapictl_ok($there, "workspace", "restore", $path),
+        qr/^id\t\Q@{[$small->id]}\E\nslug\t/, "it can be restored from there");
+    ($code, $out, $err) = crmapictl($there, "workspace", "restore",
+        "$scratch/none");
+    like($err, qr/cannot read \S+none: No such file/, "no file to restore");
+};
+done_testing;

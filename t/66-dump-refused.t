@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+# 66-dump-refused.t: a dump that was cut, changed or forged is refused, and
+# changes nothing (contract 14.2)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Dump;
+
+my ($here, $there) = (database(), database());
+my $httpd = httpd(database => $here,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+# Its dump is short.
+my $small = workspace($httpd, name => "Small", twin => 0);
+$small->ctl("workspace", "set", $small->id, "--events", "on");
+$small->ctl(qw(webhook add --workspace), $small->id, "--url",
+    "http://127.0.0.1:9/", "--events", "contact.created");
+$small->client->post("/api/v1/contacts", { bot_id => $small->agent });
+my $short = dump_of($here, $small->id);
+
+# Restore DUMP, which must be refused because of WHY, into DATABASE.
+sub refused {
+    my ($dump, $why, $name, @options) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($code, $out, $err) = crmapictl($there, { stdin => $dump },
+        "workspace", "restore", @options);
+    return if is($code, 1, "$name: refused") & like($err, $why,
+        "$name: says why");
+    diag($out . $err);
+}
+
+# Somebody else is there, with a contact.
+my $neighbour = workspace($there, twin => 0);
+my $taken = $neighbour->id;
+my ($theirs) = $neighbour->import_objects([{ object => "contact", bot_id =>
+    $neighbour->agent, first_name => "Theirs" }]);
+my $unharmed = state_of($there);
+
+subtest "a dump that was cut or changed" => sub {
+    my $starts = 0;
+    my @lines = split /^/, $short;
+    for my $n (0 .. $#lines) {
+        my $line = $n + 1;
+        my $middle = $starts + int(length($lines[$n]) / 2);
+        my $cut = $n % 2 ? substr($short, 0, $starts)
+            : substr($short, 0, $middle);
+        refused($cut, qr/^crmapictl: stdin: line $line: /, "cut in line $line")
+            if $n % 4 == 0 || $n > $#lines - 2;
+        my $changed = $short;
+        substr($changed, $middle, 1) ^= "\x01";
+        refused($changed, qr/^crmapictl: stdin/, "changed in line $line");
+        $starts += length $lines[$n];
+    }
+    refused("", qr/line 1: the dump ends here/, "nothing");
+    refused("$short\n", qr/line @{[@lines + 1]}: something follows/, "more");
+    refused($short . $short, qr/something follows/, "twice");
+    refused("\0" x 100 . "\n", qr/line 1: this is no dump/, "zeros");
+    refused(substr($short, 0, -1), qr/the dump ends here/, "no last line feed");
+    is(state_of($there), $unharmed, "nothing has changed");
+};
+
+# SHORT with CHANGE done to it, and a checksum that fits.
+sub forged {
+    my ($change) = @_;
+    local $_ = $short =~ s/^\{"sha256".*\n\z//mr;
+    my $was = $_;
+    $change->();
+    die "nothing was forged" if $_ eq $was;
+    return signed($_);
+}
+
+# Add ROW to TABLE of $_, behind its rows.
+sub add_row {
+    my ($table, $row) = @_;
+    s/^(\{"table":"$table",.*"rows":)(\d+)\}\n((?:[^{].*\n)*)/$1 . ($2 + 1)
+        . "}\n$3$row\n"/me or die "there is no table $table";
+}
+
+subtest "a dump that was forged, with a checksum that fits" => sub {
+    my $id = $small->id;
+    my @cases = (
+        "another format" => sub { s/"format":1/"format":2/ },
+            qr/line 1: the dump has format 2, and this crmapictl reads format 1/,
+        "a later schema" => sub { s/"schema":\d+/"schema":999/ },
+            qr/line 1: the dump has schema version 999/,
+        "no id" => sub { s/"workspace":"[^"]*"/"workspace":"x"/ },
+            qr/line 1: "workspace" must be a UUID/,
+        "another kind" => sub { s/crmapi workspace/crmapi agent/ },
+            qr/line 1: this is no dump/,
+        "a table that is none" => sub { s/"table":"admin"/"table":"x; DROP"/ },
+            qr/the dump has the table "x; DROP" where this database has admin/,
+        "a table of the server" => sub {
+            s/"table":"admin"/"table":"pg_authid"/ }, qr/"pg_authid"/,
+        "a table less" => sub { s/^\{"table":"admin".*\n//m },
+            qr/where this database has admin/,
+        "a column more" => sub { s/("table":"admin","columns":\["id",)/$1"x",/ },
+            qr/admin of the dump has the column "x", which this database/,
+        "the workspace as a column" => sub {
+            s/("table":"admin","columns":\["id",)/$1"workspace_id",/ },
+            qr/the column "workspace_id"/,
+        "a column less" => sub {
+            s/("table":"admin","columns":\["id",) "email",/$1/ },
+            qr/admin of this database has the column "email", which the dump/,
+        "another order" => sub { s/\["id", "email",/["email", "id",/ },
+            qr/columns of the table admin have another order/,
+        "fewer rows" => sub { s/("table":"agent",.*"rows":)1/${1}0/ },
+            qr/line \d+: here must be the line of a dump/,
+        "more rows" => sub { s/("table":"agent",.*"rows":)1/${1}2/ },
+            qr/line \d+: (?:table agent|these are)/,
+        "a number of rows that is none" => sub {
+            s/("table":"agent",.*"rows":)1/${1}-5/ },
+            qr/"rows" must be a number/,
+        "two workspaces" => sub {
+            s/("table":"workspace",.*"rows":)1\}\n(.*)\n/${1}2}\n$2\n$2\n/ },
+            qr/line 2: a dump has one workspace/,
+        "a value more in a row" => sub {
+            add_row("admin", uuid() . "\ta\@x\t\\N\tnow\t$taken") },
+            qr/line \d+: table admin: .*22P04/,
+        "a value less" => sub { add_row("admin", uuid()) },
+            qr/line \d+: table admin: .*22P04/,
+        "the end of a COPY" => sub { add_row("admin", "\\.") },
+            qr/line \d+: table admin: .*22P02/,
+        "the end of a COPY behind a row" => sub { add_row("admin",
+            uuid() . "\ta\@x\t\\N\t2026-01-01 00:00:00+00\\.") },
+            qr/rows of the table admin would not be those of the dump/,
+        "the end of a COPY before a row" => sub { add_row("pipeline_stage",
+            "\\."); s/^(\{"table":"pipeline_stage".*\n)(.*\n)(.*\n)(.*\n)(.*\n)/$1$5$2$3$4/m }, qr/line \d+: (?:table pipeline_stage|these are not the 4)/,
+        "a row of the neighbour's contact" => sub { add_row("activity", uuid()
+            . "\t$theirs\t\\N\tnote\tT" . "\t\\N" x 4
+            . "\t{}\t2026-01-01") }, qr/table activity: .*foreign key/,
+        "a value that would be written differently" => sub {
+            add_row("admin", uc(uuid()) . "\ta\@x\t\\N\t2026-01-01 00:00:00+00")
+            }, qr/rows of the table admin would not be those of the dump/,
+        "rows in another order" => sub {
+            s/^(\{"table":"pipeline_stage".*\n)(.*\n)(.*\n)/$1$3$2/m },
+            qr/rows of the table pipeline_stage would not be/,
+        "a plan that is none" => sub { s/\tpro\t/\tgold\t/ },
+            qr/line 3: this database does not have the plan/,
+        "a slug that is none" => sub { s/^(Small\t)[^\t]*/$1A_B/m },
+            qr/line 3: a workspace has no such slug/,
+        "a job with a number that leaves no others" => sub { add_row("job",
+            "9223372036854775807\tx.y\t{}\tdone\t2026-01-01 00:00:00+00\t0\t"
+            . "\\N\t2026-01-01 00:00:00+00\t2026-01-01 00:00:00+00") },
+            qr/has a number above 2\^40/,
+        "an event with such a number" => sub {
+            s/^(t\t\S*\t)0[0-9a-f-]{17}/${1}ffffffff-ffff-8fff/m },
+            qr/has a number above 2\^40/);
+    while (my ($name, $change, $why) = splice @cases, 0, 3) {
+        my $dump = forged($change);
+        refused($dump, $why, $name);
+    }
+    is(state_of($there), $unharmed, "nothing has changed");
+    cmp_ok(sql($there, "SELECT max(last_value) FROM pg_sequences WHERE
+        schemaname = 'crmapi'"), "<", 1e9, "nor have sequences");
+    is(restored($there, $short)->{id}, $id, "the true one is restored");
+    same_dump(dump_of($there, $id), $short, "as it was");
+    refused(forged(sub { s/\Q$id\E/$taken/ }),
+        qr/there is a workspace with the id \Q$taken\E already/,
+        "one with the id of another workspace");
+    crmapictl_ok($there, qw(workspace delete), $id, "--yes");
+    is(state_of($there), $unharmed, "and nothing else was changed");
+};
+
+subtest "a restore that is killed leaves nothing" => sub {
+    pipe(my $read, my $write) or die;
+    my $pid = fork // die;
+    if (!$pid) {
+        close $write;
+        open(STDIN, "<&", $read);
+        exec("$CrmTest::BUILD{DIR}/crmapictl", "--database",
+            postgres()->conninfo($there), "workspace", "restore")
+            or POSIX::_exit(127);
+    }
+    close $read;
+    # all but the last line: it waits for that one, with all rows written
+    syswrite($write, $short =~ s/^\{"sha256".*\n\z//mr);
+    my $busy = sub { sql($there, "SELECT count(*) FROM pg_stat_activity WHERE
+        datname = current_database() AND state = 'idle in transaction'
+        AND query ~ 'event_feed'") };
+    ok(wait_for(sub { $busy->() }, 20), "it is in its transaction");
+    kill "KILL", $pid;
+    waitpid $pid, 0;
+    close $write;
+    ok(wait_for(sub { !sql($there, "SELECT count(*) FROM pg_stat_activity WHERE
+        datname = current_database() AND state ~ 'transaction'") }, 20),
+        "the server notices");
+    is(state_of($there), $unharmed, "nothing is left");
+};
+
+done_testing;
