@@ -1024,6 +1024,8 @@ subtest "the API's role may do what the API does and no more" => sub {
         "SELECT max(number) FROM crmapi.migration",
         "SELECT sum(n) FROM crmapi.counter",
         "INSERT INTO crmapi.job (workspace_id, kind) VALUES ('$s->{id}', 'k')",
+        "INSERT INTO crmapi.event (workspace_id, id, type, fields)
+            VALUES ($c, 't', '{}')",
     );
     for my $sql (@may) {
         ok(eval { scalar as($api, $sql); 1 }, "may: " . substr $sql, 0, 50)
@@ -1049,7 +1051,12 @@ subtest "the API's role may do what the API does and no more" => sub {
             VALUES (99, 'x', 'x')",
         "SELECT * FROM crmapi.suppression", "SELECT * FROM crmapi.job",
         "CREATE TABLE crmapi.mine ()", "DROP TABLE crmapi.contact",
-        "SELECT crmapi.counter_verify()",
+        "SELECT crmapi.counter_verify()", "DELETE FROM crmapi.event",
+        "UPDATE crmapi.event SET fields = '{}'",
+        "SELECT setval('crmapi.event_number', 1)",
+        "UPDATE crmapi.event_feed SET log = false",
+        "INSERT INTO crmapi.webhook_delivery (workspace_id, id, event_id,
+            endpoint_id, job_id) VALUES ($c, '$talk', '$talk', 1)",
     );
     for my $sql (@may_not) {
         refused($sql, qr/permission denied|must be owner/,

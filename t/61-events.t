@@ -218,6 +218,19 @@ subtest "13.4 every way of writing: upsert, import, foreign keys" => sub {
         "a conversation is deleted once, and then nothing is told of it");
 };
 
+subtest "13.4 whatever the settings of the writer's session are" => sub {
+    my $w = logged();
+    my $id = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
+        ->data->{id};
+    for my $path ("''", "crmapi, public, pg_catalog") {
+        sql($database, "SET search_path = $path; SET TimeZone = 'Asia/Tokyo';"
+            . " SET DateStyle = 'German'; UPDATE crmapi.contact SET notes ="
+            . " \$\$$path\$\$, updated_at = updated_at + interval '1 s'"
+            . " WHERE id = '$id'");
+        shows($w, "contact.updated", $id, "contacts/$id");
+    }
+};
+
 subtest "13.4 a writer that commits late is not overtaken" => sub {
     my $w = logged();
     my $c = $w->client;
@@ -251,6 +264,26 @@ subtest "13.4 a writer that commits late is not overtaken" => sub {
     $end->();
     my $again = end_of($w);
     is_deeply(told($w, $again), [], "one that is rolled back leaves nothing");
+};
+
+subtest "13.4 nor is one that writes in several workspaces, in turns" => sub {
+    my ($one, $two) = my @both = (logged(), logged());
+    my @before = map { end_of($_) } @both;
+    my $insert = sub { my ($w, $id) = @_;
+        return "INSERT INTO crmapi.company (id, workspace_id, bot_id, name)"
+            . " VALUES ('$id', '" . $w->id . "', '" . $w->agent . "', 'L')" };
+    my @late = map { uuid() } 1 .. 3;
+    my $end = holding($database, join "; ", $insert->($one, $late[0]),
+        $insert->($two, $late[1]), $insert->($one, $late[2]));
+    my @made = map { $_->client->post("/api/v1/companies",
+        { bot_id => $_->agent, name => "C" })->data->{id} } @both;
+    is_deeply((events_now($both[$_], $before[$_]))[0], [],
+        "nothing is shown before it ends") for 0, 1;
+    $end->("COMMIT");
+    is_deeply(told($one, $before[0]), [map { "company.created $_" } $late[0],
+        $late[2], $made[0]], "then all of the first, in their order");
+    is_deeply(told($two, $before[1]), [map { "company.created $_" } $late[1],
+        $made[1]], "and of the second");
 };
 
 subtest "13.4 cursors" => sub {

@@ -31,15 +31,17 @@ my @PIECES = (
         crmapi.contact_company, crmapi.contact_email, crmapi.contact_phone"],
 );
 
+# A function with the processor time of the own backend in microseconds.
+our $CLOCK = "CREATE FUNCTION public.bench_cpu() RETURNS float8
+    LANGUAGE sql SECURITY DEFINER RETURN split_part(pg_read_file(
+        '/proc/self/schedstat'), ' ', 1)::float8 / 1000";
+
 # A copy of the data named NAME, changed by SQL.
 sub copy {
     my ($cluster, $name, $sql) = @_;
     $cluster->sql("CREATE DATABASE $name TEMPLATE $Bench::Cluster::DATABASE
         STRATEGY file_copy", undef, "postgres");
-    # the processor time of the own backend in microseconds
-    $cluster->sql("$sql; CREATE FUNCTION public.bench_cpu() RETURNS float8
-        LANGUAGE sql SECURITY DEFINER RETURN split_part(pg_read_file(
-            '/proc/self/schedstat'), ' ', 1)::float8 / 1000", undef, $name);
+    $cluster->sql("$sql; $CLOCK", undef, $name);
 }
 
 # A session of the API's login in DATABASE with STATEMENTS, {work => [sql,
