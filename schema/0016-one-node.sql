@@ -293,6 +293,143 @@ BEGIN
 END
 $$;
 
+-- step: transaction: statements that say which workspace themselves
+-- Make the key of a new workspace. gen_random_uuid() is PostgreSQL's
+-- cryptographically strong source of randomness. A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.link_key_make() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made bytea := sha256(uuid_send(gen_random_uuid())
+        || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+BEGIN
+    INSERT INTO crmapi.link_key (workspace_id, key)
+    VALUES (NEW.id, made);
+    RETURN NULL;
+END
+$$;
+
+-- End an enrollment that is live as OUTCOME because of REASON: scheduled steps
+-- and ready jobs are cancelled. A step that is being sent, and its job, are
+-- left to the worker, which has handed it over. Returns the status
+-- before, NULL if there is no such enrollment. Locks: enrollment, step, job.
+-- For the worker.
+CREATE OR REPLACE FUNCTION crmapi.enrollment_end(workspace uuid,
+        enrollment uuid, outcome text, reason text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had text;
+BEGIN
+    SELECT e.status INTO had FROM crmapi.enrollment e
+    WHERE e.workspace_id = enrollment_end.workspace
+      AND e.id = enrollment_end.enrollment FOR UPDATE;
+    IF had IS NULL OR NOT crmapi.enrollment_is_live(had) THEN
+        RETURN had;
+    END IF;
+    UPDATE crmapi.enrollment e SET status = outcome,
+        stop_reason = CASE WHEN outcome <> 'failed' THEN reason END,
+        generation_error = CASE WHEN outcome = 'failed' THEN reason END
+    WHERE e.workspace_id = enrollment_end.workspace
+      AND e.id = enrollment_end.enrollment;
+    UPDATE crmapi.enrollment_step s SET status = 'cancelled'
+    WHERE s.workspace_id = enrollment_end.workspace
+      AND s.enrollment_id = enrollment_end.enrollment
+      AND s.status = 'scheduled';
+    UPDATE crmapi.job j SET state = 'cancelled', finished_at = crmapi.now_ms()
+    WHERE j.workspace_id = enrollment_end.workspace AND j.state = 'ready'
+      AND j.payload ->> 'enrollment_id' = enrollment_end.enrollment::text
+      AND NOT EXISTS (SELECT FROM crmapi.enrollment_step s
+          WHERE s.workspace_id = enrollment_end.workspace
+            AND s.status = 'sending'
+            AND s.id = (j.payload ->> 'step_id')::uuid);
+    RETURN had;
+END
+$$;
+
+-- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
+-- the live enrollments of contacts with the address stop. Returns how many
+-- stopped. An address may be suppressed already. For the API and the worker.
+CREATE OR REPLACE FUNCTION crmapi.suppress(workspace uuid, email text,
+        phone text, reason text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrollment uuid;
+    made uuid := gen_random_uuid();
+    n bigint := 0;
+BEGIN
+    INSERT INTO crmapi.suppression (id, workspace_id, email, phone_number,
+                                    reason)
+    VALUES (made, suppress.workspace, suppress.email,
+            suppress.phone, suppress.reason)
+    ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
+    DO NOTHING;
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        WHERE e.workspace_id = suppress.workspace
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+          AND e.contact_id IN (SELECT crmapi.contacts_with(
+              suppress.workspace, suppress.email, suppress.phone))
+        ORDER BY e.id
+    LOOP
+        IF crmapi.enrollment_is_live(crmapi.enrollment_end(workspace,
+               enrollment, 'stopped_unsubscribed', reason)) THEN
+            n := n + 1;
+        END IF;
+    END LOOP;
+    RETURN n;
+END
+$$;
+
+-- Send TARGET again in WORKSPACE: a delivery in any state unless its job is
+-- leased, or all failed deliveries of an endpoint. A disabled endpoint gets
+-- none. Returns how many. Locks: delivery, job. For the owner.
+CREATE OR REPLACE FUNCTION crmapi.webhook_redrive(workspace uuid, target uuid)
+    RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n bigint;
+BEGIN
+    WITH chosen AS MATERIALIZED (
+        SELECT d.workspace_id, d.id, d.job_id AS old_id
+        FROM crmapi.webhook_delivery d
+        WHERE d.workspace_id = webhook_redrive.workspace
+          AND (d.id = target OR (d.endpoint_id = target
+                                 AND d.status = 'failed'))
+          AND EXISTS (SELECT FROM crmapi.webhook_endpoint e
+              WHERE e.workspace_id = webhook_redrive.workspace
+                AND e.id = d.endpoint_id AND e.disabled_at IS NULL)
+          AND NOT EXISTS (SELECT FROM crmapi.job j
+              WHERE j.workspace_id = webhook_redrive.workspace
+                AND j.id = d.job_id AND j.state = 'leased')
+        ORDER BY d.id FOR UPDATE OF d),
+    planned AS MATERIALIZED (
+        SELECT c.*, nextval('crmapi.job_id_seq') AS job_id FROM chosen c),
+    moved AS (
+        UPDATE crmapi.webhook_delivery d SET status = 'pending',
+            base = d.attempts, next_at = crmapi.now_ms(), finished_at = NULL,
+            job_id = p.job_id
+        FROM planned p
+        WHERE d.workspace_id = p.workspace_id AND d.id = p.id),
+    ended AS (
+        UPDATE crmapi.job j SET state = 'cancelled',
+            finished_at = crmapi.now_ms()
+        FROM planned p
+        WHERE j.workspace_id = p.workspace_id AND j.id = p.old_id
+          AND j.state IN ('ready', 'dead'))
+    INSERT INTO crmapi.job (id, workspace_id, kind, payload)
+    OVERRIDING SYSTEM VALUE
+    SELECT p.job_id, p.workspace_id, 'webhook.deliver',
+           jsonb_build_object('delivery_id', p.id)
+    FROM planned p;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
+END
+$$;
+
 -- step: transaction: triggers that are told their table's name
 -- Count contacts or companies: the trigger's argument says which. A trigger
 -- function.

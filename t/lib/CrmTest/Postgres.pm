@@ -131,9 +131,17 @@ sub start {
         autovacuum => "on",
         log_min_messages => "warning",
         log_line_prefix => "'%m [%p] %d %u '",
+        # each statement of the programs, for statements()
+        shared_preload_libraries => "'pg_stat_statements'",
+        "pg_stat_statements.max" => 200000,
+        "pg_stat_statements.track_utility" => "off",
+        "pg_stat_statements.save" => "off",
         %settings);
     $self->launch;
-    $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
+    $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB;
+        CREATE EXTENSION pg_stat_statements;
+        ALTER ROLE $SUPERUSER SET pg_stat_statements.track = none;
+        GRANT SET ON PARAMETER pg_stat_statements.track TO PUBLIC");
     return $self;
 }
 
@@ -179,7 +187,8 @@ sub sql {
         command => ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
             "-F", "\x1f", "-R", "\x1e", "-P", "null=$null",
             "-d", $self->conninfo($database, $role || $SUPERUSER)],
-        env => { PGOPTIONS => "-c client_min_messages=warning",
+        env => { PGOPTIONS => "-c client_min_messages=warning"
+                . " -c pg_stat_statements.track=none",
             PGCLIENTENCODING => "UTF8" },
         stdin => $sql);
     die "CrmTest: $err(in: $sql)\n" if $code;
@@ -190,6 +199,25 @@ sub sql {
         split /\x1f/, $_, -1] } split /\x1e/, $out, -1;
     return @rows if wantarray;
     return @rows ? $rows[0][0] : undef;
+}
+
+# The statements that programs sent to this server so far, whose constants are
+# parameters: [who, text], each once. WHO is "api" or "worker", by the rights of
+# the login, or "tool". What tests themselves ask by sql() is not among them.
+sub statements {
+    my ($self) = @_;
+
+    my ($lost) = $self->sql("postgres", "SELECT dealloc FROM"
+        . " pg_stat_statements_info");
+    die "CrmTest: the server forgot statements\n" if $lost->[0];
+    return $self->sql("postgres", "SELECT DISTINCT ON (who, query) CASE
+            WHEN pg_has_role(r.oid, a.oid, 'MEMBER') THEN 'api'
+            WHEN pg_has_role(r.oid, w.oid, 'MEMBER') THEN 'worker'
+            ELSE 'tool' END AS who, s.query
+        FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
+        JOIN pg_roles a ON a.rolname = 'crmapi_api'
+        JOIN pg_roles w ON w.rolname = 'crmapi_worker'
+        WHERE NOT r.rolsuper");
 }
 
 # Make the template database once in a run, with the schema applied by
