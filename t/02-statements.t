@@ -116,6 +116,10 @@ my @CASES = (
         . " SELECT \$1, nextval(\$2)) SELECT 1"],
     ["", "UPDATE crmapi.contact t SET updated_at = now(), notes = (SELECT"
         . " crmapi.fold(\$2)) WHERE t.workspace_id = \$1"],
+    # within another statement
+    ["unbound contact", "PREPARE x (uuid) AS SELECT * FROM $contact WHERE c.id"
+        . " = \$1"],
+    ["unbound contact", "DECLARE x CURSOR FOR SELECT * FROM $contact"],
     # functions that look everywhere
     ["across key_look_up", "SELECT * FROM crmapi.key_look_up(\$1)"],
     ["across job_claim", "SELECT * FROM crmapi.job_claim(\$1, \$2, \$3, \$4)"],

@@ -26,6 +26,8 @@ from pglast.enums import (A_Expr_Kind, BoolExprType, JoinType, SetOperation,
 from pglast.visitors import Visitor
 
 WRITES = (ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
+STATEMENT = re.compile(r"\(*(?:SELECT|INSERT|UPDATE|DELETE|WITH|VALUES|PREPARE"
+                       r"|DECLARE|COPY)\b", re.I)
 QUERIES = WRITES + (ast.SelectStmt,)
 
 
@@ -390,13 +392,13 @@ def faults_of(sql, given, variables=None):
     """The faults of the statements of SQL, or of the expression SQL."""
     faults = set()
     sql = re.sub(r"\A(?:\s+|--[^\n]*\n|/\*.*?\*/)+", "", sql, flags=re.S)
-    if not re.match(r"\(*(?:SELECT|INSERT|UPDATE|DELETE|WITH|VALUES)\b", sql,
-                    re.I):
+    if not STATEMENT.match(sql):
         sql = "SELECT " + re.sub(
             r"\A\s*[\w.]+(?:\[[^\]]*\])?\s*:?=(?![>=])", "", sql)
     for raw in parse_sql(sql):
-        if isinstance(raw.stmt, QUERIES):
-            faults |= Judge(given, variables).verdict(raw.stmt)
+        tree = getattr(raw.stmt, "query", None) or raw.stmt
+        if isinstance(tree, QUERIES):
+            faults |= Judge(given, variables).verdict(tree)
     return faults
 
 
