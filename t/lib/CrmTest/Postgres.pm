@@ -109,6 +109,14 @@ sub launch {
         if !$ready || $ready < 0;
 }
 
+# The settings of a server that counts statements, for statements().
+sub counting {
+    return (shared_preload_libraries => "'pg_stat_statements'",
+        "pg_stat_statements.max" => 200000,
+        "pg_stat_statements.track_utility" => "off",
+        "pg_stat_statements.save" => "off");
+}
+
 # Start a server in a new folder. SETTINGS are added to its configuration.
 sub start {
     my ($class, %settings) = @_;
@@ -131,17 +139,13 @@ sub start {
         autovacuum => "on",
         log_min_messages => "warning",
         log_line_prefix => "'%m [%p] %d %u '",
-        # each statement of the programs, for statements()
-        shared_preload_libraries => "'pg_stat_statements'",
-        "pg_stat_statements.max" => 200000,
-        "pg_stat_statements.track_utility" => "off",
-        "pg_stat_statements.save" => "off",
         %settings);
     $self->launch;
-    $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB;
-        CREATE EXTENSION pg_stat_statements;
+    $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
+    $self->sql("postgres", "CREATE EXTENSION pg_stat_statements;
         ALTER ROLE $SUPERUSER SET pg_stat_statements.track = none;
-        GRANT SET ON PARAMETER pg_stat_statements.track TO PUBLIC");
+        GRANT SET ON PARAMETER pg_stat_statements.track TO PUBLIC")
+        if $settings{"pg_stat_statements.max"};
     return $self;
 }
 
@@ -201,9 +205,9 @@ sub sql {
     return @rows ? $rows[0][0] : undef;
 }
 
-# The statements that programs sent to this server so far, whose constants are
-# parameters: [who, text], each once. WHO is "api" or "worker", by the rights of
-# the login, or "tool". What tests themselves ask by sql() is not among them.
+# The statements that programs sent to this server, that of t/run, so far, with
+# parameters for constants: [who, text], each once. WHO is "api" or "worker", by
+# the rights of the login, or "tool". What tests ask by sql() is not among them.
 sub statements {
     my ($self) = @_;
 
