@@ -51,6 +51,9 @@ my @EXCEPTIONS = (
         $upkeep],
     [worker => qr/^unbound (?:job|workspace_hold)$/, qr/WITH few AS /,
         "metrics of the queue"],
+    [worker => qr/^unbound (?:agent|workspace)$/,
+        qr/SELECT a\.workspace_id, a\./, $channel],
+    [worker => qr/^correlated /, qr/SELECT o\.id, EXISTS /, $channel],
     [worker => qr/^across token_sign_link$/, qr/SELECT /, $key],
 
     [tool => qr/^unbound /, qr/SELECT (?:DISTINCT )?t\.workspace_id FROM /,
@@ -75,7 +78,10 @@ my @EXCEPTIONS = (
 
 # What functions themselves ask is judged by 05-one-node.t. Of a deferred
 # trigger it is seen here, too, with the names of its variables.
-my @statements = grep { $_->[1] !~ /\bTG_ARGV\[/ } postgres()->statements;
+my @statements = grep { $_->[1] !~ /\bTG_ARGV\[/ } postgres()->statements,
+    CrmTest::Postgres::recorded_statements();
+my %seen;
+@statements = grep { !$seen{"@$_"}++ } @statements;
 my @faults = judge_statements(database(), map { $_->[1] } @statements);
 $_->[1] =~ s/\A(?:\s+|--[^\n]*\n)+// for @statements;
 my %used;
@@ -92,6 +98,8 @@ for my $who (qw(api worker tool)) {
             push @wrong, "$fault: " . substr $sql, 0, 1000 unless @for;
         }
     }
+    diag("statements of the $who: ", scalar grep { $_->[0] eq $who }
+        @statements);
     is(join("\n", @wrong), "", "$who: a statement concerns one workspace");
 }
 
