@@ -141,48 +141,6 @@ subtest "nothing secret has a column (contract 9.3)" => sub {
     is("@secret", "", "no such column");
 };
 
-subtest "workspace_id leads every key (design 4)" => sub {
-    my @wrong = map { $_->[0] } sql($db, q{
-        SELECT c.conrelid::regclass || ': ' || pg_get_constraintdef(c.oid)
-        FROM pg_constraint c
-        WHERE c.connamespace = 'crmapi'::regnamespace
-          AND c.contype IN ('p', 'u', 'f')
-          AND c.conrelid::regclass::text NOT IN ('crmapi.workspace',
-              'crmapi.plan', 'crmapi.migration', 'crmapi.worker',
-              'crmapi.upkeep', 'crmapi.instance', 'crmapi.send_mark')
-          AND pg_get_constraintdef(c.oid) !~ '^[A-Z ]+\(workspace_id\y'
-          AND pg_get_constraintdef(c.oid) <> 'UNIQUE (key_hash)'
-        UNION ALL
-        SELECT c.conrelid::regclass || ' is not bound to workspace'
-        FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid
-          AND a.attname = 'workspace_id'
-        WHERE c.connamespace = 'crmapi'::regnamespace AND c.contype = 'p'
-          -- a trigger deletes its rows
-          AND c.conrelid NOT IN ('crmapi.idempotent_answer'::regclass,
-              'crmapi.event'::regclass)
-          AND NOT EXISTS (SELECT FROM pg_constraint f
-              WHERE f.conrelid = c.conrelid AND f.contype = 'f'
-                AND f.confrelid = 'crmapi.workspace'::regclass
-                AND f.confdeltype = 'c')});
-    is_deeply(\@wrong, [], "primary, unique and foreign keys");
-    @wrong = map { $_->[0] } sql($db, q{
-        SELECT indexrelid::regclass FROM pg_index i
-        JOIN pg_class c ON c.oid = i.indrelid
-        JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = 1
-        WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
-          AND NOT i.indisunique AND a.attname <> 'workspace_id'
-          AND c.relname <> 'job'
-          AND indexrelid::regclass::text NOT IN
-              ('crmapi.conversation_idle', 'crmapi.event_old',
-               'crmapi.intake_event_old', 'crmapi.idempotent_answer_old',
-               'crmapi.agent_by_email',
-               'crmapi.agent_by_phone', 'crmapi.agent_by_id',
-               'crmapi.attachment_by_message',
-               'crmapi.form_by_id')});
-    is_deeply(\@wrong, [], "every other index but those of the worker, and"
-        . " those by which channels find their workspace");
-};
-
 subtest "every foreign key has an index to look it up by" => sub {
     my @wrong = map { $_->[0] } sql($db, q{
         SELECT f.conrelid::regclass || ' (' || a.attname || ')'

@@ -65,7 +65,7 @@ static const crm_field_t fields[] = {
     {.name = "last_contacted_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT max(a.created_at) FROM crmapi.activity a WHERE "
-            "a.workspace_id = t.workspace_id AND a.contact_id = t.id",
+            "a.workspace_id = $1::uuid AND a.contact_id = t.id",
      .doc = "most recent activity"},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},

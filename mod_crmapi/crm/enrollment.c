@@ -51,7 +51,7 @@ static const crm_type_t type_steps = {
 #define SEQUENCE_SQL \
     "SELECT json_build_object('id', q.id, 'name', q.name, 'status'," \
     " q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)" \
-    " FROM crmapi.sequence q WHERE q.workspace_id = t.workspace_id" \
+    " FROM crmapi.sequence q WHERE q.workspace_id = $1::uuid" \
     " AND q.id = t.sequence_id"
 
 #define STEPS_SQL \
@@ -61,7 +61,7 @@ static const crm_type_t type_steps = {
     " WHEN 'sms' THEN json_build_object(" STEP ", 'sms_body', s.sms_body)" \
     " ELSE json_build_object(" STEP ", 'email_subject', s.email_subject," \
     " 'email_body', s.email_body) END ORDER BY s.sort_order), '[]')" \
-    " FROM crmapi.enrollment_step s WHERE s.workspace_id = t.workspace_id" \
+    " FROM crmapi.enrollment_step s WHERE s.workspace_id = $1::uuid" \
     " AND s.enrollment_id = t.id"
 
 static const crm_field_t fields[] = {

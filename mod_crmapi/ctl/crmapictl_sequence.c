@@ -99,12 +99,13 @@ static const ctl_column_t enrollment_columns[] = {
     {"sent", 'n'}, {"created_at", 't'}, {NULL, 0}
 };
 
+/* $1 is the workspace. */
 #define ENROLLMENT \
     "SELECT e.id, e.status, q.name, e.contact_id, e.generation_error," \
     " e.stop_reason, (SELECT count(*) FROM crmapi.enrollment_step s" \
-    " WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id)," \
+    " WHERE s.workspace_id = $1::uuid AND s.enrollment_id = e.id)," \
     " (SELECT count(*) FROM crmapi.enrollment_step s" \
-    " WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id" \
+    " WHERE s.workspace_id = $1::uuid AND s.enrollment_id = e.id" \
     " AND s.status = 'sent'), e.created_at FROM crmapi.enrollment e" \
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id" \
     " AND q.id = e.sequence_id"

@@ -144,20 +144,53 @@ static void add_array_type(crm_buf_t *buf, const char *cast)
     crm_buf_puts(buf, "[]");
 }
 
+/* Return the next placeholder of a bind in TEXT, up to END, or END. */
+static const char *placeholder(const char *text, const char *end)
+{
+    int quoted = 0;
+
+    for (; text < end; text++) {
+        quoted ^= *text == '\'';
+        if (*text == '$' && !quoted && apr_isdigit(text[1])) {
+            break;
+        }
+    }
+    return text;
+}
+
 /* Add LEN bytes of TEXT, a statement, with batch.p3 in place of each $3. Casts
  * stay. */
 static void add_with_columns(crm_buf_t *buf, const char *text, apr_size_t len)
 {
-    int quoted = 0;
+    const char *end = text + len;
 
-    for (const char *end = text + len; text < end; text++) {
-        quoted ^= *text == '\'';
-        if (*text == '$' && !quoted && apr_isdigit(text[1])) {
+    while (text < end) {
+        const char *mark = placeholder(text, end);
+
+        crm_buf_add(buf, text, (apr_size_t)(mark - text));
+        if (mark < end) {
             crm_buf_puts(buf, "batch.p");
+            mark++;
         }
-        else {
-            crm_buf_putc(buf, *text);
+        text = mark;
+    }
+}
+
+/* Add TEXT, RETURNING and what follows, with t.workspace_id in place of $1: of
+ * an INSERT it cannot see batch. It has no other binds. */
+static void add_returning(crm_buf_t *buf, const char *text)
+{
+    const char *end = text + strlen(text);
+
+    while (text < end) {
+        const char *mark = placeholder(text, end);
+
+        crm_buf_add(buf, text, (apr_size_t)(mark - text));
+        if (mark < end) {
+            crm_buf_puts(buf, "t.workspace_id");
+            mark += 2;
         }
+        text = mark;
     }
 }
 
@@ -221,11 +254,14 @@ static void add_batch_values(crm_buf_t *buf, const crm_sql_t *sql)
 static void add_batch_write(crm_buf_t *buf, const crm_sql_t *sql)
 {
     const char *text = sql->text.data;
+    const char *rest = text + sql->from;
+    const char *returning = strstr(rest, " RETURNING ");
 
     add_batch_values(buf, sql);
     add_with_columns(buf, text, sql->from);
     crm_buf_puts(buf, " FROM batch");
-    add_with_columns(buf, text + sql->from, strlen(text + sql->from));
+    add_with_columns(buf, rest, (apr_size_t)(returning - rest));
+    add_returning(buf, returning);
     crm_buf_puts(buf, ", t.workspace_id, t.id");
 }
 

@@ -48,8 +48,8 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
 /* Declare that SQL, complete, writes at most one row: the row of t with bind 1
- * as workspace_id and bind ROW as id. It ends with RETURNING and has no FROM
- * clause. One may be inserted at FROM, an offset in its text. TABLE (static) is
+ * as workspace_id and bind ROW as id. It ends with RETURNING, with no bind but
+ * $1 behind it, and has no FROM clause. One may be inserted at FROM, an offset in its text. TABLE (static) is
  * the table of an UPDATE, or NULL for an INSERT. */
 void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row,
                    const char *table);

@@ -76,7 +76,8 @@ struct crm_field_t {
                                    type; 0: the type's default (contract 6.3) */
     const char *const *values;  /* of an enumeration, ended by NULL */
     const char *ref;            /* resource that a reference refers to */
-    const char *sql;            /* the expression of a derived field, over t */
+    const char *sql;            /* the expression of a derived field, over t;
+                                   $1 is the workspace */
     const char *initial;        /* the bind if a create or import has no
                                    value */
     /* A PATCH that sets the field FOLLOW and not this one sets this one to

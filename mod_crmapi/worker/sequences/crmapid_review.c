@@ -21,7 +21,7 @@ static const char review_sql[] =
     " coalesce(nullif(concat_ws(' ', nullif(c.first_name, ''),"
     " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
     " (SELECT count(*) FROM crmapi.enrollment_step s"
-    "  WHERE s.workspace_id = e.workspace_id AND s.enrollment_id = e.id),"
+    "  WHERE s.workspace_id = $1::uuid AND s.enrollment_id = e.id),"
     " '\\x' || encode(crmapi.token_sign_link($4::bytea), 'hex'),"
     " md5(e.id::text || a.id::text)::uuid,"
     " CASE WHEN NOT EXISTS (SELECT FROM crmapi.hold_of(e.workspace_id))"
@@ -37,7 +37,7 @@ static const char review_sql[] =
     " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
     " AND e.status = 'pending_approval'"
     " AND NOT EXISTS (SELECT FROM crmapi.past_send p"
-    "  WHERE p.workspace_id = e.workspace_id AND p.enrollment_id = e.id"
+    "  WHERE p.workspace_id = $1::uuid AND p.enrollment_id = e.id"
     "  AND p.part = a.id::text AND p.state <> 'free')";
 
 enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID,

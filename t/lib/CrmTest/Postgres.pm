@@ -7,6 +7,7 @@ use Fcntl qw(:flock);
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
 use IO::Handle;
+use JSON::PP ();
 use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
     wait_for read_file write_file);
 
@@ -109,6 +110,13 @@ sub launch {
         if !$ready || $ready < 0;
 }
 
+# The settings of a server that counts statements, for statements().
+sub counting {
+    return (shared_preload_libraries => "'pg_stat_statements'",
+        "pg_stat_statements.max" => 200000,
+        "pg_stat_statements.track_utility" => "off");
+}
+
 # Start a server in a new folder. SETTINGS are added to its configuration.
 sub start {
     my ($class, %settings) = @_;
@@ -134,6 +142,10 @@ sub start {
         %settings);
     $self->launch;
     $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
+    $self->sql("postgres", "CREATE EXTENSION pg_stat_statements;
+        ALTER ROLE $SUPERUSER SET pg_stat_statements.track = none;
+        GRANT SET ON PARAMETER pg_stat_statements.track TO PUBLIC")
+        if $settings{"pg_stat_statements.max"};
     return $self;
 }
 
@@ -145,7 +157,8 @@ sub get {
 
     my $self = $dir && -S "$dir/.s.PGSQL.5432"
         ? bless({ dir => $dir }, $class)
-        : ($own ||= $class->start(%settings));
+        : ($own ||= $class->start($ENV{CRM_TEST_RECORDS} ? counting() : (),
+            %settings));
     $self->check_programs;
     return $self;
 }
@@ -179,7 +192,8 @@ sub sql {
         command => ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
             "-F", "\x1f", "-R", "\x1e", "-P", "null=$null",
             "-d", $self->conninfo($database, $role || $SUPERUSER)],
-        env => { PGOPTIONS => "-c client_min_messages=warning",
+        env => { PGOPTIONS => "-c client_min_messages=warning"
+                . " -c pg_stat_statements.track=none",
             PGCLIENTENCODING => "UTF8" },
         stdin => $sql);
     die "CrmTest: $err(in: $sql)\n" if $code;
@@ -190,6 +204,44 @@ sub sql {
         split /\x1f/, $_, -1] } split /\x1e/, $out, -1;
     return @rows if wantarray;
     return @rows ? $rows[0][0] : undef;
+}
+
+# The statements that programs sent to this server so far, with parameters for
+# constants: [who, text], each once. WHO is "api" or "worker", by
+# the rights of the login, or "tool". What tests ask by sql() is not among them.
+sub statements {
+    my ($self) = @_;
+
+    my ($lost) = $self->sql("postgres", "SELECT dealloc FROM"
+        . " pg_stat_statements_info");
+    die "CrmTest: the server forgot statements\n" if $lost->[0];
+    return $self->sql("postgres", "SELECT DISTINCT ON (who, query) CASE
+            WHEN pg_has_role(r.oid, a.oid, 'MEMBER') THEN 'api'
+            WHEN pg_has_role(r.oid, w.oid, 'MEMBER') THEN 'worker'
+            ELSE 'tool' END AS who, s.query
+        FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
+        JOIN pg_roles a ON a.rolname = 'crmapi_api'
+        JOIN pg_roles w ON w.rolname = 'crmapi_worker'
+        WHERE NOT r.rolsuper");
+}
+
+# Record the statements of this server, one of this process's own, for
+# 99-statements.t. Not those of a server that is down.
+sub record_statements {
+    my ($self) = @_;
+
+    return unless $ENV{CRM_TEST_RECORDS};
+    my @statements = eval { $self->statements } or return;
+    open(my $out, ">>:raw", "$ENV{CRM_TEST_RECORDS}/statements") or return;
+    flock($out, LOCK_EX);
+    print $out JSON::PP->new->utf8->encode($_), "\n" for @statements;
+    close $out;
+}
+
+# The statements that were recorded in this run.
+sub recorded_statements {
+    return map { JSON::PP->new->utf8->decode($_) } split /\n/,
+        read_file("$ENV{CRM_TEST_RECORDS}/statements", "");
 }
 
 # Make the template database once in a run, with the schema applied by
@@ -287,6 +339,7 @@ sub stop {
     my $pid = delete $self->{pid};
 
     return if !$pid || $self->{pid_of_maker} != $$;
+    $self->record_statements;
     my ($status, $killed) = end_process($pid, "INT", 20);
     warn "CrmTest: PostgreSQL had to be killed\n" if $killed;
     remove_tree($self->{dir});

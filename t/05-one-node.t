@@ -1,0 +1,292 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+# 05-one-node.t: the rules of schema/README by which all that belongs to a
+# workspace may be kept on one server, whichever that is, as far as the catalogs
+# show them (contract 16.4). Statements are judged by 99-statements.t
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Statements;
+
+my $db = database();
+
+# Tables that have no workspace, and why.
+my %FREE = (
+    workspace => "the workspace itself: its id is the key",
+    plan => "a reference table: the same on each server, rarely written",
+    migration => "of the database: what migrate has applied",
+    worker => "of the database: the daemons that run",
+    upkeep => "of the database: when periodic tasks ran",
+    instance => "of the database: whether it is held, where it was",
+    send_mark => "of the database: the numbers by which a restored one is known",
+);
+my $free = join ", ", map { "'$_'" } sort keys %FREE;
+my $FREE = qr/^(?:${\ join "|", sort keys %FREE})$/;
+
+# The tables of workspaces with the column that says which: d.
+my $bound = "d AS (
+    SELECT c.oid, c.relname, a.attnum FROM pg_class c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname =
+        CASE c.relname WHEN 'workspace' THEN 'id' ELSE 'workspace_id' END
+    WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind IN ('r', 'p')
+      AND (c.relname = 'workspace' OR c.relname NOT IN ($free))),
+views AS (
+    SELECT c.oid, c.relname FROM pg_class c
+    WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind IN ('v', 'm'))";
+# Names without the schema.
+my $constraint = "c.conrelid::regclass::text || '.' || c.conname";
+my $functions = "pg_proc p JOIN pg_language l ON l.oid = p.prolang
+    WHERE p.pronamespace = 'crmapi'::regnamespace AND p.prokind = 'f'";
+# A body that reads or writes tables of workspaces, or views of them.
+my $over_tables = "(EXISTS (SELECT FROM pg_depend x
+        WHERE x.classid = 'pg_proc'::regclass AND x.objid = p.oid
+          AND x.refclassid = 'pg_class'::regclass
+          AND x.refobjid IN (SELECT oid FROM d UNION SELECT oid FROM views))
+    OR (p.prosqlbody IS NULL AND EXISTS (
+        SELECT FROM (SELECT relname FROM d UNION SELECT relname FROM views) t
+        WHERE p.prosrc ~ ('crmapi\\.' || t.relname || '\\M'))))";
+
+my $worker = "the worker's queue and upkeep go over all workspaces";
+my $reference = "PostgreSQL nulls it without a trigger of ours";
+
+# Each rule: what breaks it, as a query; the names that do today, each with its
+# reason; SQL that breaks it, and the name that is then found.
+my @RULES = (
+    ["a table has workspace_id NOT NULL, or is on the list above",
+        "SELECT c.relname FROM pg_class c LEFT JOIN pg_attribute a
+            ON a.attrelid = c.oid AND a.attname = 'workspace_id'
+         WHERE c.relnamespace = 'crmapi'::regnamespace
+           AND c.relkind IN ('r', 'p') AND a.attnotnull IS NOT TRUE",
+        \%FREE,
+        "CREATE TABLE crmapi.x (workspace_id uuid)", "x"],
+    ["workspace_id leads every primary, unique and foreign key",
+        "SELECT $constraint FROM pg_constraint c
+         JOIN d ON d.oid = c.conrelid AND d.relname <> 'workspace'
+         WHERE c.contype IN ('p', 'u', 'f') AND c.conkey[1] <> d.attnum",
+        { "api_key.api_key_key_hash_key" => "a key leads to its workspace",
+          "intake_key.intake_key_key_hash_key" => "a token does" },
+        "CREATE TABLE crmapi.x (workspace_id uuid NOT NULL, id uuid PRIMARY KEY)",
+        "x.x_pkey"],
+    ["workspace_id is in every unique index",
+        "SELECT i.indexrelid::regclass FROM pg_index i
+         JOIN d ON d.oid = i.indrelid
+         WHERE (i.indisunique OR i.indisexclusion)
+           AND d.attnum <> ALL (i.indkey)",
+        { api_key_key_hash_key => "a key leads to its workspace",
+          intake_key_key_hash_key => "a token does",
+          workspace_slug_key => "a slug names one workspace in the database" },
+        "CREATE UNIQUE INDEX x ON crmapi.contact (id)", "x"],
+    ["a foreign key joins workspace_id with workspace_id",
+        "SELECT $constraint FROM pg_constraint c
+         JOIN d ON d.oid = c.conrelid LEFT JOIN d r ON r.oid = c.confrelid
+         WHERE c.contype = 'f' AND c.confrelid <> 'crmapi.plan'::regclass
+           AND (r.oid IS NULL OR array_position(c.conkey, d.attnum)
+                IS DISTINCT FROM array_position(c.confkey, r.attnum))",
+        {},
+        "ALTER TABLE crmapi.contact ADD CONSTRAINT x FOREIGN KEY (city)
+            REFERENCES crmapi.worker", "contact.x"],
+    ["a row of a workspace goes with it",
+        "SELECT d.relname FROM d WHERE d.relname <> 'workspace'
+           AND NOT EXISTS (SELECT FROM pg_constraint f
+            WHERE f.conrelid = d.oid AND f.contype = 'f'
+              AND f.confrelid = 'crmapi.workspace'::regclass
+              AND f.confdeltype = 'c')",
+        { idempotent_answer => "its trigger zz_idempotency deletes them",
+          event => "its trigger zz_event deletes them" },
+        "CREATE TABLE crmapi.x (workspace_id uuid PRIMARY KEY)", "x"],
+    ["workspace_id leads every other index",
+        "SELECT i.indexrelid::regclass FROM pg_index i
+         JOIN d ON d.oid = i.indrelid
+         WHERE NOT i.indisunique AND i.indkey[0] <> d.attnum",
+        { (map { $_ => $worker } qw(conversation_idle event_old
+              intake_event_old idempotent_answer_old job_due job_waiting
+              job_leased job_leased_by job_finished job_dead)),
+          (map { $_ => "a channel finds its workspace by it" }
+              qw(agent_by_email agent_by_phone agent_by_id form_by_id)),
+          attachment_by_message => "crmapictl attachment names the message" },
+        "CREATE INDEX x ON crmapi.contact (city)", "x"],
+    ["no foreign key sets null",
+        "SELECT $constraint FROM pg_constraint c JOIN d ON d.oid = c.conrelid
+         WHERE c.contype = 'f' AND c.confdeltype IN ('n', 'd')",
+        { map { $_ => $reference } map { "$_->[0].$_->[0]_workspace_id_$_->[1]_fkey" }
+            [qw(activity company_id)], [qw(activity contact_id)],
+            [qw(company pipeline_stage_id)], [qw(contact company_id)],
+            [qw(contact pipeline_stage_id)], [qw(conversation contact_id)],
+            [qw(pipeline_card contact_id)], [qw(submission contact_id)] },
+        "ALTER TABLE crmapi.activity ADD CONSTRAINT x
+            FOREIGN KEY (workspace_id, company_id) REFERENCES crmapi.company
+            ON DELETE SET NULL (company_id)", "activity.x"],
+    ["a function over tables is no SQL function",
+        "SELECT p.proname FROM $functions AND l.lanname = 'sql'
+           AND $over_tables",
+        { contacts_with => "its plan uses the indexes of addresses, whatever"
+            . " the values are" },
+        "CREATE FUNCTION crmapi.x() RETURNS SETOF uuid LANGUAGE sql
+            BEGIN ATOMIC SELECT id FROM crmapi.contact; END", "x"],
+    ["a trigger function does not ask for its table's name",
+        "SELECT p.proname FROM $functions AND p.prosrc ~ 'TG_(TABLE|REL)'",
+        { refuse_change => "in its message only",
+          refuse_truncate => "in its message only" },
+        "CREATE FUNCTION crmapi.x() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN RAISE ''%'', TG_TABLE_NAME; END'", "x"],
+    ["a transition table meets no other table in a statement",
+        "SELECT t.tgname || ' on ' || t.tgrelid::regclass
+         FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+         JOIN d ON d.oid = t.tgrelid
+         WHERE coalesce(t.tgnewtable, t.tgoldtable) IS NOT NULL
+           AND EXISTS (SELECT FROM regexp_split_to_table(p.prosrc, ';') s(q)
+               WHERE s.q ~ ('\\m' || coalesce(t.tgnewtable, t.tgoldtable)
+                            || '\\M')
+                 AND EXISTS (SELECT FROM d WHERE s.q ~
+                     ('crmapi\\.' || d.relname || '\\M')))",
+        { map { my $trigger = $_; map { ("$trigger on $_" =>
+            "one statement counts all rows of an import") }
+            qw(company contact conversation pipeline_card) }
+            qw(counter_insert counter_delete) },
+        "CREATE TRIGGER x AFTER INSERT ON crmapi.agent REFERENCING NEW TABLE AS
+            changed FOR EACH STATEMENT EXECUTE FUNCTION crmapi.counter_owned()",
+        "x on agent"],
+    ["a trigger of a table without a workspace writes no workspace's table",
+        "SELECT c.relname || '.' || t.tgname FROM pg_trigger t
+         JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+         WHERE c.relnamespace = 'crmapi'::regnamespace AND NOT t.tgisinternal
+           AND c.oid NOT IN (SELECT oid FROM d)
+           AND EXISTS (SELECT FROM d WHERE p.prosrc ~
+               ('crmapi\\.' || d.relname || '\\M'))",
+        { "plan.rights" => "a plan's rights are beside the keys of all its"
+            . " workspaces" },
+        "CREATE TRIGGER x AFTER UPDATE ON crmapi.upkeep FOR EACH ROW
+            EXECUTE FUNCTION crmapi.plan_change()", "upkeep.x"],
+    ["SKIP LOCKED is within a workspace",
+        "SELECT p.proname FROM $functions
+           AND EXISTS (SELECT FROM regexp_split_to_table(p.prosrc, ';') s(q)
+               WHERE s.q ~ 'SKIP LOCKED' AND s.q !~
+                   ('workspace_id = (' || p.proname || '\\.)?workspace\\M'))",
+        { map { $_ => $worker } qw(conversation_idle event_trim
+            idempotency_trim intake_trim job_claim job_poll job_reap) },
+        "CREATE FUNCTION crmapi.x() RETURNS void LANGUAGE plpgsql AS
+            'BEGIN PERFORM FROM crmapi.job FOR UPDATE SKIP LOCKED; END'", "x"],
+    ["no trigger notifies",
+        "SELECT p.proname FROM $functions
+           AND p.prorettype = 'trigger'::regtype
+           AND p.prosrc ~* 'pg_notify|\\mNOTIFY\\M'",
+        { map { $_ => "a job starts when it is due, not at the next poll" }
+            qw(job_notify job_notify_again) },
+        "CREATE FUNCTION crmapi.x() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN NOTIFY x; RETURN NULL; END'", "x"],
+    ["a sequence belongs to a column",
+        "SELECT c.relname FROM pg_class c
+         WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'S'
+           AND NOT EXISTS (SELECT FROM pg_depend x
+               WHERE x.classid = 'pg_class'::regclass AND x.objid = c.oid
+                 AND x.deptype IN ('a', 'i'))",
+        { event_number => "the order of events: 0012 explains it",
+          intake_order => "the order of messages of one millisecond" },
+        "CREATE SEQUENCE crmapi.x", "x"],
+    ["no function forces generic plans",
+        "SELECT p.proname FROM $functions
+           AND 'plan_cache_mode=force_generic_plan' = ANY (p.proconfig)",
+        { intake => "planning takes longer than executing" },
+        "ALTER FUNCTION crmapi.now_ms SET plan_cache_mode = force_generic_plan",
+        "now_ms"],
+);
+
+# The names that SQL returns in a transaction that has done BEFORE.
+sub names {
+    my ($sql, $before) = @_;
+    return sort map { $_->[0] } postgres()->sql($db, "BEGIN;
+        SET LOCAL search_path = crmapi, pg_catalog; " . ($before // "")
+        . "; WITH $bound $sql; ROLLBACK");
+}
+
+subtest "the schema keeps the rules, but for the exceptions" => sub {
+    for my $rule (@RULES) {
+        my ($name, $sql, $exceptions) = @$rule;
+        my @found = names($sql);
+        my %found = map { $_ => 1 } @found;
+        is_deeply([grep { !$exceptions->{$_} } @found], [], $name);
+        is_deeply([grep { !$found{$_} } sort keys %$exceptions], [],
+            "an exception is one: $name");
+        is_deeply([grep { $exceptions->{$_} !~ /\w/ } keys %$exceptions], [],
+            "and has a reason");
+    }
+};
+
+# Each domain, and what PostgreSQL says of its null, "" if it takes it.
+my %null = map { my $domain = $_->[0];
+    my $done = eval { sql($db, "SELECT NULL::crmapi.$domain"); 1 };
+    ($domain => $done ? "" : $@) } sql($db, "SELECT typname FROM pg_type
+    WHERE typnamespace = 'crmapi'::regnamespace AND typtype = 'd'");
+
+subtest "a domain takes null, which is the value where there is no row" => sub {
+    my @refuse = grep { $null{$_} ne "" } sort keys %null;
+    is_deeply(\@refuse, ["addresses"], "but for addresses, whose columns are"
+        . " NOT NULL: another CHECK would scan all contacts under a lock");
+    like($null{$_}, qr/violates check constraint/, $_) for @refuse;
+    cmp_ok(scalar keys %null, ">", 5, "all were asked");
+};
+
+# What statements of functions do beyond one workspace, why, and which.
+my @BEYOND = (
+    [qr/^(?:unbound|across) /, $worker, qw(conversation_idle counter_trim
+        event_trim idempotency_trim intake_trim job_claim job_poll job_reap
+        worker_beat)],
+    [qr/^(?:unbound|across|set) /, "it compares all totals with all rows",
+        qw(counter_mend counter_verify)],
+    [qr/^unbound (?:counter|workspace)$/, "a statement may write rows of several"
+        . " workspaces", qw(counter_conversation counter_owned
+        counter_pipeline_card)],
+    [qr/^unbound live_/, "a key or token leads to its workspace",
+        qw(intake_key_find key_find key_look_up)],
+    [qr/^unbound /, "a plan changes for all its workspaces", "plan_change"],
+    [qr/^unbound /, "without a workspace it is for all of the database",
+        qw(hold release)],
+    [qr/^unbound /, "a daemon's journal has sends of all workspaces",
+        "past_add"],
+    [qr/^volatile (?:nextval|gen_random_uuid)$/, "each row of the statement has"
+        . " a number or an id of its own", qw(enrollment_generated
+        webhook_plan webhook_redrive workspace_terms)],
+    [qr/^volatile (?:event_id|nextval)$/, "a number is taken while the row is"
+        . " locked: 0012 explains it", qw(event_add event_feed_make)],
+    [qr/^correlated /, "the next migration that replaces it should say"
+        . " NEW.workspace_id", qw(company_event enrollment_event)],
+    [qr/^volatile plan_rights$/, "it locks the plan", "workspace_plan"],
+    [qr/^unread: missing expression/, "the parser does not know RETURN NEXT"
+        . " without a value", "review_times"],
+    [qr/^unread: "item.verified"/, "the parser does not know a member of a"
+        . " parameter as a variable", "intake_apply"],
+);
+
+SKIP: {
+    skip "no python3-pglast: build/setup --tests installs it" unless parser();
+
+    subtest "the statements of a function concern one workspace" => sub {
+        my %faults = judge_functions($db);
+        my %excused;
+        for my $beyond (@BEYOND) {
+            my ($fault, $reason, @names) = @$beyond;
+            for my $name (@names) {
+                my @left = grep { $_ !~ $fault } @{$faults{$name}};
+                $excused{$name} = "stale" if @left == @{$faults{$name}};
+                $faults{$name} = \@left;
+            }
+        }
+        is_deeply({ map { @{$faults{$_}} ? ($_ => $faults{$_}) : () }
+            keys %faults }, {}, "but for the exceptions");
+        is_deeply([sort keys %excused], [], "an exception is one");
+        cmp_ok(scalar keys %faults, ">", 100, "all were judged");
+    };
+}
+
+subtest "what breaks a rule is found" => sub {
+    for my $rule (@RULES) {
+        my ($name, $sql, $exceptions, $bad, $found) = @$rule;
+        is_deeply([grep { !$exceptions->{$_} } names($sql, $bad)], [$found],
+            $name);
+    }
+};
+
+done_testing;
