@@ -30,8 +30,8 @@
 -- is restored is held, whatever was before); of each row the workspace's id,
 -- generated columns, and those in "derived", which defaults or triggers fill in:
 -- so they are what this database makes of the others, by its own plans and its
--- own ICU. A migration that adds such a column replaces this function. A leased job is in the dump as job_reap() leaves one
--- whose daemon died. For the owner.
+-- own ICU. A migration that adds such a column replaces this function. A leased
+-- job is in the dump as job_reap() leaves one whose daemon died. For the owner.
 CREATE FUNCTION crmapi.dump_table()
     RETURNS TABLE (name text, columns json, copy_out text, copy_in text,
                    shared boolean)
@@ -94,13 +94,14 @@ END;
 
 -- Refuse a new enrollment in another state than the first, unless it is a row of
 -- a dump: its workspace is being restored, and the session's login owns the
--- table. A trigger function.
+-- schema. A trigger function.
 CREATE OR REPLACE FUNCTION crmapi.enrollment_begin() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('crmapi.dump_workspace', true) = NEW.workspace_id::text
-       AND pg_has_role(session_user, (SELECT c.relowner FROM pg_class c
-                                      WHERE c.oid = TG_RELID), 'MEMBER') THEN
+       AND pg_has_role(session_user, (SELECT n.nspowner FROM pg_namespace n
+                                      WHERE n.nspname = 'crmapi'), 'MEMBER')
+    THEN
         RETURN NEW;
     END IF;
     RAISE EXCEPTION 'an enrollment begins as generating, not as %', NEW.status

@@ -191,7 +191,7 @@ BEGIN
         INTO deals, latest
         FROM crmapi.contact c CROSS JOIN LATERAL (
             SELECT max(a.created_at) AS latest FROM crmapi.activity a
-            WHERE a.workspace_id = c.workspace_id
+            WHERE a.workspace_id = NEW.workspace_id
               AND a.contact_id = c.id) l
         WHERE c.workspace_id = NEW.workspace_id AND c.company_id = NEW.id;
     END IF;
@@ -430,12 +430,12 @@ BEGIN
             crmapi.event_time(t.updated_at),
             (SELECT json_build_object('id', q.id, 'name', q.name, 'status',
                  q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)
-             FROM crmapi.sequence q WHERE q.workspace_id = t.workspace_id
+             FROM crmapi.sequence q WHERE q.workspace_id = NEW.workspace_id
                AND q.id = t.sequence_id)::text,
             (SELECT coalesce(json_agg(crmapi.event_step(s)
                                       ORDER BY s.sort_order), '[]')
              FROM crmapi.enrollment_step s
-             WHERE s.workspace_id = t.workspace_id
+             WHERE s.workspace_id = NEW.workspace_id
                AND s.enrollment_id = t.id)::text])
     FROM crmapi.enrollment t
     WHERE t.workspace_id = NEW.workspace_id AND t.id = NEW.id

@@ -249,10 +249,11 @@ my @BEYOND = (
     [qr/^volatile (?:nextval|gen_random_uuid)$/, "each row of the statement has"
         . " a number or an id of its own", qw(enrollment_generated
         webhook_plan webhook_redrive workspace_terms)],
-    [qr/^volatile (?:event_id|nextval)$/, "a number is taken while the row is"
-        . " locked: 0012 explains it", qw(event_add event_feed_make)],
-    [qr/^correlated /, "the next migration that replaces it should say"
-        . " NEW.workspace_id", qw(company_event enrollment_event)],
+    [qr/^volatile (?:event_id|event_next|nextval)$/, "a number is taken while"
+        . " the row is locked: 0012 explains it", qw(event_add event_feed_make),
+        map { "${_}_event" } qw(contact company pipeline_card activity
+        conversation message submission enrollment)],
+    [qr/^volatile (?:event_id|event_next)$/, "as well", "event_deleted"],
     [qr/^volatile plan_rights$/, "it locks the plan", "workspace_plan"],
     [qr/^unread: missing expression/, "the parser does not know RETURN NEXT"
         . " without a value", "review_times"],

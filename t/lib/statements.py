@@ -394,7 +394,7 @@ def faults_of(sql, given, variables=None):
     sql = re.sub(r"\A(?:\s+|--[^\n]*\n|/\*.*?\*/)+", "", sql, flags=re.S)
     if not STATEMENT.match(sql):
         sql = "SELECT " + re.sub(
-            r"\A\s*[\w.]+(?:\[[^\]]*\])?\s*:?=(?![>=])", "", sql)
+            r"\A\s*[\w.]+(?:\[[^\]]*\])?\s*:?=(?![>=]|\s*ANY\b)", "", sql)
     for raw in parse_sql(sql):
         tree = getattr(raw.stmt, "query", None) or raw.stmt
         if isinstance(tree, QUERIES):
