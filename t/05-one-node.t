@@ -21,10 +21,9 @@ my %FREE = (
     worker => "of the database: the daemons that run",
     upkeep => "of the database: when periodic tasks ran",
     instance => "of the database: whether it is held, where it was",
-    send_mark => "of the database: the numbers by which a restored one is known",
+    send_mark => "of the database: numbers by which a restored one is known",
 );
 my $free = join ", ", map { "'$_'" } sort keys %FREE;
-my $FREE = qr/^(?:${\ join "|", sort keys %FREE})$/;
 
 # The tables of workspaces with the column that says which: d.
 my $bound = "d AS (
@@ -68,7 +67,7 @@ my @RULES = (
          WHERE c.contype IN ('p', 'u', 'f') AND c.conkey[1] <> d.attnum",
         { "api_key.api_key_key_hash_key" => "a key leads to its workspace",
           "intake_key.intake_key_key_hash_key" => "a token does" },
-        "CREATE TABLE crmapi.x (workspace_id uuid NOT NULL, id uuid PRIMARY KEY)",
+        "CREATE TABLE crmapi.x (workspace_id uuid, id uuid PRIMARY KEY)",
         "x.x_pkey"],
     ["workspace_id is in every unique index",
         "SELECT i.indexrelid::regclass FROM pg_index i
@@ -111,7 +110,7 @@ my @RULES = (
     ["no foreign key sets null",
         "SELECT $constraint FROM pg_constraint c JOIN d ON d.oid = c.conrelid
          WHERE c.contype = 'f' AND c.confdeltype IN ('n', 'd')",
-        { map { $_ => $reference } map { "$_->[0].$_->[0]_workspace_id_$_->[1]_fkey" }
+        { map { ("$_->[0].$_->[0]_workspace_id_$_->[1]_fkey" => $reference) }
             [qw(activity company_id)], [qw(activity contact_id)],
             [qw(company pipeline_stage_id)], [qw(contact company_id)],
             [qw(contact pipeline_stage_id)], [qw(conversation contact_id)],
@@ -236,8 +235,8 @@ my @BEYOND = (
         worker_beat)],
     [qr/^(?:unbound|across|set) /, "it compares all totals with all rows",
         qw(counter_mend counter_verify)],
-    [qr/^unbound (?:counter|workspace)$/, "a statement may write rows of several"
-        . " workspaces", qw(counter_conversation counter_owned
+    [qr/^unbound (?:counter|workspace)$/, "a statement may write rows of"
+        . " several workspaces", qw(counter_conversation counter_owned
         counter_pipeline_card)],
     [qr/^unbound live_/, "a key or token leads to its workspace",
         qw(intake_key_find key_find key_look_up)],
