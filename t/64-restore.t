@@ -248,7 +248,12 @@ subtest "a daemon that runs on notices it" => sub {
     crmapictl_ok($database, "release");
 };
 
+# How often the daemon has said that the database is in an older state. It says so
+# after it has held it.
+sub notices { return scalar(() = $worker->log_lines(qr/CRM3010: an older state/)) }
+
 subtest "the last moment: the database goes back while a step is taken" => sub {
+    my $said = notices();
     is(held($database), undef, "it is not held");
     $worker->configure({ lease => "300s" });    # no heartbeat meanwhile
     my $id = sql($database, "SELECT id FROM crmapi.enrollment WHERE status ="
@@ -263,6 +268,7 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
     $worker->expect_log(qr/CRM3010: an older state/);
     my $was = sent_of(1);
     ok(wait_for(sub { held($database) }, 30), "it is held");
+    ok(wait_for(sub { notices() > $said }), "and the daemon says so");
     $worker->stop;
     is(sent_of(1), $was, "and the step is not sent");
     is(sql($database, "SELECT status FROM crmapi.enrollment_step WHERE"
@@ -276,6 +282,7 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
 };
 
 subtest "the journal alone, and what a crash leaves of it" => sub {
+    my $said = notices();
     my ($mark) = glob $worker->dir . "/mark.*";
     my ($file) = reverse sort glob $worker->dir . "/sent.*";
     ok($mark && $file, "mark and journal are files of run_dir") or return;
@@ -291,6 +298,7 @@ subtest "the journal alone, and what a crash leaves of it" => sub {
     $worker->start;
     ok(wait_for(sub { (held($database) // "") =~ /older state/ }, 30),
         "the numbers of its lines are a mark, too");
+    ok(wait_for(sub { notices() > $said }), "and the daemon says so");
     $worker->stop;
     ok(-s $mark, "which is a file again");
     like(read_file($file), qr/"se\n/, "the torn line has an end");
