@@ -9,6 +9,7 @@ use strict;
 use warnings;
 use Exporter qw(import);
 use JSON::PP ();
+use List::Util qw(first);
 use CrmTest;
 use CrmTest::Process qw(run_program);
 
@@ -18,9 +19,8 @@ my $json = JSON::PP->new->utf8->canonical;
 
 # A Python that has the parser, or undef: build/setup --tests installs it.
 sub parser {
-    my ($python) = grep { -x && !system("$_ -c 'import pglast' 2>/dev/null") }
+    return first { -x && !system("$_ -c 'import pglast' 2>/dev/null") }
         "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
-    return $python;
 }
 
 # What statements.py is given of DATABASE. A function is told its workspace by
