@@ -26,6 +26,13 @@ static int rolled_back(PGresult *result, const char *sql)
            && !strncmp(sql, "COMMIT", 6);
 }
 
+/* Return, in POOL, the error of a COMMIT that rolled back. */
+static crm_error_t *rollback_error(apr_pool_t *pool)
+{
+    return crm_error_logf(CRM_E_INTERNAL, pool, "CRM2003: database: COMMIT of"
+                          " a transaction that had failed");
+}
+
 static const char *failure_state(const crm_attempt_t *attempt)
 {
     const char *state = attempt->failure
@@ -128,9 +135,7 @@ static crm_error_t *attempt_error(const crm_attempt_t *attempt, apr_pool_t *pool
     }
     for (int i = 0; i < attempt->count; i++) {
         if (rolled_back(attempt->results[i], attempt->stmts[i].sql)) {
-            return crm_error_logf(CRM_E_INTERNAL, pool,
-                                  "CRM2003: database: COMMIT of a"
-                                  " transaction that had failed");
+            return rollback_error(pool);
         }
     }
     return NULL;
@@ -276,8 +281,7 @@ crm_error_t *crm_db_exec(crm_conn_t *conn, const char *sql,
         error = crm_db_failure(conn, result, scratch_pool);
     }
     else if (rolled_back(result, sql)) {
-        error = crm_error_logf(CRM_E_INTERNAL, scratch_pool, "database:"
-                               " COMMIT of a transaction that had failed");
+        error = rollback_error(scratch_pool);
     }
     else if (conn->unconfirmed) {
         error = crm_db_unconfirmed(scratch_pool);
@@ -293,15 +297,18 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
 {
     crm_error_t *error = NULL;
     PGresult *result = NULL;
-    int open;
+    int open, usable;
 
     CRM_ERR(crm_db_begin(&open, conn, result_pool));
     if (!PQsendQueryParams(conn->pg, stmt->sql, stmt->count, NULL,
                            stmt->values, NULL, NULL, 0)
         || !PQsetSingleRowMode(conn->pg)) {
-        return crm_db_failure(conn, NULL, result_pool);
+        error = crm_db_failure(conn, NULL, result_pool);
+        crm_db_end(conn, open);
+        return error;
     }
-    while (crm_db_await(conn) && (result = PQgetResult(conn->pg))) {
+    while ((usable = crm_db_await(conn))
+           && (result = PQgetResult(conn->pg))) {
         if (!error) {
             error = PQresultStatus(result) == PGRES_SINGLE_TUPLE
                     ? each(baton, result)
@@ -309,11 +316,12 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
                     ? NULL : crm_db_failure(conn, result, result_pool);
         }
         PQclear(result);
-        crm_db_deadline(conn);
+        crm_db_prolong(conn);
     }
-    if (conn->silent && !error) {
+    if (!usable && !error) {
         error = crm_db_failure(conn, NULL, result_pool);
     }
+    conn->broken |= !usable;
     crm_db_end(conn, open);
     return error;
 }

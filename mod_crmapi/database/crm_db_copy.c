@@ -47,7 +47,7 @@ crm_error_t *crm_db_copy_begin(crm_conn_t *conn, const char *sql,
 crm_error_t *crm_db_copy_put(crm_conn_t *conn, const char *data,
                              apr_size_t len, apr_pool_t *scratch_pool)
 {
-    crm_db_deadline(conn);
+    crm_db_prolong(conn);
     while (len) {
         apr_size_t part = len < COPY_PART ? len : COPY_PART;
         int sent = PQputCopyData(conn->pg, data, (int)part);
@@ -79,6 +79,7 @@ static PGresult *finish(crm_conn_t *conn, const char *reason)
 {
     int sent;
 
+    crm_db_prolong(conn);
     while ((sent = PQputCopyEnd(conn->pg, reason)) == 0
            && crm_db_flush(conn)) {
     }
@@ -148,7 +149,7 @@ crm_error_t *crm_db_copy_out(crm_conn_t *conn, const char *sql,
             error = each(baton, line, (apr_size_t)len);
         }
         PQfreemem(line);
-        crm_db_deadline(conn);
+        crm_db_prolong(conn);
     }
     result = conn->silent ? NULL : crm_db_results(conn);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) {

@@ -59,6 +59,11 @@ void crm_db_end(crm_conn_t *conn, int open);
 /* Start CONN's timeout. */
 void crm_db_deadline(crm_conn_t *conn);
 
+/* Start CONN's timeout again while a statement is running, for its next row or
+ * part. If a cancel request was sent, keep the deadline: the server may apply
+ * the request late, so the connection must not be reused. */
+void crm_db_prolong(crm_conn_t *conn);
+
 /* Wait until PQgetResult() does not block on CONN, or its connection is dead.
  * At the deadline send a cancel request and wait a short time for the server to
  * confirm it. If it does not, set SILENT and return 0. The connection must not

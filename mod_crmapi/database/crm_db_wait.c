@@ -27,6 +27,13 @@ void crm_db_deadline(crm_conn_t *conn)
     conn->cancelled = conn->silent = conn->unconfirmed = 0;
 }
 
+void crm_db_prolong(crm_conn_t *conn)
+{
+    if (!conn->cancelled) {
+        crm_db_deadline(conn);
+    }
+}
+
 /* The thread that sends the cancel request at DATA. */
 static void *cancel_main(void *data)
 {

@@ -23,6 +23,7 @@ static const crm_conn_options_t named = {1, 1, 0};
 static const crm_conn_options_t unnamed = {0, 1, 0};
 static const crm_conn_options_t shared = {CRM_NAMES_SHARED, 1, 0};
 static const crm_conn_options_t hasty = {1, 1, 300000};
+static const crm_conn_options_t patient = {1, 1, 1500000};
 static apr_pool_t *pool;
 static PGconn *pg;              /* the one that is adopted */
 static crm_conn_t *conn;
@@ -1084,6 +1085,56 @@ START_TEST(a_copy_in_parts_names_the_row_that_is_refused)
 }
 END_TEST
 
+/* The server may apply a cancel request to a later statement. So a session that
+ * got one is not used again, even if its statement has succeeded. */
+START_TEST(a_session_that_was_cancelled_late_is_not_used_again)
+{
+    crm_stmt_t stmt = {"SELECT test_db.late()", 0, NULL};
+    const char *gathered = "";
+    unsigned session;
+    crm_error_t *error;
+
+    look("CREATE FUNCTION test_db.late() RETURNS text LANGUAGE plpgsql AS $$"
+         " BEGIN PERFORM pg_sleep(60); RETURN 'slept'; EXCEPTION"
+         " WHEN query_canceled THEN RETURN 'late'; END $$");
+    adopt(&hasty);
+    session = crm_conn_session(conn);
+    error = crm_db_each(conn, &stmt, gather, &gathered, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(gathered, "late ");
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_uint_eq(crm_conn_session(conn), session + 1);
+
+    gathered = "";
+    error = crm_db_copy_out(conn, "COPY (SELECT test_db.late()) TO STDOUT",
+                            gather_line, &gathered, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(gathered, "late\n");
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_uint_eq(crm_conn_session(conn), session + 2);
+}
+END_TEST
+
+START_TEST(the_end_of_a_copy_has_a_timeout_of_its_own)
+{
+    crm_error_t *error;
+    apr_int64_t row;
+    unsigned session;
+
+    adopt(&patient);
+    session = crm_conn_session(conn);
+    ck_assert_ptr_null(crm_db_copy_begin(conn, "COPY test_db.row FROM STDIN",
+                                         pool));
+    ck_assert_ptr_null(crm_db_copy_put(conn, "5\ta\n", 4, pool));
+    usleep(1600000);            /* the caller waits for its next part */
+    error = crm_db_copy_end(&row, conn, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_int_eq(row, 1);
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_uint_eq(crm_conn_session(conn), session);
+}
+END_TEST
+
 /* --- conflicts with other transactions ------------------------------------ */
 
 START_TEST(conflicts_are_tried_again_three_times)
@@ -1221,7 +1272,8 @@ START_TEST(a_commit_that_rolls_back_is_an_error)
     refuse("COMMIT", CRM_E_INTERNAL, NULL);
     ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
     refuse("SELECT 1 / 0", CRM_E_CONFLICT, "22012");
-    ck_assert_ptr_nonnull(crm_db_exec(conn, "COMMIT", pool));
+    ck_assert_str_eq(why(crm_db_exec(conn, "COMMIT", pool)), "CRM2003:"
+                     " database: COMMIT of a transaction that had failed");
     ck_assert_ptr_null(crm_db_exec(conn, "BEGIN; ROLLBACK", pool));
 }
 END_TEST
@@ -1373,6 +1425,9 @@ static void add_timeouts(TCase *tests)
     tcase_add_test(tests, a_silent_server_is_given_up);
     tcase_add_test(tests, a_backend_that_does_not_read_is_given_up);
     tcase_add_test(tests, a_server_that_never_lets_in_is_given_up);
+    tcase_add_test(tests,
+                   a_session_that_was_cancelled_late_is_not_used_again);
+    tcase_add_test(tests, the_end_of_a_copy_has_a_timeout_of_its_own);
 }
 
 static void add_runs(TCase *tests)
