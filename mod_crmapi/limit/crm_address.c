@@ -70,18 +70,23 @@ crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
                                 apr_pool_t *pool)
 {
     crm_limit_key_t keys[2];
+    crm_error_t *error = NULL;
     int count;
 
     if (!addresses || !max) {
         return NULL;
     }
     count = make_keys(keys, kind, address, realm, pool);
-    /* The /64 is first: a request that it refuses is not charged to the
-     * /48. */
+    /* A request that one of the two refuses is charged to neither. */
     CRM_ERR(charge(addresses, &keys[0], class, max, pool));
-    return count == 2
-           ? charge(addresses, &keys[1], class, max * CRM_ADDRESS_SITE, pool)
-           : NULL;
+    if (count == 2) {
+        error = charge(addresses, &keys[1], class, max * CRM_ADDRESS_SITE,
+                       pool);
+    }
+    if (error) {
+        crm_limit_refund(addresses, keys[0].hash, realm, class);
+    }
+    return error;
 }
 
 crm_error_t *crm_address_charge_name(crm_limit_t *addresses, const char *kind,

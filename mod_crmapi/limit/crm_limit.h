@@ -12,9 +12,10 @@
  * microseconds. Contract 2.3 allows a minute. */
 #define CRM_LIMIT_CONFIRM_US APR_INT64_C(30000000)
 
-/* Upper bounds of a crm_limit_config_t, and of a limit. */
+/* Upper bounds of a crm_limit_config_t, and of a limit. A limit may be 20 times
+ * the highest CrmApiAddressLimit: that of a /48 for polls. */
 #define CRM_LIMIT_KEYS_MAX (1U << 24)
-#define CRM_LIMIT_RING_MAX (1U << 24)
+#define CRM_LIMIT_RING_MAX (1U << 25)
 
 /* The maximum number of networks of a key. */
 #define CRM_LIMIT_NETWORKS_MAX 32

@@ -90,6 +90,36 @@ START_TEST(refused_requests_cost_the_neighbours_nothing)
 }
 END_TEST
 
+/* A /64 that its /48 refuses may use its own budget as soon as there is room
+ * again. */
+START_TEST(a_64_does_not_pay_for_refusals_of_its_48)
+{
+    char address[40];
+
+    for (int i = 0; i < CRM_ADDRESS_SITE; i++) {
+        snprintf(address, sizeof(address), "2001:db8:8:%x::1", i);
+        may("key", address, 3);
+    }
+    now += WINDOW - 100;
+    for (int i = 0; i < 50; i++) {
+        ck_assert(!charge("key", "2001:db8:8:99::1"));
+    }
+    now += 100;
+    may("key", "2001:db8:8:99::1", 3);
+}
+END_TEST
+
+/* CrmApiAddressLimit is at most 1,000,000, a visitor's polls have 5 times as
+ * much (CRM_ACCESS_POLLS), and a /48 has CRM_ADDRESS_SITE times that. */
+START_TEST(the_highest_limits_fit_into_a_table)
+{
+    crm_limit_config_t highest = {16384, {5 * CRM_ADDRESS_SITE * 1000000,
+                                          CRM_ADDRESS_SITE * 1000000}, 1};
+
+    ck_assert_uint_gt(crm_limit_size(&highest), 0);
+}
+END_TEST
+
 START_TEST(nobody_new_is_shut_out)
 {
     char address[40];
@@ -124,6 +154,8 @@ int main(void)
     tcase_add_test(tcase, a_mapped_address_is_the_ipv4_one);
     tcase_add_test(tcase, a_48_has_a_budget_of_its_own);
     tcase_add_test(tcase, refused_requests_cost_the_neighbours_nothing);
+    tcase_add_test(tcase, a_64_does_not_pay_for_refusals_of_its_48);
+    tcase_add_test(tcase, the_highest_limits_fit_into_a_table);
     tcase_add_test(tcase, nobody_new_is_shut_out);
     tcase_add_test(tcase, without_a_table_or_limit_nothing_is_counted);
     suite_add_tcase(suite, tcase);
