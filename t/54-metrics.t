@@ -242,6 +242,12 @@ subtest "the text" => sub {
         unlike($r->body, qr/^# (?:EOF|UNIT)|^# TYPE \S+ info$/m,
             "$name: without what is new");
     }
+    for my $q ("1.0", "7", "1e300") {
+        my $r = $httpd->client->get("/metrics", headers => {
+            Accept => "application/openmetrics-text;q=$q,text/plain;q=0.5" });
+        like($r->header("Content-Type"), qr/^application\/openmetrics-text;/,
+            "a quality of $q is a high one");
+    }
     is($httpd->client->head("/metrics")->status, 200, "HEAD");
     is($httpd->client->post("/metrics", {})->status, 405, "POST");
 };

@@ -34,11 +34,16 @@ void crm_metrics_observe(crm_histogram_t *histogram, apr_int64_t us)
 static int quality_of(const char *range)
 {
     const char *q = strchr(range, ';');
+    double quality = 1;
 
     while (q && strncmp(q + 1 + strspn(q + 1, " \t"), "q=", 2)) {
         q = strchr(q + 1, ';');
     }
-    return q ? (int)(1000 * strtod(strchr(q, '=') + 1, NULL)) : 1000;
+    if (q) {
+        quality = strtod(strchr(q, '=') + 1, NULL);
+    }
+    /* A client may send any number, even NaN: an int cannot hold them all. */
+    return quality >= 1 ? 1000 : quality > 0 ? (int)(1000 * quality) : 0;
 }
 
 /* Return whether a client with the header ACCEPT prefers OpenMetrics to the
