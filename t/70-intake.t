@@ -178,7 +178,9 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
         event($w, event_id => ""), event($w), "text",
         event($w, from => { email => "no address" }),
         event($w, sentiment => { score => 2 }),
-        event($w, message => { content => "x\0y" }));
+        event($w, message => { content => "x\0y" }),
+        event($w, channel => "fax"));
+    delete $events[11]{event_id};
     delete $events[2]{from};
     $events[2]{from} = { email => "a\@b.example" };
     my $r = bring($w, \@events);
@@ -190,7 +192,8 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
     is_deeply(\%wrong, { 1 => ["channel"], 2 => ["bot_id"], 3 => ["from"],
         4 => ["message.contents", "nonsense"], 5 => ["event_id"], 7 => [""],
         8 => ["from.email"], 9 => ["sentiment.score"],
-        10 => ["message.content"] }, "5.6 each error names its fields")
+        10 => ["message.content"], 11 => ["channel", "event_id"] },
+        "5.6 each error names its fields")
         or diag(explain(\%wrong));
     is(count_rows($w, "contact", "email_key = 'a\@b.example'"), 0,
         "what is refused leaves nothing behind");

@@ -216,12 +216,14 @@ static void parse_members(crm_intake_event_t *event, crm_input_t *input,
     }
 }
 
-/* Add errors to INPUT that the types of single fields do not find. */
-static void check(const crm_intake_event_t *event, crm_input_t *input)
+/* Add errors to INPUT that the types of single fields of VALUE, the JSON of
+ * EVENT, do not find. */
+static void check(const crm_intake_event_t *event, crm_input_t *input,
+                  json_object *value)
 {
     const char *const *binds = event->binds;
 
-    if (!binds[CRM_INTAKE_EVENT_ID] && !crm_input_errors(input)) {
+    if (!json_object_object_get_ex(value, "event_id", NULL)) {
         crm_input_error(input, "event_id", "is required");
     }
     if (binds[CRM_INTAKE_ROLE] && !*binds[CRM_INTAKE_ROLE]) {
@@ -246,7 +248,7 @@ void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
         return;
     }
     parse_members(event, input, value, NULL);
-    check(event, input);
+    check(event, input, value);
     if (!event->binds[CRM_INTAKE_VERIFIED]) {
         event->binds[CRM_INTAKE_VERIFIED] = "t";
     }
