@@ -78,9 +78,9 @@ crm_error_t *crm_error_logf(crm_code_t code, apr_pool_t *result_pool,
                             const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Add an invalid FIELD (copied) and the MESSAGE (not copied) that says which
- * rule it breaks to *ERROR_P. If *ERROR_P is NULL, a 422 is created in
- * RESULT_POOL. Contract 5.6 requires all invalid fields. */
+/* Add a crm_detail_t to *ERROR_P: the invalid FIELD (copied) and MESSAGE (not
+ * copied), the rule that it breaks. If *ERROR_P is NULL, create a 422 in
+ * RESULT_POOL. A 422 names all invalid fields (contract 5.6). */
 void crm_error_detail(crm_error_t **error_p, const char *field,
                       const char *message, apr_pool_t *result_pool);
 

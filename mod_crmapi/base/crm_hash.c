@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_hash.c: a hash by multiplication, as wyhash and its relatives do it */
+/* crm_hash.c: a hash by multiplication, like wyhash */
 #include "crm_hash.h"
 
 #include <string.h>
 
-/* Odd numbers without a pattern: digits of pi. */
+/* Odd constants without a pattern: digits of pi. */
 #define ONE APR_UINT64_C(0x243f6a8885a308d3)
 #define TWO APR_UINT64_C(0x13198a2e03707345)
 
-/* Return both halves of the product of A and B, folded. */
+/* Return the XOR of both halves of the 128-bit product of A and B. */
 static inline apr_uint64_t mix(apr_uint64_t a, apr_uint64_t b)
 {
 #ifdef __SIZEOF_INT128__

@@ -55,8 +55,8 @@ static void skip_space(check_t *check)
     }
 }
 
-/* Return the next character, or 0 at the end. A NUL in the text is not a
- * valid token, either. */
+/* Return the next character, or 0 at the end. A NUL in the text is 0 as well,
+ * and is not valid either. */
 static char peek(const check_t *check)
 {
     return check->at < check->end ? *check->at : 0;
@@ -281,7 +281,7 @@ static int note_name(check_t *check, const char *name, apr_size_t len)
         level->seen = make_names(check->pool);
     }
     if (apr_hash_get(level->seen, name, (apr_ssize_t)len)) {
-        return fail(check, "the same member twice");
+        return fail(check, "duplicate member");
     }
     apr_hash_set(level->seen, name, (apr_ssize_t)len, "");
     level->names++;
@@ -390,8 +390,8 @@ static int after_value(check_t *check)
     }
 }
 
-/* Read a value. Arrays and objects are entered up to their first scalar or
- * empty bracket. */
+/* Read a value. If it is an array or object, enter it, and what is first in it,
+ * up to the first scalar or an empty array or object. */
 static int read_value(check_t *check)
 {
     for (;;) {
@@ -420,14 +420,14 @@ static int check_text(check_t *check)
     }
     skip_space(check);
     if (check->at == check->end) {
-        return fail(check, "nothing there");
+        return fail(check, "the text is empty");
     }
     do {
         if (!read_value(check) || !after_value(check)) {
             return 0;
         }
     } while (check->depth);
-    return check->at == check->end || fail(check, "text behind the end");
+    return check->at == check->end || fail(check, "text after the value");
 }
 
 const char *crm_json_check(apr_size_t *offset_p, const char *text,

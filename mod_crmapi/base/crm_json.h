@@ -16,8 +16,8 @@
  * refused: a byte order mark, duplicate member names (compared after
  * unescaping), more than CRM_JSON_DEPTH levels, invalid UTF-8, a lone
  * surrogate, U+0000 in a name. json-c alone accepts most of these. One pass, no
- * recursion. Return NULL, or the rule that is broken and the byte's number in
- * *OFFSET_P. */
+ * recursion. Return NULL, or the rule that TEXT breaks; *OFFSET_P is then the
+ * offset of the byte that breaks it. */
 const char *crm_json_check(apr_size_t *offset_p, const char *text,
                            apr_size_t len, apr_pool_t *scratch_pool);
 

@@ -92,8 +92,8 @@ void crm_metrics_end(crm_metrics_t *metrics)
     }
 }
 
-/* The older format has no type info, and a counter's name there is that of its
- * samples. */
+/* The older format has no type "info", and a counter has the name of its
+ * samples there. */
 void crm_metrics_family(crm_metrics_t *metrics, const char *name,
                         const char *type, const char *help)
 {

@@ -14,13 +14,14 @@
 /* The upper bounds of histograms, in microseconds, ascending. */
 extern const apr_int64_t crm_metrics_bounds[CRM_METRICS_BOUNDS];
 
-/* Times. All members are atomic, start at 0 and never decrease. */
+/* A histogram of times. All members are atomic, start at 0 and never
+ * decrease. */
 typedef struct crm_histogram_t {
     apr_uint64_t buckets[CRM_METRICS_BOUNDS + 1]; /* not cumulative */
     apr_uint64_t sum_us;
 } crm_histogram_t;
 
-/* A text in progress. */
+/* A page of metrics in progress. */
 typedef struct crm_metrics_t {
     crm_buf_t text;
     int open_metrics;           /* 0: the older format */
@@ -43,20 +44,20 @@ static inline apr_uint64_t crm_metrics_peek(const apr_uint64_t *count)
 /* Count a time of US microseconds in HISTOGRAM. */
 void crm_metrics_observe(crm_histogram_t *histogram, apr_int64_t us);
 
-/* Begin METRICS, whose memory is POOL's, in the format that a client with the
- * header ACCEPT (or NULL) prefers. */
+/* Begin METRICS in the format that a client with the Accept header ACCEPT (or
+ * NULL) prefers. Its text is freed with POOL. */
 void crm_metrics_init(crm_metrics_t *metrics, const char *accept,
                       apr_pool_t *pool);
 
 /* Return the Content-Type of METRICS. */
 const char *crm_metrics_type(const crm_metrics_t *metrics);
 
-/* Begin the family NAME of TYPE ("counter", "gauge", "info", "histogram"), with
- * HELP for people. NAME is without "_total" and "_info". */
+/* Begin the family NAME of TYPE ("counter", "gauge", "info", "histogram"). HELP
+ * describes it. NAME has no "_total" or "_info". */
 void crm_metrics_family(crm_metrics_t *metrics, const char *name,
                         const char *type, const char *help);
 
-/* Add a sample of the family: its SUFFIX, its LABELS ("" or "a=\"b\"") and its
+/* Add a sample of the family with SUFFIX, LABELS ("" or "a=\"b\"") and
  * VALUE. */
 void crm_metrics_sample(crm_metrics_t *metrics, const char *suffix,
                         const char *labels, apr_uint64_t value);

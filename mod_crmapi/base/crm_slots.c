@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_slots.c: a limit on what threads of a process do at the same time */
+/* crm_slots.c: a limit on the concurrency of a process's threads */
 #include "crm_slots.h"
 
 int crm_slots_try(crm_slots_t *slots, int limit)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_slots.h: a limit on what threads of a process do at the same time */
+/* crm_slots.h: a limit on the concurrency of a process's threads */
 #ifndef CRM_SLOTS_H
 #define CRM_SLOTS_H
 
 #include <pthread.h>
 
-/* The slots in use. The limit belongs to each call: it may change. */
+/* The number of slots in use. Each call states the limit, so it may change. */
 typedef struct crm_slots_t {
     pthread_mutex_t mutex;
     pthread_cond_t freed;

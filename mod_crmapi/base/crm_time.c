@@ -9,7 +9,7 @@
 static const char rule[] =
     "must be an RFC 3339 time or a date, for example 2026-11-21T01:59:27Z";
 
-/* The rest of the text. */
+/* The text that is not read yet. */
 typedef struct reader_t {
     const char *at;
     const char *end;
@@ -239,16 +239,16 @@ static inline int is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Return whether there is a digit at TEXT where SHAPE has a 0, of eight
- * characters, which are compared at once. Others are not compared exactly. */
+/* Return whether the eight characters at TEXT have a digit wherever SHAPE has
+ * '0'. They are compared all at once, and those that are no digits only
+ * roughly. */
 static inline int has_shape(const char *text, const char *shape)
 {
     apr_uint64_t is, should;
 
     memcpy(&is, text, 8);
     memcpy(&should, shape, 8);
-    /* '0' and a digit differ in their low bits only, which are a number up to
-     * 9: then the sum has no high bit */
+    /* '0' XOR a digit is 0 to 9, and the sum with 0x76 then has no high bit */
     is ^= should;
     return !(((is + APR_UINT64_C(0x7676767676767676)) | is)
              & APR_UINT64_C(0x8080808080808080));

@@ -10,7 +10,7 @@
 
 /* Set *TIME_P (microseconds since 1970 UTC) from the LEN bytes at TEXT: an RFC
  * 3339 time, whose offset may be missing (UTC), or a date (00:00 UTC). Years
- * 0001 to 9999. A second of 60 is the next minute's first. Digits beyond
+ * 0001 to 9999. Second 60 is the first second of the next minute. Digits beyond
  * microseconds are ignored. Return NULL, or the rule that is broken. */
 const char *crm_time_parse(apr_time_t *time_p, const char *text,
                            apr_size_t len);

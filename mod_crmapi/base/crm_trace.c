@@ -11,7 +11,7 @@
 
 #include "crm_array.h"
 
-/* Where trace id and flags are. */
+/* The offsets of trace id and flags. */
 #define TRACE_ID 3
 #define TRACE_ID_LEN 32
 #define FLAGS 53

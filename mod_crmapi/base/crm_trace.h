@@ -8,14 +8,15 @@
 /* The length of "00-<trace id>-<parent id>-<flags>". */
 #define CRM_TRACE_LEN 55
 
-/* Return the part of TEXT, a header's value or NULL, that is known: version,
- * trace id, parent id and flags, CRM_TRACE_LEN characters in POOL. NULL if TEXT
- * is not valid. A later version may have more behind them. */
+/* Return the first CRM_TRACE_LEN characters of TEXT, a header's value or NULL,
+ * in POOL: version, trace id, parent id and flags. A version after 00 may have
+ * more. Return NULL if TEXT is not valid. */
 const char *crm_trace_read(const char *text, apr_pool_t *pool);
 
-/* Return the value for a request that is made for TRACE, which crm_trace_read()
- * returned: its trace id and the flags that are known (1 sampled, 2 random),
- * and a new parent id, as version 00, in POOL. */
+/* Return, in POOL, the header's value for a request that belongs to TRACE,
+ * which crm_trace_read() returned: version 00, the trace id of TRACE, a new
+ * parent id, and those flags of TRACE that version 00 knows (1 sampled, 2
+ * random). */
 const char *crm_trace_child(const char *trace, apr_pool_t *pool);
 
 #endif /* CRM_TRACE_H */

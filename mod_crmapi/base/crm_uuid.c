@@ -22,8 +22,8 @@ static unsigned char reserve[32 * 16];
 static size_t reserve_left;
 static pid_t owner;
 
-/* Take 16 bytes of the reserve. The reserve is filled for many ids at once: the
- * call costs more than the bytes. LOCK is held. */
+/* Take 16 bytes from the reserve. One call of RAND_bytes() fills it for many
+ * ids, because the call costs more than the bytes. The caller holds LOCK. */
 static void take_random(unsigned char bytes[16])
 {
     if (!reserve_left) {
@@ -49,7 +49,7 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
     clock_gettime(CLOCK_REALTIME, &now);
     ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     pthread_mutex_lock(&lock);
-    if (owner != getpid()) {    /* not the parent's ids */
+    if (owner != getpid()) {    /* after a fork: other ids than the parent's */
         owner = getpid();
         last_ms = 0;
         reserve_left = 0;

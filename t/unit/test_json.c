@@ -157,12 +157,12 @@ static const struct {
     const char *wrong;
     apr_size_t offset;
 } faults[] = {
-    {"{\"a\":1,\"a\":2}", "the same member twice", 7},
+    {"{\"a\":1,\"a\":2}", "duplicate member", 7},
     {"{\"a\":x}", "unexpected character", 5},
     {"[1,2", "unexpected end", 4},
     {"[1 2]", "a comma or the end is missing", 3},
-    {"{} x", "text behind the end", 3},
-    {"", "nothing there", 0},
+    {"{} x", "text after the value", 3},
+    {"", "the text is empty", 0},
     {"{\"a\\u0000\":1}", "U+0000 in a member's name", 1},
     {"[\"abc", "unterminated string", 2},
     {"\xef\xbb\xbf{}", "byte order mark", 0},
