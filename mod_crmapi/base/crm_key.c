@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
@@ -136,10 +135,4 @@ int crm_key_from_bearer(const char **key_p, apr_size_t *len_p,
     *key_p = header + 7;
     *len_p = strlen(*key_p);
     return crm_key_valid(*key_p, *len_p, prefix);
-}
-
-int crm_key_equal(const unsigned char a[CRM_KEY_HASH_LEN],
-                  const unsigned char b[CRM_KEY_HASH_LEN])
-{
-    return CRYPTO_memcmp(a, b, CRM_KEY_HASH_LEN) == 0;
 }

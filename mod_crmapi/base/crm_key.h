@@ -16,8 +16,8 @@
 #define CRM_KEY_SIZE (CRM_KEY_PREFIX_MAX + 30 + 1)
 #define CRM_KEY_HASH_LEN 32
 
-/* Write a new key to OUT: PREFIX, 24 random base62 characters, and 6 of the
- * CRC32 over all before them. Errors, in RESULT_POOL: the system has no random
+/* Write a new key to OUT: PREFIX, 24 random base62 characters, and the CRC32 of
+ * both as 6 base62 characters. Errors, in RESULT_POOL: the system has no random
  * bytes. */
 crm_error_t *crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix,
                               apr_pool_t *result_pool);
@@ -46,8 +46,8 @@ void crm_key_hash_hex(char out[2 * CRM_KEY_HASH_LEN + 1],
 void crm_key_hash_bind(char out[CRM_KEY_BIND_SIZE],
                        const unsigned char hash[CRM_KEY_HASH_LEN]);
 
-/* Write the displayable form of KEY, a valid key, to OUT: PREFIX, and of the
- * rest the first and the last four characters. */
+/* Write the displayable form of KEY, a valid key, to OUT: PREFIX, then the
+ * first and the last four characters of the rest with "..." between them. */
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,
                      const char *prefix);
 
@@ -56,9 +56,5 @@ void crm_key_display(char out[CRM_KEY_SIZE], const char *key,
  * (contract 3.1). Return 0 if HEADER is anything else. */
 int crm_key_from_bearer(const char **key_p, apr_size_t *len_p,
                         const char *header, const char *prefix);
-
-/* Return whether A and B are equal, in constant time. */
-int crm_key_equal(const unsigned char a[CRM_KEY_HASH_LEN],
-                  const unsigned char b[CRM_KEY_HASH_LEN]);
 
 #endif /* CRM_KEY_H */

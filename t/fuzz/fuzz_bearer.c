@@ -37,7 +37,6 @@ static void accepted(const char *header, const char *key, apr_size_t len,
     crm_key_display(shown, key, prefix);
     must(strlen(shown) == prefix_len + 11);
     crm_key_hash(hash, key, len);
-    must(crm_key_equal(hash, hash));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

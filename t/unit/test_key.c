@@ -206,7 +206,7 @@ END_TEST
 
 START_TEST(the_hash_is_sha256)
 {
-    unsigned char hash[CRM_KEY_HASH_LEN], other[CRM_KEY_HASH_LEN];
+    unsigned char hash[CRM_KEY_HASH_LEN];
     char text[2 * CRM_KEY_HASH_LEN + 1];
 
     crm_key_hash(hash, "abc", 3);       /* FIPS 180-2, B.1 */
@@ -221,13 +221,6 @@ START_TEST(the_hash_is_sha256)
     crm_key_hash_hex(text, hash);
     ck_assert_str_eq(text, "811a6340b7e11685287a9af367756fa2"
                      "034173dff9b2302167c52bdd442efc27");
-    crm_key_hash(other, KEY, 33);
-    ck_assert(crm_key_equal(hash, other));
-    for (int i = 0; i < CRM_KEY_HASH_LEN; i++) {
-        other[i] ^= 0x80;
-        ck_assert_msg(!crm_key_equal(hash, other), "byte %d", i);
-        other[i] ^= 0x80;
-    }
 }
 END_TEST
 
