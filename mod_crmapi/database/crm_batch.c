@@ -88,7 +88,7 @@ static crm_error_t *lead(const crm_batch_call_t *call)
 
 /* Return the outcome of CALL, which waited on WAITER for a verdict. */
 static crm_error_t *outcome(const crm_batch_call_t *call,
-                            const crm_waiter_t *waiter)
+                            const crm_batch_waiter_t *waiter)
 {
     call->part->waited = (waiter->batch ? waiter->taken : crm_time_monotonic())
                           - call->came;
@@ -112,7 +112,7 @@ crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
     crm_batch_call_t call = {batcher, NULL, {NULL, 0, NULL}, sql, source, rows,
                          part, crm_time_monotonic(), pool};
     crm_verdict_t verdict;
-    crm_waiter_t waiter;
+    crm_batch_waiter_t waiter;
 
     memset(rows, 0, sizeof(*rows));
     memset(part, 0, sizeof(*part));
@@ -130,7 +130,7 @@ crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
 static apr_status_t free_batcher(void *data)
 {
     crm_batcher_t *batcher = data;
-    crm_waiter_t *waiter;
+    crm_batch_waiter_t *waiter;
 
     for (int i = 0; i < CRM_BATCH_BUCKETS; i++) {
         while (batcher->buckets[i]) {

@@ -26,19 +26,19 @@ typedef enum crm_verdict_t {
     CRM_VERDICT_ALONE              /* run its statement by itself */
 } crm_verdict_t;
 
-typedef struct crm_waiter_t crm_waiter_t;
+typedef struct crm_batch_waiter_t crm_batch_waiter_t;
 
 /* A list of waiters. */
-typedef struct crm_waiters_t {
-    crm_waiter_t *first;
-    crm_waiter_t *last;
-} crm_waiters_t;
+typedef struct crm_batch_waiters_t {
+    crm_batch_waiter_t *first;
+    crm_batch_waiter_t *last;
+} crm_batch_waiters_t;
 
 /* A request that waits. Waiters are reused and freed with the batcher only, so
  * that CHANGED can be signalled after the lock was released. */
-struct crm_waiter_t {
-    crm_waiter_t *next, *previous;
-    crm_waiters_t *list;          /* the list it is in, or NULL */
+struct crm_batch_waiter_t {
+    crm_batch_waiter_t *next, *previous;
+    crm_batch_waiters_t *list;          /* the list it is in, or NULL */
     pthread_cond_t changed;
     crm_verdict_t verdict;
     const crm_sql_t *sql;
@@ -74,7 +74,7 @@ typedef struct crm_queue_t {
     int binds;
     int writes;                 /* SQL writes, and must not be executed twice */
     const crm_batch_rule_t *rule;
-    crm_waiters_t waiting;
+    crm_batch_waiters_t waiting;
     int gathering;              /* a leader waits for a connection and will
                                    then take them */
     int running;                /* number of statements without an answer */
@@ -92,14 +92,14 @@ struct crm_batcher_t {
     pthread_condattr_t clock;
     crm_queue_t *buckets[CRM_BATCH_BUCKETS];
     int queues;
-    crm_waiters_t unused;         /* waiters */
+    crm_batch_waiters_t unused;         /* waiters */
 };
 
 /* A statement that a leader sends for several requests. */
 typedef struct crm_batch_t {
     crm_queue_t *queue;
     unsigned number;            /* of the queue's statements */
-    crm_waiters_t waiters;          /* requests that still wait for it, without
+    crm_batch_waiters_t waiters;          /* requests that still wait for it, without
                                    the leader */
     int count;                  /* requests, with the leader */
     const crm_sql_t *sqls[CRM_BATCH_MAX];
@@ -127,13 +127,13 @@ typedef struct crm_batch_call_t {
 } crm_batch_call_t;
 
 /* Add WAITER at the end of LIST. */
-void crm_waiters_add(crm_waiters_t *list, crm_waiter_t *waiter);
+void crm_waiters_add(crm_batch_waiters_t *list, crm_batch_waiter_t *waiter);
 
 /* Remove WAITER from its list. */
-void crm_waiters_remove(crm_waiter_t *waiter);
+void crm_waiters_remove(crm_batch_waiter_t *waiter);
 
 /* Remove WAITER from its list and set its VERDICT. The caller wakes it. */
-void crm_waiter_decide(crm_waiter_t *waiter, crm_verdict_t verdict);
+void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict);
 
 /* If QUEUE has no leader, wake the first request that waits in it. It becomes
  * the leader when it may, unless another request does before. The lock is
@@ -150,7 +150,7 @@ void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
 /* Find CALL's queue, and become its leader or wait in it for a verdict. Return
  * the verdict and copy the waiter to *WAITER_P. CALL->queue is NULL if there
  * are too many texts. */
-crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_waiter_t *waiter_p);
+crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_batch_waiter_t *waiter_p);
 
 /* Take requests that wait in the queue of CALL, a leader, into BATCH, which is
  * empty. */

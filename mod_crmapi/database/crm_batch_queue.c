@@ -30,7 +30,7 @@ static const crm_batch_rule_t writes = {
 
 /* --- waiters -------------------------------------------------------------- */
 
-void crm_waiters_add(crm_waiters_t *list, crm_waiter_t *waiter)
+void crm_waiters_add(crm_batch_waiters_t *list, crm_batch_waiter_t *waiter)
 {
     waiter->list = list;
     waiter->next = NULL;
@@ -39,9 +39,9 @@ void crm_waiters_add(crm_waiters_t *list, crm_waiter_t *waiter)
     list->last = waiter;
 }
 
-void crm_waiters_remove(crm_waiter_t *waiter)
+void crm_waiters_remove(crm_batch_waiter_t *waiter)
 {
-    crm_waiters_t *list = waiter->list;
+    crm_batch_waiters_t *list = waiter->list;
 
     *(waiter->previous ? &waiter->previous->next : &list->first) = waiter->next;
     *(waiter->next ? &waiter->next->previous : &list->last) = waiter->previous;
@@ -49,9 +49,9 @@ void crm_waiters_remove(crm_waiter_t *waiter)
 }
 
 /* Return an unused waiter, NULL if there is no memory. */
-static crm_waiter_t *waiter_find(crm_batcher_t *batcher)
+static crm_batch_waiter_t *waiter_find(crm_batcher_t *batcher)
 {
-    crm_waiter_t *waiter = batcher->unused.first;
+    crm_batch_waiter_t *waiter = batcher->unused.first;
 
     if (waiter) {
         crm_waiters_remove(waiter);
@@ -164,7 +164,7 @@ void crm_queue_wake(crm_queue_t *queue)
     }
 }
 
-void crm_waiter_decide(crm_waiter_t *waiter, crm_verdict_t verdict)
+void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict)
 {
     crm_waiters_remove(waiter);
     waiter->verdict = verdict;
@@ -181,7 +181,7 @@ static int add_waiting(const crm_batch_call_t *call, int change)
 
 /* Return the time at which CALL, which waits on WAITER, must check again. */
 static apr_interval_time_t wake_time(const crm_batch_call_t *call,
-                                     const crm_waiter_t *waiter,
+                                     const crm_batch_waiter_t *waiter,
                                      apr_interval_time_t now)
 {
     const crm_queue_t *queue = call->queue;
@@ -198,7 +198,7 @@ static apr_interval_time_t wake_time(const crm_batch_call_t *call,
     return end < at ? end : at;
 }
 
-static void sleep_until(crm_batcher_t *batcher, crm_waiter_t *waiter,
+static void sleep_until(crm_batcher_t *batcher, crm_batch_waiter_t *waiter,
                         apr_interval_time_t at)
 {
     struct timespec end;
@@ -219,7 +219,7 @@ static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
  * waiting if its time limit has passed or if the database is OVERLOADED, and it
  * leads if it can. It can do neither while its batch is being built. If its
  * write was sent before it stops waiting, it must not run it again. */
-static void decide(const crm_batch_call_t *call, crm_waiter_t *waiter,
+static void decide(const crm_batch_call_t *call, crm_batch_waiter_t *waiter,
                    apr_interval_time_t now, int overloaded)
 {
     crm_queue_t *queue = call->queue;
@@ -237,7 +237,7 @@ static void decide(const crm_batch_call_t *call, crm_waiter_t *waiter,
 }
 
 /* Wait on WAITER until it has a verdict. The lock is held. */
-static void wait_on(const crm_batch_call_t *call, crm_waiter_t *waiter)
+static void wait_on(const crm_batch_call_t *call, crm_batch_waiter_t *waiter)
 {
     int overloaded = add_waiting(call, 1);
 
@@ -259,10 +259,10 @@ static void wait_on(const crm_batch_call_t *call, crm_waiter_t *waiter)
 
 /* Join CALL's queue, or become its leader. Return what to do, and copy the
  * waiter to *WAITER_P. */
-static crm_verdict_t join(const crm_batch_call_t *call, crm_waiter_t *waiter_p)
+static crm_verdict_t join(const crm_batch_call_t *call, crm_batch_waiter_t *waiter_p)
 {
     crm_queue_t *queue = call->queue;
-    crm_waiter_t *waiter;
+    crm_batch_waiter_t *waiter;
 
     if (is_turn(queue, call->came)) {
         queue->gathering = 1;
@@ -282,7 +282,7 @@ static crm_verdict_t join(const crm_batch_call_t *call, crm_waiter_t *waiter_p)
     return waiter_p->verdict;
 }
 
-crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_waiter_t *waiter_p)
+crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_batch_waiter_t *waiter_p)
 {
     apr_ssize_t len = APR_HASH_KEY_STRING;
     unsigned hash = apr_hashfunc_default(call->stmt.sql, &len);
@@ -303,7 +303,7 @@ void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher)
     pthread_mutex_lock(&batcher->lock);
     queue->gathering = 0;
     while (queue->waiting.first) {
-        crm_waiter_t *waiter = queue->waiting.first;
+        crm_batch_waiter_t *waiter = queue->waiting.first;
 
         crm_waiter_decide(waiter, CRM_VERDICT_ALONE);
         pthread_cond_signal(&waiter->changed);

@@ -48,7 +48,7 @@ static int has_row(const crm_batch_t *batch, const crm_sql_t *sql)
 }
 
 /* Move WAITER from its queue to BATCH. */
-static void take(crm_batch_t *batch, crm_waiter_t *waiter)
+static void take(crm_batch_t *batch, crm_batch_waiter_t *waiter)
 {
     crm_waiters_remove(waiter);
     crm_waiters_add(&batch->waiters, waiter);
@@ -61,7 +61,7 @@ static void take(crm_batch_t *batch, crm_waiter_t *waiter)
 void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call)
 {
     crm_queue_t *queue = batch->queue = call->queue;
-    crm_waiter_t *waiter, *next;
+    crm_batch_waiter_t *waiter, *next;
 
     pthread_mutex_lock(&call->batcher->lock);
     batch->began = queue->sent = crm_time_monotonic();
@@ -212,7 +212,7 @@ crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,
 }
 
 /* Set the verdict of WAITER, of BATCH, which has ended. */
-static void answer(crm_waiter_t *waiter, crm_batch_t *batch)
+static void answer(crm_batch_waiter_t *waiter, crm_batch_t *batch)
 {
     int i = waiter->number - 1;
 
@@ -262,7 +262,7 @@ static void note_success(const crm_batch_t *batch)
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
 {
     crm_queue_t *queue = batch->queue;
-    crm_waiter_t *wake[CRM_BATCH_MAX + 1];
+    crm_batch_waiter_t *wake[CRM_BATCH_MAX + 1];
     int count = 0;
 
     pthread_mutex_lock(&batcher->lock);
