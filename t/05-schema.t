@@ -1289,14 +1289,14 @@ subtest "migrating" => sub {
     isnt($code, 0, "a database newer than the files");
     like($err, qr/has migration @{[$expected + 1]}, newer than the last file/,
         "is told");
-    like($err, qr/newer crmapictl; .*unreleased version must be made anew/,
+    like($err, qr/newer crmapictl; .*unreleased version must be created again/,
         "with what to do");
 
     write_file("$dir/$next", "CREATE TABLE crmapi.other ();\n");
     ($code, $err) = migrate($dir, $name);
     isnt($code, 0, "a file that was changed after it had been applied");
     like($err, qr/\Q$next\E was changed/, "is told");
-    like($err, qr/release's files; .*unreleased version must be made anew/,
+    like($err, qr/release's files; .*unreleased version must be created again/,
         "with what to do");
 
     write_file("$dir/$next", "CREATE TABLE crmapi.more ();\n");

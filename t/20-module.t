@@ -229,7 +229,7 @@ subtest "a schema that is newer: 503 until the versions agree" => sub {
     my @lines = $httpd->log_lines(qr/CRM1302/);
     is(scalar @lines, 1, "one line, whatever the number of processes")
         or diag(@lines);
-    like($lines[0], qr/that of mod_crmapi is \d+: upgrade mod_crmapi/,
+    like($lines[0], qr/but mod_crmapi has version \d+: upgrade mod_crmapi/,
         "with both versions, and how to mend it");
     sql($newer, "DELETE FROM crmapi.migration WHERE number = 999");
     status_is($c->get("/api/v1/agents"), 200, "then at once again");

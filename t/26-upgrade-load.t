@@ -167,7 +167,7 @@ wait_busy();
     my $early = worker(database => $database, no_start => 1);
     my ($code, $out, $err) = $early->run("-1");
     is($code, 1, "a worker of the next release refuses the schema");
-    like($err, qr/CRM3002: .*schema is version $before, that of crmapid is $after/,
+    like($err, qr/CRM3002: .*schema is version $before, but crmapid needs version $after/,
         "and says so");
 }
 

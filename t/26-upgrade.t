@@ -112,7 +112,7 @@ subtest "16.2 programs of the release before use the schema of the next" => sub 
         . " WHERE number = $after");
     my ($code, $out, $err) = crmapictl($database, "workspace", "list");
     is("$code $out", "1 ", "crmapictl refuses one that is not compatible");
-    like($err, qr/version $after, for programs of version $after or later, that of crmapictl is $before: upgrade crmapictl/,
+    like($err, qr/version $after, for programs of version $after or later, but crmapictl has version $before: upgrade crmapictl/,
         "and says why");
     ($code, $out, $err) = crmapictl($database, "--json", "status");
     is($code, 1, "status fails, too");

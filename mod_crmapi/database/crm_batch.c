@@ -86,7 +86,7 @@ static crm_error_t *lead(const crm_batch_call_t *call)
     return error;
 }
 
-/* Return the outcome of CALL, which waited on WAITER for a verdict. */
+/* Take over the result for CALL, which waited on WAITER and has a verdict. */
 static crm_error_t *outcome(const crm_batch_call_t *call,
                             const crm_batch_waiter_t *waiter)
 {

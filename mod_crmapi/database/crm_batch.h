@@ -13,8 +13,8 @@
  * time. */
 typedef struct crm_batcher_t crm_batcher_t;
 
-/* The rows of a statement. They may be part of a result that several requests
- * share, so they are only read. */
+/* The rows of a statement. Do not change them: they may be a part of a result
+ * that several requests share. */
 typedef struct crm_rows_t {
     PGresult *result;           /* NULL: there is none */
     int first;                  /* number of the first row */
@@ -41,7 +41,7 @@ typedef struct crm_conn_source_t {
 /* A request's part in crm_batch_run(). */
 typedef struct crm_batch_part_t {
     int sent;                   /* number of requests in the statement that this
-                                   one sent; 0: it sent none */
+                                   request sent; 0: it sent none */
     apr_interval_time_t waited; /* for a connection, or for another request to
                                    get one */
 } crm_batch_part_t;
@@ -56,28 +56,29 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  *
  * The first request of a text becomes its leader: it takes a connection, then
  * takes the requests that wait, and sends one statement for all
- * (crm_sql_batch()). So the statement is always sent after each of its
- * requests came. A request that comes while a statement is under way waits
- * until that is answered, but at most one millisecond from when it was sent.
- * Then it, or the first that waits, becomes a leader, too. A leader that is
- * alone sends SQL itself. For writes it is 20 milliseconds instead of one, and
- * two writes of the same row are never in one statement.
+ * (crm_sql_batch()). So a statement is always sent after the last of its
+ * requests has arrived. A request that arrives while a statement is running
+ * waits for the end of that statement, but at most one millisecond from when
+ * the statement was sent (for writes: 20 milliseconds). Then it, or the request
+ * that has waited for longest, becomes a leader, too. A leader without others
+ * sends SQL itself. Two writes of the same row are never in one statement.
  *
- * If ROWS->result is NULL and there is no error, the caller runs SQL by
+ * If ROWS->result is NULL and there is no error, the caller must run SQL by
  * itself: there was no connection in time, BATCHER has too many texts, or a
  * statement of several requests has failed and changed nothing. So a request
- * never gets the error of another, and no write is done twice. If a write that
- * shared a statement returned no row, its row may only have been locked
- * (crm_sql_batch()): run it by itself. If it is not known whether a statement
- * of several writes was done, all get CRM_E_UNAVAILABLE (CRM2006). The rows
- * live until crm_rows_drop() or the end of POOL, the request's. Errors: those
- * of crm_db_query(). */
+ * never gets the error of another, and no write is done twice. The caller must
+ * also run a write by itself that shared a statement and returned no row: its
+ * row may only have been locked (crm_sql_batch()). If it is not known whether a
+ * statement of several writes was executed, all get CRM_E_UNAVAILABLE
+ * (CRM2006). The rows live until crm_rows_drop() or the end of POOL, the
+ * request's. Errors: those of crm_db_query(). */
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
                            crm_batcher_t *batcher, crm_sql_t *sql,
                            const crm_conn_source_t *source, apr_pool_t *pool);
 
-/* Drop ROWS. Call this as soon as they were written as JSON, before they are
- * sent to a slow client: they may keep the rows of other requests in memory. */
+/* Drop ROWS. Call this as soon as their JSON is complete, before it is sent to
+ * a client that may be slow: ROWS may keep those of other requests in
+ * memory. */
 void crm_rows_drop(crm_rows_t *rows);
 
 #endif /* CRM_BATCH_H */

@@ -34,16 +34,16 @@ typedef struct crm_batch_waiters_t {
     crm_batch_waiter_t *last;
 } crm_batch_waiters_t;
 
-/* A request that waits. Waiters are reused and freed with the batcher only, so
+/* A request that waits. Waiters are reused, and freed only with the batcher, so
  * that CHANGED can be signalled after the lock was released. */
 struct crm_batch_waiter_t {
     crm_batch_waiter_t *next, *previous;
-    crm_batch_waiters_t *list;          /* the list it is in, or NULL */
+    crm_batch_waiters_t *list;  /* the list it is in, or NULL */
     pthread_cond_t changed;
     crm_verdict_t verdict;
     const crm_sql_t *sql;
     const struct crm_batch_t *batch; /* the batch that it belongs to, or NULL */
-    apr_interval_time_t taken;  /* when it came into the batch */
+    apr_interval_time_t taken;  /* when it was moved to the batch */
     int number;                 /* its number in the batch, from 1 */
     /* For CRM_VERDICT_ANSWERED: */
     crm_shared_t *shared;
@@ -53,15 +53,15 @@ struct crm_batch_waiter_t {
 
 /* How requests of a kind share statements. */
 typedef struct crm_batch_rule_t {
-    /* After this time a statement no longer holds up later requests. */
+    /* How long later requests wait for a running statement. */
     apr_interval_time_t holds_up;
     /* A batch takes as many requests as were recently answered in TIME, but at
-     * least MIN, so that requests still share statements on a busy machine,
+     * least MIN, so that requests share statements also on a busy machine,
      * where each statement is slow. */
     apr_interval_time_t time;
     int min;
-    /* If requests take this long, each has a statement of its own: that costs
-     * little in comparison, and no request waits for another. 0: never. */
+    /* If a request takes this long, each gets a statement of its own: sharing
+     * saves little then, and no request waits for another. 0: never. */
     apr_interval_time_t slow;
 } crm_batch_rule_t;
 
@@ -72,11 +72,12 @@ typedef struct crm_queue_t {
     char *text;                 /* from malloc(), as the next */
     char *batch_text;           /* crm_sql_batch() */
     int binds;
-    int writes;                 /* SQL writes, and must not be executed twice */
+    int writes;                 /* the text is a write: it must not be executed
+                                   twice */
     const crm_batch_rule_t *rule;
     crm_batch_waiters_t waiting;
-    int gathering;              /* a leader waits for a connection and will
-                                   then take them */
+    int gathering;              /* a leader waits for a connection, and then
+                                   takes them */
     int running;                /* number of statements without an answer */
     unsigned last;              /* number of the last statement */
     int busy;                   /* the last statement has no answer yet */
@@ -84,7 +85,7 @@ typedef struct crm_queue_t {
     int limit;                  /* maximum number of requests in a statement;
                                    lower after failures */
     apr_interval_time_t cost;   /* time for a request, a moving average */
-    apr_interval_time_t used;   /* when a request came last */
+    apr_interval_time_t used;   /* when the last request arrived */
 } crm_queue_t;
 
 struct crm_batcher_t {
@@ -92,18 +93,19 @@ struct crm_batcher_t {
     pthread_condattr_t clock;
     crm_queue_t *buckets[CRM_BATCH_BUCKETS];
     int queues;
-    crm_batch_waiters_t unused;         /* waiters */
+    crm_batch_waiters_t unused; /* waiters */
 };
 
 /* A statement that a leader sends for several requests. */
 typedef struct crm_batch_t {
     crm_queue_t *queue;
     unsigned number;            /* of the queue's statements */
-    crm_batch_waiters_t waiters;          /* requests that still wait for it, without
-                                   the leader */
+    crm_batch_waiters_t waiters; /* requests that still wait for it, without
+                                    the leader */
     int count;                  /* requests, with the leader */
     const crm_sql_t *sqls[CRM_BATCH_MAX];
-    int built;                  /* SQLS are no longer needed */
+    int built;                  /* the text is complete: the waiters' values are
+                                   no longer needed */
     apr_interval_time_t began;
     /* Its result: rows of each request. NULL: it failed. */
     crm_shared_t *shared;
@@ -135,9 +137,8 @@ void crm_waiters_remove(crm_batch_waiter_t *waiter);
 /* Remove WAITER from its list and set its VERDICT. The caller wakes it. */
 void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict);
 
-/* If QUEUE has no leader, wake the first request that waits in it. It becomes
- * the leader when it may, unless another request does before. The lock is
- * held. */
+/* If QUEUE has no leader, wake the first request that waits in it, which
+ * becomes the leader unless another request is faster. The lock is held. */
 void crm_queue_wake(crm_queue_t *queue);
 
 /* Free QUEUE, which is no longer in use. */
@@ -150,16 +151,16 @@ void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
 /* Find CALL's queue, and become its leader or wait in it for a verdict. Return
  * the verdict and copy the waiter to *WAITER_P. CALL->queue is NULL if there
  * are too many texts. */
-crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_batch_waiter_t *waiter_p);
+crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
+                              crm_batch_waiter_t *waiter_p);
 
 /* Take requests that wait in the queue of CALL, a leader, into BATCH, which is
  * empty. */
 void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call);
 
-/* Run the statement of BATCH, which has several requests, on CONN. Errors are
- * not returned, because then each request runs its own statement. There are two
- * exceptions: there was no answer in time, or it is unknown whether a write was
- * executed. */
+/* Run the statement of BATCH, which has several requests, on CONN. Two errors
+ * are returned: there was no answer in time, or it is unknown whether a write
+ * was executed. After any other error each request runs its own statement. */
 crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,
                             crm_conn_t *conn);
 

@@ -10,7 +10,7 @@
 
 #include "crm_time.h"
 
-/* The maximum number of queues. The idle one that was not used for longest is
+/* The maximum number of queues. The least recently used idle one is
  * replaced. */
 #define QUEUES_MAX 256
 
@@ -78,7 +78,7 @@ void crm_queue_free(crm_queue_t *queue)
     free(queue);
 }
 
-/* Remove the idle queue that was not used for longest, if there is one. */
+/* Remove the least recently used idle queue, if there is one. */
 static void remove_oldest(crm_batcher_t *batcher)
 {
     crm_queue_t **oldest = NULL, *queue;
@@ -215,10 +215,11 @@ static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
            && (!queue->busy || now >= queue->sent + queue->rule->holds_up);
 }
 
-/* Decide at the time NOW what CALL does, if no verdict was set. It stops
- * waiting if its time limit has passed or if the database is OVERLOADED, and it
- * leads if it can. It can do neither while its batch is being built. If its
- * write was sent before it stops waiting, it must not run it again. */
+/* Set the verdict of CALL, which has none, if it need not wait any longer at
+ * the time NOW. It stops waiting if its time limit has passed or the database
+ * is OVERLOADED, but not while its batch is being built. A write that was sent
+ * must not be sent again. CALL leads if it is in no batch and its queue has no
+ * leader. */
 static void decide(const crm_batch_call_t *call, crm_batch_waiter_t *waiter,
                    apr_interval_time_t now, int overloaded)
 {
@@ -259,7 +260,8 @@ static void wait_on(const crm_batch_call_t *call, crm_batch_waiter_t *waiter)
 
 /* Join CALL's queue, or become its leader. Return what to do, and copy the
  * waiter to *WAITER_P. */
-static crm_verdict_t join(const crm_batch_call_t *call, crm_batch_waiter_t *waiter_p)
+static crm_verdict_t join(const crm_batch_call_t *call,
+                          crm_batch_waiter_t *waiter_p)
 {
     crm_queue_t *queue = call->queue;
     crm_batch_waiter_t *waiter;
@@ -282,7 +284,8 @@ static crm_verdict_t join(const crm_batch_call_t *call, crm_batch_waiter_t *wait
     return waiter_p->verdict;
 }
 
-crm_verdict_t crm_batch_enter(crm_batch_call_t *call, crm_batch_waiter_t *waiter_p)
+crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
+                              crm_batch_waiter_t *waiter_p)
 {
     apr_ssize_t len = APR_HASH_KEY_STRING;
     unsigned hash = apr_hashfunc_default(call->stmt.sql, &len);

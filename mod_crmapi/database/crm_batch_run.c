@@ -10,7 +10,7 @@
 #include "crm_db_private.h"
 #include "crm_time.h"
 
-/* Longer times count as COST_MAX, so that the average soon recovers from a wait
+/* A longer time counts as this, so that the average soon recovers after a wait
  * for a lock. */
 #define COST_MAX apr_time_from_msec(40)
 
@@ -20,7 +20,7 @@ static const char *value_of(const crm_sql_t *sql, int number)
     return APR_ARRAY_IDX(sql->binds, number - 1, const char *);
 }
 
-/* Return the number of requests that a batch of QUEUE may have. */
+/* Return the maximum number of requests in a batch of QUEUE. */
 static int most(const crm_queue_t *queue)
 {
     const crm_batch_rule_t *rule = queue->rule;
@@ -243,7 +243,8 @@ static void note_cost(const crm_batch_t *batch)
 }
 
 /* Set the maximum number of requests in the next statement: half of BATCH's if
- * it failed, because its requests then run twice; otherwise one more. */
+ * BATCH failed, because its requests then run twice; otherwise one more than
+ * before. */
 static void note_success(const crm_batch_t *batch)
 {
     crm_queue_t *queue = batch->queue;
@@ -256,9 +257,9 @@ static void note_success(const crm_batch_t *batch)
     }
 }
 
-/* Requests are woken after the lock was released, because each takes it first.
- * The first that waits is not made the leader here: it may take long until its
- * thread runs, and a request that comes before can lead. */
+/* Requests are woken after the lock was released, because each of them takes it
+ * at once. The first that waits is not made the leader here: its thread may run
+ * late, and a request that arrives earlier can lead. */
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
 {
     crm_queue_t *queue = batch->queue;

@@ -14,11 +14,11 @@
  * rolled back. */
 #define MAX_CONFLICTS 3
 
-/* Retries because a prepared statement was not as assumed. The second one is for
- * CRM_NAMES_SHARED only. */
+/* Retries because the server's prepared statement differs from what was
+ * assumed. The second one is for CRM_NAMES_SHARED only. */
 #define MAX_STALE 2
 
-/* Return whether RESULT is the answer to the COMMIT in SQL, and it rolled back.
+/* Return whether SQL is a COMMIT and RESULT says that it has rolled back.
  * PostgreSQL reports that as a success. */
 static int rolled_back(PGresult *result, const char *sql)
 {
@@ -42,9 +42,10 @@ static const char *failure_state(const crm_attempt_t *attempt)
     return state ? state : "";
 }
 
-/* Return whether STATE, the SQLSTATE of ATTEMPT's failure, says that a shared
- * name is not as assumed: then the next attempt prepares its statement. If that
- * fails, too, because it meets another session, the last one uses no names. */
+/* Return whether STATE, the SQLSTATE of ATTEMPT's failure, is about a shared
+ * name: the session lacks it, has an outdated statement, or has it already. The
+ * next attempt then prepares the statement. That fails if the pooler switches
+ * to another session again, so the last attempt uses no names. */
 static int note_shared(crm_attempt_t *attempt, const char *state)
 {
     int absent = !strcmp(state, "26000");
@@ -59,8 +60,8 @@ static int note_shared(crm_attempt_t *attempt, const char *state)
     return 1;
 }
 
-/* If STATE, the SQLSTATE of ATTEMPT's failure, says so, forget prepared
- * statements that are no longer valid. Return whether a retry may succeed. */
+/* Forget the prepared statements that STATE, the SQLSTATE of ATTEMPT's failure,
+ * shows to be no longer valid. Return whether a retry may succeed. */
 static int forget_stale(crm_attempt_t *attempt, const char *state)
 {
     crm_prepared_t *prepared = attempt->prepared[attempt->failed];
@@ -85,15 +86,15 @@ static int forget_stale(crm_attempt_t *attempt, const char *state)
 
 /* Return whether ATTEMPT, which failed, may be retried. No transaction was open
  * before it. *CONFLICTS counts retries after 40P01 and 40001, *RESENDS all
- * others. After 25006 the connection is broken: another host of the connection
- * string may be the primary now.
+ * others. After 25006 the connection must be reset: another host of the
+ * connection string may be the primary now.
  *
- * After the connection is lost, it is not known whether a statement was
- * committed, so nothing is sent again. There is one exception: the server sent
- * FATAL 57P, the end of the session, and no answer before it. A server answers
- * a statement before its transaction ends, so nothing was committed. Any other
- * error has rolled back everything since the last COMMIT. crm_conn_ready()
- * handles connections that are dead before anything was sent. */
+ * If the connection is lost, it is not known whether a statement was committed,
+ * so nothing is sent again. There is one exception: the server sent FATAL 57P,
+ * the end of the session, and no answer before it. A server answers a statement
+ * before it ends the transaction, so nothing was committed. After any other
+ * error, everything since the last COMMIT was rolled back. crm_conn_ready()
+ * handles connections that were dead before anything was sent. */
 static int may_resend(crm_attempt_t *attempt, int *conflicts, int *resends)
 {
     const char *state = failure_state(attempt);
@@ -117,7 +118,8 @@ static int may_resend(crm_attempt_t *attempt, int *conflicts, int *resends)
 }
 
 /* Return the error of ATTEMPT, or NULL if all statements succeeded. */
-static crm_error_t *attempt_error(const crm_attempt_t *attempt, apr_pool_t *pool)
+static crm_error_t *attempt_error(const crm_attempt_t *attempt,
+                                  apr_pool_t *pool)
 {
     if (attempt->failure || attempt->down) {
         crm_error_t *error = crm_db_failure(attempt->conn, attempt->failure,

@@ -29,7 +29,8 @@ typedef struct crm_stmt_t {
 crm_error_t *crm_db_query(PGresult **result_p, crm_conn_t *conn,
                           const crm_stmt_t *stmt, apr_pool_t *result_pool);
 
-/* Clear RESULT now. A function of this file returned it in RESULT_POOL. */
+/* Clear RESULT, which crm_db_query() or crm_db_pipeline() returned, before
+ * RESULT_POOL would. */
 void crm_db_clear(PGresult *result, apr_pool_t *result_pool);
 
 /* Run the COUNT statements at STMTS on CONN in order, in one round trip

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_db_attempt.c: sending statements in one round trip, by name where the server
- * has them prepared, and receiving the answers */
+/* crm_db_attempt.c: sending statements in one round trip, by name if the server
+ * has prepared them, and receiving the answers */
 #include "crm_db_attempt.h"
 
 #include <string.h>
@@ -20,9 +20,10 @@ static int send_deallocate(crm_conn_t *conn, const char *name)
     return PQsendQueryParams(conn->pg, text, 0, NULL, NULL, NULL, NULL, 0);
 }
 
-/* Send statement I of ATTEMPT by the name in PREPARED. If the server does not
- * have it, send its preparation before. Return 0 on failure. */
-static int send_prepared(crm_attempt_t *attempt, int i, crm_prepared_t *prepared)
+/* Send statement I of ATTEMPT by the name in PREPARED. If the server has not
+ * prepared it yet, prepare it first. Return 0 on failure. */
+static int send_prepared(crm_attempt_t *attempt, int i,
+                         crm_prepared_t *prepared)
 {
     const crm_stmt_t *stmt = &attempt->stmts[i];
     crm_conn_t *conn = attempt->conn;
@@ -52,8 +53,8 @@ static int send_prepared(crm_attempt_t *attempt, int i, crm_prepared_t *prepared
                                stmt->count, stmt->values, NULL, NULL, 0);
 }
 
-/* Send statement I of ATTEMPT by the shared name in PREPARED. Send its
- * preparation before only after the server has said that it lacks it. Return 0 on
+/* Send statement I of ATTEMPT by the shared name in PREPARED. Prepare it first
+ * only if the server has reported that its session lacks the name. Return 0 on
  * failure. */
 static int send_shared(crm_attempt_t *attempt, int i, crm_prepared_t *prepared)
 {
@@ -89,8 +90,8 @@ static int send_unnamed(crm_attempt_t *attempt, int i)
                              stmt->values, NULL, NULL, 0);
 }
 
-/* Return whether statement I of ATTEMPT may be retried if its shared name is
- * not as assumed. After a COMMIT nothing is. */
+/* Return whether statement I of ATTEMPT may use a shared name. After a COMMIT
+ * it may not: if the name turns out to be missing, nothing can be retried. */
 static int may_share(const crm_attempt_t *attempt, int i)
 {
     for (int before = 0; before < i; before++) {
@@ -101,8 +102,8 @@ static int may_share(const crm_attempt_t *attempt, int i)
     return !attempt->unnamed;
 }
 
-/* Send statement I of ATTEMPT. Entries that were used after BEFORE belong to
- * the attempt. Return 0 on failure. */
+/* Send statement I of ATTEMPT. Prepared statements used after BEFORE, on the
+ * connection's clock, belong to the attempt. Return 0 on failure. */
 static int send_one(crm_attempt_t *attempt, int i, apr_uint64_t before)
 {
     const char *sql = attempt->stmts[i].sql;
@@ -237,7 +238,7 @@ static int receive_all(crm_attempt_t *attempt)
     return receive_sync(attempt);
 }
 
-/* --- a run ---------------------------------------------------------------- */
+/* --- an attempt ----------------------------------------------------------- */
 
 void crm_attempt_run(crm_attempt_t *attempt)
 {

@@ -14,11 +14,12 @@ typedef struct crm_attempt_t {
     PGresult **results;         /* COUNT results; NULL: not received */
     int *steps;                 /* COUNT sets of CRM_STEP_*; 0: not sent */
     crm_prepared_t **prepared;  /* COUNT; NULL: sent without a name */
-    int unnamed;                /* CRM_NAMES_SHARED: use no names, because a
-                                   transaction is open or names failed */
-    int missing;                /* CRM_NAMES_SHARED: the statement to prepare, or
-                                   -1 */
-    int outdated;               /* and to deallocate before */
+    /* For CRM_NAMES_SHARED: */
+    int unnamed;                /* use no names, because a transaction is open
+                                   or names failed */
+    int missing;                /* index of the statement to prepare, or -1 */
+    int outdated;               /* deallocate it first */
+
     PGresult *failure;          /* the first error the server reported */
     int failed;                 /* index of the statement that failed */
     int answered;               /* a statement before it succeeded */

@@ -16,8 +16,8 @@
 #include "crm_db_prepared.h"
 #include "crm_db_private.h"
 
-/* The maximum number of reads from a socket that always has more input. After
- * them the connection counts as alive. */
+/* The maximum number of reads that alive() makes. A socket that still has input
+ * then counts as alive. */
 #define MAX_READS 64
 
 /* Required session settings that the server reports. SAME is another spelling
@@ -45,21 +45,22 @@ static const struct {
     /* JIT compilation would take longer than it saves: statements are short,
      * but some estimated costs are too high, because OFFSET is a bind. */
     {"jit", "off", 0},
-    /* In kB. New entries of a GIN index wait in a list that each search reads
-     * as a whole: a list of 4 MB, PostgreSQL's default, takes ten times as long
-     * as a search. Single writes cost the same with 256 kB. */
+    /* In kB. New entries of a GIN index are in a pending list, which each
+     * search reads completely. With the default, 4 MB, that takes ten times as
+     * long as the rest of a search. Single writes cost the same with 256 kB. */
     {"gin_pending_list_limit", "256", 0},
-    /* One plan suits all values. So statements are not planned again, and no
-     * plan scans a table because a workspace is large, or a workspace because
+    /* One plan suits all values, so statements are planned once. No plan scans
+     * a whole table because a workspace is large, or a whole workspace because
      * the statistics are older than its rows. */
     {"plan_cache_mode", "force_generic_plan", 1},
     {"enable_seqscan", "off", 1},
 };
 
-/* A PQnoticeReceiver for the crm_conn_t BATON. Notices are in the server's log.
- * Two matter. The server has stopped waiting for its synchronous standby,
- * because of a timeout or its end, and then reports a success (syncrep.c). Or it
- * ends an idle session: it says so before it closes the socket. */
+/* A PQnoticeReceiver for the crm_conn_t BATON. Two notices matter; the server's
+ * log has all. One says that the server has stopped waiting for its synchronous
+ * standby, because of a timeout or a shutdown; the statement is still reported
+ * as a success (syncrep.c). The other says that the server ends an idle
+ * session. */
 static void take_notice(void *baton, const PGresult *notice)
 {
     const char *source = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
@@ -213,7 +214,7 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
     if (!alive(conn->pg) || (conn->broken && !was_reset(conn))
         || !idle(conn->pg)) {
         crm_prepared_forget(conn);
-        conn->pid = 0;          /* another host may give the same */
+        conn->pid = 0;          /* another host may use the same pid */
         conn->broken = !crm_db_reset(conn);
         if (conn->broken) {
             return crm_db_failure(conn, NULL, result_pool);
@@ -316,9 +317,9 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
     return NULL;
 }
 
-/* Return the error of PG, which could not be opened. Messages about the server
- * are kept. In others quoted parts are removed, which may be parts of a
- * password. */
+/* Return the error of PG, which could not be opened. A message about the server
+ * is kept. From any other message quoted parts are removed, because they may be
+ * parts of a password. */
 static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
 {
     const char *text = PQerrorMessage(pg);

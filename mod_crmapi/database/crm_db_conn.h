@@ -17,9 +17,9 @@ typedef struct crm_conn_t crm_conn_t;
 typedef enum crm_names_t {
     CRM_NAMES_OFF,              /* none: each statement is planned anew */
     CRM_NAMES_OWN,              /* the connection has a session of its own */
-    CRM_NAMES_SHARED            /* a pooler gives sessions to several connections
-                                   in turn. So a statement has the same name for
-                                   all of them, and may be there or not */
+    CRM_NAMES_SHARED            /* a pooler lends sessions to connections. A
+                                   statement has the same name for all of them,
+                                   and a session may have it or not */
 } crm_names_t;
 
 /* Options of a connection. */
@@ -28,8 +28,8 @@ typedef struct crm_conn_options_t {
     int generic_plans;          /* plan a statement once for all values, and do
                                    not scan a table if an index can be used; 0
                                    for statements that run once */
-    apr_interval_time_t timeout; /* microseconds for each call below, including
-                                   retries; 0: no limit */
+    apr_interval_time_t timeout; /* of each call, including its retries, in
+                                   microseconds; 0: no limit */
 } crm_conn_options_t;
 
 /* Set *CONN_P to the crm_conn_t of PG, a connection that another component
@@ -46,25 +46,28 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
                             apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
 
 /* Open a connection to CONNINFO (libpq's syntax). It is closed with
- * RESULT_POOL. At the timeout of OPTIONS a cancel request is sent, and the
- * server has two seconds to confirm it. The error is CRM_E_UNAVAILABLE
- * (CRM2005), and the connection is reset before its next use.
- * Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without passwords. */
+ * RESULT_POOL. Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without
+ * passwords.
+ *
+ * If a statement takes longer than the timeout of OPTIONS, a cancel request is
+ * sent, and the server has two seconds to confirm it. The statement's error is
+ * CRM_E_UNAVAILABLE (CRM2005), and the connection is reset before its next
+ * use. */
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            const crm_conn_options_t *options,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool);
 
 /* Set *NAMES_P and *VALUES_P, arrays in PostgreSQL's text format in
- * RESULT_POOL, to the settings of a session with generic plans. A login that
- * has them gives them to the sessions of a pooler, too. */
+ * RESULT_POOL, to the settings of a session with generic plans. Set for a
+ * login, they apply to the sessions of a pooler, too. */
 void crm_conn_settings(const char **names_p, const char **values_p,
                        apr_pool_t *result_pool);
 
 /* Return the libpq connection of CONN, for LISTEN. */
 PGconn *crm_conn_pg(crm_conn_t *conn);
 
-/* Return the number of CONN's session, from 1, and another one after each reset.
- * 0: the connection is known to be dead. */
+/* Return the number of CONN's session, from 1. It grows with each reset. 0: the
+ * connection is known to be dead. */
 unsigned crm_conn_session(const crm_conn_t *conn);
 
 #endif /* CRM_DB_CONN_H */

@@ -11,8 +11,8 @@
 /* Bytes of COPY data given to libpq at once. */
 #define COPY_PART 65536
 
-/* Take over the error of RESULT (NULL: of CONN), clear RESULT, and note that the
- * COPY is over. */
+/* End a COPY that failed: return the error of RESULT (NULL: of CONN) and clear
+ * RESULT. */
 static crm_error_t *failed(crm_conn_t *conn, PGresult *result,
                            apr_pool_t *pool)
 {
@@ -62,8 +62,8 @@ crm_error_t *crm_db_copy_put(crm_conn_t *conn, const char *data,
     return NULL;
 }
 
-/* Return the number of the row that RESULT, an error of COPY, is about; 0: it
- * has none. The server says: COPY contact, line 3, column id: ... */
+/* Return the number of the row that RESULT, an error of COPY, is about, or 0.
+ * The context of the error is "COPY contact, line 3, column id: ...". */
 static apr_int64_t row_of(const PGresult *result)
 {
     const char *context = PQresultErrorField(result, PG_DIAG_CONTEXT);
@@ -73,8 +73,8 @@ static apr_int64_t row_of(const PGresult *result)
     return line ? apr_atoi64(line + 7) : 0;
 }
 
-/* End the COPY; with REASON (or NULL) as a failure. Return the server's answer,
- * or NULL if the connection failed. */
+/* End the COPY, as a failure because of REASON unless that is NULL. Return the
+ * server's answer, or NULL if the connection failed. */
 static PGresult *finish(crm_conn_t *conn, const char *reason)
 {
     int sent;

@@ -12,8 +12,8 @@ crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
                             apr_pool_t *scratch_pool);
 
 /* The same in parts: begin SQL on CONN. The caller then calls crm_db_copy_put()
- * any number of times, and crm_db_copy_end() or crm_db_copy_abort(). If one of them returns an error,
- * the COPY is over. */
+ * any number of times, and crm_db_copy_end() or crm_db_copy_abort(). If one of
+ * them returns an error, the COPY has ended. */
 crm_error_t *crm_db_copy_begin(crm_conn_t *conn, const char *sql,
                                apr_pool_t *scratch_pool);
 
@@ -21,13 +21,13 @@ crm_error_t *crm_db_copy_begin(crm_conn_t *conn, const char *sql,
 crm_error_t *crm_db_copy_put(crm_conn_t *conn, const char *data,
                              apr_size_t len, apr_pool_t *scratch_pool);
 
-/* End the COPY. Set *ROW_P to the number of rows that were copied. If the server
- * refuses one, that is the error, and *ROW_P is its number, from 1; 0: the
- * server does not say which. */
+/* End the COPY. Set *ROW_P to the number of rows that were copied. If the
+ * server refuses a row, return its error and set *ROW_P to the number of that
+ * row, from 1, or to 0 if the server does not report it. */
 crm_error_t *crm_db_copy_end(apr_int64_t *row_p, crm_conn_t *conn,
                              apr_pool_t *scratch_pool);
 
-/* Give the COPY up instead, and its transaction with it. */
+/* End the COPY as a failure, so that its transaction is rolled back. */
 void crm_db_copy_abort(crm_conn_t *conn);
 
 /* The callback of crm_db_copy_out() for a row: the LEN bytes at LINE, of which
@@ -35,8 +35,8 @@ void crm_db_copy_abort(crm_conn_t *conn);
 typedef crm_error_t *(*crm_db_line_t)(void *baton, const char *line,
                                       apr_size_t len);
 
-/* Run SQL, a COPY ... TO STDOUT in text format, on CONN and call EACH with BATON
- * for every row as it arrives. The timeout applies to each row. Never
+/* Run SQL, a COPY ... TO STDOUT in text format, on CONN and call EACH with
+ * BATON for every row as it arrives. The timeout applies to each row. Never
  * retried. */
 crm_error_t *crm_db_copy_out(crm_conn_t *conn, const char *sql,
                              crm_db_line_t each, void *baton,

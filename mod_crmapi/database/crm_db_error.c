@@ -54,9 +54,9 @@ const char *crm_db_line(const char *text, apr_pool_t *result_pool)
     return crm_text_one_line(text, strlen(text), 0, result_pool);
 }
 
-/* Return the server's primary message in RESULT, in POOL. Messages of class 22
- * quote the invalid value, which may be a contact's data. They are cut off
- * before it. */
+/* Return the server's primary message in RESULT, in POOL. A message of class 22
+ * quotes the invalid value, which may be a contact's data, so it is cut before
+ * the first quote. */
 static const char *primary_message(const PGresult *result, const char *state,
                                    apr_pool_t *pool)
 {

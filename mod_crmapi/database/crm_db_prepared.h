@@ -11,8 +11,9 @@
  * used is replaced. */
 #define CRM_DB_PREPARED_MAX 256
 
-/* The same for shared names, which nobody deallocates: only so many statements of
- * a connection have one, and none before its use number CRM_DB_SHARED_FROM. */
+/* The maximum number of statements of a connection with shared names, which are
+ * never deallocated. A statement gets one when it is used for the
+ * CRM_DB_SHARED_FROMth time. */
 #define CRM_DB_SHARED_MAX 128
 #define CRM_DB_SHARED_FROM 3
 
@@ -24,8 +25,9 @@ typedef struct crm_prepared_t {
     int prepared;               /* the server has it under that name */
     int outdated;               /* must be prepared again */
     apr_uint64_t used;          /* the connection's clock when last used */
-    int uses;                   /* CRM_NAMES_SHARED: without a name */
-    int named;                  /* CRM_NAMES_SHARED: it has the name HASH */
+    /* For CRM_NAMES_SHARED: */
+    int uses;                   /* number of uses without a name */
+    int named;                  /* its name is made from HASH */
     unsigned char hash[CRM_KEY_HASH_LEN];
 } crm_prepared_t;
 
@@ -46,8 +48,8 @@ const char *crm_prepared_name(crm_prepared_name_t name, const crm_conn_t *conn,
 crm_prepared_t *crm_prepared_find(crm_conn_t *conn, const char *sql,
                                   apr_uint64_t after);
 
-/* Return CONN's entry for SQL, as crm_prepared_find() does, if SQL has a shared
- * name. NULL: it has none. */
+/* Count a use of SQL and return CONN's entry for it, as crm_prepared_find()
+ * does, if SQL has a shared name; otherwise NULL. */
 crm_prepared_t *crm_prepared_shared(crm_conn_t *conn, const char *sql,
                                     apr_uint64_t after);
 

@@ -28,13 +28,13 @@ struct crm_conn_t {
     int pid;                    /* the backend's pid; 0: not known */
     unsigned session;           /* number of its session, from 1 */
     int broken;                 /* must be reset before its next use */
-    int in_transaction;         /* a COPY is under way in one */
+    int in_transaction;         /* the COPY in progress is part of one */
     int lost;                   /* broken in a transaction: statements fail
                                    until a rollback */
     apr_uint32_t epoch;         /* makes statement names unique */
     apr_uint32_t last_number;   /* of a prepared statement */
     apr_uint64_t clock;         /* counts uses of prepared statements */
-    int shared_names;           /* how many entries have one */
+    int shared_names;           /* number of statements that got one */
     apr_hash_t *by_sql;         /* text → crm_prepared_t */
     crm_prepared_t prepared[CRM_DB_PREPARED_MAX];
 };
@@ -47,8 +47,8 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool);
 /* Return TEXT, a message of libpq or the server, as one line in RESULT_POOL. */
 const char *crm_db_line(const char *text, apr_pool_t *result_pool);
 
-/* Make CONN ready for statements and start its timeout. Set *OPEN_P to whether a
- * transaction is open. If none is, reset a dead connection. Errors:
+/* Make CONN ready for statements and start its timeout. Set *OPEN_P to whether
+ * a transaction is open. If none is, reset a dead connection. Errors:
  * CRM_E_UNAVAILABLE, in POOL. */
 crm_error_t *crm_db_begin(int *open_p, crm_conn_t *conn, apr_pool_t *pool);
 
@@ -98,8 +98,8 @@ crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
 crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                          apr_pool_t *result_pool);
 
-/* Return, in RESULT_POOL, the error of a write that was sent with those of
- * other requests, and whose connection was lost then. */
+/* Return, in RESULT_POOL, the error of a write that shared a statement whose
+ * connection was lost before the answer. */
 crm_error_t *crm_db_lost(apr_pool_t *result_pool);
 
 /* Return, in RESULT_POOL, the error of a statement that was committed, but may

@@ -113,8 +113,8 @@ static int expire(crm_conn_t *conn)
     }
     if (conn->cancelled) {
         conn->silent = 1;
-        shutdown(PQsocket(conn->pg), SHUT_RDWR); /* so that the server releases
-                                                    its locks */
+        /* the server then ends the session and releases its locks */
+        shutdown(PQsocket(conn->pg), SHUT_RDWR);
         return 0;
     }
     cancel(conn->pg);
@@ -219,8 +219,8 @@ int crm_db_reset(crm_conn_t *conn)
     PGconn *pg = conn->pg;
     short events;
 
-    /* With a connect_timeout, libpq limits the time itself, and after it tries
-     * the next host. */
+    /* With a connect_timeout, libpq limits the time itself, and tries the next
+     * host afterwards. */
     if (!conn->until || has_connect_timeout(pg)) {
         PQreset(pg);
         return PQstatus(pg) == CONNECTION_OK;

@@ -34,8 +34,8 @@ static int count_parts(const char *list)
     return count;
 }
 
-/* Return the part number INDEX of LIST, in POOL. A list of one part has it for
- * any host. */
+/* Return part number INDEX of LIST, in POOL. A list of one part applies to all
+ * hosts. */
 static const char *part_of(const char *list, int index, apr_pool_t *pool)
 {
     if (count_parts(list) == 1) {

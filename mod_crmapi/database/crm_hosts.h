@@ -15,13 +15,13 @@ typedef struct crm_params_t {
  * 1. */
 int crm_hosts_count(const char *conninfo);
 
-/* Return whether libpq never tries the next host of CONNINFO if one does not
- * answer: there are several, and no connect_timeout. */
+/* Return whether CONNINFO names several hosts and no connect_timeout. libpq
+ * then waits for a host that does not answer, and never tries the next one. */
 int crm_hosts_hang(const char *conninfo);
 
-/* Return what CONNINFO says with its host number INDEX, from 0, as the only one,
- * in RESULT_POOL. NAME is the session's application_name if CONNINFO has
- * none. */
+/* Return the parameters of CONNINFO, in RESULT_POOL, with its host number
+ * INDEX, from 0, as the only one. NAME is the session's application_name if
+ * CONNINFO has none. */
 crm_params_t crm_hosts_one(const char *conninfo, int index, const char *name,
                            apr_pool_t *result_pool);
 

@@ -14,22 +14,23 @@
 
 /* Advice for a database of an unreleased version, whose migrations may have
  * changed since. */
-#define MAKE_ANEW "a database made by an unreleased version must be made anew" \
-    " (docs/operations.md)"
+#define CREATE_AGAIN "a database of an unreleased version must be created" \
+    " again (docs/operations.md)"
 
 /* Pause between attempts to get the advisory lock. */
 #define LOCK_PAUSE apr_time_from_msec(200)
 
-/* Settings of the session. A killed client ends its statement soon. A statement
- * of a batch is planned for its values. */
+/* Settings of the session. Statements of batches are planned for their values.
+ * NOTICE_END: the server ends a statement soon after its client was killed. */
 #define SESSION \
     "SET idle_in_transaction_session_timeout = 0;" \
     "SET plan_cache_mode = force_custom_plan;" \
     "SET client_min_messages = warning"
 #define NOTICE_END "SET client_connection_check_interval = '1s'"
 
-/* What readers need, after the table exists: see crm_schema.h. min_module: NULL
- * is the migration's own number. The other columns are the progress. */
+/* Create the table, which crm_schema.c reads, or add the columns that an older
+ * version of the program did not know. A null min_module stands for the
+ * migration's own number. The columns from steps on are the progress. */
 #define PREPARE \
     "CREATE SCHEMA IF NOT EXISTS crmapi;" \
     "CREATE TABLE IF NOT EXISTS crmapi.migration (" \
@@ -83,9 +84,9 @@ static void tell_wait(const run_t *run)
     }
 }
 
-/* Take the advisory lock. Nobody waits for it in the server: that statement
- * would have a snapshot, and CREATE INDEX CONCURRENTLY of the other run waits
- * for all older snapshots. */
+/* Take the advisory lock. Do not wait for it in the server: such a statement
+ * has a snapshot, and a CREATE INDEX CONCURRENTLY of the other run would wait
+ * for the end of it. */
 static crm_error_t *take_lock(const run_t *run)
 {
     static const crm_stmt_t try_lock = {
@@ -107,8 +108,8 @@ static crm_error_t *take_lock(const run_t *run)
     }
 }
 
-/* Set *DONE_P to the number of steps of MIGRATION that ROW of RESULT has.
- * Return an error if steps of another file were applied. */
+/* Set *DONE_P to the number of applied steps of MIGRATION, from ROW of RESULT.
+ * Return an error if its file has changed since. */
 static crm_error_t *compare(int *done_p, const PGresult *result, int row,
                             const crm_migration_t *migration, apr_pool_t *pool)
 {
@@ -116,14 +117,14 @@ static crm_error_t *compare(int *done_p, const PGresult *result, int row,
     if (*done_p && strcmp(PQgetvalue(result, row, 1), migration->sha256)) {
         return crm_migration_fault(pool, "CRM2105: %s was changed after it had"
                                    " been applied: use the release's files; "
-                                   MAKE_ANEW, migration->name);
+                                   CREATE_AGAIN, migration->name);
     }
     return NULL;
 }
 
 /* Compare the applied migrations with the files. Set *MIGRATION_P to the first
- * that has undone steps, NULL if there is none, and *DONE_P to how many of its
- * steps are done. */
+ * one that is not complete, NULL if there is none, and *DONE_P to the number of
+ * its applied steps. */
 static crm_error_t *find_next(const crm_migration_t **migration_p, int *done_p,
                               const run_t *run)
 {
@@ -141,7 +142,8 @@ static crm_error_t *find_next(const crm_migration_t **migration_p, int *done_p,
         return crm_migration_fault(run->pool, "CRM2106: the database has"
                                    " migration %d, newer than the last file"
                                    " %04d: use the newer crmapictl; "
-                                   MAKE_ANEW, count, run->migrations->nelts);
+                                   CREATE_AGAIN, count,
+                                   run->migrations->nelts);
     }
     for (int i = 0; i < run->migrations->nelts; i++) {
         const crm_migration_t *migration = &APR_ARRAY_IDX(run->migrations, i,
@@ -159,8 +161,8 @@ static crm_error_t *find_next(const crm_migration_t **migration_p, int *done_p,
     return NULL;
 }
 
-/* Run the next step: of *MIGRATION_P, NULL if there was none. Set *LAST_P to
- * whether the migration is complete. */
+/* Run the next step. Set *MIGRATION_P to its migration, NULL if no step was
+ * left, and *LAST_P to whether the migration is complete now. */
 static crm_error_t *run_next(const crm_migration_t **migration_p, int *last_p,
                              const run_t *run, apr_interval_time_t patience)
 {
@@ -217,7 +219,7 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
     CRM_ERR(crm_migration_read(&migrations, dir, scratch_pool));
     run.migrations = migrations;
     CRM_ERR(crm_db_exec(conn, SESSION, scratch_pool));
-    /* Not all systems can notice it. */
+    /* Fails on systems that cannot check a socket; that does no harm. */
     crm_db_exec(conn, NOTICE_END, scratch_pool);
     CRM_ERR(take_lock(&run));
     error = apply_missing(applied_p, &run, patience);

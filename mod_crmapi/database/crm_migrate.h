@@ -16,14 +16,13 @@
 #define CRM_MIGRATE_LOCK "hashtextextended('crmapi.migration', 0)"
 
 /* Apply the migrations in the folder DIR that the database of CONN lacks, step
- * by step: see crm_migration.h. What an earlier run has left undone is
- * continued. Each step is recorded and each migration logged to LOG. Set
- * *APPLIED_P to the number of migrations that are complete now and were not
- * before. Only one run at a time works, others wait for it. A step that does
- * not get its locks is tried for PATIENCE.
- * Errors, with a message: a changed file that was applied before, a database
- * newer than the files, a statement that fails, no lock; those of
- * crm_migration_read(). */
+ * by step (crm_migration.h), from where an earlier run has stopped. Each step
+ * is recorded, and each migration is logged to LOG. Set *APPLIED_P to the
+ * number of migrations that this run has completed. Runs wait for each other. A
+ * step that does not get its locks is retried for PATIENCE, in microseconds.
+ * Errors, with a message for the operator: a file has changed after it was
+ * applied, the database is newer than the files, a statement fails, no lock;
+ * those of crm_migration_read(). */
 crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const char *dir, apr_interval_time_t patience,
                                const crm_log_t *log, apr_pool_t *scratch_pool);

@@ -11,10 +11,10 @@
 #include "crm_db.h"
 #include "crm_array.h"
 
-/* Contract 16.2: no statement of the API waits for a second. While a step waits
- * for a lock, statements that come later wait behind it. LOCK_TIME limits that.
- * HOLD_TIME limits the whole step of a migration that the programs of before can
- * be used with, whose locks they may wait for. In milliseconds. */
+/* In milliseconds, so that no statement of the API waits for a second (contract
+ * 16.2). While a step waits for a lock, later statements queue behind it:
+ * LOCK_TIME limits that wait. HOLD_TIME limits a whole step, whose locks others
+ * may wait for, if older programs can use the database meanwhile. */
 #define LOCK_TIME 300
 #define HOLD_TIME 800
 
@@ -22,10 +22,10 @@
 #define FIRST_PAUSE apr_time_from_msec(250)
 #define LAST_PAUSE apr_time_from_sec(10)
 
-/* Interval of log lines about a step. */
+/* The minimum interval between log lines about a step. */
 #define TELL apr_time_from_sec(10)
 
-/* The time that a batch should take: it holds locks of its rows. */
+/* The time that a batch should take, because it holds locks on its rows. */
 #define BATCH_TIME apr_time_from_msec(100)
 #define FIRST_BATCH 100
 #define LAST_BATCH 10000
@@ -45,9 +45,8 @@
 typedef struct state_t {
     const crm_migrate_step_t *run;
     const crm_migration_step_t *step;
-    const char *number;         /* of the migration, and of its steps that are
-                                   done: as text */
-    const char *done;
+    const char *number;         /* the migration's, as text */
+    const char *done;           /* number of its applied steps, as text */
     int rows;                   /* the size of a batch */
     int more;                   /* there are further batches */
     const char *position;       /* the key of the last row that is done, as an
@@ -81,8 +80,8 @@ static const char *log_of(const crm_error_t *error)
     return error->log ? error->log : error->message;
 }
 
-/* Return which other session may hold the lock: that of the oldest transaction
- * with a lock on a table. */
+/* Return a text about the session that probably holds the lock: the one with
+ * the oldest transaction that has locked a table. */
 static const char *find_holder(const state_t *state)
 {
     static const crm_stmt_t stmt = {
@@ -126,9 +125,9 @@ static crm_error_t *advance(const state_t *state)
     return crm_db_query(&result, state->run->conn, &stmt, state->pool);
 }
 
-/* One statement does the step and records it, so that statement_timeout limits
- * both. It ends its transaction itself: a client that stops before it would end
- * it keeps no lock. */
+/* One statement executes and records the step, so that statement_timeout limits
+ * both. It is a transaction of its own, so that no lock is left if the client
+ * stops. */
 static crm_error_t *try_transaction(state_t *state)
 {
     const crm_migration_t *migration = state->run->migration;
@@ -144,7 +143,7 @@ static crm_error_t *try_transaction(state_t *state)
                           state->done);
     return crm_db_exec(state->run->conn, apr_pstrcat(
         state->pool, "DO $crm_step$ BEGIN ", record, "; IF NOT FOUND THEN"
-        " RAISE 'another run has done this step'; END IF; EXECUTE " QUOTE,
+        " RAISE 'another run has executed this step'; END IF; EXECUTE " QUOTE,
         state->step->sql, QUOTE "; END $crm_step$", NULL), state->pool);
 }
 
@@ -167,7 +166,7 @@ static crm_error_t *look_at_index(int *exists_p, int *valid_p,
     return NULL;
 }
 
-/* An index that is not valid was left by a run that was interrupted. */
+/* An invalid index was left by an interrupted run. */
 static crm_error_t *try_index(state_t *state)
 {
     int exists, valid;
@@ -177,7 +176,7 @@ static crm_error_t *try_index(state_t *state)
     if (exists && !valid) {
         tell(state, apr_pstrcat(state->pool, "CRM2112: ", step_name(state),
                                 ": the index was left incomplete and is built"
-                                " anew", NULL));
+                                " again", NULL));
         CRM_ERR(crm_db_exec(state->run->conn, apr_pstrcat(
             state->pool, "DROP INDEX CONCURRENTLY crmapi.",
             state->step->object, NULL), state->pool));
@@ -187,8 +186,8 @@ static crm_error_t *try_index(state_t *state)
         CRM_ERR(look_at_index(&exists, &valid, state));
     }
     if (!valid) {
-        return crm_migration_fault(state->pool, "there is no index crmapi.%s"
-                                   " after it", state->step->object);
+        return crm_migration_fault(state->pool, "the step has created no index"
+                                   " crmapi.%s", state->step->object);
     }
     return advance(state);
 }
@@ -202,7 +201,7 @@ static crm_error_t *try_alone(state_t *state)
 
 /* --- batches -------------------------------------------------------------- */
 
-/* Return TEXT without spaces and a semicolon at its end, in POOL. */
+/* Return TEXT without trailing spaces and semicolons, in POOL. */
 static const char *without_end(const char *text, apr_pool_t *pool)
 {
     apr_size_t len = strlen(text);
@@ -250,8 +249,8 @@ static crm_error_t *read_key(batch_key_t *key, const state_t *state)
     return NULL;
 }
 
-/* Return the statement of a batch. Its values are the migration's number, its
- * steps that are done, the largest number of rows, and the position. */
+/* Return the statement of a batch. Its values are the migration's number, the
+ * number of its applied steps, the maximum number of rows, and the position. */
 static const char *batch_sql(const state_t *state, const batch_key_t *key)
 {
     return apr_pstrcat(state->pool, "WITH batch AS MATERIALIZED (SELECT ",
@@ -272,8 +271,8 @@ static const char *batch_sql(const state_t *state, const batch_key_t *key)
         " coalesce(rows_expected, 0)", NULL);
 }
 
-/* Log how far the batches are, if RESULT is of one that comes TELL after the
- * last line. */
+/* Log the progress in RESULT, that of a batch, if the last line is old
+ * enough. */
 static void tell_progress(state_t *state, const PGresult *result)
 {
     apr_time_t last = state->told ? state->told : state->begun;
@@ -285,8 +284,8 @@ static void tell_progress(state_t *state, const PGresult *result)
     }
 }
 
-/* Choose the size of the next batch, after one that took TIME, and give the
- * server as much time for others. */
+/* Choose the size of the next batch after one that took TIME. Then sleep as
+ * long, so that the server has time for others. */
 static void pace(state_t *state, apr_interval_time_t time)
 {
     if (time < BATCH_TIME / 2 && state->rows < LAST_BATCH) {
@@ -299,8 +298,8 @@ static void pace(state_t *state, apr_interval_time_t time)
     apr_sleep(time);
 }
 
-/* Do a batch. STATE->MORE: there is another one. A batch that does not get its
- * locks is followed by a smaller one. */
+/* Execute a batch and set STATE->more to whether there is another one. After a
+ * batch that does not get its locks, the next one is smaller. */
 static crm_error_t *try_batch(state_t *state)
 {
     const char *values[] = {state->number, state->done,
@@ -324,7 +323,7 @@ static crm_error_t *try_batch(state_t *state)
         return error;
     }
     if (!PQntuples(result)) {
-        return crm_migration_fault(state->pool, "another run has done it");
+        return crm_migration_fault(state->pool, "another run has executed it");
     }
     rows = atoi(PQgetvalue(result, 0, 0));
     tell_progress(state, result);
@@ -339,8 +338,8 @@ static crm_error_t *try_batch(state_t *state)
 
 /* --- a step --------------------------------------------------------------- */
 
-/* How a kind is tried. LIMITED: statement_timeout limits its attempts, and a
- * statement that it cancelled may be tried again. */
+/* How to execute a kind of step. LIMITED: statement_timeout limits its
+ * attempts, and a statement that was cancelled by it is retried. */
 static const struct {
     crm_error_t *(*attempt)(state_t *state);
     int limited;
@@ -351,8 +350,8 @@ static const struct {
     [CRM_MIGRATION_BATCHES] = {try_batch, 1},
 };
 
-/* Return whether an attempt that failed with ERROR may succeed later: it did
- * not get a lock, or was the victim of a deadlock. */
+/* Return whether a retry after ERROR may succeed: the attempt did not get a
+ * lock, or was the victim of a deadlock. */
 static int may_succeed(const state_t *state, const crm_error_t *error)
 {
     static const char *const states[] = {"55P03", "40P01", "40001", "57014"};
@@ -367,8 +366,7 @@ static int may_succeed(const state_t *state, const crm_error_t *error)
     return 0;
 }
 
-/* Try the step, or its next batch, until it succeeds, for the run's
- * patience. */
+/* Execute the step, or its next batch. Retry it for the run's patience. */
 static crm_error_t *attempt(state_t *state)
 {
     const crm_migrate_step_t *run = state->run;
@@ -403,7 +401,8 @@ static crm_error_t *attempt(state_t *state)
     }
 }
 
-/* Record that the step is under way, and read from where. */
+/* Record that the step has begun. Set STATE's position to that of an earlier
+ * run. */
 static crm_error_t *begin(state_t *state)
 {
     const crm_migration_t *migration = state->run->migration;

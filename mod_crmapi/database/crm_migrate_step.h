@@ -14,13 +14,13 @@ typedef struct crm_migrate_step_t {
     const crm_log_t *log;
     apr_interval_time_t patience;       /* see crm_migrate_apply() */
     const crm_migration_t *migration;
-    int done;                   /* steps that are complete */
+    int done;                   /* number of applied steps */
     apr_pool_t *pool;           /* scratch */
 } crm_migrate_step_t;
 
-/* Run the step of RUN's migration after those that are done, from where an
- * earlier run has left it, and record it. Errors: the statement's; no lock; the
- * session has ended. */
+/* Run the next step of RUN's migration, from where an earlier run has stopped,
+ * and record it. Errors: those of the statement, no lock, the session has
+ * ended. */
 crm_error_t *crm_migrate_step(const crm_migrate_step_t *run);
 
 #endif /* CRM_MIGRATE_STEP_H */

@@ -9,12 +9,12 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-/* Lines that say how the file is applied. */
+/* Beginnings of lines that say how to apply a file. */
 #define MIN_MODULE "-- min_module: "
 #define STEP "-- step: "
 
-/* The kinds of steps: the first word of a step's title. OBJECT: what the name
- * after it begins with; NULL: there is none. */
+/* The kinds of steps: the first word of the title, and the prefix of the name
+ * after it (OBJECT). NULL: there is no name. */
 static const struct {
     const char *word;
     const char *object;
@@ -55,8 +55,8 @@ static int says_nothing(const char *line, apr_size_t len)
     return !len || begins(line, len, "--");
 }
 
-/* Return whether LINE, a comment of LEN bytes, was probably meant as one of the
- * lines above. */
+/* Return whether LINE, a comment of LEN bytes, is probably a misspelt
+ * MIN_MODULE or STEP. */
 static int is_misspelt(const char *line, apr_size_t len)
 {
     static const char *const words[] = {"step:", "min_module:"};
@@ -142,12 +142,13 @@ static crm_error_t *read_min_module(parser_t *parser, const char *line,
     int number = atoi(value);
 
     if (parser->step || migration->min_module) {
-        return line_fault(parser, "min_module comes once, before the steps");
+        return line_fault(parser, "min_module may appear once, before the"
+                          " steps");
     }
     if (number < 1 || number > migration->number
         || strcmp(value, apr_itoa(parser->pool, number))) {
-        return line_fault(parser, "min_module must be a number, at most that"
-                          " of the file");
+        return line_fault(parser, "min_module must be a number, and not above"
+                          " that of the file");
     }
     migration->min_module = number;
     return NULL;

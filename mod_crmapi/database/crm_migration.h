@@ -13,7 +13,7 @@ typedef enum crm_migration_kind_t {
     CRM_MIGRATION_TRANSACTION,  /* in a transaction, with short waits */
     CRM_MIGRATION_INDEX,        /* a CREATE INDEX CONCURRENTLY */
     CRM_MIGRATION_ALONE,        /* outside of a transaction */
-    CRM_MIGRATION_BATCHES,      /* for some rows of a table after the other */
+    CRM_MIGRATION_BATCHES,      /* repeated for batches of a table's rows */
     CRM_MIGRATION_KINDS
 } crm_migration_kind_t;
 
@@ -43,13 +43,13 @@ crm_error_t *crm_migration_fault(apr_pool_t *result_pool, const char *format,
 
 /* Set *MIGRATIONS_P to the migrations in the folder DIR in order, an array of
  * crm_migration_t in RESULT_POOL. Their files are NNNN-name.sql, numbered from
- * 0001. Errors: a gap, a duplicate number, a file with other steps than
- * schema/README describes. */
+ * 0001. Errors: a gap, a duplicate number, a file whose steps do not conform to
+ * schema/README. */
 crm_error_t *crm_migration_read(apr_array_header_t **migrations_p,
                                 const char *dir, apr_pool_t *result_pool);
 
-/* Divide TEXT, the contents of the file of MIGRATION, whose number and name are
- * set: set its min_module and its steps, in RESULT_POOL. */
+/* Set min_module and steps of MIGRATION, in RESULT_POOL, from TEXT, the content
+ * of its file. The caller has set number and name. */
 crm_error_t *crm_migration_parse(crm_migration_t *migration, const char *text,
                                  apr_pool_t *result_pool);
 

@@ -11,7 +11,7 @@
 crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
                              apr_pool_t *scratch_pool)
 {
-    /* "crmapictl migrate" makes the table and adds the column. */
+    /* crmapictl migrate creates the table and adds the column. */
     static const crm_stmt_t exists = {
         "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid ="
         " to_regclass('crmapi.migration') AND attname = 'min_module')", 0, NULL
@@ -63,15 +63,15 @@ const char *crm_schema_fault(const crm_schema_t *schema, const char *program,
     }
     if (schema->oldest > CRM_SCHEMA_VERSION) {
         return apr_psprintf(result_pool, "the database's schema is version %d,"
-                            " for programs of version %d or later, that of %s"
-                            " is %d: upgrade %s, or make a database of an"
-                            " unreleased version anew", schema->number,
+                            " for programs of version %d or later, but %s has"
+                            " version %d: upgrade %s, or create a database of"
+                            " an unreleased version again", schema->number,
                             schema->oldest, program, CRM_SCHEMA_VERSION,
                             program);
     }
     if (schema->number < CRM_SCHEMA_VERSION) {
         return apr_psprintf(result_pool, "the database's schema is version %d,"
-                            " that of %s is %d: run crmapictl migrate",
+                            " but %s needs version %d: run crmapictl migrate",
                             schema->number, program, CRM_SCHEMA_VERSION);
     }
     return NULL;

@@ -5,23 +5,23 @@
 
 #include "crm_db.h"
 
-/* Which programs can use a database (contract 16.2). A program can if its
+/* Which programs can use a database (contract 16.2): those whose
  * CRM_SCHEMA_VERSION is from OLDEST to NUMBER. */
 typedef struct crm_schema_t {
-    int number;                 /* the latest migration that was applied with
-                                   all its steps; 0: none */
-    int oldest;                 /* the highest min_module of the migrations, of
-                                   which at least one step was applied */
+    int number;                 /* the last complete migration; 0: none */
+    int oldest;                 /* the highest min_module of all migrations with
+                                   an applied step */
 } crm_schema_t;
 
-/* Set *SCHEMA to that of the database of CONN. */
+/* Set *SCHEMA from the database of CONN. */
 crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
                              apr_pool_t *scratch_pool);
 
-/* Set *RESULT_P, in RESULT_POOL, to the migration of the database of CONN that
- * has undone steps: no row if there is none. The columns are the file's name;
- * the step, "2 of 5: index contact_digits"; how far it is, as text or null; the
- * pid of the backend that works at it, or null. The database has a schema. */
+/* Set *RESULT_P, in RESULT_POOL, to the first migration of the database of CONN
+ * that is not complete: one row or none. Its columns are the name of the file;
+ * the step, "2 of 5: index contact_digits"; the progress, as text or null; the
+ * pid of the backend that executes it, or null. The database must have a
+ * schema. */
 crm_error_t *crm_schema_unfinished(PGresult **result_p, crm_conn_t *conn,
                                    apr_pool_t *result_pool);
 

@@ -7,8 +7,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-/* Lock timeout of a write for several requests, so that no request waits long
- * for a lock that only another one needs. */
+/* Lock timeout of a write for several requests. Without it, all would wait for
+ * a lock that only one of them needs. */
 #define LOCK_TIMEOUT "20ms"
 
 void crm_sql_init(crm_sql_t *sql, apr_pool_t *pool)
@@ -176,8 +176,8 @@ static void add_with_columns(crm_buf_t *buf, const char *text, apr_size_t len)
     }
 }
 
-/* Add TEXT, RETURNING and what follows, with t.workspace_id in place of $1: of
- * an INSERT it cannot see batch. It has no other binds. */
+/* Add TEXT, the RETURNING clause, with t.workspace_id in place of $1, its only
+ * bind: in an INSERT, RETURNING cannot refer to batch. */
 static void add_returning(crm_buf_t *buf, const char *text)
 {
     const char *end = text + strlen(text);

@@ -47,10 +47,11 @@ void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
 /* Set *STMT to the text and binds of SQL, which live as long as SQL's pool. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
-/* Declare that SQL, complete, writes at most one row: the row of t with bind 1
- * as workspace_id and bind ROW as id. It ends with RETURNING, with no bind but
- * $1 behind it, and has no FROM clause. One may be inserted at FROM, an offset in its text. TABLE (static) is
- * the table of an UPDATE, or NULL for an INSERT. */
+/* Declare that SQL, which is complete, writes at most one row: that of t with
+ * bind 1 as workspace_id and bind ROW as id. SQL ends with RETURNING, which
+ * contains no bind but $1. It has no FROM clause; FROM is the offset in its
+ * text at which one may be inserted. TABLE (static) is the table of an UPDATE,
+ * or NULL for an INSERT. */
 void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row,
                    const char *table);
 
@@ -63,11 +64,11 @@ void crm_sql_write(crm_sql_t *sql, apr_size_t from, int row,
  * those for the second, and so on, each in SQL's order. An additional last
  * column is the number of the set, from 1.
  *
- * For a write, no two sets may name the same row. The statement does all that
- * SQL would do for each set, or it fails. Its rows have no order. Two
+ * For a write, no two sets may name the same row. The statement writes all the
+ * rows that SQL would write for the sets, or fails. Its rows have no order. Two
  * additional last columns are workspace_id and id. An UPDATE skips rows that
- * another transaction has locked, as if they did not exist. The statement waits
- * at most 20 ms for any other lock, then it fails (55P03). */
+ * another transaction has locked, as if they did not exist. For any other lock
+ * the statement waits at most 20 ms, then it fails (55P03). */
 const char *crm_sql_batch(const crm_sql_t *sql, apr_pool_t *result_pool);
 
 /* Return PostgreSQL's text format of a one-dimensional array of STRINGS (const
