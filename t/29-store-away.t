@@ -131,7 +131,7 @@ subtest "16.1 a password from a file, and TLS" => sub {
     chmod 0600, "$dir/wrong";
     for my $case (
             ["another authority", "rediss://:$dir/password\@$at", "",
-                qr/its certificate: /],
+                qr/the server's certificate: /],
             ["a wrong password", "rediss://:$dir/wrong\@$at",
                 "ca=$dir/ca.pem", qr/: WRONGPASS/]) {
         my ($name, $url, $options, $reason) = @$case;

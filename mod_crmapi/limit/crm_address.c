@@ -14,8 +14,8 @@
 #define SUBNET 8                /* /64 */
 #define SITE 6                  /* /48 */
 
-/* Set KEY to the key of the first LEN bytes of NET for requests of KIND in
- * REALM. */
+/* Set KEY to the key for requests of KIND in REALM from addresses that begin
+ * with the LEN bytes at NET. */
 static void make_key(crm_limit_key_t *key, const char *kind,
                      const unsigned char *net, apr_size_t len,
                      apr_uint32_t realm, apr_pool_t *pool)

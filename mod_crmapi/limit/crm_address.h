@@ -8,18 +8,21 @@
 #include "crm_error.h"
 #include "crm_limit.h"
 
-/* The budget of a /48 is this many times that of a /64. A provider's customer
- * can use all addresses of a /64, and often all /64s of a /48. */
+/* The budget of a /48 is this many times that of a /64. A customer of an
+ * internet provider can use all addresses of a /64, and often all /64s of a
+ * /48. */
 #define CRM_ADDRESS_SITE 4
 
-/* Kinds of requests. An address has a budget for each KIND. */
-#define CRM_ADDRESS_KEY "key"   /* with an unknown key or token */
+/* A kind of request: one with an unknown key or token. An address has a budget
+ * for each kind. */
+#define CRM_ADDRESS_KEY "key"
 
 /* Charge a request of KIND and CLASS to the client ADDRESS ("203.0.113.7") in
  * the table ADDRESSES. The limit is MAX requests in 60 s. For an IPv6 address
- * its /64 and its /48 are charged. REALM identifies the database. If ADDRESSES
- * is NULL or MAX is 0, nothing is counted. Errors, in POOL: CRM_E_RATE_LIMITED
- * with retry_after. */
+ * its /64 and its /48 are charged, or neither if one of them refuses. REALM
+ * identifies the database. If ADDRESSES is NULL or MAX is 0, nothing is
+ * counted. Errors, in POOL: CRM_E_RATE_LIMITED with retry_after,
+ * CRM_E_UNAVAILABLE (CRM4001). */
 crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
                                 const char *address, apr_uint32_t realm,
                                 crm_limit_class_t class, apr_uint32_t max,

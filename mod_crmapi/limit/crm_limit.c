@@ -243,7 +243,7 @@ static int window_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
         if (crm_ring_full(block, window)) {
             return 0;
         }
-        /* After TAIL was stored: this entry may be that of the old TAIL. */
+        /* TAIL was stored before: the new entry may replace the old TAIL. */
         crm_ring_add(block, window, now);
         verdict->admitted = 1;
         verdict->remaining = limit - count - 1;
@@ -258,8 +258,8 @@ static int window_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
     return 1;
 }
 
-/* Return the limit for a request of CLASS by KEY where that of the vhost is
- * LIMIT. */
+/* Return the limit for a request of CLASS by KEY: its own up to CEILING, or
+ * LIMIT, the vhost's, if it has none. */
 static apr_uint32_t limit_of(const crm_limit_key_t *key,
                              crm_limit_class_t class, apr_uint32_t limit,
                              apr_uint32_t ceiling)
@@ -269,7 +269,7 @@ static apr_uint32_t limit_of(const crm_limit_key_t *key,
     return !own ? limit : own > ceiling ? ceiling : own;
 }
 
-/* Set what is due by the use of SLOT at NOW. */
+/* Set VERDICT's touch and confirm for a use of SLOT at NOW. */
 static void set_due(crm_limit_verdict_t *verdict, crm_slot_t *slot,
                     apr_int64_t now)
 {
@@ -283,8 +283,9 @@ static void set_due(crm_limit_verdict_t *verdict, crm_slot_t *slot,
     }
 }
 
-/* Do crm_limit_admit() with slot NUMBER, whose bucket is locked, except that
- * *LIMIT is its key's. Return 0 if the ring must grow first. */
+/* Decide on a request of CLASS by the key of slot NUMBER, whose bucket is
+ * locked, under LIMIT, and set *VERDICT. Return 0 if the ring must grow
+ * first. */
 static int slot_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
                       apr_uint32_t number, crm_limit_class_t class,
                       apr_uint32_t limit)

@@ -52,8 +52,8 @@ typedef struct crm_limit_network_t {
     unsigned char bits;         /* 0..32, or 0..128 if V6 */
 } crm_limit_network_t;
 
-/* The properties of a key. Texts end with a NUL. The first five never change;
- * whenever one of the others changes, the database changes TERMS. */
+/* The properties of a key. Texts end with a NUL. The members before TERMS never
+ * change. If one of those after it changes, the database changes TERMS. */
 typedef struct crm_limit_key_t {
     unsigned char hash[32];     /* SHA-256 of the key */
     apr_uint32_t realm;         /* the database; the same hash in two realms is
@@ -61,11 +61,11 @@ typedef struct crm_limit_key_t {
     char key_id[37];
     char workspace_id[37];
     char slug[64];              /* workspace's slug */
-    char terms[37];             /* id of the version of what follows; "": what
-                                   follows is unknown */
-    unsigned char networks;     /* how many it may be used from; 0: from
-                                   anywhere */
-    apr_uint32_t limits[CRM_LIMIT_CLASSES]; /* its own; 0: none */
+    char terms[37];             /* id of the version of the members below; "":
+                                   they are unknown */
+    unsigned char networks;     /* number of networks from which the key may be
+                                   used; 0: from anywhere */
+    apr_uint32_t limits[CRM_LIMIT_CLASSES]; /* the key's own; 0: none */
 } crm_limit_key_t;
 
 /* The result of an admission. */
@@ -97,7 +97,7 @@ typedef struct crm_limit_stats_t {
     apr_uint64_t recovered;     /* locks recovered from killed processes */
     apr_uint32_t slots;         /* slots in use, including idle keys */
     apr_uint32_t capacity;
-    apr_uint32_t pieces;        /* of 16 requests, that were ever in use */
+    apr_uint32_t pieces;        /* pieces (16 requests) that were ever in use */
     apr_uint64_t touched;       /* bytes of the block that were ever in use */
 } crm_limit_stats_t;
 
@@ -115,8 +115,8 @@ crm_error_t *crm_limit_init(crm_limit_t *block, apr_size_t size,
                             apr_pool_t *result_pool);
 
 /* Check whether BLOCK, SIZE bytes from an earlier configuration, can serve
- * CONFIG (contract 4.4): same version, same number of keys, memory for limits as
- * high. Return NULL, or the reason why not as a constant string. */
+ * CONFIG (contract 4.4): same version, same number of keys, memory for limits
+ * as high. Return NULL, or the reason why it cannot as a constant string. */
 const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
                             const crm_limit_config_t *config);
 
@@ -129,15 +129,15 @@ int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
 /* Charge a request of CLASS to the key of HASH in REALM under LIMIT, and set
  * *VERDICT (contract 2.2, 4.1). LIMIT is the number of requests in 60 s, up to
  * CRM_LIMIT_RING_MAX. 0 means no limit: the request is admitted and counted in
- * the statistics only. If the key has a limit of its own for CLASS, that one
- * applies, or CEILING if that is lower (contract 14.5). A refused request is not counted. If the key is known,
- * it is copied to KEY_OUT (NULL: not). */
+ * the statistics only. If the key has a limit of its own for CLASS, that limit
+ * applies, or CEILING if it is lower (contract 14.5). A refused request is not
+ * counted. If the key is known, it is copied to KEY_OUT (NULL: not). */
 void crm_limit_admit(crm_limit_verdict_t *verdict, crm_limit_key_t *key_out,
                      crm_limit_t *block, const unsigned char hash[32],
                      apr_uint32_t realm, crm_limit_class_t class,
                      apr_uint32_t limit, apr_uint32_t ceiling);
 
-/* Set *VERDICT's limit, remaining and reset_us as crm_limit_admit() does, and
+/* Set *VERDICT's limit, remaining and reset_us as crm_limit_admit() does, but
  * charge nothing. */
 void crm_limit_look(crm_limit_verdict_t *verdict, crm_limit_t *block,
                     const unsigned char hash[32], apr_uint32_t realm,
@@ -149,12 +149,11 @@ void crm_limit_look(crm_limit_verdict_t *verdict, crm_limit_t *block,
 void crm_limit_refund(crm_limit_t *block, const unsigned char hash[32],
                       apr_uint32_t realm, crm_limit_class_t class);
 
-/* Take back the admission VERDICT of a request of CLASS by KEY, because the
- * budget that all hosts share is used up (contract 16.1): the request leaves
- * the window and is counted as refused. crm_limit_admit() refuses all requests
- * of CLASS by KEY under the same limit until UNTIL, a time of
- * crm_limit_clock(). VERDICT becomes a refusal. The caller sets its
- * reset_us. */
+/* Turn the admission VERDICT of a request of CLASS by KEY into a refusal,
+ * because the budget of all hosts is used up (contract 16.1). The request
+ * leaves the window and is counted as refused. crm_limit_admit() refuses all
+ * requests of CLASS by KEY under the same limit until UNTIL, a time of
+ * crm_limit_clock(). The caller sets VERDICT's reset_us. */
 void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
                      const crm_limit_key_t *key, crm_limit_class_t class,
                      apr_int64_t until);
@@ -165,8 +164,8 @@ apr_int64_t crm_limit_clock(void);
 /* Set *STATS to the statistics of BLOCK. */
 void crm_limit_stats(crm_limit_stats_t *stats, crm_limit_t *block);
 
-/* Use NOW_US as the clock of this process: monotonic, in microseconds. NULL:
- * CLOCK_MONOTONIC. For tests. */
+/* For tests: use NOW_US as the clock of this process: monotonic, in
+ * microseconds. NULL: CLOCK_MONOTONIC. */
 void crm_limit_set_clock(apr_int64_t (*now_us)(void));
 
 #endif /* CRM_LIMIT_H */

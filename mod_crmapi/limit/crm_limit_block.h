@@ -26,12 +26,12 @@
  * Slots and pieces are referred to by number, from 1; 0 means none. There are
  * no pointers.
  *
- * Memory: 1,280 bytes, for each key 8 + 384 bytes and 64 for each bucket, and
- * 72 for each piece. A window has no piece before its first request, and never
- * more than its limit needs: crm_ring_pieces(), 9 for a limit of 120. There are
- * pieces for the highest limit of all keys, but not more than 2 for each key
- * and CRM_RING_TIMES requests: no host admits so many in 60 s. Slots and pieces
- * are touched when they are first used.
+ * Memory: 1,280 bytes, 8 + 384 for each key, 64 for each bucket, and 72 for
+ * each piece. A window has no piece before its first request, and never more
+ * than its limit needs: crm_ring_pieces(), 9 for a limit of 120. There are
+ * enough pieces for the highest limit of all keys, but not more than 2 for each
+ * key plus those for CRM_RING_TIMES requests: no host admits so many in 60 s.
+ * Slots and pieces are first touched when they are first used.
  *
  * Exactness (contract 4.1). A window stores the time of each request that it
  * counts. Times are the low 32 bits of microseconds. That suffices: requests
@@ -39,10 +39,10 @@
  * once the youngest has left, so no time in a ring is older than 120 s.
  *
  * Locks. A bucket's lock protects its chain, and the windows and times of use
- * of its slots. The allocator's lock protects which slot and which piece is
- * where; changing a chain or a ring takes both. Order: the allocator's lock,
- * then one bucket's. An admission takes the bucket's lock only, except when its
- * ring must grow: it has at most the limit's logarithm of such steps.
+ * of its slots. The allocator's lock protects which list each slot and piece is
+ * in; changing a chain or the pieces of a ring takes both. Order: the
+ * allocator's lock, then one bucket's. An admission takes the bucket's lock
+ * only, except when its ring must grow. A ring doubles, so it rarely grows.
  *
  * Killed processes. Locks are robust: after its owner's death the kernel hands
  * a lock to the next process. A bucket needs no repair, because each change of
@@ -67,8 +67,8 @@
  * evicted: otherwise the busiest key could look like the oldest. */
 #define CRM_SEEN_LAG APR_INT64_C(1000000)
 
-/* A release store: whoever sees it also sees all stores before it, even after
- * the process that made them was killed. */
+/* A release store: a process that sees it also sees all stores before it, even
+ * if the process that made them was killed. */
 #define CRM_COMMIT(place, value) \
     __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
 /* Access to data that others may access concurrently. */
@@ -78,9 +78,9 @@
 #define CRM_COUNT(place) __atomic_fetch_add(&(place), 1, __ATOMIC_RELAXED)
 #define CRM_UNCOUNT(place) __atomic_fetch_sub(&(place), 1, __ATOMIC_RELAXED)
 
-/* A place in a ring: the number of a piece, and below it in 32 bits the number
- * of a request, which wraps around. Request n is entry n modulo
- * CRM_PIECE_TIMES of its piece. One store changes both. */
+/* A place in a ring: the number of a piece in the high 32 bits, and the number
+ * of a request, which wraps around, in the low 32 bits. Request n is entry n
+ * modulo CRM_PIECE_TIMES of its piece. One store changes both. */
 typedef apr_uint64_t crm_place_t;
 
 #define CRM_PLACE(piece, request) \
@@ -88,10 +88,11 @@ typedef apr_uint64_t crm_place_t;
 #define CRM_PLACE_PIECE(place) ((apr_uint32_t)((place) >> 32))
 #define CRM_PLACE_REQUEST(place) ((apr_uint32_t)(place))
 
-/* The counted requests of a key and class: from TAIL on, before HEAD. TAIL is
- * the place of the oldest; if there is none, that of the next one. HEAD has the
- * number of the next one and the piece of the one before it, because the next
- * may begin a piece that the ring does not have yet. HEAD 0: no ring. */
+/* The counted requests of a key and class: from TAIL up to, but without, HEAD.
+ * TAIL is the place of the oldest request, or of the next one if none is
+ * counted. HEAD has the number of the next request, but the piece of the one
+ * before it, because the next one may begin a piece that the ring does not have
+ * yet. HEAD 0: there is no ring. */
 typedef struct crm_window_t {
     crm_place_t head;
     crm_place_t tail;
@@ -141,7 +142,7 @@ typedef union crm_allocator_t {
         pthread_mutex_t lock;
         apr_uint32_t free;      /* first of the free list */
         apr_uint32_t fresh;     /* slots that ever had a key */
-        apr_uint32_t hand;      /* where the next search starts */
+        apr_uint32_t hand;      /* slot after which the next search starts */
         apr_uint32_t slots;     /* in chains */
         apr_uint32_t free_piece, fresh_piece; /* the same for pieces */
         apr_int64_t full_until; /* no slot can be idle before this time */

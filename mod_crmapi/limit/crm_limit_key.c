@@ -6,11 +6,11 @@
 
 #include "crm_limit_ring.h"
 
-/* Slots that are compared to find one to evict. */
+/* The number of slots that are compared to find one to evict. */
 #define SAMPLE 64
 
-/* How long no ring is searched for spare pieces after a search without a
- * result, in microseconds. */
+/* The pause before the next search for spare pieces after one that has found
+ * none, in microseconds. */
 #define SPARE_US APR_INT64_C(1000000)
 
 /* Remove slot NUMBER from the chain of BUCKET. Both locks are held. */
@@ -56,7 +56,7 @@ apr_uint32_t crm_chains_mark(apr_uint32_t *pieces, crm_limit_t *block)
 }
 
 /* Rebuild the free lists from the chains. Return 0 if these are damaged. The
- * allocator's lock is held and its state unknown. */
+ * allocator's lock is held, and what it protects may be inconsistent. */
 static int free_rebuild(crm_limit_t *block)
 {
     apr_uint32_t pieces;
@@ -87,8 +87,8 @@ int crm_allocator_lock(crm_limit_t *block)
 
     if (error == EOWNERDEAD) {
         CRM_COUNT(block->allocator.recovered);
-        /* Not marked consistent: the lock is broken for everyone once it is
-         * released. */
+        /* The lock is not marked consistent, so from its release on it is
+         * broken for everyone. */
         if (!free_rebuild(block)) {
             pthread_mutex_unlock(&block->allocator.lock);
             return 0;
@@ -282,8 +282,8 @@ static void slot_fill(crm_limit_t *block, apr_uint32_t number,
 }
 
 /* Give SLOT, whose bucket is locked, the terms of KEY. NETWORKS is the first
- * piece of its networks. While they are incomplete, TERMS is empty. Return the
- * first piece of the networks of before. */
+ * piece of its networks. TERMS is empty as long as they are incomplete. Return
+ * the first piece of the old networks. */
 static apr_uint32_t slot_renew(crm_slot_t *slot, const crm_limit_key_t *key,
                                apr_uint32_t networks)
 {
@@ -466,7 +466,7 @@ static void networks_copy(crm_limit_network_t *networks, crm_limit_t *block,
     int count = slot->key.networks;
 
     while (count) {
-        /* The first piece has what was left over: crm_ring_networks(). */
+        /* The first piece has the last networks: crm_ring_networks(). */
         int some = (count - 1) % CRM_PIECE_NETWORKS + 1;
 
         memcpy(networks + count - some, crm_piece_at(block, piece)->networks,

@@ -9,17 +9,17 @@
 #define CRM_LIMIT_ADDED 0
 #define CRM_LIMIT_FULL 1
 
-/* Add KEY, which exists in the database, with the KEY->networks NETWORKS (NULL:
- * none). If it is known already, it gets these networks and the limits and
- * terms of KEY. Return CRM_LIMIT_ADDED, or CRM_LIMIT_FULL if there is no memory
- * for it: all slots were used in the last 60 s (contract 4.5) and eviction is
+/* Add KEY, which exists in the database, with its NETWORKS, KEY->networks of
+ * them (NULL: none). If it is known already, replace its networks, limits and
+ * terms. Return CRM_LIMIT_ADDED, or CRM_LIMIT_FULL if there is no memory for
+ * it: all slots were used in the last 60 s (contract 4.5) and eviction is
  * off. */
 int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key,
                   const crm_limit_network_t *networks);
 
-/* Make room for a request of CLASS by the key of HASH in REALM under LIMIT, of
- * which a window has no memory left. Return 0 if the block has none either
- * (contract 4.5). For crm_limit_admit(). */
+/* Let the ring for requests of CLASS by the key of HASH in REALM grow, up to
+ * what LIMIT needs. Return 0 if BLOCK has no memory left (contract 4.5). For
+ * crm_limit_admit(). */
 int crm_limit_grow(crm_limit_t *block, const unsigned char hash[32],
                    apr_uint32_t realm, crm_limit_class_t class,
                    apr_uint32_t limit);
@@ -30,7 +30,8 @@ int crm_limit_networks(crm_limit_network_t *networks, crm_limit_t *block,
                        const unsigned char hash[32], apr_uint32_t realm);
 
 /* Return whether the caller should query the database about the key of HASH in
- * REALM: it is known, and nobody was told to for INTERVAL microseconds. */
+ * REALM. That is so for one caller in INTERVAL microseconds, if the key is
+ * known. */
 int crm_limit_ask(crm_limit_t *block, const unsigned char hash[32],
                   apr_uint32_t realm, apr_int64_t interval);
 
@@ -41,9 +42,10 @@ void crm_limit_forget(crm_limit_t *block, const unsigned char hash[32],
 
 /* Copy the keys of OLD with their counted requests to BLOCK, which is new and
  * not used by others yet, so that a changed configuration does not reset
- * budgets (contract 4.4). Idle keys are left out, and if BLOCK has no memory
- * for them, the oldest requests of a key. Processes still attached to OLD count
- * separately. Return the number of keys without a slot. */
+ * budgets (contract 4.4). Idle keys are left out. If BLOCK has too little
+ * memory, the oldest requests of a key are left out as well. Processes still
+ * attached to OLD count separately. Return the number of keys without a
+ * slot. */
 apr_uint32_t crm_limit_inherit(crm_limit_t *block, crm_limit_t *old);
 
 #endif /* CRM_LIMIT_KEY_H */

@@ -5,8 +5,8 @@
 
 #include "crm_limit_block.h"
 
-/* The maximum number of requests that all windows of a block count together,
- * beside two pieces for each key: 140,000 requests a second. */
+/* The maximum number of requests that all windows of a block count together, in
+ * addition to two pieces for each key: 140,000 requests a second. */
 #define CRM_RING_TIMES (1U << 23)
 
 /* Return the number of pieces that a window with LIMIT may need. */
@@ -69,8 +69,8 @@ static inline void crm_ring_add(crm_limit_t *block, crm_window_t *window,
     crm_place_t end = crm_ring_end(block, window);
 
     CRM_COMMIT(*crm_ring_time(block, end), (apr_uint32_t)time);
-    /* If the process dies here, LAST is too late. Requests then count longer,
-     * never shorter. */
+    /* If the process dies here, LAST is later than the last request. Requests
+     * then count longer, never shorter. */
     CRM_COMMIT(window->last, time);
     CRM_COMMIT(window->head, CRM_PLACE(CRM_PLACE_PIECE(end),
                                        CRM_PLACE_REQUEST(end) + 1));
@@ -97,8 +97,7 @@ int crm_ring_has_free(const crm_limit_t *block);
 int crm_ring_grow(crm_limit_t *block, crm_window_t *window,
                   apr_uint32_t limit);
 
-/* Free the pieces of WINDOW, whose bucket is locked, that it does not need at
- * NOW. */
+/* Free the pieces that WINDOW, whose bucket is locked, does not need at NOW. */
 void crm_ring_trim(crm_limit_t *block, crm_window_t *window, apr_int64_t now);
 
 /* Free all pieces of SLOT, which is in no chain. */

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of an IPv4 address, and before one that is mapped into IPv6. */
+/* The size of an IPv4 address, and of the prefix of one that is mapped into
+ * IPv6, in bytes. */
 #define V4 4
 #define MAPPED 12
 
@@ -27,7 +28,8 @@ apr_size_t crm_network_address(unsigned char net[16], const char *address)
     return 16;
 }
 
-/* Set *NETWORK to the LEN bytes at TEXT. Return 0 if they are no network. */
+/* Set *NETWORK from the LEN bytes at TEXT. Return 0 if they are not a
+ * network. */
 static int parse(crm_limit_network_t *network, const char *text,
                  apr_size_t len)
 {
@@ -79,7 +81,7 @@ int crm_networks_parse(crm_limit_network_t *networks, const char *text)
     return count;
 }
 
-/* Return whether NETWORK has the address NET. */
+/* Return whether the address NET, of the same version, is in NETWORK. */
 static int has(const crm_limit_network_t *network, const unsigned char *net)
 {
     apr_size_t bytes = network->bits / 8;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_network.h: networks of addresses, as keys have them (contract 14.5) */
+/* crm_network.h: networks of addresses, to which keys can be limited (contract
+ * 14.5) */
 #ifndef CRM_NETWORK_H
 #define CRM_NETWORK_H
 
@@ -10,12 +11,12 @@
  * it is not an address. */
 apr_size_t crm_network_address(unsigned char net[16], const char *address);
 
-/* Set NETWORKS, room for CRM_LIMIT_NETWORKS_MAX, to those in TEXT
- * ("203.0.113.0/24 2001:db8::/32"). Return their number, or -1 if one of them is
- * invalid or there are too many. */
+/* Set NETWORKS, which has room for CRM_LIMIT_NETWORKS_MAX, to those in TEXT
+ * ("203.0.113.0/24 2001:db8::/32"). Return their number, or -1 if one of them
+ * is invalid or there are too many. */
 int crm_networks_parse(crm_limit_network_t *networks, const char *text);
 
-/* Return whether one of the COUNT NETWORKS has ADDRESS. */
+/* Return whether ADDRESS is in one of the COUNT NETWORKS. */
 int crm_networks_have(const crm_limit_network_t *networks, int count,
                       const char *address);
 

@@ -10,8 +10,8 @@
 #include <time.h>
 #endif
 
-/* A place that is in use this long after UNTIL belongs to a process that was
- * killed. */
+/* A place that is still in use this long after UNTIL belongs to a process that
+ * was killed. */
 #define STALE apr_time_from_sec(60)
 
 /* Polling interval on systems without futexes. */
@@ -79,9 +79,9 @@ static int is_used(const crm_waiter_t *waiter)
     return __atomic_load_n(&waiter->used, __ATOMIC_SEQ_CST) != 0;
 }
 
-/* Return whether WAITER waits for LINE. If it is just changing its lines, the
- * result may be incorrect. That does no harm: it then compares the counts
- * itself. */
+/* Return whether WAITER waits for LINE. If WAITER is changing its lines at this
+ * moment, the result may be incorrect. That does no harm, because WAITER then
+ * compares the counts itself. */
 static int waits_for(const crm_waiter_t *waiter, apr_uint32_t line)
 {
     apr_uint32_t count = __atomic_load_n(&waiter->count, __ATOMIC_SEQ_CST);

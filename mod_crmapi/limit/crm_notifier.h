@@ -12,12 +12,12 @@
 /* A thread that waits. */
 typedef struct crm_waiter_t {
     apr_uint32_t used;          /* 0: this place is free */
-    apr_uint32_t woken;         /* a futex; not 0: the thread must look again */
+    apr_uint32_t woken;         /* a futex; not 0: the thread checks again */
     apr_uint32_t process;       /* the thread's process id */
     apr_uint32_t count;         /* number of LINES */
     apr_uint32_t lines[CRM_NOTIFIER_NAMES]; /* that it waits for */
     apr_uint64_t owner;         /* hash of the owner's name */
-    apr_time_t until;           /* when it stops waiting at the latest */
+    apr_time_t until;           /* the latest time at which it stops waiting */
 } crm_waiter_t;
 
 /* A notifier, in shared memory of all processes of the host, initially zero. A
@@ -35,8 +35,8 @@ typedef struct crm_notifier_t {
  * wait for. */
 void crm_notifier_notify(crm_notifier_t *notifier, const char *name);
 
-/* Return the number of notifications of NAME's line so far. Only its changes
- * have a meaning. Call this before you query for news. */
+/* Return the number of notifications of NAME's line so far. It means something
+ * only in comparison with a later one. Call this before you query for news. */
 apr_uint32_t crm_notifier_count(const crm_notifier_t *notifier,
                                 const char *name);
 

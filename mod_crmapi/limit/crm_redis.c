@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_redis.c: a store of budgets on Redis: its commands and replies
  *
- * hiredis formats commands and parses replies. It is not used for I/O: its time
- * limits are for single system calls, and before version 1.0 it had no TLS. */
+ * hiredis formats commands and parses replies. It is not used for I/O: its
+ * timeouts apply to single system calls, and it has no TLS before version
+ * 1.0. */
 #include "crm_redis.h"
 
 #include <stdlib.h>
@@ -106,7 +107,7 @@ static const char *get_reply(redis_t *redis, redisReply **reply_p)
 
     for (;;) {
         if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
-            return "it does not speak Redis' protocol";
+            return "the server does not speak the Redis protocol";
         }
         if (reply) {
             *reply_p = reply;
@@ -120,8 +121,8 @@ static const char *get_reply(redis_t *redis, redisReply **reply_p)
     }
 }
 
-/* Return the error REPLY as a reason. If SECRET, return the error's code only:
- * the command had a secret, which some errors repeat. */
+/* Return the error REPLY as a reason. SECRET: the command contained a secret,
+ * which some errors repeat, so return only the error's code. */
 static const char *error_of(redis_t *redis, const redisReply *reply,
                             int secret)
 {
@@ -142,7 +143,7 @@ static const char *take_answer(redis_t *redis, crm_store_check_t *check,
         return error_of(redis, reply, 0);
     }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
-        return "the script gave another answer";
+        return "unexpected reply of the script";
     }
     check->admitted = reply->element[0]->integer != 0;
     check->remaining = (apr_uint32_t)reply->element[1]->integer;
@@ -213,7 +214,7 @@ static const char *introduce(redis_t *redis)
     return problem;
 }
 
-/* Connect, unless there is a usable connection. */
+/* Connect unless there is a usable connection. */
 static const char *reconnect(redis_t *redis)
 {
     const char *problem;

@@ -29,8 +29,8 @@ typedef struct crm_redis_config_t {
                                    CRM_REDIS_PREFIX_MAX bytes */
 } crm_redis_config_t;
 
-/* Set *BACKEND to the server of CONFIG, allocated in POOL. Its host is resolved
- * here, once for all children of this process. It is not connected yet.
+/* Set *BACKEND to the server of CONFIG, allocated in POOL. The host is resolved
+ * here, once for all children of this process. A connection is made later.
  * Return NULL, or the reason why TLS or SHA-1 cannot be used. */
 const char *crm_redis_create(crm_store_backend_t *backend,
                              const crm_redis_config_t *config,

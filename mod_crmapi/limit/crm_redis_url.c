@@ -27,8 +27,8 @@ static int parse_number(int *number_p, const char *text, int max)
     return apr_isdigit(*text) && !*end && number <= max;
 }
 
-/* Take "user:password-file@" from the front of *REST_P, if it is there. File
- * names may have slashes; the last '@' ends them. */
+/* Take "user:password-file@" from the front of *REST_P, if it is there. The
+ * name of the file ends at the last '@' and may contain slashes. */
 static const char *take_user(crm_redis_config_t *config, char **rest_p)
 {
     char *at = strrchr(*rest_p, '@');
@@ -38,8 +38,8 @@ static const char *take_user(crm_redis_config_t *config, char **rest_p)
         return NULL;
     }
     if (!colon || colon > at || colon + 1 == at) {
-        return "before the @ must be a user (or nothing), a colon and the file "
-               "of the password";
+        return "the part before @ must be a user (or nothing), a colon and the "
+               "name of the password file";
     }
     *colon = *at = '\0';
     config->user = *rest_p;

@@ -50,8 +50,8 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
 
 /* ---- availability -------------------------------------------------------- */
 
-/* Return whether to ask the store: it is available, or this thread is the one
- * of the host that retries. BUSY: another thread of the process uses the
+/* Return whether to ask the store: it is available, or this thread is the only
+ * one of the host that retries. BUSY: another thread of the process uses the
  * connection, perhaps to retry. */
 static int may_ask(crm_store_shared_t *shared, int busy)
 {
@@ -133,9 +133,9 @@ static void ask(const crm_store_t *store, crm_store_check_t *const *checks,
 /* The maximum number of checks sent together. */
 #define TOGETHER 128
 
-/* Take up to TOGETHER waiters from STORE's queue. Its mutex is held. Set CHECKS
- * to theirs and *COUNT_P to their number. Return the first; the last one's next
- * is NULL. */
+/* Take up to TOGETHER waiters from STORE's queue, whose mutex is held. Set
+ * CHECKS to their checks and *COUNT_P to their number. Return the first waiter
+ * of the list, which ends with NULL. */
 static waiter_t *take_queue(crm_store_t *store, crm_store_check_t **checks,
                             int *count_p)
 {
@@ -183,7 +183,7 @@ static void lead(crm_store_t *store, const waiter_t *own)
     pthread_mutex_lock(&store->mutex);
     wake_all(batch, own);
     if (LOAD(store->shared->away)) {
-        /* Those that came meanwhile would wait in vain. */
+        /* Requests that have arrived meanwhile need not wait. */
         while (store->first) {
             wake_all(take_queue(store, checks, &count), NULL);
         }
@@ -249,10 +249,10 @@ void crm_store_open(crm_store_t *store, apr_pool_t *pool)
 
 /* ---- admission ----------------------------------------------------------- */
 
-/* The host's own window counts the request first. It never holds more requests
- * than the store's, and its times are not later. So it refuses nothing that the
- * store would admit. It bounds what a store that lost its data admits, and it
- * is not empty when the store goes away. */
+/* The host's own window has counted the request before. It never holds more
+ * requests than the store's window, and its times are not later, so it refuses
+ * nothing that the store would admit. It limits what is admitted after the
+ * store has lost its data, and it is not empty when the store goes away. */
 void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
                      crm_limit_t *block, const crm_limit_key_t *key,
                      crm_limit_class_t class)
@@ -265,8 +265,8 @@ void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
         return;
     }
     if (!check.admitted) {
-        /* Counted from before the question, so that the host does not refuse
-         * longer than the store. */
+        /* From the time before the store was asked, so that the host does not
+         * refuse longer than the store. */
         crm_limit_close(verdict, block, key, class, began + check.reset_us);
         verdict->reset_us = check.reset_us;
     }

@@ -10,8 +10,7 @@
  * many microseconds. */
 #define CRM_STORE_RETRY_US APR_INT64_C(500000)
 
-/* If the store comes and goes, an outage is logged again only after this many
- * microseconds. */
+/* The minimum time between log lines about outages, in microseconds. */
 #define CRM_STORE_LOG_AGAIN_US APR_INT64_C(60000000)
 
 /* A request to be counted in the store. */
@@ -48,8 +47,9 @@ typedef struct crm_store_backend_t {
  * zero. */
 typedef struct crm_store_shared_t {
     apr_uint32_t away;          /* the host counts by itself */
-    apr_uint32_t logged;        /* this was logged */
-    apr_int64_t retry_at;       /* crm_limit_clock() of the next try */
+    apr_uint32_t logged;        /* that it is away was logged */
+    apr_int64_t retry_at;       /* time of the next retry, on
+                                   crm_limit_clock() */
     apr_int64_t logged_at;
     apr_int64_t ahead_us;       /* the store's clock minus crm_limit_clock() */
     apr_uint64_t counted;       /* requests that the store counted */
@@ -69,9 +69,9 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
                               apr_int64_t timeout, crm_store_shared_t *shared,
                               const crm_log_t *log, apr_pool_t *result_pool);
 
-/* Connect STORE, so that the first request need not wait for that. Call this
- * once in each process, before its threads start. The connection is closed with
- * POOL. */
+/* Connect STORE, so that the first request does not wait for the connection.
+ * Call this once in each process, before its threads start. The connection is
+ * closed with POOL. */
 void crm_store_open(crm_store_t *store, apr_pool_t *pool);
 
 /* Count CHECK in STORE and set its answer. Return CHECK->answered. If it is 0,

@@ -7,16 +7,16 @@
 -- until the oldest counted request leaves the window (after a refusal: until
 -- the next would be admitted), and the time in microseconds since 1970.
 --
--- The value is like a window of crm_limit.c. It begins with doubles: HEAD, TAIL,
--- SIZE, LAST, FIRST, SHIFT, EXPIRES. A ring of SIZE times follows: the low 32
+-- The value is like a window of crm_limit.c. It begins with doubles: HEAD,
+-- TAIL, SIZE, LAST, FIRST, SHIFT, EXPIRES. A ring of SIZE times follows: the low 32
 -- bits of microseconds. Requests TAIL to HEAD - 1 are counted; FIRST and LAST
 -- are the times of these two. SHIFT is added to Redis' clock: it grows if the
--- clock goes back, so that windows go on from LAST. EXPIRES is when Redis
--- removes the key.
+-- clock goes back, so that the time of a window never does. EXPIRES is when
+-- Redis removes the key.
 --
--- A refusal writes nothing, unless the clock went back. The cost of a call grows
--- with the logarithm of the limit. Most of it are calls of Redis: four if no
--- request has left the window.
+-- A refusal writes nothing unless the clock went back. The cost of a call grows
+-- with the logarithm of the limit. Most of it is the cost of Redis commands:
+-- four if no request has left the window.
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local key, limit = KEYS[1], tonumber(ARGV[1])
 local WINDOW, KEEP, HEADER, FORMAT = 60000000, 120000000, 56, '>ddddddd'

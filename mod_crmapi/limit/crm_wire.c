@@ -20,7 +20,7 @@
 
 #include "crm_time.h"
 
-/* Return WHAT failed with the error number ERROR, as WIRE's reason. */
+/* Return, in WIRE's reason, that WHAT failed with the error number ERROR. */
 static const char *failed(crm_wire_t *wire, const char *what, int error)
 {
     char text[80];
@@ -90,7 +90,7 @@ static const char *open_unix(crm_wire_t *wire, const char *path)
 /* Connect WIRE to the first address of PLACE that can be reached. */
 static const char *open_first(crm_wire_t *wire, const crm_wire_place_t *place)
 {
-    const char *problem = "the name has no address";
+    const char *problem = "the host has no address";
     const int on = 1;
 
     for (int i = 0; i < CRM_WIRE_ADDRESSES && place->lengths[i]; i++) {
@@ -177,7 +177,8 @@ static const char *tls_again(crm_wire_t *wire, int result)
         return await(wire, error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT);
     }
     if (verified != X509_V_OK) {
-        apr_snprintf(wire->reason, sizeof(wire->reason), "its certificate: %s",
+        apr_snprintf(wire->reason, sizeof(wire->reason),
+                     "the server's certificate: %s",
                      X509_verify_cert_error_string(verified));
         return wire->reason;
     }

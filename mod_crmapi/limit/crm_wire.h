@@ -26,7 +26,7 @@ typedef struct crm_wire_t {
 typedef struct crm_wire_place_t {
     const char *path;           /* of a Unix socket; NULL: HOST and PORT */
     const char *host;           /* name or address; the server's certificate
-                                   must have it */
+                                   must be for it */
     const char *port;           /* decimal */
     SSL_CTX *tls;               /* NULL: no TLS */
     /* The addresses of HOST. A length of 0 ends them. */
@@ -42,12 +42,13 @@ const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca);
 /* Resolve PLACE's host. The name service may take any time. */
 const char *crm_wire_resolve(crm_wire_place_t *place);
 
-/* Connect WIRE to PLACE. Resolve it first if it is not resolved; the deadline
- * does not apply to that. A failed attempt makes it unresolved. */
+/* Connect WIRE to PLACE. Resolve its host first if it is not resolved; the
+ * deadline does not apply to that. After a failure the host counts as not
+ * resolved. */
 const char *crm_wire_open(crm_wire_t *wire, crm_wire_place_t *place);
 
-/* Return whether WIRE is connected and the server has sent nothing and not
- * closed the connection. */
+/* Return whether WIRE is connected, and the server has neither sent anything
+ * nor closed the connection. */
 int crm_wire_is_quiet(crm_wire_t *wire);
 
 /* Send the LEN bytes at DATA. */
