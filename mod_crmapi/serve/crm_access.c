@@ -14,9 +14,9 @@
 #include "crm_limit_key.h"
 #include "crm_network.h"
 
-/* How often the terms of a key are read again that is used from an address where
- * it may not be used, in microseconds: at most. */
-#define FAR_US APR_INT64_C(1000000)
+/* The minimum interval at which the terms of a key are read again because it
+ * was used from an address that they do not permit, in microseconds. */
+#define REFRESH_US APR_INT64_C(1000000)
 
 /* ---- keys and tokens ----------------------------------------------------- */
 
@@ -80,7 +80,7 @@ static void copy_number(apr_uint32_t *number, const PGresult *result,
     *number = (apr_uint32_t)strtoul(PQgetvalue(result, 0, column), NULL, 10);
 }
 
-/* Set the properties of CALL's key to those in RESULT of look_up(), also in
+/* Set the properties of CALL's key from RESULT of look_up(), and add the key to
  * shared memory. */
 static crm_error_t *remember(crm_call_t *call, const PGresult *result)
 {
@@ -165,7 +165,7 @@ static crm_error_t *charge_look_up(crm_call_t *call)
 }
 
 /* Return whether CALL's key may be used from CALL's address (contract 14.5). */
-static int is_near(const crm_call_t *call)
+static int permits_address(const crm_call_t *call)
 {
     crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
     int count;
@@ -178,16 +178,16 @@ static int is_near(const crm_call_t *call)
     return crm_networks_have(networks, count, call->request->address);
 }
 
-/* Refuse CALL, whose key is known but may not be used from its address, as one
- * with an unknown key. First see whether the terms have changed, at most once
- * in a while. */
-static crm_error_t *refuse_far(crm_call_t *call)
+/* Handle CALL, whose key is known but may not be used from its address, like
+ * one with an unknown key. If the terms were not read for a while, read them
+ * again first: they may permit the address now. */
+static crm_error_t *refuse_address(crm_call_t *call)
 {
     CRM_ERR(charge_look_up(call));
     if (crm_limit_ask(call->service->limit, call->key.hash, call->key.realm,
-                      FAR_US)) {
+                      REFRESH_US)) {
         CRM_ERR(learn(call));
-        if (is_near(call)) {
+        if (permits_address(call)) {
             return NULL;
         }
     }
@@ -215,8 +215,8 @@ static crm_error_t *authenticate(crm_call_t *call)
         && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
         return unauthorized(call);
     }
-    if (!is_near(call)) {
-        CRM_ERR(known ? refuse_far(call) : unauthorized(call));
+    if (!permits_address(call)) {
+        CRM_ERR(known ? refuse_address(call) : unauthorized(call));
     }
     call->response->workspace_id = key->workspace_id;
     call->response->key_id = key->key_id;
@@ -276,8 +276,8 @@ crm_error_t *crm_access_revoked(crm_call_t *call)
     return unauthorized(call);
 }
 
-/* Remember what RESULT of look_up() says about CALL's key. If it has other
- * terms than before, set CALL->renewed. */
+/* If CALL's key has other terms in RESULT of look_up() than in shared memory,
+ * renew them there and set CALL->renewed. */
 static crm_error_t *renew(crm_call_t *call, const PGresult *result)
 {
     if (call->credential->is_key

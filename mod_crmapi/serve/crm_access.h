@@ -51,16 +51,16 @@ void crm_access_proven(crm_call_t *call);
  * admitted. Remove the key from shared memory. */
 crm_error_t *crm_access_revoked(crm_call_t *call);
 
-/* Return the error that explains why a statement of CALL, which did nothing,
- * found no live key with the terms in shared memory: a 401, or one to be ignored
- * because the terms were outdated. Then CALL->renewed is set, and crm_serve()
- * serves CALL again. */
+/* Return the error of CALL if its statement did nothing, because it found no
+ * live key with the terms that are in shared memory: a 401 if the key is dead.
+ * Otherwise the terms were outdated. Then they are renewed and CALL->renewed is
+ * set: crm_serve() ignores the error and serves CALL again. */
 crm_error_t *crm_access_check(crm_call_t *call);
 
 /* Confirm ERROR, a refusal of CALL that was decided from shared memory alone
- * (contract 2.3). Return a 401 if CALL's key or token is revoked in the
- * database, ERROR otherwise or if the database cannot be queried. If the key's
- * terms were outdated, CALL->renewed is set. */
+ * (contract 2.3): return a 401 if CALL's key or token is revoked in the
+ * database, otherwise ERROR, also if the database cannot be queried. If the
+ * key's terms were outdated, set CALL->renewed. */
 crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error);
 
 /* Return the hash of CALL's key or token as a bind for bytea, in CALL's

@@ -10,7 +10,7 @@
 #include "crm_form.h"
 #include "crm_json.h"
 
-/* A write shares a statement only if its values have at most this many
+/* The maximum size of the values of a write that shares a statement, in
  * bytes. */
 #define SHARED_MAX 16384
 
@@ -50,7 +50,7 @@ void crm_call_release(crm_call_t *call)
     }
 }
 
-/* A setting of the session that a request has for its statements. */
+/* A setting that a request makes for its statements: SQL with VALUE as $1. */
 typedef struct setting_t {
     const char *sql;
     const char *value;
@@ -58,7 +58,8 @@ typedef struct setting_t {
 
 enum { SETTINGS = 2 };
 
-/* Return the trace that CALL's events get, NULL if it has none or only reads. */
+/* Return the trace for the events of CALL, NULL if CALL has none or only
+ * reads. */
 static const char *trace_of(const crm_call_t *call)
 {
     const crm_request_t *request = call->request;
@@ -67,8 +68,8 @@ static const char *trace_of(const crm_call_t *call)
            && strcmp(request->method, "HEAD") ? request->trace : NULL;
 }
 
-/* Set SETTINGS to what CALL sets before its statements. Return how many.
- * The trace is the transaction's, so that the next request has none. */
+/* Set SETTINGS to those of CALL and return their number. The trace is set for
+ * the transaction only, so that the next request has none. */
 static int settings_of(setting_t *settings, crm_call_t *call)
 {
     const char *trace = trace_of(call);
@@ -86,8 +87,7 @@ static int settings_of(setting_t *settings, crm_call_t *call)
     return n;
 }
 
-/* Run the COUNT statements STMTS after N that make SETTINGS, in one round
- * trip. */
+/* Make the N SETTINGS and run the COUNT statements STMTS, in one round trip. */
 static crm_error_t *pipeline_with(PGresult **results, crm_call_t *call,
                                   crm_conn_t *conn, const setting_t *settings,
                                   int n, const crm_stmt_t *stmts, int count)

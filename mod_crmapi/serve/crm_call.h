@@ -24,16 +24,16 @@ struct crm_call_t {
     crm_limit_key_t key;        /* the API key or intake token, once admitted */
     int charged;                /* the call was charged to KEY's budget */
     int renewed;                /* the terms of KEY in shared memory were
-                                   outdated and are new: the call must be served
-                                   again. Nothing was done */
+                                   outdated, nothing was done, and they are
+                                   renewed: the call must be served again */
     int confirm;                /* a refusal decided from shared memory must now
                                    be confirmed by the database (contract
                                    2.3) */
     crm_conn_t *conn;           /* taken for the first statement */
     apr_interval_time_t waited; /* for a connection in crm_call_read(), part of
                                    the limit of the next wait */
-    const char *body;           /* what crm_call_body() returned, and its */
-    apr_size_t body_len;        /* length; NULL: nothing was read */
+    const char *body;           /* the body; NULL: it was not read */
+    apr_size_t body_len;
     void *state;                /* the handler's state */
 };
 
@@ -41,29 +41,29 @@ struct crm_call_t {
 crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call);
 
 /* Return CALL's connection to the pool, if it has one. The pipeline does this
- * at the end of each request. A handler that waits does it before. */
+ * at the end of each request. A handler that is going to wait does it
+ * earlier. */
 void crm_call_release(crm_call_t *call);
 
 /* Run SQL on CALL's connection and set *RESULT_P to its result, in CALL's pool.
- * With CrmApiRequestIdInDatabase On, application_name is set in the same round
- * trip. So is the trace of a write, for its events. */
+ * In the same round trip, set application_name with CrmApiRequestIdInDatabase
+ * On, and for a write the trace that its events get. */
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
                             crm_sql_t *sql);
 
 /* Run SQL, a SELECT that only reads, and set *ROWS to its rows. If SHARES,
- * requests that come at the same time may share the statement
- * (crm_batch_run()). Then its cost should not depend much on its values,
- * because each request waits for all. Call crm_rows_drop() when the rows have
- * been written. */
+ * concurrent requests may share the statement (crm_batch_run()). Its cost
+ * should not depend much on its values then, because each request waits for the
+ * rows of all. Call crm_rows_drop() when the rows have been written. */
 crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
                            int shares);
 
 /* Run SQL, an INSERT, UPDATE or DELETE of at most one row outside a
  * transaction, and set *ROWS to the row that it returns. If crm_sql_write() was
- * called for it, requests that come at the same time may share the statement
- * (crm_batch_run()). The row is that of a statement of its own. Call
- * crm_rows_drop() when it has been written. A request with a trace shares
- * none: its events have its trace. */
+ * called for SQL, concurrent requests may share the statement
+ * (crm_batch_run()). ROWS is the same as for a statement of its own. A request
+ * with a trace shares none, because the trace is set for a whole statement.
+ * Call crm_rows_drop() when the row has been written. */
 crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql);
 
 /* Run the statement SQL as crm_call_query() does, with COUNT VALUES. */

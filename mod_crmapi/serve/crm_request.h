@@ -42,8 +42,8 @@ typedef struct crm_service_t {
                                    has its own */
     crm_limit_t *addresses;     /* client addresses, in shared memory; NULL: not
                                    limited */
-    const void *site;           /* configuration for one mount only */
-    crm_batcher_t *batcher;     /* NULL: each read is a statement */
+    const void *site;           /* configuration that one mount needs */
+    crm_batcher_t *batcher;     /* NULL: requests share no statements */
     /* Set *CONN_P to a connection to the vhost's database, for this thread
      * until release(). The time limit of the wait for it counts from SINCE.
      * Errors: CRM_E_UNAVAILABLE. */
@@ -107,8 +107,8 @@ typedef struct crm_response_t {
     crm_look_up_t look_up;
     apr_int64_t db_us;          /* microseconds spent on the database, including
                                    the wait for a connection */
-    int batched;                /* requests in the statement that this one sent
-                                   for several; 0: it sent none */
+    int batched;                /* number of requests in the shared statement
+                                   that this request sent; 0: it sent none */
     int touch;                  /* call crm_access_touch() after the response */
 } crm_response_t;
 

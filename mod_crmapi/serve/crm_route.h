@@ -54,9 +54,9 @@ typedef struct crm_path_t {
 typedef apr_array_header_t crm_router_t;
 
 /* Return, in POOL, a router of the routes in TABLES. TABLES is ended by NULL,
- * each table by a route without a method. PREFIX ("intake") precedes the paths
- * in the routes' names. Every path also has the method MORE ("OPTIONS" or
- * NULL), without a route. The tables must live as long as the router. */
+ * each table by a route without a method. The tables must live as long as the
+ * router. PREFIX ("intake") precedes the paths in the routes' names. MORE
+ * ("OPTIONS" or NULL) is a method that every path has without a route. */
 crm_router_t *crm_router_create(const crm_route_t *const *tables,
                                 const char *prefix, const char *more,
                                 apr_pool_t *pool);

@@ -8,8 +8,8 @@
 
 #include "crm_envelope.h"
 
-/* How often a request is served again. The terms of a key do not change in each
- * moment. */
+/* The maximum number of times that a request is served again, because the terms
+ * of its key have changed meanwhile. */
 #define RENEWALS 2
 
 /* Set CALL's path and route. Errors: CRM_E_NOT_FOUND, and
@@ -64,8 +64,8 @@ static crm_error_t *serve_once(crm_call_t *call)
     return call->route->serve(call);
 }
 
-/* Serve CALL. If its key's terms in shared memory were outdated, they are new
- * now, nothing was done, and it is served again. */
+/* Serve CALL, and again if the terms of its key in shared memory were outdated.
+ * Nothing was done then, and the terms are renewed. */
 static crm_error_t *serve(crm_call_t *call)
 {
     crm_error_t *error = serve_once(call);

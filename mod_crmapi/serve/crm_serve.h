@@ -21,8 +21,9 @@ typedef struct crm_mount_t {
 } crm_mount_t;
 
 /* Serve REQUEST of MOUNT with SERVICE: route, admit, run the handler, and turn
- * an error into a response. Fill *RESPONSE, all in REQUEST->pool. Send nothing
- * before this returns: by then the transaction has been committed. */
+ * an error into a response. Fill *RESPONSE, everything in REQUEST->pool. The
+ * caller must send nothing before this returns, because only then the
+ * transaction has been committed. */
 void crm_serve(crm_response_t *response, const crm_service_t *service,
                const crm_mount_t *mount, const crm_request_t *request);
 
