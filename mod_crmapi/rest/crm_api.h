@@ -10,11 +10,11 @@
 /* The mount with the routes of all resources and of the OpenAPI document. */
 extern crm_mount_t crm_api_mount;
 
-/* Make RESOURCES the resources of the API. Build in POOL what depends only on
- * their tables: routes, shapes, and the OpenAPI document, of which OPENAPI and
- * EVENTS (ended by one without a type) are the domain's part. POOL must live as
- * long as requests are served. Call once in each child process, before its
- * threads start. Errors: those of crm_registry_init() and
+/* Make RESOURCES (ended by NULL) the resources of the API. Build routes, shapes
+ * and the OpenAPI document from their tables, in POOL, which must live as long
+ * as requests are served. OPENAPI and EVENTS (ended by one without a type) are
+ * the domain's part of the document. Call this once in each child process,
+ * before its threads start. Errors: those of crm_registry_init() and
  * crm_openapi_init(). */
 crm_error_t *crm_api_init(const crm_resource_t *const *resources,
                           const crm_event_type_t *events,

@@ -10,7 +10,7 @@
 /* The values of a body, by index in the resource's table of fields. */
 typedef struct crm_values_t {
     const char **binds;
-    unsigned char *sent;        /* 1: was sent and is to be stored */
+    unsigned char *sent;        /* 1: it was sent and will be stored */
 } crm_values_t;
 
 /* How a body is read. */
@@ -29,8 +29,8 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
                    const crm_resource_t *resource, json_object *body,
                    crm_body_mode_t mode, const char *prefix);
 
-/* Add to CHECKS (of crm_check_t) one check for each reference in VALUES, that
- * its row exists. VALUES of RESOURCE were read in MODE. The checks are in
+/* Add to CHECKS (of crm_check_t) a check for each reference in VALUES that its
+ * row exists. VALUES of RESOURCE were read in MODE. The checks' strings are in
  * POOL. */
 void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
                      const crm_resource_t *resource, crm_body_mode_t mode,

@@ -115,8 +115,8 @@ static apr_uint64_t get_number(const unsigned char *data)
     return number;
 }
 
-/* Set *KEY_P to the bind in POOL of NUMBER, key INDEX of SORT. Return 0 if it
- * is none. */
+/* Set *KEY_P to the bind for NUMBER, which is key INDEX of SORT, in POOL.
+ * Return 0 if NUMBER is not valid. */
 static int key_of(const char **key_p, apr_int64_t number,
                   const crm_sort_t *sort, int index, apr_pool_t *pool)
 {
@@ -139,7 +139,8 @@ static int key_of(const char **key_p, apr_int64_t number,
     return 1;
 }
 
-/* Read TEXT into DATA, BYTES(COUNT) bytes. Each DATA has one TEXT. */
+/* Read TEXT into DATA, BYTES(COUNT) bytes. Return 0 if TEXT is not exactly what
+ * text_of() makes of DATA. */
 static int read_bytes(unsigned char *data, const char *text, int count,
                       apr_pool_t *pool)
 {

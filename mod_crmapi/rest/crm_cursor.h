@@ -8,20 +8,20 @@
 /* The value of the parameter "cursor" that begins a walk. */
 #define CRM_CURSOR_START "*"
 
-/* The place behind a row of a list. */
+/* The place after a row of a list. */
 typedef struct crm_cursor_t {
     const char *keys[CRM_SORT_KEYS]; /* the row's sort keys, as binds; NULL: a
                                         null */
     const char *id;             /* the row's id */
-    int in_order;               /* the matches of a filter by content are many:
-                                   read the list in its order */
+    int in_order;               /* a filter by content has too many matches to
+                                   collect: read the list in its order */
 } crm_cursor_t;
 
 /* Return CURSOR as text in POOL: base64url (RFC 4648, 5) of the keys as
  * numbers, the id, and a hash of these and LIST. LIST is a hash of the list's
- * operation, filters and order SORT. The keys are PostgreSQL's output. Nothing
- * is signed: a cursor made by somebody else can name only another place in the
- * same list. Return NULL if a key or the id has an unknown format. */
+ * operation, filters and order SORT. The keys are PostgreSQL's output. A cursor
+ * is not signed: a forged one can only name another place in the same list.
+ * Return NULL if a key or the id has an unknown format. */
 const char *crm_cursor_write(const crm_cursor_t *cursor,
                              const crm_sort_t *sort, apr_uint64_t list,
                              apr_pool_t *pool);

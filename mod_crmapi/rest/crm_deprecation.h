@@ -5,7 +5,7 @@
 
 #include "apr_pools.h"
 
-/* When an operation is deprecated and removed: dates, "2027-01-31". SINCE is
+/* The dates, "2027-01-31", of an operation's deprecation and removal. SINCE is
  * NULL if it is not deprecated. */
 typedef struct crm_deprecation_t {
     const char *since;
@@ -21,7 +21,7 @@ const char *crm_deprecation_since(const crm_deprecation_t *deprecation,
                                   apr_pool_t *pool);
 
 /* Return in POOL the value of the header Sunset (RFC 8594) for DEPRECATION,
- * which breaks no rule: a date of HTTP. */
+ * which breaks no rule: an HTTP date. */
 const char *crm_deprecation_sunset(const crm_deprecation_t *deprecation,
                                    apr_pool_t *pool);
 

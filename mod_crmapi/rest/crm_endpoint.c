@@ -17,7 +17,7 @@ static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
            || (shape->requested && field->flags & CRM_F_ON_REQUEST);
 }
 
-/* Set what SHAPE has for the entity tag of a row: the column updated_at. */
+/* Set SHAPE's row_columns and updated_at, for entity tags. */
 static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
 {
     const crm_field_t *field = crm_resource_field(shape->resource,

@@ -14,13 +14,13 @@ typedef struct crm_shape_t {
     int count;                  /* number of fields shown */
     const crm_field_t **fields; /* the fields shown */
     int *indexes;               /* index of each in the resource's table */
-    const char **keys;          /* of each: ",\"name\":" */
+    const char **keys;          /* each field's ",\"name\":" */
     apr_size_t *key_lens;
     const char *columns;        /* SQL: columns and expressions over t */
     const char *row_columns;    /* the same, then t.updated_at if it is not
                                    among them */
-    int updated_at;             /* its index in ROW_COLUMNS; -1: the table has
-                                   none */
+    int updated_at;             /* index of updated_at in ROW_COLUMNS; -1: the
+                                   table has no such column */
 } crm_shape_t;
 
 /* An operation with its resource and shapes. */
@@ -31,8 +31,9 @@ typedef struct crm_endpoint_t {
     const crm_shape_t *requested; /* includes the CRM_F_ON_REQUEST fields */
     int write;                  /* requires the scope "write" */
     int tagged;                 /* a successful response has an entity tag */
-    const char *deprecation;    /* of a deprecated operation: the headers */
-    const char *sunset;         /* Deprecation and Sunset; else NULL */
+    /* The headers of a deprecated operation, else NULL: */
+    const char *deprecation;
+    const char *sunset;
 } crm_endpoint_t;
 
 /* Make RESOURCES the registry and build their shapes and endpoints in POOL.
@@ -41,8 +42,8 @@ crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
                                apr_pool_t *pool);
 
 /* Return in POOL the routes of all operations, ended by one without a method.
- * The data of each is its crm_endpoint_t. SERVE serves them, ACCESS admits
- * requests. */
+ * SERVE serves them and ACCESS admits their requests. The data of each is its
+ * crm_endpoint_t. */
 const crm_route_t *crm_endpoint_routes(crm_error_t *(*serve)(crm_call_t *call),
                                        const crm_access_t *access,
                                        apr_pool_t *pool);

@@ -10,8 +10,8 @@
 #include "crm_sql.h"
 #include "crm_time.h"
 
-/* The numbers of a tag are written in digits of base64url (RFC 4648, 5), the
- * highest first. */
+/* The digits of a tag's numbers: those of base64url (RFC 4648, 5). The most
+ * significant digit comes first. */
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw"
                              "xyz0123456789-_";
 #define TIME_DIGITS 10
@@ -31,8 +31,8 @@ static inline apr_uint64_t pair(const char *text)
     return (apr_uint64_t)(text[0] * 10 + text[1] - '0' * 11);
 }
 
-/* Return the number of the milliseconds at TEXT, which has up to three digits
- * and then "+00": PostgreSQL leaves out zeros at the end. */
+/* Return the milliseconds at TEXT: up to three digits, because PostgreSQL
+ * leaves out trailing zeros, and then "+00". */
 static inline apr_uint64_t milliseconds(const char *text)
 {
     int number = (text[0] - '0') * 100;
@@ -78,8 +78,8 @@ static int is_tag_character(char c)
     return c == '!' || (c >= '#' && c != 0x7f) || (unsigned char)c >= 0x80;
 }
 
-/* Read one tag at *AT_P into *TAG and move *AT_P behind it. Return 0 if there
- * is none. */
+/* Read one tag at *AT_P into *TAG and move *AT_P past it. Return 0 if there is
+ * none. */
 static int read_tag(crm_etag_t *tag, const char **at_p)
 {
     const char *at = *at_p;

@@ -25,10 +25,9 @@ typedef struct crm_etag_t {
 
 /* Write the strong entity tag of a resource to OUT: "TIME.HASH". TIME is
  * UPDATED_AT, PostgreSQL's output of a timestamptz(3) in UTC (at least 19
- * characters). HASH is that of
- * the LEN bytes of JSON at BODY. It tells two answers apart that have the same
- * UPDATED_AT, since derived fields do not move it. A resource that has no
- * updated_at (NULL) gets "HASH" only. */
+ * characters). HASH is the hash of the LEN bytes of JSON at BODY: derived
+ * fields change without updated_at. A resource without updated_at (NULL) gets
+ * "HASH" only. */
 void crm_etag_make(char out[CRM_ETAG_SIZE], const char *updated_at,
                    const char *body, apr_size_t len);
 
@@ -38,9 +37,9 @@ const char *crm_etags_read(crm_etags_t *tags, const char *header,
                            apr_pool_t *pool);
 
 /* Return whether TAGS has TAG, made by crm_etag_make(), or is "*". Tags are
- * compared weakly: W/ is ignored. mod_deflate and mod_brotli add "-gzip" or
- * "-br" to the tag of a body that they compress, so such an ending is ignored,
- * too. */
+ * compared weakly: W/ is ignored. A suffix that begins with '-' is ignored as
+ * well: mod_deflate and mod_brotli add "-gzip" and "-br" to the tags of bodies
+ * that they compress. */
 int crm_etags_have(const crm_etags_t *tags, const char *tag);
 
 /* Return the times of the strong tags of TAGS as a bind for timestamptz[], in

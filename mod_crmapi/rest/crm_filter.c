@@ -108,8 +108,8 @@ static const char *digits_of(const char *text, apr_pool_t *pool)
     return *digits ? digits : NULL;
 }
 
-/* Return whether C is a letter or digit, as an approximation: punctuation and
- * symbols are excluded by their Unicode blocks. */
+/* Return whether C is a letter or digit. This is an approximation, which
+ * excludes the Unicode blocks of punctuation and symbols. */
 static int is_word_character(int c)
 {
     return c < 0x80 ? apr_isalnum(c)

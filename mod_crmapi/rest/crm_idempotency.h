@@ -2,9 +2,10 @@
 /* crm_idempotency.h: the header Idempotency-Key (contract 13.1)
  *
  * A write with a key is a transaction of two statements, in one round trip. The
- * first claims the key and sets CRM_IDEMPOTENCY_OPEN if the write may be done.
- * The second does the write on that condition (crm_rest_permit()) and stores
- * its answer. If it was stored before, the answer is made from that row. */
+ * first claims the key, and makes CRM_IDEMPOTENCY_OPEN true if the write may be
+ * done. The second does the write on that condition (crm_rest_permit()) and
+ * stores its answer. If an answer was stored before, the response is made from
+ * it. */
 #ifndef CRM_IDEMPOTENCY_H
 #define CRM_IDEMPOTENCY_H
 
@@ -29,9 +30,8 @@ typedef struct crm_idempotency_t {
 } crm_idempotency_t;
 
 /* Set *KEY_P to the key of CALL, a write, in CALL's pool; NULL if it has none.
- * BODY: the operation takes no body, but a body that was sent is read and is
- * part of the request's hash. Errors: a 422 that names the header, those of
- * crm_call_body(). */
+ * If BODY, read the body for the request's hash, because the operation itself
+ * reads none. Errors: a 422 that names the header, those of crm_call_body(). */
 crm_error_t *crm_idempotency_read(crm_idempotency_t **key_p, crm_call_t *call,
                                   int body);
 
@@ -53,8 +53,8 @@ crm_error_t *crm_idempotency_claim_and(PGresult **result_p, PGresult **claim_p,
  * write may be done, or if RESULT has no row, because the API key does not
  * permit the operation. Otherwise return an error: CRM_E_CONFLICT if another
  * request holds the key, CRM_E_VALIDATION if the key belongs to a different
- * request. If the write was done before, the error stands for the stored
- * answer, with which crm_rest_serve() responds. */
+ * request. If the write was done before, return an error only to stop the
+ * caller: crm_rest_serve() then responds with the stored answer. */
 crm_error_t *crm_idempotency_outcome(crm_call_t *call, const PGresult *result);
 
 /* Run SQL, a write, as crm_idempotency_claim_and() does. Errors: those of
@@ -80,8 +80,8 @@ crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call);
 
 /* Return ERROR of a transaction that stores an answer. If another request used
  * the key between the snapshot and the lock of the claim, return
- * CRM_E_CONFLICT, as if that request were still under way: nothing was done,
- * and the client tries again. */
+ * CRM_E_CONFLICT instead, as if that request were still running: nothing was
+ * done, and the client may retry. */
 crm_error_t *crm_idempotency_raced(crm_call_t *call, crm_error_t *error);
 
 /* Respond to CALL with the stored answer of its key. */

@@ -28,10 +28,10 @@ static const crm_param_t *by_key(const crm_call_t *call)
     return NULL;
 }
 
-/* Add the resource's table, or only its rows that the filter KEY (may be NULL)
- * names. If the planner underestimates the size of the workspace, it would
- * otherwise scan it in the order of the list and compare each id with all
- * those named. */
+/* Add the resource's table, or only those of its rows that the filter KEY (may
+ * be NULL) names. Without this, a planner that underestimates the size of the
+ * workspace would scan all of it in the order of the list, and compare each id
+ * with those of the filter. */
 static void add_table(crm_sql_t *sql, const crm_call_t *call,
                       const crm_param_t *key)
 {

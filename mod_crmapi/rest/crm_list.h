@@ -23,8 +23,8 @@
 /* Return the shape of the rows of CALL's list. */
 const crm_shape_t *crm_list_shape(const crm_call_t *call);
 
-/* Add " FROM ... WHERE" and all conditions. UNINDEXED: filters by content are
- * written so that their GIN index is not used. */
+/* Add " FROM ... WHERE" and all conditions. UNINDEXED: write filters by content
+ * so that their GIN index is not used. */
 void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed);
 
 /* Add " ORDER BY" the sort keys, in the opposite direction if REVERSE. If ROWS
@@ -36,8 +36,9 @@ void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
 void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
                    const char *columns);
 
-/* Add "WITH m": the rows that match, with their sort keys, in no order. One more
- * than CRM_LIST_MATCHES shows that there are too many. */
+/* Add "WITH m": the rows that match, with their sort keys, in no order, and at
+ * most one more than CRM_LIST_MATCHES: that one shows that they are too
+ * many. */
 void crm_list_matches(crm_sql_t *sql, const crm_call_t *call);
 
 /* Add N as a bind. */

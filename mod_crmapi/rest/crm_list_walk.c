@@ -11,12 +11,12 @@
 #include "crm_params.h"
 #include "crm_query.h"
 
-/* One row more than the largest page shows whether there is a next one. The
- * planner needs this constant beside the bound LIMIT: see inner_limit() of
- * crm_op_list.c. */
+/* One row more than on the largest page shows whether there is a next page. The
+ * planner needs this constant in addition to the bound LIMIT: see inner_limit()
+ * of crm_op_list.c. */
 #define ONE_MORE " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE) " + 1"
 
-/* The rows behind a cursor that one range of an index holds. */
+/* The ranges of an index that hold rows after a cursor. */
 typedef enum range_t {
     WHOLE,
     AFTER,                      /* rows whose keys follow the cursor's */
@@ -95,8 +95,8 @@ static void add_range_condition(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
-/* Add the first rows of RANGE in the order of the list. MATCHES: only if s,
- * the count of matches, says that there are too many to collect. */
+/* Add the first rows of RANGE in the order of the list. If MATCHES, add none if
+ * s, the count of matches, says that all matches were collected. */
 static void add_range(crm_sql_t *sql, const crm_call_t *call, range_t range,
                       int matches)
 {
@@ -116,8 +116,8 @@ static void add_limit(crm_sql_t *sql, const crm_call_t *call)
     crm_list_number(sql, call, crm_rest(call)->page_size + 1);
 }
 
-/* Add the page, read in the order of the list. Where nulls are last, it may be
- * in two ranges of the index. */
+/* Add the page, read in the order of the list. If nulls are last, the page may
+ * be in two ranges of the index. MATCHES: as in add_range(). */
 static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int matches)
 {
     const crm_rest_t *rest = crm_rest(call);
@@ -161,8 +161,8 @@ static void add_few(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ")");
 }
 
-/* Return whether matches of a filter by content are to be collected: a filter
- * has an index, and they are not known to be many. */
+/* Return whether to collect the matches of a filter by content: a filter has an
+ * index, and the matches are not known to be too many. */
 static int collects(const crm_call_t *call)
 {
     const crm_rest_t *rest = crm_rest(call);
@@ -298,6 +298,7 @@ crm_error_t *crm_walk_answer(crm_buf_t *body, crm_call_t *call,
                               "sort keys that no cursor can have");
     }
     crm_buf_printf(body, ",\"next_cursor\":\"%s\",\"has_more\":true}", cursor);
-    apr_table_setn(call->response->headers, "Link", crm_walk_link(call, cursor));
+    apr_table_setn(call->response->headers, "Link",
+                   crm_walk_link(call, cursor));
     return NULL;
 }

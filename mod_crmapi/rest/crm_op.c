@@ -304,7 +304,7 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
 }
 
 /* Add to SQL the condition that the row has the updated_at of a tag of CALL's
- * If-Match, and add to CHECKS the check that reports otherwise (contract
+ * If-Match, and add to CHECKS the check that reports if it has not (contract
  * 13.2). Return 0 if there is no condition. */
 static int add_match(crm_sql_t *sql, apr_array_header_t *checks,
                       crm_call_t *call)

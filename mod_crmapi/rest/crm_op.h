@@ -10,7 +10,7 @@ extern const crm_kind_t crm_op_create;  /* one row, inserted from a body */
 extern const crm_kind_t crm_op_update;  /* PATCH */
 extern const crm_kind_t crm_op_delete;  /* DELETE, or an update (soft_delete) */
 
-/* Return ERROR. If it is a conflict that the database reports and the caller
+/* Return ERROR. If it is a conflict reported by the database, which the caller
  * could not attribute to a field of the request, make it CRM_E_INTERNAL. */
 crm_error_t *crm_op_unexplained(crm_error_t *error);
 

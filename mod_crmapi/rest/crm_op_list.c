@@ -23,8 +23,8 @@ static const crm_resource_t *path_resource(const crm_endpoint_t *endpoint)
 }
 
 /* Return whether crmapi.counter has the total of CALL's list: the operation has
- * a counter, and every filter given is one that it counts by. *PARENT_P = the
- * value of that filter, or NULL. */
+ * a counter, and there is no filter but the one that it counts by. Set
+ * *PARENT_P to the value of that filter, or NULL. */
 static int is_counted(const char **parent_p, const crm_call_t *call)
 {
     *parent_p = NULL;
@@ -100,8 +100,8 @@ static const char *inner_limit(const crm_call_t *call)
                CRM_LIST_TEXT(CRM_LIST_PAGE) : "";
 }
 
-/* Add the rows of a page, read in the order of the list. BY_CONTENT: only if
- * s, the count of matches, says that there are too many to collect. */
+/* Add the rows of a page, read in the order of the list. If BY_CONTENT, add
+ * none if s, the count of matches, says that all matches were collected. */
 static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int by_content)
 {
     crm_sql_add(sql, "SELECT t.* FROM (");
@@ -296,8 +296,9 @@ static crm_error_t *answer(crm_call_t *call, const crm_rows_t *rows)
     return NULL;
 }
 
-/* Return whether CALL's list costs about the same for any values: a search may
- * match one row or all, and the cost of a deep page depends on its number. */
+/* Return whether CALL's list costs about the same for all values. That is not
+ * so for a search, which may match one row or all, nor for a deep page, whose
+ * cost depends on its number. */
 static int is_even(const crm_call_t *call)
 {
     return !crm_list_is_by_content(call) && !is_deep(call);

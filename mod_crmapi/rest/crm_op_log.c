@@ -10,13 +10,14 @@
 #include "crm_list_walk.h"
 #include "crm_params.h"
 
-/* The columns of the result. Those of the resource follow, then its id. All but
- * the first three are null if the page is empty. */
+/* The first columns of the result. Those of the resource follow, then its id.
+ * If the page is empty, these are null. */
 enum {
-    KEPT,                       /* whether nothing after the cursor is gone;
+    KEPT,                       /* whether all events after the cursor are kept;
                                    null: the log is off, or no cursor */
-    SINCE,                      /* the log begins behind this id; null: off */
-    LAST,                       /* the id of the last row behind the cursor */
+    SINCE,                      /* the log begins after this id; null: it is
+                                   off */
+    LAST,                       /* the id of the last row of the log */
     FIRST
 };
 
@@ -29,7 +30,7 @@ static int at_end(const crm_call_t *call)
     return !strcmp(crm_rest(call)->cursor, CRM_LOG_END);
 }
 
-/* Add the id behind which CALL's page begins. */
+/* Add the id after which CALL's page begins. */
 static void add_after(crm_sql_t *sql, const crm_call_t *call)
 {
     const crm_cursor_t *after = crm_rest(call)->after;
@@ -55,8 +56,8 @@ static void add_ends(crm_sql_t *sql, const crm_call_t *call)
                  " f ON f.workspace_id = $1::uuid AND f.log OFFSET 0) s", NULL);
 }
 
-/* Make the statement that sets END_SETTING. It is one of its own, since the
- * rows must be read by a snapshot that is younger. */
+/* Make the statement that sets END_SETTING. The rows are read by a second
+ * statement, because they need a later snapshot. */
 static void make_end(crm_sql_t *sql, crm_call_t *call)
 {
     crm_rest_sql(sql, call);
@@ -88,9 +89,9 @@ static void make_page(crm_sql_t *sql, crm_call_t *call)
     crm_sql_add(sql, " ORDER BY t.id");
 }
 
-/* Return the cursor behind the last of the COUNT rows of RESULT on the page. If
- * it is empty, that is where the page begins, or the end of the log. NULL: the
- * log is off. */
+/* Return the cursor after the last of the COUNT rows of RESULT on the page. If
+ * the page is empty, return the cursor at which it begins, or that of the end
+ * of the log. NULL: the log is off. */
 static const char *next_cursor(const crm_call_t *call, const PGresult *result,
                                int count)
 {

@@ -46,9 +46,9 @@ static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
 /* A flag that no field has. */
 #define NONE_REQUIRED 0x80000000U
 
-/* Add the members 'required' and 'properties' of RESOURCE's fields that have
- * one of FLAGS (0: all fields in responses). Those with REQUIRED are required
- * (0: all). */
+/* Add the members 'required' and 'properties' for those fields of RESOURCE that
+ * have one of FLAGS (0: all fields of responses). Fields that have one of
+ * REQUIRED are required (0: all if FLAGS is 0, otherwise none). */
 static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
                            unsigned flags, unsigned required,
                            crm_side_t side)
@@ -170,7 +170,7 @@ static void add_sort_parameter(crm_buf_t *buf, const crm_sort_t *sort)
     add(buf, "]}},");
 }
 
-/* Add the parameter "order". Its default may depend on SORTS' member. */
+/* Add the parameter "order". Its default may depend on the sort order. */
 static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
 {
     int differ = 0;

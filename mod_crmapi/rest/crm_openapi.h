@@ -18,8 +18,8 @@ extern const crm_json_part_t crm_openapi_frame;
 /* Build the document in POOL from the frame, PART (the domain's part: info, and
  * schemas of bodies that no table describes), the registry, the routes of
  * ROUTER, and EVENTS, ended by one without a type. Objects in requests are
- * closed, those in responses are open (contract 13.6). Errors: CRM_E_INTERNAL if
- * a part is not valid JSON. */
+ * closed and objects in responses are open (contract 13.6). Errors:
+ * CRM_E_INTERNAL if a part is not valid JSON. */
 crm_error_t *crm_openapi_init(const crm_router_t *router,
                               const crm_json_part_t *part,
                               const crm_event_type_t *events, apr_pool_t *pool);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_openapi_merge.c: puts the parts of the OpenAPI document together */
+/* crm_openapi_merge.c: merging the parts of the OpenAPI document */
 #include "crm_openapi_merge.h"
 
 #include "crm_json.h"

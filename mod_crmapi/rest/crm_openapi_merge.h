@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_openapi_merge.h: puts the parts of the OpenAPI document together */
+/* crm_openapi_merge.h: merging the parts of the OpenAPI document */
 #ifndef CRM_OPENAPI_MERGE_H
 #define CRM_OPENAPI_MERGE_H
 
@@ -7,9 +7,9 @@
 
 #include "crm_error.h"
 
-/* Add to INTO, an object, the members that it lacks of the LEN bytes of JSON at
- * TEXT, also an object; recursively for members that are objects. Errors, in
- * POOL: CRM_E_INTERNAL if TEXT is not valid JSON. */
+/* Add to the object INTO those members of the JSON object at TEXT, LEN bytes,
+ * that INTO lacks, recursively for members that are objects. Errors, in POOL:
+ * CRM_E_INTERNAL if TEXT is not valid JSON. */
 crm_error_t *crm_openapi_merge(json_object *into, const char *text,
                                apr_size_t len, apr_pool_t *pool);
 

@@ -81,7 +81,7 @@ static const char *set_order(crm_call_t *call, const char *text)
            ? NULL : "must be asc or desc";
 }
 
-/* The cursor is read when everything else has been: see read_cursor(). */
+/* The cursor is parsed after all other parameters: see read_cursor(). */
 static const char *set_cursor(crm_call_t *call, const char *text)
 {
     crm_rest(call)->cursor = text;
@@ -117,8 +117,8 @@ static const list_param_t list_params[] = {
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
-/* Return the rule that PARAM breaks regardless of its type, or NULL. AGAIN: the
- * query has it more than once. */
+/* Return the rule that PARAM breaks whatever its type is, or NULL. AGAIN: the
+ * query had it before. */
 static const char *value_check(const crm_query_param_t *param, int again)
 {
     return param->bad ? param->bad
@@ -246,14 +246,15 @@ static apr_uint64_t hash_list(const crm_call_t *call)
     return hash;
 }
 
-/* Return whether CURSOR names a place without a row. */
+/* Return whether CURSOR is a word, and not the place after a row. */
 static int is_word(const crm_operation_t *operation, const char *cursor)
 {
     return !strcmp(cursor, CRM_CURSOR_START)
            || (operation->kind == &crm_op_log && !strcmp(cursor, CRM_LOG_END));
 }
 
-/* Complete what the query left open, and read the cursor if it has one. */
+/* Set order and page if the query has none, and parse the cursor if it has
+ * one. */
 static void read_cursor(crm_input_t *input, crm_call_t *call)
 {
     crm_rest_t *rest = crm_rest(call);

@@ -13,8 +13,8 @@ typedef struct crm_param_t {
     const char *bind;
 } crm_param_t;
 
-/* Read the query's parameters, the header that the operation's kind reads, and
- * a write's Idempotency-Key into CALL. Errors: CRM_E_VALIDATION, those of
+/* Read the query's parameters, the condition header of the operation's kind,
+ * and a write's Idempotency-Key into CALL. Errors: CRM_E_VALIDATION, those of
  * crm_idempotency_read(). */
 crm_error_t *crm_rest_params(crm_call_t *call);
 

@@ -4,8 +4,9 @@
 #define CRM_PREFER_H
 
 /* Return whether HEADER, the value of a Prefer header (NULL: none), has the
- * preference NAME with VALUE. The first of several counts. Names and values are
- * compared without case, a value may be quoted, parameters are ignored. */
+ * preference NAME with VALUE. If it has NAME several times, the first one
+ * counts. Names and values are compared without case, values may be quoted, and
+ * parameters are ignored. */
 int crm_prefer_has(const char *header, const char *name, const char *value);
 
 #endif /* CRM_PREFER_H */

@@ -37,19 +37,19 @@ struct crm_filter_t {
      * does, if there is ADD_UNINDEXED. */
     int (*indexed)(const crm_filter_t *filter, const char *bind,
                    apr_pool_t *pool);
-    int by_key;                 /* it names few rows by the primary key, which
-                                   are read before other filters are looked
-                                   at */
+    int by_key;                 /* it names few rows by the primary key: they
+                                   are read first, and other filters apply to
+                                   them */
 };
 
-/* The most keys of a sort order. */
+/* The maximum number of keys of a sort order. */
 #define CRM_SORT_KEYS 4
 
 /* A sort order of a list: its keys, followed by t.id in the same direction. */
 typedef struct crm_sort_t {
     const char *name;           /* value of the parameter "sort", or NULL */
     const char *keys[CRM_SORT_KEYS + 1]; /* SQL over t; NULL at the end */
-    unsigned char integers[CRM_SORT_KEYS]; /* of each key: it is an integer; 0:
+    unsigned char integers[CRM_SORT_KEYS]; /* 1: the key is an integer; 0: it is
                                               a timestamptz(3) */
     int ascending;              /* the default direction is ascending */
     int nulls_last;             /* rows with a null in the first key are last in
@@ -65,8 +65,8 @@ typedef struct crm_kind_t {
     crm_error_t *(*serve)(crm_call_t *call);
     int has_body;               /* the request has a JSON object as body */
     int tagged;                 /* the response shows a resource and has its
-                                   entity tag (a create: if it has a Location;
-                                   contract 13.2) */
+                                   entity tag; that of a create only if it has
+                                   a Location (contract 13.2) */
     const char *condition;      /* "If-None-Match", "If-Match": the header that
                                    it reads, or NULL */
 } crm_kind_t;
@@ -91,7 +91,7 @@ struct crm_operation_t {
                                    "<parent>_id" */
     int sequences;              /* requires a plan with sequences */
     int location;               /* a 201 has the header Location */
-    crm_deprecation_t deprecated; /* when it will be removed, if it will be */
+    crm_deprecation_t deprecated; /* the dates, if it is deprecated */
     int statuses[8];            /* further statuses of its responses, ended by
                                    0 */
     /* For OpenAPI: names of the schemas of request and response, where they

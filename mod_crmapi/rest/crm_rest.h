@@ -54,17 +54,18 @@ typedef struct crm_check_t {
     const char *message;
 } crm_check_t;
 
-/* Begin SQL for CALL. $1 is the workspace's id, $2 the id of the key's terms. */
+/* Begin SQL for CALL. $1 is the workspace's id, $2 the id of the key's
+ * terms. */
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call);
 
-/* Add to SQL the condition that the key with the terms $2 of workspace $1 is alive and may do
- * CALL's operation (contract 3.2, 3.3). It does not depend on the row and is
- * evaluated once. */
+/* Add to SQL the condition that the key with the terms $2 of the workspace $1
+ * is alive and may do CALL's operation (contract 3.2, 3.3). It does not depend
+ * on the row and is evaluated once. */
 void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call);
 
-/* The same for a write. With an Idempotency-Key the condition is that the
- * transaction has claimed it (CRM_IDEMPOTENCY_OPEN), which it does only if the
- * API key permits the operation. */
+/* The same, except for a write with an Idempotency-Key. Its condition is that
+ * the transaction has claimed the key (CRM_IDEMPOTENCY_OPEN), which happens
+ * only if the API key permits the operation. */
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call);
 
 /* Add to CHECKS (of crm_check_t) that the row of RESOURCE that the path names
@@ -72,8 +73,8 @@ void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call);
 void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
                     const crm_resource_t *resource);
 
-/* Set the first part of CHECK to the same condition. The row is called r. The
- * caller sets MORE_SQL, which must close the parenthesis. */
+/* Set the first part of CHECK to the same condition, in which the row is called
+ * r. The caller sets MORE_SQL, which must close the parenthesis. */
 void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource);
 
@@ -82,11 +83,11 @@ void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
 void crm_check_ref(apr_array_header_t *checks, const char *ref,
                    const char *id, const char *path, apr_pool_t *pool);
 
-/* Find out, with one statement, why CALL is refused: whether its key is alive
- * and may do the operation, and which of CHECKS (of crm_check_t, may be NULL)
- * fail. Return the first error in the order of contract 2, or NULL. ERROR (may
- * be NULL) is one of the candidates. The details of all 422s are combined. With
- * an Idempotency-Key its error or stored answer precedes the CHECKS, see
+/* Find out with one statement why CALL is refused: whether its key is alive and
+ * may do the operation, and which of CHECKS (of crm_check_t, may be NULL) fail.
+ * Of these errors and ERROR (may be NULL), return the one that comes first in
+ * contract 2, or NULL if there is none. The details of all 422s are combined.
+ * The error or stored answer of an Idempotency-Key precedes the CHECKS:
  * crm_idempotency_outcome(). */
 crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
                              const apr_array_header_t *checks);
@@ -102,8 +103,8 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
 const char *crm_rest_param(const crm_call_t *call, const char *name);
 
 /* If CALL's endpoint is tagged, add the ETag of the response, whose body is
- * complete and shows a row that has UPDATED_AT. The response is 304 without a
- * body if the request's If-None-Match has the same (contract 13.2). */
+ * complete and shows a row with UPDATED_AT. If the request's If-None-Match has
+ * the same tag, make the response a 304 without a body (contract 13.2). */
 void crm_rest_tag(crm_call_t *call, const char *updated_at);
 
 /* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}, whose

@@ -31,8 +31,8 @@ typedef struct crm_input_t {
 struct crm_type_t {
     const char *name;
     const char *cast;           /* the SQL type of binds */
-    /* The bind of null in a field that is not nullable (contract 6.5: arrays
-     * become [], objects {}). NULL: null is refused. */
+    /* The bind that replaces null in a field that is not nullable (contract
+     * 6.5: [] for arrays, {} for objects). NULL: null is refused. */
     const char *empty;
     /* Set *BIND_P from VALUE, which is not a JSON null. Add rules that it
      * breaks to INPUT, with PATH as the name of FIELD. */

@@ -21,11 +21,11 @@
 
 /* ---- e-mail and phone lists (contract 9.2) ---- */
 
-/* The differences between the two. */
+/* What differs between e-mail and phone lists. */
 typedef struct kind_t {
     const char *member;         /* the name of the address in an entry */
-    int last;                   /* it follows is_primary, since jsonb sorts
-                                   members by length */
+    int last;                   /* MEMBER follows is_primary, because jsonb
+                                   sorts members by length */
     const char *(*check)(const char *text, apr_size_t len);
     const char *rule;           /* error of an entry that is neither a string
                                    nor an object */
@@ -153,8 +153,7 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
     return primary;
 }
 
-/* Return LIST as JSON in POOL. If no entry is primary, the first one is made
- * so. */
+/* Return LIST as JSON in POOL. If no entry is primary, the first one is. */
 static const char *list_json(apr_array_header_t *list, const kind_t *kind,
                              apr_pool_t *pool)
 {
@@ -418,10 +417,8 @@ static void strings_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-/* Read "a,b" of a query: elements are trimmed, and empty ones are dropped
- * (contract 7.4). */
-/* Return the trimmed parts of TEXT between commas that are not empty, an array
- * of const char * in POOL. */
+/* Return the parts of TEXT, "a,b", an array of const char * in POOL. They are
+ * trimmed, and empty ones are left out (contract 7.4). */
 static apr_array_header_t *split(const char *text, apr_pool_t *pool)
 {
     apr_array_header_t *parts = apr_array_make(pool, 4, sizeof(const char *));
