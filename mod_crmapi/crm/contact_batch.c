@@ -21,8 +21,8 @@
 /* The statements that open a batch, in their order. */
 enum { BEGIN, CLAIM, LOCKS, REFS, LOOK_UP, MORE, OPENING };
 
-/* The maximum number of statements that close a batch: inserts, updates, three
- * of the caller, the stored response, COMMIT. */
+/* The maximum number of statements that close a batch: INSERT, UPDATE, three of
+ * the caller, the stored response, COMMIT. */
 #define CLOSING_MAX 7
 
 int crm_contact_index(const char *name)
@@ -541,8 +541,8 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     error = crm_call_pipeline(results, batch->call, sqls, n);
     error = crm_idempotency_raced(batch->call, error);
     if (crm_error_is(error, "23503")) {
-        /* A referenced row was deleted after the look-up: the client may try
-         * again. */
+        /* A referenced row was deleted after the look-up: the client may
+         * retry. */
         return crm_error_create(CRM_E_UNAVAILABLE, NULL, batch->pool);
     }
     return crm_op_unexplained(error);

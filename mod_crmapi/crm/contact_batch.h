@@ -61,12 +61,12 @@ typedef struct crm_contact_more_t {
 void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
                        apr_pool_t *pool);
 
-/* Open a batch in one round trip: begin a transaction on CALL's connection,
- * lock the COUNT IDENTITIES in sorted order (contract 10.5), run MORE (may be
- * NULL), look up REFS (of crm_ref_t), and find and lock the contacts with these
- * identities. Of each identity the DEPTH oldest contacts are loaded: 1, or more
- * if a contact may lose the identity in the batch. Set *BATCH_P, in CALL's
- * pool. Errors: those of crm_rest_refuse() if the key is dead or does not
+/* Open a batch in one round trip and set *BATCH_P, in CALL's pool: begin a
+ * transaction on CALL's connection, lock the COUNT IDENTITIES in sorted order
+ * (contract 10.5), look up REFS (of crm_ref_t), find and lock the contacts with
+ * these identities, and run MORE (may be NULL). The DEPTH oldest contacts of
+ * each identity are loaded: 1, or more if a contact may lose the identity in
+ * the batch. Errors: those of crm_rest_refuse() if the key is dead or does not
  * permit the operation, those of crm_idempotency_outcome(). After an error no
  * transaction is open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,

@@ -87,8 +87,8 @@ void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
-/* Return whether an insert (NEW) or an update writes FIELD. Hidden fields are
- * not loaded here: they keep their values or defaults. */
+/* Return whether an insert (NEW) or an update writes FIELD. Hidden fields were
+ * not loaded, so they keep their values or get their defaults. */
 static int is_written(const crm_field_t *field, int new)
 {
     return !(field->flags & CRM_F_HIDDEN)

@@ -39,10 +39,12 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
 void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
                           const apr_array_header_t *refs);
 
-/* Set SQL to the statement that inserts or updates the contacts in JSON, an
- * array of contacts as the API shows them. */
+/* Set SQL to the statement that inserts the contacts in JSON, an array of
+ * contacts as the API shows them. */
 void crm_contact_sql_insert(crm_sql_t *sql, crm_call_t *call,
                             const char *json);
+
+/* The same for updates. */
 void crm_contact_sql_update(crm_sql_t *sql, crm_call_t *call,
                             const char *json);
 

@@ -87,8 +87,8 @@ static void add_ref(upsert_t *upsert, const char *ref, const char *id)
     entry->id = id;
 }
 
-/* Read the bot_id of ITEM, whose JSON is VALUE, and remove it from VALUE: it is
- * checked and used on create only (contract 10.3). */
+/* Read the bot_id of ITEM, whose JSON is VALUE, and remove it from VALUE. It is
+ * checked and used only if the item creates a contact (contract 10.3). */
 static void read_owner(upsert_t *upsert, item_t *item, json_object *value)
 {
     json_object *bot = json_object_object_get(value, "bot_id");

@@ -17,9 +17,9 @@
 
 #define NAME_MAX_CHARS 255
 
-/* A field: its place in the JSON of an event, and its name in
- * crmapi.intake_item. OBJECT is NULL at the top level. A field without a NAME
- * is not in the JSON. */
+/* A field of an event. OBJECT is the member of the event's JSON that contains
+ * it, NULL for the event itself. A field without a name is not in the JSON.
+ * ITEM is its name in crmapi.intake_item. */
 typedef struct place_t {
     const char *object;
     crm_field_t field;
@@ -406,7 +406,7 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     values[2] = write_items(events, count, result_pool);
     error = crm_db_query(&result, conn, &stmt, result_pool);
     if (crm_error_is(error, "23503")) {
-        /* A referenced row was deleted meanwhile: the client may try again. */
+        /* A referenced row was deleted meanwhile: the client may retry. */
         error->code = CRM_E_UNAVAILABLE;
         error->message = crm_code_info(CRM_E_UNAVAILABLE)->message;
         error->retry_after = 1;

@@ -62,8 +62,8 @@ typedef enum crm_intake_field_t {
     /* internal sources only */
     CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last. The
                                    event belongs to the conversation of the last
-                                   one that is known. If we sent that message,
-                                   the contact is verified */
+                                   one that is known. If that message was sent
+                                   from here, the contact is verified */
     CRM_INTAKE_STEP_ID,         /* a step of an enrollment. The event is from
                                    the contact that the step was sent to, and
                                    verified */
@@ -72,7 +72,8 @@ typedef enum crm_intake_field_t {
                                    address ... */
     CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced;
                                    only with STEP_ID */
-    CRM_INTAKE_REASON,          /* reason for it: "unsubscribed", "bounced" */
+    CRM_INTAKE_REASON,          /* of the suppression: "unsubscribed",
+                                   "bounced" */
     CRM_INTAKE_LIFT,            /* "phone": lift the suppression of the sender's
                                    number */
     CRM_INTAKE_FORM_ID,         /* creates a submission */
@@ -102,7 +103,7 @@ typedef struct crm_intake_result_t {
     const char *contact_id;
     const char *submission_id;
     int again;                  /* its event_id was stored before; the ids are
-                                   those of the first time */
+                                   those of that event */
     int opened;                 /* it created its conversation */
     const char *field;          /* of an error (contract 5.6) */
     const char *message;        /* the rule that FIELD breaks; NULL: the event
@@ -114,9 +115,9 @@ typedef struct crm_intake_result_t {
 void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
                       json_object *value);
 
-/* Make EVENT of an internal source conform to the table's types and limits:
- * texts that are too long are truncated, invalid addresses become NULL. New
- * strings are in POOL. */
+/* Make EVENT, which comes from an internal source, conform to the table's types
+ * and limits: truncate texts that are too long, and set invalid addresses to
+ * NULL. New strings are in POOL. */
 void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool);
 
 /* Store COUNT (1 to CRM_INTAKE_MAX) EVENTS of WORKSPACE_ID in order, in one

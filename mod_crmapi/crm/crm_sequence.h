@@ -14,19 +14,21 @@ typedef enum crm_event_t {
     CRM_EVENT_LIFT              /* the suppression is lifted */
 } crm_event_t;
 
+/* An event with its subject: a contact, or one address. Other members are
+ * NULL. */
 typedef struct crm_sequence_event_t {
     crm_event_t event;
     const char *workspace_id;
-    const char *contact_id;     /* for a reply */
-    const char *email;          /* for the others: one of the two, */
-    const char *phone_number;   /* the other is NULL */
+    const char *contact_id;     /* for CRM_EVENT_REPLY */
+    const char *email;          /* for the others, unless PHONE_NUMBER is set */
+    const char *phone_number;
     const char *reason;         /* for CRM_EVENT_SUPPRESS: "unsubscribed" */
 } crm_sequence_event_t;
 
 /* Apply EVENT on CONN, in its open transaction if there is one. Set *CHANGED_P
  * to the number of enrollments stopped, or for CRM_EVENT_LIFT to whether a
- * suppression was lifted. After this returns, nothing more is sent (contract
- * 11.10). */
+ * suppression was lifted. Once this is committed, the stopped enrollments send
+ * nothing more (contract 11.10). */
 crm_error_t *crm_sequence_event(int *changed_p, crm_conn_t *conn,
                                 const crm_sequence_event_t *event,
                                 apr_pool_t *scratch_pool);

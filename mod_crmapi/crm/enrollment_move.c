@@ -20,8 +20,8 @@ static void make_move(crm_sql_t *sql, crm_call_t *call, const crm_move_t *move)
     crm_rest_permit(sql, call);
 }
 
-/* Return the error of RESULT, that of make_move(), or NULL if MOVE was done.
- * CHECKS tell why there is no row. */
+/* Return the error of RESULT, that of make_move(), or NULL if MOVE was done. If
+ * there is no row, CHECKS find the cause. */
 static crm_error_t *check_move(crm_call_t *call, const crm_move_t *move,
                                const PGresult *result,
                                const apr_array_header_t *checks)
@@ -55,7 +55,7 @@ static void make_read(crm_sql_t *sql, crm_call_t *call)
 }
 
 /* Apply MOVE and store the answer in one transaction, which is committed if the
- * state allowed it. */
+ * enrollment's status allows MOVE. */
 static crm_error_t *serve_once(crm_call_t *call, const crm_move_t *move,
                                const apr_array_header_t *checks)
 {

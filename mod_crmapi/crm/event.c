@@ -12,8 +12,8 @@
 #include "crm_resources.h"
 #include "crm_time.h"
 
-/* Return the type with which TEXT begins, or NULL. No type begins with
- * another. */
+/* Return the type of event with whose name TEXT begins, or NULL. No name begins
+ * with another one. */
 static const crm_event_type_t *type_of(const char *text)
 {
     const crm_event_type_t *type = crm_event_types;
@@ -24,8 +24,8 @@ static const crm_event_type_t *type_of(const char *text)
     return type->type ? type : NULL;
 }
 
-/* Add to BUF the row of RESOURCE whose columns have the texts FIELDS, a JSON
- * object: the members that it has, in the API's order. */
+/* Add a row of RESOURCE to BUF as the API shows it. FIELDS is a JSON object
+ * with the texts of its columns. Columns that it lacks are left out. */
 static void write_fields(crm_buf_t *buf, const crm_resource_t *resource,
                          const char *fields)
 {
@@ -74,7 +74,7 @@ int crm_event_body(crm_buf_t *buf, const char *type, const char *created_at,
 #define DATA_SQL \
     "coalesce(t.body, t.type || ' ' || t.fields::text)"
 
-/* What comes before the data in a body. */
+/* The text before the data in a body. */
 #define BEFORE_DATA ",\"data\":"
 
 /* Write the data of an event: TEXT is a value of DATA_SQL. */

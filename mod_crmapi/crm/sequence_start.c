@@ -113,9 +113,8 @@ static apr_status_t put_object(void *object)
     return APR_SUCCESS;
 }
 
-/* Return, in START's pool, the known members of CONTACT. Others are errors. A
- * null counts as absent, since only values other than null overwrite (contract
- * 11.5). */
+/* Return, in START's pool, the known members of CONTACT that are not null: a
+ * null overwrites nothing (contract 11.5). Unknown members are errors. */
 static json_object *take_members(start_t *start, json_object *contact)
 {
     json_object *taken = json_object_new_object();
@@ -167,8 +166,8 @@ static void read_contact(start_t *start, json_object *contact)
     crm_identity_init(&start->identity, &start->values, start->pool);
     if (start->identity.email) {
         /* Phones are "used for matching when no email is given"
-         * (specification). Otherwise a new e-mail address could enroll
-         * another contact, whose messages go to another address. */
+         * (specification). If both matched, a new e-mail address could enroll
+         * an existing contact, and the messages would go to its old address. */
         start->identity.phone = start->identity.phone_key = NULL;
     }
 }
@@ -402,8 +401,9 @@ static void answer(start_t *start, const char *sequence,
     start->call->response->status = 202;
 }
 
-/* Respond to a repeated idempotency key with the result of the first request
- * (contract 11.2, 11.3). Only an Idempotency-Key has something to store. */
+/* Respond to a repeated idempotency_key with the result of the first request
+ * (contract 11.2, 11.3). Commit only if there is an Idempotency-Key, whose
+ * answer must be stored. */
 static crm_error_t *replay(start_t *start, crm_contact_batch_t *batch,
                            const PGresult *result)
 {
