@@ -240,7 +240,7 @@ static inline int is_digit(char c)
 }
 
 /* Return whether the eight characters at TEXT have a digit wherever SHAPE has
- * '0'. They are compared all at once, and those that are no digits only
+ * '0'. They are compared all at once, and those that are not digits only
  * roughly. */
 static inline int has_shape(const char *text, const char *shape)
 {
