@@ -36,9 +36,9 @@ void crm_db_clear(PGresult *result, apr_pool_t *result_pool);
 /* Run the COUNT statements at STMTS on CONN in order, in one round trip
  * (libpq's pipeline mode), and set RESULTS[0..COUNT-1] to their results,
  * cleared with RESULT_POOL. After the first error the other statements are not
- * executed, and a transaction that the statements opened is rolled back.
- * Retried as in crm_db_query(), unless a COMMIT among the statements
- * succeeded. */
+ * executed, and the transaction is rolled back if one is open, also one that was
+ * open before. Retried as in crm_db_query(), unless a COMMIT among the
+ * statements succeeded. */
 crm_error_t *crm_db_pipeline(PGresult **results, crm_conn_t *conn,
                              const crm_stmt_t *stmts, int count,
                              apr_pool_t *result_pool);
