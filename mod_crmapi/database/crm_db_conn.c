@@ -15,6 +15,7 @@
 #include "crm_db_error.h"
 #include "crm_db_prepared.h"
 #include "crm_db_private.h"
+#include "crm_hosts.h"
 
 /* The maximum number of reads that alive() makes. A socket that still has input
  * then counts as alive. */
@@ -260,18 +261,6 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
     return NULL;
 }
 
-/* Return the value of KEYWORD in OPTIONS, or NULL. */
-static const char *conninfo_value(const PQconninfoOption *options,
-                                  const char *keyword)
-{
-    for (; options && options->keyword; options++) {
-        if (!strcmp(options->keyword, keyword)) {
-            return options->val;
-        }
-    }
-    return NULL;
-}
-
 /* Return TEXT, libpq's error for a connection string, without quoted parts,
  * which may be parts of a password. */
 static const char *without_quotes(const char *text, apr_pool_t *pool)
@@ -295,12 +284,11 @@ static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
     char *message = NULL;
     PQconninfoOption *options = PQconninfoParse(conninfo, &message);
     const char *reason = NULL;
-    const char *host;
 
     if (!options) {
         reason = message ? without_quotes(message, pool) : "no memory";
     }
-    else if ((host = conninfo_value(options, "host")) && strchr(host, '@')) {
+    else if (strchr(crm_hosts_value(options, "host"), '@')) {
         reason = "the host contains '@'; in a password it must be written"
                  " %40";
     }

@@ -2,6 +2,7 @@
 /* crm_db_wait.c: waiting for a server, with a deadline */
 #include "crm_db_error.h"
 #include "crm_db_private.h"
+#include "crm_hosts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -202,13 +203,8 @@ PGresult *crm_db_command(crm_conn_t *conn, const char *sql)
 static int has_connect_timeout(PGconn *pg)
 {
     PQconninfoOption *options = PQconninfo(pg);
-    int has = 0;
+    int has = atoi(crm_hosts_value(options, "connect_timeout")) > 0;
 
-    for (PQconninfoOption *option = options; option && option->keyword;
-         option++) {
-        has |= !strcmp(option->keyword, "connect_timeout") && option->val
-               && atoi(option->val) > 0;
-    }
     PQconninfoFree(options);
     return has;
 }

@@ -5,13 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libpq-fe.h>
-
 #include "apr_strings.h"
 #include "apr_tables.h"
 
-/* Return the value of KEYWORD in OPTIONS, "" if it is not set. */
-static const char *value_of(const PQconninfoOption *options,
+const char *crm_hosts_value(const PQconninfoOption *options,
                             const char *keyword)
 {
     for (; options && options->keyword; options++) {
@@ -51,9 +48,10 @@ static const char *part_of(const char *list, int index, apr_pool_t *pool)
 /* Return the number of hosts in OPTIONS. */
 static int count_hosts(const PQconninfoOption *options)
 {
-    const char *addresses = value_of(options, "hostaddr");
+    const char *addresses = crm_hosts_value(options, "hostaddr");
 
-    return count_parts(*addresses ? addresses : value_of(options, "host"));
+    return count_parts(*addresses ? addresses
+                                  : crm_hosts_value(options, "host"));
 }
 
 int crm_hosts_count(const char *conninfo)
@@ -68,7 +66,7 @@ int crm_hosts_count(const char *conninfo)
 int crm_hosts_hang(const char *conninfo)
 {
     PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-    const char *timeout = value_of(options, "connect_timeout");
+    const char *timeout = crm_hosts_value(options, "connect_timeout");
     int hang;
 
     if (!*timeout && getenv("PGCONNECT_TIMEOUT")) {

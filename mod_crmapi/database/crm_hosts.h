@@ -3,7 +3,13 @@
 #ifndef CRM_HOSTS_H
 #define CRM_HOSTS_H
 
+#include <libpq-fe.h>
+
 #include "apr_pools.h"
+
+/* Return the value of KEYWORD in OPTIONS (NULL: none), "" if it is not set. */
+const char *crm_hosts_value(const PQconninfoOption *options,
+                            const char *keyword);
 
 /* Keywords and values for PQconnectdbParams(), each ended by a NULL. */
 typedef struct crm_params_t {
