@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apr_general.h"
+#include <openssl/rand.h>
+
 #include "apr_strings.h"
 
 #include "crm_array.h"
@@ -62,7 +63,9 @@ const char *crm_trace_child(const char *trace, apr_pool_t *pool)
     apr_uint64_t parent = 0;
 
     while (!parent) {
-        apr_generate_random_bytes((unsigned char *)&parent, sizeof(parent));
+        if (RAND_bytes((unsigned char *)&parent, sizeof(parent)) != 1) {
+            abort();            /* as crm_uuid_v7() does */
+        }
     }
     return apr_psprintf(pool, "00-%.*s-%016" APR_UINT64_T_HEX_FMT "-%02x",
                         TRACE_ID_LEN, trace + TRACE_ID, parent,

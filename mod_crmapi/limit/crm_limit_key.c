@@ -351,17 +351,16 @@ static int key_renew(crm_limit_t *block, const crm_limit_key_t *key,
                      apr_uint32_t networks)
 {
     crm_bucket_t *bucket = crm_bucket_of(block, key->hash, key->realm);
-    apr_uint32_t number, before = 0;
+    apr_uint32_t number = 0, unused = networks;
 
-    if (!crm_bucket_lock(block, bucket)) {
-        return 0;
+    if (crm_bucket_lock(block, bucket)) {
+        number = crm_chain_find(block, bucket, key->hash, key->realm);
+        if (number) {
+            unused = slot_renew(crm_slot_at(block, number), key, networks);
+        }
+        crm_bucket_unlock(bucket);
     }
-    number = crm_chain_find(block, bucket, key->hash, key->realm);
-    if (number) {
-        before = slot_renew(crm_slot_at(block, number), key, networks);
-    }
-    crm_bucket_unlock(bucket);
-    crm_ring_free(block, before);
+    crm_ring_free(block, unused);
     return number != 0;
 }
 
