@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_daemon.h: the daemon's threads: jobs, polling, heartbeat, upkeep */
+/* crmapid_daemon.h: starting and stopping the daemon's threads, and upkeep */
 #ifndef CRMAPID_DAEMON_H
 #define CRMAPID_DAEMON_H
 
