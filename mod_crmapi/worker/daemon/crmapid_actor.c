@@ -6,22 +6,24 @@
 #include "crmapid_log.h"
 #include "crmapid_stats.h"
 
-void crmd_actor_note(crmd_daemon_t *daemon, const crm_error_t *error)
+void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
 {
+    crmd_daemon_t *daemon = actor->daemon;
     int down = error != NULL;
-    int changed;
+    int before, after;
 
     crm_metrics_add(&crmd_stats.db_errors, (apr_uint64_t)down);
     apr_thread_mutex_lock(daemon->mutex);
-    changed = daemon->down != down;
-    daemon->down = down;
+    before = daemon->down;
+    after = daemon->down += down - actor->down;
+    actor->down = down;
     apr_thread_mutex_unlock(daemon->mutex);
-    if (changed && error) {
+    if (error && !before) {
         crmd_log_error(CRM_LOG_ERR, error);
         crmd_logf(CRM_LOG_WARNING, "CRM3003: the database is unavailable;"
                   " crmapid tries again twice a second");
     }
-    else if (changed) {
+    else if (before && !after) {
         crmd_logf(CRM_LOG_NOTICE, "CRM3004: the database is available again");
     }
 }

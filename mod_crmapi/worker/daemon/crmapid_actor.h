@@ -37,7 +37,7 @@ struct crmd_daemon_t {
                                    "" */
     int stopping;               /* no jobs are claimed any more */
     int ending;                 /* the other threads end, too */
-    int down;                   /* the last connection or statement failed */
+    int down;                   /* number of actors that are down */
 };
 
 /* A thread with its own connection and pools. */
@@ -50,6 +50,7 @@ typedef struct crmd_actor_t {
     crm_conn_t *conn;           /* NULL: not open */
     char job[24];               /* id of the job that it runs, or ""; protected
                                    by the daemon's mutex */
+    int down;                   /* its last round failed; the same */
 } crmd_actor_t;
 
 /* Return a new actor of DAEMON for LANE, in POOL. Its statements have TIMEOUT.
@@ -61,9 +62,10 @@ crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
  * those of crmd_conn_open(). */
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor);
 
-/* Log that the database became unavailable (ERROR) or available (NULL), once
- * for all threads. */
-void crmd_actor_note(crmd_daemon_t *daemon, const crm_error_t *error);
+/* Count that a round of ACTOR failed with ERROR (NULL: it succeeded). Log when
+ * the first thread of the daemon fails, and when none fails any more. A fault
+ * that only one thread meets, such as a full disk, is logged once. */
+void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error);
 
 /* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.
  * Return *FLAG. */

@@ -39,7 +39,7 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
             error = crmd_upkeep_run(actor->conn, daemon->config, NULL,
                                     actor->pool);
         }
-        crmd_actor_note(daemon, error);
+        crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
         ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end,
                                  error ? CRMD_DOWN_TIME : look);

@@ -82,7 +82,7 @@ void *APR_THREAD_FUNC crmd_worker_main(apr_thread_t *thread, void *data)
         int done = 0;
         crm_error_t *error = crmd_worker_run(&done, actor, NULL);
 
-        crmd_actor_note(daemon, error);
+        crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
         if (error) {
             crmd_actor_wait(daemon, &daemon->stopping,
