@@ -15,6 +15,7 @@
 #include "crm_mail.h"
 #include "crm_text.h"
 #include "mail_auth.h"
+#include "mail_text.h"
 
 typedef struct expected_t {
     const char *mail;           /* t/mail/MAIL.eml */
@@ -351,6 +352,22 @@ START_TEST(long_texts_are_cut_and_that_is_said)
 }
 END_TEST
 
+START_TEST(blank_lines_within_quotes_are_bounded)
+{
+    apr_pool_t *pool = crm_check_pool();
+    char *lines = memset(apr_pcalloc(pool, 1000001), '\n', 1000000);
+    const char *text, *quotes = "";
+
+    for (int i = 0; i < 32; i++) {
+        quotes = apr_pstrcat(pool, quotes, "<blockquote>", NULL);
+    }
+    text = crm_mail_text(apr_pstrcat(pool, quotes, "<pre>x", lines, "x", NULL),
+                         pool);
+    ck_assert_msg(strlen(text) < 1000000, "%" APR_SIZE_T_FMT " bytes",
+                  strlen(text));
+}
+END_TEST
+
 START_TEST(message_ids_and_steps_are_found)
 {
     static const char text[] =
@@ -525,6 +542,7 @@ int main(void)
     tcase_add_loop_test(reads, every_mail_is_read_as_it_is_meant, 0, MAILS);
     tcase_add_test(reads, attachments_are_kept_up_to_the_limit);
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
+    tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
     tcase_add_test(reads, message_ids_and_steps_are_found);
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);
