@@ -30,7 +30,7 @@ static const char form_sql[] =
     " WHERE f.id = $1::uuid AND ($2::text IS NULL OR w.id::text ="
     " lower($2::text) OR w.slug = $2::text) LIMIT 2";
 
-/* One row if the intake token with the hash $1 is alive. */
+/* One row if the intake token with the hash $1 is valid. */
 static const char token_sql[] =
     "SELECT FROM crmapi.intake_key_find($1::bytea) k";
 
@@ -184,7 +184,8 @@ static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
     return NULL;
 }
 
-/* Return whether ANSWERS fill the honeypot, which only programs do. */
+/* Return whether ANSWERS fill FORM's honeypot, which people do not see. A field
+ * of that name is an ordinary field. */
 static int has_honeypot_value(const crm_webform_t *form,
                               const apr_array_header_t *answers)
 {

@@ -6,7 +6,8 @@
 #include "crm_serve.h"
 #include "intake_form_config.h"
 
-/* Respond to CALL that FORM was stored as the submission ID. */
+/* Tell CALL's client that its answers to FORM were stored as the submission ID.
+ * INTERNAL: see docs/forms.md. */
 void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
                        const char *id, int internal);
 
