@@ -268,7 +268,7 @@ static crm_error_t *serve_form(crm_call_t *call)
     error = submit(call, &form, answers);
     if (error && error->code == CRM_E_VALIDATION) {
         /* shown here, where the form's labels are known */
-        crm_webform_say(call, &form, error);
+        crm_webform_show_error(call, &form, error);
         error = NULL;
     }
     return error;
@@ -277,7 +277,7 @@ static crm_error_t *serve_form(crm_call_t *call)
 static void show_error(crm_call_t *call, const crm_error_t *error)
 {
     allow_pages(call);
-    crm_webform_say(call, NULL, error);
+    crm_webform_show_error(call, NULL, error);
 }
 
 static const crm_access_t access_form = {"form", crm_access_admit_address};
