@@ -23,7 +23,7 @@ typedef struct delivery_t {
     crm_conn_t *conn;
     const crm_mail_t *mail;
     const crm_mail_options_t *options;
-    const char *key;            /* identifies the mail in event ids */
+    const char *key;            /* identifies the mail in the ids of events */
     const char *recipient;
     const char *workspace_id;
     const char *bot_id;

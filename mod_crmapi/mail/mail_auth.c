@@ -199,7 +199,7 @@ crm_mail_word_t crm_mail_results(const char *value, const char *ids,
         const char *version = read_word(&c, ENDS, pool);
 
         if (version && strcmp(version, "1")) {
-            return CRM_MAIL_SILENT; /* another version of the header */
+            return CRM_MAIL_SILENT; /* an unknown version of the header */
         }
     }
     while (c && *c == ';' && (c = skip(c + 1)) && *c) {
