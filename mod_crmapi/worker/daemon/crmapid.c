@@ -139,9 +139,9 @@ static void notify(const char *state)
 
 /* ---- detaching ----------------------------------------------------------- */
 
-/* Fork. The child returns, with *READY_P as the end of a pipe. The parent waits
- * and exits: with success when the child writes a byte to *READY_P, with
- * failure when the child exits before. */
+/* Fork. The child returns; *READY_P is the end of a pipe. The parent waits and
+ * exits: with success when the child writes a byte to *READY_P, with failure if
+ * the child exits first. */
 static crm_error_t *detach(int *ready_p, apr_pool_t *pool)
 {
     int ends[2];
@@ -184,8 +184,8 @@ static void detached(int ready)
 
 /* ---- start and stop ------------------------------------------------------ */
 
-/* Block the signals of the daemon and put them into SET. It waits for them:
- * there are no handlers, which could run at any point. */
+/* Block the signals of the daemon and put them into SET. The daemon waits for
+ * them: it has no handlers, which could run at any point. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);

@@ -16,10 +16,10 @@
 /* Timeout of a statement of upkeep, which may count all rows. */
 #define UPKEEP_TIME apr_time_from_sec(3600)
 
-/* Lease of a job with -1, where no thread extends it. */
+/* Lease of a job that crmapid -1 runs: no thread extends it. */
 #define ONCE_LEASE apr_time_from_sec(900)
 
-/* Interval at which upkeep checks whether a task is due. */
+/* Interval at which the thread of upkeep checks whether a task is due. */
 #define UPKEEP_LOOK apr_time_from_sec(30)
 
 /* ---- upkeep -------------------------------------------------------------- */

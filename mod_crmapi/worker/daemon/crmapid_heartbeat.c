@@ -12,8 +12,8 @@
 #include "crmapid_mark.h"
 #include "crmapid_stats.h"
 
-/* Return the ids of the jobs that DAEMON runs, as a PostgreSQL array;
- * *COUNT_P = how many. */
+/* Return the ids of the jobs that DAEMON runs, as a PostgreSQL array; *COUNT_P
+ * = their number. */
 static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
                                 apr_pool_t *pool)
 {

@@ -7,9 +7,9 @@
 /* Longest wait of the poller before it checks whether the daemon ends. */
 #define LISTEN_TIME apr_time_from_sec(1)
 
-/* Wake the lanes that have due jobs: query at the time *NEXT_P, which is moved
- * on, and wait for notifications until then. *SESSION_P: see
- * crmd_poll_listen(). */
+/* Wake the lanes that have due jobs. Query them at the time *NEXT_P, and set
+ * *NEXT_P to the time of the next query; until then wait for notifications.
+ * *SESSION_P: see crmd_poll_listen(). */
 static crm_error_t *poll_jobs(crmd_actor_t *actor, unsigned *session_p,
                               apr_time_t *next_p)
 {

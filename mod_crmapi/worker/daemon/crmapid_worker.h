@@ -5,7 +5,7 @@
 
 #include "crmapid_actor.h"
 
-/* Run one job of ACTOR's lane that is due at MOMENT (NULL: now); *DONE_P =
+/* Run one job of ACTOR's lane that is due at MOMENT (NULL: now). *DONE_P =
  * whether there was one. Errors: those of crmd_job_run(). */
 crm_error_t *crmd_worker_run(int *done_p, crmd_actor_t *actor,
                              const char *moment);

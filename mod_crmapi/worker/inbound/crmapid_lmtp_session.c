@@ -242,7 +242,7 @@ static int read_data(session_t *session, crm_buf_t *buf, int *large_p)
     return 0;
 }
 
-/* Reply and log ONE, the outcome for a recipient. */
+/* Reply with ONE, the outcome for a recipient, and log it. */
 static void say_outcome(session_t *session, const crm_mail_outcome_t *one)
 {
     switch (one->fate) {

@@ -16,8 +16,8 @@
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
 
-/* How long crmapid tries to record the result of sending. Without the record it
- * is unknown whether the step was sent. */
+/* How long crmapid tries to record the result of sending. If that fails, it is
+ * unknown whether the step was sent. */
 #define RECORD_TIME apr_time_from_sec(60)
 
 /* Wait before the retry if it is unknown whether step_take() was committed. */
@@ -163,8 +163,8 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     return NULL;
 }
 
-/* Hand the message of SENDING over to its relay, and write to the journal that
- * it will be, and how it ended. */
+/* Write to the journal that the message of SENDING is about to be handed over,
+ * hand it to its relay, and write how that ended. */
 static void send_message(sending_t *sending)
 {
     const crmd_work_t *work = sending->work;
