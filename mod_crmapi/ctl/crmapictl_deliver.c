@@ -108,7 +108,7 @@ static int report_all(ctl_t *ctl, const apr_array_header_t *outcomes)
         }
     }
     if (!outcomes->nelts) {
-        fprintf(stderr, "crmapictl: the mail is for no agent\n");
+        fprintf(stderr, "crmapictl: no agent receives this mail\n");
         return EX_NOUSER;
     }
     return worst;
