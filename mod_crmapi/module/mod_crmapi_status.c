@@ -282,9 +282,8 @@ void crmapi_status_init(const crmapi_shm_t *shm)
     store = shm->store;
 }
 
-void crmapi_status_register(apr_pool_t *p)
+void crmapi_status_register(void)
 {
-    (void)p;
     APR_OPTIONAL_HOOK(ap, status_hook, status_hook, NULL, NULL,
                       APR_HOOK_MIDDLE);
 }
