@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 41-worker.t: crmapid: its command line, its life, jobs and leases (design 7)
+# 41-worker.t: crmapid: its command line, start and end, jobs and leases (design
+# 7)
 use strict;
 use warnings;
 use FindBin;
