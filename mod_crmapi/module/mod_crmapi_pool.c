@@ -376,9 +376,11 @@ void crmapi_pools_stats(int *used_p, int *max_p)
     for (int i = 0; pools && i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
-        apr_thread_mutex_lock(pool->mutex);
-        *used_p += pool->used;
-        *max_p += pool->max;
-        apr_thread_mutex_unlock(pool->mutex);
+        if (pool->mutex) {      /* NULL: CRM1104 */
+            apr_thread_mutex_lock(pool->mutex);
+            *used_p += pool->used;
+            *max_p += pool->max;
+            apr_thread_mutex_unlock(pool->mutex);
+        }
     }
 }
