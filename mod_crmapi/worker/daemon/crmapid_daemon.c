@@ -20,7 +20,7 @@
 #define ONCE_LEASE apr_time_from_sec(900)
 
 /* Interval at which the thread of upkeep checks whether a task is due. */
-#define UPKEEP_LOOK apr_time_from_sec(30)
+#define UPKEEP_CHECK apr_time_from_sec(30)
 
 /* ---- upkeep -------------------------------------------------------------- */
 
@@ -28,8 +28,8 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
 {
     crmd_actor_t *actor = data;
     crmd_daemon_t *daemon = actor->daemon;
-    apr_interval_time_t look = daemon->config->upkeep < UPKEEP_LOOK
-                               ? daemon->config->upkeep : UPKEEP_LOOK;
+    apr_interval_time_t wait = daemon->config->upkeep < UPKEEP_CHECK
+                               ? daemon->config->upkeep : UPKEEP_CHECK;
     int ending = 0;
 
     while (!ending) {
@@ -42,7 +42,7 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
         crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
         ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end,
-                                 error ? CRMD_DOWN_TIME : look);
+                                 error ? CRMD_DOWN_TIME : wait);
     }
     apr_pool_clear(actor->conn_pool);
     (void)thread;
