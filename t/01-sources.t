@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 01-sources.t: what keeps the sources in order
+# 01-sources.t: rules for the sources
 # plain build only
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 02-harness.t: the tests' own ground: would it notice?
+# 02-harness.t: the test library notices failures
 # plain build only
 use strict;
 use warnings;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 02-statements.t: what CrmTest::Statements finds in statements, and what not;
-# 05-one-node.t judges functions by it and 99-statements.t all other statements
+# 02-statements.t: what CrmTest::Statements finds in statements, and what it
+# does not find; 05-one-node.t judges functions by it and 99-statements.t all
+# other statements
 # plain build only
 use strict;
 use warnings;

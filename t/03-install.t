@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 03-install.t: make install, and make dist and what comes of it
+# 03-install.t: make install, make dist, and a build from its archive
 # plain build only
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 04-run.t: build/run, from its options to its end
+# 04-run.t: build/run: options, start and end
 # plain build only
 use strict;
 use warnings;

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 05-one-node.t: the rules of schema/README by which all that belongs to a
-# workspace may be kept on one server, whichever that is, as far as the catalogs
-# show them (contract 16.4). Statements are judged by 99-statements.t
+# 05-one-node.t: the rules of schema/README that allow keeping all rows of a
+# workspace on any one server, as far as the catalogs show them (contract 16.4).
+# Statements are judged by 99-statements.t
 # plain build only
 use strict;
 use warnings;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 07-twins.t: every command of crmapictl beside a workspace that has the same
-# ids, because one export was imported twice: that one is untouched and unseen
+# 07-twins.t: every command of crmapictl while another workspace has the same
+# ids, because an export was imported twice: the command neither changes nor
+# shows the other one
 use strict;
 use warnings;
 use utf8;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 13-json-input.t: what a body may be, and what becomes of it (contract 6)
+# 13-json-input.t: valid and invalid bodies, and how they are stored (contract
+# 6)
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 15-errors.t: the envelope, details, what errors must not tell (contract 5.5,
-# 5.6, 2.1), and errors that come of races
+# 15-errors.t: the envelope, details, what errors must not reveal (contract 5.5,
+# 5.6, 2.1), and errors caused by races
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 17-cursor-cost.t: a page by cursor reads as much deep in a list as at its
-# beginning (contract 13.3)
+# 17-cursor-cost.t: a page by cursor reads the same number of rows anywhere in a
+# list (contract 13.3)
 # plain build only
 # second gear
 use strict;

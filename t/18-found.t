@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 18-found.t: rows that are found by what they hold, few or many of them: all of
-# them, in the list's order, with the right total (contract 7.4, 7.8, 7.11), and
-# without a look at other workspaces' rows
+# 18-found.t: searches and filters by content with few and many matches: all
+# rows, in the list's order, with the right total (contract 7.4, 7.8, 7.11),
+# without reading rows of other workspaces
 # plain build only
 use strict;
 use utf8;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 20-module.t: directives, their merging, what is missing, restarts, status
+# 20-module.t: directives and their merging, missing configuration, restarts,
+# mod_status
 use strict;
 use warnings;
 use FindBin;

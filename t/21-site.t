@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 21-site.t: the API beside what else a site has: ErrorDocuments, limits,
-# filters, rewriting, proxies, access control (contract 5)
+# 21-site.t: the API together with other parts of a site: ErrorDocuments,
+# limits, filters, rewriting, proxies, access control (contract 5)
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 23-http2.t: HTTP/2: many requests at once on a connection, requests that are
-# given up half-way, bodies that are too large (contract 5.3)
+# 23-http2.t: HTTP/2: concurrent requests on a connection, cancelled requests,
+# bodies that are too large (contract 5.3)
 use strict;
 use warnings;
 use FindBin;

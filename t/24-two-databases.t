@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 24-two-databases.t: two virtual hosts with a database each, one of which is
-# away: the other one's clients notice nothing (contract 5.5)
+# 24-two-databases.t: two virtual hosts with a database each: if one database is
+# away, clients of the other notice nothing (contract 5.5)
 use strict;
 use warnings;
 use FindBin;

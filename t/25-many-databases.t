@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 25-many-databases.t: as many virtual hosts with a database each as there may
-# be: what is wrong with each is said, and which one it is
+# 25-many-databases.t: many virtual hosts with a database each: error messages
+# name the database and its fault
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 25-settings.t: whatever time zone, locale and formats database, roles and
-# httpd have, answers are the same bytes (contract 5.4, 6.4, 7.5, 7.8, 9.1)
+# 25-settings.t: answers are the same bytes with any time zone, locale and
+# formats of the database, the roles and httpd (contract 5.4, 6.4, 7.5, 7.8,
+# 9.1)
 # plain build only
 use strict;
 use utf8;

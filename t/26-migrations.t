@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 26-migrations.t: a database that was filled at an earlier version of the
-# schema and migrated since serves the same as one that was filled today
+# schema and then migrated gives the same answers as one that was filled at this
+# version
 # second gear
 use strict;
 use warnings;

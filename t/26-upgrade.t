@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 26-upgrade.t: contract 16.2: a module, a worker and the tool use a schema of a
-# release to come; migrations wait for nobody long and go on where they were
-# interrupted
+# 26-upgrade.t: contract 16.2: the module, the worker and crmapictl use the
+# schema of a later release; migrations do not block others for long, and
+# continue where they were interrupted
 use strict;
 use warnings;
 use FindBin;
@@ -243,7 +243,7 @@ subtest "batches go on after the last one" => sub {
         . " LIMIT $done) t";
     my $touched = sql($database, $versions);
     my $worker = worker(database => $database, no_start => 1);
-    like($worker->once, qr/CRM3204: migration \S+column.sql, step 2 of 5: batches crmapi.contact: fill the column: $done of about $ROWS rows; nobody works at it: run crmapictl migrate/,
+    like($worker->once, qr/CRM3204: migration \S+column.sql, step 2 of 5: batches crmapi.contact: fill the column: $done of about $ROWS rows; nobody is running it: run crmapictl migrate/,
         "crmapid's log tells how far it is");
     $worker->stop;
     $release->();

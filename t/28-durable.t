@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 28-durable.t: PostgreSQL is stopped as by a crash (SIGQUIT) again and again
-# while clients write: what was answered 2xx is there (contract 10.5, 11.1)
+# 28-durable.t: PostgreSQL is stopped as by a crash (SIGQUIT) repeatedly while
+# clients write: every write that was answered 2xx is stored (contract 10.5,
+# 11.1)
 use strict;
 use warnings;
 use FindBin;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # 29-limit-store.t: one budget for all hosts (contract 16.1). A host is an httpd
-# with shared memory of its own
+# with its own shared memory
 use strict;
 use warnings;
 use FindBin;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 29-store-away.t: a store of budgets that cannot be used, and which it lets in
-# (contract 16.1)
+# 29-store-away.t: a store of budgets that cannot be used, and the requests that
+# are then admitted (contract 16.1)
 use strict;
 use warnings;
 use FindBin;

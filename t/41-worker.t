@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 41-worker.t: crmapid: its command line, its life, jobs and leases (design 7)
+# 41-worker.t: crmapid: its command line, start and end, jobs and leases (design
+# 7)
 use strict;
 use warnings;
 use FindBin;
@@ -379,9 +380,20 @@ subtest "an old or new schema is refused, and none waits" => sub {
     pass("16.2 a new one that says that it is compatible is accepted");
     $worker = worker(no_start => 1, no_wait => 1,
         conninfo => "host=/nowhere dbname=x",
-        expect_log => [qr/CRM2001: database: .*"\/nowhere/, qr/CRM3007: /]);
+        expect_log => [qr/CRM2001: database: .*"\/nowhere/, qr/CRM3007: /,
+            qr/threads must be a number/, qr/CRM3008: /]);
     $worker->start;
     ok($worker->wait_log(qr/CRM3007/), "no database at the start: it waits");
+    $worker->configure({ threads => "nine" });
+    kill HUP => $worker->pid;
+    ok($worker->wait_log(qr/CRM3008/), "an invalid configuration is refused");
+    sleep 2;
+    unlike($worker->log_text, qr/CRM3001/, "and it still waits");
+    $worker->configure({ threads => 1, database => CrmTest::postgres()
+        ->conninfo($other, $CrmTest::Postgres::WORKER) });
+    kill HUP => $worker->pid;
+    ok($worker->wait_log(qr/CRM3001: .* with 1 threads/),
+        "with a valid one it works on that one's database");
     $worker->stop;
 };
 

@@ -304,7 +304,7 @@ subtest "a provider that fails in every way" => sub {
 
 subtest "11.11 nobody knows whether it was sent" => sub {
     my $w = with_template([@MAIL]);
-    $worker->expect_log(qr/CRM3122: .*\(for good\).*: delivery_unknown/ => 2);
+    $worker->expect_log(qr/CRM3122: .*\(for good\).*: delivery_unknown/ => 3);
     my $id = start($w, contact => { first_name => "U",
         emails => ["dies\@x.example"] });
     # as a worker leaves it that dies between hand-over and record
@@ -368,6 +368,32 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     $e = enrollment($w, $id);
     is(steps($e), "email failed", "the step says so");
     is($e->{status}, "stopped_unsubscribed", "and the enrollment why");
+};
+
+subtest "11.11 it stays unknown when the database does not answer" => sub {
+    my $w = with_template([@MAIL]);
+    my $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["dies5\@x.example"] });
+    $worker->configure({ smtp_deduplicates => "off", answer_time => "1s" });
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    $worker->expect_log(qr/CRM3123: .*: the database did not answer/);
+    my $let_go = postgres()->hold($database, "SELECT FROM crmapi.enrollment"
+        . " WHERE id = '$id' FOR UPDATE");
+    $worker->start;
+    ok($worker->wait_log(qr/CRM3123: .*: the database did not answer/, 20),
+        "step_take() has no answer");
+    $let_go->();
+    ok(wait_for(sub { steps(enrollment($w, $id)) !~ /sending|scheduled/ }, 20),
+        "the step ends");
+    $worker->stop;
+    is(steps(enrollment($w, $id)), "email failed", "it is not sent again");
+    is(enrollment($w, $id)->{generation_error}, "delivery_unknown",
+        "delivery_unknown");
+    is(scalar(grep { /^X-Envelope-To: dies5/m } received($smtp)), 0,
+        "indeed not");
 };
 
 $provider->stop;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 44-chaos.t: workers that are killed, stops that race with sends, a workspace
-# that fills faster than its statistics (contract 11.10, 11.11).
-# $CRM_LONG=ROUNDS has it go on for so many kills.
+# that fills faster than its statistics (contract 11.10, 11.11). $CRM_LONG is
+# the number of kills.
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 47-idempotency.t: Idempotency-Key: a write that is sent again is done once,
-# and answered as the first time (contract 13.1)
+# and gets the first answer again (contract 13.1)
 use strict;
 use utf8;
 use warnings;

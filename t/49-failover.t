@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 49-failover.t: the primary's host fails, the primary is switched off, the
-# primary's host hangs, each under load, and a synchronous standby takes over:
-# what was answered 2xx is there, and no message is sent twice (contract 5.5,
-# 11.11)
+# 49-failover.t: under load the primary's host fails, the primary is shut down,
+# or its host hangs, and a synchronous standby takes over: every write that was
+# answered 2xx is stored, and no message is sent twice (contract 5.5, 11.11)
 # second gear
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 54-contrib.t: the dashboard and the alerts in contrib/ use metrics that there
-# are, and say what to do
+# 54-contrib.t: the dashboard and the alerts in contrib/ use existing metrics,
+# and say what to do
 # plain build only
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 54-metrics.t: the handler crmapi-metrics: each counter is equal to what was
-# asked, in a text that Prometheus reads (contract 15.1)
+# 54-metrics.t: the handler crmapi-metrics: each counter equals what was
+# requested, in a format that Prometheus reads (contract 15.1)
 use strict;
 use warnings;
 use FindBin;

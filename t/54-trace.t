@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 54-trace.t: the header traceparent is taken over into the access log's notes and
-# sent on with webhooks (contract 15.4, W3C Trace Context)
+# 54-trace.t: the header traceparent is copied to the notes for the access log
+# and to webhooks (contract 15.4, W3C Trace Context)
 use strict;
 use warnings;
 use FindBin;

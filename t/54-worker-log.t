@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 54-worker-log.t: crmapid's log_format = json: an object a line, valid UTF-8
+# 54-worker-log.t: crmapid's log_format = json: one object per line, valid UTF-8
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 54-worker-status.t: crmapid's status_listen: its metrics are equal to what was
-# done, its health is that of the database, and nobody keeps it from its work
+# 54-worker-status.t: crmapid's status_listen: its metrics equal what was done,
+# its health is that of the database, and clients do not slow down its jobs
 # (contract 15.3)
 use strict;
 use warnings;

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 61-events.t: GET /events: what has changed, in order, without gaps (contract
-# 13.4)
+# 61-events.t: GET /events: changes in their order, without gaps (contract 13.4)
 use strict;
 use utf8;
 use warnings;

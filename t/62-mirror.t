@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 62-mirror.t: programs with public means only copy a workspace while it is
-# written and while servers are killed; in the end each copy equals the export
-# (contract 13.4). $CRM_MIRROR is the number of changes.
+# 62-mirror.t: programs copy a workspace by the API alone, while it is written
+# and servers are killed; in the end each copy equals the export (contract
+# 13.4). $CRM_MIRROR is the number of changes.
 # second gear
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 63-hold.t: what is held sends nothing, and goes on after its release (contract
-# 14.2)
+# 63-hold.t: while held, nothing is sent; after the release, sending continues
+# (contract 14.2)
 use strict;
 use warnings;
 use FindBin;

@@ -318,4 +318,25 @@ subtest "a folder that cannot be written" => sub {
     like($err, qr/^crmapid: run_dir: \Q$scratch\E\/file\/below: /, "says why");
 };
 
+subtest "a folder that cannot be written while it runs" => sub {
+    my $run_dir = "$scratch/run";
+    my $other = database();
+    my $full = worker(database => $other,
+        conf => { run_dir => $run_dir, lease => "3s" });
+    my $beat = sub { sql($other, "SELECT heartbeat_at FROM crmapi.worker") };
+    $full->expect_log(qr/ error: run_dir: \Q$run_dir\E\/mark/ => 1,
+        qr/CRM3003: / => 1);
+    wait_for($beat, 20) or die "no heartbeat\n";
+    rename $run_dir, "$run_dir.away" or die $!;
+    for (1 .. 4) {
+        my $last = $beat->();
+        wait_for(sub { $beat->() ne $last }, 20) or die "no heartbeat\n";
+    }
+    is(scalar($full->log_lines(qr/CRM3004/)), 0, "other threads, which need"
+        . " no folder, do not say that all is well");
+    rename "$run_dir.away", $run_dir or die $!;
+    ok($full->wait_log(qr/CRM3004/, 20), "it is said when all is");
+    $full->stop;
+};
+
 done_testing;

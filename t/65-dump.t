@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 65-dump.t: all of a workspace is dumped, and made again from that, here or
-# elsewhere; it is held then (contract 14.2)
+# 65-dump.t: a workspace is dumped completely and restored in the same or
+# another database; then it is held (contract 14.2)
 use strict;
 use utf8;
 use warnings;

@@ -56,7 +56,7 @@ subtest "a dump that was cut or changed" => sub {
     refused("", qr/line 1: the dump ends here/, "nothing");
     refused("$short\n", qr/line @{[@lines + 1]}: something follows/, "more");
     refused($short . $short, qr/something follows/, "twice");
-    refused("\0" x 100 . "\n", qr/line 1: this is no dump/, "zeros");
+    refused("\0" x 100 . "\n", qr/line 1: this is not a dump/, "zeros");
     refused(substr($short, 0, -1), qr/the dump ends here/, "no last line feed");
     is(state_of($there), $unharmed, "nothing has changed");
 };
@@ -88,7 +88,7 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
         "no id" => sub { s/"workspace":"[^"]*"/"workspace":"x"/ },
             qr/line 1: "workspace" must be a UUID/,
         "another kind" => sub { s/crmapi workspace/crmapi agent/ },
-            qr/line 1: this is no dump/,
+            qr/line 1: this is not a dump/,
         "a table that is none" => sub { s/"table":"admin"/"table":"x; DROP"/ },
             qr/the dump has the table "x; DROP" where this database has admin/,
         "a table of the server" => sub {
@@ -106,7 +106,7 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
         "another order" => sub { s/\["id", "email",/["email", "id",/ },
             qr/columns of the table admin have another order/,
         "fewer rows" => sub { s/("table":"agent",.*"rows":)1/${1}0/ },
-            qr/line \d+: here must be the line of a dump/,
+            qr/line \d+: the line of a dump is missing here/,
         "more rows" => sub { s/("table":"agent",.*"rows":)1/${1}2/ },
             qr/line \d+: (?:table agent|these are)/,
         "a number of rows that is none" => sub {
@@ -139,7 +139,7 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
         "a plan that is none" => sub { s/\tpro\t/\tgold\t/ },
             qr/line 3: this database does not have the plan/,
         "a slug that is none" => sub { s/^(Small\t)[^\t]*/$1A_B/m },
-            qr/line 3: a workspace has no such slug/,
+            qr/line 3: a workspace cannot have this slug/,
         "a job with a number that leaves no others" => sub { add_row("job",
             "9223372036854775807\tx.y\t{}\tdone\t2026-01-01 00:00:00+00\t0\t"
             . "\\N\t2026-01-01 00:00:00+00\t2026-01-01 00:00:00+00") },

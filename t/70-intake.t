@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 70-intake.t: events by intake tokens: what becomes of them (docs/intake.md)
+# 70-intake.t: events by intake tokens: how they are stored (docs/intake.md)
 use strict;
 use utf8;
 use warnings;

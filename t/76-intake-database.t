@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 76-intake-database.t: events while the database goes away and comes back, and
-# how long they take. $CRM_LONG=ROUNDS measures so often.
+# 76-intake-database.t: events while the database is stopped and started, and
+# how long they take. $CRM_LONG is the number of measurements.
 use strict;
 use warnings;
 use FindBin;

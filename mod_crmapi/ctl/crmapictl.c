@@ -36,8 +36,8 @@
 #define CRM_VERSION "unknown"
 #endif
 
-/* The default and the maximum of --timeout, in seconds. The default is below
- * the time that mail systems wait for "deliver". */
+/* The default and the maximum of --timeout, in seconds. Mail systems wait
+ * longer than the default for "deliver". */
 #define TIMEOUT_DEFAULT 60
 #define TIMEOUT_MAX 86400
 
@@ -82,8 +82,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_WORKSPACE] = {"workspace", "W", "workspace: id or slug"},
     [CTL_NAME] = {"name", "N", "name, at most 1,000 characters"},
     [CTL_SLUG] = {"slug", "S",
-        "unique short name: a-z, 0-9 and -; default: made from the name, or that"
-        " of the dump"},
+        "unique short name: a-z, 0-9 and -; default: made from the name, or the"
+        " one in the dump"},
     [CTL_PLAN] = {"plan", "P",
         "free, starter, standard (the default), pro or enterprise"},
     [CTL_ID] = {"id", "UUID", "id of the workspace; default: a new one"},
@@ -122,24 +122,25 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_PASSWORD_FILE] = {"password-file", "FILE",
         "file whose first line is the password; default: it is not changed"},
     [CTL_LOCK_WAIT] = {"lock-wait", "SECONDS",
-        "how long a step is tried that does not get its locks; default 600"},
+        "how long to retry a step that does not get its locks; default 600"},
     [CTL_ALL] = {"all", NULL,
-        "hold: the whole database; release: also workspaces that are held one"
-        " by one"},
+        "hold: the whole database; release: also each workspace that is held"
+        " itself"},
     [CTL_READ_LIMIT] = {"read-limit", "N",
-        "GET and HEAD requests in a minute, or default: the virtual host's"},
+        "GET and HEAD requests per minute; default: the virtual host's limit"},
     [CTL_WRITE_LIMIT] = {"write-limit", "N",
-        "other requests in a minute, or default: the virtual host's"},
+        "other requests per minute; default: the virtual host's limit"},
     [CTL_EXPIRES] = {"expires", "TIME",
-        "when the key stops working: 2027-01-31T12:00:00Z, or never"},
+        "when the key expires: 2027-01-31T12:00:00Z, or never"},
     [CTL_ADDRESS] = {"address", "LIST",
-        "networks that the key may be used from: 203.0.113.0/24,..., or any"},
+        "networks from which the key may be used: 203.0.113.0/24,..., or any"},
     [CTL_KEEP_DAYS] = {"keep-days", "DAYS",
-        "how long links with the old key work; default: until link-key drop"},
+        "how long links signed with the old key stay valid; default: until"
+        " link-key drop"},
     [CTL_OUTPUT] = {"output", "FILE",
-        "file to write, for the user only; default: stdout"},
+        "file to write, readable by its owner only; default: stdout"},
     [CTL_AS] = {"as", "UUID",
-        "restore under this id, or a new one: new; keys are left out"},
+        "restore under this id, or \"new\" for a new one, without keys"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -149,14 +150,14 @@ const ctl_command_t ctl_commands[] = {
      "print versions, live workers, jobs and sizes",
      ctl_status},
     {"role", "create", "api|worker NAME", 1, 0, PASSWORD_FILE,
-     "make the login NAME of httpd (api) or crmapid (worker), or give it the"
-     " right settings",
+     "make the login NAME for httpd (api) or crmapid (worker), or repair its"
+     " rights and settings",
      ctl_role_create},
     {"hold", NULL, NULL, 0, ALL, REASON,
      "hold the database: no step, webhook or mail is sent until release",
      ctl_hold},
     {"release", NULL, NULL, 0, 0, ALL,
-     "end the hold of the database: what is due is sent", ctl_release},
+     "end a hold of the database: what is due is sent", ctl_release},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
      ctl_worker_list},
@@ -173,16 +174,16 @@ const ctl_command_t ctl_commands[] = {
      "hold a workspace: no step, webhook or mail is sent until release",
      ctl_workspace_hold},
     {"workspace", "release", "W", 1, 0, 0,
-     "end the hold of a workspace: what is due is sent",
+     "end a hold of a workspace: what is due is sent",
      ctl_workspace_release},
     {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
     {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_LONG,
-     "write everything of a workspace, secrets included, to FILE or stdout",
+     "write all data of a workspace, with its secrets, to FILE or stdout",
      ctl_workspace_dump},
     {"workspace", "restore", "FILE", 0, 0, CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
-     "make a workspace from a dump in FILE or stdin, held until release",
+     "make a workspace from a dump in FILE or stdin; hold it until release",
      ctl_workspace_restore},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
      "create an API key and print it; it cannot be shown again",
@@ -198,11 +199,11 @@ const ctl_command_t ctl_commands[] = {
     {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
      "revoke an API key permanently, with immediate effect", ctl_key_revoke},
     {"link-key", "rotate", "W", 1, 0, CTL_BIT(CTL_KEEP_DAYS),
-     "sign new links of a workspace with a new key; those in mails already sent"
-     " work on",
+     "sign new links of a workspace with a new key; links in mails already"
+     " sent stay valid",
      ctl_link_key_rotate},
     {"link-key", "drop", "W", 1, 0, 0,
-     "end the old key: links that were signed with it stop working",
+     "delete the old key: links signed with it are no longer valid",
      ctl_link_key_drop},
     {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
      "create an intake token and print it; it cannot be shown again",
@@ -270,7 +271,7 @@ const ctl_command_t ctl_commands[] = {
      "redeliver a delivery, or all failed deliveries of an endpoint",
      ctl_webhook_redrive},
     {"job", "list", NULL, 0, 0, WORKSPACE | STATUS,
-     "print jobs of the worker, default dead ones, at most 100",
+     "print jobs of the worker, by default dead ones, at most 100",
      ctl_job_list},
     {"job", "retry", "ID", 1, 0, WORKSPACE,
      "retry a dead job", ctl_job_retry},
@@ -396,7 +397,7 @@ int main(int argc, const char *const *argv)
     apr_pool_create(&ctl.pool, NULL);
     error = run(&ctl, argc - 1, argv + 1);
     if (error) {
-        /* The operator gets the line that a server would log. */
+        /* The operator sees the line that a server would log. */
         fprintf(stderr, "crmapictl: %s\n",
                 ctl_clean(error->log ? error->log : error->message,
                               ctl.pool));

@@ -58,8 +58,7 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     return NULL;
 }
 
-/* The columns of "status". Those up to migration_pid say how far the schema
- * is. */
+/* The columns of "status". Those up to migration_pid are about the schema. */
 static const ctl_column_t status_columns[] = {
     {"schema_version", 'n'}, {"schema_expected", 'n'}, {"schema_oldest", 'n'},
     {"migration", 's'}, {"migration_step", 's'}, {"migration_progress", 's'},
@@ -76,7 +75,7 @@ static const ctl_column_t status_columns[] = {
 #define SCHEMA_VALUES "SELECT $1::integer, $2::integer, $3::integer," \
     " $4::text, $5::text, $6::text, $7::integer"
 
-/* Print the columns of the schema, which are VALUES. */
+/* Print the columns about the schema, which are VALUES. */
 static crm_error_t *print_schema(ctl_t *ctl, const char *const *values)
 {
     ctl_column_t columns[SCHEMA_COLUMNS + 1] = {{NULL, 0}};
@@ -88,8 +87,8 @@ static crm_error_t *print_schema(ctl_t *ctl, const char *const *values)
     return NULL;
 }
 
-/* Print the columns of the schema, which are VALUES, and the figures that
- * matter most: live workers and the backlog. */
+/* Print the columns about the schema, which are VALUES, and the figures of the
+ * database, such as live workers and due jobs. */
 static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
 {
     PGresult *result;
@@ -136,7 +135,7 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
     return NULL;
 }
 
-/* With a schema that this program cannot use, only its columns are printed. */
+/* If this program cannot use the schema, print only the columns about it. */
 crm_error_t *ctl_status(ctl_t *ctl)
 {
     const char *values[SCHEMA_COLUMNS] = {NULL};

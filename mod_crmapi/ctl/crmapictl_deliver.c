@@ -73,16 +73,16 @@ static apr_array_header_t *recipients_of(ctl_t *ctl)
 static int report(ctl_t *ctl, const crm_mail_outcome_t *one)
 {
     static const int codes[] = {
-        [CRM_MAIL_TAKEN] = EX_OK, [CRM_MAIL_NOBODY] = EX_NOUSER,
-        [CRM_MAIL_REFUSED] = EX_DATAERR, [CRM_MAIL_LATER] = EX_TEMPFAIL
+        [CRM_MAIL_STORED] = EX_OK, [CRM_MAIL_UNKNOWN] = EX_NOUSER,
+        [CRM_MAIL_REFUSED] = EX_DATAERR, [CRM_MAIL_RETRY] = EX_TEMPFAIL
     };
 
-    if (one->fate == CRM_MAIL_TAKEN && ctl->options[CTL_JSON]) {
+    if (one->result == CRM_MAIL_STORED && ctl->options[CTL_JSON]) {
         printf("{\"conversation_id\":\"%s\",\"message_id\":\"%s\"}\n",
                one->conversation_id ? one->conversation_id : "",
                one->message_id ? one->message_id : "");
     }
-    else if (one->fate != CRM_MAIL_TAKEN) {
+    else if (one->result != CRM_MAIL_STORED) {
         const crm_error_t *error = one->error;
 
         fprintf(stderr, "crmapictl: %s: %s\n",
@@ -90,7 +90,7 @@ static int report(ctl_t *ctl, const crm_mail_outcome_t *one)
                 ctl_clean(error && error->log ? error->log : one->reason,
                           ctl->pool));
     }
-    return codes[one->fate];
+    return codes[one->result];
 }
 
 /* Report OUTCOMES and return the exit code: a temporary failure takes
@@ -108,7 +108,7 @@ static int report_all(ctl_t *ctl, const apr_array_header_t *outcomes)
         }
     }
     if (!outcomes->nelts) {
-        fprintf(stderr, "crmapictl: the mail is for no agent\n");
+        fprintf(stderr, "crmapictl: no agent receives this mail\n");
         return EX_NOUSER;
     }
     return worst;

@@ -19,7 +19,7 @@
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
-/* A dump under way. */
+/* A dump that is being written. */
 typedef struct dump_t {
     ctl_t *ctl;
     FILE *out;
@@ -90,7 +90,7 @@ static crm_error_t *write_table(dump_t *dump, const ctl_table_t *table,
                            ctl->pool);
 }
 
-/* Count the rows of TABLE, and write it. The names are those of the catalog. */
+/* Count the rows of TABLE, and write it. Its names come from the catalog. */
 static crm_error_t *dump_table(dump_t *dump, const ctl_table_t *table,
                                const char *id)
 {
@@ -107,7 +107,7 @@ static crm_error_t *dump_table(dump_t *dump, const ctl_table_t *table,
     return write_table(dump, table, PQgetvalue(result, 0, 0));
 }
 
-/* Write the workspace ID in one snapshot, which stops no writer. */
+/* Write the workspace ID from one snapshot. No writer waits for it. */
 static crm_error_t *dump_all(dump_t *dump, const char *id)
 {
     ctl_t *ctl = dump->ctl;
@@ -133,7 +133,7 @@ static crm_error_t *dump_all(dump_t *dump, const char *id)
                                          strerror(errno)) : NULL;
 }
 
-/* Print what was written to PATH. The snapshot is as old as the transaction. */
+/* Print what was written to PATH. now() is the time of the snapshot. */
 static crm_error_t *print(dump_t *dump, const char *id, const char *path)
 {
     static const ctl_column_t columns[] = {
@@ -160,8 +160,8 @@ static const char *folder_of(const char *path, apr_pool_t *pool)
            : apr_pstrmemdup(pool, path, (apr_size_t)(slash - path));
 }
 
-/* Write the workspace ID to PATH: all of it, or PATH stays as it was. The file
- * has secrets, so nobody else may read it. */
+/* Write the workspace ID to PATH; if that fails, PATH stays as it was. The file
+ * has secrets, so only its owner may read it. */
 static crm_error_t *dump_to_file(dump_t *dump, const char *id,
                                  const char *path)
 {

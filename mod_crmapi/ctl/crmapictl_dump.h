@@ -5,24 +5,20 @@
 
 #include "crmapictl.h"
 
-/* A dump is text in UTF-8, of lines that end with a line feed:
- *
- *     {"dump":"crmapi workspace","format":1,"schema":16,"workspace":"0190..."}
- *     {"table":"workspace","columns":["name", "slug", ...],"rows":1}
- *     One GmbH<tab>one<tab>...
- *     {"table":"event","columns":["id", ...],"rows":0}
- *     ...
- *     {"sha256":"..."}
- *
- * After the line of a table come its rows, in the text format of COPY, without
- * the id of the workspace. Tables and rows have the order of
+/* A dump is text in UTF-8, of lines that end with a line feed: {"dump":"crmapi
+ * workspace","format":1,"schema":16,"workspace":"0190..."}
+ * {"table":"workspace","columns":["name", "slug", ...],"rows":1} One
+ * GmbH<tab>one<tab>... {"table":"event","columns":["id", ...],"rows":0} ...
+ * {"sha256":"..."} After the line of a table come its rows, in the text format
+ * of COPY, without the id of the workspace. Tables and rows have the order of
  * crmapi.dump_table(). The last line has the SHA-256 of all bytes before it. A
- * dump does not tell when or where it was made: of the same rows it is the same
+ * dump has no time and no place of origin: the same rows always give the same
  * bytes. */
 #define CTL_DUMP_NAME "crmapi workspace"
 #define CTL_DUMP_FORMAT 1
 
-/* A table of a dump: a row of crmapi.dump_table(), which says more. */
+/* A table of a dump: a row of crmapi.dump_table(), whose comment describes its
+ * columns. */
 typedef struct ctl_table_t {
     const char *name;
     const char *columns;        /* JSON: ["id", "name", ...] */
@@ -31,8 +27,9 @@ typedef struct ctl_table_t {
     int shared;
 } ctl_table_t;
 
-/* Have the transaction of CTL's connection read and write rows of the workspace
- * ID as a dump has them, and set *TABLES_P to the *COUNT_P tables of one. */
+/* Set what the transaction of CTL's connection needs to read and write rows of
+ * the workspace ID in the format of a dump, and set *TABLES_P to the *COUNT_P
+ * tables of a dump. */
 crm_error_t *ctl_dump_begin(const ctl_table_t **tables_p, int *count_p,
                             ctl_t *ctl, const char *id);
 

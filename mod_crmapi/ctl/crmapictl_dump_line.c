@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_dump_line.c: the lines of a dump that are no rows */
+/* crmapictl_dump_line.c: the lines of a dump that are not rows */
 #include "crmapictl_dump_line.h"
 
 #include "apr_strings.h"
@@ -17,7 +17,7 @@ static const char *parse(json_object **object_p, const crm_buf_t *line,
     if (crm_json_parse(&object, &offset, line->data, line->len - 1, pool)
         || !json_object_is_type(object, json_type_object)
         || !json_object_object_get_ex(object, name, NULL)) {
-        return apr_psprintf(pool, "here must be the line of a dump that has"
+        return apr_psprintf(pool, "the line of a dump is missing here that has"
                             " \"%s\"", name);
     }
     *object_p = object;
@@ -52,7 +52,7 @@ const char *ctl_dump_read_head(char workspace[CRM_UUID_LEN + 1],
     apr_int64_t format, schema;
 
     if (fault || strcmp(text_of(head, "dump"), CTL_DUMP_NAME)) {
-        return "this is no dump of a workspace";
+        return "this is not a dump of a workspace";
     }
     format = number_of(head, "format");
     schema = number_of(head, "schema");

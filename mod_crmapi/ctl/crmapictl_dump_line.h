@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_dump_line.h: the lines of a dump that are no rows */
+/* crmapictl_dump_line.h: the lines of a dump that are not rows */
 #ifndef CRMAPICTL_DUMP_LINE_H
 #define CRMAPICTL_DUMP_LINE_H
 
@@ -7,10 +7,10 @@
 #include "crm_uuid.h"
 #include "crmapictl_dump.h"
 
-/* Each function reads LINE, which ends with a line feed. It returns NULL, or in
- * POOL the rule that LINE breaks. */
+/* Each function reads LINE, which ends with a line feed. It returns NULL, or
+ * the rule that LINE breaks, in POOL. */
 
-/* Read the first line, and set WORKSPACE to the id that it has. */
+/* Read the first line, and set WORKSPACE to the id in it. */
 const char *ctl_dump_read_head(char workspace[CRM_UUID_LEN + 1],
                                const crm_buf_t *line, apr_pool_t *pool);
 

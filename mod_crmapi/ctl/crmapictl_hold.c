@@ -11,10 +11,10 @@
 #include "crmapictl_workspace.h"
 
 #define REASON_MAX 1000
-#define DEFAULT_REASON "an operator wants it"
+#define DEFAULT_REASON "held by an operator"
 
-/* Hold the workspace ID, or the database if it is NULL, and print since when,
- * why, and how many messages are being sent at this moment. */
+/* Hold the workspace ID, or the database if it is NULL. Print since when, why,
+ * and how many messages are being sent now. */
 static crm_error_t *hold(ctl_t *ctl, const char *id)
 {
     static const ctl_column_t columns[] = {
@@ -43,8 +43,8 @@ static crm_error_t *hold(ctl_t *ctl, const char *id)
     return NULL;
 }
 
-/* Release the workspace ID, or the database if it is NULL, and with ALL every
- * workspace as well; print how many holds ended. */
+/* Release the workspace ID, or the database if it is NULL, and if ALL every
+ * workspace as well. Print how many holds have ended. */
 static crm_error_t *release(ctl_t *ctl, const char *id, int all)
 {
     static const ctl_column_t columns[] = {{"released", 'n'}, {NULL, 0}};

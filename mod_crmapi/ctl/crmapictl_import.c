@@ -94,9 +94,9 @@ static crm_error_t *begin(import_t *import)
     CRM_ERR(crm_db_exec(import->conn, "BEGIN", import->pool));
     crm_sql_init(&sql, import->line_pool);
     /* The lock makes imports into a workspace take turns. Each uses slot -1 of
-     * the workspace's counters, so that no other writer waits for it. Many rows
-     * at once need the larger pending lists: with 256 kB, the index for
-     * searches takes twice as long. */
+     * the workspace's counters, so that no other writer waits for it. The
+     * pending lists are larger for many rows at once: with 256 kB, updating the
+     * index for searches takes twice as long. */
     crm_sql_template(&sql, "SELECT pg_advisory_xact_lock(hashtextextended("
                      "'import:' || ?, 0)), set_config('crmapi.counter_slot',"
                      " '-1', true), set_config('gin_pending_list_limit',"
@@ -346,7 +346,7 @@ static crm_error_t *check_ids(fault_t *fault, import_t *import,
     crm_sql_adds(&sql, "SELECT min(line) FROM (SELECT line, row_number() OVER"
                  " (PARTITION BY id ORDER BY line) AS n FROM stage_", name,
                  ") s WHERE n > 1", NULL);
-    CRM_ERR(ask(fault, import, &sql, "id", "is there twice"));
+    CRM_ERR(ask(fault, import, &sql, "id", "occurs twice"));
     crm_sql_init(&sql, import->line_pool);
     crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name,
                  " s JOIN crmapi.", name, " t ON t.id = s.id", NULL);
@@ -374,8 +374,8 @@ static crm_error_t *check_reference(fault_t *fault, import_t *import,
                crm_ref_rule(field->ref, import->pool));
 }
 
-/* Make statistics of the columns of STAGE that the checks use. Those of all
- * columns would take as long as a fifth of the import. */
+/* Make statistics of those columns of STAGE that the checks use. Statistics of
+ * all columns would take a fifth of the time of the import. */
 static crm_error_t *analyze_stage(import_t *import, const stage_t *stage)
 {
     crm_sql_t sql;
@@ -419,7 +419,7 @@ static crm_error_t *check(import_t *import)
            : NULL;
 }
 
-/* ---- putting rows where they belong ---- */
+/* ---- inserting rows ---- */
 
 /* Insert the rows of STAGE up to LAST, a line. */
 static crm_error_t *insert_up_to(import_t *import, const stage_t *stage,
@@ -463,9 +463,9 @@ static int is_about_a_row(const crm_error_t *error)
                                         || !strncmp(error->sqlstate, "23", 2));
 }
 
-/* Find the first line of STAGE that the database refuses: by halves, because it
- * does not say which one it was. Return the error for it; its rule is what the
- * database says about that line. */
+/* Find the first line of STAGE that the database refuses, by bisection, because
+ * its error does not name the line. Return the error for that line, with the
+ * database's message as the rule. */
 static crm_error_t *locate(import_t *import, const stage_t *stage)
 {
     apr_int64_t low = 1, high = import->line;

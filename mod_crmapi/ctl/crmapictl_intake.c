@@ -81,7 +81,7 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
     PGresult *result;
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
-        /* Not quoted: it may be the token, given by mistake. */
+        /* Do not quote it: it may be the token, given by mistake. */
         return ctl_fault(ctl, "TOKEN_ID must be an id, as intake list shows "
                          "it");
     }

@@ -70,12 +70,12 @@ static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
     return ctl_fault(ctl, "--scopes must be read, or read,write");
 }
 
-/* What a key's options say about its terms, as values of SQL. NULL: the option
- * was not given. */
+/* The terms of a key: its limits, expiry and networks, from the options, as
+ * values of SQL. NULL: the option was not given. */
 enum { READ_LIMIT, WRITE_LIMIT, EXPIRES, NETWORKS, TERMS };
 
-/* SQL for the columns of the terms. The arguments are the values' numbers and,
- * for each, the value that is kept if it is NULL. */
+/* SQL for the columns of the terms. N: the number of the parameter. OLD: the
+ * value if the parameter is NULL. */
 #define SET_LIMIT(n, old) "nullif(coalesce($" n "::integer, " old "), 0)"
 #define SET_EXPIRES(n, old) \
     "nullif(coalesce($" n "::timestamptz, " old "), 'infinity')"
@@ -284,7 +284,7 @@ static crm_error_t *get_key(const char *values[2], ctl_t *ctl)
     char *id = apr_palloc(ctl->pool, CRM_UUID_LEN + 1);
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
-        /* Not quoted: it may be the key, given by mistake. */
+        /* Do not quote it: it may be the key, given by mistake. */
         return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
     }
     values[1] = id;

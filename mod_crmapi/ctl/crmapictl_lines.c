@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_lines.c: reading a file line by line, whatever is in it */
+/* crmapictl_lines.c: reading a file line by line, also if it is not text */
 #include "crmapictl_lines.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_lines.h: reading a file line by line, whatever is in it */
+/* crmapictl_lines.h: reading a file line by line, also if it is not text */
 #ifndef CRMAPICTL_LINES_H
 #define CRMAPICTL_LINES_H
 
@@ -14,24 +14,24 @@
 /* The lines of a file. It needs as much memory as the longest of them. */
 typedef struct ctl_lines_t {
     int fd;
-    crm_buf_t line;             /* the present one, with its line feed; empty: the
-                                   file has ended. Its last line may lack the
-                                   line feed */
+    crm_buf_t line;             /* the current line, with its line feed, which
+                                   the last line may lack; empty: the file has
+                                   ended */
     apr_int64_t number;         /* its number, from 1 */
     apr_size_t pos;             /* of BLOCK, up to LEN */
     apr_size_t len;
     char block[CTL_LINES_BLOCK];
 } ctl_lines_t;
 
-/* Initialise LINES, to be read from the descriptor FD. Its memory is freed with
+/* Initialise LINES to read from the descriptor FD. Its memory is freed with
  * POOL. */
 void ctl_lines_init(ctl_lines_t *lines, int fd, apr_pool_t *pool);
 
-/* Read the next line of LINES. Return NULL, or what is the matter: the file
- * cannot be read, or the line is too long. */
+/* Read the next line of LINES. Return NULL, or the error: the file cannot be
+ * read, or the line is too long. */
 const char *ctl_lines_next(ctl_lines_t *lines);
 
-/* Return whether the present line of LINES ends with a line feed. */
+/* Return whether the current line of LINES ends with a line feed. */
 int ctl_lines_whole(const ctl_lines_t *lines);
 
 #endif /* CRMAPICTL_LINES_H */

@@ -17,8 +17,8 @@ static const ctl_column_t columns[] = {
     {"workspace_id", 's'}, {"old_key_until", 't'}, {NULL, 0}
 };
 
-/* Print the state of the key of the workspace ID. An old key without an end
- * shows "infinity". */
+/* Print the state of the keys of the workspace ID. For an old key that does not
+ * expire, print "infinity". */
 static crm_error_t *print(ctl_t *ctl, const char *id)
 {
     PGresult *result;
@@ -45,9 +45,9 @@ crm_error_t *ctl_link_key_rotate(ctl_t *ctl)
                       " coalesce(now() + make_interval(days => $2::integer),"
                       " 'infinity'))", 2, values));
     if (*PQgetvalue(result, 0, 0) != 't') {
-        return ctl_fault(ctl, "links with the old key still work: run"
-                         " crmapictl link-key drop %s first, or wait until"
-                         " they end", ctl->args[0]);
+        return ctl_fault(ctl, "links signed with the old key are still valid:"
+                         " run crmapictl link-key drop %s first, or wait"
+                         " until they expire", ctl->args[0]);
     }
     return print(ctl, values[0]);
 }

@@ -190,7 +190,7 @@ static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
         ctl->args[count++] = words->words[used++];
     }
     if (used < words->count) {
-        /* Not quoted: it may be a key or a password. */
+        /* Do not quote it: it may be a key or a password. */
         return ctl_misuse(ctl, "%s takes %s%s",
                           command_name(command, ctl->pool),
                           operands ? operands > 1 ? "only " : "one "

@@ -18,20 +18,21 @@
 #include "crmapictl_settle.h"
 #include "crmapictl_workspace.h"
 
-/* All is one transaction. A dump may be forged: its names are compared with the
- * catalog, and its rows are values of COPY, which get the workspace's id here.
- * When all rows are written, they are read again as a dump reads them. They must
- * be those of the dump, whatever triggers, defaults and types made of them. */
+/* A restore is one transaction. A dump may be forged, so its names are compared
+ * with the catalog, and its rows are only values of COPY, to which this file
+ * adds the workspace's id. When all rows are written, they are read again as a
+ * dump reads them, and must be the rows of the dump: no trigger, default or
+ * type may have changed them. */
 
 /* Bytes of rows that are sent at once. */
 #define ROWS_BYTES 65536
 
-/* Slugs that are tried, if that of the dump is taken. */
+/* Number of slugs to try if the slug of the dump is taken. */
 #define SLUG_TRIES 50
 
 #define REASON "it was restored from a dump"
 
-/* A restore under way. */
+/* A restore that is being done. */
 typedef struct restore_t {
     ctl_t *ctl;
     const char *path;           /* for messages */
@@ -39,12 +40,12 @@ typedef struct restore_t {
     crm_digest_t *whole;        /* of the lines that were read */
     crm_digest_t *part;         /* of the rows of a table */
     char from[CRM_UUID_LEN + 1];    /* the workspace of the dump */
-    char id[CRM_UUID_LEN + 1];  /* the one that is made */
+    char id[CRM_UUID_LEN + 1];  /* the new one's id */
     const char *slug;           /* NULL: that of the dump */
     const ctl_table_t *tables;
     int count;
     char (*sums)[CRM_DIGEST_SIZE];  /* of the rows of each table */
-    apr_int64_t *rows;          /* how many each table has */
+    apr_int64_t *rows;          /* numbers of rows of each table */
     apr_int64_t left_out;
     crm_buf_t buf;              /* rows that are not sent yet */
 } restore_t;
@@ -152,8 +153,9 @@ static crm_error_t *is_taken(int *taken_p, restore_t *restore,
     return NULL;
 }
 
-/* Set *CHOSEN_P to the slug of the new workspace: --slug, else SLUG, that of the
- * dump, and under another id one with a number if it is taken. */
+/* Set *CHOSEN_P to the slug of the new workspace: --slug, or else SLUG, that of
+ * the dump. If it is taken, and the workspace gets another id, add a number to
+ * it. */
 static crm_error_t *choose_slug(const char **chosen_p, restore_t *restore,
                                 const char *slug)
 {
@@ -188,8 +190,8 @@ static crm_error_t *replace_slug(restore_t *restore, crm_buf_t *line)
                                                    - start));
     if (!stop || !*old || strlen(old) > 63
         || strspn(old, characters) != strlen(old)) {
-        return refuse(restore, restore->lines.number, "a workspace has no such"
-                      " slug");
+        return refuse(restore, restore->lines.number, "a workspace cannot have"
+                      " this slug");
     }
     CRM_ERR(choose_slug(&chosen, restore, old));
     rest = apr_pstrmemdup(pool, stop, (apr_size_t)(end - stop));
@@ -220,14 +222,14 @@ static void replace_member(const restore_t *restore, crm_buf_t *line)
     }
 }
 
-/* Return whether the rows of TABLE have what the API answered, or will. */
+/* Return whether the rows of TABLE contain responses of the API or events. */
 static int has_answers(const ctl_table_t *table)
 {
     return !strcmp(table->name, "event")
            || !strcmp(table->name, "idempotent_answer");
 }
 
-/* Send what is in the buffer. */
+/* Send the rows in the buffer. */
 static crm_error_t *send_rows(restore_t *restore)
 {
     apr_size_t len = restore->buf.len;
@@ -237,7 +239,7 @@ static crm_error_t *send_rows(restore_t *restore)
                            restore->ctl->pool);
 }
 
-/* Add the present line to the rows of TABLE. */
+/* Add the current line to the rows of TABLE. */
 static crm_error_t *add_row(restore_t *restore, const ctl_table_t *table)
 {
     crm_buf_t *line = &restore->lines.line;
@@ -252,8 +254,8 @@ static crm_error_t *add_row(restore_t *restore, const ctl_table_t *table)
     return restore->buf.len < ROWS_BYTES ? NULL : send_rows(restore);
 }
 
-/* Return the error of the rows of TABLE, of which the first is the line FIRST.
- * ERROR is the database's, about the row ROW of them; 0: it does not say. */
+/* Return the error about the rows of TABLE, whose first row is the line FIRST.
+ * ERROR is the database's. It concerns the row ROW; 0: unknown. */
 static crm_error_t *row_error(restore_t *restore, const ctl_table_t *table,
                               apr_int64_t first, apr_int64_t row,
                               crm_error_t *error)
@@ -276,8 +278,8 @@ static crm_error_t *row_error(restore_t *restore, const ctl_table_t *table,
     return refuse(restore, number, "table %s: %s", table->name, error->log);
 }
 
-/* Copy the rows of the table I, whose line was read. The only row of the first
- * table, the workspace's, may need another slug. */
+/* Copy the rows of the table I, whose line was read. The first table has one
+ * row, the workspace; it may get another slug. */
 static crm_error_t *copy_rows(restore_t *restore, int i)
 {
     const ctl_table_t *table = &restore->tables[i];
@@ -312,7 +314,7 @@ static crm_error_t *copy_rows(restore_t *restore, int i)
                     " rows of the table %s", restore->rows[i], table->name);
 }
 
-/* Read over the rows of the table I, whose line was read. */
+/* Skip the rows of the table I, whose line was read. */
 static crm_error_t *skip_rows(restore_t *restore, int i)
 {
     for (apr_int64_t row = 0; row < restore->rows[i]; row++) {
@@ -325,9 +327,10 @@ static crm_error_t *skip_rows(restore_t *restore, int i)
 
 /* ---- the run ---- */
 
-/* Begin the transaction, and refuse a workspace that exists. Constraint triggers
- * run after each table: that of enrollments writes events, and finds no feed
- * then. Many rows at once need the larger pending lists. */
+/* Begin the transaction, and refuse a workspace that exists. Constraint
+ * triggers run after each table, not at the end: the trigger of enrollments
+ * would write events if it found an event feed. The pending lists are larger
+ * for many rows at once. */
 static crm_error_t *begin(restore_t *restore)
 {
     ctl_t *ctl = restore->ctl;
@@ -351,8 +354,8 @@ static crm_error_t *begin(restore_t *restore)
     return NULL;
 }
 
-/* After the rows of TABLE: delete what its triggers have made of tables that
- * follow, and hold the new workspace. */
+/* After the rows of TABLE, delete the rows that its triggers wrote to tables
+ * that follow; after the workspace's, hold it. */
 static crm_error_t *after_table(restore_t *restore, const ctl_table_t *table)
 {
     static const struct {
@@ -375,7 +378,7 @@ static crm_error_t *after_table(restore_t *restore, const ctl_table_t *table)
     return NULL;
 }
 
-/* Read and write all tables. With --as, keys stay those of the original. */
+/* Read and write all tables. With --as, leave out the keys. */
 static crm_error_t *restore_tables(restore_t *restore)
 {
     int other = strcmp(restore->from, restore->id) != 0;

@@ -11,7 +11,7 @@
 #include "crm_secret.h"
 #include "crmapictl_output.h"
 
-/* PostgreSQL cuts longer names. */
+/* PostgreSQL truncates longer names. */
 #define NAME_MAX_LEN 63
 
 /* The roles of the schema by KIND. */

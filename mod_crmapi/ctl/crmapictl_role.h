@@ -7,7 +7,7 @@
 
 /* "role create KIND NAME": make the login NAME with the rights of crmapi_api or
  * crmapi_worker, and with the session settings that their statements need. So
- * each session has them, also one that a pooler opens. A login that exists gets
+ * each session has them, even one that a pooler opens. A login that exists gets
  * the same rights and settings. Errors: CRM_E_CONFLICT for a role that may do
  * more than that. */
 crm_error_t *ctl_role_create(ctl_t *ctl);

@@ -5,11 +5,12 @@
 
 #include "crm_db.h"
 
-/* Merge the pending lists of the GIN indexes of TABLE of the schema crmapi, which
- * many rows at once may leave long, and update the planner's statistics of the
- * columns that its other indexes have. Autovacuum may take minutes, and old
- * statistics lead to plans that read whole workspaces. Errors are ignored: the
- * rows are committed, and a role that does not own the table may not do it. */
+/* After many rows were inserted into TABLE of the schema crmapi, do what
+ * autovacuum would do minutes later. Merge the pending lists of its GIN
+ * indexes, which may be long, and update the planner's statistics of the
+ * columns of its other indexes: old statistics lead to plans that read whole
+ * workspaces. Errors are ignored: the rows are committed, and only the owner of
+ * the table may do this. */
 void ctl_settle(crm_conn_t *conn, const char *table, apr_pool_t *scratch_pool);
 
 #endif /* CRMAPICTL_SETTLE_H */

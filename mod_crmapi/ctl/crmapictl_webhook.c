@@ -34,7 +34,7 @@ static const ctl_column_t delivery_columns[] = {
     {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
 };
 
-/* What --events may be. */
+/* The values of --events. */
 #define EVENT_TYPES " types with commas between them, of" \
     " contact|company|pipeline_card|conversation.created|updated|deleted," \
     " activity.created, message.created, form.submitted, enrollment.updated"

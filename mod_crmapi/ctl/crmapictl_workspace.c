@@ -24,7 +24,7 @@
     {"created_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same, and what a workspace has in other tables. */
+/* The same, and values from other tables. */
 #define HELD_FIELDS ", (SELECT h.held_at FROM crmapi.hold_of(workspace.id) h)" \
     ", (SELECT h.reason FROM crmapi.hold_of(workspace.id) h)"
 #define ALL_FIELDS FIELDS ", read_limit, write_limit, CASE WHEN EXISTS (" \
@@ -182,7 +182,7 @@ crm_error_t *ctl_workspace_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Return the error that there is no workspace WHAT. */
+/* Return the error that the workspace WHAT does not exist. */
 static crm_error_t *none(ctl_t *ctl, const char *what)
 {
     return ctl_fault(ctl, "there is no workspace \"%s\"", what);
@@ -252,8 +252,8 @@ crm_error_t *ctl_workspace_show(ctl_t *ctl)
     return NULL;
 }
 
-/* Turn the events of the workspace ID on or off, as --events says. Afterwards
- * no transaction is under way that may have written without seeing it. */
+/* Turn the events of the workspace ID on or off, as --events says. Wait until
+ * all transactions have ended that may not have seen the change. */
 static crm_error_t *set_events(ctl_t *ctl, const char *id)
 {
     const char *events = ctl->options[CTL_EVENTS];

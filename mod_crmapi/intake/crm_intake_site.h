@@ -55,8 +55,8 @@ crm_error_t *crm_intake_take(crm_intake_result_t *result, crm_call_t *call,
                              const char *workspace_id,
                              crm_intake_event_t *event);
 
-/* Set *AGENT as crm_intake_agent() does, within WORKSPACE (NULL: the vhost's,
- * if it is bound to one). */
+/* Set *AGENT as crm_intake_agent() does, within WORKSPACE. If that is NULL:
+ * within the vhost's workspace, or in all if the vhost is not bound to one. */
 crm_error_t *crm_intake_find_agent(crm_intake_agent_t *agent, crm_call_t *call,
                                    const char *email, const char *phone,
                                    const char *workspace);

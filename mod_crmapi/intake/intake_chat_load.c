@@ -25,7 +25,7 @@
 #define COLUMNS "m.id, m.role, m.content, m.created_at," \
     " m.metadata ->> 'client_id' AS client_id"
 #define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
-/* The number of messages up to the row L within LATE of it. */
+/* The number of messages in the interval LATE that ends at the row L. */
 #define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " VISIBLE \
     " AND m.created_at > " l ".created_at - " LATE \
     " AND (m.created_at, m.id) <= (" l ".created_at, " l ".id))"
@@ -40,7 +40,9 @@ static const char conversations_sql[] =
     " AND c.deleted IS NOT TRUE"
     " ORDER BY c.created_at DESC, c.id DESC LIMIT 8";
 
-/* The messages after the cursor $3, $4, $5. */
+/* The messages after the cursor: its time $3, id $4 and count $5. If more
+ * messages than $5 are near it now, one has appeared late: begin LATE earlier.
+ * Each row also has the cursor after the last of them. */
 static const char after_sql[] =
     "WITH at AS (SELECT timestamptz 'epoch'"
     "  + $3::bigint * interval '1 millisecond' AS created_at, $4::uuid AS id),"
@@ -57,16 +59,19 @@ static const char after_sql[] =
     " (SELECT id FROM last), (SELECT " NEAR("last") " FROM last)"
     " FROM page p ORDER BY p.created_at, p.id";
 
+/* The cursor after the latest message. */
 static const char end_sql[] =
     "WITH last AS (SELECT m.created_at, m.id FROM crmapi.message m"
     "  WHERE " VISIBLE " ORDER BY m.created_at DESC, m.id DESC LIMIT 1)"
     " SELECT " MS("created_at") ", id, " NEAR("last") " FROM last";
 
+/* The latest messages, in order. */
 static const char latest_sql[] =
     "SELECT * FROM (SELECT " COLUMNS " FROM crmapi.message m WHERE " VISIBLE
     " ORDER BY m.created_at DESC, m.id DESC LIMIT " LATEST ") l"
     " ORDER BY l.created_at, l.id";
 
+/* The message $2 of the workspace $1. */
 static const char message_sql[] =
     "SELECT " COLUMNS " FROM crmapi.message m"
     " WHERE m.workspace_id = $1::uuid AND m.id = $2::uuid";

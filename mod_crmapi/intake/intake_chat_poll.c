@@ -32,8 +32,8 @@ typedef struct poll_t {
                                    once */
     PGresult *messages;
     crm_chat_conversations_t conversations;
-    /* Names watched, the visitor and CONVERSATIONS, and their counts in the
-     * notifier. */
+    /* The names that are watched, those of the visitor and of CONVERSATIONS,
+     * and their counts in the notifier. */
     const char *names[CRM_CHAT_CONVERSATIONS_MAX + 1];
     apr_uint32_t counts[CRM_CHAT_CONVERSATIONS_MAX + 1];
     int count;
@@ -76,7 +76,7 @@ static crm_error_t *read_query(poll_t *poll)
         }
         else if (!rule && !strcmp(param->name, "after")) {
             rule = crm_chat_cursor_read(&poll->cursor, param->value)
-                    ? NULL : "must be a cursor of an earlier answer";
+                    ? NULL : "must be a cursor of an earlier response";
         }
         else if (!rule) {
             rule = "is not a known parameter";

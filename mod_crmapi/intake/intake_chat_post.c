@@ -40,7 +40,8 @@ static int find_field(const char *name)
     return -1;
 }
 
-/* Add errors in BINDS to INPUT that the types do not find. */
+/* Add to INPUT the errors in BINDS that their types do not have: an empty id or
+ * text, and characters that an id must not have. */
 static void check(const char *const *binds, crm_input_t *input)
 {
     for (int i = ID; i <= CONTENT; i++) {
@@ -133,8 +134,8 @@ crm_error_t *crm_chat_post(crm_chat_t *chat)
     crm_notifier_notify(crm_intake_site(call)->notifier, chat->visitor);
     CRM_ERR(crm_chat_message(&message, chat, result.message_id));
     if (!PQntuples(message)) {
-        return crm_error_create(CRM_E_CONFLICT, "This message was sent and is "
-                                "not there any more", call->pool);
+        return crm_error_create(CRM_E_CONFLICT, "This message was sent before "
+                                "and has been deleted", call->pool);
     }
     call->response->status = 201;
     crm_buf_puts(body, "{\"data\":");

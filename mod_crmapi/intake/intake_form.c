@@ -30,7 +30,7 @@ static const char form_sql[] =
     " WHERE f.id = $1::uuid AND ($2::text IS NULL OR w.id::text ="
     " lower($2::text) OR w.slug = $2::text) LIMIT 2";
 
-/* One row if the intake token with the hash $1 is alive. */
+/* One row if the intake token with the hash $1 is valid. */
 static const char token_sql[] =
     "SELECT FROM crmapi.intake_key_find($1::bytea) k";
 
@@ -184,7 +184,8 @@ static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
     return NULL;
 }
 
-/* Return whether ANSWERS fill the honeypot, which only programs do. */
+/* Return whether ANSWERS fill FORM's honeypot, which people do not see. A field
+ * of that name is an ordinary field. */
 static int has_honeypot_value(const crm_webform_t *form,
                               const apr_array_header_t *answers)
 {
@@ -267,7 +268,7 @@ static crm_error_t *serve_form(crm_call_t *call)
     error = submit(call, &form, answers);
     if (error && error->code == CRM_E_VALIDATION) {
         /* shown here, where the form's labels are known */
-        crm_webform_say(call, &form, error);
+        crm_webform_show_error(call, &form, error);
         error = NULL;
     }
     return error;
@@ -276,7 +277,7 @@ static crm_error_t *serve_form(crm_call_t *call)
 static void show_error(crm_call_t *call, const crm_error_t *error)
 {
     allow_pages(call);
-    crm_webform_say(call, NULL, error);
+    crm_webform_show_error(call, NULL, error);
 }
 
 static const crm_access_t access_form = {"form", crm_access_admit_address};

@@ -58,7 +58,7 @@ static crm_error_t *read_json(apr_array_header_t *answers, const char *body,
         rule = NULL;
         for (size_t i = 0; i < count && !rule; i++) {
             rule = answers->nelts == CRM_ACCESS_FIELDS_MAX
-                ? "has too many answers before it"
+                ? "must not come after so many answers"
                 : take_value(answers, name, many
                              ? json_object_array_get_idx(value, i) : value,
                              pool);

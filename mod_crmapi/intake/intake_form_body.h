@@ -11,7 +11,8 @@ int crm_webform_is_json(const crm_call_t *call);
 /* Set *ANSWERS_P (of crm_query_param_t), in RESULT_POOL, to the fields in BODY
  * (LEN bytes) with CONTENT_TYPE (may be NULL): a form, urlencoded or multipart,
  * or a JSON object. Errors: CRM_E_BAD_REQUEST, CRM_E_UNSUPPORTED_MEDIA_TYPE,
- * CRM_E_VALIDATION (a file, or JSON that is not a valid value of any field). */
+ * CRM_E_VALIDATION (a file; a JSON value that no field can have; too many
+ * answers). */
 crm_error_t *crm_webform_read(apr_array_header_t **answers_p,
                               const char *body, apr_size_t len,
                               const char *content_type,

@@ -18,8 +18,9 @@ typedef struct crm_webform_taken_t {
 
 /* Set *TAKEN from ANSWERS (of crm_query_param_t, valid UTF-8; names may repeat)
  * to FORM. STRICT: unknown names are refused; otherwise they are ignored, since
- * buttons have names too. Errors: CRM_E_VALIDATION with a detail for each
- * invalid field. */
+ * buttons have names too. The results are in RESULT_POOL. Errors:
+ * CRM_E_VALIDATION, with a detail for each invalid field; the form is empty;
+ * the answers are longer than 64 KiB. */
 crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
                                const crm_webform_t *form,
                                const apr_array_header_t *answers, int strict,

@@ -8,8 +8,8 @@
 
 #include "crm_array.h"
 
-/* Maximum lengths in characters, as the columns have them. The configuration
- * may have lower ones. */
+/* The columns' maximum lengths in characters. The configuration may set lower
+ * ones. */
 #define LINE_MAX_CHARS 1000
 #define PROSE_MAX_CHARS 16384
 #define URL_MAX_CHARS 2048
@@ -89,17 +89,17 @@ static const char *text_of(json_object *value, apr_pool_t *pool)
     return text && *text ? apr_pstrdup(pool, text) : NULL;
 }
 
-/* Return the member NAME of CONFIG if it is a length up to MOST, or
- * OTHERWISE. */
+/* Return the member NAME of CONFIG if it is a length up to MAX, otherwise
+ * DEFAULT_LENGTH. */
 static apr_size_t length_of(json_object *config, const char *name,
-                            apr_size_t most, apr_size_t otherwise)
+                            apr_size_t max, apr_size_t default_length)
 {
     json_object *value = member(config, name);
     apr_int64_t length = json_object_is_type(value, json_type_int)
                          ? json_object_get_int64(value) : 0;
 
-    return length > 0 && (apr_uint64_t)length <= most ? (apr_size_t)length
-                                                      : otherwise;
+    return length > 0 && (apr_uint64_t)length <= max ? (apr_size_t)length
+                                                     : default_length;
 }
 
 /* Return the options in LIST: strings, or objects {value, label}. */

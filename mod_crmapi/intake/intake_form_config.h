@@ -28,6 +28,7 @@ typedef struct crm_webform_option_t {
     const char *label;
 } crm_webform_option_t;
 
+/* A field of a form. */
 typedef struct crm_webform_field_t {
     const char *name;
     const char *label;
@@ -43,6 +44,7 @@ typedef struct crm_webform_field_t {
     const apr_array_header_t *options;  /* of crm_webform_option_t */
 } crm_webform_field_t;
 
+/* A form: its fields and settings. */
 typedef struct crm_webform_t {
     const char *id;
     const char *workspace_id;
@@ -50,7 +52,7 @@ typedef struct crm_webform_t {
     apr_array_header_t *fields; /* of crm_webform_field_t, names are unique */
     const char *redirect_url;   /* absolute, http or https; or NULL */
     const char *thank_you;      /* or NULL */
-    const char *honeypot;       /* name of a field that is hidden from people */
+    const char *honeypot;       /* name of a field that people do not see */
     const char *lead_source;    /* for contacts without one; or NULL */
     const apr_array_header_t *origins;  /* of const char *: origins whose pages
                                            may send it; NULL: all */

@@ -16,7 +16,7 @@ static void thank_json(crm_call_t *call, const crm_webform_t *form,
                        const char *id, int internal)
 {
     call->response->status = 201;
-        crm_buf_printf(&call->response->body, "{\"data\":{\"id\":\"%s\","
+    crm_buf_printf(&call->response->body, "{\"data\":{\"id\":\"%s\","
                    "\"form_id\":\"%s\",\"is_internal\":%s}}", id, form->id,
                    internal ? "true" : "false");
 }
@@ -52,7 +52,7 @@ static const char *error_texts(const char **text_p, const crm_error_t *error)
     int status = crm_code_info(error->code)->status;
 
     if (status >= 500) {
-        *text_p = "This does not work at the moment, and nothing has been "
+        *text_p = "This does not work at the moment, and nothing was "
                   "stored. Please send the form again in a minute.";
         return "Please try again";
     }
@@ -103,7 +103,7 @@ static void write_back(crm_buf_t *body, const crm_call_t *call)
     }
 }
 
-void crm_webform_say(crm_call_t *call, const crm_webform_t *form,
+void crm_webform_show_error(crm_call_t *call, const crm_webform_t *form,
                      const crm_error_t *error)
 {
     crm_response_t *page = call->response;

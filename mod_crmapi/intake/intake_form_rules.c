@@ -15,7 +15,7 @@
 
 #define DATE_LEN 10
 
-/* Values of checkboxes and programs. */
+/* What checkboxes and programs send for true and false. */
 static const struct {
     const char *word;
     const char *means;

@@ -5,9 +5,9 @@
 
 #include "intake_form_config.h"
 
-/* Return the rule of FIELD that VALUE, trimmed and not empty, breaks, or NULL.
- * *CANONICAL_P = the value to store: numbers in plain decimal, "true", line
- * ends as LF. Strings are in POOL. */
+/* Return the rule of FIELD that VALUE breaks, or NULL. VALUE is trimmed and not
+ * empty. Set *CANONICAL_P to the value to store: numbers in JSON's syntax,
+ * "true" or "false", LF as line ends. Strings are in POOL. */
 const char *crm_webform_rule(const char **canonical_p,
                              const crm_webform_field_t *field,
                              const char *value, apr_pool_t *pool);

@@ -138,8 +138,8 @@ static crm_error_t *read_params(crm_twilio_hook_t *hook)
     return NULL;
 }
 
-/* Admit CALL before its body is read: there are accounts, it has a signature,
- * and its address is within its budget. */
+/* Check CALL before its body is read: there must be accounts and a signature,
+ * and CALL is counted against the limit of its address. */
 static crm_error_t *admit(crm_call_t *call)
 {
     const apr_array_header_t *accounts = crm_intake_site(call)->twilio;
@@ -220,14 +220,20 @@ crm_error_t *crm_twilio_take(crm_intake_result_t *result,
     return crm_intake_take(result, hook->call, workspace_id, event);
 }
 
-crm_error_t *crm_twilio_update(int *known_p, const crm_twilio_hook_t *hook,
+crm_error_t *crm_twilio_missing(const crm_twilio_hook_t *hook,
+                                const char *name)
+{
+    return crm_error_createf(CRM_E_BAD_REQUEST, hook->call->pool,
+                             "%s is missing", name);
+}
+
+crm_error_t *crm_twilio_update(const crm_twilio_hook_t *hook,
                                const char *workspace_id,
                                crm_intake_event_t *event)
 {
     crm_intake_result_t result;
     crm_error_t *error = crm_twilio_take(&result, hook, workspace_id, event);
 
-    *known_p = !error;
     return error && error->code == CRM_E_VALIDATION ? NULL : error;
 }
 

@@ -26,9 +26,13 @@ crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
                               const crm_twilio_hook_t *hook,
                               const char *address);
 
-/* Return the error that no agent has the number ADDRESS. */
+/* Return the error that no agent has the number ADDRESS (may be NULL). */
 crm_error_t *crm_twilio_unknown_number(const crm_twilio_hook_t *hook,
                                        const char *address);
+
+/* Return the error that HOOK lacks the parameter NAME. */
+crm_error_t *crm_twilio_missing(const crm_twilio_hook_t *hook,
+                                const char *name);
 
 /* Respond to HOOK with TwiML that sends TEXT, or nothing if it is NULL. */
 void crm_twilio_answer(const crm_twilio_hook_t *hook, const char *text);
@@ -42,9 +46,9 @@ crm_error_t *crm_twilio_take(crm_intake_result_t *result,
                              const char *workspace_id,
                              crm_intake_event_t *event);
 
-/* Store EVENT, an update of a message or conversation. *KNOWN_P = 0 if that is
- * unknown. */
-crm_error_t *crm_twilio_update(int *known_p, const crm_twilio_hook_t *hook,
+/* Store EVENT, an update of a message or conversation, as verified. If that is
+ * unknown, do nothing. */
+crm_error_t *crm_twilio_update(const crm_twilio_hook_t *hook,
                                const char *workspace_id,
                                crm_intake_event_t *event);
 

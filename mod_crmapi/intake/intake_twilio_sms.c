@@ -39,7 +39,7 @@ int crm_twilio_keyword(const char *text)
 }
 
 /* Return what the message of HOOK requests, as crm_twilio_keyword() does.
- * OptOutType is set if Advanced Opt-Out has recognised a keyword of its own. */
+ * Twilio sets OptOutType if its Advanced Opt-Out has recognised a keyword. */
 static int effect_of(const crm_twilio_hook_t *hook)
 {
     const char *type = crm_twilio_get(hook, "OptOutType");
@@ -55,12 +55,6 @@ static const char *sid_of(const crm_twilio_hook_t *hook)
     const char *sid = crm_twilio_get(hook, "MessageSid");
 
     return sid ? sid : crm_twilio_get(hook, "SmsSid");
-}
-
-static crm_error_t *lacks(const crm_twilio_hook_t *hook, const char *name)
-{
-    return crm_error_createf(CRM_E_BAD_REQUEST, hook->call->pool,
-                             "%s is missing", name);
 }
 
 /* Add NAME and the string TEXT (may be NULL) to OBJECT. */
@@ -212,7 +206,7 @@ crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
     crm_intake_result_t result;
 
     if (!sid) {
-        return lacks(hook, "MessageSid");
+        return crm_twilio_missing(hook, "MessageSid");
     }
     CRM_ERR(crm_twilio_agent(&agent, hook, to));
     if (!agent.workspace_id) {
@@ -235,13 +229,12 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
     const char *status = crm_twilio_get(hook, "MessageStatus");
     crm_intake_agent_t agent;
     crm_intake_event_t event = {{NULL}};
-    int known;
 
     if (!status) {
         status = crm_twilio_get(hook, "SmsStatus");
     }
     if (!sid || !status) {
-        return lacks(hook, sid ? "MessageStatus" : "MessageSid");
+        return crm_twilio_missing(hook, sid ? "MessageStatus" : "MessageSid");
     }
     CRM_ERR(crm_twilio_agent(&agent, hook, crm_twilio_get(hook, "From")));
     if (agent.workspace_id) {
@@ -249,10 +242,10 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
             apr_pstrcat(hook->call->pool, "twilio:", sid, ":", status, NULL);
         event.binds[CRM_INTAKE_MESSAGE_KEY] = sid;
         event.binds[CRM_INTAKE_STATUS] = status;
-        CRM_ERR(crm_twilio_update(&known, hook, agent.workspace_id, &event));
+        CRM_ERR(crm_twilio_update(hook, agent.workspace_id, &event));
     }
-    /* Messages of sequences do not belong to a conversation: this is not an
-     * error. */
+    /* A message of a sequence belongs to no conversation: that is not an error.
+     * */
     crm_twilio_done(hook);
     return NULL;
 }

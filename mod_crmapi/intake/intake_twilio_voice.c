@@ -12,7 +12,7 @@
 #define CHANNEL "2"             /* phone (specification: Conversation) */
 #define SECONDS_DIGITS 8
 
-/* Statuses of a call that has ended. */
+/* The statuses of a call that has ended. */
 static const char *const over[] = {
     "completed", "busy", "failed", "no-answer", "canceled",
 };
@@ -72,7 +72,8 @@ static void name_event(crm_intake_event_t *event,
         apr_pstrcat(hook->call->pool, "twilio:", call_sid, ":", what, NULL);
 }
 
-/* Store the recording of CALL_SID. The request names no addresses. */
+/* Store the recording of CALL_SID. The request has no phone numbers, so the
+ * workspace is found by CALL_SID. */
 static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
                                    const char *call_sid)
 {
@@ -82,7 +83,6 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
     crm_intake_event_t event = {{NULL}};
     const char *values[2];
     PGresult *result;
-    int known;
 
     values[0] = call_sid;
     values[1] = workspace;
@@ -95,7 +95,7 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
                            NULL));
     event.binds[CRM_INTAKE_CONVERSATION] = crm_db_value(result, 0, 1);
     event.binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
-    return crm_twilio_update(&known, hook, crm_db_value(result, 0, 0), &event);
+    return crm_twilio_update(hook, crm_db_value(result, 0, 0), &event);
 }
 
 /* Set EVENT to the call CALL_SID of HOOK with STATUS. OURS: the agent was the
@@ -153,9 +153,7 @@ crm_error_t *crm_twilio_voice(const crm_twilio_hook_t *hook)
     const char *status = crm_twilio_get(hook, "CallStatus");
 
     if (!call_sid || (!status && !crm_twilio_get(hook, "RecordingUrl"))) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, hook->call->pool,
-                                 "%s is missing", call_sid ? "CallStatus"
-                                                           : "CallSid");
+        return crm_twilio_missing(hook, call_sid ? "CallStatus" : "CallSid");
     }
     CRM_ERR(status ? take_status(hook, call_sid, status)
                    : take_recording(hook, call_sid));

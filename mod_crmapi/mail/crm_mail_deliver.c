@@ -23,7 +23,7 @@ typedef struct delivery_t {
     crm_conn_t *conn;
     const crm_mail_t *mail;
     const crm_mail_options_t *options;
-    const char *key;            /* identifies the mail in event ids */
+    const char *key;            /* identifies the mail in the ids of events */
     const char *recipient;
     const char *workspace_id;
     const char *bot_id;
@@ -217,9 +217,9 @@ static crm_error_t *store(crm_mail_outcome_t *outcome, delivery_t *delivery)
     outcome->automatic = delivery->automatic;
     outcome->conversation_id = result.conversation_id;
     outcome->message_id = result.message_id;
-    outcome->fate = CRM_MAIL_TAKEN;
+    outcome->result = CRM_MAIL_STORED;
     if (!known || result.field) {
-        outcome->fate = CRM_MAIL_REFUSED;
+        outcome->result = CRM_MAIL_REFUSED;
         outcome->reason = known ? apr_pstrcat(delivery->pool,
                                               result.field, " ",
                                               result.message, NULL)
@@ -262,14 +262,14 @@ static crm_error_t *find_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
     return NULL;
 }
 
-crm_error_t *crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
+crm_error_t *crm_mail_known(int *known_p, crm_conn_t *conn,
                             const char *address, const char *workspace,
                             apr_pool_t *scratch_pool)
 {
     crm_intake_agent_t agent;
 
     CRM_ERR(find_agent(&agent, conn, address, workspace, scratch_pool));
-    *fate_p = agent.bot_id ? CRM_MAIL_TAKEN : CRM_MAIL_NOBODY;
+    *known_p = agent.bot_id != NULL;
     return NULL;
 }
 
@@ -282,7 +282,7 @@ static crm_error_t *deliver_to(crm_mail_outcome_t *outcome,
     crm_intake_agent_t agent;
 
     outcome->recipient = address;
-    outcome->fate = CRM_MAIL_NOBODY;
+    outcome->result = CRM_MAIL_UNKNOWN;
     CRM_ERR(find_agent(&agent, base->conn, address, base->options->workspace,
                        base->pool));
     if (!agent.bot_id) {
@@ -317,10 +317,10 @@ void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
         outcome.error = deliver_to(&outcome, &base,
                                    APR_ARRAY_IDX(all, i, const char *));
         if (outcome.error) {
-            outcome.fate = CRM_MAIL_LATER;
+            outcome.result = CRM_MAIL_RETRY;
             outcome.reason = "the database is unavailable";
         }
-        if (recipients || outcome.fate != CRM_MAIL_NOBODY) {
+        if (recipients || outcome.result != CRM_MAIL_UNKNOWN) {
             APR_ARRAY_PUSH(*outcomes_p, crm_mail_outcome_t) = outcome;
         }
     }

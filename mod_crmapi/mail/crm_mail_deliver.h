@@ -7,29 +7,29 @@
 #include "crm_error.h"
 #include "crm_mail.h"
 
-/* The outcome of a delivery for one recipient. */
-typedef enum crm_mail_fate_t {
-    CRM_MAIL_TAKEN,             /* stored, now or before */
-    CRM_MAIL_NOBODY,            /* no agent receives mail at this address */
-    CRM_MAIL_REFUSED,           /* never stored: see REASON */
-    CRM_MAIL_LATER              /* may be retried: see ERROR */
-} crm_mail_fate_t;
+/* The result of a delivery to one recipient. */
+typedef enum crm_mail_result_t {
+    CRM_MAIL_STORED,            /* now or before */
+    CRM_MAIL_UNKNOWN,           /* no agent receives mail at this address */
+    CRM_MAIL_REFUSED,           /* permanently: see REASON */
+    CRM_MAIL_RETRY              /* a temporary failure: see ERROR */
+} crm_mail_result_t;
 
+/* The outcome of a delivery for one recipient. */
 typedef struct crm_mail_outcome_t {
     const char *recipient;
-    crm_mail_fate_t fate;
+    crm_mail_result_t result;
     const char *reason;         /* one line, or NULL */
-    crm_error_t *error;         /* of CRM_MAIL_LATER */
+    crm_error_t *error;         /* of CRM_MAIL_RETRY */
     int again;                  /* it was stored before */
     const char *automatic;      /* as in crm_mail_t */
     const char *conversation_id;
     const char *message_id;     /* id of the message's row */
 } crm_mail_outcome_t;
 
-/* Set *FATE_P to CRM_MAIL_TAKEN if an agent receives mail at ADDRESS, else to
- * CRM_MAIL_NOBODY. WORKSPACE: see crm_mail_options_t. Errors: the
- * database's. */
-crm_error_t *crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
+/* Set *KNOWN_P to whether an agent receives mail at ADDRESS. WORKSPACE: see
+ * crm_mail_options_t. Errors: the database's. */
+crm_error_t *crm_mail_known(int *known_p, crm_conn_t *conn,
                             const char *address, const char *workspace,
                             apr_pool_t *scratch_pool);
 

@@ -125,7 +125,7 @@ static int is_above(const char *signer, const char *domain)
 }
 
 /* Evaluate RESULT for a mail from DOMAIN. */
-static crm_mail_word_t judge(const result_t *result, const char *domain)
+static crm_mail_auth_t judge(const result_t *result, const char *domain)
 {
     int passed = !strcasecmp(result->verdict, "pass");
     const char *signer = result->signer ? result->signer
@@ -134,12 +134,13 @@ static crm_mail_word_t judge(const result_t *result, const char *domain)
     if (!strcasecmp(result->method, "dmarc")) {
         const char *from = domain_of(result->from);
 
-        return passed && from && !strcasecmp(from, domain) ? CRM_MAIL_PASSED
-               : !strcasecmp(result->verdict, "none") ? CRM_MAIL_SILENT
-                                                      : CRM_MAIL_FAILED;
+        return passed && from && !strcasecmp(from, domain) ? CRM_MAIL_AUTH_PASS
+               : !strcasecmp(result->verdict, "none") ? CRM_MAIL_AUTH_NONE
+                                                      : CRM_MAIL_AUTH_FAIL;
     }
     return passed && !strcasecmp(result->method, "dkim")
-           && is_above(signer, domain) ? CRM_MAIL_PASSED : CRM_MAIL_SILENT;
+           && is_above(signer, domain) ? CRM_MAIL_AUTH_PASS
+                                       : CRM_MAIL_AUTH_NONE;
 }
 
 /* Read the result at *C_P into RESULT. Return 0 if it is malformed. */
@@ -186,20 +187,20 @@ static int is_trusted(const char *id, const char *ids)
     return 0;
 }
 
-crm_mail_word_t crm_mail_results(const char *value, const char *ids,
+crm_mail_auth_t crm_mail_results(const char *value, const char *ids,
                                  const char *domain, apr_pool_t *pool)
 {
     const char *c = skip(value), *id = c ? read_word(&c, ENDS, pool) : NULL;
-    crm_mail_word_t word = CRM_MAIL_SILENT, one;
+    crm_mail_auth_t auth = CRM_MAIL_AUTH_NONE, one;
 
     if (!id || !is_trusted(id, ids)) {
-        return CRM_MAIL_FOREIGN;
+        return CRM_MAIL_AUTH_UNTRUSTED;
     }
     if (apr_isdigit(*c)) {
         const char *version = read_word(&c, ENDS, pool);
 
         if (version && strcmp(version, "1")) {
-            return CRM_MAIL_SILENT; /* another version of the header */
+            return CRM_MAIL_AUTH_NONE; /* an unknown version of the header */
         }
     }
     while (c && *c == ';' && (c = skip(c + 1)) && *c) {
@@ -207,15 +208,15 @@ crm_mail_word_t crm_mail_results(const char *value, const char *ids,
         const char *none = c;
 
         if (!strncasecmp(c, "none", 4) && (none = skip(c + 4)) && !*none) {
-            return CRM_MAIL_SILENT;
+            return CRM_MAIL_AUTH_NONE;
         }
         if (!read_result(&result, &c, pool)) {
-            return CRM_MAIL_FAILED;
+            return CRM_MAIL_AUTH_FAIL;
         }
         one = judge(&result, domain);
-        word = one > word ? one : word;
+        auth = one > auth ? one : auth;
     }
-    return c && !*c ? word : CRM_MAIL_FAILED;
+    return c && !*c ? auth : CRM_MAIL_AUTH_FAIL;
 }
 
 /* ---- the mail ------------------------------------------------------------ */
@@ -240,14 +241,14 @@ int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
     GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
     int count = g_mime_header_list_get_count(list);
     int relayed = crm_mail_count(mime, "Received") == 0;
-    crm_mail_word_t word = CRM_MAIL_FOREIGN, one;
+    crm_mail_auth_t auth = CRM_MAIL_AUTH_UNTRUSTED, one;
 
     if (!ids || !mail->from || !is_only_sender(mime, mail->from, pool)) {
         return 0;
     }
     /* The headers above the first Received were added by local hosts. Below it,
      * only the first header of a trusted host counts: others may be forged. */
-    for (int i = 0; i < count && !(relayed && word); i++) {
+    for (int i = 0; i < count && !(relayed && auth); i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(list, i);
         const char *name = g_mime_header_get_name(header);
         const char *raw = g_mime_header_get_raw_value(header);
@@ -255,8 +256,8 @@ int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
         relayed |= !strcasecmp(name, "Received");
         if (raw && !strcasecmp(name, "Authentication-Results")) {
             one = crm_mail_results(raw, ids, domain_of(mail->from), pool);
-            word = one > word ? one : word;
+            auth = one > auth ? one : auth;
         }
     }
-    return word == CRM_MAIL_PASSED;
+    return auth == CRM_MAIL_AUTH_PASS;
 }

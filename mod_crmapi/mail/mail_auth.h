@@ -9,17 +9,17 @@
 
 /* The result of a header Authentication-Results for a mail's sender. Of several
  * results the greatest counts. */
-typedef enum crm_mail_word_t {
-    CRM_MAIL_FOREIGN,           /* its authserv-id is not trusted */
-    CRM_MAIL_SILENT,            /* none of the other results */
-    CRM_MAIL_PASSED,            /* DMARC passed, or a signature (DKIM) of the
+typedef enum crm_mail_auth_t {
+    CRM_MAIL_AUTH_UNTRUSTED,    /* its authserv-id is not trusted */
+    CRM_MAIL_AUTH_NONE,         /* none of the other results */
+    CRM_MAIL_AUTH_PASS,         /* DMARC passed, or a signature (DKIM) of the
                                    sender's domain or one above it */
-    CRM_MAIL_FAILED             /* DMARC failed, or the header is malformed */
-} crm_mail_word_t;
+    CRM_MAIL_AUTH_FAIL          /* DMARC failed, or the header is malformed */
+} crm_mail_auth_t;
 
 /* Return the result of VALUE, the value of such a header, for a mail from
  * DOMAIN. IDS: the authserv_ids of crm_mail_options_t. */
-crm_mail_word_t crm_mail_results(const char *value, const char *ids,
+crm_mail_auth_t crm_mail_results(const char *value, const char *ids,
                                  const char *domain, apr_pool_t *pool);
 
 /* Return whether a host of IDS has verified MAIL's sender in the headers of

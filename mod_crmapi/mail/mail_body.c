@@ -30,8 +30,8 @@ typedef struct walk_t {
     int parts;
 } walk_t;
 
-/* Add OBJECT, at DEPTH, to the mail. TEXT: whether its parts may be the mail's
- * text; 0: they are attachments at most. */
+/* Add OBJECT, at DEPTH, to the mail. TEXT: its parts may be the mail's text;
+ * otherwise they are attachments or left out. */
 static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth);
 
 static int is_type(GMimeObject *object, const char *type, const char *subtype)

@@ -7,7 +7,7 @@
 
 #include "crm_mail.h"
 
-/* Set MAIL's text and attachments from MIME. */
+/* Set MAIL's text and attachments from MIME, in POOL. */
 void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool);
 

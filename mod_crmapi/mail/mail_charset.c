@@ -112,8 +112,7 @@ static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
     }
 }
 
-/* Return whether the LEN BYTES are certainly UTF-8: valid, and not only
- * ASCII. */
+/* Return whether the LEN BYTES are valid UTF-8 and not only ASCII. */
 static int is_utf8(const char *bytes, apr_size_t len)
 {
     apr_size_t i = 0;

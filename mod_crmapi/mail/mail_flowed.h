@@ -5,8 +5,9 @@
 
 #include "apr_pools.h"
 
-/* Return TEXT, which is format=flowed (RFC 3676), in POOL with each paragraph
- * on one line. DELSP: the parameter DelSp of RFC 3676. */
+/* Return TEXT, which is format=flowed (RFC 3676), with each paragraph on one
+ * line, in POOL. DELSP: the parameter DelSp, that a space at the end of a line
+ * is not part of the text. */
 const char *crm_mail_unflow(const char *text, int delsp, apr_pool_t *pool);
 
 #endif /* CRM_MAIL_FLOWED_H */

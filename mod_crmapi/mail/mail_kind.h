@@ -7,8 +7,8 @@
 
 #include "crm_mail.h"
 
-/* Set the members automatic, bounces and steps of MAIL. All others must be set
- * before. */
+/* Set the members automatic, bounces and steps of MAIL, in POOL. All other
+ * members must be set before. */
 void crm_mail_kind(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool);
 

@@ -19,8 +19,8 @@ int crm_mail_count(GMimeMessage *mime, const char *name);
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool);
 
-/* Return a mail parsed from the LEN BYTES, which must live as long. The caller
- * unrefs it. Never NULL. */
+/* Return a mail parsed from the LEN BYTES, which must live as long as the mail.
+ * The caller unrefs it. Never NULL. */
 GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
                              apr_pool_t *pool);
 

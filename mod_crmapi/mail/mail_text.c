@@ -99,6 +99,23 @@ static void begin_line(writer_t *writer)
     }
 }
 
+/* Write the line ends before the next text. A blank line between two quotes
+ * has the marks that both have. Within <pre> there may be millions of them:
+ * stop when the text is long enough. */
+static void end_lines(writer_t *writer)
+{
+    int marks = writer->quotes < writer->last_quotes ? writer->quotes
+                                                     : writer->last_quotes;
+
+    for (int i = 0; i < writer->newlines && writer->buf->len <= TEXT_BYTES;
+         i++) {
+        for (int q = 0; i && q < marks && q < 32; q++) {
+            crm_buf_putc(writer->buf, '>');
+        }
+        crm_buf_putc(writer->buf, '\n');
+    }
+}
+
 /* Write the line ends, the marks or the space before the next text. */
 static void prepare(writer_t *writer)
 {
@@ -110,15 +127,7 @@ static void prepare(writer_t *writer)
         }
     }
     else if (writer->newlines) {
-        for (int i = 0; i < writer->newlines; i++) {
-            if (i) {            /* a blank line has the quotes of both */
-                for (int q = 0; q < writer->quotes && q < writer->last_quotes
-                     && q < 32; q++) {
-                    crm_buf_putc(writer->buf, '>');
-                }
-            }
-            crm_buf_putc(writer->buf, '\n');
-        }
+        end_lines(writer);
         begin_line(writer);
     }
     else if (writer->space) {

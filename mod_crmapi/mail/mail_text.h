@@ -5,7 +5,9 @@
 
 #include "apr_pools.h"
 
-/* Return the text of HTML (UTF-8), in POOL. */
+/* Return the text of HTML (UTF-8), in POOL: quotes with "> ", lists with
+ * numbers or dashes, links with their URLs. Only the first 2 MiB of HTML are
+ * read, and a little over 256 KiB of text are made. */
 const char *crm_mail_text(const char *html, apr_pool_t *pool);
 
 #endif /* CRM_MAIL_TEXT_H */

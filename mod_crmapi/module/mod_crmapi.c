@@ -227,6 +227,7 @@ static void register_hooks(apr_pool_t *p)
 {
     static const char *const loggers[] = {"mod_log_config.c", NULL};
 
+    (void)p;
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     /* First, before any module can get a connection from mod_dbd. */
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);
@@ -243,7 +244,7 @@ static void register_hooks(apr_pool_t *p)
     crmapi_error_register();
     crmapi_body_register();
     crmapi_keepalive_register();
-    crmapi_status_register(p);
+    crmapi_status_register();
 }
 
 AP_DECLARE_MODULE(crmapi) = {

@@ -14,7 +14,7 @@
 
 #include "mod_crmapi_request.h"
 
-/* The number of bytes requested from the input filters at a time. */
+/* The number of bytes that the input filters are asked for at a time. */
 #define READ_SIZE 65536
 
 /* An unread body of at most this length is read and discarded to keep the
@@ -205,8 +205,8 @@ int crmapi_spare_body(const crmapi_request_t *request)
     if (request->body_read || r->main || (known && !length)) {
         return 0;
     }
-    /* A client that waits for "100 Continue" may or may not send its body now.
-     * A long or chunked body is not read. */
+    /* It is unknown whether a client that waits for "100 Continue" still sends
+     * its body. A long or chunked body is not read. */
     if (!known || length > DRAIN_MAX || r->expecting_100
         || r->connection->keepalive == AP_CONN_CLOSE) {
         r->connection->keepalive = AP_CONN_CLOSE;

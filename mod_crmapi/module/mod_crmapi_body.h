@@ -7,7 +7,11 @@
 
 #include "mod_crmapi_request.h"
 
+/* Register the filter that catches httpd's error responses. */
 void crmapi_body_register(void);
+
+/* The implementation of crm_service_t's read_body: read the body of the request
+ * BATON, at most MAX bytes (0: only the server's limits apply). */
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
 

@@ -395,7 +395,6 @@ static const char *set_dbd_params(cmd_parms *cmd, void *dir,
     return check_dbd(cmd);
 }
 
-/* The table's last member but one is not const. */
 /* The member cmd_data of command_rec is not const. */
 #define INFO(pointer) ((void *)(apr_uintptr_t)(pointer))
 

@@ -49,7 +49,7 @@ typedef struct crmapi_config_t {
     int chat_polls;
     crmapi_dbd_t dbd;
     /* Set after the configuration was read: */
-    struct crmapi_pool_t *pool; /* NULL: the server uses none of ours */
+    struct crmapi_pool_t *pool; /* NULL: it serves nothing from a database */
     crm_service_t service;
     crm_intake_site_t intake;
     const char *vhost;          /* name in metrics; NULL: it has no mounts */
@@ -70,11 +70,17 @@ static inline int crmapi_serves(const crmapi_config_t *config)
            || *config->unsubscribe_path || *config->intake_path;
 }
 
+/* The directives. */
 extern const command_rec crmapi_commands[];
+
+/* Return a new configuration of S, in P, with nothing set. */
 void *crmapi_config_create(apr_pool_t *p, server_rec *s);
+
+/* Return, in P, the configuration of a vhost: OVER, its own, and what is not
+ * set there from BASE, the main server's. */
 void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
 
-/* Set defaults for what is not set. */
+/* Set defaults for members of CONFIG that are not set. */
 void crmapi_config_complete(crmapi_config_t *config);
 
 /* Return NULL, or an error if VALUE of the directive NAME is not the id or slug

@@ -23,8 +23,8 @@ APLOG_USE_MODULE(crmapi);
 /* The schema of a database is checked again after this time. */
 #define SCHEMA_TRUST apr_time_from_sec(5)
 
-/* The end of an outage is logged after this time at the earliest, so that a
- * database that fails at every other request does not fill the log. */
+/* The end of an outage is logged at the earliest after this time, so that a
+ * database that fails every other request does not fill the log. */
 #define REPORT_PAUSE apr_time_from_sec(1)
 
 /* Key of an APR pool's userdata: the crmapi_pool_t in which a connection of
@@ -235,9 +235,9 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
 }
 
 /* Return whether POOL's schema need not be checked at NOW: it was valid a short
- * time ago, and no error was logged since. After an error the next request that
- * gets a connection checks it, and so logs the end of the outage. Otherwise a
- * second outage would not be logged. */
+ * time ago, and no error was logged since. After an error, the next request
+ * that gets a connection checks the schema and so logs the end of the outage;
+ * otherwise a second outage would not be logged. */
 static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
 {
     const crmapi_news_t *news = pool->state_news;
@@ -361,7 +361,8 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     }
     dbd = dbd_functions.open(p, s);
     if (!dbd) {
-        /* mod_dbd has logged the reason. Note it, so that the end is logged. */
+        /* mod_dbd has logged the reason. Record the outage, so that its end is
+         * logged. */
         crmapi_status_news(pool->state_news, CRMAPI_POOL_UNREACHABLE,
                            CRMAPI_POOL_LOG_AGAIN);
         crmapi_pool_leave(pool, 0);

@@ -8,6 +8,7 @@
 
 #include "mod_crmapi_pool.h"
 
+/* Register the hooks by which connections of other modules are counted, too. */
 void crmapi_dbd_register(void);
 
 /* The implementations of crm_service_t's acquire, release and add_waiting. */

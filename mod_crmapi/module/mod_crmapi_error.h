@@ -6,6 +6,7 @@
 
 #include "mod_crmapi.h"
 
+/* Register the hooks and the filter. */
 void crmapi_error_register(void);
 
 /* Disable (ON 1) or restore (ON 0) the site's ErrorDocuments for R, whose

@@ -5,7 +5,11 @@
 
 #include "mod_crmapi_request.h"
 
+/* The handler hook: serve R if it was claimed, otherwise decline. */
 int crmapi_handler(request_rec *r);
+
+/* The log_transaction hook, after the response of R was sent: log and count it,
+ * and record the key's last use if a connection is free. */
 int crmapi_log_transaction(request_rec *r);
 
 /* Set the headers common to all responses (contract 5.4) and those of REQUEST's

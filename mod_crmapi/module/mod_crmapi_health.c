@@ -32,7 +32,7 @@ APLOG_USE_MODULE(crmapi);
 #define SHARED_FOR apr_time_from_sec(1)
 
 /* Polling interval of a thread that waits for another thread's verdict. */
-#define LOOK_AGAIN apr_time_from_msec(5)
+#define CHECK_AGAIN apr_time_from_msec(5)
 
 /* SQLSTATE too_many_connections. */
 #define TOO_MANY "53300"
@@ -129,17 +129,18 @@ static verdict_t judge_schema(PGconn *pg, request_rec *r)
     return error->log ? NO_DATABASE : OTHER_SCHEMA;
 }
 
-/* Return the verdict about a database that does not answer. FULL: it refused one
- * more connection. BEFORE, the last verdict, stands then, because the database
- * still serves the connections that it has. */
+/* Return the verdict about a database that does not answer. FULL: it refused
+ * the connection because it has too many. Then BEFORE, the last verdict, stays,
+ * because the database still serves its other connections. */
 static verdict_t judge_silence(int full, verdict_t before)
 {
     return !full ? NO_DATABASE : before == READY ? READY : DATABASE_FULL;
 }
 
-/* Return a connection to the first of HOSTS hosts of R's server that answers, or
- * NULL; *FULL_P = whether one refused a further connection. A host that does not
- * answer takes only its share of the time, so the next one is reached. */
+/* Return a connection to the first host of R's server, of HOSTS, that answers,
+ * or NULL. *FULL_P = whether a host refused because it has too many
+ * connections. Each host gets an equal share of the time, so that a silent one
+ * does not hide the next. */
 static PGconn *find_host(int *full_p, request_rec *r, int hosts)
 {
     const char *conninfo = crmapi_config(r->server)->dbd.params;
@@ -161,8 +162,8 @@ static PGconn *find_host(int *full_p, request_rec *r, int hosts)
     return NULL;
 }
 
-/* Check the database of R's server with a connection of its own. mod_dbd cannot
- * be asked for one: it may have to connect, for which it has no time limit. */
+/* Check the database of R's server with a new connection. mod_dbd cannot
+ * provide it: it may have to connect, and that has no time limit. */
 static verdict_t check(request_rec *r, verdict_t before)
 {
     const crmapi_config_t *config = crmapi_config(r->server);
@@ -193,7 +194,8 @@ static int recall(verdict_t *verdict_p, crmapi_health_t *health,
 }
 
 /* Return whether this thread must check HEALTH's database at NOW: no other
- * does, or it has taken so long that its process was killed. */
+ * thread does, or it has taken so long that its process must have been killed.
+ * */
 static int begin(crmapi_health_t *health, apr_time_t now)
 {
     apr_int64_t since = __atomic_load_n(&health->checking, __ATOMIC_ACQUIRE);
@@ -222,7 +224,7 @@ static verdict_t find_verdict(request_rec *r)
         if (now > end) {
             return NO_DATABASE;
         }
-        apr_sleep(LOOK_AGAIN);
+        apr_sleep(CHECK_AGAIN);
         now = apr_time_now();
     }
     return verdict;

@@ -5,6 +5,7 @@
 
 #include "mod_crmapi.h"
 
+/* Register the filter. */
 void crmapi_keepalive_register(void);
 
 /* Let the thread that serves R wait up to WAIT microseconds for the next

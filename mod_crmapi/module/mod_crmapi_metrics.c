@@ -35,7 +35,7 @@ static retained_t *retained;
 static apr_array_header_t *vhosts;      /* of crmapi_vhost_t */
 static int route_count;
 
-/* The gauges of this process. They are not shown if there was no free slot. */
+/* The gauges of this process if there was no free slot: they are not shown. */
 static crmapi_process_t unshown;
 static crmapi_process_t *own = &unshown;
 
@@ -129,7 +129,7 @@ static apr_size_t block_size(void)
                      * sizeof(crmapi_route_counts_t), ALIGNMENT);
 }
 
-/* Make blocks for the vhosts without one, in one piece of shared memory. */
+/* Make blocks for the vhosts that have none, in one piece of shared memory. */
 static const char *add_blocks(server_rec *main_server, apr_pool_t *ptemp)
 {
     apr_pool_t *pool = main_server->process->pool;
@@ -193,8 +193,8 @@ static int runs(apr_uint32_t pid)
     return pid && (!kill((pid_t)pid, 0) || errno != ESRCH);
 }
 
-/* Try to take the slot PROCESS for this process: it is free, or its process was
- * killed. Return whether this succeeded. */
+/* Take the slot PROCESS for this process if it is free or its process was
+ * killed. Return whether it was taken. */
 static int claim(crmapi_process_t *process)
 {
     apr_uint32_t self = (apr_uint32_t)getpid();

@@ -22,7 +22,7 @@ typedef struct crmapi_route_counts_t {
 
 /* The counters of a vhost, known by the vhost's host name and port. */
 typedef struct crmapi_counts_t {
-    crm_histogram_t requests[CRMAPI_MOUNTS]; /* times of requests */
+    crm_histogram_t requests[CRMAPI_MOUNTS]; /* durations of requests */
     crm_histogram_t database[CRMAPI_MOUNTS]; /* their times on the database,
                                                    if they used it */
     crm_histogram_t waits;      /* for a connection */
@@ -40,7 +40,7 @@ typedef struct crmapi_counts_t {
 typedef struct crmapi_process_t {
     apr_uint32_t pid;           /* 0: not in use */
     apr_int32_t used;           /* database connections in use */
-    apr_int32_t waiting;        /* threads that wait for one, or for a
+    apr_int32_t waiting;        /* threads that wait for a connection, or for a
                                    statement that they share */
     char unused[52];
 } crmapi_process_t;
@@ -57,8 +57,8 @@ typedef struct crmapi_sums_t {
     apr_uint64_t n[CRMAPI_MOUNTS][CRMAPI_CLASSES];
 } crmapi_sums_t;
 
-/* Sums over all vhosts since the parent started, also over those that are no
- * longer configured. */
+/* Sums over all vhosts since the parent process started, including vhosts that
+ * are no longer configured. */
 typedef struct crmapi_totals_t {
     crmapi_sums_t requests;
     apr_uint64_t db_requests;

@@ -10,7 +10,8 @@
 /* The number of mounts. */
 #define CRMAPI_MOUNTS 4
 
-/* A mount, which each server may have. */
+/* A mount: a path under which this module serves requests. Each server may have
+ * it. */
 typedef struct crmapi_mount_t {
     const char *name;           /* in metrics */
     const crm_mount_t *mount;
@@ -24,7 +25,7 @@ typedef struct crmapi_mount_t {
 /* Make the routes of all mounts, in PCONF. */
 crm_error_t *crmapi_mounts_create(apr_pool_t *pconf);
 
-/* Make this process answer all requests with 503. */
+/* From now on answer all requests to this process with 503. */
 void crmapi_mounts_close(void);
 
 /* Return the number of MOUNT, from 0. For NULL return that of the API: httpd

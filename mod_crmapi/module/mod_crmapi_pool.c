@@ -30,7 +30,8 @@ void crmapi_pools_clear(apr_pool_t *pconf)
     pools = apr_array_make(pconf, 4, sizeof(crmapi_pool_t *));
 }
 
-/* Return why SETTINGS cannot serve the API, allocated in P, or NULL. */
+/* Return the reason, allocated in P, why SETTINGS cannot serve the API, or
+ * NULL. */
 static const char *find_missing(const crmapi_dbd_t *settings, apr_pool_t *p)
 {
     if (!ap_find_linked_module("mod_dbd.c")) {
@@ -201,8 +202,8 @@ void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp)
     }
 }
 
-/* Return the maximum number of this process's threads that requests may hold
- * while their database hangs, so that threads are left for other databases. 0:
+/* Return the maximum number of this process's threads that requests to a
+ * hanging database may hold, so that threads are left for other databases. 0:
  * no limit. */
 static int share_of_threads(void)
 {
@@ -375,9 +376,11 @@ void crmapi_pools_stats(int *used_p, int *max_p)
     for (int i = 0; pools && i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
-        apr_thread_mutex_lock(pool->mutex);
-        *used_p += pool->used;
-        *max_p += pool->max;
-        apr_thread_mutex_unlock(pool->mutex);
+        if (pool->mutex) {      /* NULL: CRM1104 */
+            apr_thread_mutex_lock(pool->mutex);
+            *used_p += pool->used;
+            *max_p += pool->max;
+            apr_thread_mutex_unlock(pool->mutex);
+        }
     }
 }

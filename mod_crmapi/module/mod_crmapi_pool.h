@@ -89,8 +89,8 @@ int crmapi_pool_limit(crmapi_pool_t *pool, int max);
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text);
 
-/* Log in the same way what is missing in POOL's configuration. The text is
- * allocated in P. */
+/* Log in the same way what is missing in POOL's configuration. Scratch memory
+ * is in P. */
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,
                                 const server_rec *s, apr_pool_t *p);
 

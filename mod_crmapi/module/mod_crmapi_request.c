@@ -112,8 +112,8 @@ static int map_to_storage(request_rec *r)
     }
     request->mount = crmapi_mount_find(&request->path, r);
     if (!request->reached || !request->mount) {
-        /* A rule has moved it to another path. The site's own error pages apply
-         * there. */
+        /* A rewrite rule has moved the request to a path outside the mounts,
+         * where the site's own error pages apply. */
         ap_set_module_config(r->request_config, &crmapi_module, NULL);
         crmapi_error_shield(r, 0);
         return DECLINED;

@@ -33,6 +33,7 @@ typedef struct crmapi_request_t {
     crm_response_t response;
 } crmapi_request_t;
 
+/* Register the hooks that claim requests. */
 void crmapi_request_register(void);
 
 /* Return whether errors from httpd itself are sent to R as JSON. */

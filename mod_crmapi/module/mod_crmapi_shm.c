@@ -65,8 +65,6 @@ static void configure_addresses(crm_limit_config_t *config,
         if (crmapi_serves(server)) {
             raise_ring(&config->ring[CRM_LIMIT_READ],
                        CRM_ADDRESS_SITE * server->unknown_key_limit);
-        }
-        if (crmapi_serves(server)) {
             raise_ring(&config->ring[CRM_LIMIT_WRITE],
                        CRM_ADDRESS_SITE * server->address_limit);
         }

@@ -203,19 +203,19 @@ static void print_vhosts(request_rec *r, int flags)
 
 /* ---- the section --------------------------------------------------------- */
 
-static int status_hook(request_rec *r, int flags)
+/* Print the COUNT LINES. */
+static void print_lines(request_rec *r, int flags, const line_t *lines,
+                        size_t count)
 {
-    crm_limit_stats_t stats, look_ups;
-    crmapi_totals_t totals;
-    const crmapi_sums_t *requests = &totals.requests;
-    int used, max;
-
-    if (!crmapi_metrics_vhosts()) {
-        return OK;
+    for (size_t i = 0; i < count; i++) {
+        print_line(r, flags, &lines[i]);
     }
-    crmapi_metrics_totals(&totals);
-    crmapi_status_limits(&stats, &look_ups);
-    crmapi_pools_stats(&used, &max);
+}
+
+static void print_totals(request_rec *r, int flags,
+                         const crmapi_totals_t *totals)
+{
+    const crmapi_sums_t *requests = &totals->requests;
     const line_t lines[] = {
         {"Requests", "Requests", crmapi_metrics_of(requests, -1, -1)},
         {"Answers2xx", "Answers 2xx", crmapi_metrics_of(requests, -1, 1)},
@@ -223,15 +223,27 @@ static int status_hook(request_rec *r, int flags)
         {"Answers4xx", "Answers 4xx", crmapi_metrics_of(requests, -1, 3)},
         {"Answers5xx", "Answers 5xx", crmapi_metrics_of(requests, -1, 4)},
         {"DatabaseRequests", "Requests that used the database",
-         totals.db_requests},
+         totals->db_requests},
         {"DatabaseMicroseconds", "Time spent on the database, in microseconds",
-         totals.db_us},
+         totals->db_us},
         {"DatabaseBusy", "Requests that got no connection in time",
-         totals.busy},
+         totals->busy},
         {"Batches", "Statements that several requests shared",
-         totals.batches},
+         totals->batches},
         {"BatchedRequests", "Requests that shared a statement",
-         totals.batched},
+         totals->batched},
+    };
+
+    print_lines(r, flags, lines, CRM_NELTS(lines));
+}
+
+/* Print the counts of the rate limits and of their store. */
+static void print_limits(request_rec *r, int flags)
+{
+    crm_limit_stats_t stats, look_ups;
+
+    crmapi_status_limits(&stats, &look_ups);
+    const line_t lines[] = {
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
          stats.admitted[CRM_LIMIT_WRITE]},
@@ -254,19 +266,42 @@ static int status_hook(request_rec *r, int flags)
          crm_metrics_peek(&store->trips)},
         {"StoreAlone", "Requests counted without the rate limit store",
          crm_metrics_peek(&store->alone)},
+    };
+
+    print_lines(r, flags, lines, CRM_NELTS(lines));
+}
+
+static void print_connections(request_rec *r, int flags)
+{
+    int used, max;
+
+    crmapi_pools_stats(&used, &max);
+    const line_t lines[] = {
         {"ConnectionsUsed", "Database connections in use in this process",
          (apr_uint64_t)used},
         {"ConnectionsMax", "Database connections allowed in this process",
          (apr_uint64_t)max},
     };
+
+    print_lines(r, flags, lines, CRM_NELTS(lines));
+}
+
+static int status_hook(request_rec *r, int flags)
+{
+    crmapi_totals_t totals;
+
+    if (!crmapi_metrics_vhosts()) {
+        return OK;
+    }
+    crmapi_metrics_totals(&totals);
     if (!(flags & AP_STATUS_SHORT)) {
         ap_rputs("<hr />\n<h2>mod_crmapi</h2>\n<dl>\n", r);
     }
-    for (size_t i = 0; i < CRM_NELTS(lines); i++) {
-        print_line(r, flags, &lines[i]);
-    }
+    print_totals(r, flags, &totals);
+    print_limits(r, flags);
+    print_connections(r, flags);
     for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
-        print_mount(r, flags, mount, requests);
+        print_mount(r, flags, mount, &totals.requests);
     }
     if (!(flags & AP_STATUS_SHORT)) {
         ap_rputs("</dl>\n", r);
@@ -282,9 +317,8 @@ void crmapi_status_init(const crmapi_shm_t *shm)
     store = shm->store;
 }
 
-void crmapi_status_register(apr_pool_t *p)
+void crmapi_status_register(void)
 {
-    (void)p;
     APR_OPTIONAL_HOOK(ap, status_hook, status_hook, NULL, NULL,
                       APR_HOOK_MIDDLE);
 }

@@ -20,7 +20,9 @@ typedef struct crmapi_news_t {
  * every AGAIN microseconds (0: never). */
 int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);
-void crmapi_status_register(apr_pool_t *p);
+
+/* Register the section, if mod_status is loaded. */
+void crmapi_status_register(void);
 
 /* Let the section of mod_status and the metrics read SHM. */
 void crmapi_status_init(const crmapi_shm_t *shm);

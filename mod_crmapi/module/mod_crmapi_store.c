@@ -148,7 +148,8 @@ const char *crmapi_store_create(crm_store_t **store_p,
                             config->redis.ca ? config->redis.ca : "TLS",
                             problem);
     }
-    /* After a restart the directive may name another store, so try it. */
+    /* After a restart the directive may name another store, so forget that the
+     * old one was away. */
     shared->away = shared->logged = 0;
     shared->retry_at = shared->logged_at = 0;
     *store_p = crm_store_create(&backend, config->timeout, shared, &log,

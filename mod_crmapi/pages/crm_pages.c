@@ -53,7 +53,7 @@ static crm_error_t *read_form(crm_page_t *page)
     return NULL;
 }
 
-/* Serve PAGE as KIND. Its token is well-formed. */
+/* Serve PAGE as KIND if its token is signed. The token is well-formed. */
 static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
 {
     int is_signed;
@@ -110,7 +110,7 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
         return;
     }
     if (error->code == CRM_E_METHOD_NOT_ALLOWED) {
-        text = "This page can only be opened or its form sent.";
+        text = "This page takes only GET, HEAD and POST.";
     }
     if (response->status >= 500) {
         crm_page_say(response, response->status, "Please try again",

@@ -21,7 +21,8 @@ extern crm_mount_t crm_unsubscribe_mount;
  * its threads start. */
 void crm_pages_init(apr_pool_t *pool);
 
-/* A page being served. Its token is signed by its workspace. */
+/* A page being served. The handlers get it after its workspace's signature of
+ * TOKEN was checked. */
 typedef struct crm_page_t {
     crm_call_t *call;
     crm_response_t *response;   /* the call's */

@@ -35,9 +35,9 @@ static const struct {
 
 /* --- forms ---------------------------------------------------------------- */
 
-/* Return NULL or why the form that was sent to PAGE, of REVIEW, is refused: it
- * must have been issued by this page, and recently. Set *OLD_P if its age is
- * the only reason. */
+/* Return NULL, or why the form that was sent to PAGE is refused. Its token must
+ * be one that this page of REVIEW issued less than two hours ago. Set *OLD_P if
+ * its age is the only reason. */
 static const char *check_form_token(int *old_p, const crm_page_t *page,
                                     const crm_review_t *review)
 {

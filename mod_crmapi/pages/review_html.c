@@ -228,8 +228,8 @@ static void put_step(crm_buf_t *body, const crm_review_t *review,
     crm_buf_puts(body, "</section>\n");
 }
 
-/* Rejecting cannot be undone, so its button has to be opened first. That works
- * without a script. */
+/* Rejecting cannot be undone, so its button is shown only after a click. That
+ * needs no script. */
 static const char decision[] =
     "<div class=\"card\">\n"
     "<p class=\"small\">Approving saves and sends the texts above.</p>\n"

@@ -7,7 +7,7 @@
 #include "crm_array.h"
 #include "crm_form.h"
 
-/* How long the form of a page can be sent, in seconds. */
+/* How long the form of a page may be sent, in seconds. */
 #define FORM_TTL (2 * 60 * 60)
 
 #define TIME_FORMAT "'FMDay, FMDD FMMonth YYYY, HH24:MI'"
@@ -99,7 +99,7 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
     }
 }
 
-/* Columns about forms, after those of take_row(). */
+/* The columns of form tokens, after those that take_row() reads. */
 enum { FORM_MAC = 13, FORM_SIGNED };
 
 /* Set *HEAD_P to the head of the token for the form of PAGE, and *SENT to the

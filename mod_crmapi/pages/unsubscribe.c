@@ -21,8 +21,8 @@ static const char step_sql[] =
 #define FIELD "List-Unsubscribe"
 #define VALUE "One-Click"
 
-/* Return ADDRESS masked, in POOL. Links in mails are forwarded; only people who
- * know the address should recognise it. */
+/* Return ADDRESS masked, in POOL. Mails are forwarded with their links: only
+ * people who know the address should recognise it. */
 static const char *mask(const char *address, apr_pool_t *pool)
 {
     const char *at = strrchr(address, '@');

@@ -9,7 +9,7 @@
 #include "crm_error.h"
 
 /* The settings. The table in crmapid_setting.c has the meaning and the default
- * of each. Texts are never NULL; "" means not set. */
+ * of each. Texts are never NULL; "" means not set. Sizes are in bytes. */
 typedef struct crmd_config_t {
     const char *file;           /* the configuration file, or NULL */
     /* database and daemon */

@@ -24,13 +24,13 @@ static const char *const names[] = {
  * bytes in one piece. */
 #define LINE 4080
 
-/* What follows a message that was cut. */
+/* Room for what follows a message that was cut. */
 #define TAIL 8
 
 static crm_level_t limit = CRM_LOG_NOTICE;
 static int descriptor = STDERR_FILENO;
 static int journal;             /* whether stderr is the systemd journal */
-static int json;                /* one object a line */
+static int json;                /* one object per line */
 
 /* The job that this thread runs, or NULL. */
 static __thread const crmd_log_job_t *current;
@@ -104,7 +104,7 @@ static int write_text(char *line, crm_level_t level, const char *text)
 }
 
 /* Write TEXT to LINE at LEN as the inside of a JSON string, until LINE is full.
- * Return the new length. Control characters become spaces; what is no UTF-8
+ * Return the new length. Control characters become spaces; invalid UTF-8
  * becomes U+FFFD. */
 static int write_string(char *line, int len, const char *text)
 {

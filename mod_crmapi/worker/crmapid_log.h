@@ -7,7 +7,7 @@
 #include "crm_log.h"
 
 /* Open FILE ("": stderr) and log lines up to LEVEL to it from now on, in FORMAT:
- * "text", or "json" for an object a line. Lines to the systemd journal begin
+ * "text", or "json" for one object per line. Lines to the systemd journal begin
  * with its level. Errors: the file cannot be opened; then the log does not
  * change. */
 crm_error_t *crmd_log_open(const char *level, const char *format,

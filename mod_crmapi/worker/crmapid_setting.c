@@ -208,8 +208,8 @@ const crmd_setting_t crmd_settings[] = {
            " transaction mode."),
     WORD(log_level, "notice", "error|warning|notice|info|debug",
          "Least important level that is logged."),
-    WORD(log_format, "text", "text|json", "Format of log lines. json: an object"
-         " a line."),
+    WORD(log_format, "text", "text|json", "Format of log lines. json: one"
+         " object per line."),
     TEXT(log_file, path, "", "Log file. Not set: standard error."),
     TEXT(pid_file, path, "", "File for the process id. Not set: none."),
     TEXT(run_dir, path, "/var/lib/crmapi", "Folder for the daemon's files:"
@@ -219,8 +219,8 @@ const crmd_setting_t crmd_settings[] = {
              " of sent messages: at least the age of a backup that may be"
              " restored."),
     TEXT(status_listen, place, "", "Address and port, such as 127.0.0.1:9187,"
-         " or Unix socket for GET /live, /ready and /metrics. Everybody who can"
-         " connect may ask. Not set: none."),
+         " or Unix socket for GET /live, /ready and /metrics. Anyone who can"
+         " connect may use it. Not set: none."),
 
     HEADING("Links in mails"),
     TEXT(public_url, url, "", "Public URL of the site, such as"

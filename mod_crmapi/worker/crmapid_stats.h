@@ -6,7 +6,7 @@
 
 #include "crm_metrics.h"
 
-/* Lanes of jobs (crmapid_poll.h) and relays (crmapid_relay.h). */
+/* The numbers of lanes (crmapid_poll.h) and of relays (crmapid_relay.h). */
 #define CRMD_STATS_LANES 2
 #define CRMD_STATS_RELAYS 4
 
@@ -24,19 +24,20 @@ extern const char *const crmd_webhook_results[CRMD_WEBHOOK_RESULTS];
 
 /* Jobs of one lane. */
 typedef struct crmd_lane_stats_t {
-    crm_histogram_t times;      /* of attempts */
+    crm_histogram_t times;      /* durations of attempts */
     apr_uint64_t failed;        /* attempts that ended with an error */
     apr_uint64_t dead;          /* jobs that were given up */
     apr_uint64_t lost;          /* leases that were lost */
     apr_uint64_t busy;          /* a gauge: threads that run a job */
 } crmd_lane_stats_t;
 
-/* All members are atomic. Those that are not gauges never decrease. */
+/* The counts of this process. All members are atomic. Only gauges decrease. */
 typedef struct crmd_stats_t {
     crmd_lane_stats_t lanes[CRMD_STATS_LANES];
-    crm_histogram_t relays[CRMD_STATS_RELAYS]; /* times of messages */
+    crm_histogram_t relays[CRMD_STATS_RELAYS]; /* durations of handing over a
+                                                  message */
     apr_uint64_t steps[CRMD_STATS_RELAYS][CRMD_STEP_RESULTS];
-    crm_histogram_t webhooks;   /* times of requests */
+    crm_histogram_t webhooks;   /* durations of requests */
     apr_uint64_t deliveries[CRMD_WEBHOOK_RESULTS];
     apr_uint64_t released;      /* jobs of daemons without a heartbeat */
     apr_uint64_t connections;   /* a gauge: open ones to the database */

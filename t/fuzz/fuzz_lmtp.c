@@ -49,7 +49,7 @@ crm_error_t *__wrap_crmd_conn_open(crm_conn_t **conn_p,
 }
 
 /* Nobody is at an address that begins with an x. */
-crm_error_t *__wrap_crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
+crm_error_t *__wrap_crm_mail_known(int *known_p, crm_conn_t *conn,
                                    const char *address, const char *workspace,
                                    apr_pool_t *scratch_pool)
 {
@@ -57,11 +57,11 @@ crm_error_t *__wrap_crm_mail_known(crm_mail_fate_t *fate_p, crm_conn_t *conn,
     (void)workspace;
     (void)scratch_pool;
     must(*address && crm_text_valid_utf8(address, strlen(address)));
-    *fate_p = *address == 'x' ? CRM_MAIL_NOBODY : CRM_MAIL_TAKEN;
+    *known_p = *address != 'x';
     return NULL;
 }
 
-/* What is handed over is not too large, and has recipients who were taken. */
+/* A mail that is handed over is not too large, and has accepted recipients. */
 void __wrap_crm_mail_deliver(apr_array_header_t **outcomes_p,
                              crm_conn_t *conn, const char *bytes,
                              apr_size_t len,

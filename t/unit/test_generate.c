@@ -123,7 +123,7 @@ static const struct {
     {"[{\"channel\":\"sms\",\"sms_body\":1}]",
      "steps[0].sms_body must be a text"},
     {"[{\"channel\":\"sms\",\"sms_body\":\"x\",\"email_body\":\"y\"}]",
-     "steps[0].email_body is not of a step by sms"},
+     "steps[0].email_body does not belong to a step by sms"},
     {"[{\"channel\":\"sms\",\"sms_body\":\"x\",\"body\":\"y\"}]",
      "steps[0].body is not a known member"},
     {"[" MAIL("") "," MAIL(",\"delay\":\"soon\"") "]",
@@ -133,7 +133,7 @@ static const struct {
     {"[{\"channel\":\"email\",\"email_subject\":\"a\\nb\","
      "\"email_body\":\"x\"}]", "steps[0].email_subject must be one line"},
     {"[" MAIL("") "," MAIL("") "," MAIL("") "," MAIL("") "," MAIL("") ","
-     MAIL("") "]", "steps must have at most 5"},
+     MAIL("") "]", "there must be at most 5 steps"},
 };
 
 START_TEST(wrong_steps_are_told_by_place)

@@ -15,6 +15,7 @@
 #include "crm_mail.h"
 #include "crm_text.h"
 #include "mail_auth.h"
+#include "mail_text.h"
 
 typedef struct expected_t {
     const char *mail;           /* t/mail/MAIL.eml */
@@ -351,6 +352,22 @@ START_TEST(long_texts_are_cut_and_that_is_said)
 }
 END_TEST
 
+START_TEST(blank_lines_within_quotes_are_bounded)
+{
+    apr_pool_t *pool = crm_check_pool();
+    char *lines = memset(apr_pcalloc(pool, 1000001), '\n', 1000000);
+    const char *text, *quotes = "";
+
+    for (int i = 0; i < 32; i++) {
+        quotes = apr_pstrcat(pool, quotes, "<blockquote>", NULL);
+    }
+    text = crm_mail_text(apr_pstrcat(pool, quotes, "<pre>x", lines, "x", NULL),
+                         pool);
+    ck_assert_msg(strlen(text) < 1000000, "%" APR_SIZE_T_FMT " bytes",
+                  strlen(text));
+}
+END_TEST
+
 START_TEST(message_ids_and_steps_are_found)
 {
     static const char text[] =
@@ -395,68 +412,69 @@ START_TEST(authentication_results_are_read)
 {
     static const struct {
         const char *value;
-        crm_mail_word_t word;
+        crm_mail_auth_t auth;
     } cases[] = {
         {"mx.example; dmarc=pass header.from=shop.example.org",
-         CRM_MAIL_PASSED},
+         CRM_MAIL_AUTH_PASS},
         {" (a (nested \\) one)) MX.Example (x) 1 ;\r\n\tdmarc (y) = (z) pass"
          " (p=none) header.from = Shop.Example.org ; spf=fail",
-         CRM_MAIL_PASSED},
+         CRM_MAIL_AUTH_PASS},
         {"\"mx.example\"; dkim=pass reason=\"good; signature\""
-         " header.i=\"a b\"@example.org header.b=ab/=cd", CRM_MAIL_PASSED},
+         " header.i=\"a b\"@example.org header.b=ab/=cd", CRM_MAIL_AUTH_PASS},
         {"mx2.example;dkim=fail header.d=shop.example.org;"
-         "dkim/1=pass header.d=example.org", CRM_MAIL_PASSED},
+         "dkim/1=pass header.d=example.org", CRM_MAIL_AUTH_PASS},
         {"mx.example; dkim=pass header.d=evil.example"
-         " header.i=@shop.example.org", CRM_MAIL_SILENT},
-        {"mx.example; dkim=pass header.d=org", CRM_MAIL_SILENT},
-        {"mx.example; dkim=pass header.d=op.example.org", CRM_MAIL_SILENT},
+         " header.i=@shop.example.org", CRM_MAIL_AUTH_NONE},
+        {"mx.example; dkim=pass header.d=org", CRM_MAIL_AUTH_NONE},
+        {"mx.example; dkim=pass header.d=op.example.org", CRM_MAIL_AUTH_NONE},
         {"mx.example; dkim=pass header.d=x.shop.example.org",
-         CRM_MAIL_SILENT},
-        {"mx.example; dkim=pass", CRM_MAIL_SILENT},
+         CRM_MAIL_AUTH_NONE},
+        {"mx.example; dkim=pass", CRM_MAIL_AUTH_NONE},
         {"mx.example; dkim=none header.d=shop.example.org",
-         CRM_MAIL_SILENT},
+         CRM_MAIL_AUTH_NONE},
         {"mx.example; spf=pass smtp.mailfrom=shop.example.org",
-         CRM_MAIL_SILENT},
+         CRM_MAIL_AUTH_NONE},
         {"mx.example; spf=pass smtp.mailfrom=\"; dmarc=pass"
-         " header.from=shop.example.org\"@evil.example", CRM_MAIL_SILENT},
+         " header.from=shop.example.org\"@evil.example", CRM_MAIL_AUTH_NONE},
         {"mx.example; spf=pass (\"; dmarc=pass header.from=shop.example.org)",
-         CRM_MAIL_SILENT},
+         CRM_MAIL_AUTH_NONE},
         {"mx.example; dmarc=none; dkim=pass header.d=shop.example.org",
-         CRM_MAIL_PASSED},
+         CRM_MAIL_AUTH_PASS},
         {"mx.example; dmarc=fail; dkim=pass header.d=shop.example.org",
-         CRM_MAIL_FAILED},
+         CRM_MAIL_AUTH_FAIL},
         {"mx.example; dmarc=fail; dmarc=pass header.from=shop.example.org",
-         CRM_MAIL_FAILED},
-        {"mx.example; dmarc=pass header.from=evil.example", CRM_MAIL_FAILED},
-        {"mx.example; dmarc=pass", CRM_MAIL_FAILED},
+         CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dmarc=pass header.from=evil.example", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dmarc=pass", CRM_MAIL_AUTH_FAIL},
         {"mx.example; dmarc=pass header.from=shop.example.org; (",
-         CRM_MAIL_FAILED},
+         CRM_MAIL_AUTH_FAIL},
         {"mx.example; dmarc=pass header.from=shop.example.org \"x",
-         CRM_MAIL_FAILED},
+         CRM_MAIL_AUTH_FAIL},
         {"mx.example; dmarc=pass header.from=shop.example.org; dkim",
-         CRM_MAIL_FAILED},
+         CRM_MAIL_AUTH_FAIL},
         {"mx.example dmarc=pass header.from=shop.example.org",
-         CRM_MAIL_FAILED},
-        {"mx.example 1(", CRM_MAIL_FAILED},
+         CRM_MAIL_AUTH_FAIL},
+        {"mx.example 1(", CRM_MAIL_AUTH_FAIL},
         {"mx.example 2; dmarc=pass header.from=shop.example.org",
-         CRM_MAIL_SILENT},
-        {"mx.example; none", CRM_MAIL_SILENT},
-        {"mx.example", CRM_MAIL_SILENT},
+         CRM_MAIL_AUTH_NONE},
+        {"mx.example; none", CRM_MAIL_AUTH_NONE},
+        {"mx.example", CRM_MAIL_AUTH_NONE},
         {"mx.example; dmarc=pass header.from=shop.example.org;",
-         CRM_MAIL_PASSED},
-        {"mx; dmarc=pass header.from=shop.example.org", CRM_MAIL_FOREIGN},
+         CRM_MAIL_AUTH_PASS},
+        {"mx; dmarc=pass header.from=shop.example.org",
+         CRM_MAIL_AUTH_UNTRUSTED},
         {"mx.example.evil; dmarc=pass header.from=shop.example.org",
-         CRM_MAIL_FOREIGN},
-        {"dmarc=pass header.from=shop.example.org", CRM_MAIL_FOREIGN},
-        {"(mx.example; dmarc=pass", CRM_MAIL_FOREIGN},
-        {"", CRM_MAIL_FOREIGN},
+         CRM_MAIL_AUTH_UNTRUSTED},
+        {"dmarc=pass header.from=shop.example.org", CRM_MAIL_AUTH_UNTRUSTED},
+        {"(mx.example; dmarc=pass", CRM_MAIL_AUTH_UNTRUSTED},
+        {"", CRM_MAIL_AUTH_UNTRUSTED},
     };
 
     for (size_t i = 0; i < CRM_NELTS(cases); i++) {
         ck_assert_msg(crm_mail_results(cases[i].value,
                                        " mx.example,\nmx2.example",
                                        "shop.example.org", crm_check_pool())
-                      == cases[i].word, "%s", cases[i].value);
+                      == cases[i].auth, "%s", cases[i].value);
     }
 }
 END_TEST
@@ -525,6 +543,7 @@ int main(void)
     tcase_add_loop_test(reads, every_mail_is_read_as_it_is_meant, 0, MAILS);
     tcase_add_test(reads, attachments_are_kept_up_to_the_limit);
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
+    tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
     tcase_add_test(reads, message_ids_and_steps_are_found);
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);

@@ -105,8 +105,8 @@ static const struct {
     {"Hi {{first_name}", "a {{ is not closed"},
     {"{{", "a {{ is not closed"},
     {"}}{{{{{{", "a {{ is not closed"},
-    {"{{job_title|{{city}}}}", "a {{ is in another"},
-    {"{{job_title {{first_name}}", "a {{ is in another"},
+    {"{{job_title|{{city}}}}", "a {{ is within another field"},
+    {"{{job_title {{first_name}}", "a {{ is within another field"},
     {"{{job_title|}}", "is empty with its fields filled in"},
     {" {{job_title|}}\n", "is empty with its fields filled in"},
 };

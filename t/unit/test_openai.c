@@ -355,9 +355,9 @@ static const struct {
     {"{\"steps\":{}}", "stop", "openai: steps must be an array"},
     {STEPS(""), "stop", "openai: there are no steps"},
     {STEPS(SMS("a") "," SMS("b") "," SMS("c") "," SMS("d")), "stop",
-     "openai: steps must have at most 3"},
+     "openai: there must be at most 3 steps"},
     {STEPS("{\"channel\":\"voice\",\"voice_script\":\"x\"}"), "stop",
-     "openai: steps[0].channel is none that may be used"},
+     "openai: steps[0].channel is not one that can be used here"},
     {STEPS("{\"channel\":\"sms\",\"sms_body\":\"a\",\"to\":\"+491\"}"), "stop",
      "openai: steps[0].to is not a known member"},
     {STEPS(SMS("a") "," SMS("Hi {{first_name}}")), "stop",
@@ -397,10 +397,10 @@ static const struct {
     const char *setback;
     int retry_after;            /* seconds */
 } answers[] = {
-    {"200", "", "", "openai: the answer is no JSON object", 0},
-    {"200", "", "<html>", "openai: the answer is no JSON object", 0},
-    {"200", "", "[]", "openai: the answer is no JSON object", 0},
-    {"200", "", "{\"choices\":[{", "openai: the answer is no JSON", 0},
+    {"200", "", "", "openai: the answer is not a JSON object", 0},
+    {"200", "", "<html>", "openai: the answer is not a JSON object", 0},
+    {"200", "", "[]", "openai: the answer is not a JSON object", 0},
+    {"200", "", "{\"choices\":[{", "openai: the answer is not a JSON", 0},
     {"200", "", "{}", "openai: the answer has no content", 0},
     {"200", "", "{\"choices\":7}", "openai: the answer has no content", 0},
     {"200", "", "{\"choices\":[]}", "openai: the answer has no content", 0},

@@ -206,7 +206,7 @@ static const struct {
 } finals[] = {
     {"[" EMAIL("") "]", NULL},
     {"[" EMAIL("") "," SMS("") "]",
-     "steps[1].channel is none that may be used"},
+     "steps[1].channel is not one that can be used here"},
     {"[{\"channel\":\"email\",\"email_subject\":\"S\","
      "\"email_body\":\"Hi {{first_name}}\"}]",
      "steps[0].email_body: must have no merge fields left"},

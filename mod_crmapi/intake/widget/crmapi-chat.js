@@ -407,22 +407,25 @@ async function flush() {
     }
     sending = true;
     await start();
-    for (let tries = 0; queue.length;) {
+    for (let tries = 0, restarts = 0; queue.length;) {
         try {
             show([await call("POST", "messages", queue[0])]);
             remember({ begun: true });
             queue.shift();
-            tries = 0;
+            tries = restarts = 0;
             status.textContent = "";
         } catch (failure) {
-            if (failure.status === 401 && tries++ === 0) {
+            if (failure.status === 401 && restarts++ === 0) {
                 await restart();
             } else if (lasting(failure)) {
                 const message = queue.shift();
-                pending.get(message.id).className = "user failed";
-                pending.delete(message.id);
-                field.value = field.value || message.content;
-                status.textContent = options.failed || "Not sent";
+                const node = pending.get(message.id);
+                if (node) {     // else poll() has shown it: it was stored
+                    node.className = "user failed";
+                    pending.delete(message.id);
+                    field.value = field.value || message.content;
+                    status.textContent = options.failed || "Not sent";
+                }
             } else {
                 status.textContent = options.offline || "Not connected";
                 await sleep(failure.delay || backoff(tries++));

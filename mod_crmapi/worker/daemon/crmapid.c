@@ -139,9 +139,9 @@ static void notify(const char *state)
 
 /* ---- detaching ----------------------------------------------------------- */
 
-/* Fork. The child returns, with *READY_P as the end of a pipe. The parent waits
- * and exits: with success when the child writes a byte to *READY_P, with
- * failure when the child exits before. */
+/* Fork. The child returns; *READY_P is the end of a pipe. The parent waits and
+ * exits: with success when the child writes a byte to *READY_P, with failure if
+ * the child exits first. */
 static crm_error_t *detach(int *ready_p, apr_pool_t *pool)
 {
     int ends[2];
@@ -184,8 +184,8 @@ static void detached(int ready)
 
 /* ---- start and stop ------------------------------------------------------ */
 
-/* Block the signals of the daemon and put them into SET. It waits for them:
- * there are no handlers, which could run at any point. */
+/* Block the signals of the daemon and put them into SET. The daemon waits for
+ * them: it has no handlers, which could run at any point. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);
@@ -220,30 +220,6 @@ static crm_error_t *write_pid(const crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
-/* Wait until the database of CONFIG answers, or until a signal of SET arrives:
- * *SIGNAL_P, else 0. Errors: the database cannot be used. */
-static crm_error_t *wait_for_database(int *signal_p,
-                                      const crmd_config_t *config,
-                                      const sigset_t *set, apr_pool_t *pool)
-{
-    crm_error_t *error;
-    apr_pool_t *scratch;
-    int logged = 0;
-
-    *signal_p = 0;
-    apr_pool_create(&scratch, pool);
-    while ((error = crmd_daemon_check(config, scratch))
-           && error->code == CRM_E_UNAVAILABLE && !*signal_p) {
-        if (!logged++) {
-            crmd_log_error(CRM_LOG_ERR, error);
-            crmd_logf(CRM_LOG_WARNING, "CRM3007: waiting for the database");
-        }
-        apr_pool_clear(scratch);
-        *signal_p = wait_signal(set, 1);
-    }
-    return *signal_p ? NULL : error;
-}
-
 /* Read and check the configuration of CALL into *CONFIG_P, in POOL. */
 static crm_error_t *read_config(crmd_config_t **config_p, const call_t *call,
                                 apr_pool_t *pool)
@@ -270,69 +246,115 @@ static void reopen_log(const crmd_config_t *config, apr_pool_t *pool)
     }
 }
 
-/* Wait for a signal of SET and return it. On SIGHUP set *NEXT_P to the
- * configuration of CALL; if that is invalid, log it and wait on. */
-static int wait_end(crmd_config_t **next_p, const call_t *call,
-                    const sigset_t *set, apr_pool_t *pool)
-{
-    crm_error_t *error;
-    int sig;
+/* A daemon's service, under one configuration after the other. */
+typedef struct service_t {
+    const call_t *call;
+    const sigset_t *set;        /* the signals that it waits for */
+    int ready;                  /* see detach(); -1: nobody waits */
+    crmd_config_t *config;
+    crmd_config_t *next;        /* after a SIGHUP: the new configuration */
+    crmd_status_t *status;      /* or NULL */
+    int started;                /* a daemon has run */
+    apr_pool_t *pool;
+    apr_pool_t *run_pool;       /* cleared before the next configuration */
+} service_t;
 
-    for (;;) {
-        while (!(sig = wait_signal(set, 60))) {
-            continue;
-        }
-        if (sig != SIGHUP || !(error = read_config(next_p, call, pool))) {
-            return sig;
-        }
-        crmd_log_error(CRM_LOG_ERR, error);
-        crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not reloaded");
+/* Wait up to SECONDS for a signal of SERVICE. Return it, 0 if none arrived. On
+ * SIGHUP set SERVICE's next configuration; if that is invalid, log it and
+ * return 0. */
+static int wait_command(service_t *service, int seconds)
+{
+    int sig = wait_signal(service->set, seconds);
+    crm_error_t *error = NULL;
+
+    if (sig == SIGHUP) {
+        error = read_config(&service->next, service->call, service->pool);
     }
+    if (!error) {
+        return sig;
+    }
+    crmd_log_error(CRM_LOG_ERR, error);
+    crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not reloaded");
+    return 0;
 }
 
-/* Run the daemon with CONFIG until a signal of SET ends it; reload the
- * configuration on SIGHUP. READY: see detach(); -1 without -D. */
-static crm_error_t *serve(crmd_config_t *config, const call_t *call,
-                          int ready, const sigset_t *set, apr_pool_t *pool)
+/* Wait until SERVICE's database answers, or until a signal arrives: *SIGNAL_P,
+ * else 0. Errors: the database cannot be used. */
+static crm_error_t *wait_for_database(int *signal_p, service_t *service)
 {
-    crmd_status_t *status;
+    crm_error_t *error = NULL;
+    apr_pool_t *scratch;
+    int logged = 0;
+
+    *signal_p = 0;
+    apr_pool_create(&scratch, service->run_pool);
+    while (!*signal_p && (error = crmd_daemon_check(service->config, scratch))
+           && error->code == CRM_E_UNAVAILABLE) {
+        if (!logged++) {
+            crmd_log_error(CRM_LOG_ERR, error);
+            crmd_logf(CRM_LOG_WARNING, "CRM3007: waiting for the database");
+        }
+        apr_pool_clear(scratch);
+        *signal_p = wait_command(service, 1);
+    }
+    return *signal_p ? NULL : error;
+}
+
+/* Run a daemon for SERVICE until a signal arrives: *SIGNAL_P. */
+static crm_error_t *run_daemon(int *signal_p, service_t *service)
+{
+    const crmd_config_t *config = service->config;
     crmd_daemon_t *daemon;
+
+    CRM_ERR(crmd_daemon_start(&daemon, config, service->run_pool));
+    crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s is running with %d"
+              " threads for sequences and %d for webhooks", CRM_VERSION,
+              config->threads, config->webhook_threads);
+    notify("READY=1");
+    service->started = 1;
+    if (service->ready >= 0) {
+        detached(service->ready);
+        service->ready = -1;
+    }
+    while (!(*signal_p = wait_command(service, 60))) {
+        continue;
+    }
+    notify(*signal_p == SIGHUP ? "RELOADING=1" : "STOPPING=1");
+    crmd_status_stopping(service->status);
+    crmd_daemon_stop(daemon);
+    return NULL;
+}
+
+/* Serve with SERVICE's configuration until a signal arrives: *SIGNAL_P. The
+ * first daemon waits for the database. */
+static crm_error_t *serve_once(int *signal_p, service_t *service)
+{
     crm_error_t *error;
-    apr_pool_t *run_pool;
+
+    *signal_p = 0;
+    CRM_ERR(crmd_status_start(&service->status, service->config,
+                              service->run_pool));
+    error = service->started ? NULL : wait_for_database(signal_p, service);
+    if (!error && !*signal_p) {
+        error = run_daemon(signal_p, service);
+    }
+    crmd_status_stop(service->status);
+    return error;
+}
+
+/* Serve until a signal other than SIGHUP arrives. */
+static crm_error_t *serve(service_t *service)
+{
     int sig;
 
-    apr_pool_create(&run_pool, pool);
-    CRM_ERR(crmd_status_start(&status, config, run_pool));
-    error = wait_for_database(&sig, config, set, pool);
-    while (!error && (sig == 0 || sig == SIGHUP)) {
-        crmd_config_t *next;
-
-        error = crmd_daemon_start(&daemon, config, run_pool);
-        if (error) {
-            break;
-        }
-        crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s is running with %d"
-                  " threads for sequences and %d for webhooks", CRM_VERSION,
-                  config->threads, config->webhook_threads);
-        notify("READY=1");
-        if (ready >= 0) {
-            detached(ready);
-            ready = -1;
-        }
-        sig = wait_end(&next, call, set, pool);
-        notify(sig == SIGHUP ? "RELOADING=1" : "STOPPING=1");
-        crmd_status_stopping(status);
-        crmd_daemon_stop(daemon);
-        if (sig == SIGHUP) {
-            crmd_status_stop(status);
-            apr_pool_clear(run_pool);
-            config = next;
-            reopen_log(config, pool);
-            error = crmd_status_start(&status, config, run_pool);
-        }
+    apr_pool_create(&service->run_pool, service->pool);
+    CRM_ERR(serve_once(&sig, service));
+    while (sig == SIGHUP) {
+        apr_pool_clear(service->run_pool);
+        service->config = service->next;
+        reopen_log(service->config, service->pool);
+        CRM_ERR(serve_once(&sig, service));
     }
-    crmd_status_stop(status);
-    CRM_ERR(error);
     crmd_logf(CRM_LOG_NOTICE, "CRM3009: crmapid exits");
     return NULL;
 }
@@ -370,7 +392,8 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
     }
     block_signals(&set);
     CRM_ERR(write_pid(config, pool));
-    error = serve(config, call, ready, &set, pool);
+    error = serve(&(service_t){.call = call, .set = &set, .ready = ready,
+                               .config = config, .pool = pool});
     if (*config->pid_file) {
         unlink(config->pid_file);
     }

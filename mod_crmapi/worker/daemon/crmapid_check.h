@@ -7,8 +7,8 @@
 
 #include "crmapid_config.h"
 
-/* Check that CONFIG has what the database, the selected relays and the selected
- * generator need together. Errors: CRM_E_BAD_REQUEST, in POOL, names the
+/* Check that CONFIG has all settings that the database, the selected relays and
+ * the selected generator need. Errors: CRM_E_BAD_REQUEST, in POOL, names the
  * setting. */
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_daemon.h: the daemon's threads: jobs, polling, heartbeat, upkeep */
+/* crmapid_daemon.h: starting and stopping the daemon's threads, and upkeep */
 #ifndef CRMAPID_DAEMON_H
 #define CRMAPID_DAEMON_H
 
@@ -12,8 +12,9 @@
 /* A running daemon. */
 typedef struct crmd_daemon_t crmd_daemon_t;
 
-/* Start the threads of a daemon with CONFIG, which must live as long. The
- * memory is POOL's. */
+/* Start the threads of a daemon with CONFIG, which must live until
+ * crmd_daemon_stop(), and set *DAEMON_P, in POOL. Errors: the LMTP server or a
+ * thread cannot be started; then none runs. */
 crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
                                const crmd_config_t *config, apr_pool_t *pool);
 
@@ -21,8 +22,8 @@ crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
  * threads. */
 void crmd_daemon_stop(crmd_daemon_t *daemon);
 
-/* Run all jobs that are due at MOMENT (NULL: now), and upkeep, in this
- * thread. */
+/* Run all jobs that are due at MOMENT (NULL: now), and upkeep, in this thread.
+ * Errors: those of the database; run_dir cannot be used. */
 crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
                               apr_pool_t *pool);
 

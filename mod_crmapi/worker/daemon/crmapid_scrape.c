@@ -29,7 +29,7 @@ typedef struct family_t {
     const char *name;           /* without "_total" or "_info" */
     const char *type;
     const char *help;
-    /* Write the samples. */
+    /* Writes the samples of FAMILY. */
     void (*put)(const scrape_t *scrape, const struct family_t *family);
     size_t offset;              /* for PUT: of the member that it reads */
 } family_t;

@@ -8,8 +8,8 @@
 #include "crmapid_config.h"
 #include "crmapid_watch.h"
 
-/* Write all metrics to METRICS: the counters of this process with CONFIG, and
- * what WATCH counted. Labels that are made for it are POOL's. */
+/* Write all metrics to METRICS: the counters of this process, its settings in
+ * CONFIG, and what WATCH has counted. The labels are in POOL. */
 void crmd_scrape(crm_metrics_t *metrics, const crmd_config_t *config,
                  crmd_watch_t *watch, apr_pool_t *pool);
 

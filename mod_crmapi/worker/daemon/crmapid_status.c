@@ -21,7 +21,7 @@
 #include "crmapid_scrape.h"
 #include "crmapid_watch.h"
 
-/* What clients may use. A connection serves one request. */
+/* Limits of clients. A connection serves one request. */
 #define CLIENTS 32              /* connections at the same time */
 #define CLIENTS_OF_ADDRESS 8
 #define CLIENT_MEMORY (16 * 1024) /* of a request's line and headers */
@@ -141,7 +141,8 @@ static enum MHD_Result answer(void *data, struct MHD_Connection *connection,
 
 /* ---- connections --------------------------------------------------------- */
 
-/* Note that CONNECTION began or ended. *BATON is its client_t. */
+/* Add CONNECTION, which began, to the clients, or remove it when it ends.
+ * *BATON is its client_t. */
 static void note_connection(void *data, struct MHD_Connection *connection,
                             void **baton,
                             enum MHD_ConnectionNotificationCode code)
@@ -165,8 +166,8 @@ static void note_connection(void *data, struct MHD_Connection *connection,
     }
 }
 
-/* Shut down connections that have lasted too long: a client that sends a byte
- * now and then is not idle for libmicrohttpd. */
+/* Shut down connections that have lasted longer than CLIENT_TIME. libmicrohttpd
+ * does not: for it a client that sends a byte now and then is not idle. */
 static void end_slow(crmd_status_t *status)
 {
     apr_time_t now = apr_time_now();

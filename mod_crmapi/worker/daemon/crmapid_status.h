@@ -13,13 +13,14 @@
 /* A running server. */
 typedef struct crmd_status_t crmd_status_t;
 
-/* Serve what CONFIG's status_listen names, and set *STATUS_P (NULL: it names
- * nothing). The memory is POOL's. Errors: CRM_E_CONFLICT names the setting. */
+/* Serve /live, /ready and /metrics at CONFIG's status_listen, and set
+ * *STATUS_P, in POOL; NULL: it is not set. Errors: CRM_E_CONFLICT names the
+ * setting. */
 crm_error_t *crmd_status_start(crmd_status_t **status_p,
                                const crmd_config_t *config, apr_pool_t *pool);
 
-/* From now on /ready of STATUS, which may be NULL, answers that the daemon
- * stops. */
+/* From now on /ready of STATUS (may be NULL) answers that the daemon is
+ * stopping. */
 void crmd_status_stopping(crmd_status_t *status);
 
 /* End the server. STATUS may be NULL. */

@@ -63,9 +63,8 @@ static crm_error_t *verify_totals(apr_int64_t *count_p, const upkeep_t *upkeep)
     return NULL;
 }
 
-/* Log how far a migration is that has undone steps. */
-static crm_error_t *tell_migration(apr_int64_t *count_p,
-                                   const upkeep_t *upkeep)
+/* Log the progress of a migration that has steps to do. */
+static crm_error_t *log_migration(apr_int64_t *count_p, const upkeep_t *upkeep)
 {
     PGresult *result;
     const char *progress;
@@ -80,8 +79,8 @@ static crm_error_t *tell_migration(apr_int64_t *count_p,
               PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1),
               progress ? ": " : "", progress ? progress : "",
               PQgetisnull(result, 0, 3)
-              ? "nobody works at it: run crmapictl migrate"
-              : "crmapictl migrate works at it");
+              ? "nobody is running it: run crmapictl migrate"
+              : "crmapictl migrate is running");
     return NULL;
 }
 
@@ -107,7 +106,7 @@ static const task_t tasks[] = {
     {"totals", AT(verify_totals), 0, NULL, verify_totals},
     {"empty totals", AT(verify_totals), 0,
      "SELECT crmapi.counter_trim()", NULL},
-    {"migration", AT(upkeep), 0, NULL, tell_migration},
+    {"migration", AT(upkeep), 0, NULL, log_migration},
 };
 
 #define TASKS CRM_NELTS(tasks)
@@ -181,7 +180,8 @@ static crm_error_t *any_due(int *due_p, const upkeep_t *upkeep)
     return NULL;
 }
 
-/* Set *DUE_P to whether TASK is due. Then no other daemon runs it. */
+/* If TASK is due, set *DUE_P and record that it begins now, so that no other
+ * daemon runs it. */
 static crm_error_t *begin(int *due_p, const upkeep_t *upkeep,
                           const task_t *task)
 {

@@ -17,8 +17,8 @@
 #include "crm_sql.h"
 #include "crmapid_conn.h"
 
-/* Interval of looks, and the time within which the database must answer. */
-#define LOOK apr_time_from_msec(900)
+/* Interval of checks, and the time within which the database must answer. */
+#define CHECK_EVERY apr_time_from_msec(900)
 #define ANSWER apr_time_from_sec(1)
 
 /* Jobs are counted at this interval, or at COST times the time that a count
@@ -30,13 +30,13 @@ struct crmd_watch_t {
     const crmd_config_t *config;
     apr_thread_t *thread;
     int stop[2];                /* a pipe: closing stop[1] ends the thread */
-    apr_pool_t *pool;           /* cleared after each look */
+    apr_pool_t *pool;           /* cleared after each check */
     apr_pool_t *conn_pool;
     crm_conn_t *conn;           /* NULL: not open */
     apr_time_t count_at;        /* time of the next count */
     pthread_mutex_t mutex;      /* protects all below */
-    const char *fault;          /* of the last look */
-    apr_time_t looking;         /* when the present look began; 0: none */
+    const char *fault;          /* of the last check */
+    apr_time_t checking;        /* when the current check began; 0: none */
     int counted;                /* whether COUNTS are known */
     crmd_counts_t counts[CRMD_LANES];
 };
@@ -136,7 +136,7 @@ static crm_error_t *count_jobs(crmd_watch_t *watch)
 
 /* Set *FAULT_P to NULL if the database can be used, otherwise to the reason in
  * a word. */
-static crm_error_t *look(const char **fault_p, crmd_watch_t *watch)
+static crm_error_t *check(const char **fault_p, crmd_watch_t *watch)
 {
     crm_schema_t schema = {0, 0};
 
@@ -149,27 +149,28 @@ static crm_error_t *look(const char **fault_p, crmd_watch_t *watch)
     return NULL;
 }
 
-/* Look once, and count the jobs if it is time. Errors are not logged here: the
- * daemon's threads log that the database is away. */
-static void look_once(crmd_watch_t *watch)
+/* Check once, and count the jobs if it is time. Errors are not logged here: the
+ * daemon's threads log that the database is unavailable. */
+static void check_once(crmd_watch_t *watch)
 {
     const char *fault;
     crm_error_t *error;
 
     pthread_mutex_lock(&watch->mutex);
-    watch->looking = apr_time_now();
+    watch->checking = apr_time_now();
     pthread_mutex_unlock(&watch->mutex);
-    error = look(&fault, watch);
+    error = check(&fault, watch);
     pthread_mutex_lock(&watch->mutex);
     watch->fault = fault;
-    watch->looking = 0;
+    watch->checking = 0;
     watch->counted = watch->counted && !fault;
     pthread_mutex_unlock(&watch->mutex);
     if (fault) {
-        watch->count_at = 0;    /* when it is back, at once */
+        watch->count_at = 0;    /* count at once when it is back */
     }
     else if (apr_time_now() >= watch->count_at) {
-        watch->count_at = apr_time_now() + COST * ANSWER; /* if it fails */
+        /* kept if the count fails */
+        watch->count_at = apr_time_now() + COST * ANSWER;
         error = count_jobs(watch);
     }
     if (error) {
@@ -179,16 +180,16 @@ static void look_once(crmd_watch_t *watch)
     apr_pool_clear(watch->pool);
 }
 
-/* Wait for the next look. A server that ends its sessions causes one at once.
+/* Wait for the next check. If the server ends its sessions, check at once.
  * Return 0 when the thread ends. */
-static int wait_look(const crmd_watch_t *watch)
+static int wait_check(const crmd_watch_t *watch)
 {
     struct pollfd pollers[2] = {
         {watch->stop[0], POLLIN, 0},
         {watch->conn ? PQsocket(crm_conn_pg(watch->conn)) : -1, POLLIN, 0}
     };
 
-    poll(pollers, 2, (int)apr_time_as_msec(LOOK));
+    poll(pollers, 2, (int)apr_time_as_msec(CHECK_EVERY));
     return !pollers[0].revents;
 }
 
@@ -197,8 +198,8 @@ static void *APR_THREAD_FUNC watch_main(apr_thread_t *thread, void *data)
     crmd_watch_t *watch = data;
 
     do {
-        look_once(watch);
-    } while (wait_look(watch));
+        check_once(watch);
+    } while (wait_check(watch));
     apr_pool_clear(watch->conn_pool);
     (void)thread;
     return NULL;
@@ -209,7 +210,7 @@ const char *crmd_watch_fault(crmd_watch_t *watch)
     const char *fault;
 
     pthread_mutex_lock(&watch->mutex);
-    fault = watch->looking && apr_time_now() - watch->looking > ANSWER
+    fault = watch->checking && apr_time_now() - watch->checking > ANSWER
             ? "database" : watch->fault;
     pthread_mutex_unlock(&watch->mutex);
     return fault;

@@ -12,8 +12,8 @@
 #include "crmapid_config.h"
 #include "crmapid_poll.h"
 
-/* States of jobs that are counted: ready and due, ready and waiting for their
- * time, being run, given up, due but held. */
+/* The states of jobs that are counted: due, waiting for their time, being run,
+ * given up, due but held. */
 enum {
     CRMD_JOBS_DUE, CRMD_JOBS_WAITING, CRMD_JOBS_LEASED, CRMD_JOBS_DEAD,
     CRMD_JOBS_HELD, CRMD_JOBS_STATES
@@ -28,8 +28,8 @@ typedef struct crmd_counts_t {
 /* A running thread. */
 typedef struct crmd_watch_t crmd_watch_t;
 
-/* Start a thread that looks at CONFIG's database about once a second. The memory
- * is POOL's. Errors: the thread cannot be started. */
+/* Start a thread that checks CONFIG's database about once a second, and set
+ * *WATCH_P, in POOL. Errors: the thread cannot be started. */
 crm_error_t *crmd_watch_start(crmd_watch_t **watch_p,
                               const crmd_config_t *config, apr_pool_t *pool);
 
@@ -37,8 +37,8 @@ crm_error_t *crmd_watch_start(crmd_watch_t **watch_p,
 void crmd_watch_stop(crmd_watch_t *watch);
 
 /* Return NULL if the database of WATCH answers within a second and has a schema
- * that this version can use, otherwise the reason in a word. Never waits for the
- * database. */
+ * that this version can use, otherwise the reason in one word, "database" or
+ * "schema". Does not wait for the database. */
 const char *crmd_watch_fault(crmd_watch_t *watch);
 
 /* Copy the last counts of each lane to COUNTS. Return 0 if there are none, or

@@ -14,8 +14,8 @@ typedef struct crmd_lmtp_t crmd_lmtp_t;
 
 /* Listen on the socket that CONFIG names, and set *LMTP_P (NULL if it names
  * none). A socket that a dead server left is replaced. Call it before other
- * threads are started: it initialises the libraries that read mails. The
- * memory is POOL's. Errors: CRM_E_CONFLICT. */
+ * threads are started: it initialises the libraries that read mails. *LMTP_P is
+ * in POOL. Errors: CRM_E_CONFLICT: the socket or a thread cannot be used. */
 crm_error_t *crmd_lmtp_start(crmd_lmtp_t **lmtp_p,
                              const crmd_config_t *config, apr_pool_t *pool);
 

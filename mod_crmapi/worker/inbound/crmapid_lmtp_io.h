@@ -12,8 +12,8 @@
  * parameters of extensions). */
 #define CRMD_LMTP_LINE 2048
 
-/* A client. The creator sets the first four members, OUT by crm_buf_init();
- * the others begin as 0. */
+/* A client. The creator sets the first four members (OUT by crm_buf_init()) and
+ * the others to 0. */
 typedef struct crmd_lmtp_io_t {
     int socket;                 /* non-blocking */
     int stop;                   /* readable when the daemon ends */

@@ -165,9 +165,9 @@ static crm_error_t *connect_session(session_t *session)
 
 static void do_rcpt(session_t *session, const char *rest)
 {
-    crm_mail_fate_t fate = CRM_MAIL_NOBODY;
     crm_error_t *error;
     const char *path;
+    int known = 0;
 
     if (!session->sender) {
         refuse(session, "503 5.5.1 MAIL first");
@@ -185,14 +185,14 @@ static void do_rcpt(session_t *session, const char *rest)
     else {
         error = connect_session(session);
         if (!error) {
-            error = crm_mail_known(&fate, *session->conn_p, path, NULL,
+            error = crm_mail_known(&known, *session->conn_p, path, NULL,
                                    session->mail_pool);
         }
         if (error) {
             crmd_log_error(CRM_LOG_WARNING, error);
             crmd_lmtp_say(session->io, TRY_LATER);
         }
-        else if (fate == CRM_MAIL_NOBODY) {
+        else if (!known) {
             crmd_lmtp_say(session->io, UNKNOWN_RECIPIENT);
         }
         else {
@@ -242,18 +242,18 @@ static int read_data(session_t *session, crm_buf_t *buf, int *large_p)
     return 0;
 }
 
-/* Reply and log ONE, the outcome for a recipient. */
+/* Reply with ONE, the outcome for a recipient, and log it. */
 static void say_outcome(session_t *session, const crm_mail_outcome_t *one)
 {
-    switch (one->fate) {
-    case CRM_MAIL_TAKEN:
+    switch (one->result) {
+    case CRM_MAIL_STORED:
         crmd_lmtp_say(session->io, one->again
                       ? "250 2.0.0 Accepted before" : "250 2.0.0 Accepted");
         crmd_logf(CRM_LOG_INFO, "CRM3050: a mail to %s was accepted%s%s",
                   one->recipient, one->automatic ? ": " : "",
                   one->automatic ? one->automatic : "");
         break;
-    case CRM_MAIL_NOBODY:
+    case CRM_MAIL_UNKNOWN:
         crmd_lmtp_say(session->io, UNKNOWN_RECIPIENT);
         break;
     case CRM_MAIL_REFUSED:

@@ -59,8 +59,8 @@ typedef struct crmd_work_t {
                                    last_error and the log; no secrets */
 } crmd_work_t;
 
-/* Run the job of WORK. An error means that the handler could not decide how
- * the job ends, for example because the database is down: the job is retried
+/* Run the job of WORK. An error means that the handler could not decide how the
+ * job ends, for example because the database is unavailable: the job is retried
  * with backoff. */
 typedef crm_error_t *(*crmd_handler_fn)(crmd_work_t *work);
 
@@ -85,7 +85,7 @@ void crmd_work_dead(crmd_work_t *work, const char *reason);
  * the database; the lease was lost. */
 crm_error_t *crmd_work_return(crmd_work_t *work);
 
-/* Log that the database gave WORK's job back for that reason. */
+/* Log that WORK's job was given back because its workspace is held. */
 void crmd_log_held(const crmd_work_t *work);
 
 /* Return the string member NAME of WORK's payload, NULL if it has none. */
@@ -108,7 +108,7 @@ crm_error_t *crmd_object(json_object **object_p, crmd_work_t *work,
                          const crm_resource_t *resource, const char *id);
 
 /* Return the wait before attempt N + 1: FIRST, doubled N - 1 times, at most
- * LAST, plus or minus a random part of up to a tenth. */
+ * LAST, plus or minus up to a tenth at random. */
 apr_interval_time_t crmd_backoff(int n, apr_interval_time_t first,
                                  apr_interval_time_t last);
 

@@ -23,9 +23,9 @@ void crmd_numbers_raise(crmd_numbers_t *numbers, apr_int64_t number);
 
 /* Use the journal of the database INSTANCE in the folder RUN_DIR, which is made
  * if it is missing, and set NUMBERS to its mark: the highest numbers of its
- * files. Days older than KEEP are deleted. The functions below then work on
- * this journal. None of them is called by two threads at once. Errors: a file
- * cannot be read or written (CRM_E_BAD_REQUEST). */
+ * files. Files of days older than KEEP are deleted. The functions below then
+ * work on this journal. No two threads may call them at the same time. Errors:
+ * a file cannot be read or written (CRM_E_BAD_REQUEST). */
 crm_error_t *crmd_journal_open(crmd_numbers_t *numbers, const char *run_dir,
                                const char *instance, apr_interval_time_t keep,
                                apr_pool_t *scratch_pool);
@@ -39,7 +39,7 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
                                apr_pool_t *scratch_pool);
 
 /* Add the LEN bytes of LINE, which ends with a line feed, to the file of this
- * day; wait for the disk if SYNC. Errors: CRM_E_UNAVAILABLE. */
+ * day; if SYNC, wait until the disk has it. Errors: CRM_E_UNAVAILABLE. */
 crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
                               apr_pool_t *scratch_pool);
 

@@ -19,7 +19,7 @@
 /* The lock protects all below, and the journal. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static crmd_numbers_t known;
-static int told;                /* a copied database was held and reported */
+static int told;                /* the fault of this database was logged */
 
 /* ---- the mark ------------------------------------------------------------ */
 
@@ -99,7 +99,7 @@ static crm_error_t *flush(batch_t *batch)
     return NULL;
 }
 
-/* Add LINE to the batch BATON. One that is no JSON is left out: a crash has
+/* Add LINE to the batch BATON. A line that is not JSON is left out: a crash has
  * damaged it. */
 static crm_error_t *take_line(void *baton, const char *line)
 {
@@ -128,8 +128,9 @@ static crm_error_t *hold(crm_conn_t *conn, const char *why, const char *mark,
     return crm_db_query(&result, conn, &stmt, pool);
 }
 
-/* Hold the database of CONN because of WHY, and tell it what was sent. Its
- * numbers are raised last: a daemon that is killed before begins again. */
+/* Hold the database of CONN because of WHY, and store in it what the journal
+ * says was sent. Its numbers are raised last: if the daemon is killed before
+ * that, its next start does all of it again. */
 static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
                                apr_pool_t *pool)
 {
@@ -198,7 +199,7 @@ crm_error_t *crmd_mark_learn(const char *number, const char *marks,
 
 /* ---- the journal --------------------------------------------------------- */
 
-/* Write the line of SENDING in STATE; wait for the disk if SYNC. */
+/* Write the line of SENDING in STATE; if SYNC, wait until the disk has it. */
 static crm_error_t *add(const crmd_sending_t *sending, const char *state,
                         const char *provider_id, int sync,
                         const crmd_work_t *work)

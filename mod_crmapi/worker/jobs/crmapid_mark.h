@@ -21,7 +21,7 @@
 /* The SQLSTATE of a statement that found the database older than the mark. */
 #define CRMD_OLDER "CRM02"
 
-/* A message in the journal. Without anybody's data: ids only. */
+/* A message in the journal. It has ids only, no personal data. */
 typedef struct crmd_sending_t {
     apr_int64_t number;         /* of crmapi.mark_next() */
     const char *enrollment;
@@ -39,18 +39,19 @@ crm_error_t *crmd_mark_check(const crmd_config_t *config, crm_conn_t *conn,
  * take it. */
 const char *crmd_mark_known(apr_pool_t *pool);
 
-/* Raise the mark to NUMBER, of crmapi.mark_next(), and to MARKS, all numbers of
- * the database as an array of bigint: what other daemons have done, too. Store
- * it. Errors: it cannot be written. */
+/* Raise the mark to NUMBER, from crmapi.mark_next(), and to MARKS, all numbers
+ * of the database (an array of bigint), which other daemons have raised too.
+ * Store the mark. Errors: it cannot be written. */
 crm_error_t *crmd_mark_learn(const char *number, const char *marks,
                              apr_pool_t *scratch_pool);
 
-/* Write to the journal, and wait for the disk, that SENDING of WORK will be
- * handed over now. Errors: it cannot be written, so it must not be sent. */
+/* Write to the journal that SENDING is about to be handed to a relay, and wait
+ * until the disk has it. Errors: the journal cannot be written, so nothing may
+ * be sent. */
 crm_error_t *crmd_mark_begin(const crmd_sending_t *sending,
                              const crmd_work_t *work);
 
-/* Write to the journal how that has ended: STATE is "sent" or "free", as in
+/* Write to the journal how SENDING has ended: STATE is "sent" or "free", as in
  * crmapi.past_send. PROVIDER_ID may be NULL. A failure is logged. */
 void crmd_mark_end(const crmd_sending_t *sending, const char *state,
                    const char *provider_id, const crmd_work_t *work);

@@ -61,11 +61,15 @@ void crmd_http_send(crmd_http_answer_t *answer,
  * PROTOCOLS only ("http,https" or "smtp,smtps"), uses no signals and no proxy,
  * has TIMEOUT for the whole transfer, and verifies certificates with CA_FILE
  * (NULL or "": the system's). libcurl writes its error message to ERROR_TEXT
- * (CURL_ERROR_SIZE bytes, which must live as long). The caller frees it by
- * curl_easy_cleanup(). */
+ * (CURL_ERROR_SIZE bytes, which must live as long). The caller frees the handle
+ * by curl_easy_cleanup(). */
 CURL *crmd_curl_create(const char *url, const char *protocols,
                        apr_interval_time_t timeout, const char *ca_file,
                        char *error_text);
+
+/* The largest error code of a service that is logged. A larger number could be
+ * a phone number. */
+#define CRMD_CODE_MAX 999999
 
 /* Maximum bytes of a server's text that a log line or a reason quotes. */
 #define CRMD_LINE_MAX 200

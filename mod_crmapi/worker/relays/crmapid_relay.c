@@ -11,10 +11,6 @@
 #include "crm_text.h"
 #include "crmapid_stats.h"
 
-/* The largest error code that is logged. A larger number could be a phone
- * number. */
-#define CODE_MAX 999999
-
 enum { RELAYS = CRMD_STATS_RELAYS };
 
 const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
@@ -72,7 +68,7 @@ const char *crmd_answer_reason(const char *who,
     apr_int64_t number = json_object_is_type(code, json_type_int)
                          ? json_object_get_int64(code) : 0;
 
-    if (number > 0 && number <= CODE_MAX) {
+    if (number > 0 && number <= CRMD_CODE_MAX) {
         return apr_psprintf(pool, "%s answered %d, error %d", who,
                             answer->status, (int)number);
     }

@@ -93,11 +93,11 @@ static const char *read_channel(crmd_step_t *step, int *usable_p,
     step->channel = known;
     *usable_p = find(reading->subject->channels, known) != NULL;
     return *usable_p || reading->merge ? NULL
-           : ".channel is none that may be used";
+           : ".channel is not one that can be used here";
 }
 
 /* Set the text of STEP that texts[I] describes to VALUE. If the step is not
- * USABLE it is dropped: then only the syntax of merge fields is checked. */
+ * USABLE it is dropped, and only the syntax of its merge fields is checked. */
 static const char *read_text(crmd_step_t *step, size_t i, json_object *value,
                              int usable, const crmd_reading_t *reading)
 {
@@ -155,8 +155,8 @@ static const char *read_member(crmd_step_t *step, const char *name,
         return NULL;
     }
     if (strcmp(texts[i].channel, step->channel)) {
-        return apr_psprintf(reading->pool, ".%s is not of a step by %s", name,
-                            step->channel);
+        return apr_psprintf(reading->pool, ".%s does not belong to a step by"
+                            " %s", name, step->channel);
     }
     return read_text(step, i, value, usable, reading);
 }
@@ -214,7 +214,7 @@ const char *crmd_steps_read(apr_array_header_t **steps_p, json_object *list,
         return "there are no steps";
     }
     if (count > (size_t)reading->config->max_steps) {
-        return apr_psprintf(pool, "steps must have at most %d",
+        return apr_psprintf(pool, "there must be at most %d steps",
                             reading->config->max_steps);
     }
     fault = crmd_pacing_parse(&pacing, &between,

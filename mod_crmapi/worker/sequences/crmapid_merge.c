@@ -169,7 +169,7 @@ static const char *put_field(merging_t *merging, const char *field)
 
     name = trimmed(field, bar ? (size_t)(bar - field) : strlen(field), pool);
     if (strstr(field, "{{")) {
-        return "a {{ is in another";
+        return "a {{ is within another field";
     }
     if (!find_value(&value, name, merging->subject, pool)) {
         return apr_psprintf(pool, "{{%s}} is not a known field",

@@ -15,10 +15,8 @@
 /* Maximum bytes of an answer. */
 #define ANSWER_MAX (1024 * 1024)
 
-/* The longest and the largest error code that is logged. A larger number could
- * be a phone number. */
+/* The longest error code that is logged. */
 #define CODE_LEN 64
-#define CODE_MAX 999999
 
 /* Requests of this process that are in progress. */
 static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
@@ -119,7 +117,7 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
     const char *fault;
 
     if (!parse(&completion, text, len, reading->pool)) {
-        return "the answer is no JSON object";
+        return "the answer is not a JSON object";
     }
     choice = first_choice(completion);
     fault = incomplete_reason(choice);
@@ -149,7 +147,7 @@ static int is_code(json_object *value)
 
     if (json_object_is_type(value, json_type_int)) {
         return json_object_get_int64(value) > 0
-               && json_object_get_int64(value) <= CODE_MAX;
+               && json_object_get_int64(value) <= CRMD_CODE_MAX;
     }
     if (!json_object_is_type(value, json_type_string)) {
         return 0;
@@ -161,9 +159,9 @@ static int is_code(json_object *value)
            && len == (size_t)json_object_get_string_len(value);
 }
 
-/* Return the reason for the setback after ANSWER, whose status is not 200: the
- * status, and the code or type of an OpenAI error object. The rest of the body
- * is left out: it may quote the contact or the key, and the reason is
+/* Return the reason why the request failed, from ANSWER, whose status is not
+ * 200: the status, and the code or type of an OpenAI error object. The rest of
+ * the body is left out: it may quote the contact or the key, and the reason is
  * logged. */
 static const char *refusal(const crmd_http_answer_t *answer,
                            const crmd_config_t *config, apr_pool_t *pool)
@@ -188,9 +186,9 @@ static const char *refusal(const crmd_http_answer_t *answer,
     return apr_psprintf(pool, "openai: status %d", answer->status);
 }
 
-/* All failures are setbacks: the service may answer the next request, or an
- * operator may correct the key or the name of the model. The number of attempts
- * is limited by generate_attempts. */
+/* All failures are temporary: the service may answer the next request, or an
+ * operator may correct the key or the name of the model. generate_attempts
+ * limits the number of attempts. */
 static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
                      const crmd_config_t *config, const crm_log_t *log,
                      apr_pool_t *result_pool)

@@ -13,9 +13,9 @@
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
 
-/* One row if the enrollment still waits for a review, and the admin was not
- * asked before the database was restored. The column ID is the message's id,
- * which is the same in each attempt. */
+/* One row if the enrollment still waits for a review, and the journal does not
+ * say that the admin was asked before the database was restored. The column ID
+ * is the message's id, the same in each attempt. */
 static const char review_sql[] =
     "SELECT a.email, a.name, w.name, q.name,"
     " coalesce(nullif(concat_ws(' ', nullif(c.first_name, ''),"

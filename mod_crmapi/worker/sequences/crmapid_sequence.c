@@ -210,8 +210,8 @@ static crm_error_t *store(const enrollment_t *enrollment,
     return NULL;
 }
 
-/* The generator had a setback: retry the job, or fail the enrollment after the
- * last attempt. */
+/* The generator failed for a temporary reason: retry the job, or fail the
+ * enrollment after the last attempt. */
 static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
 {
     apr_interval_time_t wait = crmd_backoff(work->job->attempts, FIRST_WAIT,

@@ -16,8 +16,8 @@
 #define FIRST_WAIT apr_time_from_sec(10)
 #define LAST_WAIT apr_time_from_sec(3600)
 
-/* How long crmapid tries to record the result of sending. Without the record it
- * is unknown whether the step was sent. */
+/* How long crmapid tries to record the result of sending. If that fails, it is
+ * unknown whether the step was sent. */
 #define RECORD_TIME apr_time_from_sec(60)
 
 /* Wait before the retry if it is unknown whether step_take() was committed. */
@@ -32,6 +32,7 @@ typedef struct sending_t {
     apr_int64_t number;         /* of crmapi.mark_next() */
     const char *link;           /* head of the unsubscribe token, or NULL */
     const crmd_relay_t *relay;
+    int was_sending;            /* it was "sending" before this attempt */
     int doubtful;               /* an earlier attempt may have sent it: any
                                    verdict but CRMD_SENT leaves that unknown */
     crmd_message_t message;
@@ -49,7 +50,7 @@ static const char step_sql[] =
     " nullif(c.last_name, '')), ''),"
     " CASE s.channel WHEN 'email'"
     " THEN '\\x' || encode(crmapi.token_sign_link($3::bytea), 'hex') END,"
-    " s.sort_order"
+    " s.sort_order, s.status"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"
@@ -63,7 +64,7 @@ static const char step_sql[] =
 
 enum {
     CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
-    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC, PART
+    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC, PART, STATUS
 };
 
 /* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
@@ -80,6 +81,7 @@ static void make_message(sending_t *sending, const PGresult *result)
     crmd_message_t *message = &sending->message;
 
     sending->part = PQgetvalue(result, 0, PART);
+    sending->was_sending = !strcmp(PQgetvalue(result, 0, STATUS), "sending");
     message->channel = PQgetvalue(result, 0, CHANNEL);
     message->id = sending->step;
     message->workspace_id = sending->work->job->workspace_id;
@@ -161,8 +163,8 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     return NULL;
 }
 
-/* Hand the message of SENDING over to its relay, and write to the journal that
- * it will be, and how it ended. */
+/* Write to the journal that the message of SENDING is about to be handed over,
+ * hand it to its relay, and write how that ended. */
 static void send_message(sending_t *sending)
 {
     const crmd_work_t *work = sending->work;
@@ -308,6 +310,24 @@ static crm_error_t *record_result(sending_t *sending)
     return record_failed(sending, unknown, 0);
 }
 
+/* The answer of step_take() for SENDING was lost, and nothing was given to the
+ * relay. If step_take() made the step "sending", make it due again. If it was
+ * "sending" before, it stays so: an earlier attempt may have sent it (contract
+ * 11.11). */
+static crm_error_t *record_no_answer(const sending_t *sending)
+{
+    static const char reason[] = "the database did not answer";
+
+    crm_db_rollback(sending->work->conn);
+    if (!sending->was_sending) {
+        return record_failed(sending, reason, RETAKE_WAIT);
+    }
+    crmd_logf(CRM_LOG_WARNING, "CRM3123: step %s: it is unknown whether it was"
+              " sent: %s", sending->step, reason);
+    crmd_work_retry(sending->work, RETAKE_WAIT, reason);
+    return counted(NULL, sending, CRMD_STEP_RETRY);
+}
+
 /* Take the step of SENDING and send it if *VERDICT_P, the result of
  * step_take(), allows that; *TRIED_P = whether it was given to the relay. It
  * waits for the relay's slot before it takes the step, so that a stop during
@@ -347,11 +367,7 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
     }
     error = take_and_send(&tried, &verdict, &until, &sending);
     if (error && error->code == CRM_E_UNAVAILABLE) {
-        /* step_take() may have been committed, but nothing was given to the
-         * relay. */
-        crm_db_rollback(work->conn);
-        return record_failed(&sending, "the database did not answer",
-                             RETAKE_WAIT);
+        return record_no_answer(&sending);
     }
     CRM_ERR(error);
     if (tried) {

@@ -130,8 +130,8 @@ static crm_error_t *make_body(delivery_t *delivery)
 /* Set *ID_P to the id of DELIVERY's event for the endpoint, the same in all
  * attempts, and *SIGNATURES_P to the signatures of its body as sent at
  * TIMESTAMP: one for each key, separated by spaces. The database makes them;
- * the keys stay there. It is the last statement before the request: *HELD_P =
- * whether the workspace is held. */
+ * the keys stay there. This is the last statement before the request, so it
+ * also sets *HELD_P: whether the workspace is held. */
 static crm_error_t *sign(const char **id_p, const char **signatures_p,
                          int *held_p, const delivery_t *delivery,
                          const char *timestamp)

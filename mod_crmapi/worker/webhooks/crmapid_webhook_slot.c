@@ -86,7 +86,7 @@ int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
     entry = find_entry(endpoint);
     if (entry && entry->busy < limit) {
         if (!entry->busy) {
-            entry->next = 0;    /* no delivery waits */
+            entry->next = 0;    /* no delivery is waiting */
         }
         entry->busy++;
         entry->changed = now;

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0
-# CrmTest/Workspace.pm: a workspace with a look-alike that must stay unseen
+# SPDX-License-Identifier: Apache-2.0 CrmTest/Workspace.pm: a workspace with a
+# twin that no answer may show
 package CrmTest::Workspace;
 use strict;
 use warnings;
@@ -7,20 +7,19 @@ use JSON::PP ();
 use Test::More ();
 use CrmTest::Client;
 
-my %forbidden;      # id => what it is, of every look-alike
+my %forbidden;      # id => what it is, of every twin
 my $count = 0;
 my $json = JSON::PP->new->utf8->canonical;
 
-# No answer ever shows an id of a look-alike: whoever asks, whatever for. A
-# test that addresses a look-alike on purpose, with its own key, says so by
-# the header X-Crm-Twin.
+# No answer to any request may show an id of a twin. A test that uses the twin's
+# own key sends the header X-Crm-Twin.
 CrmTest::Client->hook(sub {
     my ($request, $response) = @_;
 
     return if $request->{headers}{"X-Crm-Twin"};
     my $text = join "\n", $response->{body},
         map { "$_->[0]: $_->[1]" } @{$response->{headers}};
-    # What was asked for may be said back (Location, request ids).
+    # An answer may repeat parts of the request (Location, request ids).
     my $asked = join "\n", $request->{path} // "", $request->{query} // "",
         $request->{body} // "", $request->{raw} // "",
         map { ref $_ ? @$_ : $_ } values %{$request->{headers}};
@@ -37,7 +36,7 @@ CrmTest::Client->hook(sub {
 # Make a workspace in the database of SERVER (a CrmTest::Httpd or a name):
 #   plan   => default "pro"
 #   scopes => of the key, default "read,write"
-#   twin   => 0: without a look-alike
+#   twin   => 0: without a twin
 #   seed   => 0: without an agent, a pipeline and its three stages
 sub new {
     my ($class, $server, %arg) = @_;
@@ -55,7 +54,7 @@ sub new {
             port => $self->{port}, name => "Twin $$-$n" }, $class;
         $self->{twin}{id} = $self->ctl("workspace", "create", "--name",
             $self->{twin}{name}, "--plan", $arg{plan} || "pro");
-        $forbidden{$self->{twin}{id}} = "the look-alike";
+        $forbidden{$self->{twin}{id}} = "the twin";
     }
     $self->seed if $arg{seed} // 1;
     return $self;
@@ -99,8 +98,8 @@ sub client {
 }
 
 # Import OBJECTS (hashes as the lines of crmapictl import), and the same with
-# other ids into the look-alike. Objects without an id get one; returns the
-# ids in their order. in_twin => [more objects] go to the look-alike only.
+# other ids into the twin. Objects without an id get one; returns the ids in
+# order. in_twin => [more objects] go to the twin only.
 sub import_objects {
     my ($self, $objects, %arg) = @_;
     my (%map, @ids);
@@ -120,14 +119,14 @@ sub import_objects {
         $text =~ s/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/$map{$1} || $1/ge;
         my @twins = map { $json->decode($_) } split /\n/, $text;
         for my $twin (grep { defined $_->{id} } @twins) {
-            $forbidden{$twin->{id}} = "the look-alike's $twin->{object}";
+            $forbidden{$twin->{id}} = "the twin's $twin->{object}";
         }
         $self->load($self->{twin}{id}, \@twins);
     }
     return @ids;
 }
 
-# The id that OBJECT_ID's double has in the look-alike.
+# The id of OBJECT_ID's copy in the twin.
 sub twin_of {
     my ($self, $id) = @_;
     return $self->{map}{$id};

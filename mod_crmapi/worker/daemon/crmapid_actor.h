@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_actor.h: a daemon's threads: what all of them share */
+#ifndef CRMAPID_ACTOR_H
+#define CRMAPID_ACTOR_H
+
+#include "apr_tables.h"
+#include "apr_thread_cond.h"
+#include "apr_thread_mutex.h"
+#include "apr_thread_proc.h"
+
+#include "crm_db_conn.h"
+#include "crm_uuid.h"
+
+#include "crmapid_daemon.h"
+#include "crmapid_lmtp.h"
+#include "crmapid_poll.h"
+
+/* Wait before the next attempt to reach the database. */
+#define CRMD_DOWN_TIME apr_time_from_msec(500)
+
+struct crmd_daemon_t {
+    const crmd_config_t *config;
+    const char *id;             /* the owner of leases */
+    const char *host;
+    apr_pool_t *pool;
+    apr_array_header_t *threads; /* of apr_thread_t *: those that run jobs */
+    apr_array_header_t *actors; /* of crmd_actor_t *: one for each thread */
+    apr_thread_t *heartbeat, *poller, *upkeep;
+    crmd_lmtp_t *lmtp;          /* NULL: no LMTP server */
+    /* The mutex protects all below. */
+    apr_thread_mutex_t *mutex;
+    apr_thread_cond_t *wake[CRMD_LANES];
+    apr_thread_cond_t *end;     /* wakes heartbeat, poller and upkeep */
+    unsigned wakes[CRMD_LANES]; /* number of wakes, so that a thread that is
+                                   not waiting yet misses none */
+    char served[CRMD_LANES][CRM_UUID_LEN + 1]; /* workspace served last, or
+                                   "" */
+    int stopping;               /* no jobs are claimed any more */
+    int ending;                 /* the other threads end, too */
+    int down;                   /* number of actors that are down */
+};
+
+/* A thread with its own connection and pools. */
+typedef struct crmd_actor_t {
+    crmd_daemon_t *daemon;
+    int lane;
+    apr_interval_time_t timeout; /* of statements */
+    apr_pool_t *pool;           /* cleared after each round */
+    apr_pool_t *conn_pool;
+    crm_conn_t *conn;           /* NULL: not open */
+    char job[24];               /* id of the job that it runs, or ""; protected
+                                   by the daemon's mutex */
+    int down;                   /* its last round failed; the same */
+} crmd_actor_t;
+
+/* Return a new actor of DAEMON for LANE, in POOL. Its statements have TIMEOUT.
+ * Its connection is opened by crmd_actor_connect(). */
+crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
+                                apr_interval_time_t timeout, apr_pool_t *pool);
+
+/* Open the connection of ACTOR if it is not open. Errors, in ACTOR's pool:
+ * those of crmd_conn_open(). */
+crm_error_t *crmd_actor_connect(crmd_actor_t *actor);
+
+/* Count that a round of ACTOR failed with ERROR (NULL: it succeeded). Log when
+ * the first thread of the daemon fails, and when none fails any more. A fault
+ * that only one thread meets, such as a full disk, is logged once. */
+void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error);
+
+/* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.
+ * Return *FLAG. */
+int crmd_actor_wait(crmd_daemon_t *daemon, const int *flag,
+                    apr_thread_cond_t *cond, apr_interval_time_t timeout);
+
+#endif /* CRMAPID_ACTOR_H */
