@@ -47,7 +47,7 @@ sub paste {
     for my $command (@$block) {
         my $mine = $command =~ s{/var/lib/postgresql/15/main}{$dir/data}gr
             =~ s{/var/lib/postgresql/}{$dir/}gr;
-        $mine =~ s/^recovery_target_time = '\K[^']+/$moment/m;
+        $mine =~ s/^recovery_target_time='\K[^']+/$moment/m;
         if ($mine =~ /^pg_ctlcluster 15 main (\w+)$/m) {
             $server->halt if $1 ne "start";
             $server->resume if $1 ne "stop";
