@@ -51,6 +51,15 @@ subtest "make install puts everything in place" => sub {
             command => ["$scratch/root$have{$name}", "--version"]);
         is($code, 0, "the installed $name runs");
     }
+    SKIP: {
+        my ($none) = run_program(command => ["systemd-analyze", "--version"]);
+        skip "no systemd-analyze: build/setup --tests installs it", 1 if $none;
+        my ($code, $out, $err) = run_program(command => ["systemd-analyze",
+            "security", "--offline=yes", "--threshold=20",
+            "$scratch/root$have{'crmapid.service'}"]);
+        is($code, 0, "the service's exposure is at most 2.0")
+            or diag(substr "$out$err", -200);
+    }
     my $conf = read_file("$scratch/root$have{'crmapi.conf'}");
     like($conf, qr{^LoadModule crmapi_module \S+/mod_crmapi\.so$}m,
         "the sample configuration loads the module");

@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Upgrade;
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 
@@ -69,22 +70,58 @@ is_deeply([map { m{([^/_]+)_[^/]*\z} } @packages],
     [qw(crmapi-doc crmapictl crmapid libapache2-mod-crmapi)],
     "four packages");
 
-# The same with an earlier version, to upgrade from.
-mkdir "$scratch/before";
+# What each has besides its programs, as their users look for it.
+my %HAS = (
+    "libapache2-mod-crmapi" => [qw(usr/lib/apache2/modules/mod_crmapi.so
+        etc/apache2/mods-available/crmapi.load
+        etc/apache2/mods-available/crmapi.conf)],
+    crmapid => [qw(usr/sbin/crmapid usr/lib/sysusers.d/crmapid.conf
+        usr/share/man/man8/crmapid.8.gz
+        usr/share/doc/crmapid/examples/crmapid.conf)],
+    crmapictl => ["usr/bin/crmapictl", "usr/share/man/man1/crmapictl.1.gz",
+        "usr/share/bash-completion/completions/crmapictl",
+        map { s{.*/}{usr/share/mod_crmapi/schema/}r }
+            glob "$CrmTest::TOP/schema/*.sql"],
+    "crmapi-doc" => [map { "usr/share/doc/crmapi-doc/$_" } qw(
+        operations.md.gz hosting.md.gz
+        examples/grafana/crmapi.json examples/prometheus/alerts.yml
+        examples/httpd/json-lines)],
+);
+my ($version) = $packages[0] =~ /_([^_]+)_/;
 for my $deb (@packages) {
     my ($name) = $deb =~ m{([^/_]+)_[^/]*\z};
-    run_ok("$name with an earlier version", 120, "bash", "-c",
+    my %there = map { s{/\z}{}r => 1 } map { m{ \./(\S*)} } split /\n/,
+        run_ok("the files of $name", 60, "dpkg-deb", "--contents", $deb);
+    is_deeply([grep { !$there{$_} } @{$HAS{$name}}], [],
+        "$name has what its users look for");
+}
+
+# The release after this one: its programs, and a schema that goes on.
+my $build = next_build("schemadir=/usr/share/mod_crmapi/schema");
+my %PROGRAM = (
+    "libapache2-mod-crmapi" => ["usr/lib/apache2/modules/mod_crmapi.so",
+        "$build/.libs/mod_crmapi.so"],
+    crmapid => ["usr/sbin/crmapid", "$build/crmapid"],
+    crmapictl => ["usr/bin/crmapictl", "$build/crmapictl"]);
+mkdir "$scratch/next";
+for my $deb (@packages) {
+    my ($name) = $deb =~ m{([^/_]+)_[^/]*\z};
+    run_ok("$name of the next release", 120, "bash", "-c",
         'set -eu; dpkg-deb -R "$1" "$2/tree"
-        sed -i "s/0\.1\.0/0.1.0~0/" "$2/tree/DEBIAN/control"
-        dpkg-deb -b "$2/tree" "$2/before/$3.deb"; rm -r "$2/tree"', "bash",
-        $deb, $scratch, $name);
+        sed -i "s/\b$4\b/$4+next/" "$2/tree/DEBIAN/control"
+        [ -z "$5" ] || install -m 755 "$6" "$2/tree/$5"
+        [ "$3" != crmapictl ] || cp "$7"/*.sql \
+            "$2/tree/usr/share/mod_crmapi/schema"
+        dpkg-deb -b "$2/tree" "$2/next/$3_$4+next.deb"; rm -r "$2/tree"',
+        "bash", $deb, $scratch, $name, $version,
+        @{$PROGRAM{$name} || ["", ""]}, next_schema());
 }
 
 run_ok("a minimal system", 900, "bash", "-c", '. /etc/os-release
     mmdebstrap --quiet --variant=apt "$VERSION_CODENAME" "$1"', "bash", $root);
 mkdir "$root/packages";
 run_ok("the packages are in it", 60, "bash", "-c",
-    'cp -r "$1/debs" "$1/before" "$2/packages/"', "bash", $scratch, $root);
+    'cp -r "$1/debs" "$1/next" "$2/packages/"', "bash", $scratch, $root);
 write_file("$root/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
 chmod 0755, "$root/usr/sbin/policy-rc.d";
 inside("apt installs what the site has", "apt-get -q update && apt-get -qy"
@@ -100,7 +137,7 @@ sub files {
 my %clean = map { $_ => 1 } files();
 
 inside("apt installs the packages", "apt-get -qy install"
-    . " /packages/before/*.deb", net => 1);
+    . " /packages/debs/*.deb", net => 1);
 like(inside("a2enmod crmapi", "a2enmod crmapi && apachectl configtest"),
     qr/Syntax OK/, "nothing else is needed for a correct configuration");
 like(inside("crmapid has no configuration", "crmapid -t -c /etc/crmapid.conf"
@@ -111,18 +148,56 @@ like(inside("crmapid has no configuration", "crmapid -t -c /etc/crmapid.conf"
 my $servers = "pg_ctlcluster 15 main start\napachectl start\n";
 my $until = "for i in \$(seq 100); do curl -s -o /dev/null http://localhost/"
     . " && break; sleep 0.2; done\n";
-write_file("$root/readme", join "\n", "set -eu", readme_commands(), "");
+write_file("$root/readme", join "\n", "set -eu", readme_commands(),
+    'echo "$KEY" >~/key', "");
 my $said = inside("README's lines on Debian", "useradd -m -s /bin/bash op
     echo 'op ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/op
     $servers$until
     sudo -u op -i bash /readme");
 like($said, qr/"first_name":"Grace"/, "the first contact is created");
 
-my $get = 'curl -s -o /dev/null -w "%{http_code}\n" http://localhost/api/v1/';
-inside("an upgrade", "apt-get -qy install /packages/debs/*.deb", net => 1);
-like(inside("after it", "$servers$until$get" . "contacts
-    sudo -u op psql -At crmapi -c 'SELECT first_name FROM crmapi.contact'"),
-    qr/^401\nGrace$/m, "the API is served and the data are there");
+# The commands of docs/operations.md, with a worker that is run by hand instead of
+# by systemd: before, it works with the schema of before; when it was restarted,
+# with the new one.
+my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
+    =~ /^### With Debian's packages\n(.*?)(?=^##)/ms;
+my @upgrade = map { split /\n/ } ($section // "") =~ /^```console\n(.*?)^```$/msg;
+my $once = "sudo -u crmapid crmapid -1 -c /etc/crmapid.conf";
+is(scalar(grep { s/^\$ sudo systemctl restart crmapid$/\$ $once/ } @upgrade), 1,
+    "the document restarts the worker");
+write_file("$root/upgrade", join "\n", "set -eux",
+    "export CRMAPI_DATABASE=dbname=crmapi", "mkdir -p _build",
+    "ln -s /packages/next _build/packages",
+    "sudo install -d -o crmapid /var/lib/crmapi", $once,
+    map({ my $line = s/^\$ //r; $line =~ /^crmapictl migrate$/
+        ? ("crmapictl workspace list && exit 1 # it is for the next schema",
+            $line, $once) : $line } @upgrade),
+    "crmapictl --json status", "");
+write_file("$root/etc/apt/apt.conf.d/90yes", "APT::Get::Assume-Yes \"true\";\n");
+$said = inside("the document's lines for an upgrade", <<"END");
+$servers$until
+touch /busy
+while [ -e /busy ]; do
+    curl -s -o /dev/null -w "%{http_code}\\n" -H "Authorization: Bearer \$(cat /home/op/key)" http://localhost/api/v1/contacts
+    sleep 1
+done >/codes &
+sleep 3
+sudo -u op -i bash /upgrade
+sleep 3
+rm /busy
+wait \$!
+dpkg-query -W -f '\${Package} \${Version}\\n' libapache2-mod-crmapi crmapid crmapictl
+echo "codes: \$(sort /codes | uniq -c | tr -s ' \\n' ' ')"
+sudo -u op psql -At crmapi -c 'SELECT first_name, name_length FROM crmapi.contact'
+END
+my ($before, $after) = versions();
+like($said, qr/"schema_version":$after,"schema_expected":$after,/,
+    "the database has the next schema, which crmapictl expects");
+like($said, qr/^Grace\|5$/m, "the data are there, and migrated");
+is(scalar(() = $said =~ /^\S+ \Q$version\E\+next$/mg), 3,
+    "the three programs were replaced");
+like($said, qr/^codes:  ?\d+ 200 ?$/m, "every request of a client was answered")
+    or diag($said =~ /^(codes:.*)$/m);
 
 inside("apt purges the packages", "apt-get -qy purge crmapid crmapictl"
     . " libapache2-mod-crmapi crmapi-doc && apt-get -qy autoremove --purge"

@@ -905,6 +905,7 @@ subtest "deleting a workspace takes all of it" => sub {
     make("suppression", %{$s->{in}}, email => "a\@b");
     sql($db, row("job", %{$s->{in}}, kind => "k"));
     sql($db, row("workspace_hold", %{$s->{in}}, reason => "R"));
+    sql($db, row("step_bound", %{$s->{in}}, due_before => "now"));
     sql($db, row("past_send", %{$s->{in}}, enrollment_id => $enrollment,
         part => "1", state => "sent", sent_at => "now"));
     make("admin", %{$s->{in}}, email => "a\@b");

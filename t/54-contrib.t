@@ -125,10 +125,11 @@ subtest "the alerts" => sub {
     }
 };
 
-my ($none) = run_program(command => ["promtool", "--version"]);
-subtest "promtool loads the alerts" => sub {
+SKIP: {
+    my ($none) = run_program(command => ["promtool", "--version"]);
+    skip "no promtool: build/setup --tests installs it", 1 if $none;
     my ($code, $out, $err) = run_program(command => ["promtool", "check",
         "rules", "$contrib/prometheus/alerts.yml"]);
-    is($code, 0, "without an error") or diag($out . $err);
-} unless $none;
+    is($code, 0, "promtool loads the alerts") or diag($out . $err);
+}
 done_testing;

@@ -214,6 +214,135 @@ for (@CLAIMED) {
     };
 }
 
+# ---- releases that leave out what is late --------------------------------------
+
+# The time SECONDS from now.
+sub at {
+    my ($seconds) = @_;
+    my @t = gmtime(time + $seconds);
+    return sprintf "%04d-%02d-%02dT%02d:%02d:%02dZ", $t[5] + 1900, $t[4] + 1,
+        @t[3, 2, 1, 0];
+}
+
+# An enrollment of W, which is held. Its first step was sent; the second was due
+# SECONDS ago, and each later one a minute after the one before.
+sub late {
+    my ($w, $seconds) = @_;
+    my $id = start($w);
+    $worker->once for 1 .. 2;
+    $w->ctl("workspace", "hold", $w->id);
+    my $due = "now() - interval '$seconds s'";
+    sql($database, "UPDATE crmapi.enrollment_step SET scheduled_for = $due"
+        . " WHERE enrollment_id = '$id' AND sort_order = 2; UPDATE crmapi.job"
+        . " SET run_at = $due WHERE kind = 'sequence.step' AND state = 'ready'"
+        . " AND payload ->> 'enrollment_id' = '$id'");
+    return $id;
+}
+
+sub release {
+    my ($w, $seconds) = @_;
+    is($json->decode($w->ctl("--json", "workspace", "release", $w->id,
+        "--skip-due-before", at($seconds)))->{released}, 1, "released");
+    $worker->once for 1 .. 3;
+}
+
+sub status_of {
+    my ($w, $id) = @_;
+    return $w->client->get("/api/v1/sequences/enrollments/$id")->data->{status};
+}
+
+subtest "release --skip-due-before: what was due before is skipped" => sub {
+    my $w = space(3);
+    my $id = late($w, 7200);
+    release($w, 30 - 7200);
+    is(steps($w, $id), "sent skipped sent", "the next one is due its delay"
+        . " after the one that is skipped: not before that time");
+    is(status_of($w, $id), "completed", "the sequence goes on to its end");
+    is((split / /, sent($w))[0], 2, "two mails in all");
+    is(sql($database, "SELECT error FROM crmapi.enrollment_step WHERE"
+        . " enrollment_id = '$id' AND status = 'skipped'"),
+        "due before the time that the release was given", "why");
+    ok($worker->wait_log(qr/CRM3126: step \S+ was skipped/), "the log has it");
+
+    $id = late($w, 7200);
+    release($w, -3600);
+    is(steps($w, $id), "sent skipped skipped", "all that were due before it");
+    is(status_of($w, $id), "completed", "and the sequence ends");
+
+    $w = space(3);
+    $id = late($w, 7200);
+    release($w, -7260);
+    is(steps($w, $id), "sent sent scheduled", "not what was due after it");
+    $id = start($w);
+    $worker->once for 1 .. 2;
+    is(steps($w, $id), "sent scheduled scheduled", "nor what is started later");
+};
+
+subtest "it is about steps that were handed over before a restore, too" => sub {
+    my $w = space(3);
+    my $id = late($w, 7200);
+    sql($database, "INSERT INTO crmapi.past_send VALUES ('" . $w->id . "',"
+        . " '$id', '2', 'sent', now() - interval '7200 s', 'x')");
+    release($w, -3600);
+    is(steps($w, $id), "sent sent skipped", "that one is recorded as sent, and"
+        . " the next one was due before that time");
+};
+
+subtest "it is about sequences that were started and not generated" => sub {
+    my $w = space(2);
+    $w->ctl("workspace", "hold", $w->id);
+    my $id = start($w);
+    my $asks = start($w, auto_approve => false);
+    my $new = start($w);
+    sql($database, "UPDATE crmapi.enrollment SET created_at = now() -"
+        . " interval '7200 s' WHERE id IN ('$id', '$asks')");
+    release($w, -3600);
+    is(steps($w, $id), "skipped skipped", "its steps were due after its start");
+    is(steps($w, $new), "sent scheduled", "not those of a later one");
+    $w->ctl("enrollment", "approve", $asks);
+    $worker->once;
+    is(steps($w, $asks), "sent scheduled", "nor what is approved later");
+};
+
+subtest "the database's release is for the workspaces that it releases" => sub {
+    my ($w, $held) = (space(2), space(2));
+    my ($id, $waits) = (late($w, 7200), late($held, 7200));
+    crmapictl_ok($database, qw(hold --all));
+    $w->ctl("workspace", "release", $w->id);
+    crmapictl_ok($database, "release", "--skip-due-before", at(-3600));
+    $worker->once for 1 .. 2;
+    is(steps($w, $id), "sent skipped", "it is skipped");
+    is(steps($held, $waits), "sent scheduled", "one that is held by itself");
+    $held->ctl("workspace", "release", $held->id);
+    $worker->once;
+    is(steps($held, $waits), "sent sent", "is released without it");
+
+    my $other = late($w, 7200);
+    crmapictl_ok($database, qw(release --all --skip-due-before), at(-3600));
+    $worker->once for 1 .. 2;
+    is(steps($w, $other), "sent skipped", "release --all: also that");
+    is($json->decode(crmapictl_ok($database, qw(--json release
+        --skip-due-before), at(-1)))->{released}, 0, "nothing is held");
+    is(sql($database, "SELECT max(due_before) < now() - interval '1800 s' FROM"
+        . " crmapi.step_bound"), "t", "then it changes nothing");
+};
+
+subtest "a time that is none, or to come" => sub {
+    my $w = space(2);
+    my $id = late($w, 7200);
+    for (["never", 2, qr/^crmapictl: --skip-due-before must be a time like /],
+        [at(3600), 1, qr/^crmapictl: --skip-due-before must not be in the future$/]) {
+        my ($time, $status, $rule) = @$_;
+        my ($code, $out, $err) = crmapictl($database, "workspace", "release",
+            $w->id, "--skip-due-before", $time);
+        is("$code $out", "$status ", "$time: refused");
+        like($err, $rule, "$time: the rule");
+    }
+    $worker->once;
+    is(steps($w, $id), "sent scheduled", "and the workspace is held");
+    $w->ctl("workspace", "release", $w->id);
+};
+
 subtest "no more at once than the limits permit" => sub {
     my $w = space();
     $worker->configure({ agent_daily_limit => 2 });

@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Outreach;
 use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
 use JSON::PP ();
@@ -21,15 +22,10 @@ my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 my $w = workspace($httpd, twin => 0);
-my $smtp = CrmTest::Smtpd->new;
-my %conf = (email_relay => "smtp", smtp_tls => "no", lease => "2s",
-    smtp_url => "smtp://127.0.0.1:$smtp->{port}");
+my $outreach = CrmTest::Outreach->new($w);
+my %conf = ($outreach->relay, lease => "2s");
 my $worker = worker(database => $database, no_start => 1, conf => \%conf);
 my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-($w->{template}) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [map { { channel => "email", email_subject => "Step $_",
-        email_body => "Hello {{first_name}}", delay => "1h" } } 1 .. 3] }]);
 $w->ctl(qw(admin add --workspace), $w->id, "--email", "boss\@x.example");
 
 # Run PostgreSQL's NAME with ARGUMENTS; it must succeed.
@@ -52,65 +48,26 @@ sub restore {
         CrmTest::Postgres::superuser()), "$scratch/$file");
 }
 
-my ($taken, %count) = 0;
-
-# What the server got: "recipient subject" => how often.
-sub got {
-    while (-e "$smtp->{folder}/" . ($taken + 1)) {
-        my $mail = read_file("$smtp->{folder}/" . ++$taken);
-        my ($to) = $mail =~ /^X-Envelope-To: (\S+)\@/m;
-        my ($subject) = $mail =~ /^Subject: (Step \d|\w+)/m;
-        $count{"$to $subject"}++;
-    }
-    return { %count };
-}
-
-sub sent_of { my ($step) = @_; return scalar grep { / Step $step$/ } keys %{got()} }
-
-# No step and no mail to an admin has come twice.
-sub nothing_twice {
-    my ($name) = @_;
-    local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my $got = got();
-    is(join(", ", grep { $got->{$_} > 1 } sort keys %$got), "", $name);
-}
-
-# Have the steps number STEP of the first COUNT people sent now.
-sub hurry {
-    my ($db, $step, $count) = @_;
-    sql($db, "UPDATE crmapi.job j SET run_at = now() FROM"
-        . " crmapi.enrollment_step s WHERE j.state = 'ready' AND s.id ="
-        . " (j.payload ->> 'step_id')::uuid AND s.sort_order = $step"
-        . " AND substr(s.to_identifier, 5, 3)::int <= $count");
-}
+# What the server got, and how many people the step number STEP.
+sub got { return $outreach->got }
+sub sent_of { return $outreach->sent_of(@_) }
 
 sub held {
     my ($db) = @_;
     return $json->decode(crmapictl_ok($db, "--json", "status"))->{held_reason};
 }
 
-# Start sequences for people by their numbers. The first one is to be approved.
-sub start {
-    for my $n (@_) {
-        my $r = $w->client->post("/api/v1/sequences/start", {
-            template_id => $w->{template}, auto_approve => $n > 1 ? true : false,
-            contact => { first_name => "N", emails =>
-                [sprintf "slow%03d\@x.example", $n] } });
-        die $r->text if $r->status != 202;
-    }
-}
-
 subtest "a dump while sequences are sent, and what is sent after it" => sub {
-    start(1 .. $PEOPLE - 10);
+    $outreach->start(1 .. $PEOPLE - 10);
     $worker->start;
     ok(wait_for(sub { sent_of(1) >= 20 }, 60), "some are sent");
-    start($PEOPLE - 9 .. $PEOPLE);      # they are generated after the others
+    $outreach->start($PEOPLE - 9 .. $PEOPLE);   # they are generated after the others
     dump_of($database, "middle");
     my $while = sent_of(1);
     cmp_ok($while, "<", $PEOPLE - 1, "$while when the dump is complete");
     ok(wait_for(sub { sent_of(1) == $PEOPLE - 1 }, 120), "then all others");
     ok(wait_for(sub { got()->{"boss Please"} }, 10), "an admin is asked");
-    hurry($database, 2, 40);
+    $outreach->hurry($database, 2, 40);
     ok(wait_for(sub { sent_of(2) == 39 }, 60), "and some second steps");
     $worker->stop;
     is(held($database), undef, "nothing is held");
@@ -153,23 +110,17 @@ subtest "nothing is sent twice after the release" => sub {
     $worker->may_log(qr/CRM3104|CRM3122|CRM3123/);
     $worker->configure({ threads => 16, relay_concurrency => 16 });
     $worker->start;
-    # how many enrollments are generating, and how many steps are open
-    my $open = sub { my ($step) = @_; sql($database, "SELECT (SELECT count(*)"
-        . " FROM crmapi.enrollment WHERE status = 'generating') || ' ' ||"
-        . " count(*) FROM crmapi.enrollment_step s JOIN crmapi.enrollment e"
-        . " ON e.id = s.enrollment_id WHERE sort_order = $step AND s.status IN"
-        . " ('scheduled', 'sending')"
-        . " AND e.status IN ('approved', 'running')") };
+    my $open = sub { $outreach->open_of($database, @_) };
     ok(wait_for(sub { $open->(1) eq "0 0" }, 60), "first steps are recorded")
         or diag($open->(1));
     is_deeply(got(), $before, "and not sent");
     for my $step (2, 3) {
-        hurry($database, $step, $PEOPLE);
+        $outreach->hurry($database, $step, $PEOPLE);
         ok(wait_for(sub { sent_of($step) >= $PEOPLE - 1
             && $open->($step) eq "0 0" }, 120), "steps $step are done");
     }
     $worker->stop;
-    nothing_twice("nothing came twice");
+    $outreach->nothing_twice("nothing came twice");
     is(sent_of($_), $PEOPLE - 1, "each has come: step $_") for 1 .. 3;
     is(sql($database, "SELECT string_agg(DISTINCT status || coalesce(' ' ||"
         . " generation_error, ''), ', ') FROM crmapi.enrollment WHERE status"
@@ -202,6 +153,7 @@ subtest "a dump that is restored elsewhere, for a daemon without a mark" => sub 
 subtest "the commands of docs/operations.md" => sub {
     my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
         =~ /^## Backups\n(.*?)(?=^## |\z)/ms;
+    $section =~ s/^### Base backups\n.*?(?=^### )//ms;     # 64-recovery.t
     my $commands = join "", map { s/^\$ //mgr }
         $section =~ /^```console\n(.*?)^```$/msg;
     my %name = (crmapi => $database, map { $_ => "${database}$_" }

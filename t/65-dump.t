@@ -90,7 +90,9 @@ sub fill {
     sql($here, "INSERT INTO crmapi.send_count VALUES ('@{[$w->id]}',
         '@{[$w->agent]}', current_date, 3) ON CONFLICT DO NOTHING;
         INSERT INTO crmapi.past_send VALUES ('@{[$w->id]}', '$done[1]', '2',
-            'free', now(), NULL)");
+            'free', now(), NULL);
+        INSERT INTO crmapi.step_bound VALUES ('@{[$w->id]}', '2026-01-01',
+            '2026-01-02')");
     # what comes from now on is due, and not done yet
     start($template);
 }
@@ -425,6 +427,16 @@ subtest "a dump in a file" => sub {
     is($said->{sha256}, ($dump =~ /"sha256":"(.*)"/)[0], "the checksum");
     like($said->{taken_at}, qr/^20\d\d-/, "and when");
     is_deeply([glob "$path.*"], [], "no other file is left");
+    my @of_small = ("workspace", "dump", $small->id, "--output", $path);
+    like((crmapictl($here, @of_small))[2], qr/^crmapictl: the workspace is not held: .*crmapictl workspace hold$/,
+        "that it is not held is said");
+    for my $hold (["workspace hold", $small->id], ["hold", "--all"]) {
+        my ($words, @rest) = @$hold;
+        crmapictl_ok($here, split(/ /, $words), @rest);
+        is((crmapictl($here, @of_small))[2], "", "$words: then nothing is said");
+        crmapictl_ok($here, split(/ /, $words =~ s/hold/release/r),
+            grep { $_ ne "--all" } @rest);
+    }
     my ($code, $out, $err) = crmapictl($here, "workspace", "dump",
         $small->id, "--output", "$scratch/none/x");
     is($code, 1, "a folder that is none");

@@ -67,6 +67,7 @@
 #define PASSWORD_FILE CTL_BIT(CTL_PASSWORD_FILE)
 #define LOCK_WAIT CTL_BIT(CTL_LOCK_WAIT)
 #define ALL CTL_BIT(CTL_ALL)
+#define SKIP CTL_BIT(CTL_SKIP_DUE_BEFORE)
 #define LIMITS (CTL_BIT(CTL_READ_LIMIT) | CTL_BIT(CTL_WRITE_LIMIT))
 #define TERMS (LIMITS | CTL_BIT(CTL_EXPIRES) | CTL_BIT(CTL_ADDRESS))
 
@@ -141,6 +142,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "file to write, readable by its owner only; default: stdout"},
     [CTL_AS] = {"as", "UUID",
         "restore under this id, or \"new\" for a new one, without keys"},
+    [CTL_SKIP_DUE_BEFORE] = {"skip-due-before", "TIME",
+        "skip the steps that were due before: 2027-01-31T12:00:00Z"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -156,7 +159,7 @@ const ctl_command_t ctl_commands[] = {
     {"hold", NULL, NULL, 0, ALL, REASON,
      "hold the database: no step, webhook or mail is sent until release",
      ctl_hold},
-    {"release", NULL, NULL, 0, 0, ALL,
+    {"release", NULL, NULL, 0, 0, ALL | SKIP,
      "end a hold of the database: what is due is sent", ctl_release},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
@@ -173,7 +176,7 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "hold", "W", 1, 0, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",
      ctl_workspace_hold},
-    {"workspace", "release", "W", 1, 0, 0,
+    {"workspace", "release", "W", 1, 0, SKIP,
      "end a hold of a workspace: what is due is sent",
      ctl_workspace_release},
     {"workspace", "delete", "W", 1, YES, CTL_LONG,

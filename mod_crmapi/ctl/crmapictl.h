@@ -46,6 +46,7 @@ typedef enum ctl_option_t {
     CTL_KEEP_DAYS,
     CTL_OUTPUT,
     CTL_AS,
+    CTL_SKIP_DUE_BEFORE,
     CTL_OPTIONS
 } ctl_option_t;
 

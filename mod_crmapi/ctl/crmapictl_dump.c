@@ -185,6 +185,22 @@ static crm_error_t *dump_to_file(dump_t *dump, const char *id,
     return error ? error : print(dump, id, path);
 }
 
+/* Say so if the workspace ID was not held when it was dumped. */
+static crm_error_t *warn(ctl_t *ctl, const char *id)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT EXISTS (SELECT FROM"
+                      " crmapi.hold_of($1::uuid))", 1, &id));
+    if (*PQgetvalue(result, 0, 0) != 't') {
+        fprintf(stderr, "crmapictl: the workspace is not held: what it sends"
+                " after this dump is sent again by a copy that is restored and"
+                " released. To move it, hold it first: crmapictl workspace"
+                " hold\n");
+    }
+    return NULL;
+}
+
 crm_error_t *ctl_workspace_dump(ctl_t *ctl)
 {
     const char *path = ctl->options[CTL_OUTPUT];
@@ -195,6 +211,9 @@ crm_error_t *ctl_workspace_dump(ctl_t *ctl)
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
     dump.digest = crm_digest_create(ctl->pool);
     error = path ? dump_to_file(&dump, id, path) : dump_all(&dump, id);
+    if (!error) {
+        error = warn(ctl, id);
+    }
     crm_db_rollback(ctl->conn);
     return error;
 }

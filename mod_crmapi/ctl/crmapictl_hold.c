@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_text.h"
+#include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
@@ -43,16 +44,36 @@ static crm_error_t *hold(ctl_t *ctl, const char *id)
     return NULL;
 }
 
+/* Set *VALUE_P to --skip-due-before as a value of SQL, NULL if it is not given. */
+static crm_error_t *get_bound(const char **value_p, ctl_t *ctl)
+{
+    PGresult *result;
+
+    *value_p = NULL;
+    if (!ctl->options[CTL_SKIP_DUE_BEFORE]) {
+        return NULL;
+    }
+    CRM_ERR(ctl_time(value_p, ctl, CTL_SKIP_DUE_BEFORE, ""));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::timestamptz > now()", 1,
+                      value_p));
+    return *PQgetvalue(result, 0, 0) != 't' ? NULL
+           : ctl_fault(ctl, "--skip-due-before must not be in the future");
+}
+
 /* Release the workspace ID, or the database if it is NULL, and if ALL every
  * workspace as well. Print how many holds have ended. */
 static crm_error_t *release(ctl_t *ctl, const char *id, int all)
 {
     static const ctl_column_t columns[] = {{"released", 'n'}, {NULL, 0}};
-    const char *values[2] = {id, all ? "t" : "f"};
+    const char *values[3] = {id, all ? "t" : "f"};
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
-                      " $2::boolean)", 2, values));
+    CRM_ERR(get_bound(&values[2], ctl));
+    CRM_ERR(values[2]
+            ? ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
+                        " $2::boolean, $3::timestamptz)", 3, values)
+            : ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
+                        " $2::boolean)", 2, values));
     ctl_print(ctl, result, columns, 1);
     return NULL;
 }

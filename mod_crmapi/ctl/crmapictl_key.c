@@ -13,7 +13,6 @@
 #include "crm_db.h"
 #include "crm_key.h"
 #include "crm_network.h"
-#include "crm_time.h"
 #include "crm_uuid.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
@@ -88,20 +87,12 @@ enum { READ_LIMIT, WRITE_LIMIT, EXPIRES, NETWORKS, TERMS };
 static crm_error_t *get_expires(const char **value_p, ctl_t *ctl)
 {
     const char *given = ctl->options[CTL_EXPIRES];
-    char *value = apr_palloc(ctl->pool, CRM_TIME_SIZE);
-    apr_time_t time;
 
     if (!given || !strcmp(given, "never")) {
         *value_p = given ? "infinity" : NULL;
         return NULL;
     }
-    if (crm_time_parse(&time, given, strlen(given))) {
-        return ctl_misuse(ctl, "--expires must be a time like"
-                          " 2027-01-31T12:00:00Z, a date, or never");
-    }
-    crm_time_format_ms(value, time);
-    *value_p = value;
-    return NULL;
+    return ctl_time(value_p, ctl, CTL_EXPIRES, ", or never");
 }
 
 /* Set *VALUE_P to --address as a value of SQL. */

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_time.h"
 #include "crm_uuid.h"
 
 /* Options of every command. */
@@ -286,6 +287,22 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl,
         return ctl_misuse(ctl, "--%s must be a number from 0 to %ld",
                           ctl_options[option].name, max);
     }
+    return NULL;
+}
+
+crm_error_t *ctl_time(const char **value_p, ctl_t *ctl, ctl_option_t option,
+                      const char *more)
+{
+    const char *given = ctl->options[option];
+    char *value = apr_palloc(ctl->pool, CRM_TIME_SIZE);
+    apr_time_t time;
+
+    if (crm_time_parse(&time, given, strlen(given))) {
+        return ctl_misuse(ctl, "--%s must be a time like 2027-01-31T12:00:00Z,"
+                          " a date%s", ctl_options[option].name, more);
+    }
+    crm_time_format_ms(value, time);
+    *value_p = value;
     return NULL;
 }
 

@@ -25,6 +25,12 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
  * not given, "0" for "default". Errors: ctl_misuse(). */
 crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option);
 
+/* Set *VALUE_P to the value of OPTION, a time, as a value of SQL with
+ * milliseconds. MORE, such as ", or never", is said in the error behind what a time
+ * is. Errors: ctl_misuse(). */
+crm_error_t *ctl_time(const char **value_p, ctl_t *ctl, ctl_option_t option,
+                      const char *more);
+
 /* Set ID to GIVEN, the operand WHAT, in lower case. Errors: GIVEN is not a
  * UUID. */
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,

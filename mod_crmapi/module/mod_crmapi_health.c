@@ -28,8 +28,9 @@ APLOG_USE_MODULE(crmapi);
  * contract 15.2. */
 #define TIME apr_time_from_msec(900)
 
-/* All processes use a verdict for this time. */
-#define SHARED_FOR apr_time_from_sec(1)
+/* All processes use a verdict for this time. It leaves some of the second within
+ * which a database that was stopped is noticed. */
+#define SHARED_FOR apr_time_from_msec(750)
 
 /* Polling interval of a thread that waits for another thread's verdict. */
 #define CHECK_AGAIN apr_time_from_msec(5)

@@ -386,6 +386,12 @@ crm_error_t *crmd_step_send(crmd_work_t *work)
                   sending.step);
         return NULL;
     }
+    if (!strcmp(verdict, "skipped")) {
+        crmd_logf(CRM_LOG_INFO, "CRM3126: step %s was skipped: it was due"
+                  " before the time that the release was given",
+                  sending.step);
+        return NULL;
+    }
     if (!strcmp(verdict, "held")) {
         work->end = CRMD_ENDED;
         crmd_log_held(work);
