@@ -101,6 +101,7 @@ subtest "13.2 If-None-Match: 304" => sub {
         status_is($r, 304, $name);
         is($r->header("ETag"), $tag, "$name: with the tag");
         is($r->header("Content-Type"), undef, "$name: and no body");
+        is($r->header("Vary"), undef, "$name: nothing compresses");
         my $head = $c->head($path, headers => { "If-None-Match" => $tags });
         status_is($head, 304, "$name: HEAD, too");
         is($head->header("ETag"), $tag, "$name: HEAD tells the tag");
@@ -388,6 +389,8 @@ sub compressed {
             is($r->status, 304, "$method If-None-Match: $have");
             is($r->header("Content-Encoding"), undef, "it has no body");
             like($r->header("ETag"), qr/^\Q@{[$tag =~ s{"$}{}r]}\E/, "a tag");
+            like($r->header("Vary"), qr/\bAccept-Encoding\b/,
+                "Vary, as the 200 would have (RFC 9110, 15.4.5)");
         }
         status_is($client->get($path, headers => { "If-None-Match" => $have }),
             304, "without compression, too");

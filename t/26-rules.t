@@ -43,15 +43,18 @@ sub steps {
 my $table = qr/(?:IF EXISTS )?(?:ONLY )?crmapi\.(\w+)/i;
 my $alter = qr/^ALTER TABLE $table .*/i;
 my $added = qr/$alter\bADD (?:CONSTRAINT \w+ )?/i;
+my $other = qr/CONSTRAINT|CHECK|FOREIGN|UNIQUE|PRIMARY|EXCLUDE/i;
+my $column
+    = qr/$alter\bADD (?:COLUMN )?(?:IF NOT EXISTS )?(?!(?:$other)\b)\w+ /i;
 my @ON_TABLES = (
     [qr/^CREATE (?:UNIQUE )?INDEX .*? ON $table/i, 3, "builds an index"],
-    [qr/$alter\bADD COLUMN (?!.*\bDEFAULT\b).*\bNOT NULL/i, 2,
+    [qr/$column(?!.*\bDEFAULT\b).*\bNOT NULL/i, 2,
         "adds a column NOT NULL without a DEFAULT"],
-    [qr/$alter\bADD COLUMN .*\bDEFAULT (?!''|[-\d.]|true|false|NULL)/i, 2,
+    [qr/$column.*\bDEFAULT (?!''|[-\d.]|true|false|NULL)/i, 2,
         "adds a column with a computed DEFAULT"],
     [qr/$alter\b(?:GENERATED|SERIAL)\b/i, 5,
         "adds a generated column"],
-    [qr/$alter\bADD COLUMN .*\b(?:REFERENCES|CHECK|UNIQUE|PRIMARY)\b/i, 4,
+    [qr/$column.*\b(?:REFERENCES|CHECK|UNIQUE|PRIMARY)\b/i, 4,
         "adds a column with a constraint"],
     [qr/$added(?:CHECK|FOREIGN KEY)\b(?!.*\bNOT VALID\b)/i, 4,
         "adds a constraint that is not NOT VALID"],
@@ -165,6 +168,11 @@ my @BAD = (
     ["rule 2", "ALTER TABLE crmapi.contact ADD COLUMN x integer NOT NULL;"],
     ["rule 2", "ALTER TABLE crmapi.contact\n  ADD COLUMN x uuid NOT NULL"
         . " DEFAULT gen_random_uuid();"],
+    ["rule 2", "ALTER TABLE crmapi.contact ADD x integer NOT NULL;"],
+    ["rule 2", "ALTER TABLE crmapi.contact ADD IF NOT EXISTS x uuid DEFAULT"
+        . " gen_random_uuid();"],
+    ["rule 4", "ALTER TABLE crmapi.contact ADD x uuid REFERENCES"
+        . " crmapi.workspace;"],
     ["rule 5", "ALTER TABLE crmapi.contact ADD COLUMN x text GENERATED ALWAYS"
         . " AS (lower(notes)) STORED;"],
     ["rule 4", "ALTER TABLE crmapi.contact ADD COLUMN x text UNIQUE;"],
@@ -202,6 +210,7 @@ my @GOOD = (
         . " INSERT INTO crmapi.x VALUES (NULL);"
         . " ALTER TABLE crmapi.x ADD UNIQUE (id);",
     "ALTER TABLE crmapi.contact ADD COLUMN x boolean NOT NULL DEFAULT false;",
+    "ALTER TABLE crmapi.contact ADD x integer DEFAULT 1 NOT NULL;",
     "ALTER TABLE crmapi.contact ADD CONSTRAINT x UNIQUE USING INDEX y;",
     "ALTER TABLE crmapi.contact DROP CONSTRAINT x;",
     "REVOKE EXECUTE ON FUNCTION crmapi.x FROM PUBLIC;",

@@ -6,7 +6,6 @@
  * 1.0. */
 #include "crm_redis.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis.h>
@@ -25,38 +24,29 @@ static const char class_names[CRM_LIMIT_CLASSES] = {
     [CRM_LIMIT_READ] = 'r', [CRM_LIMIT_WRITE] = 'w'
 };
 
+/* Requests of one budget that are counted together. */
+typedef struct window_t {
+    const crm_store_check_t *check; /* the first of them */
+    int count;
+    apr_int64_t admitted;       /* how many of them */
+    apr_int64_t remaining, reset_us; /* after the last */
+    int answered;               /* to how many the answer was given */
+} window_t;
+
 typedef struct redis_t {
     crm_redis_config_t config;
     char sha1[2 * SHA1_LEN + 1]; /* of the script */
     crm_wire_t wire;
     redisReader *reader;        /* NULL: not connected */
-    char *out;                  /* commands to be sent */
-    size_t out_len, out_size;
+    window_t windows[CRM_STORE_TOGETHER]; /* of the checks being sent */
+    int window_count;
     char reason[200];
 } redis_t;
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* Add the LEN bytes at DATA to the output. */
-static const char *add_bytes(redis_t *redis, const char *data, size_t len)
-{
-    if (redis->out_len + len > redis->out_size) {
-        size_t size = 2 * (redis->out_len + len);
-        char *out = realloc(redis->out, size);
-
-        if (!out) {
-            return "out of memory";
-        }
-        redis->out = out;
-        redis->out_size = size;
-    }
-    memcpy(redis->out + redis->out_len, data, len);
-    redis->out_len += len;
-    return NULL;
-}
-
-/* Add a command of COUNT words. */
-static const char *add_command(redis_t *redis, int count, const char **words)
+/* Send a command of COUNT words. Return NULL or a reason. */
+static const char *send_command(redis_t *redis, int count, const char **words)
 {
     char *command;
     int len = redisFormatCommandArgv(&command, count, words, NULL);
@@ -65,34 +55,55 @@ static const char *add_command(redis_t *redis, int count, const char **words)
     if (len < 0) {
         return "out of memory";
     }
-    problem = add_bytes(redis, command, (size_t)len);
+    problem = crm_wire_send(&redis->wire, command, (size_t)len);
     redisFreeCommand(command);
     return problem;
 }
 
-/* Add the command that counts CHECK. It has the script's text if WHOLE,
- * otherwise the script's hash. */
-static const char *add_check(redis_t *redis, const crm_store_check_t *check,
-                             int whole)
+/* Return the window of CHECK. If it is a new one, its count is 0. */
+static window_t *find_window(redis_t *redis, const crm_store_check_t *check)
 {
-    char key[KEY_MAX], limit[16];
-    const char *words[] = {
-        whole ? "EVAL" : "EVALSHA", whole ? crm_store_script : redis->sha1,
-        "1", key, limit
-    };
+    window_t *window = redis->windows;
 
-    apr_snprintf(key, sizeof(key), "%s:%c:%s", redis->config.prefix,
-                 class_names[check->class], check->key_id);
-    apr_snprintf(limit, sizeof(limit), "%u", check->limit);
-    return add_command(redis, 5, words);
+    for (int i = 0; i < redis->window_count; i++, window++) {
+        if (window->check->class == check->class
+            && window->check->limit == check->limit
+            && !strcmp(window->check->key_id, check->key_id)) {
+            return window;
+        }
+    }
+    memset(window, 0, sizeof(*window));
+    window->check = check;
+    redis->window_count++;
+    return window;
 }
 
-static const char *send_commands(redis_t *redis)
+/* Send the command that counts what is in the windows. It has the script's text
+ * if WHOLE, otherwise the script's hash. */
+static const char *send_windows(redis_t *redis, int whole)
 {
-    size_t len = redis->out_len;
+    int count = redis->window_count;
+    char keys[CRM_STORE_TOGETHER][KEY_MAX], numbers[CRM_STORE_TOGETHER][2][12];
+    char key_count[12];
+    const char *words[3 + 3 * CRM_STORE_TOGETHER] = {
+        whole ? "EVAL" : "EVALSHA", whole ? crm_store_script : redis->sha1,
+        key_count
+    };
 
-    redis->out_len = 0;
-    return crm_wire_send(&redis->wire, redis->out, len);
+    apr_snprintf(key_count, sizeof(key_count), "%d", count);
+    for (int i = 0; i < count; i++) {
+        const crm_store_check_t *check = redis->windows[i].check;
+
+        apr_snprintf(keys[i], KEY_MAX, "%s:%c:%s", redis->config.prefix,
+                     class_names[check->class], check->key_id);
+        apr_snprintf(numbers[i][0], sizeof(numbers[i][0]), "%u", check->limit);
+        apr_snprintf(numbers[i][1], sizeof(numbers[i][1]), "%d",
+                     redis->windows[i].count);
+        words[3 + i] = keys[i];
+        words[3 + count + 2 * i] = numbers[i][0];
+        words[4 + count + 2 * i] = numbers[i][1];
+    }
+    return send_command(redis, 3 + 3 * count, words);
 }
 
 /* ---- replies ------------------------------------------------------------- */
@@ -135,22 +146,57 @@ static const char *error_of(redis_t *redis, const redisReply *reply,
     return redis->reason;
 }
 
-/* Set the answer to CHECK from REPLY. Return NULL or a reason. */
-static const char *take_answer(redis_t *redis, crm_store_check_t *check,
+/* Return whether REPLY is the script's answer for COUNT windows. */
+static int is_answer(const redisReply *reply, int count)
+{
+    if (reply->type != REDIS_REPLY_ARRAY
+        || reply->elements != 1 + 3 * (size_t)count) {
+        return 0;
+    }
+    for (size_t i = 0; i < reply->elements; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Set what REPLY says about the windows, and *TIME_P to when. Return NULL or a
+ * reason. */
+static const char *take_answer(redis_t *redis, apr_int64_t *time_p,
                                const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
         return error_of(redis, reply, 0);
     }
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
+    if (!is_answer(reply, redis->window_count)) {
         return "unexpected reply of the script";
     }
-    check->admitted = reply->element[0]->integer != 0;
-    check->remaining = (apr_uint32_t)reply->element[1]->integer;
-    check->reset_us = reply->element[2]->integer;
-    check->time_us = reply->element[3]->integer;
-    check->answered = 1;
+    *time_p = reply->element[0]->integer;
+    for (int i = 0; i < redis->window_count; i++) {
+        window_t *window = &redis->windows[i];
+        redisReply **numbers = &reply->element[1 + 3 * i];
+
+        window->admitted = numbers[0]->integer;
+        window->remaining = numbers[1]->integer;
+        window->reset_us = numbers[2]->integer;
+    }
     return NULL;
+}
+
+/* Set the answer to CHECK, which WINDOW counted at TIME. The first checks of a
+ * window are those that it admitted. */
+static void answer_check(crm_store_check_t *check, window_t *window,
+                         apr_int64_t time)
+{
+    apr_int64_t later = window->admitted - ++window->answered;
+
+    check->admitted = later >= 0;
+    check->remaining = (apr_uint32_t)(window->remaining
+                                      + (later > 0 ? later : 0));
+    check->reset_us = window->reset_us;
+    check->time_us = time;
+    check->answered = 1;
 }
 
 /* ---- the connection ------------------------------------------------------ */
@@ -164,9 +210,6 @@ static void disconnect(void *baton)
         redisReaderFree(redis->reader);
         redis->reader = NULL;
     }
-    free(redis->out);
-    redis->out = NULL;
-    redis->out_len = redis->out_size = 0;
 }
 
 /* Send a command of COUNT WORDS, which must succeed. SECRET: as in
@@ -174,12 +217,9 @@ static void disconnect(void *baton)
 static const char *run(redis_t *redis, int count, const char **words,
                        int secret)
 {
-    const char *problem = add_command(redis, count, words);
+    const char *problem = send_command(redis, count, words);
     redisReply *reply;
 
-    if (!problem) {
-        problem = send_commands(redis);
-    }
     if (!problem) {
         problem = get_reply(redis, &reply);
     }
@@ -233,38 +273,44 @@ static const char *reconnect(redis_t *redis)
 
 /* ---- the back end -------------------------------------------------------- */
 
-/* Send those of the COUNT CHECKS that have no answer, with the script's text if
- * WHOLE, and take their answers. Set *FORGOTTEN_P if the server does not have
- * the script. Return NULL, or the reason why a check has no answer. */
-static const char *exchange(redis_t *redis, crm_store_check_t *const *checks,
-                            int count, int whole, int *forgotten_p)
+/* Have the script count the windows, with its text if WHOLE, and set *TIME_P to
+ * when it did. Return NULL or a reason. */
+static const char *count_windows(redis_t *redis, int whole,
+                                 apr_int64_t *time_p)
 {
-    const char *problem = NULL, *first = NULL;
+    const char *problem = send_windows(redis, whole);
+    redisReply *reply;
 
-    *forgotten_p = 0;
-    for (int i = 0; i < count && !problem; i++) {
-        problem = checks[i]->answered ? NULL
-                  : add_check(redis, checks[i], whole);
+    if (!problem) {
+        problem = get_reply(redis, &reply);
     }
     if (!problem) {
-        problem = send_commands(redis);
+        problem = take_answer(redis, time_p, reply);
+        freeReplyObject(reply);
+    }
+    return problem;
+}
+
+/* Send the COUNT CHECKS and set their answers. Return NULL, or the reason why
+ * they have none. */
+static const char *exchange(redis_t *redis, crm_store_check_t *const *checks,
+                            int count)
+{
+    const char *problem;
+    apr_int64_t time;
+
+    redis->window_count = 0;
+    for (int i = 0; i < count; i++) {
+        find_window(redis, checks[i])->count++;
+    }
+    problem = count_windows(redis, 0, &time);
+    if (problem && !strncmp(problem, "NOSCRIPT", 8)) {
+        problem = count_windows(redis, 1, &time);
     }
     for (int i = 0; i < count && !problem; i++) {
-        redisReply *reply;
-        const char *error;
-
-        if (checks[i]->answered) {
-            continue;
-        }
-        problem = get_reply(redis, &reply);
-        if (!problem) {
-            error = take_answer(redis, checks[i], reply);
-            *forgotten_p |= error && !strncmp(error, "NOSCRIPT", 8);
-            first = first ? first : error;
-            freeReplyObject(reply);
-        }
+        answer_check(checks[i], find_window(redis, checks[i]), time);
     }
-    return problem ? problem : first;
+    return problem;
 }
 
 static const char *ask(void *baton, crm_store_check_t *const *checks,
@@ -272,15 +318,11 @@ static const char *ask(void *baton, crm_store_check_t *const *checks,
 {
     redis_t *redis = baton;
     const char *problem;
-    int forgotten = 0;
 
     redis->wire.deadline = crm_time_monotonic() + timeout;
     problem = reconnect(redis);
     if (!problem && count) {
-        problem = exchange(redis, checks, count, 0, &forgotten);
-        if (forgotten) {
-            problem = exchange(redis, checks, count, 1, &forgotten);
-        }
+        problem = exchange(redis, checks, count);
     }
     if (problem) {
         disconnect(redis);

@@ -130,19 +130,16 @@ static void ask(const crm_store_t *store, crm_store_check_t *const *checks,
 
 /* ---- the queue ----------------------------------------------------------- */
 
-/* The maximum number of checks sent together. */
-#define TOGETHER 128
-
-/* Take up to TOGETHER waiters from STORE's queue, whose mutex is held. Set
- * CHECKS to their checks and *COUNT_P to their number. Return the first waiter
- * of the list, which ends with NULL. */
+/* Take up to CRM_STORE_TOGETHER waiters from STORE's queue, whose mutex is held.
+ * Set CHECKS to their checks and *COUNT_P to their number. Return the first
+ * waiter of the list, which ends with NULL. */
 static waiter_t *take_queue(crm_store_t *store, crm_store_check_t **checks,
                             int *count_p)
 {
     waiter_t *batch = store->first, *waiter, **link = &store->first;
     int count = 0;
 
-    while ((waiter = *link) && count < TOGETHER) {
+    while ((waiter = *link) && count < CRM_STORE_TOGETHER) {
         checks[count++] = waiter->check;
         link = &waiter->next;
     }
@@ -174,7 +171,7 @@ static void wake_all(waiter_t *batch, const waiter_t *own)
  * the leader. STORE's mutex is held, except while the back end works. */
 static void lead(crm_store_t *store, const waiter_t *own)
 {
-    crm_store_check_t *checks[TOGETHER];
+    crm_store_check_t *checks[CRM_STORE_TOGETHER];
     int count;
     waiter_t *batch = take_queue(store, checks, &count);
 

@@ -13,6 +13,9 @@
 /* The minimum time between log lines about outages, in microseconds. */
 #define CRM_STORE_LOG_AGAIN_US APR_INT64_C(60000000)
 
+/* The maximum number of requests that are sent to a store together. */
+#define CRM_STORE_TOGETHER 128
+
 /* A request to be counted in the store. */
 typedef struct crm_store_check_t {
     /* Set by the caller: */
@@ -33,10 +36,11 @@ typedef struct crm_store_check_t {
 typedef struct crm_store_backend_t {
     const char *name;           /* for the log, without secrets */
     void *baton;
-    /* Send the COUNT CHECKS together and set their answers, within TIMEOUT
-     * microseconds of real time. If COUNT is 0, only connect. Return NULL if
-     * all were answered. Otherwise close the connection and return the reason:
-     * a text for the log without secrets, valid until the next call. */
+    /* Send the COUNT CHECKS, at most CRM_STORE_TOGETHER, together and set their
+     * answers, within TIMEOUT microseconds of real time. If COUNT is 0, only
+     * connect. Return NULL if all were answered. Otherwise close the connection
+     * and return the reason: a text for the log without secrets, valid until
+     * the next call. */
     const char *(*ask)(void *baton, crm_store_check_t *const *checks,
                        int count, apr_int64_t timeout);
     /* Close the connection. This is the last call in the process. */

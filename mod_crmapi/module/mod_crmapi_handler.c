@@ -11,6 +11,7 @@
 #include "http_protocol.h"
 #include "util_filter.h"
 
+#include "crm_array.h"
 #include "crm_trace.h"
 
 #include "mod_crmapi_body.h"
@@ -100,6 +101,23 @@ static void set_notes(const crmapi_request_t *request)
                    apr_psprintf(pool, "%" APR_INT64_T_FMT, response->db_us));
 }
 
+/* If an output filter of R compresses, add the Vary that the response to the
+ * same request without If-None-Match has (RFC 9110, section 15.4.5): such
+ * filters ignore responses without a body. */
+static void vary_by_coding(request_rec *r)
+{
+    static const char *const names[] = {"deflate", "brotli"};
+
+    for (const ap_filter_t *f = r->output_filters; f; f = f->next) {
+        for (size_t i = 0; i < CRM_NELTS(names); i++) {
+            if (ap_strcasestr(f->frec->name, names[i])) {
+                apr_table_mergen(r->headers_out, "Vary", "Accept-Encoding");
+                return;
+            }
+        }
+    }
+}
+
 /* Send the response. Its body lives as long as the request. If a rest of the
  * request's body must still be read, the response is flushed before. */
 static int send_answer(crmapi_request_t *request)
@@ -116,6 +134,9 @@ static int send_answer(crmapi_request_t *request)
     r->content_encoding = NULL;
     r->content_languages = NULL;
     crmapi_set_headers(request, response->body.len);
+    if (response->status == HTTP_NOT_MODIFIED) {
+        vary_by_coding(r);
+    }
     if (response->body.len) {
         APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_pool_create(
                                     response->body.data, response->body.len,

@@ -360,11 +360,11 @@ static int load(const char *url, int hosts, int processes, int threads,
 static redisContext *redis;
 static char *script;            /* with a clock of the driver's own */
 
-/* Set SCRIPT to the module's with ARGV[2] and ARGV[3] as the time. */
+/* Set SCRIPT to the module's with ARGV[3] and ARGV[4] as the time. */
 static void change_clock(void)
 {
     static const char clock[] = "call('TIME')", own[]
-        = "{ARGV[2],ARGV[3]}";
+        = "{ARGV[3],ARGV[4]}";
     const char *place = strstr(crm_store_script, clock);
 
     script = malloc(strlen(crm_store_script) + sizeof(own));
@@ -375,18 +375,19 @@ static void change_clock(void)
             crm_store_script, own, place + strlen(clock));
 }
 
-/* Send a request under LIMIT at AT. */
-static void send_request(apr_uint32_t limit, apr_int64_t at)
+/* Send COUNT requests under LIMIT at AT. */
+static void send_requests(apr_uint32_t limit, int count, apr_int64_t at)
 {
     char seconds[24], rest[24];
 
     snprintf(seconds, sizeof(seconds), "%" APR_INT64_T_FMT, at / SECOND);
     snprintf(rest, sizeof(rest), "%" APR_INT64_T_FMT, at % SECOND);
-    redisAppendCommand(redis, "EVAL %s 1 k %u %s %s", script, limit, seconds,
-                       rest);
+    redisAppendCommand(redis, "EVAL %s 1 k %u %d %s %s", script, limit, count,
+                       seconds, rest);
 }
 
-/* Take the reply to a request. */
+/* Take the reply to requests that were sent together. It admitted as many as
+ * the result says. */
 static crm_limit_verdict_t take_reply(void)
 {
     crm_limit_verdict_t verdict = {0};
@@ -398,10 +399,25 @@ static crm_limit_verdict_t take_reply(void)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
         die(reply->str ? reply->str : "another reply");
     }
-    verdict.admitted = (int)reply->element[0]->integer;
-    verdict.remaining = (apr_uint32_t)reply->element[1]->integer;
-    verdict.reset_us = reply->element[2]->integer;
+    verdict.admitted = (int)reply->element[1]->integer;
+    verdict.remaining = (apr_uint32_t)reply->element[2]->integer;
+    verdict.reset_us = reply->element[3]->integer;
     freeReplyObject(reply);
+    return verdict;
+}
+
+/* Count COUNT requests under LIMIT in crm_limit.c. Return what take_reply()
+ * must. */
+static crm_limit_verdict_t read_some(apr_uint32_t limit, int count)
+{
+    crm_limit_verdict_t verdict = {0};
+    int admitted = 0;
+
+    for (int i = 0; i < count; i++) {
+        verdict = read_1(limit);
+        admitted += verdict.admitted;
+    }
+    verdict.admitted = admitted;
     return verdict;
 }
 
@@ -416,10 +432,11 @@ static int compare_steps(int steps)
     for (int i = 0; i < steps; i += AT_ONCE) {
         for (int j = 0; j < AT_ONCE; j++) {
             apr_uint32_t limit = limits[random_below(COUNT(limits))];
+            int count = random_below(2) ? 1 : 1 + (int)random_below(9);
 
             now += random_step();
-            own[j] = read_1(limit);
-            send_request(limit, epoch + now);
+            own[j] = read_some(limit, count);
+            send_requests(limit, count, epoch + now);
         }
         for (int j = 0; j < AT_ONCE; j++) {
             crm_limit_verdict_t its = take_reply();
@@ -451,7 +468,7 @@ static int go_back(void)
     for (int i = 0; i < COUNT(steps); i++) {
         crm_limit_verdict_t verdict;
 
-        send_request(2, steps[i].at * SECOND);
+        send_requests(2, 1, steps[i].at * SECOND);
         verdict = take_reply();
         if (verdict.admitted != steps[i].admitted) {
             printf("at %d: %d, %d us\n", (int)steps[i].at, verdict.admitted,

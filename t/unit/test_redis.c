@@ -8,8 +8,11 @@
 #include "crm_redis_url.h"
 #include "crm_server.h"
 
-#define ADMITTED "*4\r\n:1\r\n:7\r\n:60000000\r\n:1700000000000000\r\n"
-#define REFUSED "*4\r\n:0\r\n:0\r\n:5\r\n:1700000000000001\r\n"
+/* Of the checks that ask() sends, two share a window. */
+#define TIME "*7\r\n:1700000000000000\r\n"
+#define BOTH ":2\r\n:7\r\n:60000000\r\n"
+#define ONE ":1\r\n:0\r\n:5\r\n"
+#define NONE ":0\r\n:0\r\n:6\r\n"
 
 /* What the server says to each thing it receives; NULL: nothing, it hangs; "":
  * nothing, it closes the connection. */
@@ -56,7 +59,7 @@ static const char *ask(const char *const *texts, int count, int secret,
     ck_assert_ptr_null(crm_redis_create(&backend, &parts, crm_check_pool()));
     memset(checks, 0, sizeof(checks));
     for (int i = 0; i < 3; i++) {
-        checks[i].key_id = "key";
+        checks[i].key_id = i == 1 ? "other" : "key";
         checks[i].limit = 9;
     }
     problem = backend.ask(backend.baton, all, count, timeout);
@@ -66,44 +69,50 @@ static const char *ask(const char *const *texts, int count, int secret,
     return problem ? reason : NULL;
 }
 
-START_TEST(answers_are_in_order)
+START_TEST(a_window_admits_its_first_requests)
 {
-    const char *const texts[] = {ADMITTED REFUSED ADMITTED, NULL};
+    const char *const both[] = {TIME BOTH NONE, NULL};
+    const char *const one[] = {TIME ONE ONE, NULL};
 
-    ck_assert_ptr_null(ask(texts, 3, 0, SERVER_LONG));
+    ck_assert_ptr_null(ask(both, 3, 0, SERVER_LONG));
     for (int i = 0; i < 3; i++) {
         ck_assert(checks[i].answered);
         ck_assert_int_eq(checks[i].admitted, i != 1);
+        ck_assert_int_eq(checks[i].time_us, APR_INT64_C(1700000000000000));
     }
-    ck_assert_uint_eq(checks[0].remaining, 7);
-    ck_assert_int_eq(checks[1].reset_us, 5);
-    ck_assert_int_eq(checks[1].time_us, APR_INT64_C(1700000000000001));
+    ck_assert_uint_eq(checks[0].remaining, 8);
+    ck_assert_uint_eq(checks[2].remaining, 7);
+    ck_assert_int_eq(checks[2].reset_us, 60000000);
+    ck_assert_uint_eq(checks[1].remaining, 0);
+    ck_assert_int_eq(checks[1].reset_us, 6);
+
+    ck_assert_ptr_null(ask(one, 3, 0, SERVER_LONG));
+    ck_assert(checks[0].admitted && checks[1].admitted);
+    ck_assert(checks[2].answered && !checks[2].admitted);
+    ck_assert_uint_eq(checks[0].remaining, 0);
+    ck_assert_uint_eq(checks[2].remaining, 0);
+    ck_assert_int_eq(checks[2].reset_us, 5);
 }
 END_TEST
 
 START_TEST(the_script_is_sent_to_a_server_that_forgot_it)
 {
-    const char *const texts[] = {
-        ADMITTED "-NOSCRIPT No matching script.\r\n"
-        "-NOSCRIPT No matching script.\r\n", REFUSED ADMITTED, NULL
-    };
+    const char *const texts[] = {"-NOSCRIPT No matching script.\r\n",
+                                 TIME BOTH ONE, NULL};
 
     ck_assert_ptr_null(ask(texts, 3, 0, SERVER_LONG));
-    ck_assert(checks[0].admitted);
-    ck_assert(checks[1].answered && !checks[1].admitted);
-    ck_assert(checks[2].admitted);
+    ck_assert(checks[0].admitted && checks[1].admitted && checks[2].admitted);
 }
 END_TEST
 
-START_TEST(what_was_answered_before_an_error_counts)
+START_TEST(an_error_answers_nothing)
 {
-    const char *const texts[] = {ADMITTED "-LOADING Redis is loading\r\n"
-                                 REFUSED, NULL};
+    const char *const texts[] = {"-LOADING Redis is loading\r\n", NULL};
 
     ck_assert_str_eq(ask(texts, 3, 0, SERVER_LONG), "LOADING Redis is loading");
-    ck_assert(checks[0].answered);
-    ck_assert(!checks[1].answered);
-    ck_assert(checks[2].answered);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(!checks[i].answered);
+    }
 }
 END_TEST
 
@@ -123,6 +132,8 @@ static const struct {
     {{"-NOSCRIPT No script\r\n", "-NOSCRIPT Again\r\n"}, 0, "NOSCRIPT Again"},
     {{"+OK\r\n"}, 0, "unexpected reply of the script"},
     {{"*1\r\n:1\r\n"}, 0, "unexpected reply of the script"},
+    {{"*4\r\n:1\r\n:1\r\n$1\r\n7\r\n:1\r\n"}, 0,
+     "unexpected reply of the script"},
     {{"HTTP/1.1 400 Bad Request\r\n\r\n"}, 0,
      "the server does not speak the Redis protocol"},
     {{"*4\r\n:1\r\n", ""}, 0, "the connection was closed"},
@@ -166,9 +177,9 @@ int main(void)
     TCase *tcase = tcase_create("redis");
 
     crm_check_pool();
-    tcase_add_test(tcase, answers_are_in_order);
+    tcase_add_test(tcase, a_window_admits_its_first_requests);
     tcase_add_test(tcase, the_script_is_sent_to_a_server_that_forgot_it);
-    tcase_add_test(tcase, what_was_answered_before_an_error_counts);
+    tcase_add_test(tcase, an_error_answers_nothing);
     tcase_add_loop_test(tcase, faults_have_reasons, 0, COUNT(faults));
     tcase_add_test(tcase, a_server_that_is_not_there);
     suite_add_tcase(suite, tcase);
