@@ -10,6 +10,7 @@ Writes a list of faults for each statement, then for each function:
     set TABLE          rows of each workspace of an array of the client's
     correlated TABLE   a subquery has the workspace from the query around it
     volatile FUNCTION  a write has a function whose value is another each time
+    returning TABLE    RETURNING of a write reads another table
     across FUNCTION    a function that goes over workspaces
     unread: ERROR      the parser does not know it
 
@@ -335,7 +336,11 @@ class Judge:
         self.condition(getattr(tree, "whereClause", None), query)
         for item in getattr(tree, "targetList", None) or ():
             self.subqueries(item.val, query)
-        return self.targets(tree.returningList, query)
+        before = len(self.tables)
+        columns = self.targets(tree.returningList, query)
+        self.faults |= {f"returning {value.table}"
+                        for value in self.tables[before:]}
+        return columns
 
     def inserted(self, tree, made, query):
         key = self.given["keys"].get(tree.relation.relname)
