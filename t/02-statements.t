@@ -126,6 +126,11 @@ my @CASES = (
     ["", "WITH b AS (SELECT \$2 AS n) UPDATE crmapi.contact t SET notes = ''"
         . " WHERE t.workspace_id = \$1 RETURNING (NULL), (SELECT count(*) FROM"
         . " b)"],
+    ["values job", "INSERT INTO crmapi.job (workspace_id, kind, payload) VALUES"
+        . " (\$1, \$2, (SELECT jsonb_agg(x) FROM unnest(\$3::text[]) x))"],
+    ["", "INSERT INTO crmapi.job (workspace_id, kind, payload) SELECT \$1, \$2,"
+        . " (SELECT jsonb_agg(x) FROM unnest(\$3::text[]) x)"],
+    ["", "INSERT INTO crmapi.migration (name) VALUES ((SELECT 'x'))"],
     # within another statement
     ["unbound contact", "PREPARE x (uuid) AS SELECT * FROM $contact WHERE c.id"
         . " = \$1"],

@@ -149,12 +149,12 @@ static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                                    " (id, workspace_id, name, key_hash,"
                                    " display, can_read, can_write, read_limit,"
                                    " write_limit, expires_at, networks)"
-                                   " VALUES ($1::uuid, $2::uuid, $3::text,"
+                                   " SELECT $1::uuid, $2::uuid, $3::text,"
                                    " $4::bytea, $5::text, true, $6::boolean, "
                                    SET_LIMIT("7", "NULL") ", "
                                    SET_LIMIT("8", "NULL") ", "
                                    SET_EXPIRES("9", "NULL") ", "
-                                   SET_NETWORKS("10", "NULL") ")"
+                                   SET_NETWORKS("10", "NULL")
                                    " RETURNING " FIELDS ", NULL::text,"
                                    " plan_api, workspace_id", 6 + TERMS,
                                    values);
