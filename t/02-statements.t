@@ -117,6 +117,21 @@ my @CASES = (
         . " SELECT \$1, nextval(\$2)) SELECT 1"],
     ["", "UPDATE crmapi.contact t SET updated_at = now(), notes = (SELECT"
         . " crmapi.fold(\$2)) WHERE t.workspace_id = \$1"],
+    ["returning workspace", "INSERT INTO crmapi.api_key AS k (workspace_id, id)"
+        . " VALUES (\$1, \$2) RETURNING id, (SELECT w.plan FROM"
+        . " crmapi.workspace w WHERE w.id = \$1)"],
+    ["returning activity", "WITH w AS (UPDATE crmapi.contact t SET notes = \$3"
+        . " WHERE t.workspace_id = \$1 RETURNING t.id, (SELECT"
+        . " max(a.created_at) FROM crmapi.activity a WHERE a.workspace_id ="
+        . " \$1)) SELECT * FROM w"],
+    ["", "WITH b AS (SELECT \$2 AS n) UPDATE crmapi.contact t SET notes = ''"
+        . " WHERE t.workspace_id = \$1 RETURNING (NULL), (SELECT count(*) FROM"
+        . " b)"],
+    ["values job", "INSERT INTO crmapi.job (workspace_id, kind, payload) VALUES"
+        . " (\$1, \$2, (SELECT jsonb_agg(x) FROM unnest(\$3::text[]) x))"],
+    ["", "INSERT INTO crmapi.job (workspace_id, kind, payload) SELECT \$1, \$2,"
+        . " (SELECT jsonb_agg(x) FROM unnest(\$3::text[]) x)"],
+    ["", "INSERT INTO crmapi.migration (name) VALUES ((SELECT 'x'))"],
     # within another statement
     ["unbound contact", "PREPARE x (uuid) AS SELECT * FROM $contact WHERE c.id"
         . " = \$1"],

@@ -253,6 +253,8 @@ my @BEYOND = (
         map { "${_}_event" } qw(contact company pipeline_card activity
         conversation message submission enrollment)],
     [qr/^volatile (?:event_id|event_next)$/, "as well", "event_deleted"],
+    [qr/^returning event_feed$/, "only transactions from before 0017 call it",
+        "event_add"],
     [qr/^volatile plan_rights$/, "it locks the plan", "workspace_plan"],
     [qr/^unread: missing expression/, "the parser does not know RETURN NEXT"
         . " without a value", "review_times"],

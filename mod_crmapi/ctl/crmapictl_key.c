@@ -30,10 +30,10 @@
     {"write_limit", 'n'}, {"addresses", 'a'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same with the key, for the command that creates it, and with the plan if
- * it does not include the API. */
+/* The same with the key, for the command that creates it. Two columns follow:
+ * whether the plan includes the API, and the workspace. */
 static const ctl_column_t new_columns[] = {COLUMNS, {"key", 's'}, {NULL, 0}};
-enum { KEY_COLUMN = 11, PLAN_COLUMN };
+enum { KEY_COLUMN = 11, API_COLUMN, WORKSPACE_COLUMN };
 
 /* Set *PREFIX_P to the prefix of keys (the rule of CrmApiKeyPrefix). */
 static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
@@ -131,25 +131,23 @@ static crm_error_t *get_terms(const char *values[TERMS], ctl_t *ctl)
 }
 
 /* Insert a key with VALUES: id, workspace, name, hash, display form, write,
- * terms. *RESULT_P has the columns of new_columns and PLAN_COLUMN. KEY_COLUMN is
- * for ctl_key_create(). */
+ * terms. *RESULT_P has the columns of new_columns, API_COLUMN and
+ * WORKSPACE_COLUMN. KEY_COLUMN is for ctl_key_create(). */
 static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                            const char *const values[6 + TERMS])
 {
     crm_error_t *error = ctl_query(result_p, ctl, "INSERT INTO crmapi.api_key"
-                                   " AS k (id, workspace_id, name, key_hash,"
+                                   " (id, workspace_id, name, key_hash,"
                                    " display, can_read, can_write, read_limit,"
                                    " write_limit, expires_at, networks)"
-                                   " VALUES ($1::uuid, $2::uuid, $3::text,"
+                                   " SELECT $1::uuid, $2::uuid, $3::text,"
                                    " $4::bytea, $5::text, true, $6::boolean, "
                                    SET_LIMIT("7", "NULL") ", "
                                    SET_LIMIT("8", "NULL") ", "
                                    SET_EXPIRES("9", "NULL") ", "
-                                   SET_NETWORKS("10", "NULL") ")"
+                                   SET_NETWORKS("10", "NULL")
                                    " RETURNING " FIELDS ", NULL::text,"
-                                   " (SELECT w.plan FROM crmapi.workspace w"
-                                   " WHERE w.id = k.workspace_id"
-                                   " AND NOT k.plan_api)", 6 + TERMS,
+                                   " plan_api, workspace_id", 6 + TERMS,
                                    values);
 
     if (crm_error_is(error, "23505")) {
@@ -187,15 +185,22 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
 }
 
 /* Warn if the plan of the key in RESULT does not include the API. */
-static void warn_of_plan(ctl_t *ctl, const PGresult *result)
+static crm_error_t *warn_of_plan(ctl_t *ctl, const PGresult *result)
 {
-    const char *plan = crm_db_value(result, 0, PLAN_COLUMN);
+    const char *workspace = PQgetvalue(result, 0, WORKSPACE_COLUMN);
+    PGresult *plan;
 
-    if (plan) {
+    if (*PQgetvalue(result, 0, API_COLUMN) == 't') {
+        return NULL;
+    }
+    CRM_ERR(ctl_query(&plan, ctl, "SELECT plan FROM crmapi.workspace"
+                      " WHERE id = $1::uuid", 1, &workspace));
+    if (PQntuples(plan)) {
         fprintf(stderr, "crmapictl: the key is refused until the workspace's"
                 " plan allows it: the plan \"%s\" does not include the API\n",
-                ctl_clean(plan, ctl->pool));
+                ctl_clean(PQgetvalue(plan, 0, 0), ctl->pool));
     }
+    return NULL;
 }
 
 crm_error_t *ctl_key_create(ctl_t *ctl)
@@ -210,8 +215,7 @@ crm_error_t *ctl_key_create(ctl_t *ctl)
     PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
     ctl_print_one(ctl, key, result, new_columns);
     OPENSSL_cleanse(key, sizeof(key));
-    warn_of_plan(ctl, result);
-    return NULL;
+    return warn_of_plan(ctl, result);
 }
 
 /* Read the only line of stdin into KEY, SIZE bytes. Errors do not quote it. */

@@ -75,12 +75,12 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
     crm_uuid_v7(id);
     CRM_ERR(explain(ctl, ctl_query(&result, ctl, "INSERT INTO"
                                    " crmapi.webhook_endpoint AS e (id,"
-                                   " workspace_id, url, events, key) VALUES"
-                                   " ($1::uuid, $2::uuid, $3::text,"
+                                   " workspace_id, url, events, key) SELECT"
+                                   " $1::uuid, $2::uuid, $3::text,"
                                    " ARRAY(SELECT DISTINCT n"
                                    " FROM string_to_table($4, ',') n ORDER BY"
                                    " n),"
-                                   " crmapi.webhook_key())"
+                                   " crmapi.webhook_key()"
                                    " RETURNING " FIELDS SECRET, 4, values)));
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, id, "\t",
                                    PQgetvalue(result, 0, SECRET_COLUMN),

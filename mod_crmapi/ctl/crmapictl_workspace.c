@@ -24,11 +24,11 @@
     {"created_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same, and values from other tables. */
+/* The same, and values of the workspace $1 from other tables. */
 #define HELD_FIELDS ", (SELECT h.held_at FROM crmapi.hold_of(workspace.id) h)" \
     ", (SELECT h.reason FROM crmapi.hold_of(workspace.id) h)"
 #define ALL_FIELDS FIELDS ", read_limit, write_limit, CASE WHEN EXISTS (" \
-    "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = workspace.id" \
+    "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
     COLUMNS, {"read_limit", 'n'}, {"write_limit", 'n'}, {"events", 's'},

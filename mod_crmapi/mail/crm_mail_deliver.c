@@ -68,11 +68,11 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
 #define STATE_SQL \
     "SELECT o.id," \
     " EXISTS (SELECT FROM crmapi.enrollment_step s" \
-    " WHERE s.workspace_id = a.workspace_id AND s.id = $5::uuid)," \
+    " WHERE s.workspace_id = $1::uuid AND s.id = $5::uuid)," \
     " coalesce(crmapi.fold(a.agent_email) = crmapi.fold($3::text), false)," \
     " (SELECT count(*) FROM (SELECT FROM crmapi.conversation c" \
     " JOIN crmapi.message m ON m.workspace_id = c.workspace_id" \
-    " AND m.conversation_id = c.id WHERE c.workspace_id = a.workspace_id" \
+    " AND m.conversation_id = c.id WHERE c.workspace_id = $1::uuid" \
     " AND c.last_message_at > now() - interval '1 hour'" \
     " AND c.bot_id = a.id AND c.type = " CHANNEL_EMAIL \
     " AND m.created_at > now() - interval '1 hour'" \
@@ -80,7 +80,7 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     " o.to_identifier FROM crmapi.agent a LEFT JOIN LATERAL (" \
     "SELECT s.id, s.to_identifier FROM unnest($4::uuid[])" \
     " WITH ORDINALITY u(id, n) JOIN crmapi.enrollment_step s" \
-    " ON s.workspace_id = a.workspace_id AND s.id = u.id" \
+    " ON s.workspace_id = $1::uuid AND s.id = u.id" \
     " AND s.channel = 'email' ORDER BY u.n DESC LIMIT 1) o ON true" \
     " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
 

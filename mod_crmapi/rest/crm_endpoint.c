@@ -17,6 +17,17 @@ static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
            || (shape->requested && field->flags & CRM_F_ON_REQUEST);
 }
 
+/* Return COLUMNS and the column of FIELD, with SQL (NULL: none) for one that is
+ * computed. */
+static const char *and_column(const char *columns, const crm_field_t *field,
+                              const char *sql, apr_pool_t *pool)
+{
+    const char *comma = *columns ? ", " : "";
+
+    return sql ? apr_pstrcat(pool, columns, comma, "(", sql, ")", NULL)
+           : apr_pstrcat(pool, columns, comma, "t.", field->name, NULL);
+}
+
 /* Set SHAPE's row_columns and updated_at, for entity tags. */
 static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
 {
@@ -35,8 +46,8 @@ static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
         }
     }
     shape->updated_at = shape->count;
-    shape->row_columns = apr_pstrcat(pool, shape->columns, ", t.updated_at",
-                                     NULL);
+    shape->row_columns = and_column(shape->columns, field, NULL, pool);
+    shape->new_columns = and_column(shape->new_columns, field, NULL, pool);
 }
 
 /* Add the shape of RESOURCE to shapes. REQUESTED: with its CRM_F_ON_REQUEST
@@ -46,9 +57,9 @@ static void add_shape(const crm_resource_t *resource, int requested,
 {
     crm_shape_t *shape = apr_array_push(shapes);
     size_t count = (size_t)crm_resource_fields(resource);
-    const char *columns = "";
 
     memset(shape, 0, sizeof(*shape));
+    shape->columns = shape->new_columns = "";
     shape->resource = resource;
     shape->requested = requested;
     shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
@@ -66,14 +77,11 @@ static void add_shape(const crm_resource_t *resource, int requested,
         shape->keys[i] = apr_pstrcat(pool, i ? ",\"" : "\"", field->name,
                                      "\":", NULL);
         shape->key_lens[i] = strlen(shape->keys[i]);
-        columns = field->sql
-                  ? apr_pstrcat(pool, columns, i ? ", (" : "(", field->sql,
-                                ")", NULL)
-                  : apr_pstrcat(pool, columns, i ? ", t." : "t.",
-                                field->name, NULL);
+        shape->columns = and_column(shape->columns, field, field->sql, pool);
+        shape->new_columns = and_column(shape->new_columns, field,
+                                        field->sql ? "NULL" : NULL, pool);
         shape->count++;
     }
-    shape->columns = columns;
     set_updated_at(shape, pool);
 }
 

@@ -19,6 +19,9 @@ typedef struct crm_shape_t {
     const char *columns;        /* SQL: columns and expressions over t */
     const char *row_columns;    /* the same, then t.updated_at if it is not
                                    among them */
+    const char *new_columns;    /* ROW_COLUMNS of a row that was just inserted:
+                                   fields that are computed from rows which
+                                   refer to it are null */
     int updated_at;             /* index of updated_at in ROW_COLUMNS; -1: the
                                    table has no such column */
 } crm_shape_t;

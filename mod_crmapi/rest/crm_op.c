@@ -168,7 +168,7 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
     crm_sql_add(sql, " WHERE ");
     crm_rest_permit(sql, call);
     crm_sql_adds(sql, " RETURNING ",
-                 crm_rest(call)->endpoint->shape->row_columns, NULL);
+                 crm_rest(call)->endpoint->shape->new_columns, NULL);
     crm_sql_write(sql, from, row, NULL);
 }
 

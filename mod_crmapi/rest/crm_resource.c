@@ -67,6 +67,17 @@ static const char *check_field(const crm_resource_t *resource,
     return NULL;
 }
 
+/* Return whether a field of RESOURCE is computed and never null. */
+static int has_computed(const crm_resource_t *resource)
+{
+    for (const crm_field_t *field = resource->fields; field->name; field++) {
+        if (field->sql && !(field->flags & CRM_F_NULLABLE)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return NULL or the error in OPERATION of RESOURCE. */
 static const char *check_operation(const crm_resource_t *resource,
                                    const crm_operation_t *operation)
@@ -76,6 +87,9 @@ static const char *check_operation(const crm_resource_t *resource,
     }
     if (!strcmp(operation->kind->name, "list") && !operation->sorts) {
         return "list without a sort order";
+    }
+    if (!strcmp(operation->kind->name, "create") && has_computed(resource)) {
+        return "creates rows with a computed field that is never null";
     }
     if (operation->parent && (!crm_resource_find(operation->parent)
                               || !strchr(operation->path, '{'))) {

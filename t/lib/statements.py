@@ -10,6 +10,8 @@ Writes a list of faults for each statement, then for each function:
     set TABLE          rows of each workspace of an array of the client's
     correlated TABLE   a subquery has the workspace from the query around it
     volatile FUNCTION  a write has a function whose value is another each time
+    returning TABLE    RETURNING of a write reads another table
+    values TABLE       VALUES of an INSERT have a subquery: it has to be a SELECT
     across FUNCTION    a function that goes over workspaces
     unread: ERROR      the parser does not know it
 
@@ -32,11 +34,12 @@ QUERIES = WRITES + (ast.SelectStmt,)
 
 
 class Names(Visitor):
-    """The functions that a tree calls, and whether it reads columns."""
+    """The functions that a tree calls, whether it reads columns, and whether it
+    has subqueries."""
 
     def __init__(self):
         super().__init__()
-        self.functions, self.columns = [], False
+        self.functions, self.columns, self.subqueries = [], False, False
 
     def visit_FuncCall(self, ancestors, node):
         self.functions.append(node.funcname[-1].sval)
@@ -45,7 +48,7 @@ class Names(Visitor):
         self.columns = True
 
     def visit_SubLink(self, ancestors, node):
-        self.columns = True
+        self.columns = self.subqueries = True
 
 
 def names_in(tree):
@@ -335,12 +338,19 @@ class Judge:
         self.condition(getattr(tree, "whereClause", None), query)
         for item in getattr(tree, "targetList", None) or ():
             self.subqueries(item.val, query)
-        return self.targets(tree.returningList, query)
+        before = len(self.tables)
+        columns = self.targets(tree.returningList, query)
+        self.faults |= {f"returning {value.table}"
+                        for value in self.tables[before:]}
+        return columns
 
     def inserted(self, tree, made, query):
         key = self.given["keys"].get(tree.relation.relname)
         names = [c.name for c in tree.cols or ()]
         target = next(iter(query.relations.values())).get(key)
+        if key and tree.selectStmt and tree.selectStmt.valuesLists \
+                and names_in(tree.selectStmt).subqueries:
+            self.faults.add(f"values {tree.relation.relname}")
         if made and key in names and names.index(key) < len(made):
             value = made[names.index(key)]
             if value:

@@ -7,6 +7,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_endpoint.h"
+#include "crm_op.h"
 #include "crm_resources.h"
 
 /* Return the operation whose method and path are NAME, "GET /agents". */
@@ -96,6 +98,49 @@ START_TEST(contract_6_2_read_only_fields)
                           names[j]);
         }
     }
+}
+END_TEST
+
+/* Nothing refers to a row that was just inserted, so what is computed from other
+ * rows is null, and the answer to a POST looks nothing up. */
+START_TEST(a_create_reads_no_other_table)
+{
+    ck_assert_ptr_null(crm_endpoint_init(crm_resources, crm_check_pool()));
+    for (int i = 0; crm_resources[i]; i++) {
+        const crm_shape_t *shape = crm_shape_of(crm_resources[i]);
+
+        ck_assert_msg(!strstr(shape->new_columns, "SELECT"), "%s: %s",
+                      crm_resources[i]->name, shape->new_columns);
+    }
+    ck_assert_ptr_nonnull(strstr(crm_shape_of(&crm_resource_contact)
+                                 ->row_columns, "SELECT"));
+}
+END_TEST
+
+/* So a computed field of what a POST creates must take null. */
+START_TEST(a_computed_field_of_what_is_created_is_nullable)
+{
+    static const crm_field_t fields[] = {
+        {.name = "n", .type = &crm_type_number, .flags = CRM_F_DERIVED,
+         .sql = "SELECT 1"},
+        {.name = NULL}
+    };
+    static const crm_operation_t operations[] = {
+        {.id = "createThing", .method = "POST", .path = "/things",
+         .kind = &crm_op_create},
+        {.id = NULL}
+    };
+    static const crm_resource_t thing = {
+        .name = "thing", .fields = fields, .operations = operations,
+    };
+    static const crm_resource_t *const resources[] = {&thing, NULL};
+    crm_error_t *error = crm_registry_init(resources, crm_check_pool());
+
+    ck_assert_ptr_nonnull(error);
+    ck_assert_msg(strstr(error->log, "CRM1002: ")
+                  && strstr(error->log, "createThing: creates rows with a"
+                            " computed field that is never null"), "%s",
+                  error->log);
 }
 END_TEST
 
@@ -196,6 +241,9 @@ int main(void)
     tcase_add_test(fields, contract_6_2_read_only_fields);
     tcase_add_test(operations, every_parameter_can_be_read_and_is_there_once);
     tcase_add_test(operations, contract_7_orders);
+    tcase_add_test(operations, a_create_reads_no_other_table);
+    tcase_add_test(operations,
+                   a_computed_field_of_what_is_created_is_nullable);
     tcase_add_loop_test(operations,
                         contract_8_statuses_5_4_locations_3_3_plans, 0,
                         COUNT(statuses));
