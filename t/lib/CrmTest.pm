@@ -21,10 +21,10 @@ use JSON::PP ();
 use Test2::IPC;         # checks in a forked process are the test's own
 use Test::More ();
 BEGIN {
-    # servers go on to the end: no waiting for them
+    # servers run to the end, so do not wait for them
     Test2::API::test2_ipc_wait_disable();
 
-    # all but done_testing, which looks at the servers' logs first
+    # all but done_testing, which checks the servers' logs first
     Test::More->import(import =>
         [grep { $_ ne "done_testing" } @Test::More::EXPORT]);
 }
@@ -96,7 +96,8 @@ sub database {
     return $name;
 }
 
-# An answer that blames the database may be PostgreSQL's upgrade: see get().
+# A failure of the database may be caused by an upgrade of PostgreSQL: see
+# get().
 CrmTest::Client->hook(sub {
     my ($request, $response) = @_;
     postgres() if $response->status >= 500 && @databases;
@@ -138,8 +139,8 @@ sub crmapictl_ok {
     return $out;
 }
 
-# A new workspace for HTTPD (or a database's name), with a key, and with a
-# look-alike beside it whose ids must never appear; see CrmTest::Workspace.
+# A new workspace for HTTPD (or a database's name), with a key, and with a twin
+# whose ids must never appear; see CrmTest::Workspace.
 sub workspace { CrmTest::Workspace->new(@_) }
 
 my $uuids = 0;
@@ -150,7 +151,7 @@ sub uuid {
         ++$uuids & 0xfff, 0x8000 | int rand 0x4000, $$ , int rand 0x10000;
 }
 
-# RESPONSE has STATUS; the whole response is shown when not.
+# RESPONSE has STATUS; if not, the whole response is shown.
 sub status_is {
     my ($response, $status, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -196,7 +197,7 @@ sub json_is {
     return $ok;
 }
 
-# Stop the servers, whose logs are looked at, then end the test.
+# Stop the servers, check their logs, then end the test.
 sub done_testing {
     CrmTest::Worker::stop_all();
     CrmTest::Httpd::stop_all();

@@ -9,10 +9,10 @@ use File::Temp qw(tempdir);
 
 our @EXPORT = qw(bench_works);
 
-# Run PARTS of build/bench and check that each of their targets has a number, and
-# that they have ROWS targets at least. build/bench dies if a contestant's answer
-# differs from mod_crmapi's, if a timed request fails, or if a server logs a
-# warning. The tests that run beside it go first.
+# Run PARTS of build/bench and check that each of their targets has a number,
+# and that there are at least ROWS targets. build/bench dies if a contestant's
+# answer differs from mod_crmapi's, if a timed request fails, or if a server
+# logs a warning. Concurrent tests have priority.
 sub bench_works {
     my ($rows, @parts) = @_;
     plan(skip_all => "build/setup --bench installs what is missing")

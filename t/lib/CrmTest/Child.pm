@@ -11,8 +11,8 @@
 #     $child->stop;
 #     my @values = $child->result;
 #
-# A check that fails in it fails the test (Test2::IPC brings it over), and so
-# does an exception, a signal or an exit.
+# If a check fails in the child, the test fails (by Test2::IPC). So it does
+# after an exception, a signal or an exit.
 package CrmTest::Child;
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ my $json = Cpanel::JSON::XS->new->utf8->allow_nonref;
 my $dir;        # of files that tell children to stop
 my $count = 0;
 
-# Run CODE->(GO_ON) in a process of its own. What it returns goes through JSON.
+# Run CODE->(GO_ON) in a new process. Its return values are transferred as JSON.
 sub start {
     my ($class, $code) = @_;
     my $self = bless { maker => $$ }, $class;
@@ -46,14 +46,14 @@ sub start {
 
 sub pid { $_[0]{pid} }
 
-# Tell it not to go on.
+# Tell it to stop.
 sub stop {
     my ($self) = @_;
     open(my $stop, ">", $self->{stop}) or die "CrmTest: $self->{stop}: $!\n";
 }
 
-# Wait for it and return what it returned; nothing when it did not end well,
-# which has failed the test.
+# Wait for it and return its values; nothing if it failed, which also fails the
+# test.
 sub result {
     my ($self) = @_;
     my $out = delete $self->{out}
@@ -72,7 +72,7 @@ sub result {
     return;
 }
 
-# One whose result nobody wanted is told to stop and has to end well, too.
+# A child whose result was not read is told to stop, and must not fail either.
 sub DESTROY {
     my ($self) = @_;
     local ($?, $!, $@);

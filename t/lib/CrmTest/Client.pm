@@ -217,7 +217,7 @@ sub request {
         $head .= "$name: $_\r\n" for ref $value ? @$value : $value;
     }
     my $response;
-    # A kept connection may be closed by the server just as it is used.
+    # The server may close a kept connection at the moment of its use.
     for my $try (1, 2) {
         my $kept = !!$self->{socket};
         $self->send_raw("$head\r\n" . ($body // ""));
@@ -236,8 +236,8 @@ sub request {
     return $response;
 }
 
-# Send BYTES, which are anything at all, on a connection of their own and
-# return the response, or undef when the server just closed it.
+# Send any BYTES on a new connection. Return the response, or undef if the
+# server closed the connection without one.
 sub raw {
     my ($self, $bytes, %arg) = @_;
     my $client = ref($self)->new(%$self, socket => undef);
@@ -290,7 +290,7 @@ sub header {
     return wantarray ? @values : $values[0];
 }
 
-# The body as JSON; dies when it is not.
+# The body as JSON; dies if it is not JSON.
 sub json {
     my ($self) = @_;
     $self->{json} //= do {
@@ -304,7 +304,7 @@ sub json {
     return ${$self->{json}};
 }
 
-# What is under "data"; dies when nothing is.
+# The member "data"; dies if there is none.
 sub data {
     my ($self) = @_;
     my $json = $self->json;
@@ -319,7 +319,7 @@ sub code { ($_[0]->json->{error} || {})->{code} }
 sub message { ($_[0]->json->{error} || {})->{message} }
 sub details { ($_[0]->json->{error} || {})->{details} }
 
-# Names of the fields a 422 complains of, sorted.
+# Names of the fields in the details of a 422, sorted.
 sub fields { [sort map { $_->{field} } @{$_[0]->details || []}] }
 
 # The whole response on a few lines, for diag().

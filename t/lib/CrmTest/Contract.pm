@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Contract.pm: every answer that any test sees is held against the
-# OpenAPI document of the server that gave it
+# CrmTest/Contract.pm: every answer in any test is checked against the OpenAPI
+# document of its server
 package CrmTest::Contract;
 use strict;
 use warnings;
@@ -12,8 +12,8 @@ use CrmTest::OpenAPI;
 my $checker;        # one build serves one document
 our $busy;
 
-# The checker, made from the document of CLIENT's server; undef where that
-# serves none (the module is off or lacks its database).
+# The checker, made from the document of CLIENT's server; undef if the server
+# has none (the module is off or lacks its database).
 sub checker {
     my ($client) = @_;
 
@@ -30,7 +30,7 @@ CrmTest::Client->hook(sub {
 
     return if ($request->{path} // "") !~ m{^/api/v1(/|$)};
     my $openapi = checker($client) or return;
-    # what a site's own ErrorDocument or access control says is not ours
+    # answers by a site's own ErrorDocument or access control are not checked
     my @problems = $openapi->check($request, $response);
     return unless @problems;
     Test::More::fail("the answer is as the OpenAPI document says");

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Data.pm: whole records as the specification's tables have them, to
-# compare answers with, and what several tests of resources share
+# CrmTest/Data.pm: whole records with all fields of the specification's tables,
+# to compare answers with, and functions that several tests of resources share
 #
 #     record_is($r, contact_of($w, first_name => "Ann"), "a contact is made");
 #
 # Every field is compared, with its JSON type; a pattern (qr//) or a function
-# stands where a value cannot be known.
+# replaces a value that is unknown.
 package CrmTest::Data;
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ my $json = JSON::PP->new->canonical->allow_nonref;
 
 # --- comparing ----------------------------------------------------------------
 
-# Add to OUT what GOT has otherwise than WANTED, by its PATH.
+# Add to OUT the differences between GOT and WANTED, each with its PATH.
 sub differences {
     my ($out, $path, $got, $wanted) = @_;
 
@@ -155,9 +155,8 @@ sub same_text {
 sub email { { email => $_[0], is_primary => $_[1] ? true : false } }
 sub phone { { phone_number => $_[0], is_primary => $_[1] ? true : false } }
 
-# A record of SCHEMA as it is when nobody said anything: null where that may
-# be, empty lists and objects; MEMBERS over it. What else it has is a test's
-# to say.
+# A record of SCHEMA with its defaults: null if allowed, empty lists and
+# objects. MEMBERS override it. A test gives all other values.
 sub record_of {
     my ($schema, %members) = @_;
     my %what = @{$CrmTest::Spec::FIELDS{$schema}};
@@ -260,8 +259,7 @@ sub enroll {
         $sequence);
 }
 
-# Set COLUMNS of the row ID of crmapi.TABLE: a worker's work, as if it had
-# been done.
+# Set COLUMNS of the row ID of crmapi.TABLE, as a worker would.
 sub change {
     my ($w, $table, $id, %columns) = @_;
     sql($w->{database}, "UPDATE crmapi.$table SET " . join(", ",
@@ -293,9 +291,9 @@ sub api_sql {
 
 # --- several clients at once ------------------------------------------------------
 
-# Run CODE->(n) for n of 1 to COUNT, each in a process of its own, all let go
-# at the same moment. Returns what they returned (JSON), in order; one that does
-# not end well fails the test.
+# Run CODE->(n) for n from 1 to COUNT, each in its own process. All start at the
+# same time. Returns their values (as JSON) in order. If one fails, the test
+# fails.
 sub in_processes {
     my ($count, $code) = @_;
 

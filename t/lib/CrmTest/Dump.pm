@@ -20,7 +20,7 @@ sub dump_of {
     return $out;
 }
 
-# Restore DUMP into DATABASE; what is said about it.
+# Restore DUMP into DATABASE; returns the output.
 sub restored {
     my ($database, $dump, @options) = @_;
     my ($code, $out, $err) = crmapictl($database, { stdin => $dump }, "--json",
@@ -49,13 +49,13 @@ sub same_dump {
     diag("line ", $n + 1, ":\n", $got[$n] // "none", $expected[$n] // "none");
 }
 
-# TEXT, a dump without its last line, with one that fits.
+# TEXT, a dump without its last line, with the right last line.
 sub signed {
     my ($text) = @_;
     return qq($text\{"sha256":") . sha256_hex($text) . qq("}\n);
 }
 
-# What tells whether a row of DATABASE has changed: each table with a hash.
+# Each table of DATABASE with a hash, which changes with any row.
 sub state_of {
     my ($database) = @_;
     my @tables = map { $_->[0] } sql($database, "SELECT relname FROM pg_class

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Http2.pm: a client that writes HTTP/2 frames as it is told (RFC 9113),
-# over one socket, without TLS and from the first byte on ("prior knowledge")
+# CrmTest/Http2.pm: a client for single HTTP/2 frames (RFC 9113), over one
+# socket, without TLS, with prior knowledge
 #
 #     my $h = CrmTest::Http2->new(port => $httpd->port, key => $w->key);
 #     my $stream = $h->begin("POST", "/api/v1/contacts");
@@ -34,8 +34,8 @@ my %DIGIT = ("00000" => 0, "00001" => 1, "00010" => 2, "011001" => 3,
     "011010" => 4, "011011" => 5, "011100" => 6, "011101" => 7,
     "011110" => 8, "011111" => 9);
 
-# A connection to PORT of 127.0.0.1; KEY as bearer token if given; WINDOW:
-# how much of an answer is taken before more is asked for (default: all).
+# A connection to PORT of 127.0.0.1; KEY as bearer token if given; WINDOW: the
+# initial flow-control window (default: unlimited).
 sub new {
     my ($class, %arg) = @_;
     my $self = bless { timeout => 30, window => $MAX_WINDOW, next => 1,
@@ -81,7 +81,7 @@ sub frame {
         . pack("CCN", $TYPE{$type}, $flags, $stream) . $payload);
 }
 
-# A header in HPACK's longest and plainest form.
+# A header as a literal without indexing or Huffman coding (HPACK).
 sub plain {
     my $out = "\0";
 
@@ -153,14 +153,15 @@ sub has_more {
         || IO::Select->new($self->{socket})->can_read(0);
 }
 
-# Give stream ID up with the error CODE.
+# Reset stream ID with the error CODE.
 sub reset {
     my ($self, $id, $code) = @_;
     $self->frame("RST_STREAM", 0, $id, pack "N", $code // $CANCEL);
     $self->{streams}{$id}{done} = 1;
 }
 
-# Ask the server whether it is there; every frame before has been read then.
+# Send PING and wait for its answer: then the server has read every earlier
+# frame.
 sub ping {
     my ($self) = @_;
     my $count = $self->{pongs} // 0;
@@ -201,7 +202,7 @@ sub read_bytes {
     return substr $self->{in}, 0, $length, "";
 }
 
-# Read one frame and do what it says.
+# Read one frame and act on it.
 sub read_frame {
     my ($self) = @_;
     my ($high, $low, $type, $flags, $id) = unpack "CnCCN",

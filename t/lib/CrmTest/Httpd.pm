@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Httpd.pm: an httpd of the test's own, ended when the object goes
+# CrmTest/Httpd.pm: an httpd for a test, ended with its object
 package CrmTest::Httpd;
 use strict;
 use warnings;
@@ -21,8 +21,7 @@ use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
 
 my %running;    # address of object => object, weak
 
-# Modules a configuration has unless the test says otherwise; the MPM and
-# mod_crmapi come in addition.
+# Modules that a configuration loads by default, besides the MPM and mod_crmapi.
 our @MODULES = qw(mime authn_core authz_core authz_host dbd deflate env headers
     log_config mime reqtimeout setenvif status unixd);
 
@@ -55,14 +54,14 @@ sub new {
 
     $self->{mpm} ||= $ENV{CRM_MPM} || "event";
     my $dir = $self->{dir} = tempdir("crm-httpd-XXXXXX", TMPDIR => 1);
-    # Lines of level warn and above are judged, and such of no httpd form at
-    # all. What a crash leaves is but a notice to httpd: CrmTest::Log knows.
+    # Lines of level warn and above are checked, and lines that do not have
+    # httpd's format. httpd logs a crash at level notice: see CrmTest::Log.
     $self->{log} = CrmTest::Log->new(
         files => sub { grep { -e } "$dir/error_log", "$dir/output" },
         quiet => qr/^\[[^\]]*\] \[\w*:(?:notice|info|debug|trace\d)\] /);
     $self->expect_log(@{$arg{expect_log} || []});
     $self->may_log(@{$arg{may_log} || []});
-    # a slow child at the end is no fault where everything is slow
+    # under valgrind a child may be slow to end
     $self->may_log(qr/AH0004[56]: child process \d+ still did not exit/)
         if $ENV{CRM_VALGRIND} || $CrmTest::BUILD{SANITIZERS} ne "no";
     chmod 0755, $self->{dir};
@@ -102,7 +101,7 @@ sub write_conf {
     $text .= "LoadModule crmapi_module $CrmTest::BUILD{MODULE}\n"
         if $self->{crmapi} // 1;
     my ($children, $threads) = ($self->{children} || 2, 10);
-    # valgrind goes on with one thread at a time: one process has all of them
+    # valgrind runs one thread at a time, so use one process
     ($children, $threads) = (1, $threads * $children) if $ENV{CRM_VALGRIND};
     $threads = 0 if $self->{mpm} eq "prefork";
     $text .= "StartServers $children\nServerLimit " . ($children + 4) . "\n";
@@ -184,7 +183,7 @@ sub environment {
     return \%env;
 }
 
-# Run httpd with OPTIONS (for example "-t"). Return (exit code, its words).
+# Run httpd with OPTIONS (for example "-t"). Return (exit code, output).
 sub run {
     my ($self, @options) = @_;
     my ($code, $out, $err) = run_program(
@@ -197,7 +196,7 @@ sub run {
 # Start it and wait until it answers. Dies with the reason when it does not.
 sub start {
     my ($self) = @_;
-    # valgrind goes along with a fork, so the children are watched too
+    # valgrind follows forks, so the children run under it, too
     my @command = (CrmTest::Sanitizer::valgrind("$self->{dir}/valgrind.%p"),
         $CrmTest::BUILD{HTTPD}, "-d", $self->{dir}, "-f", $self->conf_file,
         "-DFOREGROUND");
@@ -243,7 +242,7 @@ sub answers {
         =~ /resuming normal operations|configured -- /;
 }
 
-# How often it has come up (after the start and after each restart).
+# The number of its starts and restarts.
 sub generation {
     my ($self) = @_;
     my $count = () = $self->log_text =~ /resuming normal operations/g;
@@ -277,8 +276,8 @@ sub client {
     return CrmTest::Client->new(port => $self->{port}, %arg);
 }
 
-# Where the threads of the one at PORT are, and what the database does, as
-# text: for an answer that does not come.
+# The stacks of the threads of the httpd at PORT, and the database's activity,
+# as text: to find out why an answer is missing.
 sub stuck {
     my ($class, $port) = @_;
     my ($self) = grep { $_ && $_->{port} == $port && $_->{pid} }
@@ -306,8 +305,7 @@ sub stuck {
     return $text . "  error_log: " . $self->log_text;
 }
 
-# From now on each of PATTERNS has to come in error_log, or may come: see
-# CrmTest::Log.
+# Each of PATTERNS must (may) appear in error_log from now on: see CrmTest::Log.
 sub expect_log { my $self = shift; $self->{log}->expect(@_) }
 sub may_log { my $self = shift; $self->{log}->may(@_) }
 
@@ -381,7 +379,7 @@ sub complain {
     $self->{keep} = 1 if $ENV{CRM_KEEP};
 }
 
-# End it at once, without a look at anything.
+# End it at once, without checking its log.
 sub kill_it {
     my ($self) = @_;
     my $pid = delete $self->{pid} or return;
@@ -412,7 +410,7 @@ sub DESTROY {
     }
 }
 
-# Whatever way the test ends, no server stays; a test that died before
+# No server outlives the test, however it ends; a test that died before
 # done_testing has failed already.
 sub END {
     local ($?, $!, $@);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Log.pm: judges a server's log: what was announced, and nothing else
+# CrmTest/Log.pm: checks that a server's log has exactly the announced lines
 package CrmTest::Log;
 use strict;
 use warnings;
@@ -7,8 +7,8 @@ use Fcntl qw(:flock);
 use Test::More ();
 use CrmTest::Process qw(read_file);
 
-# A crash, a failed assertion, a report of a sanitizer or of valgrind, the C
-# library's word on a broken heap. No pattern announces these.
+# A crash, a failed assertion, a report of a sanitizer or of valgrind, a message
+# of the C library about a corrupted heap. These cannot be announced.
 our @NEVER = (
     qr/\bAH0005[012]\b|exit signal|seg fault or similar|core ?dump/i,
     qr/\bAH0010[02]\b|assertion\b.*\bfailed|\bSIG(?:SEGV|ABRT|BUS|ILL|FPE)\b/i,
@@ -18,8 +18,8 @@ our @NEVER = (
     qr/\b(?:malloc|free|realloc|munmap_chunk)\(\): |double free or|corrupted /,
 );
 
-# What the host's own packages warn of: [pattern, reason]. It says nothing of
-# us, so it is told once in a run and fails nothing.
+# Warnings about the host's packages: [pattern, reason]. They do not concern
+# mod_crmapi, so they are printed once in a run and fail no test.
 our @HOST = (
     [qr/AH01882: /, "httpd runs with an older OpenSSL than mod_ssl was built"
         . " with (build/setup upgrades it)"],
@@ -27,16 +27,16 @@ our @HOST = (
         "a module of httpd runs with an older libxml2 than it was built with"],
 );
 
-# A judge of FILES, a function that returns paths. A line that matches QUIET is
-# no complaint of the server's.
+# A checker of FILES, a function that returns paths. Lines that match QUIET are
+# ignored.
 sub new {
     my ($class, %arg) = @_;
     return bless { files => $arg{files}, quiet => $arg{quiet},
         announced => [], told => {} }, $class;
 }
 
-# From now on a line that matches one of PATTERNS has to come. A number behind
-# a pattern says how many lines exactly.
+# For each of PATTERNS a line must appear from now on. A number after a pattern
+# is the exact number of lines.
 sub expect {
     my ($self, @patterns) = @_;
 
@@ -47,7 +47,7 @@ sub expect {
     }
 }
 
-# From now on lines that match one of PATTERNS may come.
+# Lines that match one of PATTERNS may appear from now on.
 sub may {
     my ($self, @patterns) = @_;
     $self->announce($_) for @patterns;
@@ -75,8 +75,8 @@ sub lines {
     return @lines;
 }
 
-# Look at all lines. Return (lines that nobody announced, announcements whose
-# line did not come), as references to arrays of texts; each is told once.
+# Check all lines. Return (lines that were not announced, announcements without
+# a line), as references to arrays of texts; each is returned once.
 sub judge {
     my ($self) = @_;
     my (@bad, @missing);
@@ -96,7 +96,8 @@ sub judge {
     return (\@bad, \@missing);
 }
 
-# Whether LINE may be there. It counts for the announcement that it fits.
+# Whether LINE was announced. It is counted for the announcement that it
+# matches.
 sub allowed {
     my ($self, $line) = @_;
     my ($path, $offset, $text) = @$line;
@@ -105,7 +106,7 @@ sub allowed {
     my @fit = grep { $offset >= ($_->{from}{$path} // 0)
         && $text =~ $_->{pattern}
         && $_->{count} < ($_->{times} // 9**9) } @{$self->{announced}};
-    # first the one that still waits for its line
+    # first the one whose line is still missing
     my ($for) = ((grep { $_->{must} && $_->{count} < ($_->{times} // 1) }
         @fit), @fit);
     if ($for) {
@@ -119,8 +120,8 @@ sub allowed {
 }
 
 my %told;
-# Tell TEXT at the end of the run, once for all test files (t/run does it), or
-# at once when this test runs by hand.
+# Print TEXT at the end of the run, once for all test files (t/run does it), or
+# at once if this test was started by hand.
 sub tell_once {
     my ($text) = @_;
     my $records = $ENV{CRM_TEST_RECORDS};

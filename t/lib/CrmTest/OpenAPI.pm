@@ -17,7 +17,7 @@ sub new {
     for my $path (keys %{$document->{paths}}) {
         my $pattern = join "/", map { /^\{/ ? "[^/]+" : quotemeta }
             split m{/}, $path, -1;
-        # of two that match, the one with fewer parameters is meant
+        # of two that match, take the one with fewer parameters
         my $parameters = () = $path =~ /\{/g;
         push @templates, [$parameters, qr{^(?:$pattern)/?$}, $path];
     }
@@ -228,8 +228,8 @@ sub same {
             : "$at: matches what it must not";
     },
 );
-# Words that say nothing about validity. Any other unknown word is an error,
-# so that no rule of the document is silently left out.
+# Keywords without effect on validity. Any other unknown keyword is an error, so
+# that no rule of the document is ignored.
 my %annotation = map { $_ => 1 } qw(title description default example
     examples deprecated readOnly writeOnly $comment contentMediaType
     contentEncoding externalDocs discriminator xml);
@@ -282,8 +282,8 @@ sub refused {
 # --- answers -----------------------------------------------------------------
 
 # Check RESPONSE (a CrmTest::Response) to REQUEST and record what it touched.
-# Return what is wrong, nothing if all is well. A path outside of the
-# document is not our business, unless STRICT.
+# Return the faults, or nothing. A path that is not in the document is ignored,
+# unless STRICT.
 sub check {
     my ($self, $request, $response, %arg) = @_;
     my $method = $request->{method} // "";
@@ -341,8 +341,8 @@ sub body_problems {
     if (!$content) {
         return $body eq "" ? () : "has a body, and none is declared";
     }
-    # Objects in answers are open for clients (contract 13.6). Here they are
-    # not, so that a member too many is found.
+    # For clients, objects in answers are open (contract 13.6). Here they are
+    # closed, so that additional members are found.
     local $self->{closed} = 1;
     my $type = lc($response->header("Content-Type") // "");
     $type =~ s/\s*;.*//;
@@ -405,7 +405,7 @@ sub touch {
     close $out;
 }
 
-# Everything that is to be touched: operations, their parameters, statuses.
+# Everything that should be used: operations, their parameters, statuses.
 # STATUSES is a pattern of the statuses that count.
 sub wanted {
     my ($self, $statuses) = @_;
@@ -430,7 +430,7 @@ sub wanted {
     return @wanted;
 }
 
-# What of it no test of this run has touched; undef when nothing is recorded
+# The part of it that no test of this run has used; undef if nothing is recorded
 # (a test started by hand).
 sub untouched {
     my ($self, $statuses) = @_;

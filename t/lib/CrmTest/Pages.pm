@@ -48,7 +48,7 @@ sub enrollment {
     my $id = $r->data->{enrollment_id};
     my $json = JSON::PP->new->encode([map { { delay_seconds => 0, %$_ } }
         @$steps]);
-    # what a worker does with the job of the start
+    # what a worker does with the job
     sql($database, "UPDATE crmapi.job SET state = 'leased', attempts = 1,"
         . " leased_by = 'test', leased_until = now() + interval '1 hour'"
         . " WHERE payload ->> 'enrollment_id' = '$id';"
@@ -68,8 +68,8 @@ sub steps_of {
 
 my %purpose = (review => 1, unsubscribe => 2, form => 3);
 
-# A token for PURPOSE of W about SUBJECT, made by what the documentation says
-# and not by our C code. expires (seconds), other, key (32 bytes) in ARG.
+# A token for PURPOSE of W about SUBJECT, made as documented, without the C
+# code. expires (seconds), other, key (32 bytes) in ARG.
 sub token {
     my ($w, $purpose, $subject, %arg) = @_;
     my $key = $arg{key} // pack "H*", scalar sql($w->{database},

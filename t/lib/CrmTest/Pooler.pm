@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Pooler.pm: a PgBouncer before the database, as docs/scaling.md has it
+# CrmTest/Pooler.pm: a PgBouncer in front of the database, configured as in
+# docs/scaling.md
 package CrmTest::Pooler;
 use strict;
 use warnings;
@@ -46,8 +47,8 @@ sub documented {
         . " mode $mode\n";
 }
 
-# Start one of MODE, with the documented configuration, before the server at
-# HOST. CHANGES are made to it, and what depends on the machine.
+# Start one of MODE in front of the server at HOST, with the documented
+# configuration, adapted to this machine and by CHANGES.
 sub start {
     my ($class, $mode, $host, %changes) = @_;
     my $dir = tempdir("crm-pooler-XXXXXX", TMPDIR => 1);

@@ -38,8 +38,7 @@ sub bindir {
 # Debian's psql on the PATH is a script that costs five times the program's time.
 $ENV{PATH} = bindir() . ":$ENV{PATH}";
 
-# A line for each file that a server at work goes on loading: what it is now,
-# and its path.
+# A line for each file that a running server loads: its identity and its path.
 sub programs {
     my ($bin) = @_;
     return join "", map { my @stat = stat;
@@ -48,7 +47,7 @@ sub programs {
 }
 
 # End the whole run when a package upgrade has replaced PostgreSQL under the
-# server: what fails from then on (58P01 and worse) says nothing of us.
+# server: later failures (such as 58P01) are not caused by mod_crmapi.
 sub check_programs {
     my ($self) = @_;
 
@@ -137,8 +136,7 @@ sub start {
 
     run_tool("initdb", "-D", "$base/data", "-U", $SUPERUSER, "-A", "trust",
         "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
-    # This folder is nobody's but the servers', so the socket needs no
-    # password.
+    # Only the servers can use this folder, so the socket needs no password.
     $self->configure(
         listen_addresses => "''",
         unix_socket_directories => "'$base'",
@@ -219,8 +217,8 @@ sub sql {
 }
 
 # The statements that programs sent to this server so far, with parameters for
-# constants: [who, text], each once. WHO is "api" or "worker", by
-# the rights of the login, or "tool". What tests ask by sql() is not among them.
+# constants: [who, text], each once. WHO is "api" or "worker", by the rights of
+# the login, or "tool". Statements of sql() are not among them.
 sub statements {
     my ($self) = @_;
 
@@ -237,8 +235,8 @@ sub statements {
         WHERE NOT r.rolsuper");
 }
 
-# Record the statements of this server, one of this process's own, for
-# 99-statements.t. Not those of a server that is down.
+# Record the statements of this server, which this process started, for
+# 99-statements.t. A server that is down is skipped.
 sub record_statements {
     my ($self) = @_;
 
@@ -285,8 +283,8 @@ sub make_template {
     $self->{has_template} = 1;
 }
 
-# Hold what SQL locks in DATABASE, in a session of its own. The code that is
-# returned lets go.
+# Hold the locks of SQL in DATABASE, in a new session. The returned code
+# releases them.
 sub hold {
     my ($self, $database, $sql) = @_;
     my $mark = "held by $$ " . ++$held;

@@ -4,10 +4,10 @@
 #
 #     CRM_PRISM=report perl t/31-contacts.t     # see t/91-prism.t
 #
-# With CRM_PRISM=report Prism passes everything on and reports what it objects
-# to in the header sl-violations. What it objects to in an answer fails the test.
-# Objections to requests do not: tests send what the document forbids. With
-# CRM_PRISM=errors it answers by itself what it objects to, of either.
+# With CRM_PRISM=report Prism forwards everything and reports violations in the
+# header sl-violations. A violation in an answer fails the test. One in a
+# request does not: tests send invalid requests. With CRM_PRISM=errors it
+# answers invalid requests and answers with errors of its own.
 package CrmTest::Prism;
 use strict;
 use warnings;
@@ -47,7 +47,7 @@ sub new {
     return $self;
 }
 
-# What Prism objects to in RESPONSE, apart from its request.
+# The violations that Prism found in RESPONSE, without those of its request.
 sub objections {
     my ($class, $response) = @_;
     my $header = $response->header("sl-violations") // "[]";

@@ -124,8 +124,8 @@ sub run_program {
     return ($code, scalar(<$out>) // "", scalar(<$err>) // "");
 }
 
-# Wait until CONDITION->() is true, at most SECONDS (10). Return its value, or
-# a false one when the time is over. A test never sleeps for a fixed time.
+# Wait until CONDITION->() is true, at most SECONDS (10). Return its value, or a
+# false one after that time. A test never sleeps for a fixed time.
 sub wait_for {
     my ($condition, $seconds) = @_;
     my $until = time + ($seconds || 10) * ($ENV{CRM_VALGRIND} ? 10 : 1);
@@ -140,8 +140,8 @@ sub wait_for {
     return $value;
 }
 
-# Return the bytes of the file PATH. It has to be there, unless DEFAULT says
-# what to return without it: read_file($path, "").
+# Return the bytes of the file PATH. It must exist, unless there is a DEFAULT to
+# return instead: read_file($path, "").
 sub read_file {
     my ($path, $default) = @_;
     local $/;

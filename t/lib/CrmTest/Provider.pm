@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Provider.pm: an HTTP server that messages or webhooks are posted to
+# CrmTest/Provider.pm: an HTTP server that receives messages or webhooks
 package CrmTest::Provider;
 use strict;
 use warnings;
@@ -47,7 +47,7 @@ sub next_answers {
     write_file("$self->{dir}/ways", join "\n", @ways);
 }
 
-# Answer those that wait.
+# Answer the requests that wait.
 sub release {
     my ($self) = @_;
     write_file("$self->{dir}/released", "");
@@ -100,7 +100,7 @@ sub serve {
         . "\r\n\r\n$answer";
 }
 
-# Write down REQUEST, in its order.
+# Record REQUEST, in the order of arrival.
 sub keep {
     my ($self, $request) = @_;
     open(my $log, ">>", "$self->{dir}/requests") or die;

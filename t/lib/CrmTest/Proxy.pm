@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Proxy.pm: stands between a client and PostgreSQL, as a network or a
-# pooler does
+# CrmTest/Proxy.pm: a proxy between a client and PostgreSQL, which behaves like
+# a network or a pooler
 #
 #     my $proxy = CrmTest::Proxy->new;
 #     ... $proxy->conninfo($database, $role) ...
@@ -54,12 +54,11 @@ sub swallow {
         : unlink "$self->{dir}/swallow";
 }
 
-# From now on: when the server closes a session, its last words come through,
-# and the client's end stays open.
+# From now on, when the server closes a session, its last messages are
+# forwarded, and the client's connection stays open.
 sub linger { write_file("$_[0]{dir}/linger", "") }
 
-# Have "DISCARD ALL" done in each session, which has to be idle. Returns how
-# many there were.
+# Run "DISCARD ALL" in each session; all must be idle. Returns their number.
 sub discard {
     my ($self) = @_;
     write_file("$self->{dir}/discard", "");
@@ -108,7 +107,8 @@ sub run {
     }
 }
 
-# Pass on what has come FROM there TO there. False at its end.
+# Forward what was received FROM one end TO the other. False at the end of the
+# connection.
 sub pass {
     my ($self, $from, $to) = @_;
     my $n = sysread $from, my $data, 65536 or return 0;

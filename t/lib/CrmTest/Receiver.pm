@@ -13,7 +13,7 @@ use CrmTest::Process qw(wait_for read_file write_file);
 
 my $json = JSON::PP->new->utf8->canonical;
 
-# Start one. What it answers is said by the path of a request:
+# Start one. The path of a request determines the answer:
 #   /NAME/500,503:60,200  the first request of NAME gets 500, the second 503
 #                         with "Retry-After: 60", all others 200
 #   302                   leads to /redirected/200
@@ -45,8 +45,8 @@ sub new {
 sub port { $_[0]{port} }
 sub url { "http://127.0.0.1:$_[0]{port}/$_[1]" }
 
-# What has come, in its order: {path, headers => {name in lower case}, body,
-# at => time, method}. With NAME: only under that.
+# The requests, in the order of arrival: {path, headers => {name in lower case},
+# body, at => time, method}. With NAME: only under that.
 sub requests {
     my ($self, $name) = @_;
     my @all = map { $json->decode($_) } split /\n/,
@@ -61,7 +61,7 @@ sub wait_requests {
     return $self->requests($name);
 }
 
-# Serve each connection in a process of its own, until PARENT ends.
+# Serve each connection in its own process, until PARENT ends.
 sub run {
     my ($self, $listen, $parent) = @_;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Samples.pm: a workspace with rows of every resource, made of what the
-# served OpenAPI document says of them
+# CrmTest/Samples.pm: a workspace with rows of every resource, made from the
+# served OpenAPI document
 #
 #     my $samples = CrmTest::Samples->new(workspace($httpd));
 #     my @ids = $samples->ids("Contact");
@@ -14,14 +14,14 @@ use CrmTest::OpenAPI;
 use CrmTest::Spec;
 use CrmTest::Values;
 
-# Rows of each resource. So many that a part of them, those of one parent,
-# still differ from each other in every field.
+# The number of rows of each resource: enough for the rows of one parent to
+# differ in every field.
 my $ROWS = 60;
 
 # Schemas of members whose ids are not called after them.
 my %named = (bot => "Agent", template => "SequenceTemplate");
 
-# Fill workspace W by what its server's document says.
+# Fill workspace W according to its server's document.
 sub new {
     my ($class, $w) = @_;
     my $openapi = CrmTest::OpenAPI->new($w->client(key => undef)

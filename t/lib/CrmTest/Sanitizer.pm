@@ -9,8 +9,8 @@ my %OPTIONS = (
     ASAN_OPTIONS => "detect_leaks=1:abort_on_error=1:handle_segv=2"
         . ":handle_sigbus=2:handle_sigill=2:handle_sigfpe=2",
     UBSAN_OPTIONS => "print_stacktrace=1:halt_on_error=1",
-    # what httpd and APR, which are no part of the build, do among themselves is
-    # left out; their locks count
+    # races within httpd and APR, which are not built here, are ignored; their
+    # locks count
     TSAN_OPTIONS => "halt_on_error=1:second_deadlock_stack=1"
         . ":ignore_noninstrumented_modules=1");
 my %LIBRARY = (address => "libasan.so", undefined => "libubsan.so",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Session.pm: sessions of PostgreSQL that hold what others wait for
+# CrmTest/Session.pm: sessions of PostgreSQL that hold locks
 package CrmTest::Session;
 use strict;
 use warnings;
@@ -9,8 +9,8 @@ use CrmTest::Child;
 
 our @EXPORT = qw(holding wait_blocked at_once);
 
-# Wait until CONDITION, an expression of SQL, is true: one session asks, many
-# times. Dies with WHAT when it is not within 30 s.
+# Wait until CONDITION, an expression of SQL, is true: one session queries it
+# repeatedly. Dies with WHAT after 30 s.
 sub wait_sql {
     my ($condition, $what) = @_;
     sql("postgres", <<"SQL");
@@ -29,8 +29,8 @@ END
 SQL
 }
 
-# Run SQL in a transaction of a session of its own in DATABASE, which holds what
-# SQL locks. Returns a code that ends it by its argument (default "ROLLBACK").
+# Run SQL in DATABASE in a transaction of a new session, which holds the locks.
+# Returns code that ends it by its argument (default "ROLLBACK").
 sub holding {
     my ($database, $sql) = @_;
     my $mark = "held by $$ " . uuid();
@@ -61,8 +61,8 @@ sub wait_blocked {
     return map { $_->[0] } sql("postgres", "SELECT pid $blocked");
 }
 
-# Run each of the SQLS in DATABASE in a session of its own, all let go at the
-# same moment. Returns what was said of those that failed.
+# Run each of the SQLS in DATABASE in its own session. All start at the same
+# time. Returns the errors of those that failed.
 sub at_once {
     my ($database, @sqls) = @_;
     my $gate = 471100 + $$;

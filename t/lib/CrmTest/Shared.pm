@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # CrmTest/Shared.pm: hosts that share a store of budgets (contract 16.1). A host
-# is an httpd with shared memory of its own
+# is an httpd with its own shared memory
 package CrmTest::Shared;
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ our @EXPORT_OK = qw(host url metric is_back ask brief admitted $LIMIT $PATIENT);
 
 # Reads of a key.
 our $LIMIT = 20;
-# Where the machine is slow, the store is not to look slow.
+# On a slow machine the store must not time out.
 our $PATIENT = "timeout=5s";
 
 my $database;   # of all hosts

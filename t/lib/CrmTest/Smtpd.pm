@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Smtpd.pm: an SMTP server of the test's own (aiosmtpd, t/lib/smtpd.py),
-# ended when the object goes
+# CrmTest/Smtpd.pm: an SMTP server for a test (aiosmtpd, t/lib/smtpd.py), ended
+# with its object
 package CrmTest::Smtpd;
 use strict;
 use warnings;
@@ -43,7 +43,7 @@ sub new {
         port => $port, folder => "$dir/mail" }, $class;
 }
 
-# What it has taken, oldest first, as texts with LF.
+# The mails that it has accepted, oldest first, as texts with LF.
 sub received {
     my ($self) = @_;
     my @files = sort { $a->[0] <=> $b->[0] }

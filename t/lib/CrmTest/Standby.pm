@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Standby.pm: a synchronous standby of a server, and what befalls pairs
+# CrmTest/Standby.pm: a synchronous standby of a server, and failures of pairs
 #
 #     my $primary = CrmTest::Postgres->get(CrmTest::Standby->settings);
 #     my $standby = CrmTest::Standby->new($primary);
@@ -15,8 +15,7 @@ use CrmTest::Postgres;
 use CrmTest::Process qw(read_file wait_for);
 
 # The settings of a server on a port of 127.0.0.1 that may have standbys: a
-# commit is answered when it is safe, as PostgreSQL has it where nobody changes
-# that.
+# commit is acknowledged when it is durable, which is PostgreSQL's default.
 sub settings {
     return (port => CrmTest::Httpd::free_port(),
         listen_addresses => "'127.0.0.1'", synchronous_commit => "on",
@@ -66,8 +65,8 @@ sub promote {
     CrmTest::Postgres->becomes($self);
 }
 
-# Send SIGNAL to all processes of SERVER. Its first process stands still
-# meanwhile, so that it starts no further one.
+# Send SIGNAL to all processes of SERVER. Its first process is stopped
+# meanwhile, so that it starts no new one.
 sub signal_all {
     my ($signal, $server) = @_;
     my $pid = $server->{pid};
@@ -84,8 +83,8 @@ sub crash {
     waitpid $server->{pid}, 0;
 }
 
-# Have SERVER stand still, as a host that hangs: it takes connections, and
-# answers nothing. thaw() ends it.
+# Stop all processes of SERVER, like a host that hangs: it accepts connections
+# and answers nothing. thaw() continues them.
 sub freeze { signal_all("STOP", @_) }
 sub thaw { signal_all("CONT", @_) }
 

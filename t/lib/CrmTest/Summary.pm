@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Summary.pm: what a run left out and what it noted, said at its end
+# CrmTest/Summary.pm: what a run left out, and its notes, printed at its end
 package CrmTest::Summary;
 use strict;
 use warnings;
 use CrmTest::Process qw(read_file);
 
-# Reasons for which something may be left out on any machine: it is not for
-# this build, MPM, system or run. In CI any other reason fails the run: what is
-# missing there, build/setup installs.
+# Reasons for skips that are accepted on any machine: the test is not for this
+# build, MPM, system or run. In CI any other reason fails the run, because
+# build/setup installs what is missing.
 our @ELSEWHERE = (
     qr/^plain builds? only\b/,
     qr/^prefork\b/,
@@ -37,8 +37,8 @@ sub watch {
         $skip->($1) if $_[0]->raw =~ /^\s+ok\b[^#]*# skip\b\s*(.*?)\s*$/i });
 }
 
-# Tell which test files of the folder SOURCES a whole run of TESTS (as t/run
-# has them) does not have, by the marks in their heads.
+# Print which test files of the folder SOURCES are not in a whole run of TESTS
+# (as for t/run), by the marks in their heads.
 sub leave_out {
     my ($self, $sources, @tests) = @_;
     my %runs = map { $_ => 1 } @tests;
@@ -63,8 +63,8 @@ sub notes {
     return @notes;
 }
 
-# Print the summary. Return the number of tests that left something out
-# although they must not.
+# Print the summary. Return the number of tests with skips that are not
+# accepted.
 sub print {
     my ($self) = @_;
     my $ci = ($ENV{CI} // "") =~ /^(?:true|1)$/i;

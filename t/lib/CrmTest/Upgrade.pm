@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Upgrade.pm: the schema of a release to come, and upgrades to it
+# CrmTest/Upgrade.pm: the schema of a later release, and upgrades to it
 package CrmTest::Upgrade;
 use strict;
 use warnings;
@@ -17,8 +17,8 @@ my $dir;
 my @TODAY = sort glob "$CrmTest::TOP/schema/[0-9]*.sql";
 my @LATER = sort glob "$CrmTest::TOP/t/upgrade/*.sql";
 
-# A folder with the migrations of today, and those of t/upgrade/ behind them,
-# which say that the programs of today can use them.
+# A folder with the current migrations, followed by those of t/upgrade/, which
+# declare that the current programs can use them.
 sub next_schema {
     return $dir if $dir;
     $dir = tempdir("crm-next-XXXXXX", TMPDIR => 1, CLEANUP => 1);
@@ -35,7 +35,7 @@ sub next_schema {
     return $dir;
 }
 
-# The versions of today's schema and of that one.
+# The versions of the current schema and of the later one.
 sub versions { return (scalar @TODAY, @TODAY + @LATER) }
 
 my $next;

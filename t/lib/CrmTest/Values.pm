@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Values.pm: values by the schemas of an OpenAPI document: those that
-# fit, and those around them, which just fit or just do not
+# CrmTest/Values.pm: values for the schemas of an OpenAPI document: valid ones,
+# and values at the limits, which are just valid or just invalid
 #
 #     my $values = CrmTest::Values->new($openapi, sub { $id_of{$_[0]} });
 #     my $body = $values->whole($schema, 3);      # every member
@@ -8,8 +8,8 @@
 #         # $case->{value} is $body with $case->{what} at $case->{at}
 #     }
 #
-# Whether a value of around() is valid is the document's to say:
-# CrmTest::OpenAPI::refused().
+# CrmTest::OpenAPI::refused() decides by the document whether a value of
+# around() is valid.
 package CrmTest::Values;
 use strict;
 use warnings;
@@ -118,7 +118,7 @@ sub least_value {
 
 # --- values around them -------------------------------------------------------
 
-# What a case is about whose id fits the schema but nothing that is there.
+# The name of a case whose id is valid by the schema but does not exist.
 our $NOTHING = "an id of nothing";
 
 my %other = (null => undef, boolean => JSON::PP::true, integer => 7,

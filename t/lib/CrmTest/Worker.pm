@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Worker.pm: a crmapid of the test's own, ended when the object goes
+# CrmTest/Worker.pm: a crmapid for a test, ended with its object
 package CrmTest::Worker;
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ my %running;    # address of object => object, weak
 #   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
 #   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
-# Settings that make it quick are there unless CONF says otherwise.
+# Settings that make it quick are the defaults; CONF overrides them.
 sub new {
     my ($class, %arg) = @_;
     my $self = bless { maker => $$, %arg }, $class;
@@ -54,7 +54,7 @@ sub outbox { "$_[0]{dir}/outbox" }
 sub conf_file { "$_[0]{dir}/crmapid.conf" }
 sub log_file { "$_[0]{dir}/log" }
 
-# Write the configuration: what it was, with CONF over it.
+# Write the configuration: the previous one, changed by CONF.
 sub configure {
     my ($self, $conf) = @_;
     my $pooler = CrmTest::Pooler->mode;
@@ -91,7 +91,7 @@ sub run {
         env => $self->environment);
 }
 
-# Have it do what is due, at NOW if given; it must succeed.
+# Run all due jobs once, at the time NOW if given; it must succeed.
 sub once {
     my ($self, $now) = @_;
     my ($code, $out, $err) = $self->run("-1", $now ? ("--now", $now) : ());
@@ -132,8 +132,7 @@ sub wait_log {
     return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
 }
 
-# From now on each of PATTERNS has to come in the log, or may come: see
-# CrmTest::Log.
+# Each of PATTERNS must (may) appear in the log from now on: see CrmTest::Log.
 sub expect_log { my $self = shift; $self->{log}->expect(@_) }
 sub may_log { my $self = shift; $self->{log}->may(@_) }
 
@@ -186,7 +185,7 @@ sub DESTROY {
     remove_tree($self->{dir});
 }
 
-# Stop all that run, and look at their logs.
+# Stop all running ones, and check their logs.
 sub stop_all {
     for my $worker (grep { $_ && $_->{maker} == $$ } values %running) {
         $worker->stop;

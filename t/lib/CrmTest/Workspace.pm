@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Workspace.pm: a workspace with a look-alike that must stay unseen
+# CrmTest/Workspace.pm: a workspace with a twin that no answer may show
 package CrmTest::Workspace;
 use strict;
 use warnings;
@@ -11,16 +11,15 @@ my %forbidden;      # id => what it is, of every look-alike
 my $count = 0;
 my $json = JSON::PP->new->utf8->canonical;
 
-# No answer ever shows an id of a look-alike: whoever asks, whatever for. A
-# test that addresses a look-alike on purpose, with its own key, says so by
-# the header X-Crm-Twin.
+# No answer to any request may show an id of a twin. A test that uses the twin's
+# own key sends the header X-Crm-Twin.
 CrmTest::Client->hook(sub {
     my ($request, $response) = @_;
 
     return if $request->{headers}{"X-Crm-Twin"};
     my $text = join "\n", $response->{body},
         map { "$_->[0]: $_->[1]" } @{$response->{headers}};
-    # What was asked for may be said back (Location, request ids).
+    # An answer may repeat parts of the request (Location, request ids).
     my $asked = join "\n", $request->{path} // "", $request->{query} // "",
         $request->{body} // "", $request->{raw} // "",
         map { ref $_ ? @$_ : $_ } values %{$request->{headers}};
@@ -99,8 +98,8 @@ sub client {
 }
 
 # Import OBJECTS (hashes as the lines of crmapictl import), and the same with
-# other ids into the look-alike. Objects without an id get one; returns the
-# ids in their order. in_twin => [more objects] go to the look-alike only.
+# other ids into the twin. Objects without an id get one; returns the ids in
+# order. in_twin => [more objects] go to the twin only.
 sub import_objects {
     my ($self, $objects, %arg) = @_;
     my (%map, @ids);
@@ -127,7 +126,7 @@ sub import_objects {
     return @ids;
 }
 
-# The id that OBJECT_ID's double has in the look-alike.
+# The id of OBJECT_ID's copy in the twin.
 sub twin_of {
     my ($self, $id) = @_;
     return $self->{map}{$id};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CrmTest/Writers.pm: clients that write without pause while a test breaks what
-# is below them, and checks of what they were answered
+# CrmTest/Writers.pm: clients that write without pause while a test disturbs the
+# servers, and checks of their answers
 #
 #     my $writers = CrmTest::Writers->new($httpd, $w, 6);
 #     $writers->wait_for_more(3);       # each writes three times more
@@ -90,7 +90,7 @@ sub wait_for_more {
     return wait_for(sub { $made->() >= $before + $n * $self->{count} }, 60);
 }
 
-# Have them end.
+# Stop them.
 sub stop {
     my ($self) = @_;
     my @children = @{delete $self->{children}};
@@ -102,8 +102,8 @@ sub stop {
 # Their requests.
 sub all { @{$_[0]{all}} }
 
-# What they were answered is so: 2xx and 503 only, of each kind some 2xx, and
-# what was answered 2xx is there, once.
+# Their answers are right: only 2xx and 503, some 2xx of each kind, and each
+# write that was answered 2xx is stored once.
 sub check {
     my ($self) = @_;
     my $in = "workspace_id = '" . $self->{w}->id . "'";
