@@ -138,7 +138,7 @@ subtest "a deleted workspace leaves nothing, in no table" => sub {
             . " = '" . $w->id . "'"), 0, "nothing left in $table");
         cmp_ok(sql($db, "SELECT count(*) FROM crmapi.$table WHERE"
             . " workspace_id = '" . $w->twin->id . "'"), ">", 0,
-            "the look-alike's $table is there")
+            "the twin's $table is there")
             if $table =~ /^(?:agent|contact|company|pipeline)$/;
     }
 };

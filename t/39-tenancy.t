@@ -13,7 +13,7 @@ my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 
-# A workspace with some of everything, and its look-alike with the same: the
+# A workspace with some of everything, and its twin with the same: the
 # ids by name are in {ids}.
 sub full_workspace {
     my $w = workspace($httpd);
@@ -50,7 +50,7 @@ sub full_workspace {
     ]);
     @id{qw(agent pipeline stage)} = ($w->agent, $w->pipeline, $stage);
     $w->{ids} = \%id;
-    # an enrollment in the look-alike, started with the same idempotency key
+    # an enrollment in the twin, started with the same idempotency key
     # that a test will use here
     my $twin = $httpd->client(key => $w->twin->make_key("read,write"),
         headers => { "X-Crm-Twin" => 1 });
@@ -66,7 +66,7 @@ sub full_workspace {
     return $w;
 }
 
-# All that the look-alike of W has, as text.
+# All that the twin of W has, as text.
 sub state_of_twin {
     my ($w) = @_;
     my $text = $w->ctl("export", "--workspace", $w->twin->id);
@@ -86,7 +86,7 @@ my $before = state_of_twin($w);
 like($before, qr/"first_name":\s*"Same".*\Q$w->{their_enrollment}\E/s,
     "what is compared is what they have");
 
-subtest "the look-alike is there, and its own key sees it" => sub {
+subtest "the twin is there, and its own key sees it" => sub {
     my $t = $w->{twin_client};
     for my $case (["contacts", "contact"], ["companies", "company"],
             ["agents", "agent"], ["pipeline-cards", "card"],

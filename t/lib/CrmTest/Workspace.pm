@@ -7,7 +7,7 @@ use JSON::PP ();
 use Test::More ();
 use CrmTest::Client;
 
-my %forbidden;      # id => what it is, of every look-alike
+my %forbidden;      # id => what it is, of every twin
 my $count = 0;
 my $json = JSON::PP->new->utf8->canonical;
 
@@ -36,7 +36,7 @@ CrmTest::Client->hook(sub {
 # Make a workspace in the database of SERVER (a CrmTest::Httpd or a name):
 #   plan   => default "pro"
 #   scopes => of the key, default "read,write"
-#   twin   => 0: without a look-alike
+#   twin   => 0: without a twin
 #   seed   => 0: without an agent, a pipeline and its three stages
 sub new {
     my ($class, $server, %arg) = @_;
@@ -54,7 +54,7 @@ sub new {
             port => $self->{port}, name => "Twin $$-$n" }, $class;
         $self->{twin}{id} = $self->ctl("workspace", "create", "--name",
             $self->{twin}{name}, "--plan", $arg{plan} || "pro");
-        $forbidden{$self->{twin}{id}} = "the look-alike";
+        $forbidden{$self->{twin}{id}} = "the twin";
     }
     $self->seed if $arg{seed} // 1;
     return $self;
@@ -119,7 +119,7 @@ sub import_objects {
         $text =~ s/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/$map{$1} || $1/ge;
         my @twins = map { $json->decode($_) } split /\n/, $text;
         for my $twin (grep { defined $_->{id} } @twins) {
-            $forbidden{$twin->{id}} = "the look-alike's $twin->{object}";
+            $forbidden{$twin->{id}} = "the twin's $twin->{object}";
         }
         $self->load($self->{twin}{id}, \@twins);
     }
