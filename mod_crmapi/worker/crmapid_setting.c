@@ -208,8 +208,8 @@ const crmd_setting_t crmd_settings[] = {
            " transaction mode."),
     WORD(log_level, "notice", "error|warning|notice|info|debug",
          "Least important level that is logged."),
-    WORD(log_format, "text", "text|json", "Format of log lines. json: one object"
-         " per line."),
+    WORD(log_format, "text", "text|json", "Format of log lines. json: one"
+         " object per line."),
     TEXT(log_file, path, "", "Log file. Not set: standard error."),
     TEXT(pid_file, path, "", "File for the process id. Not set: none."),
     TEXT(run_dir, path, "/var/lib/crmapi", "Folder for the daemon's files:"
