@@ -214,10 +214,10 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
     my $before = $beat->();
     $worker->start;
     ok(wait_for(sub { $beat->() > $before }, 20), "the only heartbeat");
+    $worker->expect_log(qr/CRM3010: an older state/);
     sql($database, "UPDATE crmapi.send_mark SET n = n - 1 WHERE n > 0;"
         . " SELECT crmapi.enrollment_approve((SELECT workspace_id FROM"
         . " crmapi.enrollment WHERE id = '$id'), '$id', NULL)");
-    $worker->expect_log(qr/CRM3010: an older state/);
     my $was = sent_of(1);
     ok(wait_for(sub { held($database) }, 30), "it is held");
     ok(wait_for(sub { notices() > $said }), "and the daemon says so");

@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Contract.pm: every answer in any
-# test is checked against the OpenAPI document of its server
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Contract.pm: every answer in any test is checked against the OpenAPI
+# document of its server
 package CrmTest::Contract;
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Data.pm: whole records with all
-# fields of the specification's tables, to compare answers with, and functions
-# that several tests of resources share
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Data.pm: whole records with all fields of the specification's tables,
+# to compare answers with, and functions that several tests of resources share
 #
 #     record_is($r, contact_of($w, first_name => "Ann"), "a contact is made");
 #

@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Http2.pm: a client for single
-# HTTP/2 frames (RFC 9113), over one socket, without TLS, with prior knowledge
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Http2.pm: a client for single HTTP/2 frames (RFC 9113), over one
+# socket, without TLS, with prior knowledge
 #
 #     my $h = CrmTest::Http2->new(port => $httpd->port, key => $w->key);
 #     my $stream = $h->begin("POST", "/api/v1/contacts");

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Httpd.pm: an httpd for a test,
-# ended with its object
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Httpd.pm: an httpd for a test, ended with its object
 package CrmTest::Httpd;
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Log.pm: checks that a server's log
-# has exactly the announced lines
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Log.pm: checks that a server's log has exactly the announced lines
 package CrmTest::Log;
 use strict;
 use warnings;

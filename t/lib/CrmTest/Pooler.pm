@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Pooler.pm: a PgBouncer in front of
-# the database, configured as in docs/scaling.md
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Pooler.pm: a PgBouncer in front of the database, configured as in
+# docs/scaling.md
 package CrmTest::Pooler;
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Provider.pm: an HTTP server that
-# receives messages or webhooks
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Provider.pm: an HTTP server that receives messages or webhooks
 package CrmTest::Provider;
 use strict;
 use warnings;

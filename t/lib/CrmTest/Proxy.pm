@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Proxy.pm: a proxy between a client
-# and PostgreSQL, which behaves like a network or a pooler
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Proxy.pm: a proxy between a client and PostgreSQL, which behaves like
+# a network or a pooler
 #
 #     my $proxy = CrmTest::Proxy->new;
 #     ... $proxy->conninfo($database, $role) ...

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Redis.pm: a Redis for a test,
-# ended with its object
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Redis.pm: a Redis for a test, ended with its object
 package CrmTest::Redis;
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Samples.pm: a workspace with rows
-# of every resource, made from the served OpenAPI document
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Samples.pm: a workspace with rows of every resource, made from the
+# served OpenAPI document
 #
 #     my $samples = CrmTest::Samples->new(workspace($httpd));
 #     my @ids = $samples->ids("Contact");

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Session.pm: sessions of PostgreSQL
-# that hold locks
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Session.pm: sessions of PostgreSQL that hold locks
 package CrmTest::Session;
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Shared.pm: hosts that share a
-# store of budgets (contract 16.1). A host is an httpd with its own shared
-# memory
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Shared.pm: hosts that share a store of budgets (contract 16.1). A host
+# is an httpd with its own shared memory
 package CrmTest::Shared;
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Smtpd.pm: an SMTP server for a
-# test (aiosmtpd, t/lib/smtpd.py), ended with its object
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Smtpd.pm: an SMTP server for a test (aiosmtpd, t/lib/smtpd.py), ended
+# with its object
 package CrmTest::Smtpd;
 use strict;
 use warnings;

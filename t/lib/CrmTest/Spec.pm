@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Spec.pm: the tables of the
-# specification, unchanged. Tests have no other lists of fields or operations
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Spec.pm: the tables of the specification, unchanged. Tests have no
+# other lists of fields or operations
 #
 #     CrmTest::Spec::names("Contact")             # all its fields, in order
 #     CrmTest::Spec::names("Contact", "updated", "null")

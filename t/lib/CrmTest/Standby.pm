@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Standby.pm: a synchronous standby
-# of a server, and failures of pairs
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Standby.pm: a synchronous standby of a server, and failures of pairs
 #
 #     my $primary = CrmTest::Postgres->get(CrmTest::Standby->settings);
 #     my $standby = CrmTest::Standby->new($primary);

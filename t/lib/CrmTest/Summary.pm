@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Summary.pm: what a run left out,
-# and its notes, printed at its end
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Summary.pm: what a run left out, and its notes, printed at its end
 package CrmTest::Summary;
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Upgrade.pm: the schema of a later
-# release, and upgrades to it
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Upgrade.pm: the schema of a later release, and upgrades to it
 package CrmTest::Upgrade;
 use strict;
 use warnings;
@@ -40,10 +40,8 @@ sub versions { return (scalar @TODAY, @TODAY + @LATER) }
 
 my $next;
 # The folder of a build whose programs need that schema: a copy of the build
-# under test, in which the sources that know the version are compiled again. make
-# gets VARIABLES, such as "schemadir=/usr/share/mod_crmapi/schema".
+# under test, in which the sources that know the version are compiled again.
 sub next_build {
-    my (@variables) = @_;
     return $next if $next;
     my $copy = "$CrmTest::BUILD{DIR}-next-$$";
     my ($source) = read_file("$CrmTest::BUILD{DIR}/Makefile")
@@ -52,7 +50,7 @@ sub next_build {
         ["make", "-C", $copy, "-W",
             "$source/mod_crmapi/database/crm_migrate.h",
             "CPPFLAGS=-DCRM_SCHEMA_VERSION=" . (versions())[1],
-            @variables, qw(mod_crmapi.la crmapid crmapictl)]) {
+            qw(mod_crmapi.la crmapid crmapictl)]) {
         $next = $copy;          # END removes it
         my ($code, $out, $err) = run_program(command => $command,
             seconds => 600);

@@ -1,6 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Values.pm: values for the schemas
-# of an OpenAPI document: valid ones, and values at the limits, which are just
-# valid or just invalid
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Values.pm: values for the schemas of an OpenAPI document: valid ones,
+# and values at the limits, which are just valid or just invalid
 #
 #     my $values = CrmTest::Values->new($openapi, sub { $id_of{$_[0]} });
 #     my $body = $values->whole($schema, 3);      # every member

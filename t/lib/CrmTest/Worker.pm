@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Worker.pm: a crmapid for a test,
-# ended with its object
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Worker.pm: a crmapid for a test, ended with its object
 package CrmTest::Worker;
 use strict;
 use warnings;

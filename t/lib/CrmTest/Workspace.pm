@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Workspace.pm: a workspace with a
-# twin that no answer may show
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Workspace.pm: a workspace with a twin that no answer may show
 package CrmTest::Workspace;
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 CrmTest/Writers.pm: clients that write
-# without pause while a test disturbs the servers, and checks of their answers
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Writers.pm: clients that write without pause while a test disturbs the
+# servers, and checks of their answers
 #
 #     my $writers = CrmTest::Writers->new($httpd, $w, 6);
 #     $writers->wait_for_more(3);       # each writes three times more
