@@ -124,8 +124,10 @@ run_ok("the packages are in it", 60, "bash", "-c",
     'cp -r "$1/debs" "$1/next" "$2/packages/"', "bash", $scratch, $root);
 write_file("$root/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
 chmod 0755, "$root/usr/sbin/policy-rc.d";
+# The cluster's port is one that is free on this machine, if not corrected.
 inside("apt installs what the site has", "apt-get -q update && apt-get -qy"
-    . " install --no-install-recommends apache2 postgresql curl sudo", net => 1);
+    . " install --no-install-recommends apache2 postgresql curl sudo"
+    . " && pg_conftool 15 main set port 5432", net => 1);
 
 # The files of the system, without those that change by themselves.
 sub files {
@@ -148,7 +150,7 @@ like(inside("crmapid has no configuration", "crmapid -t -c /etc/crmapid.conf"
 my $servers = "pg_ctlcluster 15 main start\napachectl start\n";
 my $until = "for i in \$(seq 100); do curl -s -o /dev/null http://localhost/"
     . " && break; sleep 0.2; done\n";
-write_file("$root/readme", join "\n", "set -eu", readme_commands(),
+write_file("$root/readme", join "\n", "set -euo pipefail", readme_commands(),
     'echo "$KEY" >~/key', "");
 my $said = inside("README's lines on Debian", "useradd -m -s /bin/bash op
     echo 'op ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/op

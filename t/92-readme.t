@@ -103,7 +103,7 @@ subtest "Adding it to a site" => sub {
     $pg->sql("postgres", "DROP ROLE $CrmTest::Postgres::OWNER");
     my %values = (PGHOST => $pg->host, USER => "operator",
         PGUSER => "operator");
-    my @lines = map { s{/etc/(?:apache2/mods-available/)?}{$bin/}gr }
+    my @lines = map { s{/etc/(?:apache2/mods-available/)?|/usr/sbin/}{$bin/}gr }
         to_run("Adding it to a site");
     my ($first_post) = grep { $lines[$_] =~ /^AGENT=/ } 0 .. $#lines;
     ok($first_post, "a first POST");
