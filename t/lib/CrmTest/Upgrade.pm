@@ -40,8 +40,10 @@ sub versions { return (scalar @TODAY, @TODAY + @LATER) }
 
 my $next;
 # The folder of a build whose programs need that schema: a copy of the build
-# under test, in which the sources that know the version are compiled again.
+# under test, in which the sources that know the version are compiled again. make
+# gets VARIABLES, such as "schemadir=/usr/share/mod_crmapi/schema".
 sub next_build {
+    my (@variables) = @_;
     return $next if $next;
     my $copy = "$CrmTest::BUILD{DIR}-next-$$";
     my ($source) = read_file("$CrmTest::BUILD{DIR}/Makefile")
@@ -50,7 +52,7 @@ sub next_build {
         ["make", "-C", $copy, "-W",
             "$source/mod_crmapi/database/crm_migrate.h",
             "CPPFLAGS=-DCRM_SCHEMA_VERSION=" . (versions())[1],
-            qw(mod_crmapi.la crmapid crmapictl)]) {
+            @variables, qw(mod_crmapi.la crmapid crmapictl)]) {
         $next = $copy;          # END removes it
         my ($code, $out, $err) = run_program(command => $command,
             seconds => 600);
