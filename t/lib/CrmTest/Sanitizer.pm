@@ -39,10 +39,14 @@ sub environment {
 
 # Return what stands before a command under valgrind, nothing without. What it
 # complains of goes to the file LOG; without one to stderr, and the exit code
-# is 99 then.
+# is 99 then. With $CRM_CALLGRIND, the instructions of each process are counted
+# in a file of that folder instead.
 sub valgrind {
     my ($log) = @_;
     return () unless $ENV{CRM_VALGRIND};
+    return (qw(valgrind --quiet --vgdb=no --tool=callgrind),
+        "--callgrind-out-file=$ENV{CRM_CALLGRIND}/%p", "--log-file=$log")
+        if $ENV{CRM_CALLGRIND};
     return (qw(valgrind --quiet --vgdb=no --leak-check=full
         --show-leak-kinds=definite --errors-for-leak-kinds=definite
         --num-callers=30), "--suppressions=$ENV{CRM_SRCDIR}/t/lib/valgrind.txt",
