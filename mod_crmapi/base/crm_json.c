@@ -519,3 +519,21 @@ int crm_json_is_type(const char *type)
     }
     return 1;
 }
+
+void crm_json_add_text(json_object *object, const char *name,
+                       const char *text)
+{
+    if (text) {
+        json_object_object_add(object, name, json_object_new_string(text));
+    }
+}
+
+const char *crm_json_end(json_object *value, apr_pool_t *result_pool)
+{
+    const char *text = apr_pstrdup(result_pool, json_object_to_json_string_ext(
+                                       value, JSON_C_TO_STRING_PLAIN
+                                       | JSON_C_TO_STRING_NOSLASHESCAPE));
+
+    json_object_put(value);
+    return text;
+}

@@ -36,4 +36,12 @@ crm_error_t *crm_json_body(json_object **value_p, const char *body,
  * application/json in UTF-8 (contract 5.3). */
 int crm_json_is_type(const char *type);
 
+/* Add the member NAME with the string TEXT to OBJECT, unless TEXT is NULL. */
+void crm_json_add_text(json_object *object, const char *name,
+                       const char *text);
+
+/* Release VALUE, which the caller owns. Return its JSON text, compact, in
+ * RESULT_POOL. */
+const char *crm_json_end(json_object *value, apr_pool_t *result_pool);
+
 #endif /* CRM_JSON_H */

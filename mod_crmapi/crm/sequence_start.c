@@ -6,6 +6,7 @@
 
 #include "contact_batch.h"
 #include "crm_body.h"
+#include "crm_json.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_text.h"
@@ -290,10 +291,7 @@ static void merge_objects(const char **merged_p, const char *have,
     json_object_object_foreach(over, name, value) {
         json_object_object_add(base, name, json_object_get(value));
     }
-    *merged_p = apr_pstrdup(pool, json_object_to_json_string_ext(
-                                base, JSON_C_TO_STRING_PLAIN
-                                | JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(base);
+    *merged_p = crm_json_end(base, pool);
     json_object_put(over);
 }
 

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_json.h"
 #include "crm_text.h"
 
 #define CHANNEL "3"             /* text (specification: Conversation) */
@@ -57,14 +58,6 @@ static const char *sid_of(const crm_twilio_hook_t *hook)
     return sid ? sid : crm_twilio_get(hook, "SmsSid");
 }
 
-/* Add NAME and the string TEXT (may be NULL) to OBJECT. */
-static void add_text(json_object *object, const char *name, const char *text)
-{
-    if (text) {
-        json_object_object_add(object, name, json_object_new_string(text));
-    }
-}
-
 /* Add the media of HOOK's message to OBJECT. */
 static void add_media(json_object *object, const crm_twilio_hook_t *hook)
 {
@@ -76,13 +69,13 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
     for (int i = 0; i < media && i < MEDIA_MAX; i++) {
         const char *url = crm_twilio_get(hook, apr_psprintf(pool,
                                                             "MediaUrl%d", i));
+        const char *type = apr_psprintf(pool, "MediaContentType%d", i);
 
         if (url) {
             json_object *one = json_object_new_object();
 
-            add_text(one, "url", url);
-            add_text(one, "type", crm_twilio_get(hook, apr_psprintf(pool,
-                "MediaContentType%d", i)));
+            crm_json_add_text(one, "url", url);
+            crm_json_add_text(one, "type", crm_twilio_get(hook, type));
             json_object_array_add(list, one);
         }
     }
@@ -98,16 +91,12 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
 static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 {
     json_object *object = json_object_new_object();
-    const char *text;
 
     add_media(object, hook);
     if (effect) {
-        add_text(object, "keyword", effect < 0 ? "stop" : "start");
+        crm_json_add_text(object, "keyword", effect < 0 ? "stop" : "start");
     }
-    text = apr_pstrdup(hook->call->pool, json_object_to_json_string_ext(
-                       object, JSON_C_TO_STRING_PLAIN));
-    json_object_put(object);
-    return text;
+    return crm_json_end(object, hook->call->pool);
 }
 
 /* ---- the greeting -------------------------------------------------------- */

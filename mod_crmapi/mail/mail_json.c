@@ -5,14 +5,8 @@
 #include <json-c/json.h>
 
 #include "apr_base64.h"
-#include "apr_strings.h"
 
-static void add_text(json_object *object, const char *name, const char *text)
-{
-    if (text) {
-        json_object_object_add(object, name, json_object_new_string(text));
-    }
-}
+#include "crm_json.h"
 
 /* Return a new array of MAIL's attachments, with their bodies if BODIES. */
 static json_object *attachments_of(const crm_mail_t *mail, int bodies,
@@ -27,7 +21,7 @@ static json_object *attachments_of(const crm_mail_t *mail, int bodies,
 
         json_object_object_add(object, "name", one->name
                                ? json_object_new_string(one->name) : NULL);
-        add_text(object, "type", one->type);
+        crm_json_add_text(object, "type", one->type);
         json_object_object_add(object, "size",
                                json_object_new_int64((int64_t)one->size));
         if (bodies && one->body) {
@@ -36,7 +30,7 @@ static json_object *attachments_of(const crm_mail_t *mail, int bodies,
 
             apr_base64_encode_binary(body, (const unsigned char *)one->body,
                                      (int)one->size);
-            add_text(object, "body", body);
+            crm_json_add_text(object, "body", body);
         }
         json_object_array_add(list, object);
     }
@@ -52,23 +46,13 @@ static json_object *bounces_of(const crm_mail_t *mail)
             &APR_ARRAY_IDX(mail->bounces, i, crm_mail_bounce_t);
         json_object *object = json_object_new_object();
 
-        add_text(object, "address", one->address);
-        add_text(object, "status", one->status);
-        add_text(object, "action", one->action);
-        add_text(object, "diagnostic", one->diagnostic);
+        crm_json_add_text(object, "address", one->address);
+        crm_json_add_text(object, "status", one->status);
+        crm_json_add_text(object, "action", one->action);
+        crm_json_add_text(object, "diagnostic", one->diagnostic);
         json_object_array_add(list, object);
     }
     return list;
-}
-
-/* Return OBJECT as text in POOL, and free it. */
-static const char *json_text(json_object *object, apr_pool_t *pool)
-{
-    const char *text = apr_pstrdup(pool, json_object_to_json_string_ext(
-                                       object, JSON_C_TO_STRING_PLAIN));
-
-    json_object_put(object);
-    return text;
 }
 
 const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
@@ -76,15 +60,15 @@ const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
 {
     json_object *object = json_object_new_object();
 
-    add_text(object, "from", mail->from);
-    add_text(object, "to", mail->to);
-    add_text(object, "cc", mail->cc);
-    add_text(object, "recipient", recipient);
-    add_text(object, "subject", mail->subject);
-    add_text(object, "date", mail->date);
-    add_text(object, "automatic", automatic);
+    crm_json_add_text(object, "from", mail->from);
+    crm_json_add_text(object, "to", mail->to);
+    crm_json_add_text(object, "cc", mail->cc);
+    crm_json_add_text(object, "recipient", recipient);
+    crm_json_add_text(object, "subject", mail->subject);
+    crm_json_add_text(object, "date", mail->date);
+    crm_json_add_text(object, "automatic", automatic);
     if (mail->html) {
-        add_text(object, "made_from", "text/html");
+        crm_json_add_text(object, "made_from", "text/html");
     }
     if (mail->text_cut) {
         json_object_object_add(object, "characters_cut", json_object_new_int64(
@@ -102,7 +86,7 @@ const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
                                json_object_new_int64(
                                    (int64_t)mail->more_attachments));
     }
-    return json_text(object, pool);
+    return crm_json_end(object, pool);
 }
 
 const char *crm_mail_references(const crm_mail_t *mail, apr_pool_t *pool)
@@ -114,11 +98,11 @@ const char *crm_mail_references(const crm_mail_t *mail, apr_pool_t *pool)
                                   APR_ARRAY_IDX(mail->references, i,
                                                 const char *)));
     }
-    return json_text(list, pool);
+    return crm_json_end(list, pool);
 }
 
 const char *crm_mail_attachments(const crm_mail_t *mail, apr_pool_t *pool)
 {
     return mail->attachments->nelts
-           ? json_text(attachments_of(mail, 1, pool), pool) : NULL;
+           ? crm_json_end(attachments_of(mail, 1, pool), pool) : NULL;
 }

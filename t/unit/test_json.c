@@ -529,6 +529,19 @@ START_TEST(storing_takes_no_more_than_its_size)
 }
 END_TEST
 
+START_TEST(what_is_written_is_compact)
+{
+    json_object *object = json_object_new_object();
+
+    crm_json_add_text(object, "url", "https://example.com/a b");
+    crm_json_add_text(object, "none", NULL);
+    crm_json_add_text(object, "quote", "\"\n");
+    ck_assert_str_eq(crm_json_end(object, crm_check_pool()),
+                     "{\"url\":\"https://example.com/a b\","
+                     "\"quote\":\"\\\"\\n\"}");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("json");
@@ -552,6 +565,7 @@ int main(void)
     tcase_add_loop_test(store, contract_6_3_what_can_be_stored, 0,
                         COUNT(stored));
     tcase_add_test(store, what_is_stored_is_compact);
+    tcase_add_test(store, what_is_written_is_compact);
     suite_add_tcase(suite, check);
     suite_add_tcase(suite, cost);
     suite_add_tcase(suite, store);

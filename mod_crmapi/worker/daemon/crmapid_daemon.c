@@ -10,6 +10,7 @@
 #include "crmapid_actor.h"
 #include "crmapid_heartbeat.h"
 #include "crmapid_poller.h"
+#include "crmapid_pool.h"
 #include "crmapid_upkeep.h"
 #include "crmapid_worker.h"
 
@@ -87,17 +88,11 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
                           apr_thread_start_t main_function, int lane,
                           apr_interval_time_t timeout)
 {
-    apr_allocator_t *allocator;
     apr_status_t status;
-    apr_pool_t *pool;
-    crmd_actor_t *actor;
+    crmd_actor_t *actor = crmd_actor_create(daemon, lane, timeout,
+                                            crmd_pool_create(daemon->pool, 0));
     char why[128];
 
-    /* With its own allocator threads do not compete for a lock. */
-    apr_allocator_create(&allocator);
-    apr_pool_create_ex(&pool, daemon->pool, NULL, allocator);
-    apr_allocator_owner_set(allocator, pool);
-    actor = crmd_actor_create(daemon, lane, timeout, pool);
     apr_thread_mutex_lock(daemon->mutex);
     APR_ARRAY_PUSH(daemon->actors, crmd_actor_t *) = actor;
     apr_thread_mutex_unlock(daemon->mutex);

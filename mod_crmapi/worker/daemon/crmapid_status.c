@@ -18,6 +18,7 @@
 
 #include "crm_metrics.h"
 #include "crmapid_listen.h"
+#include "crmapid_pool.h"
 #include "crmapid_scrape.h"
 #include "crmapid_watch.h"
 
@@ -239,7 +240,6 @@ crm_error_t *crmd_status_start(crmd_status_t **status_p,
                                const crmd_config_t *config, apr_pool_t *pool)
 {
     crmd_status_t *status;
-    apr_allocator_t *allocator;
     crm_error_t *error;
 
     *status_p = NULL;
@@ -247,9 +247,7 @@ crm_error_t *crmd_status_start(crmd_status_t **status_p,
         return NULL;
     }
     status = apr_pcalloc(pool, sizeof(*status));
-    apr_allocator_create(&allocator);
-    apr_pool_create_ex(&status->pool, pool, NULL, allocator);
-    apr_allocator_owner_set(allocator, status->pool);
+    status->pool = crmd_pool_create(pool, 0);
     status->config = config;
     status->stop[0] = status->stop[1] = -1;
     for (int i = 0; i < CLIENTS; i++) {

@@ -16,6 +16,7 @@
 #include "crm_schema.h"
 #include "crm_sql.h"
 #include "crmapid_conn.h"
+#include "crmapid_pool.h"
 
 /* Interval of checks, and the time within which the database must answer. */
 #define CHECK_EVERY apr_time_from_msec(900)
@@ -231,14 +232,9 @@ crm_error_t *crmd_watch_start(crmd_watch_t **watch_p,
                               const crmd_config_t *config, apr_pool_t *pool)
 {
     crmd_watch_t *watch = apr_pcalloc(pool, sizeof(*watch));
-    apr_allocator_t *allocator;
-    apr_pool_t *own;
+    apr_pool_t *own = crmd_pool_create(pool, 0);
 
     *watch_p = NULL;
-    /* With its own allocator threads do not compete for a lock. */
-    apr_allocator_create(&allocator);
-    apr_pool_create_ex(&own, pool, NULL, allocator);
-    apr_allocator_owner_set(allocator, own);
     apr_pool_create(&watch->pool, own);
     apr_pool_create(&watch->conn_pool, own);
     watch->config = config;

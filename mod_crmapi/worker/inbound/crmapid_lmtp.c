@@ -15,6 +15,7 @@
 #include "crm_mail.h"
 #include "crmapid_listen.h"
 #include "crmapid_lmtp_session.h"
+#include "crmapid_pool.h"
 
 struct crmd_lmtp_t {
     const crmd_config_t *config;
@@ -75,15 +76,10 @@ static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
 static crm_error_t *start_server(crmd_lmtp_t *lmtp, apr_pool_t *pool)
 {
     server_t *server = apr_pcalloc(pool, sizeof(*server));
-    apr_allocator_t *allocator;
     apr_thread_t *thread;
-    apr_pool_t *own;
+    apr_pool_t *own = crmd_pool_create(pool, 1024 * 1024);
 
     server->lmtp = lmtp;
-    apr_allocator_create(&allocator);
-    apr_allocator_max_free_set(allocator, 1024 * 1024);
-    apr_pool_create_ex(&own, pool, NULL, allocator);
-    apr_allocator_owner_set(allocator, own);
     apr_pool_create(&server->pool, own);
     apr_pool_create(&server->conn_pool, own);
     if (apr_thread_create(&thread, NULL, server_main, server, pool)

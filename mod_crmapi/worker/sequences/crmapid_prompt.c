@@ -2,9 +2,8 @@
 /* crmapid_prompt.c: the request to a language model */
 #include "crmapid_prompt.h"
 
-#include "apr_strings.h"
-
 #include "crm_array.h"
+#include "crm_json.h"
 
 /* The system message. */
 static const char instructions[] =
@@ -44,11 +43,6 @@ static json_object *pick(json_object *from, const char *const *names)
         }
     }
     return to;
-}
-
-static void add_text(json_object *object, const char *name, const char *text)
-{
-    json_object_object_add(object, name, json_object_new_string(text));
 }
 
 /* Add the member NAME of FROM to OBJECT as AS. */
@@ -129,8 +123,8 @@ static void add_message(json_object *messages, const char *role,
 {
     json_object *message = json_object_new_object();
 
-    add_text(message, "role", role);
-    add_text(message, "content", text);
+    crm_json_add_text(message, "role", role);
+    crm_json_add_text(message, "content", text);
     json_object_array_add(messages, message);
 }
 
@@ -139,22 +133,14 @@ const char *crmd_prompt(const crmd_subject_t *subject,
 {
     json_object *body = json_object_new_object();
     json_object *messages = json_object_new_array();
-    json_object *input = make_input(subject, config);
-    const char *text;
 
-    add_text(body, "model", config->openai_model);
+    crm_json_add_text(body, "model", config->openai_model);
     add_message(messages, "system", instructions);
-    add_message(messages, "user", json_object_to_json_string_ext(
-                    input, JSON_C_TO_STRING_PLAIN
-                    | JSON_C_TO_STRING_NOSLASHESCAPE));
+    add_message(messages, "user",
+                crm_json_end(make_input(subject, config), pool));
     json_object_object_add(body, "messages", messages);
     json_object_object_add(body, "response_format", make_format(subject));
     json_object_object_add(body, "max_tokens",
                            json_object_new_int(config->openai_max_tokens));
-    text = apr_pstrdup(pool, json_object_to_json_string_ext(
-                           body, JSON_C_TO_STRING_PLAIN
-                           | JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(input);
-    json_object_put(body);
-    return text;
+    return crm_json_end(body, pool);
 }

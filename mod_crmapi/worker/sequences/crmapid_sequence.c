@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
+#include "crm_json.h"
 #include "crm_resources.h"
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
@@ -146,43 +145,31 @@ static int find_channels(enrollment_t *enrollment)
     return count;
 }
 
-/* Add the member NAME with TEXT to STEP, unless TEXT is NULL. */
-static void add(json_object *step, const char *name, const char *text)
-{
-    if (text) {
-        json_object_object_add(step, name, json_object_new_string(text));
-    }
-}
-
 /* Return the steps of OUTLINE in the format of
  * crmapi.enrollment_generated(). */
 static const char *steps_json(const enrollment_t *enrollment,
                               const crmd_outline_t *outline)
 {
     json_object *steps = json_object_new_array();
-    const char *json;
 
     for (int i = 0; i < outline->steps->nelts; i++) {
         const crmd_step_t *from = &APR_ARRAY_IDX(outline->steps, i,
                                                  crmd_step_t);
         json_object *step = json_object_new_object();
 
-        add(step, "channel", from->channel);
-        add(step, "to_identifier", address_of(enrollment, from->channel));
+        crm_json_add_text(step, "channel", from->channel);
+        crm_json_add_text(step, "to_identifier",
+                          address_of(enrollment, from->channel));
         json_object_object_add(step, "delay_seconds",
                                json_object_new_int64(from->delay));
-        add(step, "email_subject", from->email_subject);
-        add(step, "email_body", from->email_body);
-        add(step, "sms_body", from->sms_body);
-        add(step, "voice_objective", from->voice_objective);
-        add(step, "voice_script", from->voice_script);
+        crm_json_add_text(step, "email_subject", from->email_subject);
+        crm_json_add_text(step, "email_body", from->email_body);
+        crm_json_add_text(step, "sms_body", from->sms_body);
+        crm_json_add_text(step, "voice_objective", from->voice_objective);
+        crm_json_add_text(step, "voice_script", from->voice_script);
         json_object_array_add(steps, step);
     }
-    json = apr_pstrdup(enrollment->work->pool,
-                       json_object_to_json_string_ext(
-                           steps, JSON_C_TO_STRING_PLAIN));
-    json_object_put(steps);
-    return json;
+    return crm_json_end(steps, enrollment->work->pool);
 }
 
 /* Store the steps of OUTLINE and end the job, in one transaction. */
