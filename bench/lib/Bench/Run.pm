@@ -149,14 +149,25 @@ sub interleave {
     for my $round (($self->{quick} ? 1 : 0) .. $self->{rounds}) {
         for (@contestants) {
             my ($name, $code) = @$_;
-            $self->{cluster}->wait_until_idle;
-            my $r = $code->($round ? $self->{seconds} : 1);
-            die "bench: $name: $r->{errors} requests failed\n"
-                if $r->{errors};
+            my $r = $self->measure($name, $code,
+                $round ? $self->{seconds} : 1);
             push @{$result{$name}}, $r if $round;
         }
     }
     return \%result;
+}
+
+# The result of the contestant NAME, whose CODE may take SECONDS. One that
+# completes no request in that time gets twice as many, up to a minute.
+sub measure {
+    my ($self, $name, $code, $seconds) = @_;
+
+    $self->{cluster}->wait_until_idle;
+    my $r = $code->($seconds);
+    die "bench: $name: $r->{errors} requests failed\n" if $r->{errors};
+    return $r if $r->{rate} > 0;
+    die "bench: $name: no request completed\n" if $seconds > 60;
+    return $self->measure($name, $code, 2 * $seconds);
 }
 
 sub part_compare { $_[0]->contest(grep { !$_->{write} } @Bench::Work::WORKS) }
