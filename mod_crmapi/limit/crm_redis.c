@@ -296,19 +296,21 @@ static const char *count_windows(redis_t *redis, int whole,
 static const char *exchange(redis_t *redis, crm_store_check_t *const *checks,
                             int count)
 {
+    window_t *windows[CRM_STORE_TOGETHER];
     const char *problem;
     apr_int64_t time;
 
     redis->window_count = 0;
     for (int i = 0; i < count; i++) {
-        find_window(redis, checks[i])->count++;
+        windows[i] = find_window(redis, checks[i]);
+        windows[i]->count++;
     }
     problem = count_windows(redis, 0, &time);
     if (problem && !strncmp(problem, "NOSCRIPT", 8)) {
         problem = count_windows(redis, 1, &time);
     }
     for (int i = 0; i < count && !problem; i++) {
-        answer_check(checks[i], find_window(redis, checks[i]), time);
+        answer_check(checks[i], windows[i], time);
     }
     return problem;
 }
