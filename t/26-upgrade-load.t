@@ -20,7 +20,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
 
 my $ROWS = $ENV{CRM_UPGRADE_ROWS} || 1_000_000;
-my ($CLIENTS, $RATE) = (8, 200);
+my ($CLIENTS, $RATE, $TAGS) = (8, 200, 2000);
 my $json = JSON::PP->new->utf8;
 my ($before, $after) = versions();
 my $database = database();
@@ -69,7 +69,7 @@ my ($id, $bot) = ($w->id, $w->agent);
 for (my $n = 0; $n < $ROWS; $n += 20_000) {
     sql($database, "INSERT INTO crmapi.contact (workspace_id, id, bot_id,"
         . " first_name, last_name, tags) SELECT '$id', gen_random_uuid(),"
-        . " '$bot', 'C' || n, md5(n::text), ARRAY['t' || n % 50]"
+        . " '$bot', 'C' || n, md5(n::text), ARRAY['t' || n % $TAGS]"
         . " FROM generate_series($n + 1, least($n + 20000, $ROWS)) n");
 }
 sql($database, "VACUUM ANALYZE crmapi.contact");
@@ -86,7 +86,7 @@ sub request {
     my $kind = $n % 10;
 
     return $client->get($path) if $kind < 4;
-    return $client->get("/api/v1/contacts?page_size=10&tags=t" . $n % 50)
+    return $client->get("/api/v1/contacts?page_size=10&tags=t" . $n % $TAGS)
         if $kind == 4;
     return $client->get("/api/v1/contacts?page_size=25") if $kind == 5;
     return $client->patch($path, { last_name => "P$n" }) if $kind < 8;
