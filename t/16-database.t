@@ -397,12 +397,16 @@ subtest "a session that has ended, though its socket is open" => sub {
         . "CrmApiDatabaseTimeout 5\nDBDriver pgsql\nDBDParams \""
         . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n");
     my $sc = $slow->client(key => $w->key);
+    my $end = sub {
+        terminate(backends());
+        ok(wait_for(sub { $proxy->sessions eq "0" }), "all sessions end");
+    };
     status_is($sc->get("/api/v1/agents"), 200, "before");
     $proxy->linger;
-    terminate(backends());
+    $end->();
     status_is($sc->post("/api/v1/contacts", { bot_id => $agent }), 201,
         "a write goes by a new connection");
-    terminate(backends());
+    $end->();
     status_is($sc->get("/api/v1/agents"), 200, "and so does a read");
     $slow->stop;
 };

@@ -7,6 +7,7 @@
 #     $proxy->swallow(1);       # connections stay open and nothing comes through
 #     $proxy->swallow(0);
 #     $proxy->linger;           # what the server closes stays open for clients
+#     $proxy->sessions          # how many sessions the server has not closed
 #     $proxy->discard;          # sessions that are idle forget what they had
 #
 #     my $proxy = CrmTest::Proxy->new(records => 1);
@@ -58,6 +59,10 @@ sub swallow {
 # forwarded, and the client's connection stays open.
 sub linger { write_file("$_[0]{dir}/linger", "") }
 
+# How many sessions the server has not closed; what it sent before it closed the
+# others was forwarded. An empty string: it changes at this moment.
+sub sessions { read_file("$_[0]{dir}/sessions", 0) }
+
 # Run "DISCARD ALL" in each session; all must be idle. Returns their number.
 sub discard {
     my ($self) = @_;
@@ -72,6 +77,7 @@ sub run {
     local $SIG{PIPE} = "IGNORE";
     my $select = IO::Select->new($listen);
     my (%peer, %server);
+    my $sessions = 0;
 
     $self->{server_end} = \%server;
     while (getppid == $self->{maker}) {
@@ -90,6 +96,7 @@ sub run {
             next if $self->pass($socket, $peer{$socket});
             if ($server{$socket} && -e "$self->{dir}/linger") {
                 $select->remove($socket);
+                delete $server{$socket};
                 next;
             }
             my $other = delete $peer{$socket};
@@ -98,6 +105,10 @@ sub run {
             delete @{$self->{sent}}{$socket, $other};
             $select->remove($socket, $other);
             close $_ for $socket, $other;
+        }
+        if ($sessions != keys %server) {
+            $sessions = keys %server;
+            write_file("$self->{dir}/sessions", $sessions);
         }
         if (-e "$self->{dir}/discard") {
             ask_discard($_) for values %server;
