@@ -13,10 +13,6 @@ my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 
-# More clients than a small server has threads, on purpose. The parent looks
-# once a second: it may see that or not.
-$httpd->may_log(qr/AH00484: server reached MaxRequestWorkers/);
-
 # A second pipeline of two stages for W, of an agent of its own. Returns
 # (agent, pipeline, stage, stage).
 sub second_pipeline {

@@ -21,7 +21,7 @@ my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 # killed servers: libpq, mod_dbd and httpd say so
 $httpd->may_log(qr/CRM(?:130[34]|200[14]): /,
-    qr/AH0(?:0629|0632|0639|2653|2655): /, qr/AH00052: child pid \d+ exit/);
+    qr/AH0(?:0629|063[2369]|2653|2655): /, qr/AH00052: child pid \d+ exit/);
 my $w = workspace($httpd, twin => 0);
 my @named = (bot_id => $w->agent);
 my ($template) = $w->import_objects([{ object => "sequence_template",

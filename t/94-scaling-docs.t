@@ -48,7 +48,6 @@ subtest "httpd = hosts * processes (ServerLimit) * DBDMax" => sub {
         conninfo => postgres()->conninfo($database, $CrmTest::Postgres::API),
         conf => "CrmApiDatabaseWait 1s\nCrmApiBatches Off\n");
     $httpd->expect_log(qr/CRM1303: /);
-    $httpd->may_log(qr/AH00484: /);     # as many clients as threads
     my $w = workspace($httpd, twin => 0);
     # one row is locked, so each request holds its connection
     my $id = insert($w, "contact", bot_id => $w->agent);

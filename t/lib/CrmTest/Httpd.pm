@@ -61,6 +61,8 @@ sub new {
         quiet => qr/^\[[^\]]*\] \[\w*:(?:notice|info|debug|trace\d)\] /);
     $self->expect_log(@{$arg{expect_log} || []});
     $self->may_log(@{$arg{may_log} || []});
+    # a test may have as many clients as its httpd has threads
+    $self->may_log(qr/AH00(?:161|286|484): server reached MaxRequestWorkers/);
     # under valgrind a child may be slow to end
     $self->may_log(qr/AH0004[56]: child process \d+ still did not exit/)
         if $ENV{CRM_VALGRIND} || $CrmTest::BUILD{SANITIZERS} ne "no";
