@@ -102,6 +102,36 @@ subtest "16.1 a host that knows of a used budget does not ask" => sub {
     cmp_ok(metric($hosts[1], "ReadsRefused"), ">=", 10, "refusals count");
 };
 
+subtest "16.1 a read that the store refuses after it was served" => sub {
+    my $w = workspace($hosts[0]);
+    my $id = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
+        ->data->{id};
+    my %path = (GET => "/api/v1/contacts/$id", HEAD => "/api/v1/contacts/$id",
+        "list" => "/api/v1/contacts?cursor=*&page_size=1",
+        "unknown path" => "/api/v1/none", "bad parameter" =>
+        "/api/v1/contacts?page_size=x");
+    for my $what (sort keys %path) {
+        my $key = $w->make_key("read");
+        is(admitted($hosts[0], $key, $LIMIT), $LIMIT, "used at one host");
+        my $c = $hosts[1]->client(key => $key);
+        my $r = $what eq "HEAD" ? $c->head($path{$what})
+            : $c->get($path{$what});
+        status_is($r, 429, $what);
+        is($r->header($_), undef, "$what: no $_ of what was read")
+            for qw(ETag Link);
+        is($r->header("X-RateLimit-Remaining"), 0, "the budget is used");
+        unlike($r->body, qr/"data"/, "nothing of what was read");
+    }
+};
+
+subtest "2.3, 16.1 a used budget of a revoked key" => sub {
+    my $w = workspace($hosts[0]);
+    is(ask($hosts[1], $w->key)->status, 200, "the other host knows the key");
+    is(admitted($hosts[0], $w->key, $LIMIT), $LIMIT - 1, "used at one host");
+    $w->ctl("key", "revoke", $w->key_ids);
+    is(ask($hosts[1], $w->key)->status, 401, "401 goes before 429");
+};
+
 subtest "16.1 what is in the store" => sub {
     my $w = workspace($hosts[0]);
     $redis->run("FLUSHALL");

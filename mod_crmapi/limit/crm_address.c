@@ -35,13 +35,14 @@ static crm_error_t *charge(crm_limit_t *addresses, crm_limit_key_t *key,
                            crm_limit_class_t class, apr_uint32_t max,
                            apr_pool_t *pool)
 {
-    crm_limit_verdict_t verdict;
+    crm_budget_t budget = {
+        .limit = addresses, .key = key, .class = class, .max = max
+    };
     crm_error_t *error;
 
     do {
-        error = crm_budget_charge(&verdict, key, addresses, NULL, class, max,
-                                  0, NULL, pool);
-        if (verdict.known) {
+        error = crm_budget_charge(&budget, pool);
+        if (budget.verdict.known) {
             return error;
         }
     } while (crm_limit_add(addresses, key, NULL) == CRM_LIMIT_ADDED);

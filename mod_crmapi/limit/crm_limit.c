@@ -216,11 +216,12 @@ int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
     return number != 0;
 }
 
-/* Return whether crm_limit_close() has closed WINDOW under LIMIT. */
+/* Return whether crm_limit_close() has closed WINDOW under LIMIT, at most BEFORE
+ * microseconds ago. */
 static int is_closed(const crm_window_t *window, apr_uint32_t limit,
-                     apr_int64_t now)
+                     apr_int64_t now, apr_int64_t before)
 {
-    return window->closed_limit == limit && now < window->closed;
+    return window->closed_limit == limit && now - before < window->closed;
 }
 
 /* Decide on a request at NOW under LIMIT, at least 1, set VERDICT, and count
@@ -238,7 +239,9 @@ static int window_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
     }
     crm_ring_expire(block, window, now);
     count = crm_ring_count(window);
-    closed = is_closed(window, limit, now);
+    closed = is_closed(window, limit, now, 0);
+    verdict->closed_lately = is_closed(window, limit, now,
+                                       CRM_LIMIT_WINDOW_US);
     if (count < limit && !closed) {
         if (crm_ring_full(block, window)) {
             return 0;

@@ -74,6 +74,8 @@ typedef struct crm_limit_verdict_t {
     int full;                   /* 1: there is no memory to count the request;
                                    the rest is 0 (contract 4.5) */
     int admitted;
+    int closed_lately;          /* crm_limit_close() has closed the window
+                                   under this limit in the last minute */
     apr_uint32_t limit;         /* the limit that was applied; 0: none */
     apr_uint32_t remaining;     /* requests left in the window */
     /* Microseconds, 1..CRM_LIMIT_WINDOW_US, until the oldest counted request

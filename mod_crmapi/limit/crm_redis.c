@@ -38,7 +38,11 @@ typedef struct redis_t {
     char sha1[2 * SHA1_LEN + 1]; /* of the script */
     crm_wire_t wire;
     redisReader *reader;        /* NULL: not connected */
-    window_t windows[CRM_STORE_TOGETHER]; /* of the checks being sent */
+    /* What was sent and not answered yet: */
+    crm_store_check_t *checks[CRM_STORE_TOGETHER];
+    int check_count;
+    window_t *window_of[CRM_STORE_TOGETHER]; /* of each check */
+    window_t windows[CRM_STORE_TOGETHER];
     int window_count;
     char reason[200];
 } redis_t;
@@ -273,50 +277,30 @@ static const char *reconnect(redis_t *redis)
 
 /* ---- the back end -------------------------------------------------------- */
 
-/* Have the script count the windows, with its text if WHOLE, and set *TIME_P to
- * when it did. Return NULL or a reason. */
-static const char *count_windows(redis_t *redis, int whole,
-                                 apr_int64_t *time_p)
+/* Note the COUNT CHECKS, and how many are in each window. */
+static void note_checks(redis_t *redis, crm_store_check_t *const *checks,
+                        int count)
 {
-    const char *problem = send_windows(redis, whole);
-    redisReply *reply;
-
-    if (!problem) {
-        problem = get_reply(redis, &reply);
-    }
-    if (!problem) {
-        problem = take_answer(redis, time_p, reply);
-        freeReplyObject(reply);
-    }
-    return problem;
-}
-
-/* Send the COUNT CHECKS and set their answers. Return NULL, or the reason why
- * they have none. */
-static const char *exchange(redis_t *redis, crm_store_check_t *const *checks,
-                            int count)
-{
-    window_t *windows[CRM_STORE_TOGETHER];
-    const char *problem;
-    apr_int64_t time;
-
+    redis->check_count = count;
     redis->window_count = 0;
     for (int i = 0; i < count; i++) {
-        windows[i] = find_window(redis, checks[i]);
-        windows[i]->count++;
+        redis->checks[i] = checks[i];
+        redis->window_of[i] = find_window(redis, checks[i]);
+        redis->window_of[i]->count++;
     }
-    problem = count_windows(redis, 0, &time);
-    if (problem && !strncmp(problem, "NOSCRIPT", 8)) {
-        problem = count_windows(redis, 1, &time);
-    }
-    for (int i = 0; i < count && !problem; i++) {
-        answer_check(checks[i], windows[i], time);
+}
+
+/* Return PROBLEM. If it is not NULL, disconnect. */
+static const char *leave_if(redis_t *redis, const char *problem)
+{
+    if (problem) {
+        disconnect(redis);
     }
     return problem;
 }
 
-static const char *ask(void *baton, crm_store_check_t *const *checks,
-                       int count, apr_int64_t timeout)
+static const char *send_checks(void *baton, crm_store_check_t *const *checks,
+                               int count, apr_int64_t timeout)
 {
     redis_t *redis = baton;
     const char *problem;
@@ -324,12 +308,44 @@ static const char *ask(void *baton, crm_store_check_t *const *checks,
     redis->wire.deadline = crm_time_monotonic() + timeout;
     problem = reconnect(redis);
     if (!problem && count) {
-        problem = exchange(redis, checks, count);
+        note_checks(redis, checks, count);
+        problem = send_windows(redis, 0);
     }
-    if (problem) {
-        disconnect(redis);
+    return leave_if(redis, problem);
+}
+
+/* Receive the script's answer about the windows, and set *TIME_P to when it
+ * counted. Return NULL or a reason. */
+static const char *receive_windows(redis_t *redis, apr_int64_t *time_p)
+{
+    redisReply *reply;
+    const char *problem = get_reply(redis, &reply);
+
+    if (!problem) {
+        problem = take_answer(redis, time_p, reply);
+        freeReplyObject(reply);
     }
     return problem;
+}
+
+static const char *receive_answers(void *baton, apr_int64_t timeout)
+{
+    redis_t *redis = baton;
+    const char *problem;
+    apr_int64_t time;
+
+    redis->wire.deadline = crm_time_monotonic() + timeout;
+    problem = receive_windows(redis, &time);
+    if (problem && !strncmp(problem, "NOSCRIPT", 8)) {
+        problem = send_windows(redis, 1);
+        if (!problem) {
+            problem = receive_windows(redis, &time);
+        }
+    }
+    for (int i = 0; i < redis->check_count && !problem; i++) {
+        answer_check(redis->checks[i], redis->window_of[i], time);
+    }
+    return leave_if(redis, problem);
 }
 
 /* Write the SHA-1 of the script to TEXT in hexadecimal. */
@@ -382,7 +398,8 @@ const char *crm_redis_create(crm_store_backend_t *backend,
     }
     backend->name = config->name;
     backend->baton = redis;
-    backend->ask = ask;
+    backend->send = send_checks;
+    backend->receive = receive_answers;
     backend->close = end;
     return problem;
 }

@@ -13,23 +13,15 @@
     __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
 #define ADD(place, n) __atomic_fetch_add(&(place), (n), __ATOMIC_RELAXED)
 
-/* A thread that waits for the answer to its check. */
-typedef struct waiter_t {
-    struct waiter_t *next;
-    crm_store_check_t *check;
-    pthread_cond_t woken;
-    int done;                   /* the check was answered, or failed */
-    int leads;                  /* the thread must send the checks of all that
-                                   wait */
-} waiter_t;
-
 struct crm_store_t {
     crm_store_backend_t backend;
     apr_int64_t timeout;
     crm_store_shared_t *shared;
     crm_log_t log;
     pthread_mutex_t mutex;      /* protects what follows */
-    waiter_t *first, **end;     /* the queue */
+    crm_store_check_t *queue, **end; /* posted, not sent yet */
+    crm_store_check_t *sent;    /* under way together, not answered yet */
+    apr_int64_t sent_at;        /* on crm_limit_clock() */
     int busy;                   /* a thread uses the back end */
 };
 
@@ -43,7 +35,7 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
     store->timeout = timeout;
     store->shared = shared;
     store->log = *log;
-    store->end = &store->first;
+    store->end = &store->queue;
     pthread_mutex_init(&store->mutex, NULL);
     return store;
 }
@@ -51,8 +43,8 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
 /* ---- availability -------------------------------------------------------- */
 
 /* Return whether to ask the store: it is available, or this thread is the only
- * one of the host that retries. BUSY: another thread of the process uses the
- * connection, perhaps to retry. */
+ * one of the host that retries. BUSY: the process uses the connection, perhaps
+ * to retry. */
 static int may_ask(crm_store_shared_t *shared, int busy)
 {
     apr_int64_t retry_at = LOAD(shared->retry_at), now;
@@ -103,126 +95,191 @@ static void come_back(const crm_store_t *store)
     }
 }
 
-/* Send the COUNT CHECKS to the back end and note whether it is available. */
-static void ask(const crm_store_t *store, crm_store_check_t *const *checks,
-                int count)
-{
-    crm_store_shared_t *shared = store->shared;
-    const char *reason = store->backend.ask(store->backend.baton, checks,
-                                            count, store->timeout);
-    apr_uint64_t answered = 0;
+/* ---- the queue ----------------------------------------------------------- */
 
-    for (int i = 0; i < count; i++) {
-        if (checks[i]->answered) {
-            answered++;
-            STORE(shared->ahead_us, checks[i]->time_us - crm_limit_clock());
+/* Mark the checks of LIST as done and wake the threads that wait for them. The
+ * mutex is held. */
+static void finish(crm_store_check_t *list)
+{
+    while (list) {
+        crm_store_check_t *check = list;
+
+        list = check->next;     /* once it is done, it may go */
+        check->done = 1;
+        if (check->waiter) {
+            pthread_cond_signal(check->waiter);
         }
     }
-    ADD(shared->counted, answered);
-    ADD(shared->trips, count > 0);
+}
+
+/* Finish what is under way, and if REASON is not NULL also the queue: the store
+ * cannot be used. STORE's mutex is held, and its thread is no longer busy. */
+static void finish_all(crm_store_t *store, const char *reason)
+{
+    finish(store->sent);
+    store->sent = NULL;
+    if (reason) {
+        finish(store->queue);
+        store->queue = NULL;
+        store->end = &store->queue;
+    }
+}
+
+/* Move up to CRM_STORE_TOGETHER checks from STORE's queue to those under way,
+ * and set CHECKS to them. Return their number. The mutex is held. */
+static int take_queue(crm_store_t *store, crm_store_check_t **checks)
+{
+    crm_store_check_t **link = &store->queue;
+    int count = 0;
+
+    while (*link && count < CRM_STORE_TOGETHER) {
+        checks[count++] = *link;
+        link = &(*link)->next;
+    }
+    store->sent = store->queue;
+    store->queue = *link;
+    *link = NULL;
+    if (!store->queue) {
+        store->end = &store->queue;
+    }
+    return count;
+}
+
+/* Send the queue. STORE's mutex is held, except while the back end works. No
+ * thread is busy and nothing is under way. */
+static void send_queue(crm_store_t *store)
+{
+    crm_store_check_t *checks[CRM_STORE_TOGETHER];
+    int count = take_queue(store, checks);
+    const char *reason;
+
+    store->busy = 1;
+    store->sent_at = crm_limit_clock();
+    pthread_mutex_unlock(&store->mutex);
+    reason = store->backend.send(store->backend.baton, checks, count,
+                                 store->timeout);
+    ADD(store->shared->trips, 1);
+    if (reason) {
+        leave(store, reason);
+    }
+    pthread_mutex_lock(&store->mutex);
+    store->busy = 0;
+    if (reason) {
+        finish_all(store, reason);
+    }
+}
+
+/* Note the answers to the checks of LIST, which travelled together. */
+static void note_answers(const crm_store_t *store,
+                         const crm_store_check_t *list)
+{
+    apr_uint64_t count = 0;
+
+    STORE(store->shared->ahead_us, list->time_us - store->sent_at);
+    for (; list; list = list->next) {
+        count++;
+    }
+    ADD(store->shared->counted, count);
+    come_back(store);
+}
+
+/* Receive the answers to what is under way. STORE's mutex is held, except while
+ * the back end works. No thread is busy. */
+static void receive_answers(crm_store_t *store)
+{
+    const char *reason;
+
+    store->busy = 1;
+    pthread_mutex_unlock(&store->mutex);
+    reason = store->backend.receive(store->backend.baton, store->timeout);
     if (reason) {
         leave(store, reason);
     }
     else {
-        come_back(store);
+        note_answers(store, store->sent);
     }
-}
-
-/* ---- the queue ----------------------------------------------------------- */
-
-/* Take up to CRM_STORE_TOGETHER waiters from STORE's queue, whose mutex is held.
- * Set CHECKS to their checks and *COUNT_P to their number. Return the first
- * waiter of the list, which ends with NULL. */
-static waiter_t *take_queue(crm_store_t *store, crm_store_check_t **checks,
-                            int *count_p)
-{
-    waiter_t *batch = store->first, *waiter, **link = &store->first;
-    int count = 0;
-
-    while ((waiter = *link) && count < CRM_STORE_TOGETHER) {
-        checks[count++] = waiter->check;
-        link = &waiter->next;
-    }
-    store->first = *link;
-    *link = NULL;
-    if (!store->first) {
-        store->end = &store->first;
-    }
-    *count_p = count;
-    return batch;
-}
-
-/* Wake the waiters of BATCH, which were answered, except OWN. The mutex is
- * held. */
-static void wake_all(waiter_t *batch, const waiter_t *own)
-{
-    while (batch) {
-        waiter_t *waiter = batch;
-
-        batch = batch->next;    /* a woken thread's waiter is gone */
-        waiter->done = 1;
-        if (waiter != own) {
-            pthread_cond_signal(&waiter->woken);
-        }
-    }
-}
-
-/* Send the checks of all that wait, including OWN, then make the next thread
- * the leader. STORE's mutex is held, except while the back end works. */
-static void lead(crm_store_t *store, const waiter_t *own)
-{
-    crm_store_check_t *checks[CRM_STORE_TOGETHER];
-    int count;
-    waiter_t *batch = take_queue(store, checks, &count);
-
-    pthread_mutex_unlock(&store->mutex);
-    ask(store, checks, count);
     pthread_mutex_lock(&store->mutex);
-    wake_all(batch, own);
-    if (LOAD(store->shared->away)) {
-        /* Requests that have arrived meanwhile need not wait. */
-        while (store->first) {
-            wake_all(take_queue(store, checks, &count), NULL);
+    store->busy = 0;
+    finish_all(store, reason);
+}
+
+/* Use the back end until CHECK is done, or another thread uses it. STORE's mutex
+ * is held. */
+static void work(crm_store_t *store, const crm_store_check_t *check)
+{
+    while (!store->busy && !check->done) {
+        if (store->sent) {
+            receive_answers(store);
         }
-    }
-    store->busy = store->first != NULL;
-    if (store->first) {
-        store->first->leads = 1;
-        pthread_cond_signal(&store->first->woken);
+        if (!store->busy && !store->sent && store->queue) {
+            send_queue(store);
+        }
     }
 }
 
-/* Put CHECK in STORE's queue and wait for its answer. The mutex is held. */
-static void wait_answer(crm_store_t *store, crm_store_check_t *check)
+/* Return the first check of LIST that a thread waits for, or NULL. */
+static crm_store_check_t *first_awaited(crm_store_check_t *list)
 {
-    waiter_t own = {NULL, check, PTHREAD_COND_INITIALIZER, 0, 0};
-
-    *store->end = &own;
-    store->end = &own.next;
-    own.leads = !store->busy;
-    store->busy = 1;
-    while (!own.done) {
-        if (own.leads) {
-            own.leads = 0;
-            lead(store, &own);
-        }
-        else {
-            pthread_cond_wait(&own.woken, &store->mutex);
-        }
+    while (list && !list->waiter) {
+        list = list->next;
     }
-    pthread_cond_destroy(&own.woken);
+    return list;
 }
 
-int crm_store_ask(crm_store_t *store, crm_store_check_t *check)
+/* If no thread uses STORE's back end, but one waits for it, wake one that does.
+ * The mutex is held. */
+static void pass_on(const crm_store_t *store)
 {
-    check->answered = check->admitted = 0;
+    crm_store_check_t *check = first_awaited(store->sent);
+
+    if (!check) {
+        check = first_awaited(store->queue);
+    }
+    if (check && !store->busy) {
+        pthread_cond_signal(check->waiter);
+    }
+}
+
+void crm_store_post(crm_store_t *store, crm_store_check_t *check)
+{
+    check->posted_at = crm_limit_clock();
+    check->answered = check->admitted = check->done = 0;
     check->remaining = 0;
     check->reset_us = check->time_us = 0;
+    check->next = NULL;
+    check->waiter = NULL;
     pthread_mutex_lock(&store->mutex);
-    if (may_ask(store->shared, store->busy)) {
-        wait_answer(store, check);
+    if (may_ask(store->shared, store->busy || store->sent)) {
+        *store->end = check;
+        store->end = &check->next;
+        if (!store->busy && !store->sent) {
+            send_queue(store);
+            pass_on(store);
+        }
+    }
+    else {
+        check->done = 1;
     }
     pthread_mutex_unlock(&store->mutex);
+}
+
+int crm_store_collect(crm_store_t *store, crm_store_check_t *check)
+{
+    pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+
+    pthread_mutex_lock(&store->mutex);
+    check->waiter = &woken;
+    for (;;) {
+        work(store, check);
+        if (check->done) {
+            break;
+        }
+        pthread_cond_wait(&woken, &store->mutex);
+    }
+    check->waiter = NULL;
+    pass_on(store);
+    pthread_mutex_unlock(&store->mutex);
+    pthread_cond_destroy(&woken);
     ADD(store->shared->alone, !check->answered);
     return check->answered;
 }
@@ -237,10 +294,20 @@ static apr_status_t close_store(void *store)
 
 void crm_store_open(crm_store_t *store, apr_pool_t *pool)
 {
+    const char *reason;
+
     apr_pool_cleanup_register(pool, store, close_store,
                               apr_pool_cleanup_null);
-    if (may_ask(store->shared, 0)) {
-        ask(store, NULL, 0);
+    if (!may_ask(store->shared, 0)) {
+        return;
+    }
+    reason = store->backend.send(store->backend.baton, NULL, 0,
+                                 store->timeout);
+    if (reason) {
+        leave(store, reason);
+    }
+    else {
+        come_back(store);
     }
 }
 
@@ -250,26 +317,33 @@ void crm_store_open(crm_store_t *store, apr_pool_t *pool)
  * requests than the store's window, and its times are not later, so it refuses
  * nothing that the store would admit. It limits what is admitted after the
  * store has lost its data, and it is not empty when the store goes away. */
-void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
-                     crm_limit_t *block, const crm_limit_key_t *key,
-                     crm_limit_class_t class)
+void crm_store_charge(crm_store_t *store, crm_store_check_t *check,
+                      const crm_limit_verdict_t *verdict,
+                      const crm_limit_key_t *key, crm_limit_class_t class)
 {
-    crm_store_check_t check = {key->key_id, class, verdict->limit,
-                               0, 0, 0, 0, 0};
-    apr_int64_t began = crm_limit_clock();
+    check->key_id = key->key_id;
+    check->class = class;
+    check->limit = verdict->limit;
+    crm_store_post(store, check);
+}
 
-    if (!crm_store_ask(store, &check)) {
+void crm_store_settle(crm_store_t *store, crm_store_check_t *check,
+                      crm_limit_verdict_t *verdict, crm_limit_t *block,
+                      const crm_limit_key_t *key)
+{
+    if (!crm_store_collect(store, check)) {
         return;
     }
-    if (!check.admitted) {
+    if (!check->admitted) {
         /* From the time before the store was asked, so that the host does not
          * refuse longer than the store. */
-        crm_limit_close(verdict, block, key, class, began + check.reset_us);
-        verdict->reset_us = check.reset_us;
+        crm_limit_close(verdict, block, key, check->class,
+                        check->posted_at + check->reset_us);
+        verdict->reset_us = check->reset_us;
     }
-    else if (check.remaining < verdict->remaining) {
-        verdict->remaining = check.remaining;
-        verdict->reset_us = check.reset_us;
+    else if (check->remaining < verdict->remaining) {
+        verdict->remaining = check->remaining;
+        verdict->reset_us = check->reset_us;
     }
 }
 

@@ -3,6 +3,8 @@
 #ifndef CRM_STORE_H
 #define CRM_STORE_H
 
+#include <pthread.h>
+
 #include "crm_limit.h"
 #include "crm_log.h"
 
@@ -16,13 +18,16 @@
 /* The maximum number of requests that are sent to a store together. */
 #define CRM_STORE_TOGETHER 128
 
-/* A request to be counted in the store. */
+/* A request to be counted in the store. It must not move between
+ * crm_store_post() and crm_store_collect(). */
 typedef struct crm_store_check_t {
     /* Set by the caller: */
     const char *key_id;
     crm_limit_class_t class;
     apr_uint32_t limit;         /* in 60 s, at least 1 */
     /* Set by the store: */
+    apr_int64_t posted_at;      /* time of crm_store_post(), on
+                                   crm_limit_clock() */
     int answered;               /* 0: unknown whether it was counted; the rest
                                    is 0 */
     int admitted;
@@ -30,19 +35,25 @@ typedef struct crm_store_check_t {
     apr_int64_t reset_us;       /* as in crm_limit_verdict_t */
     apr_int64_t time_us;        /* when the store counted it, on its clock:
                                    microseconds since 1970 */
+    /* For crm_store.c: */
+    struct crm_store_check_t *next;
+    int done;                   /* it was answered, or never will be */
+    pthread_cond_t *waiter;     /* of the thread that waits for it, or NULL */
 } crm_store_check_t;
 
 /* A way to reach a store. One thread at a time calls its functions. */
 typedef struct crm_store_backend_t {
     const char *name;           /* for the log, without secrets */
     void *baton;
-    /* Send the COUNT CHECKS, at most CRM_STORE_TOGETHER, together and set their
-     * answers, within TIMEOUT microseconds of real time. If COUNT is 0, only
-     * connect. Return NULL if all were answered. Otherwise close the connection
-     * and return the reason: a text for the log without secrets, valid until
-     * the next call. */
-    const char *(*ask)(void *baton, crm_store_check_t *const *checks,
-                       int count, apr_int64_t timeout);
+    /* Send the COUNT CHECKS, at most CRM_STORE_TOGETHER, together within
+     * TIMEOUT microseconds of real time. If COUNT is 0, only connect. Return
+     * NULL. Otherwise close the connection and return the reason: a text for
+     * the log without secrets, valid until the next call. */
+    const char *(*send)(void *baton, crm_store_check_t *const *checks,
+                        int count, apr_int64_t timeout);
+    /* Wait up to TIMEOUT for the answers to all checks of the last send() and
+     * set them. Return as send() does. */
+    const char *(*receive)(void *baton, apr_int64_t timeout);
     /* Close the connection. This is the last call in the process. */
     void (*close)(void *baton);
 } crm_store_backend_t;
@@ -61,8 +72,8 @@ typedef struct crm_store_shared_t {
     apr_uint64_t alone;         /* requests that the host counted by itself */
 } crm_store_shared_t;
 
-/* A store of one process: its connection, and the requests that wait for it.
- * Requests that wait at the same time travel together. */
+/* A store of one process: its connection, and the requests to be sent. Requests
+ * that are posted while others are under way travel together. */
 typedef struct crm_store_t crm_store_t;
 
 /* Return a store in RESULT_POOL. It uses BACKEND, waits at most TIMEOUT
@@ -78,16 +89,27 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
  * closed with POOL. */
 void crm_store_open(crm_store_t *store, apr_pool_t *pool);
 
-/* Count CHECK in STORE and set its answer. Return CHECK->answered. If it is 0,
- * the host must count by itself. */
-int crm_store_ask(crm_store_t *store, crm_store_check_t *check);
+/* Begin to count CHECK in STORE. This does not wait for the answer. */
+void crm_store_post(crm_store_t *store, crm_store_check_t *check);
 
-/* Charge a request of CLASS by KEY to the budget of all hosts, after
- * crm_limit_admit() has admitted it to BLOCK with VERDICT. Set VERDICT to the
- * store's decision. If the store is away, VERDICT is not changed. */
-void crm_store_admit(crm_store_t *store, crm_limit_verdict_t *verdict,
-                     crm_limit_t *block, const crm_limit_key_t *key,
-                     crm_limit_class_t class);
+/* Wait for the answer to CHECK, which was posted. Return CHECK->answered. If it
+ * is 0, the host must count by itself. */
+int crm_store_collect(crm_store_t *store, crm_store_check_t *check);
+
+/* Begin to charge a request of CLASS by KEY to the budget of all hosts, after
+ * crm_limit_admit() has admitted it with VERDICT. The caller must call
+ * crm_store_settle(), even if it no longer needs the decision. CHECK refers to
+ * KEY. */
+void crm_store_charge(crm_store_t *store, crm_store_check_t *check,
+                      const crm_limit_verdict_t *verdict,
+                      const crm_limit_key_t *key, crm_limit_class_t class);
+
+/* Wait for the store's decision on CHECK, a request by KEY of
+ * crm_store_charge(), and set VERDICT to it. BLOCK is that of
+ * crm_limit_admit(). If the store is away, VERDICT is not changed. */
+void crm_store_settle(crm_store_t *store, crm_store_check_t *check,
+                      crm_limit_verdict_t *verdict, crm_limit_t *block,
+                      const crm_limit_key_t *key);
 
 /* Return the time on the store's clock in microseconds since 1970, so that all
  * hosts send the same times to clients. Without a store (NULL) or while it is

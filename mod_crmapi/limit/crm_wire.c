@@ -20,6 +20,8 @@
 
 #include "crm_time.h"
 
+#define LATE "no answer in time"
+
 /* Return, in WIRE's reason, that WHAT failed with the error number ERROR. */
 static const char *failed(crm_wire_t *wire, const char *what, int error)
 {
@@ -40,7 +42,7 @@ static const char *await(crm_wire_t *wire, short events)
         apr_int64_t left = wire->deadline - crm_time_monotonic();
 
         if (left <= 0) {
-            return "no answer in time";
+            return LATE;
         }
         count = poll(&poll_fd, 1, (int)((left + 999) / 1000));
     } while (!count || (count < 0 && errno == EINTR));
@@ -287,27 +289,27 @@ const char *crm_wire_send(crm_wire_t *wire, const char *data, size_t len)
 static const char *receive_some(crm_wire_t *wire, char *data, size_t size,
                                 size_t *len_p)
 {
-    const char *problem;
     ssize_t len;
 
     *len_p = 0;
+    if (crm_time_monotonic() >= wire->deadline) {
+        return LATE;
+    }
     if (wire->ssl) {
         int result = SSL_read_ex(wire->ssl, data, size, len_p);
 
         return result ? NULL : tls_again(wire, result);
     }
-    problem = await(wire, POLLIN);
-    len = problem ? -1 : recv(wire->fd, data, size, 0);
+    len = recv(wire->fd, data, size, 0);
     if (len > 0) {
         *len_p = (size_t)len;
+        return NULL;
     }
-    else if (!len) {
-        problem = "the connection was closed";
+    if (!len) {
+        return "the connection was closed";
     }
-    else if (!problem && errno != EAGAIN && errno != EINTR) {
-        problem = failed(wire, "cannot receive", errno);
-    }
-    return problem;
+    return errno == EAGAIN || errno == EINTR
+           ? await(wire, POLLIN) : failed(wire, "cannot receive", errno);
 }
 
 const char *crm_wire_receive(crm_wire_t *wire, char *data, size_t size,

@@ -9,7 +9,6 @@
 #include "apr_strings.h"
 
 #include "crm_address.h"
-#include "crm_budget.h"
 #include "crm_key.h"
 #include "crm_limit_key.h"
 #include "crm_network.h"
@@ -223,32 +222,44 @@ static crm_error_t *authenticate(crm_call_t *call)
     return NULL;
 }
 
+/* Note what CALL's budget has decided. */
+static void note_verdict(crm_call_t *call)
+{
+    const crm_limit_verdict_t *verdict = &call->budget.verdict;
+
+    call->response->touch = verdict->touch && call->credential->is_key;
+    call->charged = verdict->admitted;
+}
+
 /* Charge a request of CLASS to CALL's key, with the limit MAX a minute, and set
- * the rate limit headers (contract 4.2). */
+ * the rate limit headers (contract 4.2). A read changes nothing, so that it may
+ * be refused when it was served. */
 static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
                            apr_uint32_t max)
 {
     const crm_service_t *service = call->service;
-    crm_limit_verdict_t verdict;
+    crm_budget_t *budget = &call->budget;
     crm_error_t *error;
 
     if (call->charged) {        /* the call is served again */
-        crm_budget_show(&call->key, service->limit, service->store, class, max,
-                        service->settings.limit_ceiling,
-                        call->response->headers, call->pool);
+        crm_budget_show(budget, call->pool);
         return NULL;
     }
-    error = crm_budget_charge(&verdict, &call->key, service->limit,
-                              service->store, class, max,
-                              service->settings.limit_ceiling,
-                              call->response->headers, call->pool);
-    if (!verdict.known) {
+    budget->limit = service->limit;
+    budget->store = service->store;
+    budget->key = &call->key;
+    budget->class = class;
+    budget->max = max;
+    budget->ceiling = service->settings.limit_ceiling;
+    budget->later = class == CRM_LIMIT_READ;
+    budget->headers = call->response->headers;
+    error = crm_budget_charge(budget, call->pool);
+    if (!budget->verdict.known) {
         /* Another process has removed the key because it was revoked. */
         return unauthorized(call);
     }
-    call->response->touch = verdict.touch && call->credential->is_key;
-    call->confirm = verdict.confirm;
-    call->charged = verdict.admitted;
+    call->confirm = budget->verdict.confirm;
+    note_verdict(call);
     return error;
 }
 
@@ -268,6 +279,23 @@ static crm_error_t *admit_token(crm_call_t *call)
     call->credential = &intake_token;
     CRM_ERR(authenticate(call));
     return charge(call, CRM_LIMIT_WRITE, call->service->settings.token_limit);
+}
+
+crm_error_t *crm_access_settle(crm_call_t *call, crm_error_t *error)
+{
+    crm_error_t *refusal;
+
+    if (!call->budget.undecided) {
+        return error;
+    }
+    crm_call_release(call);     /* nobody waits for two servers at once */
+    refusal = crm_budget_settle(&call->budget, call->pool);
+    if (!refusal || (error && error->code == CRM_E_UNAUTHORIZED)) {
+        return error;
+    }
+    note_verdict(call);
+    call->renewed = 0;
+    return refusal;
 }
 
 crm_error_t *crm_access_revoked(crm_call_t *call)

@@ -47,6 +47,11 @@ crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
  * request has proven its rights. */
 void crm_access_proven(crm_call_t *call);
 
+/* If CALL was served before its budget had decided, wait for the decision.
+ * Return ERROR, the call's, or the refusal that replaces its response. A 401 is
+ * not replaced. */
+crm_error_t *crm_access_settle(crm_call_t *call, crm_error_t *error);
+
 /* Return a 401 because CALL's key or token was revoked after the call was
  * admitted. Remove the key from shared memory. */
 crm_error_t *crm_access_revoked(crm_call_t *call);

@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 
 #include "crm_batch.h"
+#include "crm_budget.h"
 #include "crm_request.h"
 #include "crm_route.h"
 #include "crm_sql.h"
@@ -22,7 +23,8 @@ struct crm_call_t {
     crm_arg_t args[CRM_ROUTE_ARGS]; /* the path's parameters */
     const struct crm_credential_t *credential; /* the kind of KEY, or NULL */
     crm_limit_key_t key;        /* the API key or intake token, once admitted */
-    int charged;                /* the call was charged to KEY's budget */
+    crm_budget_t budget;        /* of KEY */
+    int charged;                /* the call was charged to BUDGET */
     int renewed;                /* the terms of KEY in shared memory were
                                    outdated, nothing was done, and they are
                                    renewed: the call must be served again */

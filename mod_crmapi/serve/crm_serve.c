@@ -68,12 +68,12 @@ static crm_error_t *serve_once(crm_call_t *call)
  * Nothing was done then, and the terms are renewed. */
 static crm_error_t *serve(crm_call_t *call)
 {
-    crm_error_t *error = serve_once(call);
+    crm_error_t *error = crm_access_settle(call, serve_once(call));
 
     for (int i = 0; error && call->renewed && i < RENEWALS; i++) {
         call->renewed = call->confirm = 0;
         apr_table_clear(call->response->headers);
-        error = serve_once(call);
+        error = crm_access_settle(call, serve_once(call));
     }
     return error;
 }

@@ -12,6 +12,7 @@
  * store_driver script SOCKET STEPS
  *     Runs the script with a clock of the driver's own beside crm_limit.c, on
  *     random requests: both must decide alike. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,28 +82,45 @@ static apr_int64_t host_clock(void)
     return crm_time_monotonic() + ahead;
 }
 
-/* The real back end, which notes admissions. */
-static const char *ask_and_note(void *baton, crm_store_check_t *const *checks,
-                                int count, apr_int64_t timeout)
+/* What the real back end has under way. */
+static crm_store_check_t *checks[CRM_STORE_TOGETHER];
+static int check_count;
+static apr_time_t sent_at;
+
+static const char *note_and_send(void *baton, crm_store_check_t *const *list,
+                                 int count, apr_int64_t timeout)
 {
-    apr_time_t before = apr_time_now();
-    const char *reason = real.ask(baton, checks, count, timeout);
-    apr_time_t after = apr_time_now();
-
     for (int i = 0; i < count; i++) {
-        if (checks[i]->answered && checks[i]->admitted) {
-            apr_uint32_t n = __atomic_fetch_add(&journal->count, 1,
-                                                __ATOMIC_RELAXED);
+        checks[i] = list[i];
+    }
+    check_count = count;
+    sent_at = apr_time_now();
+    return real.send(baton, list, count, timeout);
+}
 
-            if (n >= LOG_MAX) {
-                die("too many admissions");
-            }
-            journal->entries[n].key = atoi(checks[i]->key_id);
-            journal->entries[n].at = checks[i]->time_us;
-            if (checks[i]->time_us < before - 1000
-                || checks[i]->time_us > after + 1000) {
-                __atomic_fetch_add(&journal->elsewhen, 1, __ATOMIC_RELAXED);
-            }
+/* Note that CHECK was admitted. */
+static void note_admission(const crm_store_check_t *check)
+{
+    apr_uint32_t n = __atomic_fetch_add(&journal->count, 1, __ATOMIC_RELAXED);
+
+    if (n >= LOG_MAX) {
+        die("too many admissions");
+    }
+    journal->entries[n].key = atoi(check->key_id);
+    journal->entries[n].at = check->time_us;
+    if (check->time_us < sent_at - 1000
+        || check->time_us > apr_time_now() + 1000) {
+        __atomic_fetch_add(&journal->elsewhen, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static const char *receive_and_note(void *baton, apr_int64_t timeout)
+{
+    const char *reason = real.receive(baton, timeout);
+
+    for (int i = 0; i < check_count && !reason; i++) {
+        if (checks[i]->admitted) {
+            note_admission(checks[i]);
         }
     }
     return reason;
@@ -145,16 +163,22 @@ static void note_refusal(int key, apr_time_t at)
     journal->refusal[n].took = (int)(apr_time_now() - at);
 }
 
-/* Make a request of key number N. */
-static void try_once(const load_t *load, int n, apr_pool_t *pool)
+/* Make a request of key number N. LATER: it is served before the decision. */
+static void try_once(const load_t *load, int n, int later, apr_pool_t *pool)
 {
     crm_limit_key_t key = load_key(n);
     apr_time_t at = apr_time_now();
-    crm_limit_verdict_t verdict;
+    crm_budget_t budget = {
+        .limit = load->limit, .store = load->store, .key = &key,
+        .class = CRM_LIMIT_READ, .max = (apr_uint32_t)load->max, .later = later
+    };
 
-    crm_budget_charge(&verdict, &key, load->limit, load->store,
-                      CRM_LIMIT_READ, (apr_uint32_t)load->max, 0, NULL, pool);
-    if (verdict.admitted) {
+    crm_budget_charge(&budget, pool);
+    if (budget.undecided) {
+        sched_yield();
+        crm_budget_settle(&budget, pool);
+    }
+    if (budget.verdict.admitted) {
         __atomic_fetch_add(&journal->admitted, 1, __ATOMIC_RELAXED);
     }
     else {
@@ -175,7 +199,7 @@ static void *demand(void *data)
         if (wait > 0) {
             usleep((useconds_t)wait);
         }
-        try_once(load, (i + load->number) % load->keys, pool);
+        try_once(load, (i + load->number) % load->keys, i % 2, pool);
     }
     apr_pool_destroy(pool);
     return NULL;
@@ -197,7 +221,8 @@ static void run_process(const load_t *load, int threads,
         die("no store");
     }
     backend = real;
-    backend.ask = ask_and_note;
+    backend.send = note_and_send;
+    backend.receive = receive_and_note;
     for (int i = 0; i < threads; i++) {
         loads[i] = *load;
         if (!i) {

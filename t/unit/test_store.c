@@ -15,15 +15,18 @@ static struct {
     const char *reason;         /* NULL: it answers */
     int room;                   /* requests that it still admits */
     apr_int64_t reset_us;
-    int trips, checks, largest, closed;
+    int trips, checks, largest, receiving, closed;
     int hold;                   /* the next trip waits until this is 0 */
 } server;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-static const char *server_ask(void *baton, crm_store_check_t *const *checks,
-                              int count, apr_int64_t timeout)
+static crm_store_check_t *under_way[CRM_STORE_TOGETHER];
+static int under_way_count;
+
+static const char *server_send(void *baton, crm_store_check_t *const *checks,
+                               int count, apr_int64_t timeout)
 {
     (void)baton;
     (void)timeout;
@@ -31,11 +34,27 @@ static const char *server_ask(void *baton, crm_store_check_t *const *checks,
     server.trips++;
     server.checks += count;
     server.largest = count > server.largest ? count : server.largest;
+    pthread_mutex_unlock(&mutex);
+    for (int i = 0; i < count; i++) {
+        under_way[i] = checks[i];
+    }
+    under_way_count = count;
+    return count ? NULL : server.reason;
+}
+
+static const char *server_receive(void *baton, apr_int64_t timeout)
+{
+    crm_store_check_t **checks = under_way;
+
+    (void)baton;
+    (void)timeout;
+    pthread_mutex_lock(&mutex);
+    server.receiving++;
     pthread_cond_broadcast(&changed);
     while (server.hold) {
         pthread_cond_wait(&changed, &mutex);
     }
-    for (int i = 0; i < count && !server.reason; i++) {
+    for (int i = 0; i < under_way_count && !server.reason; i++) {
         checks[i]->answered = 1;
         checks[i]->admitted = server.room > 0;
         checks[i]->remaining = server.room > 0 ? (apr_uint32_t)--server.room
@@ -72,7 +91,7 @@ static crm_store_shared_t shared;
 static crm_store_t *make_store(void)
 {
     static const crm_store_backend_t backend = {
-        "redis://there", NULL, server_ask, server_close
+        "redis://there", NULL, server_send, server_receive, server_close
     };
     static const crm_log_t log = {write_log, NULL};
 
@@ -94,15 +113,21 @@ static void set_up(void)
     add(1);
 }
 
-/* A read of key 1 under LIMIT, charged to STORE. */
+/* A read of KEY under LIMIT, to be charged to STORE. */
+static crm_budget_t budget_of(crm_limit_key_t *key, apr_uint32_t limit)
+{
+    return (crm_budget_t) {.limit = block, .store = store, .key = key,
+                           .class = CRM_LIMIT_READ, .max = limit};
+}
+
+/* Charge a read of key 1 under LIMIT to STORE. */
 static crm_limit_verdict_t charge(apr_uint32_t limit)
 {
     crm_limit_key_t key = key_of(1, 0);
-    crm_limit_verdict_t verdict;
+    crm_budget_t budget = budget_of(&key, limit);
 
-    crm_budget_charge(&verdict, &key, block, store, CRM_LIMIT_READ, limit,
-                      0, NULL, crm_check_pool());
-    return verdict;
+    crm_budget_charge(&budget, crm_check_pool());
+    return budget.verdict;
 }
 
 START_TEST(the_store_decides)
@@ -250,6 +275,95 @@ START_TEST(a_process_connects_before_it_is_asked)
 }
 END_TEST
 
+/* ---- requests that are served before the decision ------------------------ */
+
+/* Set *BUDGET to a read of KEY, under a limit of 10, that may be decided later,
+ * and charge it. */
+static void charge_later(crm_budget_t *budget, crm_limit_key_t *key)
+{
+    *key = key_of(1, 0);
+    *budget = budget_of(key, 10);
+    budget->later = 1;
+    budget->headers = apr_table_make(crm_check_pool(), 4);
+    ck_assert_ptr_null(crm_budget_charge(budget, crm_check_pool()));
+    ck_assert(budget->verdict.admitted);
+}
+
+START_TEST(a_decision_may_come_later)
+{
+    crm_limit_key_t keys[4];
+    crm_budget_t budgets[4];
+
+    server.room = 3;
+    for (int i = 0; i < 4; i++) {
+        charge_later(&budgets[i], &keys[i]);
+        ck_assert(budgets[i].undecided);
+    }
+    ck_assert_msg(server.trips == 1 && !server.receiving, "no answer is waited"
+                  " for");
+    apr_table_setn(budgets[3].headers, "ETag", "\"1\"");
+    ck_assert_ptr_null(crm_budget_settle(&budgets[2], crm_check_pool()));
+    ck_assert_int_eq(server.trips, 2);
+    ck_assert_int_eq(server.largest, 3);
+    ck_assert_int_eq(server.receiving, 2);
+    ck_assert_str_eq(apr_table_get(budgets[2].headers,
+                                   "X-RateLimit-Remaining"), "0");
+    ck_assert_ptr_null(crm_budget_settle(&budgets[0], crm_check_pool()));
+    ck_assert_ptr_null(crm_budget_settle(&budgets[1], crm_check_pool()));
+    ck_assert_int_eq(crm_budget_settle(&budgets[3], crm_check_pool())->code,
+                     CRM_E_RATE_LIMITED);
+    ck_assert_ptr_null(apr_table_get(budgets[3].headers, "ETag"));
+    ck_assert_str_eq(apr_table_get(budgets[3].headers, "X-RateLimit-Limit"),
+                     "10");
+    ck_assert_msg(server.trips == 2 && server.receiving == 2, "all answers"
+                  " came together");
+    ck_assert_uint_eq(shared.counted, 4);
+}
+END_TEST
+
+START_TEST(near_its_limit_a_request_waits_for_the_decision)
+{
+    crm_limit_key_t key;
+    crm_budget_t budget;
+
+    server.room = 0;
+    charge_later(&budget, &key);
+    ck_assert_ptr_nonnull(crm_budget_settle(&budget, crm_check_pool()));
+    now += server.reset_us;     /* the window opens */
+    server.room = 100;
+    for (int i = 0; i < 2; i++) {
+        charge_later(&budget, &key);
+        ck_assert_int_eq(budget.undecided, i);
+        if (budget.undecided) {
+            crm_budget_settle(&budget, crm_check_pool());
+        }
+        now += 60 * SECOND;
+    }
+}
+END_TEST
+
+START_TEST(the_host_decides_if_the_store_goes_meanwhile)
+{
+    crm_limit_key_t keys[3];
+    crm_budget_t budgets[3];
+
+    for (int i = 0; i < 3; i++) {
+        charge_later(&budgets[i], &keys[i]);
+    }
+    server.reason = "away";
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(crm_budget_settle(&budgets[i], crm_check_pool()));
+        ck_assert_uint_eq(budgets[i].verdict.remaining, 9 - i);
+    }
+    ck_assert_int_eq(server.trips, 1);
+    ck_assert_uint_eq(shared.alone, 3);
+    charge_later(&budgets[0], &keys[0]);
+    ck_assert_ptr_null(crm_budget_settle(&budgets[0], crm_check_pool()));
+    ck_assert_int_eq(server.trips, 1);
+    ck_assert_int_eq(logged.warnings, 1);
+}
+END_TEST
+
 /* ---- threads ------------------------------------------------------------- */
 
 #define THREADS 20
@@ -258,10 +372,13 @@ static int asking;              /* threads on their way to the store */
 
 static void *ask_once(void *admitted)
 {
-    crm_store_check_t check = {"key", CRM_LIMIT_READ, 100, 0, 0, 0, 0, 0};
+    crm_store_check_t check = {
+        .key_id = "key", .class = CRM_LIMIT_READ, .limit = 100
+    };
 
     __atomic_add_fetch(&asking, 1, __ATOMIC_SEQ_CST);
-    crm_store_ask(store, &check);
+    crm_store_post(store, &check);
+    crm_store_collect(store, &check);
     __atomic_add_fetch((int *)admitted, check.admitted, __ATOMIC_SEQ_CST);
     return NULL;
 }
@@ -278,7 +395,7 @@ static int ask_together(const char *reason)
     for (int i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, ask_once, &admitted);
         pthread_mutex_lock(&mutex);
-        while (!server.trips) {
+        while (!server.receiving) {
             pthread_cond_wait(&changed, &mutex);
         }
         pthread_mutex_unlock(&mutex);
@@ -389,6 +506,9 @@ int main(void)
     tcase_add_test(tcase, a_store_that_comes_and_goes_is_logged_once_a_minute);
     tcase_add_test(tcase, the_time_is_the_store_s);
     tcase_add_test(tcase, a_process_connects_before_it_is_asked);
+    tcase_add_test(tcase, a_decision_may_come_later);
+    tcase_add_test(tcase, near_its_limit_a_request_waits_for_the_decision);
+    tcase_add_test(tcase, the_host_decides_if_the_store_goes_meanwhile);
     tcase_add_test(tcase, checks_that_wait_travel_together);
     tcase_add_test(tcase, nobody_waits_for_a_store_that_has_gone);
     tcase_add_loop_test(tcase, urls, 0, COUNT(good));
