@@ -361,7 +361,9 @@ END_TEST
  * slow statement is soon forgotten. */
 START_TEST(one_leader)
 {
-    client_main(prepare(0, LOCKED, "8", "warm"));
+    for (int i = 0; i < 20; i++) {
+        client_main(prepare(0, LOCKED, "8", "warm"));
+    }
     for (int i = 0; i < 4; i++) {
         prepare(i, LOCKED, i ? "8" : "7", apr_itoa(pool, i));
     }
