@@ -13,7 +13,7 @@ our @EXPORT_OK = qw(host url metric is_back ask brief admitted $LIMIT $PATIENT);
 # Reads of a key.
 our $LIMIT = 20;
 # On a slow machine the store must not time out.
-our $PATIENT = "timeout=5s";
+our $PATIENT = "timeout=10s";
 
 my $database;   # of all hosts
 
