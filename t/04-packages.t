@@ -83,7 +83,7 @@ my %HAS = (
         map { s{.*/}{usr/share/mod_crmapi/schema/}r }
             glob "$CrmTest::TOP/schema/*.sql"],
     "crmapi-doc" => [map { "usr/share/doc/crmapi-doc/$_" } qw(
-        operations.md.gz hosting.md.gz
+        README.gz docs/README docs/operations.md.gz docs/hosting.md.gz
         examples/grafana/crmapi.json examples/prometheus/alerts.yml
         examples/httpd/json-lines)],
 );
