@@ -54,8 +54,10 @@ sub boot {
     my ($self) = @_;
     my $log = File::Temp->new;
 
-    $self->{holder} = spawn(log => "$log", command => ["unshare", "--mount",
-        "--pid", "--net", "--fork", "--kill-child", "bash", "-c", <<'END',
+    # unshare ignores SIGTERM
+    $self->{holder} = spawn(log => "$log", signal => "KILL", command => [
+        "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child",
+        "bash", "-c", <<'END',
 set -eu
 mount -t proc proc "$1/proc"
 mount -t devtmpfs dev "$1/dev" 2>/dev/null || mount --rbind /dev "$1/dev"
@@ -105,7 +107,7 @@ sub DESTROY {
     my ($self) = @_;
     local ($?, $!, $@);
     return if $self->{maker} != $$;
-    end_process($self->{holder}, "TERM") if $self->{holder};
+    end_process($self->{holder}, "KILL") if $self->{holder};
     # nothing in it is mounted for others: see boot()
     remove_tree($self->{root});
 }
