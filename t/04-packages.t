@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 04-packages.t: the Debian packages in a minimal system: installed with apt,
-# configured as README says, upgraded with data, purged
+# 04-packages.t: the Debian packages in a minimal system: installed with apt, the
+# documents' lines for a first contact, a first sequence and a first graph, an
+# upgrade with data, purge
 # second gear
 # plain build only
 use strict;
@@ -8,58 +9,60 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Debian;
+use CrmTest::Smtpd;
 use CrmTest::Upgrade;
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
+use JSON::PP ();
 
 plan(skip_all => "not root") if $>;
 plan(skip_all => "no mmdebstrap: build/setup --packages installs it")
     if system("$CrmTest::TOP/build/setup --packages --dry-run >/dev/null 2>&1");
+plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
+    unless CrmTest::Smtpd::python();
 
 my $scratch = tempdir("crm-packages-XXXXXX", TMPDIR => 1);
 my $root = "$scratch/root";
 my $maker = $$;
+my $debian;
 END {
     local ($?, $!, $@);
-    # nothing in it is mounted for others: see inside()
-    remove_tree($scratch) if $$ == $maker;
+    if ($$ == $maker) {
+        undef $debian;
+        remove_tree($scratch);
+    }
 }
 
-# Run COMMAND, for as long as SECONDS. Return what it printed.
-sub run_ok {
-    my ($name, $seconds, @command) = @_;
-    my ($code, $out, $err) = run_program(command => \@command,
-        seconds => $seconds);
-    is($code, 0, $name) or BAIL_OUT(substr "$out$err", -3000);
-    return $out . $err;
-}
+# ---- what the documents say ----------------------------------------------------
 
-# Run SCRIPT with bash in the system of $root, with namespaces of its own, so
-# that its servers end with it and use no port of this machine. With NET it has
-# this machine's network.
-sub inside {
-    my ($name, $script, %arg) = @_;
-    return run_ok($name, 900, "unshare", "--mount", "--pid", "--fork",
-        "--kill-child", $arg{net} ? () : "--net", "bash", "-c", <<'END', "bash",
-set -eu
-mount -t proc proc "$1/proc"
-mount -t devtmpfs dev "$1/dev" 2>/dev/null || mount --rbind /dev "$1/dev"
-[ "$3" = net ] || ip link set lo up
-exec chroot "$1" bash -c "$2"
-END
-        $root, "set -eu\nexport LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive"
-        . " PATH=/usr/sbin:/usr/bin:/sbin:/bin\n$script",
-        $arg{net} ? "net" : "");
-}
-
-# The commands of README's section on Debian, without those that need systemd
-# or that were done before.
+# The commands of README's section on Debian, without those that were done before.
 sub readme_commands {
     my ($section) = read_file("$CrmTest::TOP/README")
         =~ /^Adding it to a site\n-+\n(.*?)^[A-Z][^\n]*\n---/ms;
-    return grep { !/^(?:build\/package|sudo apt|sudo systemctl|journalctl)\b/ }
+    return grep { !/^(?:build\/package|sudo apt|journalctl)\b/ }
         $section =~ /^ {4}(\S[^\n]*)$/mg;
 }
+
+# The blocks of LANGUAGE in the section HEADING of a document.
+sub blocks {
+    my ($document, $heading, $language) = @_;
+    my ($section) = read_file("$CrmTest::TOP/docs/$document")
+        =~ /^\Q$heading\E\n(.*?)(?=^##)/ms;
+    return ($section // "") =~ /^```$language\n(.*?)^```$/msg;
+}
+
+# Run LINES as the operator, all times in the same shell, as far as its variables
+# tell. Return what they printed.
+sub paste {
+    my ($name, @lines) = @_;
+    write_file("$root/paste", join "\n", "set -euo pipefail",
+        "[ ! -e ~/shell ] || . ~/shell", @lines,
+        "declare -p CRMAPI_DATABASE W KEY AGENT TEMPLATE >~/shell 2>&- || :", "");
+    return $debian->inside($name, "sudo -u op -i bash /paste");
+}
+
+# ---- the packages --------------------------------------------------------------
 
 my $debs = "$scratch/debs";
 mkdir $debs;
@@ -83,7 +86,7 @@ my %HAS = (
         map { s{.*/}{usr/share/mod_crmapi/schema/}r }
             glob "$CrmTest::TOP/schema/*.sql"],
     "crmapi-doc" => [map { "usr/share/doc/crmapi-doc/$_" } qw(
-        operations.md.gz hosting.md.gz
+        README.gz docs/README docs/operations.md.gz docs/hosting.md.gz
         examples/grafana/crmapi.json examples/prometheus/alerts.yml
         examples/httpd/json-lines)],
 );
@@ -117,80 +120,207 @@ for my $deb (@packages) {
         @{$PROGRAM{$name} || ["", ""]}, next_schema());
 }
 
-run_ok("a minimal system", 900, "bash", "-c", '. /etc/os-release
-    mmdebstrap --quiet --variant=apt "$VERSION_CODENAME" "$1"', "bash", $root);
+# ---- apt, a2enmod ---------------------------------------------------------------
+
+$debian = CrmTest::Debian->new($root,
+    qw(apache2 ca-certificates curl postgresql prometheus sudo));
+# The cluster's port is one that is free on this machine, if not corrected.
+$debian->inside("PostgreSQL's port", "pg_conftool 15 main set port 5432");
 mkdir "$root/packages";
 run_ok("the packages are in it", 60, "bash", "-c",
     'cp -r "$1/debs" "$1/next" "$2/packages/"', "bash", $scratch, $root);
-write_file("$root/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
-chmod 0755, "$root/usr/sbin/policy-rc.d";
-# The cluster's port is one that is free on this machine, if not corrected.
-inside("apt installs what the site has", "apt-get -q update && apt-get -qy"
-    . " install --no-install-recommends apache2 postgresql curl sudo"
-    . " && pg_conftool 15 main set port 5432", net => 1);
+my %clean = map { $_ => 1 } $debian->files;
 
-# The files of the system, without those that change by themselves.
-sub files {
-    return grep { m{^\./(?:etc|usr|lib|var)/} && !m{^\./(?:var/(?:cache|log|
-        lib/(?:apt|dpkg|systemd|postgresql|apache2|misc))|usr/share/doc)/}x }
-        split /\n/, run_ok("its files", 60, "bash", "-c",
-            'cd "$1" && find . -xdev', "bash", $root);
-}
-my %clean = map { $_ => 1 } files();
-
-inside("apt installs the packages", "apt-get -qy install"
+$debian->inside("apt installs the packages", "apt-get -qy install"
     . " /packages/debs/*.deb", net => 1);
-like(inside("a2enmod crmapi", "a2enmod crmapi && apachectl configtest"),
-    qr/Syntax OK/, "nothing else is needed for a correct configuration");
-like(inside("crmapid has no configuration", "crmapid -t -c /etc/crmapid.conf"
-    . " || test \$? != 0; id crmapid"), qr/uid=\d+\(crmapid\)/,
-    "the user of the daemon exists");
+like($debian->inside("a2enmod crmapi", "a2enmod crmapi && apachectl"
+    . " configtest"), qr/Syntax OK/,
+    "nothing else is needed for a correct configuration");
+like($debian->inside("crmapi-doc has the README",
+    "zcat /usr/share/doc/crmapi-doc/README.gz"), qr/^Adding it to a site$/m,
+    "with these lines");
+like($debian->inside("crmapid has no configuration", "crmapid -t -c"
+    . " /etc/crmapid.conf || test \$? != 0; id crmapid; systemctl start crmapid;"
+    . " systemctl is-active crmapid || test \$? = 3"), qr/uid=\d+\(crmapid\)/,
+    "the user of the daemon exists, and it does not start");
 
-# What an operator types, with the servers running.
-my $servers = "pg_ctlcluster 15 main start\napachectl start\n";
-my $until = "for i in \$(seq 100); do curl -s -o /dev/null http://localhost/"
-    . " && break; sleep 0.2; done\n";
-write_file("$root/readme", join "\n", "set -euo pipefail", readme_commands(),
-    'echo "$KEY" >~/key', "");
-my $said = inside("README's lines on Debian", "useradd -m -s /bin/bash op
-    echo 'op ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/op
-    $servers$until
-    sudo -u op -i bash /readme");
-like($said, qr/"first_name":"Grace"/, "the first contact is created");
+# ---- the first contact -----------------------------------------------------------
 
-# The commands of docs/operations.md, with a worker that is run by hand instead of
-# by systemd: before, it works with the schema of before; when it was restarted,
-# with the new one.
-my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
-    =~ /^### With Debian's packages\n(.*?)(?=^##)/ms;
-my @upgrade = map { split /\n/ } ($section // "") =~ /^```console\n(.*?)^```$/msg;
-my $once = "sudo -u crmapid crmapid -1 -c /etc/crmapid.conf";
-is(scalar(grep { s/^\$ sudo systemctl restart crmapid$/\$ $once/ } @upgrade), 1,
-    "the document restarts the worker");
-write_file("$root/upgrade", join "\n", "set -eux",
-    "export CRMAPI_DATABASE=dbname=crmapi", "mkdir -p _build",
-    "ln -s /packages/next _build/packages",
-    "sudo install -d -o crmapid /var/lib/crmapi", $once,
-    map({ my $line = s/^\$ //r; $line =~ /^crmapictl migrate$/
-        ? ("crmapictl workspace list && exit 1 # it is for the next schema",
-            $line, $once) : $line } @upgrade),
-    "crmapictl --json status", "");
+$debian->inside("the site's servers run", <<'END');
+useradd -m -s /bin/bash op
+echo 'op ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/op
+pg_ctlcluster 15 main start
+apachectl start
+for i in $(seq 100); do
+    curl -s -o /dev/null http://localhost/ && break
+    sleep 0.2
+done
+END
+like(paste("README's lines", readme_commands()),
+    qr/"first_name":"Grace"/, "the first contact is created");
+$debian->inside("crmapid runs", "systemctl is-active crmapid");
+
+# ---- the first sequence ----------------------------------------------------------
+
+# The mail server and the site of the document are at this machine.
+my ($certificate, $authority) = ("$scratch/mail.pem",
+    "$root/usr/local/share/ca-certificates/mail.crt");
+run_ok("a certificate", 60, qw(openssl req -x509 -newkey rsa:2048 -nodes -days 2
+    -subj /CN=mail -addext subjectAltName=DNS:mail.example.com -keyout),
+    $certificate, "-out", $authority);
+write_file($certificate, read_file($certificate) . read_file($authority));
+$debian->inside("the system trusts it", "update-ca-certificates
+    echo 127.0.0.1 mail.example.com crm.example.com >>/etc/hosts");
+my $smtp = CrmTest::Smtpd->new({ port => 587,
+    before => [$debian->with_network] }, "crm", "secret", $certificate);
+
+my @sequence = blocks("sequences.md", "## First sequence", "sh");
+is(scalar @sequence, 4, "docs/sequences.md has lines for a mail server, pages,"
+    . " a start, a list");
+my ($start) = $sequence[2] =~ /^(curl .*)$/m;
+like(paste("its lines for a first sequence", @sequence[0 .. 2]),
+    qr/"enrollment_id":"/, "a sequence is started");
+
+# In a pasted script: wait until COUNT enrollments are completed.
+sub completed {
+    my ($count) = @_;
+    return 'for i in $(seq 300); do [ "$(crmapictl enrollment list --workspace'
+        . ' $W | grep -c completed)" = ' . $count . ' ] && break; sleep 0.2; done';
+}
+
+# In a pasted script: the document's line starts a sequence for WHO.
+sub start_for {
+    my ($who) = @_;
+    return $start =~ s/grace\@/$who\@/r;
+}
+
+like(paste("it is sent", completed(1), $sequence[3]), qr/\bcompleted\b/,
+    "docs/sequences.md: the list says that");
+my @mails = $smtp->received;
+is(scalar @mails, 1, "the mail server got one mail") or BAIL_OUT("no mail");
+like($mails[0], qr/^X-Envelope-To: grace\@example\.org$/m, "for Grace");
+like($mails[0], qr/^From: .*ada\@example\.com/m, "from the sender");
+like($mails[0], qr/^Subject: Hello Grace$/m, "with the template's text");
+my ($path) = $mails[0] =~ m{^List-Unsubscribe:\s+<https://crm\.example\.com(/\S+)>}m;
+ok($path, "it has an unsubscribe link") or BAIL_OUT($mails[0]);
+paste("the link works", "curl -sf http://localhost$path | grep '<form'",
+    "curl -sf -d List-Unsubscribe=One-Click http://localhost$path",
+    'crmapictl suppress list --workspace $W | grep grace@example.org');
+
+# ---- the first graph --------------------------------------------------------------
+
+my @graph = blocks("operations.md", "## First graph", "sh");
+is(scalar @graph, 3, "docs/operations.md has lines for the handlers, Prometheus,"
+    . " a first look");
+$debian->inside("Prometheus need not be waited for", "sed -i 's/\\b15s\\b/1s/'"
+    . " /etc/prometheus/prometheus.yml");
+paste("its lines for a first graph", map { s/^sudo apt .*//mr } @graph[0, 1]);
+$debian->inside("the location /health", "curl -sf http://localhost/health/ready"
+    . " | grep -x ready");
+
+# What Prometheus answers to PARAMETERS of curl, each an array: decoded, in order.
+sub prometheus {
+    my (@asked) = @_;
+    my $quoted = sub { join " ", map { "'" . s/'/'\\''/gr . "'" } @_ };
+    my ($code, $out) = run_program(command => [$debian->command(join "\n",
+        map { "curl -s " . $quoted->(@$_) . "; echo" } @asked)]);
+    my @answers = map { eval { JSON::PP->new->utf8->decode($_) } } split /\n/, $out;
+    return @answers == @asked ? @answers : ();
+}
+
+my $api = "http://localhost:9090/api/v1";
+my %up;
+ok(wait_for(sub {
+    my ($answer) = prometheus(["$api/targets"]);
+    %up = map { $_->{labels}{job} => $_->{health} }
+        @{($answer || {})->{data}{activeTargets} || []};
+    ($up{crmapi} // "") eq "up" && ($up{crmapid} // "") eq "up";
+}, 60), "Prometheus scrapes both") or diag(explain(\%up));
+my $said = paste("its lines for a first look", $graph[2]);
+like($said, qr/^up\{[^}]*job="$_"[^}]*\} => 1 /m, "$_ is up")
+    for "crmapi", "crmapid";
+like($said, qr/^\{route="POST \/sequences\/start", status="2xx"\} => 1 /m,
+    "the first sequence is counted");
+
+# What the dashboard and the alerts ask; an alert's threshold is left out.
+my $dashboard = JSON::PP->new->utf8->decode(
+    read_file("$CrmTest::TOP/contrib/grafana/crmapi.json"));
+my @expressions = map { my $panel = $_;
+    map { [$panel->{title}, $_->{expr} =~ s/\$vhost/.*/gr
+        =~ s/\$__rate_interval/1m/gr] } @{$panel->{targets}} }
+    @{$dashboard->{panels}};
+my $alerts = read_file("$CrmTest::TOP/contrib/prometheus/alerts.yml");
+while ($alerts =~ /^      - alert: (\w+)\n        expr: >-\n          (.*)$/mg) {
+    my ($name, $expression) = ($1, $2);
+    push @expressions, [$name, $expression =~ s/ [<>=]+ [\d.]+$//r];
+}
+cmp_ok(scalar @expressions, ">", 60, "dashboard and alerts ask for much");
+
+# Ask for all of them. Keep those that have no value now: rates of what happens
+# once have one for a minute.
+sub ask_expressions {
+    my @answers = prometheus(map { ["$api/query", "--data-urlencode",
+        "query=$_->[1]"] } @expressions);
+    my @open;
+    for my $i (0 .. $#answers) {
+        my ($answer, $expression) = ($answers[$i], $expressions[$i]);
+        $answer->{status} eq "success"
+            or BAIL_OUT("$expression->[0]: $answer->{error}");
+        push @open, $expression if !grep { $_->{value}[1] ne "NaN" }
+            @{$answer->{data}{result}};
+    }
+    @expressions = @open if @answers;
+}
+
+# Failures, requests that share a statement, webhooks: there were none.
+my @NOT_YET = ("CrmApiFailures", "Failures", "Shared statements",
+    ("crmapid: time of endpoints") x 2);
+paste("a second sequence is sent", start_for("second"), completed(2));
+wait_for(sub { ask_expressions(); @expressions <= @NOT_YET }, 60);
+is_deeply([sort map { $_->[0] } @expressions], \@NOT_YET,
+    "each has a value, if what it is about has happened")
+    or diag(explain(\@expressions));
+
+my ($rules) = prometheus(["$api/rules"]);
+my @rules = map { @{$_->{rules}} } @{$rules->{data}{groups}};
+is(scalar @rules, scalar(() = $alerts =~ /alert:/g), "the alerts are loaded");
+is_deeply([map { "$_->{name} $_->{health} $_->{state}" }
+    grep { $_->{health} ne "ok" || $_->{state} ne "inactive" } @rules], [],
+    "they are evaluated, and none of them is active");
+my ($hosts) = prometheus(["$api/label/vhost/values", "-G", "--data-urlencode",
+    "match[]=crmapi_limited_total"]);
+isnt("@{$hosts->{data}}", "", "the dashboard has virtual hosts to select");
+
+# ---- an upgrade ---------------------------------------------------------------------
+
+# The commands of docs/operations.md. Behind the migration, programs of before
+# serve and send with the new schema.
+my @upgrade = map { s/^\$ //r } map { split /\n/ }
+    blocks("operations.md", "### With Debian's packages", "console");
 write_file("$root/etc/apt/apt.conf.d/90yes", "APT::Get::Assume-Yes \"true\";\n");
-$said = inside("the document's lines for an upgrade", <<"END");
-$servers$until
+$debian->inside("a client asks all the time", <<'END');
 touch /busy
-while [ -e /busy ]; do
-    curl -s -o /dev/null -w "%{http_code}\\n" -H "Authorization: Bearer \$(cat /home/op/key)" http://localhost/api/v1/contacts
+. /home/op/shell
+(while [ -e /busy ]; do
+    curl -s -o /dev/null -w "%{http_code}\n" -H "Authorization: Bearer $KEY" http://localhost/api/v1/contacts
     sleep 1
-done >/codes &
-sleep 3
-sudo -u op -i bash /upgrade
-sleep 3
+done >/codes; touch /idle) >/dev/null 2>&1 </dev/null &
+for i in $(seq 100); do [ -s /codes ] && break; sleep 0.1; done
+END
+paste("the document's lines for an upgrade", "set -x", "mkdir -p _build",
+    "ln -s /packages/next _build/packages", map({ $_ eq "crmapictl migrate"
+        ? ("crmapictl workspace list && exit 1 # it is for the next schema",
+            $_, start_for("third"), completed(3)) : $_ } @upgrade),
+    start_for("fourth"), completed(4));
+$said = $debian->inside("what is there now", <<'END');
+codes=$(wc -l </codes)
+for i in $(seq 100); do [ "$(wc -l </codes)" -gt $((codes + 1)) ] && break; sleep 0.1; done
 rm /busy
-wait \$!
-dpkg-query -W -f '\${Package} \${Version}\\n' libapache2-mod-crmapi crmapid crmapictl
-echo "codes: \$(sort /codes | uniq -c | tr -s ' \\n' ' ')"
+for i in $(seq 100); do [ -e /idle ] && break; sleep 0.1; done
+dpkg-query -W -f '${Package} ${Version}\n' libapache2-mod-crmapi crmapid crmapictl
+echo "codes: $(sort /codes | uniq -c | tr -s ' \n' ' ')"
 sudo -u op psql -At crmapi -c 'SELECT first_name, name_length FROM crmapi.contact'
+sudo -u op crmapictl --database dbname=crmapi --json status
 END
 my ($before, $after) = versions();
 like($said, qr/"schema_version":$after,"schema_expected":$after,/,
@@ -201,11 +331,19 @@ is(scalar(() = $said =~ /^\S+ \Q$version\E\+next$/mg), 3,
 like($said, qr/^codes:  ?\d+ 200 ?$/m, "every request of a client was answered")
     or diag($said =~ /^(codes:.*)$/m);
 
-inside("apt purges the packages", "apt-get -qy purge crmapid crmapictl"
+# ---- purge ------------------------------------------------------------------------
+
+unlike($debian->inside("crmapid ends", "systemctl stop crmapid; cat"
+    . " /run/systemctl/crmapid.log"), qr/CRM3[^0]|warn|error/i,
+    "crmapid's log has no warning");
+is_deeply([sort map { /^X-Envelope-To: (\w+)/m } $smtp->received],
+    [qw(fourth grace second third)], "each mail came once");
+$debian->inside("apt purges the packages", "apt-get -qy purge crmapid crmapictl"
     . " libapache2-mod-crmapi crmapi-doc && apt-get -qy autoremove --purge"
     . " && apachectl configtest", net => 1);
 # What was installed by README's lines or changed by the operator is not ours.
 my @left = grep { !$clean{$_} && !m{^\./(?:etc/(?:sudoers\.d/op|group|passwd|
-    subuid|subgid|g?shadow)-?|var/mail/op|readme)\z}x && /crmapi/ } files();
+    subuid|subgid|g?shadow)-?|etc/prometheus/crmapi\.yml|var/mail/op|
+    paste)\z}x && /crmapi/ } $debian->files;
 is_deeply(\@left, [], "nothing of them is left");
 done_testing;

@@ -513,4 +513,38 @@ subtest "help, version, manual page" => sub {
     is_deeply(\@other, [], "and the page has nothing else");
 };
 
+subtest "bash completes commands and options" => sub {
+    # What is offered for the last of WORDS.
+    my $offered = sub {
+        my (@words) = @_;
+        my ($code, $out, $err) = run_program(env => { PATH =>
+            "$CrmTest::BUILD{DIR}:$ENV{PATH}" }, command => ["bash", "-c",
+            'set -eu; . "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+            _crmapictl; printf "%s\n" "${COMPREPLY[@]}"', "bash",
+            "$CrmTest::TOP/contrib/completion/crmapictl", "crmapictl", @words]);
+        is("$code$err", "0", "crmapictl @words");
+        return [sort split /\n/, $out];
+    };
+    my ($commands) = (crmapictl(undef, "--help"))[1] =~ /\n\n(.*?)\n\n/s;
+    my %second;
+    $second{$1}{$2 // ""} = 1
+        while $commands =~ /^  ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?\b/mg;
+    cmp_ok(scalar keys %second, ">=", 10, "there are commands");
+    is_deeply($offered->(""), [sort keys %second,
+        qw(--database --json --help --version)], "first words");
+    for my $first (sort keys %second) {
+        my @seconds = sort grep { $_ ne "" } keys %{$second{$first}};
+        is_deeply($offered->($first, ""), \@seconds, "$first: second words")
+            if @seconds && !$second{$first}{""};
+        for my $second (sort keys %{$second{$first}}) {
+            my @command = grep { $_ ne "" } $first, $second;
+            my %options = map { $_ => 1 } (crmapictl(undef, @command,
+                "--help"))[1] =~ /^  (--[a-z-]+)/mg;
+            is_deeply($offered->("--database", "dbname=x", @command, "--"),
+                [sort keys %options], "@command: options");
+        }
+    }
+    is_deeply($offered->("work"), ["worker", "workspace"], "by its beginning");
+};
+
 done_testing;

@@ -168,6 +168,23 @@ subtest "a change costs one look-up, and loses no write" => sub {
     is($r->status, 201, "with an Idempotency-Key");
 };
 
+subtest "a key is replaced without a gap: both are valid until the first is"
+    . " revoked" => sub {
+    my $site = workspace($httpd);
+    my ($first, $id) = new_key($site);
+    budget_is(ask($first), 8, 7, "the first");
+    my ($second) = new_key($site);
+    budget_is(ask($second), 8, 7, "the second has limits of its own");
+    budget_is(ask($first), 8, 6, "the first is valid beside it");
+    $site->ctl("key", "set", $id, "--expires", "2999-01-01");
+    is(ask($first)->status, 200, "and until it expires");
+    ok(wait_for(sub { shown($site, $id)->{last_used_at} }), "key list shows its"
+        . " use");
+    $site->ctl("key", "revoke", $id);
+    unauthorized_is(ask($first), "revoked");
+    budget_is(ask($second), 8, 6, "which does not touch the second");
+};
+
 subtest "an expired key is refused as a revoked one, at once" => sub {
     my ($key, $id) = new_key($w, "--expires", "2999-01-01",
         "--read-limit", "900");

@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Metrics;
 use CrmTest::Receiver;
+use File::Temp ();
 use JSON::PP ();
 
 my $contrib = "$CrmTest::TOP/contrib";
@@ -131,5 +132,89 @@ SKIP: {
     my ($code, $out, $err) = run_program(command => ["promtool", "check",
         "rules", "$contrib/prometheus/alerts.yml"]);
     is($code, 0, "promtool loads the alerts") or diag($out . $err);
+}
+
+# What makes each alert fire after MINUTES: [series, values, values that do not],
+# a value a minute, as promtool writes them.
+my %FIRES = (
+    CrmApiDown => [10, ['up{job="crmapi"}', "0x90", "1x90"]],
+    CrmApiFailures => [20,
+        ['crmapi_requests_total{status="5xx"}', "0+20x90", "0+5x90"],
+        ['crmapi_requests_total{status="2xx"}', "0+980x90", "0+995x90"]],
+    CrmApiSlow => [40, map { ["crmapi_request_duration_seconds_bucket{"
+        . "mount=\"api\",le=\"$_->[0]\"}", "0+$_->[1]x90", "0+$_->[2]x90"] }
+        ["0.5", 95, 100], ["1.0", 95, 100], ["5.0", 100, 100],
+        ["+Inf", 100, 100]],
+    CrmApiNoConnection => [20, ["crmapi_database_busy_total", "0+1x90", "7x90"]],
+    CrmApiConnectionsShort => [20,
+        ["crmapi_connections_used", "19x90", "18x90"],
+        ["crmapi_connections_max", "20x90", "20x90"]],
+    CrmApiKeysFull => [5, ["crmapi_limit_full_total", "0 0 3x90", "3x90"]],
+    CrmApiLookUpsFail => [20,
+        ['crmapi_key_look_ups_total{result="failed"}', "0+1x90", "7x90"]],
+    CrmApiUnknownKeys => [40,
+        ['crmapi_key_look_ups_total{result="unknown"}', "0+360x90", "0+240x90"]],
+    CrmApiStoreAway => [5, ["crmapi_store_away", "1x90", "0x90"]],
+    CrmApiProcessesKilled => [5,
+        ["crmapi_limit_locks_recovered_total", "0 0 1x90", "1x90"]],
+    CrmApiVersionsDiffer => [80,
+        ['crmapi_build_info{instance="a",schema="18"}', "1x90", "0 stale"],
+        ['crmapi_build_info{instance="b",schema="19"}', "1x90", "1x90"]],
+    CrmApidDown => [10, ['up{job="crmapid"}', "0x90", "1x90"]],
+    CrmApidJobsLate => [20,
+        ['crmapid_oldest_due_seconds{lane="webhook"}', "301x90", "299x90"]],
+    CrmApidHeld => [80,
+        ['crmapid_jobs{lane="sequence",state="held"}', "1x90", "0x90"]],
+    CrmApidLeasesLost => [5,
+        ['crmapid_leases_lost_total{lane="webhook"}', "0 0 1x90", "1x90"]],
+    CrmApidJobsReleased => [5,
+        ["crmapid_jobs_released_total", "0 0 1x90", "1x90"]],
+    CrmApidJobsDead => [5,
+        ['crmapid_jobs_dead_total{lane="webhook"}', "0 0 1x90", "1x90"]],
+    CrmApidDatabase => [20, ["crmapid_database_errors_total", "0+60x90",
+        "0+6x90"]],
+    CrmApidStepsFail => [60,
+        ['crmapid_steps_total{relay="smtp",result="failed"}', "0+3x90", "0+1x90"],
+        ['crmapid_steps_total{relay="smtp",result="unknown"}', "0+3x90", "0+1x90"],
+        ['crmapid_steps_total{relay="smtp",result="sent"}', "0+94x90", "0+98x90"]],
+    CrmApidVersionsDiffer => [80,
+        ['crmapid_build_info{instance="a",schema="18"}', "1x90", "0 stale"],
+        ['crmapid_build_info{instance="b",schema="19"}', "1x90", "1x90"]],
+);
+
+# A test for promtool: after MINUTES with the values number BAD (1) or GOOD (2) of
+# SERIES the alerts NAMES fire, and no others.
+sub rule_test {
+    my ($minutes, $column, $series, @names) = @_;
+    return { interval => "1m", name => "@names", input_series => [map {
+        { series => $_->[0], values => $_->[$column] } } @$series],
+        promql_expr_test => [{ eval_time => "${minutes}m",
+            expr => 'count by (alertname) (ALERTS{alertstate="firing"})',
+            exp_samples => [map { { labels => "{alertname=\"$_\"}",
+                value => 1 } } @names] }] };
+}
+
+SKIP: {
+    my ($none) = run_program(command => ["promtool", "--version"]);
+    skip "no promtool: build/setup --tests installs it", 3 if $none;
+    my @alerts = read_file("$contrib/prometheus/alerts.yml")
+        =~ /^      - alert: (\w+)$/mg;
+    is_deeply([sort @alerts], [sort keys %FIRES], "each alert has a test");
+    my @all = map { my ($minutes, @series) = @$_; @series } values %FIRES;
+    for my $case (["each alert fires on its reason, and no other does", map {
+            my ($minutes, @series) = @{$FIRES{$_}};
+            rule_test($minutes, 1, \@series, $_) } sort keys %FIRES],
+        ["none fires without a reason", map { rule_test($_, 2, \@all) }
+            5, 20, 80]) {
+        my ($name, @tests) = @$case;
+        my $file = File::Temp->new(SUFFIX => ".yml");
+        # JSON is YAML
+        write_file("$file", JSON::PP->new->utf8->encode({ rule_files =>
+            ["$contrib/prometheus/alerts.yml"], evaluation_interval => "1m",
+            tests => \@tests }));
+        my ($code, $out, $err) = run_program(command => ["promtool", "test",
+            "rules", "$file"]);
+        is($code, 0, $name) or diag($out . $err);
+    }
 }
 done_testing;

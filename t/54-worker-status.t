@@ -52,6 +52,18 @@ sub jobs {
         SELECT '@{[$w->id]}', '$kind'$values FROM generate_series(1, $n)");
 }
 
+subtest "each series is there from the start, so that Prometheus sees the first"
+    . " increase" => sub {
+    my $is = metrics();
+    is($is->{$_}, 0, $_) for
+        'crmapid_job_duration_seconds_count{lane="webhook"}',
+        'crmapid_relay_duration_seconds_count{relay="maildir"}',
+        'crmapid_relay_duration_seconds_bucket{relay="smtp",le="0.1"}',
+        'crmapid_steps_total{relay="smtp",result="sent"}',
+        'crmapid_webhook_deliveries_total{result="delivered"}',
+        "crmapid_webhook_duration_seconds_count";
+};
+
 subtest "what was sent is equal to the counters" => sub {
     my $hook = sub { $w->ctl("webhook", "add", "--workspace", $w->id,
         "--url", $receiver->url($_[0]), "--events", "contact.created") };

@@ -413,6 +413,29 @@ subtest "a job that a daemon works at is ready again elsewhere" => sub {
     crmapictl_ok($there, qw(workspace delete), $id, "--yes");
 };
 
+subtest "a workspace returns to its earlier state" => sub {
+    my $c = $small->client;
+    my $count = sub { my $r = $c->get("/api/v1/contacts"); $r->status == 200
+        ? $r->json->{pagination}{total} : $r->status };
+    is($c->post("/api/v1/contacts", { bot_id => $small->agent })->status, 201,
+        "a contact");
+    my $was = $count->();
+    my $dump = dump_of($here, $small->id);
+    my $other = dump_of($here, $w->id);
+    is($c->post("/api/v1/contacts", { bot_id => $small->agent })->status, 201,
+        "one more");
+    is($count->(), $was + 1, "it is seen");
+    crmapictl_ok($here, qw(workspace delete), $small->id, "--yes");
+    is($count->(), 401, "deleted");
+    my $said = restored($here, $dump);
+    is($said->{id}, $small->id, "restored under its id");
+    is($said->{keys_left_out}, 0, "with its keys");
+    is($count->(), $was, "its clients see the earlier state, by the same key");
+    is_counted($here);
+    same_dump(dump_of($here, $w->id), $other, "others are as they were");
+    crmapictl_ok($here, qw(workspace release), $small->id);
+};
+
 subtest "a dump in a file" => sub {
     my $path = "$scratch/small.dump";
     write_file($path, "before");

@@ -274,6 +274,38 @@ subtest "api.md has all endpoints and errors" => sub {
         "status and code");
 };
 
+# 04-packages.t pastes all of its lines in a Debian system.
+subtest "sequences.md: the first sequence runs when pasted" => sub {
+    my ($settings, undef, @blocks) = blocks($text{"sequences.md"}, "sh");
+    my $site = workspace($httpd, twin => 0);
+    my %conf = $settings =~ /^([a-z_]+) = (.*)$/mg;
+    my $password = $httpd->dir . "/password";
+    write_file($password, "secret\n");
+    chmod 0600, $password;
+    my $worker = worker(database => $site->{database}, no_start => 1,
+        conf => { %conf, smtp_password_file => $password });
+    is(($worker->run("-t"))[0], 0, "crmapid accepts the settings");
+    $worker->configure({ email_relay => "maildir" });
+    my $paste = sub {
+        my ($code, $out, $err) = run_program(chdir => $httpd->dir, command =>
+            ["sh", "-eu", "-c", $_[0] =~ s/localhost/127.0.0.1:@{[
+            $httpd->port]}/r], env => { KEY => $site->key, W => $site->id,
+            AGENT => $site->agent, PATH => "$CrmTest::BUILD{DIR}:$ENV{PATH}",
+            CRMAPI_DATABASE => postgres()->conninfo($site->{database}),
+            no_proxy => "*" });
+        is($code, 0, "it runs") or diag("$out$err");
+        return $out;
+    };
+    my ($id) = $paste->($blocks[0]) =~ /"enrollment_id":"([^"]*)"/;
+    ok($id, "a sequence is started");
+    $worker->once for 1 .. 2;
+    my ($mail) = $worker->mails;
+    like($mail->[1], qr{^List-Unsubscribe: <\Q$conf{public_url}\E/}m,
+        "the mail has a link");
+    like($paste->($blocks[1]), qr/^\Q$id\E\s.*\bcompleted\b/m, "the list");
+    $worker->stop;
+};
+
 subtest "webhooks.md and the OpenAPI document have the same events" => sub {
     my $hooks = $httpd->client->get("/api/v1/openapi.json")->json->{webhooks};
     my @documented = map { $_->[0] =~ /`(.*)`/ }

@@ -197,6 +197,16 @@ static void put_bucket(crm_metrics_t *metrics, const char *labels,
     crm_buf_putc(text, '\n');
 }
 
+int crm_metrics_counted(const crm_histogram_t *histogram)
+{
+    for (int i = 0; i <= CRM_METRICS_BOUNDS; i++) {
+        if (crm_metrics_peek(&histogram->buckets[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 void crm_metrics_histogram(crm_metrics_t *metrics, const char *labels,
                            const crm_histogram_t *histogram)
 {
@@ -205,9 +215,6 @@ void crm_metrics_histogram(crm_metrics_t *metrics, const char *labels,
     for (int i = 0; i <= CRM_METRICS_BOUNDS; i++) {
         sum += crm_metrics_peek(&histogram->buckets[i]);
         counts[i] = sum;
-    }
-    if (!sum) {
-        return;
     }
     for (int i = 0; i <= CRM_METRICS_BOUNDS; i++) {
         put_bucket(metrics, labels, i < CRM_METRICS_BOUNDS

@@ -70,7 +70,10 @@ void crm_metrics_seconds(crm_metrics_t *metrics, const char *suffix,
 void crm_metrics_count(crm_metrics_t *metrics, const char *labels,
                        apr_uint64_t value);
 
-/* Add HISTOGRAM with LABELS, unless nothing was counted. */
+/* Return whether HISTOGRAM has counted anything. */
+int crm_metrics_counted(const crm_histogram_t *histogram);
+
+/* Add HISTOGRAM with LABELS. */
 void crm_metrics_histogram(crm_metrics_t *metrics, const char *labels,
                            const crm_histogram_t *histogram);
 

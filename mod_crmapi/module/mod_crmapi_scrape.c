@@ -143,6 +143,16 @@ static void put_look_ups(scrape_t *scrape, const family_t *family)
     }
 }
 
+/* HISTOGRAM with LABELS, if it has counted anything: there are as many as
+ * virtual hosts or routes. */
+static void put_times(scrape_t *scrape, const char *labels,
+                      const crm_histogram_t *histogram)
+{
+    if (crm_metrics_counted(histogram)) {
+        crm_metrics_histogram(&scrape->out, labels, histogram);
+    }
+}
+
 /* Histograms of each mount of each vhost. */
 static void put_mounts(scrape_t *scrape, const family_t *family)
 {
@@ -152,9 +162,8 @@ static void put_mounts(scrape_t *scrape, const family_t *family)
             = (const void *)((const char *)vhost->counts + family->offset);
 
         for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
-            crm_metrics_histogram(&scrape->out,
-                                  mount_label(vhost, mount, scrape->pool),
-                                  &histograms[mount]);
+            put_times(scrape, mount_label(vhost, mount, scrape->pool),
+                      &histograms[mount]);
         }
     }
 }
@@ -163,9 +172,8 @@ static void put_waits(scrape_t *scrape, const family_t *family)
 {
     (void)family;
     for (int i = 0; i < vhost_count(); i++) {
-        crm_metrics_histogram(&scrape->out,
-                              vhost_label(vhost_at(i), scrape->pool),
-                              &vhost_at(i)->counts->waits);
+        put_times(scrape, vhost_label(vhost_at(i), scrape->pool),
+                  &vhost_at(i)->counts->waits);
     }
 }
 
@@ -177,7 +185,7 @@ static void put_routes(scrape_t *scrape, const family_t *family)
     for (int mount = 0; mount < CRMAPI_MOUNTS; mount++) {
         for (int i = crmapi_mount_first(mount);
              i < crmapi_mount_first(mount + 1); i++) {
-            crm_metrics_histogram(&scrape->out, apr_pstrcat(
+            put_times(scrape, apr_pstrcat(
                 scrape->pool, "mount=\"", crmapi_mount_name(mount),
                 "\",route=\"", crmapi_route_name(i), "\"", NULL),
                 &routes[i]);

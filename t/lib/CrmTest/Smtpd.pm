@@ -15,9 +15,11 @@ sub python {
 }
 
 # Start one that wants USER and PASSWORD, if given, with the certificate (and
-# key) of a file.
+# key) of a file. It may be given first: {port, before => what to put before the
+# command}.
 sub new {
     my ($class, @account) = @_;
+    my $arg = ref $account[0] ? shift @account : {};
     my $dir = tempdir("crm-smtp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
     my $python = python();
     my $maker = $$;
@@ -31,8 +33,9 @@ sub new {
         open(STDOUT, ">&", $stdout);
         close $keep;
         open(STDERR, ">", "$dir/log");
-        { exec $python, "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail",
-            @account }
+        $ENV{PORT} = $arg->{port} if $arg->{port};
+        { exec @{$arg->{before} || []}, $python,
+            "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail", @account }
         POSIX::_exit(127);
     }
     close $stdout;
