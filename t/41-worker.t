@@ -290,8 +290,8 @@ subtest "a daemon that is killed: its work goes to another" => sub {
     wait_for(sub { sql($database, "SELECT statement_timestamp() -"
         . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15)
         or die "CrmTest: the server stays new\n";
-    my $worker = worker(database => $database, conf => { lease => "3s" });
-    $worker->expect_log(qr/CRM3005: 1 jobs of daemons without a heartbeat/ => 1);
+    my $worker = worker(database => $database, conf => { lease => "3s" },
+        expect_log => [qr/CRM3005: 1 jobs of daemons without a heartbeat/ => 1]);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
     like((jobs("id = $id"))[0]{last_error}, qr/ghost fell silent/,
         "and one can see why that took longer");

@@ -11,8 +11,14 @@
 #define TURNS 2000
 #define LIMIT 3
 
-static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
+static crm_slots_t slots;
 static int inside, most;
+
+static void set_up(void)
+{
+    slots = (crm_slots_t) CRM_SLOTS_INITIALIZER;
+    inside = most = 0;
+}
 
 START_TEST(no_more_than_the_limit_are_taken)
 {
@@ -78,6 +84,7 @@ int main(void)
     Suite *suite = suite_create("slots");
     TCase *tcase = tcase_create("slots");
 
+    tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_test(tcase, no_more_than_the_limit_are_taken);
     tcase_add_test(tcase, threads_wait_for_each_other);
     tcase_add_test(tcase, a_limit_of_zero_is_one);
