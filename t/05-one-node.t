@@ -164,8 +164,7 @@ my @RULES = (
            AND EXISTS (SELECT FROM regexp_split_to_table(p.prosrc, ';') s(q)
                WHERE s.q ~ 'SKIP LOCKED' AND s.q !~
                    ('workspace_id = (' || p.proname || '\\.)?workspace\\M'))",
-        { map { $_ => $worker } qw(conversation_idle event_trim
-            idempotency_trim intake_trim job_claim job_poll job_reap) },
+        { map { $_ => $worker } qw(job_claim job_poll) },
         "CREATE FUNCTION crmapi.x() RETURNS void LANGUAGE plpgsql AS
             'BEGIN PERFORM FROM crmapi.job FOR UPDATE SKIP LOCKED; END'", "x"],
     ["no trigger notifies",

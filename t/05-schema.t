@@ -770,6 +770,52 @@ subtest "a job wakes whoever listens" => sub {
 
 # ---- totals -------------------------------------------------------------------
 
+subtest "upkeep goes over workspaces, and waits for nobody" => sub {
+    my @spaces = map { space() } 0 .. 1;
+    my $mine = "workspace_id IN ('" . join("', '", map { $_->{id} } @spaces)
+        . "')";
+    # each of two workspaces has two rows of before 2000 and one of now
+    my %rows = (
+        intake_event => sub { (event_id => uuid()) },
+        event => sub { (id => uuid(), type => "contact.created",
+            body => "{}") },
+        idempotent_answer => sub { (key => uuid(), request => "x",
+            status => 200) },
+        conversation => sub { (id => uuid(), type => 1,
+            bot_id => $_[0]{bot}) });
+    for my $table (sort keys %rows) {
+        sql($db, join "", map { my $s = $_; map { row($table, %{$s->{in}},
+            created_at => $_, $rows{$table}->($s)) } "1999-12-31",
+            "1999-12-30", \"now()" } @spaces);
+    }
+    sql($db, row("job", %{$_->{in}}, kind => "x.y", state => "leased",
+        leased_by => "ghost", leased_until => "1999-12-31") x 2
+        . row("job", %{$_->{in}}, kind => "x.y", state => "leased",
+            leased_by => "alive", leased_until => \"now() + '1 h'::interval"))
+        for @spaces;
+    my $old = "created_at < '2000-01-01'";
+    for my $case (
+            ["intake_event", $old, "intake_trim('2000-01-01', 100)"],
+            ["event", $old, "event_trim('2000-01-01', 100)"],
+            ["idempotent_answer", $old, "idempotency_trim(100)"],
+            ["conversation", "active AND $old",
+                "conversation_idle('2000-01-01', 100)"],
+            ["job", "leased_by = 'ghost'", "job_reap()"]) {
+        my ($table, $due, $call) = @$case;
+        my $left = "SELECT count(*) FROM crmapi.$table WHERE $mine AND $due";
+        my $let_go = holding($db, "SELECT FROM crmapi.$table WHERE $due
+            AND workspace_id = '$spaces[0]{id}' LIMIT 1 FOR UPDATE");
+        is(sql($db, "SET lock_timeout = '1s'; SELECT crmapi.$call"), 3,
+            "$call: all but the one that is locked");
+        is(sql($db, $left), 1, "it is left");
+        $let_go->();
+        is(sql($db, "SELECT crmapi.$call"), 1, "until the next run");
+        is(sql($db, $left), 0, "nothing is due any more");
+        is(sql($db, "SELECT count(*) FROM crmapi.$table WHERE $mine"),
+            $table =~ /conversation|job/ ? 6 : 2, "what is not due stays");
+    }
+};
+
 subtest "totals follow every change (contract 7.11)" => sub {
     my $s = space();
     my $bot = make("agent", %{$s->{in}}, name => "Bob");

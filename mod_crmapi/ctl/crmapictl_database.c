@@ -175,9 +175,11 @@ crm_error_t *ctl_worker_list(ctl_t *ctl)
     CRM_ERR(ctl_query(&result, ctl, "SELECT w.id, w.name, w.host, w.pid,"
                       " w.version, w.threads, w.busy,"
                       " CASE WHEN w.stopping THEN 'yes' ELSE 'no' END,"
-                      " (SELECT count(*) FROM crmapi.job j"
-                      "  WHERE j.state = 'leased' AND j.leased_by = w.id),"
-                      " w.started_at, w.heartbeat_at FROM crmapi.worker w"
+                      " coalesce(j.n, 0), w.started_at, w.heartbeat_at"
+                      " FROM crmapi.worker w LEFT JOIN (SELECT j.leased_by,"
+                      "  count(*) AS n FROM crmapi.job j"
+                      "  WHERE j.state = 'leased' GROUP BY 1 OFFSET 0) j"
+                      " ON j.leased_by = w.id"
                       " ORDER BY w.started_at, w.id", 0, NULL));
     ctl_print(ctl, result, columns, 0);
     return NULL;

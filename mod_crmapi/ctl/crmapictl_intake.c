@@ -87,9 +87,11 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
     }
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("intake_key"), id));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.intake_key SET revoked_at ="
-                      " coalesce(revoked_at, crmapi.now_ms())"
-                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
-                      " RETURNING " FIELDS, 2, values));
+                      " crmapi.now_ms() WHERE workspace_id = $1::uuid"
+                      " AND id = $2::uuid AND revoked_at IS NULL", 2, values));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.intake_key"
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
+                      values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no intake token %s", id);
     }

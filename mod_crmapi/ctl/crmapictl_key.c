@@ -136,19 +136,14 @@ static crm_error_t *get_terms(const char *values[TERMS], ctl_t *ctl)
 static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
                            const char *const values[6 + TERMS])
 {
-    crm_error_t *error = ctl_query(result_p, ctl, "INSERT INTO crmapi.api_key"
-                                   " (id, workspace_id, name, key_hash,"
-                                   " display, can_read, can_write, read_limit,"
-                                   " write_limit, expires_at, networks)"
-                                   " SELECT $1::uuid, $2::uuid, $3::text,"
-                                   " $4::bytea, $5::text, true, $6::boolean, "
-                                   SET_LIMIT("7", "NULL") ", "
-                                   SET_LIMIT("8", "NULL") ", "
-                                   SET_EXPIRES("9", "NULL") ", "
-                                   SET_NETWORKS("10", "NULL")
-                                   " RETURNING " FIELDS ", NULL::text,"
-                                   " plan_api, workspace_id", 6 + TERMS,
-                                   values);
+    static const char sql[] = "INSERT INTO crmapi.api_key (id, workspace_id,"
+        " name, key_hash, display, can_read, can_write, read_limit,"
+        " write_limit, expires_at, networks) SELECT $1::uuid, $2::uuid,"
+        " $3::text, $4::bytea, $5::text, true, $6::boolean, "
+        SET_LIMIT("7", "NULL") ", " SET_LIMIT("8", "NULL") ", "
+        SET_EXPIRES("9", "NULL") ", " SET_NETWORKS("10", "NULL")
+        " RETURNING " FIELDS ", NULL::text, plan_api, workspace_id";
+    crm_error_t *error = ctl_query(result_p, ctl, sql, 6 + TERMS, values);
 
     if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "this key exists already");
@@ -286,6 +281,21 @@ static crm_error_t *get_key(const char *values[2], ctl_t *ctl)
     return ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id);
 }
 
+/* Print the key with VALUES: workspace, id. */
+static crm_error_t *print_key(ctl_t *ctl, const char *const values[2])
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.api_key"
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
+                      values));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "there is no key %s", values[1]);
+    }
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
 crm_error_t *ctl_key_set(ctl_t *ctl)
 {
     const char *values[2 + TERMS];
@@ -303,13 +313,9 @@ crm_error_t *ctl_key_set(ctl_t *ctl)
                       SET_LIMIT("4", "write_limit") ", expires_at = "
                       SET_EXPIRES("5", "expires_at") ", networks = "
                       SET_NETWORKS("6", "networks")
-                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
-                      " RETURNING " FIELDS, 2 + TERMS, values));
-    if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no key %s", values[1]);
-    }
-    ctl_print_one(ctl, NULL, result, columns);
-    return NULL;
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid",
+                      2 + TERMS, values));
+    return print_key(ctl, values);
 }
 
 crm_error_t *ctl_key_revoke(ctl_t *ctl)
@@ -320,12 +326,7 @@ crm_error_t *ctl_key_revoke(ctl_t *ctl)
     CRM_ERR(get_key(values, ctl));
     /* Idempotent: a key that is revoked stays revoked (contract 3.2). */
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.api_key SET revoked_at ="
-                      " coalesce(revoked_at, crmapi.now_ms())"
-                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
-                      " RETURNING " FIELDS, 2, values));
-    if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no key %s", values[1]);
-    }
-    ctl_print_one(ctl, NULL, result, columns);
-    return NULL;
+                      " crmapi.now_ms() WHERE workspace_id = $1::uuid"
+                      " AND id = $2::uuid AND revoked_at IS NULL", 2, values));
+    return print_key(ctl, values);
 }

@@ -118,8 +118,9 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
     crm_sql_t sql;
 
     crm_rest_sql(&sql, call);
-    crm_sql_add(&sql, "SELECT k.key_id IS NOT NULL, k.read, k.write,"
-                " k.plan_api, k.plan_sequences");
+    /* aggregates: there is a row, also of no key */
+    crm_sql_add(&sql, "SELECT count(*) > 0, bool_or(k.read), bool_or(k.write),"
+                " bool_or(k.plan_api), bool_or(k.plan_sequences)");
     for (int i = 0; checks && i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
@@ -128,8 +129,8 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
         crm_sql_template(&sql, check->more_sql, check->more_bind,
                          check->more_cast);
     }
-    crm_sql_add(&sql, " FROM (VALUES (1)) one LEFT JOIN crmapi.live_key k"
-                " ON k.workspace_id = $1::uuid AND k.terms = $2::uuid");
+    crm_sql_add(&sql, " FROM crmapi.live_key k"
+                " WHERE k.workspace_id = $1::uuid AND k.terms = $2::uuid");
     return crm_idempotency_claim_and(result_p, claim_p, call, &sql);
 }
 

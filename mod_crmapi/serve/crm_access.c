@@ -356,7 +356,7 @@ void crm_access_touch(const crm_service_t *service, void *baton,
     }
     crm_sql_init(&sql, scratch_pool);
     crm_sql_template(&sql, "UPDATE crmapi.api_key SET last_used_at ="
-                     " date_trunc('milliseconds', clock_timestamp())"
+                     " crmapi.now_ms()"
                      " WHERE workspace_id = ?", workspace_id, "uuid");
     crm_sql_template(&sql, " AND id = ?", key_id, "uuid");
     crm_sql_stmt(&stmt, &sql);
