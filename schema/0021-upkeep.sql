@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0020-upkeep.sql: upkeep locks and writes within one workspace at a time
+-- 0021-upkeep.sql: upkeep locks and writes within one workspace at a time
 -- (schema/README, One workspace; contract 16.4)
 --
 -- Each function first looks for rows over all workspaces, without a lock. Then
