@@ -26,10 +26,10 @@ CREATE FUNCTION crmapi.tag_keys(workspace uuid, tags text[]) RETURNS bigint[]
 DECLARE
     seed constant bigint := uuid_hash_extended(workspace, 0);
     keys bigint[];
-    tag text COLLATE "C";
+    tag text;
 BEGIN
     FOREACH tag IN ARRAY tags LOOP
-        keys := keys || hashtextextended(tag, seed);
+        keys := keys || hashtextextended(tag COLLATE "C", seed);
     END LOOP;
     RETURN keys;
 END
