@@ -141,10 +141,12 @@ sub plan_of {
     return $plan->{Plan};
 }
 
+# Workers for parallel plans cost nothing, as if there were a million rows.
 postgres()->sql("postgres", "ALTER DATABASE $database SET $_")
     for "auto_explain.log_min_duration = 0", "auto_explain.log_analyze = on",
     "auto_explain.log_timing = off", "auto_explain.log_buffers = on",
-    "auto_explain.log_format = 'json'";
+    "auto_explain.log_format = 'json'", "parallel_setup_cost = 0",
+    "parallel_tuple_cost = 0", "min_parallel_table_scan_size = 0";
 $httpd->restart;
 my %cost;
 for my $path (sort keys %table) {
