@@ -17,7 +17,9 @@ my @PIECES = (
     ["totals", "DROP TRIGGER counter_insert ON crmapi.contact;
         DROP TRIGGER counter_update ON crmapi.contact;
         DROP TRIGGER counter_delete ON crmapi.contact"],
-    ["webhooks", "DROP TRIGGER webhook ON crmapi.contact"],
+    ["events", "DROP TRIGGER event_insert ON crmapi.contact;
+        DROP TRIGGER event_update ON crmapi.contact;
+        DROP TRIGGER event_delete ON crmapi.contact"],
     ["foreign keys", "DO \$\$ DECLARE name text; BEGIN
         FOR name IN SELECT conname FROM pg_constraint WHERE contype = 'f'
             AND conrelid = 'crmapi.contact'::regclass LOOP
