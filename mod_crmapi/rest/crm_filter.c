@@ -74,8 +74,7 @@ void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
                             const char *bind, const crm_call_t *call)
 {
     (void)filter;
-    crm_sql_adds(sql, " AND crmapi.tag_keys(t.workspace_id, t.tags)",
-                 tags_operator(call), NULL);
+    crm_sql_adds(sql, " AND t.tag_keys", tags_operator(call), NULL);
     crm_sql_template(sql, "(SELECT crmapi.tag_keys($1::uuid, ?))", bind,
                      "text[]");
     add_tags(sql, UNINDEXED, bind, call);

@@ -27,7 +27,8 @@ my @PIECES = (
                 name);
         END LOOP; END \$\$"],
     ["index for searches", "DROP INDEX crmapi.contact_find"],
-    ["index for tags", "DROP INDEX crmapi.contact_tags"],
+    ["keys and index of tags", "DROP TRIGGER compute_tags ON crmapi.contact;
+        DROP INDEX crmapi.contact_tags"],
     ["index by updated_at", "DROP INDEX crmapi.contact_updated"],
     ["all other indexes", "DROP INDEX crmapi.contact_created,
         crmapi.contact_bot, crmapi.contact_lead_source, crmapi.contact_stage,
