@@ -120,16 +120,15 @@ BEGIN ATOMIC
         s.depth, s.relname;
 END;
 
--- An event tells what a field was changed to, and tag_keys is none: the trigger
--- event_update has a list of all other columns, so that the batches below make no
--- event. A migration that adds a column creates the trigger again.
-
 -- step: transaction: column crmapi.company.tag_keys
 ALTER TABLE crmapi.company ADD COLUMN tag_keys bigint[];
 
 CREATE TRIGGER compute_tags BEFORE INSERT OR UPDATE OF tags, tag_keys
     ON crmapi.company FOR EACH ROW EXECUTE FUNCTION crmapi.tags_compute();
 
+-- An event tells what a field was changed to, and tag_keys is none: the trigger
+-- event_update has a list of all other columns, so that the batches below make no
+-- event. A migration that adds a column creates the trigger again.
 DO $$
 BEGIN
     EXECUTE format('CREATE OR REPLACE TRIGGER event_update AFTER UPDATE OF %s
@@ -174,10 +173,9 @@ FROM batch b
 WHERE t.workspace_id = b.workspace_id AND t.id = b.id
     AND t.tags <> '{}' AND t.tag_keys IS NULL;
 
+-- step: index company_tags
 -- Each use of the index reads its pending list, with new entries of all
 -- workspaces: 64 kB is the least that it can be limited to.
-
--- step: index company_tags
 CREATE INDEX CONCURRENTLY company_tags ON crmapi.company USING gin (tag_keys)
     WITH (gin_pending_list_limit = 64) WHERE tag_keys IS NOT NULL;
 
