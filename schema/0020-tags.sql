@@ -20,7 +20,7 @@
 
 -- A key for each of TAGS in WORKSPACE, NULL if there are none. Rows and indexes
 -- have them: the keys must never change. PARALLEL UNSAFE is not for what it
--- does: the planner takes every tag for one of a hundredth of all rows, and would
+-- does: the planner takes every tag for one of many rows, whatever it is, and may
 -- start parallel workers to read them.
 CREATE FUNCTION crmapi.tag_keys(workspace uuid, tags text[]) RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
