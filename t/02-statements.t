@@ -42,6 +42,8 @@ my @CASES = (
     ["", "SELECT x.id FROM (SELECT id, workspace_id FROM $contact WHERE"
         . " workspace_id = \$1 UNION ALL SELECT id, workspace_id FROM"
         . " crmapi.company WHERE workspace_id = \$1) x"],
+    ["", "SELECT * FROM $contact WHERE (c.workspace_id = \$1) IS TRUE AND c.id"
+        . " = \$2"],
     ["", "SELECT * FROM crmapi.migration"],
     ["", "SELECT * FROM crmapi.intake(\$1, \$2, \$3)"],
     ["", "SELECT to_char(now(), \$1) <> clock_timestamp()::text"],
@@ -52,6 +54,8 @@ my @CASES = (
         . " c.id = \$2"],
     ["unbound contact", "SELECT * FROM $contact WHERE NOT c.workspace_id"
         . " = \$1"],
+    ["unbound contact", "SELECT * FROM $contact WHERE (c.workspace_id = \$1) IS"
+        . " NOT TRUE"],
     ["unbound contact", "SELECT * FROM $contact WHERE c.workspace_id > \$1"],
     ["unbound contact", "SELECT * FROM $contact WHERE c.workspace_id = ANY"
         . " (\$1)"],

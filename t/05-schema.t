@@ -334,8 +334,12 @@ subtest "what a search looks at (contract 7.8)" => sub {
 };
 
 # What the computed columns of contacts, companies and conversations are.
+my $tag_keys = "(SELECT array_agg(hashtextextended(tag COLLATE \"C\",
+        uuid_hash_extended(t.workspace_id, 0)) ORDER BY n)
+    FROM unnest(t.tags) WITH ORDINALITY x(tag, n))";
 my %computed = (
     contact => {
+        tag_keys => $tag_keys,
         email_key => "crmapi.fold((SELECT e ->> 'email' FROM
             jsonb_array_elements(t.emails) WITH ORDINALITY x(e, n)
             ORDER BY (e ->> 'is_primary')::boolean IS TRUE DESC, n LIMIT 1))",
@@ -358,6 +362,7 @@ my %computed = (
             FROM jsonb_array_elements(t.phone_numbers)
                 WITH ORDINALITY x(e, n))" },
     company => {
+        tag_keys => $tag_keys,
         domain_key => "crmapi.fold(t.domain)",
         search => "crmapi.fold(concat(t.name, chr(31), t.domain, chr(31),
             t.industry))" },
@@ -383,7 +388,7 @@ subtest "computed columns are right however a row is written" => sub {
         qq({"email": "$_", "is_primary": @{[$n++ == 1 ? "true" : "false"]}})
         } @_) . "]" };
     my $phones = sub { $mails->(@_) =~ s/"email"/"phone_number"/gr };
-    my @odd = ({}, { first_name => "", last_name => "" },
+    my @odd = ({}, { first_name => "", last_name => "", tags => "{a,A,\xd6}" },
         { first_name => "\x{130}\x{1e9e}", last_name => "\x{3a3}\x{3c2}" },
         { last_name => "\x{1F600}%_\\", company => "\x{df}" },
         { emails => '[{"email": "\u00dc@B"}]' },
@@ -395,19 +400,20 @@ subtest "computed columns are right however a row is written" => sub {
     my %ids = (
         contact => [map { make("contact", %{$s->{owned}}, %$_) } @odd],
         company => [map { make("company", %{$s->{owned}}, name => "\x{130} C",
-            %$_) } {}, { domain => "A.\x{dc}" }, { industry => "Food" }],
+            %$_) } {}, { domain => "A.\x{dc}", tags => "{a,NULL b,\xdf}" },
+            { industry => "Food" }],
         conversation => [map { make("conversation", %{$s->{owned}}, type => 1,
             %$_) } {}, { last_message => "\x{3a3}" }, { human => "H",
                 email => "E\@f", phone_number => "+1" }]);
     computed_right($s, "rows of odd values");
-    my %other = (emails => $mails->("Z\@z"), type => 2,
+    my %other = (emails => $mails->("Z\@z"), tags => "{b,\"c d\"}",
         phone_numbers => $phones->("9", "8"));
     for my $set (["contact", qw(first_name last_name company emails
-            phone_numbers)], ["company", qw(name domain industry)],
+            phone_numbers tags)], ["company", qw(name domain industry tags)],
             ["conversation", qw(last_message email phone_number human)]) {
         my ($table, @columns) = @$set;
         for my $column (@columns) {
-            my $value = $table eq "contact" && $other{$column} || "N\x{118}W";
+            my $value = $other{$column} // "N\x{118}W";
             sql($db, "UPDATE crmapi.$table SET $column = '$value'
                 WHERE workspace_id = '$s->{id}'");
             computed_right($s, "$table: another $column");
@@ -417,20 +423,25 @@ subtest "computed columns are right however a row is written" => sub {
             computed_right($s, "$table: no $column");
         }
         for my $column (sort keys %{$computed{$table}}) {
-            sql($db, "UPDATE crmapi.$table SET $column = 'FORGED'
+            my $forged = $column eq "tag_keys" ? "{1}" : "FORGED";
+            sql($db, "UPDATE crmapi.$table SET $column = '$forged'
                 WHERE workspace_id = '$s->{id}'");
             computed_right($s, "$table: nobody else sets $column");
         }
+        next if $table eq "conversation";
+        sql($db, "UPDATE crmapi.$table SET tags = '{}'
+            WHERE id = '$ids{$table}[0]'");
+        computed_right($s, "$table: no tags");
     }
     as($api, row("contact", id => uuid(), %{$s->{owned}}, company => "ACME",
         search => "forged", email_key => "forged\@b", phone_key => "+1",
-        phone_digits => "1"));
-    as($api, "UPDATE crmapi.contact SET search = 'forged', phone_key = '1'
-        WHERE workspace_id = '$s->{id}'");
+        phone_digits => "1", tags => "{x}", tag_keys => "{1}"));
+    as($api, "UPDATE crmapi.contact SET search = 'forged', phone_key = '1',
+            tag_keys = '{1}' WHERE workspace_id = '$s->{id}'");
     computed_right($s, "nor the API");
     sql($db, "INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails,
-            search) SELECT gen_random_uuid(), t.workspace_id, t.bot_id,
-            t.emails, 'forged' FROM crmapi.contact t
+            search, tags, tag_keys) SELECT gen_random_uuid(), t.workspace_id,
+            t.bot_id, t.emails, 'forged', t.tags, '{1}' FROM crmapi.contact t
         WHERE workspace_id = '$s->{id}'");
     computed_right($s, "many in one statement");
     sql($db, "COPY crmapi.contact (id, workspace_id, bot_id, first_name,
@@ -439,6 +450,18 @@ subtest "computed columns are right however a row is written" => sub {
         "forged") . "\n" } 1 .. 5) . "\\.\n");
     computed_right($s, "COPY");
     is(total($s, "contact"), 25, "of all contacts");
+};
+
+# A trigger without a list of columns is for all of them.
+subtest "no event is made by a column that is no part of events" => sub {
+    is_deeply([map { $_->[0] } sql($db, "SELECT c.relname || '.' || a.attname
+        FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+            AND NOT a.attisdropped
+        WHERE t.tgname = 'event_update' AND cardinality(t.tgattr::int2[]) > 0
+          AND a.attnum <> ALL (t.tgattr::int2[]) ORDER BY 1")],
+        ["company.tag_keys", "contact.tag_keys"],
+        "event_update has all columns but these");
 };
 
 subtest "suppressed addresses (contract 11.6)" => sub {
@@ -1418,6 +1441,49 @@ subtest "a database that is filled is migrated" => sub {
         '$delivery', '1', NULL)", $CrmTest::Postgres::WORKER), "v1,"
         . encode_base64(hmac_sha256("msg_" . ($event =~ s/-//gr) . ".1.b",
             "k" x 24), ""), "webhooks are signed by the secret that was told");
+};
+
+# Migrations fill the columns of rows that are there, and nobody hears of it.
+subtest "7.4 rows of before schema 20 are found by their tags" => sub {
+    my ($dir, $name) = fresh();
+    unlink map { "$dir/$_" } grep { /^(\d+)/ && $1 >= 20 } files($dir);
+    is((migrate($dir, $name))[0], 0, "schema 19");
+    my ($w, $bot) = (uuid(), uuid());
+    my %in = (workspace_id => $w, bot_id => $bot);
+    my @tables = ("company", "contact");
+    sql($name, join "", row("workspace", id => $w, name => "W", plan => "pro",
+            slug => "w"), row("agent", workspace_id => $w, id => $bot,
+            name => "A"),
+        row("webhook_endpoint", workspace_id => $w, id => uuid(),
+            url => "https://x.org", key => "k" x 24,
+            events => "{" . join(",", map { "$_.updated" } @tables) . "}"),
+        "SELECT crmapi.event_log('$w', true);", map {
+        my %named = $_ eq "company" ? (name => "C") : ();
+        (row($_, %in, id => uuid(), %named, tags => "{a,b}"),
+            row($_, %in, id => uuid(), %named)) } @tables);
+    my $state = sub { [map { sql($name, $_) } "SELECT id, type FROM
+        crmapi.event ORDER BY id", "SELECT id, kind, run_at FROM crmapi.job
+        ORDER BY id", "SELECT event_id FROM crmapi.webhook_delivery",
+        map { "SELECT id, created_at, updated_at FROM crmapi.$_
+        ORDER BY id" } @tables] };
+    my $before = $state->();
+    is(scalar @$before, 8, "four events, four rows");
+    write_file("$dir/$_", read_file("$CrmTest::TOP/schema/$_"))
+        for files("$CrmTest::TOP/schema");
+    my ($code, $err) = migrate($dir, $name);
+    is($code, 0, "migrated") or diag($err);
+    is_deeply($state->(), $before, "no event, no webhook, no new updated_at");
+    for my $table (@tables) {
+        is_deeply([sql($name, "SELECT t.tags, t.tag_keys = $tag_keys
+            FROM crmapi.$table t ORDER BY 1")], [["{}", undef], ["{a,b}", "t"]],
+            "$table: the keys are there");
+        sql($name, "UPDATE crmapi.$table SET city = 'Ulm', updated_at
+            = crmapi.now_ms() + interval '1 s' WHERE tags = '{}'");
+        is(scalar sql($name, "SELECT count(*) FROM crmapi.webhook_delivery d
+            JOIN crmapi.event e ON e.workspace_id = d.workspace_id
+            AND e.id = d.event_id WHERE e.type = '$table.updated'"), 1,
+            "$table: a change is one");
+    }
 };
 
 subtest "extensions may be elsewhere" => sub {

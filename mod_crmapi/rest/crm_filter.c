@@ -34,18 +34,23 @@ void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
  * collations. */
 #define UNINDEXED " COLLATE \"default\""
 
+/* Return the operator between the tags of a row and those of CALL. */
+static const char *tags_operator(const crm_call_t *call)
+{
+    const char *match = crm_rest_param(call, "tags_match");
+
+    return match && !strcmp(match, "all") ? " @> " : " && ";
+}
+
 /* Add the condition that the column tags matches BIND. COLLATION is "" or
  * UNINDEXED. */
 static void add_tags(crm_sql_t *sql, const char *collation, const char *bind,
                      const crm_call_t *call)
 {
-    const char *match = crm_rest_param(call, "tags_match");
-
     if (!*bind) {
         return;
     }
-    crm_sql_adds(sql, " AND t.tags", collation,
-                 match && !strcmp(match, "all") ? " @> " : " && ", NULL);
+    crm_sql_adds(sql, " AND t.tags", collation, tags_operator(call), NULL);
     crm_sql_bind(sql, bind, "text[]");
 }
 
@@ -60,6 +65,18 @@ void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
                                const char *bind, const crm_call_t *call)
 {
     (void)filter;
+    add_tags(sql, UNINDEXED, bind, call);
+}
+
+/* The keys are hashes: the tags themselves are compared, too. The keys of BIND
+ * are in a subquery so that they are computed once. */
+void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
+                            const char *bind, const crm_call_t *call)
+{
+    (void)filter;
+    crm_sql_adds(sql, " AND t.tag_keys", tags_operator(call), NULL);
+    crm_sql_template(sql, "(SELECT crmapi.tag_keys($1::uuid, ?))", bind,
+                     "text[]");
     add_tags(sql, UNINDEXED, bind, call);
 }
 

@@ -16,7 +16,7 @@
      .sql = "t.id = ANY (?)", \
      .by_key = 1}
 
-/* Implementations of crm_filter_t.add and add_unindexed. */
+/* Implementations of crm_filter_t.add, add_unindexed and add_scoped. */
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call);
 void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
@@ -29,6 +29,8 @@ void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call);
 void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
                                const char *bind, const crm_call_t *call);
+void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
+                            const char *bind, const crm_call_t *call);
 
 /* Implementations of crm_filter_t.indexed. */
 int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,

@@ -47,7 +47,13 @@ static void add_table(crm_sql_t *sql, const crm_call_t *call,
     crm_sql_add(sql, " OFFSET 0) t");
 }
 
-void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
+/* Add " FROM ... WHERE" and all conditions: see crm_list_rows(). SCOPED is the
+ * filter whose index has the workspace in its keys, or NULL. No other index is
+ * used then, also not by the workspace: IS TRUE hides that condition from the
+ * planner, which knows neither how few rows a tag has nor how many the workspace
+ * has. */
+static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed,
+                     const crm_param_t *scoped)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     const crm_param_t *key = by_key(call);
@@ -56,7 +62,8 @@ void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
     add_table(sql, call, key);
     crm_sql_adds(sql, operation->from ? " " : "",
                  operation->from ? operation->from : "",
-                 " WHERE t.workspace_id = $1::uuid", NULL);
+                 scoped ? " WHERE (t.workspace_id = $1::uuid) IS TRUE"
+                 : " WHERE t.workspace_id = $1::uuid", NULL);
     if (operation->parent) {
         crm_sql_adds(sql, " AND t.", parent_column(call), " = ", NULL);
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
@@ -67,7 +74,10 @@ void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
         if (param == key) {
             continue;
         }
-        if (param->given && unindexed && filter->add_unindexed) {
+        if (param == scoped) {
+            filter->add_scoped(sql, filter, param->bind, call);
+        }
+        else if (param->given && unindexed && filter->add_unindexed) {
             filter->add_unindexed(sql, filter, param->bind, call);
         }
         else if (param->given && filter->add) {
@@ -77,6 +87,11 @@ void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
             filter->add(sql, filter, "f", call);
         }
     }
+}
+
+void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
+{
+    add_rows(sql, call, unindexed, NULL);
 }
 
 void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
@@ -110,11 +125,42 @@ void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
+int crm_list_is_indexed(const crm_param_t *param, const crm_call_t *call)
+{
+    const crm_filter_t *filter = param->filter;
+
+    return param->given && filter->add_unindexed
+           && (!filter->indexed
+               || filter->indexed(filter, param->bind, call->pool));
+}
+
+/* Return the filter of CALL that has an index with the workspace in its keys, if
+ * no other filter has an index for its content, and none names rows by the
+ * primary key. NULL otherwise: the index of all filters by content finds rows
+ * that match several of them. */
+static const crm_param_t *scoped(const crm_call_t *call)
+{
+    const crm_param_t *found = NULL;
+
+    if (by_key(call)) {
+        return NULL;
+    }
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        if (crm_list_is_indexed(param, call)) {
+            if (!param->filter->add_scoped) {
+                return NULL;
+            }
+            found = param;
+        }
+    }
+    return found;
+}
+
 void crm_list_matches(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "WITH m AS MATERIALIZED (");
     crm_list_keys(sql, call, "t.*");
-    crm_list_rows(sql, call, 0);
+    add_rows(sql, call, 0, scoped(call));
     crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
 }
 

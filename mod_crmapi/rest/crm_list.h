@@ -36,6 +36,9 @@ void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
 void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
                    const char *columns);
 
+/* Return whether PARAM of CALL is a filter by content that has an index. */
+int crm_list_is_indexed(const crm_param_t *param, const crm_call_t *call);
+
 /* Add "WITH m": the rows that match, with their sort keys, in no order, and at
  * most one more than CRM_LIST_MATCHES: that one shows that they are too
  * many. */

@@ -171,11 +171,7 @@ static int collects(const crm_call_t *call)
         return 0;
     }
     for (const crm_param_t *param = rest->params; param->filter; param++) {
-        const crm_filter_t *filter = param->filter;
-
-        if (param->given && filter->add_unindexed
-            && (!filter->indexed
-                || filter->indexed(filter, param->bind, call->pool))) {
+        if (crm_list_is_indexed(param, call)) {
             return 1;
         }
     }

@@ -37,6 +37,11 @@ struct crm_filter_t {
      * does, if there is ADD_UNINDEXED. */
     int (*indexed)(const crm_filter_t *filter, const char *bind,
                    apr_pool_t *pool);
+    /* The same predicate for an index whose keys have the workspace in them, so
+     * that it reads no list of all rows of the workspace. NULL: there is no
+     * such index. See crm_list_matches(). */
+    void (*add_scoped)(crm_sql_t *sql, const crm_filter_t *filter,
+                       const char *bind, const crm_call_t *call);
     int by_key;                 /* it names few rows by the primary key: they
                                    are read first, and other filters apply to
                                    them */

@@ -23,8 +23,8 @@ import re
 import sys
 
 from pglast import ast, parse_plpgsql, parse_sql
-from pglast.enums import (A_Expr_Kind, BoolExprType, JoinType, SetOperation,
-                          SubLinkType)
+from pglast.enums import (A_Expr_Kind, BoolExprType, BoolTestType, JoinType,
+                          SetOperation, SubLinkType)
 from pglast.visitors import Visitor
 
 WRITES = (ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
@@ -164,6 +164,10 @@ class Judge:
                 and tree.boolop == BoolExprType.AND_EXPR:
             for one in tree.args:
                 self.condition(one, query, only)
+            return
+        if isinstance(tree, ast.BooleanTest) \
+                and tree.booltesttype == BoolTestType.IS_TRUE:
+            self.condition(tree.arg, query, only)
             return
         if isinstance(tree, ast.A_Expr) and tree.kind == A_Expr_Kind.AEXPR_OP \
                 and tree.name[-1].sval == "=":

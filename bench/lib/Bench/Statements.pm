@@ -13,7 +13,8 @@ use Bench::Work;
 
 # What a database goes without: name, SQL.
 my @PIECES = (
-    ["computed columns", "DROP TRIGGER compute ON crmapi.contact"],
+    ["computed columns", "DROP TRIGGER compute ON crmapi.contact;
+        DROP TRIGGER compute_tags ON crmapi.contact"],
     ["totals", "DROP TRIGGER counter_insert ON crmapi.contact;
         DROP TRIGGER counter_update ON crmapi.contact;
         DROP TRIGGER counter_delete ON crmapi.contact"],
@@ -27,6 +28,7 @@ my @PIECES = (
                 name);
         END LOOP; END \$\$"],
     ["index for searches", "DROP INDEX crmapi.contact_find"],
+    ["index for tags", "DROP INDEX crmapi.contact_tags"],
     ["index by updated_at", "DROP INDEX crmapi.contact_updated"],
     ["all other indexes", "DROP INDEX crmapi.contact_created,
         crmapi.contact_bot, crmapi.contact_lead_source, crmapi.contact_stage,
