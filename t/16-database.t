@@ -394,7 +394,8 @@ subtest "a server that takes no more connections" => sub {
 subtest "a session that has ended, though its socket is open" => sub {
     my $proxy = CrmTest::Proxy->new;
     my $slow = httpd(children => 1, conf => $UNLIMITED
-        . "CrmApiDatabaseTimeout 5\nDBDriver pgsql\nDBDParams \""
+        . "CrmApiDatabaseTimeout 5\nDBDMin 2\nDBDKeep 2\nDBDMax 2\n"
+        . "DBDriver pgsql\nDBDParams \""
         . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n");
     my $sc = $slow->client(key => $w->key);
     my $end = sub {
@@ -404,8 +405,15 @@ subtest "a session that has ended, though its socket is open" => sub {
     status_is($sc->get("/api/v1/agents"), 200, "before");
     $proxy->linger;
     $end->();
-    status_is($sc->post("/api/v1/contacts", { bot_id => $agent }), 201,
-        "a write goes by a new connection");
+    my $let_go = holding($database,
+        "LOCK TABLE crmapi.contact IN ACCESS EXCLUSIVE MODE");
+    my $write = CrmTest::Child->start(sub { $slow->client(key => $w->key)
+        ->post("/api/v1/contacts", { bot_id => $agent })->status });
+    wait_blocked($database, 1);
+    status_is($sc->get("/api/v1/agents"), 200,
+        "a read goes by a connection whose session ended before its first use");
+    $let_go->();
+    is(($write->result)[0], 201, "a write goes by a new connection");
     $end->();
     status_is($sc->get("/api/v1/agents"), 200, "and so does a read");
     $slow->stop;

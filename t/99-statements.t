@@ -72,7 +72,7 @@ my @EXCEPTIONS = (
     [tool => qr/^(?:across counter_mend|unbound (?:event|webhook_endpoint))$/,
         qr/(?:SELECT crmapi\.|UPDATE crmapi\.event v SET fields)/, $migration],
     [tool => qr/^unbound /,
-        qr/WITH batch AS MATERIALIZED \(SELECT [\w, ]+ FROM crmapi\./,
+        qr/WITH batch AS MATERIALIZED \(SELECT [\w", ]+ FROM crmapi\./,
         $migration],
 );
 

@@ -212,8 +212,10 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
 {
     int pid, fresh;
 
-    if (!alive(conn->pg) || (conn->broken && !was_reset(conn))
-        || !idle(conn->pg)) {
+    if (was_reset(conn)) {
+        conn->broken = 0;       /* what alive() finds is new */
+    }
+    if (!alive(conn->pg) || conn->broken || !idle(conn->pg)) {
         crm_prepared_forget(conn);
         conn->pid = 0;          /* another host may use the same pid */
         conn->broken = !crm_db_reset(conn);
