@@ -70,6 +70,8 @@ sub say {
 sub run {
     my ($self) = @_;
     my $report = $self->{report} = Bench::Report->new($self);
+    my $file = $self->{output} || (!$self->{quick}
+        && "$self->{top}/docs/performance.md");
 
     $self->say("making the database and $self->{contacts} contacts");
     $self->{cluster} = Bench::Cluster->new(top => $self->{top},
@@ -83,11 +85,9 @@ sub run {
             map { $_->can($part) } @MODULES;
         $self->$method;
         $report->end_part($part, $title);
+        $report->write($file) if $file;     # what is measured is not lost
     }
     $self->{cluster}->stop;
-    my $file = $self->{output} || (!$self->{quick}
-        && "$self->{top}/docs/performance.md");
-    $report->write($file) if $file;
     $self->say("written to $file") if $file;
     return 0;
 }
