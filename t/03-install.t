@@ -39,11 +39,11 @@ subtest "make install puts everything in place" => sub {
             s/\$\{prefix\}/$have{crmapictl} =~ s{\/bin\/crmapictl}{}r/er,
         "the module lies in the folder that was asked for");
     ok(!$have{"mod_crmapi.la"}, "libtool's own file does not stay");
-    my @schema = glob "$CrmTest::TOP/schema/*.sql";
+    my @schema = glob "$CrmTest::TOP/schema/{,citus/}*.sql";
     is(scalar(grep { /\.sql$/ } keys %have), scalar @schema, "the schema");
     for my $sql (@schema) {
-        my $name = $sql =~ s{.*/}{}r;
-        like($have{$name} // "", qr{/mod_crmapi/schema/\Q$name\E$},
+        my $name = $sql =~ s{.*/schema/}{}r;
+        like($have{$name =~ s{.*/}{}r} // "", qr{/mod_crmapi/schema/\Q$name\E$},
             "schema/$name is installed");
     }
     for my $name (qw(crmapictl crmapid)) {

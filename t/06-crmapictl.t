@@ -61,6 +61,13 @@ subtest "migrate" => sub {
 
 my $db = database();
 
+subtest "distribute refuses a database without Citus, and changes nothing" => sub {
+    my ($code, $out, $err) = crmapictl($db, "distribute");
+    is($code, 1, "status");
+    like($err, qr/has no extension citus/, "the reason");
+    is(sql($db, "SELECT to_regclass('crmapi.key_home')"), undef, "as before");
+};
+
 subtest "workspaces" => sub {
     my $id = crmapictl_ok($db, "workspace", "create", "--name", "Café Ünal");
     like($id, qr/\A$uuid\z/, "create prints the id alone, a UUIDv7 (9.1)");

@@ -149,10 +149,13 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
 const ctl_command_t ctl_commands[] = {
     {"migrate", NULL, NULL, 0, 0, SCHEMA | LOCK_WAIT | CTL_LONG | CTL_ANY_SCHEMA,
      "apply the missing migrations", ctl_migrate},
+    {"distribute", NULL, NULL, 0, 0, SCHEMA | CTL_LONG | CTL_CITUS,
+     "distribute the workspaces over the servers of Citus, for good",
+     ctl_distribute},
     {"status", NULL, NULL, 0, 0, CTL_ANY_SCHEMA,
      "print versions, live workers, jobs and sizes",
      ctl_status},
-    {"role", "create", "api|worker NAME", 1, 0, PASSWORD_FILE,
+    {"role", "create", "api|worker NAME", 1, 0, PASSWORD_FILE | CTL_CITUS,
      "make the login NAME for httpd (api) or crmapid (worker), or repair its"
      " rights and settings",
      ctl_role_create},
@@ -164,7 +167,7 @@ const ctl_command_t ctl_commands[] = {
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
      ctl_worker_list},
-    {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID,
+    {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID | CTL_CITUS,
      "create a workspace and print its id", ctl_workspace_create},
     {"workspace", "list", NULL, 0, 0, 0,
      "print all workspaces", ctl_workspace_list},
@@ -188,18 +191,18 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "restore", "FILE", 0, 0, CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
      "make a workspace from a dump in FILE or stdin; hold it until release",
      ctl_workspace_restore},
-    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
+    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS | CTL_CITUS,
      "create an API key and print it; it cannot be shown again",
      ctl_key_create},
-    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
+    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS | CTL_CITUS,
      "add an existing API key, read from stdin, and print its id",
      ctl_key_import},
-    {"key", "list", NULL, 0, WORKSPACE, 0,
+    {"key", "list", NULL, 0, WORKSPACE, CTL_CITUS,
      "print a workspace's API keys", ctl_key_list},
     {"key", "set", "KEY_ID", 1, 0, WORKSPACE | TERMS,
      "change the limits, the expiry or the networks of an API key",
      ctl_key_set},
-    {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
+    {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE | CTL_CITUS,
      "revoke an API key permanently, with immediate effect", ctl_key_revoke},
     {"link-key", "rotate", "W", 1, 0, CTL_BIT(CTL_KEEP_DAYS),
      "sign new links of a workspace with a new key; links in mails already"
@@ -211,7 +214,7 @@ const ctl_command_t ctl_commands[] = {
     {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
      "create an intake token and print it; it cannot be shown again",
      ctl_intake_create},
-    {"intake", "list", NULL, 0, WORKSPACE, 0,
+    {"intake", "list", NULL, 0, WORKSPACE, CTL_CITUS,
      "print a workspace's intake tokens", ctl_intake_list},
     {"intake", "revoke", "TOKEN_ID", 1, 0, WORKSPACE,
      "revoke an intake token permanently, with immediate effect",
@@ -278,9 +281,9 @@ const ctl_command_t ctl_commands[] = {
      ctl_job_list},
     {"job", "retry", "ID", 1, 0, WORKSPACE,
      "retry a dead job", ctl_job_retry},
-    {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG,
+    {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG | CTL_CITUS,
      "import JSON Lines from FILE or stdin, all or nothing", ctl_import},
-    {"export", NULL, NULL, 0, WORKSPACE, CTL_LONG,
+    {"export", NULL, NULL, 0, WORKSPACE, CTL_LONG | CTL_CITUS,
      "export a workspace as JSON Lines", ctl_export},
     {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
 };
@@ -316,6 +319,28 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
     return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
 }
 
+crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
+                          int count, const char *const *values)
+{
+    const char *home[2] = {values[3], values[1]};
+    crm_error_t *error;
+
+    if (!ctl->distributed) {
+        return ctl_query(result_p, ctl, sql, count, values);
+    }
+    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN", ctl->pool));
+    error = ctl_query(result_p, ctl, "INSERT INTO crmapi.key_home VALUES"
+                      " ($1::bytea, $2::uuid)", 2, home);
+    if (!error) {
+        error = ctl_query(result_p, ctl, sql, count, values);
+    }
+    if (error) {
+        crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
+        return error;
+    }
+    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
+}
+
 /* Set *TIMEOUT_P to the statement timeout of COMMAND. */
 static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
                                 const ctl_command_t *command)
@@ -327,14 +352,22 @@ static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
     return NULL;
 }
 
-/* Return an error unless this program can use the schema of the database. */
-static crm_error_t *check_schema(ctl_t *ctl)
+/* Return an error unless this program can run COMMAND with the schema of the
+ * database. */
+static crm_error_t *check_schema(ctl_t *ctl, const ctl_command_t *command)
 {
     crm_schema_t schema;
     const char *fault;
 
     CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
     fault = crm_schema_fault(&schema, "crmapictl", ctl->pool);
+    ctl->distributed = schema.distributed;
+    if (!fault && schema.distributed && !(command->takes & CTL_CITUS)) {
+        return ctl_fault(ctl, "the database is distributed by Citus: %s%s%s"
+                         " does not support that", command->group,
+                         command->verb ? " " : "",
+                         command->verb ? command->verb : "");
+    }
     return fault ? crm_error_logf(CRM_E_UNAVAILABLE, ctl->pool, "%s", fault)
                  : NULL;
 }
@@ -356,7 +389,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(crm_conn_open(&ctl->conn, database, &options, ctl->pool,
                           ctl->pool));
     if (!(command->takes & CTL_ANY_SCHEMA)) {
-        CRM_ERR(check_schema(ctl));
+        CRM_ERR(check_schema(ctl, command));
     }
     CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
     return command->run(ctl);

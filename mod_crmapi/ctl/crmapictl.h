@@ -60,6 +60,9 @@ typedef enum ctl_option_t {
 /* Not an option: it marks commands that run with any version of the schema. */
 #define CTL_ANY_SCHEMA CTL_BIT(62)
 
+/* Not an option: it marks commands that run on a distributed database, too. */
+#define CTL_CITUS CTL_BIT(61)
+
 /* The properties of an option. */
 typedef struct ctl_option_info_t {
     const char *name;           /* without the hyphens */
@@ -77,6 +80,7 @@ typedef struct ctl_t {
                                            of an option that was repeated are
                                            separated by line feeds */
     const char *args[2];        /* the command's operands, or NULL */
+    int distributed;            /* the database is: crm_schema_t */
     int code;                   /* the exit code; 0: it depends on the error */
 } ctl_t;
 
@@ -111,5 +115,11 @@ crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
 /* Run SQL with COUNT VALUES and set *RESULT_P to its rows. */
 crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
                        int count, const char *const *values);
+
+/* The same for an INSERT of a key or token. VALUES[1] is its workspace,
+ * VALUES[3] its hash, which leads to the workspace in a distributed
+ * database. */
+crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
+                          int count, const char *const *values);
 
 #endif /* CRMAPICTL_H */

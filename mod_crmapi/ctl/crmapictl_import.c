@@ -11,6 +11,7 @@
 #include "crm_db_copy.h"
 #include "crm_json.h"
 #include "crm_resources.h"
+#include "crm_schema.h"
 #include "crm_uuid.h"
 #include "crmapictl_settle.h"
 
@@ -36,6 +37,7 @@ typedef struct import_t {
     stage_t *stages;
     int stage_count;
     apr_int64_t line;
+    int distributed;            /* crm_schema_t */
     apr_pool_t *pool;
     apr_pool_t *line_pool;      /* cleared after each line */
 } import_t;
@@ -336,6 +338,24 @@ static crm_error_t *ask(fault_t *fault, import_t *import, crm_sql_t *sql,
     return NULL;
 }
 
+/* Add the condition that a row r of the resource NAME has an id that is COLUMN,
+ * or with NOT that none has. Citus joins no local table with others: there the
+ * ids of the workspace are collected first. */
+static void add_exists(crm_sql_t *sql, const import_t *import, const char *not,
+                       const char *name, const char *column)
+{
+    if (import->distributed) {
+        crm_sql_adds(sql, column, " ", not, "IN (SELECT r.id FROM crmapi.",
+                     name, " r WHERE true", NULL);
+    }
+    else {
+        crm_sql_adds(sql, not, "EXISTS (SELECT FROM crmapi.", name,
+                     " r WHERE r.id = ", column, NULL);
+    }
+    crm_sql_template(sql, " AND r.workspace_id = ?)", import->workspace_id,
+                     "uuid");
+}
+
 static crm_error_t *check_ids(fault_t *fault, import_t *import,
                               const stage_t *stage)
 {
@@ -348,10 +368,16 @@ static crm_error_t *check_ids(fault_t *fault, import_t *import,
                  ") s WHERE n > 1", NULL);
     CRM_ERR(ask(fault, import, &sql, "id", "occurs twice"));
     crm_sql_init(&sql, import->line_pool);
-    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name,
-                 " s JOIN crmapi.", name, " t ON t.id = s.id", NULL);
-    crm_sql_template(&sql, " WHERE t.workspace_id = ?", import->workspace_id,
-                     "uuid");
+    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name, NULL);
+    if (import->distributed) {
+        crm_sql_add(&sql, " s WHERE ");
+        add_exists(&sql, import, "", name, "s.id");
+    }
+    else {
+        crm_sql_adds(&sql, " s JOIN crmapi.", name, " t ON t.id = s.id", NULL);
+        crm_sql_template(&sql, " WHERE t.workspace_id = ?",
+                         import->workspace_id, "uuid");
+    }
     return ask(fault, import, &sql, "id", "exists already");
 }
 
@@ -364,12 +390,17 @@ static crm_error_t *check_reference(fault_t *fault, import_t *import,
     crm_sql_init(&sql, import->line_pool);
     crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_",
                  stage->resource->name, " s WHERE s.", field->name,
-                 " IS NOT NULL AND NOT EXISTS (SELECT FROM stage_",
-                 field->ref, " r WHERE r.id = s.", field->name,
-                 ") AND NOT EXISTS (SELECT FROM crmapi.", field->ref,
-                 " r WHERE r.id = s.", field->name, NULL);
-    crm_sql_template(&sql, " AND r.workspace_id = ?)", import->workspace_id,
-                     "uuid");
+                 " IS NOT NULL AND ", NULL);
+    if (import->distributed) {
+        crm_sql_adds(&sql, "s.", field->name, " NOT IN (SELECT r.id FROM"
+                     " stage_", field->ref, " r) AND ", NULL);
+    }
+    else {
+        crm_sql_adds(&sql, "NOT EXISTS (SELECT FROM stage_", field->ref,
+                     " r WHERE r.id = s.", field->name, ") AND ", NULL);
+    }
+    add_exists(&sql, import, "NOT ", field->ref,
+               apr_pstrcat(import->line_pool, "s.", field->name, NULL));
     return ask(fault, import, &sql, field->name,
                crm_ref_rule(field->ref, import->pool));
 }
@@ -532,10 +563,14 @@ crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
                         crm_import_progress_t progress, void *baton,
                         apr_pool_t *result_pool)
 {
-    import_t import = {conn, workspace_id, NULL, 0, 0, result_pool, NULL};
+    import_t import = {.conn = conn, .workspace_id = workspace_id,
+                       .pool = result_pool};
+    crm_schema_t schema;
     crm_error_t *error;
     size_t count = 0;
 
+    CRM_ERR(crm_schema_read(&schema, conn, result_pool));
+    import.distributed = schema.distributed;
     while (crm_resources[count]) {
         count++;
     }

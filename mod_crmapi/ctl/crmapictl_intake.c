@@ -41,10 +41,10 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     crm_key_hash(hash, token, strlen(token));
     crm_key_hash_bind(bytea, hash);
     crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
-    return ctl_query(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
-                     " workspace_id, name, key_hash, display) VALUES"
-                     " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
-                     " RETURNING " FIELDS ", NULL::text", 5, values);
+    return ctl_keep_key(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
+                        " workspace_id, name, key_hash, display) VALUES"
+                        " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
+                        " RETURNING " FIELDS ", NULL::text", 5, values);
 }
 
 crm_error_t *ctl_intake_create(ctl_t *ctl)

@@ -143,7 +143,7 @@ static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
         SET_LIMIT("7", "NULL") ", " SET_LIMIT("8", "NULL") ", "
         SET_EXPIRES("9", "NULL") ", " SET_NETWORKS("10", "NULL")
         " RETURNING " FIELDS ", NULL::text, plan_api, workspace_id";
-    crm_error_t *error = ctl_query(result_p, ctl, sql, 6 + TERMS, values);
+    crm_error_t *error = ctl_keep_key(result_p, ctl, sql, 6 + TERMS, values);
 
     if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "this key exists already");

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_text.h"
+#include "crm_db.h"
 #include "crm_uuid.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
@@ -111,13 +112,40 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
 static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
                            const char *const values[4])
 {
-    CRM_ERR(change(result_p, ctl, "INSERT INTO crmapi.workspace"
-                   " (id, name, slug, plan)"
-                   " VALUES ($1::uuid, $2::text, $3::text, $4::text)"
-                   " ON CONFLICT (slug) DO NOTHING RETURNING " FIELDS, 4,
-                   values, values[0], values[3]));
+    static const char sql[] = "INSERT INTO crmapi.workspace"
+        " (id, name, slug, plan) VALUES ($1::uuid, $2::text, $3::text,"
+        " $4::text) ON CONFLICT (slug) DO NOTHING RETURNING " FIELDS;
+
+    CRM_ERR(change(result_p, ctl, sql, 4, values, values[0], values[3]));
     *done_p = PQntuples(*result_p) > 0;
     return NULL;
+}
+
+/* The same for a distributed database, where a reference table has the
+ * slugs. */
+static crm_error_t *insert_distributed(int *done_p, PGresult **result_p,
+                                       ctl_t *ctl,
+                                       const char *const values[4])
+{
+    static const char sql[] = "INSERT INTO crmapi.workspace"
+        " (id, name, slug, plan) VALUES ($1::uuid, $2::text, $3::text,"
+        " $4::text) RETURNING " FIELDS;
+    const char *home[2] = {values[2], values[0]};
+    crm_error_t *error;
+
+    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN", ctl->pool));
+    error = ctl_query(result_p, ctl, "INSERT INTO crmapi.slug_home VALUES"
+                      " ($1::text, $2::uuid) ON CONFLICT (slug) DO NOTHING"
+                      " RETURNING 1", 2, home);
+    *done_p = !error && PQntuples(*result_p);
+    if (*done_p) {
+        error = change(result_p, ctl, sql, 4, values, values[0], values[3]);
+    }
+    if (error) {
+        crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
+        return error;
+    }
+    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
 }
 
 /* Return the slug for attempt TRY: "demo", "demo-2", and so on; the last one
@@ -158,7 +186,8 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
     }
     for (int try = 1; !done && try <= tries; try++) {
         values[2] = numbered(slug, try, id, ctl->pool);
-        CRM_ERR(insert(&done, &result, ctl, values));
+        CRM_ERR((ctl->distributed ? insert_distributed : insert)
+                (&done, &result, ctl, values));
     }
     if (!done) {
         return ctl_fault(ctl, "there is a workspace with the slug \"%s\""

@@ -36,6 +36,12 @@ static const struct {
     {"standard_conforming_strings", "on", "on", 0},
 };
 
+/* Citus finds the server of a workspace by a statement's values, so a
+ * distributed database (crm_schema_t) does not get plans for all values. */
+#define PLANS "SELECT set_config('plan_cache_mode', CASE WHEN" \
+    " to_regclass('crmapi.key_home') IS NULL THEN 'force_generic_plan'" \
+    " ELSE 'auto' END, false);"
+
 /* Settings that the server does not report. The GENERIC ones are for
  * crm_conn_options_t.generic_plans. */
 static const struct {
@@ -160,7 +166,7 @@ static int has_setting(PGconn *pg, size_t index)
 }
 
 /* The statements of set_session(). */
-typedef char session_t[512];
+typedef char session_t[1024];
 
 /* Add the statement that sets NAME to VALUE to TEXT. */
 static void add_setting(session_t text, const char *name, const char *value)
@@ -185,7 +191,11 @@ static crm_error_t *set_session(crm_conn_t *conn, int fresh, apr_pool_t *pool)
         }
     }
     for (size_t i = 0; fresh && i < CRM_NELTS(unreported); i++) {
-        if (conn->options.generic_plans || !unreported[i].generic) {
+        if (!strcmp(unreported[i].name, "plan_cache_mode")
+            && conn->options.generic_plans) {
+            strcat(text, PLANS);
+        }
+        else if (conn->options.generic_plans || !unreported[i].generic) {
             add_setting(text, unreported[i].name, unreported[i].value);
         }
     }

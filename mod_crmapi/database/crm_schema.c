@@ -14,7 +14,9 @@ crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
     /* crmapictl migrate creates the table and adds the column. */
     static const crm_stmt_t exists = {
         "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid ="
-        " to_regclass('crmapi.migration') AND attname = 'min_module')", 0, NULL
+        " to_regclass('crmapi.migration') AND attname = 'min_module'),"
+        /* crmapictl distribute creates the table */
+        " to_regclass('crmapi.key_home') IS NOT NULL", 0, NULL
     };
     static const crm_stmt_t range = {
         "SELECT coalesce(max(number) FILTER (WHERE steps_done = steps), 0),"
@@ -23,11 +25,12 @@ crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
     };
     PGresult *result;
 
-    schema->number = schema->oldest = 0;
+    schema->number = schema->oldest = schema->distributed = 0;
     CRM_ERR(crm_db_query(&result, conn, &exists, scratch_pool));
     if (*PQgetvalue(result, 0, 0) != 't') {
         return NULL;
     }
+    schema->distributed = *PQgetvalue(result, 0, 1) == 't';
     CRM_ERR(crm_db_query(&result, conn, &range, scratch_pool));
     schema->number = atoi(PQgetvalue(result, 0, 0));
     schema->oldest = atoi(PQgetvalue(result, 0, 1));

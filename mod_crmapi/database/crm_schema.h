@@ -11,6 +11,8 @@ typedef struct crm_schema_t {
     int number;                 /* the last complete migration; 0: none */
     int oldest;                 /* the highest min_module of all migrations with
                                    an applied step */
+    int distributed;            /* Citus keeps its workspaces on several
+                                   servers: crmapictl distribute */
 } crm_schema_t;
 
 /* Set *SCHEMA from the database of CONN. */

@@ -16,6 +16,7 @@ void crm_sql_init(crm_sql_t *sql, apr_pool_t *pool)
     crm_buf_init(&sql->text, 1024, pool);
     sql->binds = apr_array_make(pool, 32, sizeof(const char *));
     sql->casts = apr_array_make(pool, 32, sizeof(const char *));
+    sql->distributed = 0;
     sql->row = 0;
     sql->from = 0;
     sql->table = NULL;
@@ -128,9 +129,35 @@ const char *crm_sql_array(const apr_array_header_t *strings,
     return buf.data;
 }
 
+/* The time of a change. Citus takes no volatile function in an UPDATE: there a
+ * trigger puts the time in place of infinity. */
+static const char *const times[] = {
+    "greatest(date_trunc('milliseconds', clock_timestamp()), t.updated_at"
+    " + interval '1 millisecond')",
+    "date_trunc('milliseconds', clock_timestamp())",
+};
+
+/* Replace the times in SQL, which updates a row of a distributed database. */
+static void replace_times(crm_sql_t *sql)
+{
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+        size_t len = strlen(times[i]);
+        char *at = sql->text.data;
+
+        while ((at = strstr(at, times[i]))) {
+            memset(at, ' ', len);
+            memcpy(at, "'infinity'::timestamptz",
+                   strlen("'infinity'::timestamptz"));
+        }
+    }
+}
+
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql)
 {
     crm_buf_putc(&sql->text, '\0');
+    if (sql->distributed && strstr(sql->text.data, "UPDATE crmapi.")) {
+        replace_times(sql);
+    }
     stmt->sql = sql->text.data;
     stmt->count = sql->binds->nelts;
     stmt->values = (const char *const *)sql->binds->elts;

@@ -15,6 +15,7 @@ typedef struct crm_sql_t {
     crm_buf_t text;
     apr_array_header_t *binds;  /* const char * */
     apr_array_header_t *casts;  /* const char *: the type of each bind */
+    int distributed;            /* the database is: crm_schema_t */
     /* For crm_sql_batch(), of a write: see crm_sql_write(). */
     int row;                    /* the bind that is its row's id; 0: a read */
     apr_size_t from;            /* offset in TEXT at which a FROM clause may be

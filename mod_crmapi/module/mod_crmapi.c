@@ -85,6 +85,7 @@ static void complete_server(crmapi_config_t *config,
     config->service.store = store;
     config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
+    config->service.distributed = crmapi_distributed;
     config->service.release = crmapi_release;
     config->service.add_waiting = crmapi_add_waiting;
     config->service.read_body = crmapi_read_body;

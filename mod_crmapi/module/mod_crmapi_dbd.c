@@ -258,6 +258,8 @@ crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
     const char *fault;
 
     CRM_ERR(crm_schema_read(&schema, conn, p));
+    __atomic_store_n(&pool->dialect, schema.distributed ? 2 : 1,
+                     __ATOMIC_RELAXED);
     fault = crm_schema_fault(&schema, "mod_crmapi", p);
     if (fault) {
         __atomic_store_n(&pool->schema_seen, 0, __ATOMIC_RELAXED);
@@ -335,6 +337,14 @@ static apr_interval_time_t wait_left(const crmapi_request_t *request,
                                - (apr_time_now() - since);
 
     return request->no_wait || left < 0 ? 0 : left;
+}
+
+int crmapi_distributed(void *baton)
+{
+    const crmapi_request_t *request = baton;
+
+    return __atomic_load_n(&request->config->pool->dialect, __ATOMIC_RELAXED)
+           - 1;
 }
 
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,

@@ -12,6 +12,9 @@
 void crmapi_dbd_register(void);
 
 /* The implementations of crm_service_t's acquire, release and add_waiting. */
+/* See crm_service_t. */
+int crmapi_distributed(void *baton);
+
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *p);
 void crmapi_release(crm_conn_t *conn, void *baton);

@@ -53,6 +53,8 @@ typedef struct crmapi_pool_t {
     int max;                    /* connections per process; 0: no limit */
     int share;                  /* limit of threads while the database hangs; 0:
                                    none */
+    int dialect;                /* 0: unknown, 1: plain, 2: distributed;
+                                   atomic */
     apr_time_t schema_seen;     /* when the schema was last valid; atomic */
     apr_thread_mutex_t *mutex;  /* of all that follows; NULL in the parent */
     apr_thread_cond_t *freed;

@@ -182,9 +182,16 @@ static int collects(const crm_call_t *call)
  * crm_op_list.c. */
 static void add_collected(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, " FROM (SELECT count(*) <= "
-                CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few FROM m OFFSET 0) s"
-                " LEFT JOIN LATERAL (");
+    if (call->distributed) {
+        crm_sql_add(sql, " FROM (SELECT f.few FROM (SELECT count(*) <= "
+                    CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few FROM m) f");
+        crm_rest_permit_from(sql, call, ",");
+    }
+    else {
+        crm_sql_add(sql, " FROM (SELECT count(*) <= "
+                    CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few FROM m");
+    }
+    crm_sql_add(sql, " OFFSET 0) s LEFT JOIN LATERAL (");
     add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
     add_in_order(sql, call, 1);
@@ -209,11 +216,13 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
         add_collected(sql, call);
     }
     else {
-        crm_sql_add(sql, " FROM (SELECT false AS few) s LEFT JOIN LATERAL (");
+        crm_sql_add(sql, " FROM (SELECT false AS few");
+        crm_rest_permit_from(sql, call, " FROM");
+        crm_sql_add(sql, ") s LEFT JOIN LATERAL (");
         add_in_order(sql, call, 0);
     }
-    crm_sql_add(sql, ") t ON true WHERE ");
-    crm_rest_permit(sql, call);
+    crm_sql_add(sql, ") t ON true");
+    crm_rest_permit_where(sql, call);
     crm_list_order(sql, call, "t", 0);
 }
 

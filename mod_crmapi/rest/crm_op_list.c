@@ -198,8 +198,9 @@ static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
                 " AS few, CASE WHEN f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
                 " THEN f.n ELSE ");
     add_total(sql, call);
-    crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f"
-                " OFFSET 0) s LEFT JOIN LATERAL (");
+    crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f");
+    crm_rest_permit_from(sql, call, ",");
+    crm_sql_add(sql, " OFFSET 0) s LEFT JOIN LATERAL (");
     add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
     add_in_order(sql, call, 1);
@@ -212,7 +213,9 @@ static void add_in_list_order(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, " FROM (SELECT ");
     add_total(sql, call);
     /* OFFSET 0: s.total is used several times and must be counted once */
-    crm_sql_adds(sql, " AS total", is_deep(call) ? " OFFSET 0" : "",
+    crm_sql_add(sql, " AS total");
+    crm_rest_permit_from(sql, call, " FROM");
+    crm_sql_adds(sql, is_deep(call) ? " OFFSET 0" : "",
                  ") s LEFT JOIN LATERAL (", NULL);
     if (crm_rest(call)->endpoint->operation->whole) {
         add_whole(sql, call);
@@ -238,8 +241,8 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
     }
     crm_sql_adds(sql, "SELECT s.total, ", crm_list_shape(call)->columns, NULL);
     (by_content ? add_by_content : add_in_list_order)(sql, call);
-    crm_sql_add(sql, ") t ON true WHERE ");
-    crm_rest_permit(sql, call);
+    crm_sql_add(sql, ") t ON true");
+    crm_rest_permit_where(sql, call);
     crm_list_order(sql, call, "t", 0);
 }
 

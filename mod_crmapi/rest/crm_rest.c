@@ -35,6 +35,13 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
         apr_table_setn(call->response->headers, "Sunset",
                        rest->endpoint->sunset);
     }
+    CRM_ERR(crm_call_dialect(call));
+    if (call->distributed
+        && (rest->endpoint->operation->sequences
+            || rest->endpoint->operation->feed
+            || crm_request_header(call->request, "Idempotency-Key"))) {
+        return crm_call_undistributed(call);
+    }
     error = rest->endpoint->operation->kind->serve(call);
     return rest->idempotency && rest->idempotency->answer
            ? crm_idempotency_replay(call) : error;
@@ -43,6 +50,7 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_init(sql, call->pool);
+    sql->distributed = call->distributed;
     crm_sql_value(sql, call->key.workspace_id, "uuid");
     crm_sql_value(sql, call->key.terms, "uuid");
 }
@@ -71,6 +79,27 @@ void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
         return;
     }
     crm_rest_permit_key(sql, call);
+}
+
+void crm_rest_permit_from(crm_sql_t *sql, const crm_call_t *call,
+                          const char *from)
+{
+    if (call->distributed) {
+        crm_sql_adds(sql, from,
+                     " crmapi.live_key k WHERE k.workspace_id ="
+                     " $1::uuid AND k.terms = $2::uuid AND k.",
+                     crm_rest(call)->endpoint->write ? "write" : "read",
+                     " AND k.", plan_column(crm_rest(call)->endpoint->operation),
+                     NULL);
+    }
+}
+
+void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call)
+{
+    if (!call->distributed) {
+        crm_sql_add(sql, " WHERE ");
+        crm_rest_permit(sql, call);
+    }
 }
 
 /* Set the first part of CHECK: a row r of NAME with the id ID exists. */

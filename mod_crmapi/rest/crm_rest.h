@@ -68,6 +68,13 @@ void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call);
  * only if the API key permits the operation. */
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call);
 
+/* The same for a SELECT of a list that is joined with one row s. PostgreSQL takes
+ * the condition as a WHERE at the end, Citus as the FROM of s, which begins
+ * with FROM: " FROM", or "," after other tables. */
+void crm_rest_permit_from(crm_sql_t *sql, const crm_call_t *call,
+                          const char *from);
+void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call);
+
 /* Add to CHECKS (of crm_check_t) that the row of RESOURCE that the path names
  * exists. */
 void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,

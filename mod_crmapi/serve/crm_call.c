@@ -9,6 +9,7 @@
 
 #include "crm_form.h"
 #include "crm_json.h"
+#include "crm_serve.h"
 
 /* The maximum size of the values of a write that shares a statement, in
  * bytes. */
@@ -17,6 +18,20 @@
 void crm_call_count(crm_call_t *call, apr_time_t began)
 {
     call->response->db_us += apr_time_now() - began;
+}
+
+crm_error_t *crm_call_undistributed(const crm_call_t *call)
+{
+    return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, "CRM1306: the"
+                          " database is distributed by Citus, which does not"
+                          " support this request");
+}
+
+/* Return whether CALL is one of the API, or its database is not distributed. */
+static int supported(const crm_call_t *call)
+{
+    return call->mount->rest || !call->service->distributed
+           || call->service->distributed(call->request->baton) <= 0;
 }
 
 /* Set *CONN_P to CALL's connection. The time limit of the wait for it counts
@@ -32,6 +47,10 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
 
         crm_call_count(call, began);
         CRM_ERR(error);
+        if (!supported(call)) {
+            crm_call_release(call);
+            return crm_call_undistributed(call);
+        }
     }
     *conn_p = call->conn;
     return NULL;
@@ -40,6 +59,21 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
 crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
 {
     return acquire(conn_p, apr_time_now() - call->waited, call);
+}
+
+crm_error_t *crm_call_dialect(crm_call_t *call)
+{
+    int (*ask)(void *) = call->service->distributed;
+    int known = ask ? ask(call->request->baton) : 0;
+    crm_conn_t *conn;
+
+    if (known < 0) {
+        CRM_ERR(crm_call_conn(&conn, call));
+        known = ask(call->request->baton);
+        crm_call_release(call);
+    }
+    call->distributed = known > 0;
+    return NULL;
 }
 
 void crm_call_release(crm_call_t *call)
@@ -211,7 +245,8 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
 {
     memset(rows, 0, sizeof(*rows));
     rows->pool = call->pool;
-    if (shares && call->service->batcher && !call->conn) {
+    if (shares && call->service->batcher && !call->conn
+        && !call->distributed) {
         CRM_ERR(share(rows, call, sql));
     }
     return rows->result ? NULL : run_alone(rows, call, sql);
@@ -235,6 +270,7 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
     memset(rows, 0, sizeof(*rows));
     rows->pool = call->pool;
     if (sql->row && call->service->batcher && !call->conn && !trace_of(call)
+        && !call->distributed
         && is_small(sql)) {
         CRM_ERR(share(rows, call, sql));
     }

@@ -31,6 +31,7 @@ struct crm_call_t {
     int confirm;                /* a refusal decided from shared memory must now
                                    be confirmed by the database (contract
                                    2.3) */
+    int distributed;            /* the database is: crm_call_dialect() */
     crm_conn_t *conn;           /* taken for the first statement */
     apr_interval_time_t waited; /* for a connection in crm_call_read(), part of
                                    the limit of the next wait */
@@ -41,6 +42,13 @@ struct crm_call_t {
 
 /* Set *CONN_P to CALL's connection. Take one from the pool if it has none. */
 crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call);
+
+/* Set CALL's DISTRIBUTED. A connection is taken if this process has never had
+ * one. */
+crm_error_t *crm_call_dialect(crm_call_t *call);
+
+/* Return the error that a distributed database does not support CALL. */
+crm_error_t *crm_call_undistributed(const crm_call_t *call);
 
 /* Return CALL's connection to the pool, if it has one. The pipeline does this
  * at the end of each request. A handler that is going to wait does it

@@ -50,6 +50,9 @@ typedef struct crm_service_t {
     crm_error_t *(*acquire)(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *pool);
     void (*release)(crm_conn_t *conn, void *baton);
+    /* Return 1 if the vhost's database is distributed (crm_schema_t), 0 if it
+     * is not, -1 before the first connection to it. */
+    int (*distributed)(void *baton);
     /* See crm_conn_source_t. NULL if there is no BATCHER. */
     int (*add_waiting)(int change, void *baton);
     /* Set *DATA_P and *LEN_P to the request's body, in POOL. It has at most MAX

@@ -91,7 +91,7 @@ sub database {
 
     $pg->make_template($BUILD{CTL})
         if ($template // "") eq $CrmTest::Postgres::TEMPLATE;
-    my $name = $pg->create_database($template);
+    my $name = $pg->create_database($template, $BUILD{CTL});
     push @databases, [$$, $name];
     return $name;
 }

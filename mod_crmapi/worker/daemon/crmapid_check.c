@@ -28,7 +28,7 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
 {
     const crm_conn_options_t options = {.timeout = config->answer_time};
     apr_pool_t *pool;
-    crm_schema_t schema = {0, 0};
+    crm_schema_t schema = {0, 0, 0};
     const char *fault;
     crm_error_t *error;
     crm_conn_t *conn;
@@ -43,6 +43,11 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
         && (fault = crm_schema_fault(&schema, "crmapid", scratch_pool))) {
         error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: %s",
                                fault);
+    }
+    if (!error && schema.distributed) {
+        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: the"
+                               " database is distributed by Citus: crmapid"
+                               " does not support that");
     }
     if (!error) {
         error = crmd_mark_check(config, conn, scratch_pool);

@@ -139,14 +139,15 @@ static crm_error_t *count_jobs(crmd_watch_t *watch)
  * a word. */
 static crm_error_t *check(const char **fault_p, crmd_watch_t *watch)
 {
-    crm_schema_t schema = {0, 0};
+    crm_schema_t schema = {0, 0, 0};
 
     *fault_p = "database";
     CRM_ERR(crmd_conn_open(&watch->conn, watch->config, ANSWER,
                            watch->conn_pool, watch->pool));
     CRM_ERR(crm_schema_read(&schema, watch->conn, watch->pool));
-    *fault_p = crm_schema_fault(&schema, "crmapid", watch->pool) ? "schema"
-                                                                 : NULL;
+    *fault_p = schema.distributed
+               || crm_schema_fault(&schema, "crmapid", watch->pool) ? "schema"
+                                                                    : NULL;
     return NULL;
 }
 

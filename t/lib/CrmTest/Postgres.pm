@@ -8,6 +8,7 @@ use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
 use IO::Handle;
 use JSON::PP ();
+use CrmTest::Citus;
 use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
     wait_for read_file write_file);
 
@@ -25,6 +26,7 @@ my $held = 0;
 
 # Return the folder of PostgreSQL's programs, of the newest version there is.
 sub bindir {
+    return CrmTest::Citus::bindir() if CrmTest::Citus::bindir();
     my ($newest) = sort { $b->[0] <=> $a->[0] }
         map { m{/(\d+)/bin/} ? [$1, $_] : () }
         glob "/usr/lib/postgresql/*/bin/postgres";
@@ -128,9 +130,16 @@ sub counting {
         "pg_stat_statements.track_utility" => "off");
 }
 
+# Start a worker of Citus with SETTINGS.
+sub start_node {
+    my ($class, %settings) = @_;
+    return $class->start(%settings);
+}
+
 # Start a server in a new folder. SETTINGS are added to its configuration.
 sub start {
     my ($class, %settings) = @_;
+    my $coordinates = delete $settings{coordinator};
     my $self = $class->in_new_folder(%settings);
     my $base = $self->{dir};
 
@@ -152,6 +161,7 @@ sub start {
         %settings);
     $self->launch;
     $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
+    CrmTest::Citus->start($self) if $coordinates;
     $self->sql("postgres", "CREATE EXTENSION pg_stat_statements;
         ALTER ROLE $SUPERUSER SET pg_stat_statements.track = none;
         GRANT SET ON PARAMETER pg_stat_statements.track TO PUBLIC")
@@ -165,9 +175,12 @@ sub get {
     my ($class, %settings) = @_;
     my $dir = $ENV{CRM_TEST_PG};
 
-    my $self = $dir && -S "$dir/.s.PGSQL.5432"
-        ? bless({ dir => $dir }, $class)
+    my ($port) = $dir ? map { /PGSQL\.(\d+)$/ } glob "$dir/.s.PGSQL.*" : ();
+    my $self = $port ? bless({ dir => $dir,
+            port => $port == 5432 ? undef : $port }, $class)
         : ($own ||= $class->start($ENV{CRM_TEST_RECORDS} ? counting() : (),
+            CrmTest::Citus::wanted() ? (CrmTest::Citus::settings(),
+                coordinator => 1) : (),
             %settings));
     $self->check_programs;
     return $self;
@@ -314,11 +327,13 @@ sub wait_locked {
 my $made = 0;
 # Make a database: a copy of TEMPLATE (default: empty). Return its name.
 sub create_database {
-    my ($self, $template) = @_;
+    my ($self, $template, $ctl) = @_;
     my $name = sprintf "t_%d_%d", $$, ++$made;
 
     $self->sql("postgres", "CREATE DATABASE $name OWNER $OWNER"
         . ($template ? " TEMPLATE $template STRATEGY FILE_COPY" : ""));
+    CrmTest::Citus->distribute($self, $name, $ctl)
+        if CrmTest::Citus::wanted() && ($template // "") eq $TEMPLATE;
     return $name;
 }
 
@@ -326,6 +341,7 @@ sub create_database {
 sub drop_database {
     my ($self, $name) = @_;
     $self->sql("postgres", "DROP DATABASE IF EXISTS $name WITH (FORCE)");
+    CrmTest::Citus->drop($self, $name) if CrmTest::Citus::wanted();
 }
 
 # Stop a server of this process's own, which resume() starts again ("INT":

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# CrmTest/Citus.pm: with CRM_CITUS each database is distributed over two workers
+# by Citus; the server of the run is the coordinator
+package CrmTest::Citus;
+use strict;
+use warnings;
+use IO::Socket::INET;
+use CrmTest::Process qw(run_program);
+
+my @workers;    # those of this process
+
+# Whether databases are distributed.
+sub wanted { !!$ENV{CRM_CITUS} }
+
+# The folder of PostgreSQL's programs that CRM_CITUS names, or undef.
+sub bindir {
+    my $dir = $ENV{CRM_CITUS} // "";
+    return $dir =~ m{^/} ? $dir : undef;
+}
+
+# A port of 127.0.0.1 that is free.
+sub free_port {
+    return IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")
+        ->sockport;
+}
+
+# The settings of a server that is a node.
+sub settings {
+    return (listen_addresses => "'127.0.0.1'", port => free_port(),
+        shared_preload_libraries => "'citus'",
+        max_prepared_transactions => 200, wal_level => "logical",
+        "citus.shard_count" => 4, "citus.enable_unsafe_triggers" => "on",
+        "citus.node_conninfo" => "'sslmode=disable'", "citus.log_min_messages" => "warning");
+}
+
+# Start the workers of COORDINATOR.
+sub start {
+    my ($class, $coordinator) = @_;
+
+    for (1, 2) {
+        my $worker = ref($coordinator)->start_node(settings());
+        push @workers, $worker;
+    }
+    open(my $out, ">", "$coordinator->{dir}/workers") or die "CrmTest: $!\n";
+    print $out "$_->{dir} $_->{port}\n" for @workers;
+    close $out;
+}
+
+# Distribute DATABASE, which has the schema, of the server COORDINATOR with CTL,
+# the path of crmapictl.
+sub distribute {
+    my ($class, $coordinator, $database, $ctl) = @_;
+    my ($port) = $coordinator->sql("postgres", "SHOW port");
+    my @nodes = workers_of($coordinator);
+
+    $_->sql("postgres", "CREATE DATABASE $database OWNER"
+        . " $CrmTest::Postgres::OWNER") for @nodes;
+    $_->sql($database, "CREATE EXTENSION citus") for $coordinator, @nodes;
+    $coordinator->sql($database, "SELECT citus_set_coordinator_host("
+        . "'127.0.0.1', $port->[0])");
+    $coordinator->sql($database, "SELECT citus_add_node('127.0.0.1',"
+        . " $_->{port})") for @nodes;
+    my ($code, $out, $err) = run_program(command => [$ctl, "--database",
+        $coordinator->conninfo($database), "distribute"],
+        env => { CRMAPI_SCHEMA_DIR => "$ENV{CRM_SRCDIR}/schema" });
+    die "CrmTest: crmapictl distribute failed: $err$out\n" if $code;
+    for my $node (@nodes) {
+        my %has = map { $_->[0] => 1 } $node->sql("postgres",
+            "SELECT rolname FROM pg_roles");
+        my %role = ($CrmTest::Postgres::API => "api",
+            $CrmTest::Postgres::WORKER => "worker");
+        $node->sql("postgres", "CREATE ROLE $_ LOGIN IN ROLE crmapi_$role{$_}")
+            for grep { !$has{$_} } sort keys %role;
+    }
+}
+
+# The workers of COORDINATOR, which another process may have started.
+sub workers_of {
+    my ($coordinator) = @_;
+    open(my $in, "<", "$coordinator->{dir}/workers")
+        or die "CrmTest: no workers: $!\n";
+    return map { my ($dir, $port) = split;
+        bless { dir => $dir, port => $port }, ref $coordinator } <$in>;
+}
+
+# Drop DATABASE on the workers of COORDINATOR.
+sub drop {
+    my ($class, $coordinator, $database) = @_;
+    $_->sql("postgres", "DROP DATABASE IF EXISTS $database WITH (FORCE)")
+        for workers_of($coordinator);
+}
+
+sub END {
+    local ($?, $!, $@);
+    $_->stop for @workers;
+}
+
+1;
