@@ -238,11 +238,9 @@ my @BEYOND = (
         worker_beat)],
     [qr/^(?:unbound|across|set) /, "it compares all totals with all rows",
         qw(counter_mend counter_verify)],
-    [qr/^unbound (?:counter|workspace)$/, "a statement may write rows of"
-        . " several workspaces", qw(counter_conversation counter_owned
-        counter_pipeline_card)],
-    [qr/^across /, "a statement may add contacts of several workspaces",
-        "change_add"],
+    [qr/^unbound (?:counter|workspace|contact_change)$/, "a statement may write"
+        . " rows of several workspaces", qw(change_add counter_conversation
+        counter_owned counter_pipeline_card)],
     [qr/^unbound live_/, "a key or token leads to its workspace",
         qw(intake_key_find key_find key_look_up)],
     [qr/^unbound /, "a plan changes for all its workspaces", "plan_change"],
