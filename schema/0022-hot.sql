@@ -36,8 +36,8 @@ BEGIN
 END
 $$;
 
--- Move a contact to its new updated_at. Locks: contact_change; the contact is
--- locked already. A trigger function.
+-- Move a contact to its new updated_at, unless the batches below have not come to
+-- it. Locks: contact_change; the contact is locked already. A trigger function.
 CREATE FUNCTION crmapi.change_move() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -45,10 +45,6 @@ BEGIN
     UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at
     WHERE c.workspace_id = OLD.workspace_id AND c.updated_at = OLD.updated_at
       AND c.id = OLD.id;
-    IF NOT FOUND THEN   -- the batches below have not come to it
-        INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
-        VALUES (NEW.workspace_id, NEW.updated_at, NEW.id);
-    END IF;
     RETURN NULL;
 END
 $$;
