@@ -282,7 +282,8 @@ subtest "13.3 rows that do not change are seen exactly once" => sub {
         my ($cursor, %seen) = ("*");
         while (defined $cursor) {
             my $r = $reader->get("/api/v1/contacts", query =>
-                { cursor => $cursor, page_size => $PAGE });
+                { cursor => $cursor, page_size => $PAGE, order => "desc",
+                    sort => $walk % 2 ? "created_at" : "updated_at" });
             $seen{$_}++ for @{$r->ids};
             $cursor = $r->json->{pagination}{next_cursor};
         }
