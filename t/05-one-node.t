@@ -94,7 +94,8 @@ my @RULES = (
               AND f.confrelid = 'crmapi.workspace'::regclass
               AND f.confdeltype = 'c')",
         { idempotent_answer => "its trigger zz_idempotency deletes them",
-          event => "its trigger zz_event deletes them" },
+          event => "its trigger zz_event deletes them",
+          contact_change => "its contact's trigger change_remove deletes it" },
         "CREATE TABLE crmapi.x (workspace_id uuid PRIMARY KEY)", "x"],
     ["workspace_id leads every other index",
         "SELECT i.indexrelid::regclass FROM pg_index i
@@ -143,10 +144,11 @@ my @RULES = (
                             || '\\M')
                  AND EXISTS (SELECT FROM d WHERE s.q ~
                      ('crmapi\\.' || d.relname || '\\M')))",
-        { map { my $trigger = $_; map { ("$trigger on $_" =>
+        { (map { my $trigger = $_; map { ("$trigger on $_" =>
             "one statement counts all rows of an import") }
             qw(company contact conversation pipeline_card) }
-            qw(counter_insert counter_delete) },
+            qw(counter_insert counter_delete)),
+          "change_add on contact" => "one statement adds all of an import" },
         "CREATE TRIGGER x AFTER INSERT ON crmapi.agent REFERENCING NEW TABLE AS
             changed FOR EACH STATEMENT EXECUTE FUNCTION crmapi.counter_owned()",
         "x on agent"],
@@ -236,9 +238,9 @@ my @BEYOND = (
         worker_beat)],
     [qr/^(?:unbound|across|set) /, "it compares all totals with all rows",
         qw(counter_mend counter_verify)],
-    [qr/^unbound (?:counter|workspace)$/, "a statement may write rows of"
-        . " several workspaces", qw(counter_conversation counter_owned
-        counter_pipeline_card)],
+    [qr/^unbound (?:counter|workspace|contact_change)$/, "a statement may write"
+        . " rows of several workspaces", qw(change_add counter_conversation
+        counter_owned counter_pipeline_card)],
     [qr/^unbound live_/, "a key or token leads to its workspace",
         qw(intake_key_find key_find key_look_up)],
     [qr/^unbound /, "a plan changes for all its workspaces", "plan_change"],

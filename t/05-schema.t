@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Data qw(triggers_kept_up);
 use CrmTest::Process qw(spawn);
 use CrmTest::Session;
 use CrmTest::Spec;
@@ -1444,6 +1445,64 @@ subtest "a database that is filled is migrated" => sub {
 };
 
 # Migrations fill the columns of rows that are there, and nobody hears of it.
+subtest "an UPDATE of a contact writes no index that lacks what it changes"
+        => sub {
+    my $id = make("contact", %{space()->{owned}});
+    my %indexed = map { @$_, 1 } sql($db, "SELECT DISTINCT a.attname
+        FROM pg_index i CROSS JOIN LATERAL pg_get_indexdef(i.indexrelid) d
+        JOIN pg_attribute a ON a.attrelid = i.indrelid AND d ~ ('\\m'
+            || a.attname || '\\M')
+        WHERE i.indrelid = 'crmapi.contact'::regclass");
+    ok(!$indexed{updated_at}, "none has updated_at, which each UPDATE changes");
+    my @plain = grep { !$indexed{$_->[0]} } sql($db, "SELECT attname,
+            CASE atttypid::regtype::text WHEN 'crmapi.object' THEN '{\"a\": 1}'
+                WHEN 'timestamp(3) with time zone' THEN '2027-01-01'
+                ELSE 'text' END
+        FROM pg_attribute WHERE attrelid = 'crmapi.contact'::regclass
+            AND attnum > 0 AND NOT attisdropped
+            AND attname ~ '^(job|address|city|state|postal|country|notes|custom
+                |linkedin|contact_type)'");
+    cmp_ok(scalar @plain, ">", 5, "there are such columns");
+    for my $column (@plain) {
+        my ($name, $value) = @$column;
+        is_deeply([sql($db, "BEGIN; UPDATE crmapi.contact SET $name = '$value',
+            updated_at = crmapi.now_ms() + interval '1 ms' WHERE id = '$id';
+            SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables
+            WHERE relid = 'crmapi.contact'::regclass; COMMIT")], [[1, 1]], $name);
+    }
+};
+
+subtest "the times of contacts are filled in beside writers" => sub {
+    my ($dir, $name) = fresh();
+    unlink map { "$dir/$_" } grep { /^(\d+)/ && $1 >= 22 } files($dir);
+    is((migrate($dir, $name))[0], 0, "schema 21");
+    my ($w, $bot) = (uuid(), uuid());
+    sql($name, join "", row("workspace", id => $w, name => "W", plan => "pro",
+            slug => "w"), row("agent", workspace_id => $w, id => $bot,
+            name => "A"), "INSERT INTO crmapi.contact (id, workspace_id, bot_id)
+        SELECT gen_random_uuid(), '$w', '$bot' FROM generate_series(1, 20000)");
+    write_file("$dir/$_", read_file("$CrmTest::TOP/schema/$_"))
+        for files("$CrmTest::TOP/schema");
+    my @writers = map { CrmTest::Child->start(sub {
+        my ($go_on) = @_;
+        for (my $n = 1; $go_on->(); $n++) {
+            sql($name, $n % 3 ? "UPDATE crmapi.contact SET updated_at =
+                    crmapi.now_ms() + $n * interval '1 ms' WHERE id IN (SELECT
+                    id FROM crmapi.contact ORDER BY random() LIMIT 20)"
+                : "DELETE FROM crmapi.contact WHERE id = (SELECT id FROM
+                    crmapi.contact ORDER BY random() LIMIT 1);
+                INSERT INTO crmapi.contact (id, workspace_id, bot_id)
+                VALUES (gen_random_uuid(), '$w', '$bot')");
+        }
+    }) } 1, 2;
+    my ($code, $err) = migrate($dir, $name);
+    $_->stop, $_->result for @writers;
+    is($code, 0, "migrated") or diag($err);
+    triggers_kept_up($name, "each contact has its time");
+    is(sql($name, "SELECT count(*) FROM crmapi.contact_change"), 20_000,
+        "none is there twice");
+};
+
 subtest "7.4 rows of before schema 20 are found by their tags" => sub {
     my ($dir, $name) = fresh();
     unlink map { "$dir/$_" } grep { /^(\d+)/ && $1 >= 20 } files($dir);

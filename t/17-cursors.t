@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 17-cursors.t: walking lists by cursor (contract 13.3)
+# 17-cursors.t: walking lists by cursor (contract 13.3). $CRM_WALK is the number
+# of rows that are walked beside writers.
 use strict;
 use warnings;
 use FindBin;
@@ -7,7 +8,11 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
 use CrmTest::Samples;
+use List::Util qw(sum);
 
+# Rows that stay, rows of a page, walks, and writers.
+my ($ROWS, $PAGE) = $ENV{CRM_WALK} ? ($ENV{CRM_WALK}, 100) : (900, 30);
+my ($WALKS, $WRITERS) = (10, 8);
 my $database = database();
 my $httpd = httpd(database => $database, children => 2,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
@@ -243,39 +248,42 @@ subtest "13.3 what is 422" => sub {
 
 subtest "13.3 rows that do not change are seen exactly once" => sub {
     my $busy = workspace($httpd, twin => 0);
-    my @still = $busy->import_objects([map { { object => "contact",
-        bot_id => $busy->agent, first_name => "still",
-        created_at => sprintf "2026-01-01T00:00:00.%03dZ", $_ / 3 } }
-        1 .. 900]);
-    my @moving = $busy->import_objects([map { { object => "contact",
-        bot_id => $busy->agent, first_name => "moving",
-        created_at => sprintf "2026-01-01T00:00:00.%03dZ", $_ / 3 } }
-        1 .. 300]);
+    my $import = sub {
+        my ($name, $count) = @_;
+        return $busy->import_objects([map { { object => "contact",
+            bot_id => $busy->agent, first_name => $name, created_at => sprintf
+                "2026-01-01T00:%02d:%02d.%03dZ", $_ / 180_000,
+                $_ / 3000 % 60, $_ / 3 % 1000 } } 1 .. $count]);
+    };
+    my @still = $import->("still", $ROWS);
+    my @moving = $import->("moving", $ROWS / 3);
     pipe(my $until, my $done) or die "pipe: $!\n";
     my @writers = map { my $n = $_; CrmTest::Child->start(sub {
         close $done;
         my $client = $busy->client;
         my $select = IO::Select->new($until);
-        my ($i, %count) = ($n);
+        my %count = (post => 0, patch => 0, delete => 0);
+        my @own = @moving[grep { $_ % $WRITERS == $n } 0 .. $#moving];
         until ($select->can_read(0)) {
-            my $id = $moving[$i += 3] // last;
             my $made = $client->post("/api/v1/contacts",
                 { bot_id => $busy->agent, first_name => "new" });
-            $count{post}++ if $made->status == 201;
-            $count{patch}++ if $client->patch("/api/v1/contacts/$id",
-                { first_name => "moved" })->status == 200;
-            $count{delete}++ if $client->delete($i % 2
-                ? "/api/v1/contacts/$id" : $made->header("Location"))
+            $count{post}++, push @own, $made->data->{id}
+                if $made->status == 201;
+            $count{patch}++ if $client->patch("/api/v1/contacts/"
+                . $own[rand @own], { first_name => "moved" })->status == 200;
+            my $gone = $count{post} % 2 ? shift @own : pop @own;
+            $count{delete}++ if $client->delete("/api/v1/contacts/$gone")
                 ->status == 204;
         }
         return \%count;
-    }) } 0 .. 2;
+    }) } 0 .. $WRITERS - 1;
     my $reader = $busy->client;
-    for my $walk (1 .. 5) {
+    for my $walk (1 .. $WALKS) {
         my ($cursor, %seen) = ("*");
         while (defined $cursor) {
             my $r = $reader->get("/api/v1/contacts", query =>
-                { cursor => $cursor, page_size => 30 });
+                { cursor => $cursor, page_size => $PAGE, order => "desc",
+                    sort => $walk % 2 ? "created_at" : "updated_at" });
             $seen{$_}++ for @{$r->ids};
             $cursor = $r->json->{pagination}{next_cursor};
         }
@@ -286,8 +294,11 @@ subtest "13.3 rows that do not change are seen exactly once" => sub {
     }
     close $done;
     my @counts = map { $_->result } @writers;
-    cmp_ok($_->{post} + $_->{patch} + $_->{delete}, ">", 3, "somebody wrote")
-        for @counts;
+    for my $kind (qw(post patch delete)) {
+        my $sum = sum(map { $_->{$kind} } @counts);
+        note("$sum times $kind");
+        cmp_ok($sum, ">", $WRITERS, "they did $kind");
+    }
 };
 
 $httpd->stop;

@@ -20,10 +20,12 @@ my $rows = 2_430;
 # Several rows to a millisecond: ids decide. Every seventh conversation has no
 # message, every ninth is deleted.
 sql($database, <<"END");
-INSERT INTO crmapi.contact (id, workspace_id, bot_id, tags, created_at)
+INSERT INTO crmapi.contact (id, workspace_id, bot_id, tags, created_at,
+    updated_at)
 SELECT gen_random_uuid(), '$id', '$bot',
        CASE WHEN n % 2 = 0 THEN '{even}'::text[] ELSE '{}' END,
-       '2026-01-01'::timestamptz + n / 4 * interval '1 ms'
+       '2026-01-01'::timestamptz + n / 4 * interval '1 ms',
+       '2026-01-01'::timestamptz + n * 17 % $rows / 3 * interval '1 ms'
 FROM generate_series(1, $rows) n;
 INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type, created_at,
     last_message_at, deleted)
@@ -63,6 +65,16 @@ pages_are("/contacts", {}, "$contacts ORDER BY created_at DESC, id DESC",
     "contacts");
 pages_are("/contacts", { tags => "even" }, "$contacts AND tags = '{even}'"
     . " ORDER BY created_at DESC, id DESC", "contacts with a tag");
+for my $order ("asc", "desc") {
+    my %by = (sort => "updated_at", order => $order);
+    my $sorted = "ORDER BY updated_at $order, id $order";
+    pages_are("/contacts", \%by, "$contacts $sorted", "by their times, $order");
+    pages_are("/contacts", { %by, tags => "even" },
+        "$contacts AND tags = '{even}' $sorted", "with a tag, $order");
+    pages_are("/contacts", { %by, updated_after => "2026-01-01T00:00:00.100Z" },
+        "$contacts AND updated_at >= '2026-01-01 00:00:00.1+00' $sorted",
+        "since a time, $order");
+}
 pages_are("/conversations", { order => "asc" },
     "$there ORDER BY created_at, id", "conversations, oldest first");
 pages_are("/conversations", { sort => "last_message_at" },

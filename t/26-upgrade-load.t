@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Data;
 use CrmTest::Child;
 use CrmTest::Smtpd;
 use CrmTest::Upgrade;
@@ -256,8 +257,7 @@ subtest "nothing is sent twice, nothing is lost" => sub {
 is(scalar sql($database, "SELECT count(*) FROM crmapi.contact WHERE"
     . " name_length IS DISTINCT FROM coalesce(length(first_name), 0)"
     . " + coalesce(length(last_name), 0)"), 0, "every row is filled in");
-is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
-    "7.11 the totals are right");
+triggers_kept_up($database, "7.11 the totals are right");
 is(scalar sql($database, "SELECT count(*) FROM crmapi.region"), 1,
     "the new table has its rows");
 

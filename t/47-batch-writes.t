@@ -260,8 +260,7 @@ subtest "the same writes by one client and by $CLIENTS" => sub {
         . " same webhook events, deliveries and jobs");
     is(count_rows($many->{w}, "event"),
         count_rows($one->{w}, "event"), "no event more");
-    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
-        "all totals are right");
+    triggers_kept_up($database, "all totals are right");
     is(metric($plain, "BatchedRequests"), 0, "CrmApiBatches Off: none shared");
     plan(skip_all => "prefork: a process has one request") if $prefork;
     cmp_ok($count, ">", $CLIENTS, "CrmApiBatches On: $count did");
@@ -393,8 +392,7 @@ subtest "backends are killed: no write is done twice" => sub {
     is_deeply([grep { $rows{$_} > 1 } keys %rows], [], "no row twice");
     is_deeply([grep { !$rows{$_} } keys %{$status{201}}], [],
         "each 201 has its row");
-    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
-        "the totals are right");
+    triggers_kept_up($database, "the totals are right");
     plan(skip_all => "prefork: a process has one request") if $prefork;
     cmp_ok($killed, ">", 0, "$killed backends were killed");
     note("503: " . keys %{$status{503} || {}});

@@ -116,6 +116,7 @@ my %NOBODYS = map { $_ => 1 } qw(
     instance send_mark );           # of the whole database
 # What a workspace has that a dump does not.
 my %LEFT_OUT = map { $_ => 1 } (
+    "contact_change",               # filled from the contacts
     "counter",                      # counted again
     "workspace_hold");              # what is restored is held anyway
 
@@ -181,8 +182,7 @@ sub events {
 sub is_counted {
     my ($database) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
-        "all totals are right");
+    triggers_kept_up($database, "all totals are right");
 }
 
 my $elsewhere = httpd(database => $there, conf => $CONF);

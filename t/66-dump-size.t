@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Data;
 use CrmTest::Dump;
 use File::Temp qw(tempdir);
 use JSON::PP ();
@@ -47,8 +48,7 @@ cmp_ok($size, ">", $KIB * 1024, "the dump is larger than that");
 my ($restored) = limited($there, "workspace", "restore", $file);
 is(sql($there, "SELECT count(*) FROM crmapi.contact"), $CONTACTS,
     "all contacts");
-is_deeply([sql($there, "SELECT * FROM crmapi.counter_verify()")], [],
-    "all totals are right");
+triggers_kept_up($there, "all totals are right");
 my ($again) = limited($there, "workspace", "dump", $w->id, "--output",
     "$file.2");
 is(sql($there, "SELECT count(*) FROM crmapi.event"), $CONTACTS, "all events");

@@ -109,7 +109,7 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "updated_after", .type = &crm_type_time,
                .doc = "inclusive"},
      .add = crm_filter_bind,
-     .sql = "t.updated_at >= ?"},
+     .sql = "t.updated_at >= ?", .sql_by_time = "c.updated_at >= ?"},
     CRM_FILTER_IDS,
     {.field = {.name = NULL}}
 };
@@ -126,7 +126,8 @@ static const crm_filter_t by_email_filters[] = {
 
 static const crm_sort_t orders[] = {
     {.name = "created_at", .keys = {"t.created_at"}},
-    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1,
+     .by_time = 1},
     {.name = NULL}
 };
 
@@ -176,4 +177,5 @@ const crm_resource_t crm_resource_contact = {
     .doc = "A person that agents talk to.",
     .fields = fields,
     .operations = operations,
+    .times = "contact_change",
 };

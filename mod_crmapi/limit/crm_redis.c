@@ -348,6 +348,13 @@ static const char *receive_answers(void *baton, apr_int64_t timeout)
     return leave_if(redis, problem);
 }
 
+static int is_ready(void *baton)
+{
+    redis_t *redis = baton;
+
+    return !crm_wire_is_quiet(&redis->wire);
+}
+
 /* Write the SHA-1 of the script to TEXT in hexadecimal. */
 static int hash_script(char text[2 * SHA1_LEN + 1])
 {
@@ -400,6 +407,7 @@ const char *crm_redis_create(crm_store_backend_t *backend,
     backend->baton = redis;
     backend->send = send_checks;
     backend->receive = receive_answers;
+    backend->ready = is_ready;
     backend->close = end;
     return problem;
 }

@@ -103,11 +103,12 @@ static void finish(crm_store_check_t *list)
 {
     while (list) {
         crm_store_check_t *check = list;
+        pthread_cond_t *waiter = check->waiter;
 
-        list = check->next;     /* once it is done, it may go */
-        check->done = 1;
-        if (check->waiter) {
-            pthread_cond_signal(check->waiter);
+        list = check->next;
+        STORE(check->done, 1);  /* now it may go */
+        if (waiter) {
+            pthread_cond_signal(waiter);
         }
     }
 }
@@ -252,10 +253,6 @@ void crm_store_post(crm_store_t *store, crm_store_check_t *check)
     if (may_ask(store->shared, store->busy || store->sent)) {
         *store->end = check;
         store->end = &check->next;
-        if (!store->busy && !store->sent) {
-            send_queue(store);
-            pass_on(store);
-        }
     }
     else {
         check->done = 1;
@@ -263,7 +260,37 @@ void crm_store_post(crm_store_t *store, crm_store_check_t *check)
     pthread_mutex_unlock(&store->mutex);
 }
 
-int crm_store_collect(crm_store_t *store, crm_store_check_t *check)
+/* Receive answers if they have arrived. STORE's mutex is held, except while the
+ * back end works. */
+static void take_ready(crm_store_t *store)
+{
+    if (!store->busy && store->sent
+        && store->backend.ready(store->backend.baton)) {
+        receive_answers(store);
+    }
+}
+
+void crm_store_send(crm_store_t *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    take_ready(store);
+    if (!store->busy && !store->sent && store->queue) {
+        send_queue(store);
+    }
+    pass_on(store);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void crm_store_take(crm_store_t *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    take_ready(store);
+    pass_on(store);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* Wait until CHECK is done. */
+static void wait_for(crm_store_t *store, crm_store_check_t *check)
 {
     pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 
@@ -280,6 +307,13 @@ int crm_store_collect(crm_store_t *store, crm_store_check_t *check)
     pass_on(store);
     pthread_mutex_unlock(&store->mutex);
     pthread_cond_destroy(&woken);
+}
+
+int crm_store_collect(crm_store_t *store, crm_store_check_t *check)
+{
+    if (!LOAD(check->done)) {
+        wait_for(store, check);
+    }
     ADD(store->shared->alone, !check->answered);
     return check->answered;
 }

@@ -37,7 +37,8 @@ typedef struct crm_store_check_t {
                                    microseconds since 1970 */
     /* For crm_store.c: */
     struct crm_store_check_t *next;
-    int done;                   /* it was answered, or never will be */
+    int done;                   /* it was answered, or never will be: set last,
+                                   and read without a lock */
     pthread_cond_t *waiter;     /* of the thread that waits for it, or NULL */
 } crm_store_check_t;
 
@@ -54,6 +55,9 @@ typedef struct crm_store_backend_t {
     /* Wait up to TIMEOUT for the answers to all checks of the last send() and
      * set them. Return as send() does. */
     const char *(*receive)(void *baton, apr_int64_t timeout);
+    /* Return whether receive() has something to read: bytes, or the end of the
+     * connection. */
+    int (*ready)(void *baton);
     /* Close the connection. This is the last call in the process. */
     void (*close)(void *baton);
 } crm_store_backend_t;
@@ -89,15 +93,26 @@ crm_store_t *crm_store_create(const crm_store_backend_t *backend,
  * closed with POOL. */
 void crm_store_open(crm_store_t *store, apr_pool_t *pool);
 
-/* Begin to count CHECK in STORE. This does not wait for the answer. */
+/* Queue CHECK to be counted in STORE. It is sent by the next crm_store_send(),
+ * or by crm_store_collect(). */
 void crm_store_post(crm_store_t *store, crm_store_check_t *check);
+
+/* Send what is queued in STORE, unless other checks are under way. This does not
+ * wait for an answer. A thread calls it before it asks the database for itself
+ * and others. */
+void crm_store_send(crm_store_t *store);
+
+/* Take the answers that have arrived in STORE. This does not wait for them. A
+ * thread calls it before it wakes the others, so that they need not wait
+ * again. */
+void crm_store_take(crm_store_t *store);
 
 /* Wait for the answer to CHECK, which was posted. Return CHECK->answered. If it
  * is 0, the host must count by itself. */
 int crm_store_collect(crm_store_t *store, crm_store_check_t *check);
 
-/* Begin to charge a request of CLASS by KEY to the budget of all hosts, after
- * crm_limit_admit() has admitted it with VERDICT. The caller must call
+/* Post the CHECK of a request of CLASS by KEY, to be charged to the budget of all
+ * hosts, after crm_limit_admit() has admitted it with VERDICT. The caller must call
  * crm_store_settle(), even if it no longer needs the decision. CHECK refers to
  * KEY. */
 void crm_store_charge(crm_store_t *store, crm_store_check_t *check,

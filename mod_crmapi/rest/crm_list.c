@@ -28,6 +28,52 @@ static const crm_param_t *by_key(const crm_call_t *call)
     return NULL;
 }
 
+/* Return whether the rows of CALL are read in the order of the resource's
+ * times. */
+static int by_time(const crm_call_t *call)
+{
+    return crm_rest(call)->sort->by_time && !by_key(call);
+}
+
+/* Return whether the resource's times have all that the conditions of CALL ask
+ * for. */
+static int times_suffice(const crm_call_t *call)
+{
+    if (!crm_rest(call)->endpoint->resource->times
+        || crm_rest(call)->endpoint->operation->parent) {
+        return 0;
+    }
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        if (param->given && param->filter->add && !param->filter->sql_by_time) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Add " FROM ... WHERE" with the resource's times c, and the conditions that
+ * they have. If ROWS, join its rows t, each by its primary key: OFFSET 0 hides
+ * the table from the planner, which could otherwise begin with it and sort. */
+static void add_times(crm_sql_t *sql, const crm_call_t *call, int rows)
+{
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
+
+    crm_sql_adds(sql, " FROM crmapi.", resource->times, " c", NULL);
+    if (rows) {
+        crm_sql_adds(sql, " CROSS JOIN LATERAL (SELECT * FROM crmapi.",
+                     resource->name, " t WHERE t.workspace_id = $1::uuid"
+                     " AND t.id = c.id OFFSET 0) t", NULL);
+    }
+    crm_sql_add(sql, " WHERE c.workspace_id = $1::uuid");
+    for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
+        if (param->given && param->filter->sql_by_time) {
+            crm_sql_add(sql, " AND ");
+            crm_sql_template(sql, param->filter->sql_by_time, param->bind,
+                             param->filter->field.type->cast);
+        }
+    }
+}
+
 /* Add the resource's table, or only those of its rows that the filter KEY (may
  * be NULL) names. Without this, a planner that underestimates the size of the
  * workspace would scan all of it in the order of the list, and compare each id
@@ -47,19 +93,13 @@ static void add_table(crm_sql_t *sql, const crm_call_t *call,
     crm_sql_add(sql, " OFFSET 0) t");
 }
 
-/* Add " FROM ... WHERE" and all conditions: see crm_list_rows(). SCOPED is the
- * filter whose index has the workspace in its keys, or NULL. No other index is
- * used then, also not by the workspace: IS TRUE hides that condition from the
- * planner, which knows neither how few rows a tag has nor how many the workspace
- * has. */
-static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed,
-                     const crm_param_t *scoped)
+/* Add " FROM ... WHERE" with the resource's table t. SCOPED: see add_rows(). */
+static void add_from(crm_sql_t *sql, const crm_call_t *call, int scoped)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
-    const crm_param_t *key = by_key(call);
 
     crm_sql_add(sql, " FROM ");
-    add_table(sql, call, key);
+    add_table(sql, call, by_key(call));
     crm_sql_adds(sql, operation->from ? " " : "",
                  operation->from ? operation->from : "",
                  scoped ? " WHERE (t.workspace_id = $1::uuid) IS TRUE"
@@ -68,10 +108,28 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed,
         crm_sql_adds(sql, " AND t.", parent_column(call), " = ", NULL);
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
     }
+}
+
+/* Add " FROM ... WHERE" and all conditions: see crm_list_rows(). If TIMES, the
+ * rows are read in the order of the resource's times. SCOPED is the filter whose
+ * index has the workspace in its keys, or NULL. No other index is used then,
+ * also not by the workspace: IS TRUE hides that condition from the planner,
+ * which knows neither how few rows a tag has nor how many the workspace has. */
+static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
+                     int unindexed, const crm_param_t *scoped)
+{
+    const crm_param_t *key = by_key(call);
+
+    if (times) {
+        add_times(sql, call, 1);
+    }
+    else {
+        add_from(sql, call, scoped != NULL);
+    }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
 
-        if (param == key) {
+        if (param == key || (times && filter->sql_by_time)) {
             continue;
         }
         if (param == scoped) {
@@ -91,7 +149,49 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed,
 
 void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
 {
-    add_rows(sql, call, unindexed, NULL);
+    add_rows(sql, call, by_time(call), unindexed, NULL);
+}
+
+void crm_list_ids(crm_sql_t *sql, const crm_call_t *call)
+{
+    if (by_time(call) && times_suffice(call)) {
+        crm_sql_add(sql, "SELECT c.id");
+        add_times(sql, call, 0);
+    }
+    else {
+        crm_list_keys(sql, call, "t.id");
+        crm_list_rows(sql, call, 0);
+    }
+}
+
+void crm_list_count(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_add(sql, "SELECT count(*)");
+    if (times_suffice(call)) {
+        add_times(sql, call, 0);
+    }
+    else {
+        add_rows(sql, call, 0, 0, NULL);
+    }
+}
+
+void crm_list_key(crm_sql_t *sql, const crm_call_t *call, const char *rows,
+                  int index)
+{
+    const char *key = crm_rest(call)->sort->keys[index];
+
+    if (!key) {
+        crm_sql_adds(sql, rows ? rows : by_time(call) ? "c" : "t", ".id", NULL);
+    }
+    else if (rows) {
+        crm_sql_adds(sql, rows, ".o", apr_itoa(call->pool, index), NULL);
+    }
+    else if (by_time(call)) {
+        crm_sql_adds(sql, "c", strchr(key, '.'), NULL);
+    }
+    else {
+        crm_sql_add(sql, key);
+    }
 }
 
 void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
@@ -100,19 +200,16 @@ void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
     const crm_sort_t *sort = crm_rest(call)->sort;
     const char *direction = crm_rest(call)->ascending != reverse ? "" : " DESC";
     const char *nulls = reverse ? " NULLS FIRST, " : " NULLS LAST, ";
+    int i;
 
     crm_sql_add(sql, " ORDER BY ");
-    for (int i = 0; sort->keys[i]; i++) {
-        if (rows) {
-            crm_sql_adds(sql, rows, ".o", apr_itoa(call->pool, i), NULL);
-        }
-        else {
-            crm_sql_add(sql, sort->keys[i]);
-        }
+    for (i = 0; sort->keys[i]; i++) {
+        crm_list_key(sql, call, rows, i);
         crm_sql_adds(sql, direction, sort->nulls_last && !i ? nulls : ", ",
                      NULL);
     }
-    crm_sql_adds(sql, rows ? rows : "t", ".id", direction, NULL);
+    crm_list_key(sql, call, rows, i);
+    crm_sql_add(sql, direction);
 }
 
 void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
@@ -160,7 +257,7 @@ void crm_list_matches(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "WITH m AS MATERIALIZED (");
     crm_list_keys(sql, call, "t.*");
-    add_rows(sql, call, 0, scoped(call));
+    add_rows(sql, call, 0, 0, scoped(call));
     crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
 }
 

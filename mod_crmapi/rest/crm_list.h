@@ -23,12 +23,24 @@
 /* Return the shape of the rows of CALL's list. */
 const crm_shape_t *crm_list_shape(const crm_call_t *call);
 
-/* Add " FROM ... WHERE" and all conditions. UNINDEXED: write filters by content
- * so that their GIN index is not used. */
+/* Add " FROM ... WHERE" and all conditions, so that the rows t can be read in the
+ * order of CALL's list. UNINDEXED: write filters by content so that their GIN
+ * index is not used. */
 void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed);
 
-/* Add " ORDER BY" the sort keys, in the opposite direction if REVERSE. If ROWS
- * is not NULL, the keys are its columns o0, o1 ... */
+/* The same, after "SELECT" the ids of the rows. */
+void crm_list_ids(crm_sql_t *sql, const crm_call_t *call);
+
+/* Add "SELECT count(*) FROM ... WHERE" and all conditions. */
+void crm_list_count(crm_sql_t *sql, const crm_call_t *call);
+
+/* Add sort key INDEX, or the id after the last key, of the rows of
+ * crm_list_rows(). If ROWS is not NULL, they are its columns o0, o1 ... id. */
+void crm_list_key(crm_sql_t *sql, const crm_call_t *call, const char *rows,
+                  int index);
+
+/* Add " ORDER BY" the sort keys, in the opposite direction if REVERSE. ROWS: as
+ * in crm_list_key(). */
 void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
                     int reverse);
 

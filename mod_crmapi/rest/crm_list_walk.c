@@ -24,18 +24,6 @@ typedef enum range_t {
     NULLS_AFTER                 /* those whose id follows the cursor's */
 } range_t;
 
-/* Add sort key INDEX as SQL, a column of ROWS if that is not NULL. */
-static void add_key(crm_sql_t *sql, const crm_call_t *call, const char *rows,
-                    int index)
-{
-    if (rows) {
-        crm_sql_adds(sql, rows, ".o", apr_itoa(call->pool, index), NULL);
-    }
-    else {
-        crm_sql_add(sql, crm_rest(call)->sort->keys[index]);
-    }
-}
-
 /* Add the cursor's value of sort key INDEX. */
 static void add_value(crm_sql_t *sql, const crm_call_t *call, int index)
 {
@@ -54,11 +42,11 @@ static void add_after(crm_sql_t *sql, const crm_call_t *call, const char *rows)
 
     crm_sql_add(sql, "(");
     for (count = 0; rest->sort->keys[count]; count++) {
-        add_key(sql, call, rows, count);
+        crm_list_key(sql, call, rows, count);
         crm_sql_add(sql, ", ");
     }
-    crm_sql_adds(sql, rows ? rows : "t",
-                 rest->ascending ? ".id) > (" : ".id) < (", NULL);
+    crm_list_key(sql, call, rows, count);
+    crm_sql_add(sql, rest->ascending ? ") > (" : ") < (");
     for (int i = 0; i < count; i++) {
         add_value(sql, call, i);
         crm_sql_add(sql, ", ");
@@ -209,7 +197,7 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
     crm_sql_adds(sql, "SELECT s.few, ", crm_list_shape(call)->columns, NULL);
     for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {
         crm_sql_add(sql, ", ");
-        add_key(sql, call, "t", i);
+        crm_list_key(sql, call, "t", i);
     }
     crm_sql_add(sql, ", t.id");
     if (collect) {

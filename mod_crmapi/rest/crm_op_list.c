@@ -63,8 +63,8 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
         crm_sql_add(sql, ")");
     }
     else {
-        crm_sql_add(sql, "(SELECT count(*)");
-        crm_list_rows(sql, call, 0);
+        crm_sql_add(sql, "(");
+        crm_list_count(sql, call);
         crm_sql_add(sql, ")");
     }
 }
@@ -130,8 +130,7 @@ static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
     apr_int64_t before = rows_before(call);
 
     crm_sql_add(sql, "(");
-    crm_list_keys(sql, call, "t.id");
-    crm_list_rows(sql, call, 0);
+    crm_list_ids(sql, call);
     crm_sql_add(sql, " AND ");
     crm_list_number(sql, call, 2 * before);
     crm_sql_add(sql, from_end ? " > s.total" : " <= s.total");

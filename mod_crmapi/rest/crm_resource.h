@@ -45,6 +45,7 @@ struct crm_filter_t {
     int by_key;                 /* it names few rows by the primary key: they
                                    are read first, and other filters apply to
                                    them */
+    const char *sql_by_time;    /* SQL over the resource's times c; or NULL */
 };
 
 /* The maximum number of keys of a sort order. */
@@ -59,6 +60,8 @@ typedef struct crm_sort_t {
     int ascending;              /* the default direction is ascending */
     int nulls_last;             /* rows with a null in the first key are last in
                                    both directions */
+    int by_time;                /* the key is a column of the resource's times,
+                                   which it must have */
 } crm_sort_t;
 
 /* A kind of operation: list, get, create ... */
@@ -116,6 +119,10 @@ struct crm_resource_t {
     const char *doc;
     const crm_field_t *fields;  /* ended by one without a name */
     const crm_operation_t *operations; /* ended by one without an id; or NULL */
+    /* A table with workspace_id, updated_at and id of each row, in the order of
+     * its primary key. The resource's own table has no index on updated_at
+     * then, so that an UPDATE can leave its indexes alone. NULL: it has one. */
+    const char *times;
     /* The SET list of a soft delete (conversations); NULL: rows are deleted. */
     const char *soft_delete;
     /* Check rules that concern several fields of a body and add errors to

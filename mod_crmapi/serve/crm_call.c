@@ -34,8 +34,9 @@ static int supported(const crm_call_t *call)
            || call->service->distributed(call->request->baton) <= 0;
 }
 
-/* Set *CONN_P to CALL's connection. The time limit of the wait for it counts
- * from SINCE. */
+/* Set *CONN_P to CALL's connection. The rate limit store is asked first, so that
+ * both answer at the same time. The time limit of the wait for a connection
+ * counts from SINCE. */
 static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
                             crm_call_t *call)
 {
@@ -50,6 +51,9 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
         if (!supported(call)) {
             crm_call_release(call);
             return crm_call_undistributed(call);
+        }
+        if (call->budget.undecided) {
+            crm_store_send(call->budget.store);
         }
     }
     *conn_p = call->conn;
@@ -197,9 +201,16 @@ static crm_error_t *source_acquire(crm_conn_t **conn_p, apr_time_t since,
     return acquire(conn_p, since, baton);
 }
 
+/* The thread has the result of a statement, and wakes those who share it. Each
+ * of them needs the rate limit store's answer next. */
 static void source_release(void *baton)
 {
-    crm_call_release(baton);
+    crm_call_t *call = baton;
+
+    crm_call_release(call);
+    if (call->budget.undecided) {
+        crm_store_take(call->budget.store);
+    }
 }
 
 static int source_add_waiting(int change, void *baton)

@@ -175,7 +175,9 @@ static void try_once(const load_t *load, int n, int later, apr_pool_t *pool)
 
     crm_budget_charge(&budget, pool);
     if (budget.undecided) {
+        crm_store_send(load->store);
         sched_yield();
+        crm_store_take(load->store);
         crm_budget_settle(&budget, pool);
     }
     if (budget.verdict.admitted) {

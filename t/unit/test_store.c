@@ -17,6 +17,7 @@ static struct {
     apr_int64_t reset_us;
     int trips, checks, largest, receiving, closed;
     int hold;                   /* the next trip waits until this is 0 */
+    int late;                   /* the answer has not arrived */
 } server;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -66,6 +67,12 @@ static const char *server_receive(void *baton, apr_int64_t timeout)
     return server.reason;
 }
 
+static int server_ready(void *baton)
+{
+    (void)baton;
+    return !server.late;
+}
+
 static void server_close(void *baton)
 {
     (void)baton;
@@ -91,7 +98,8 @@ static crm_store_shared_t shared;
 static crm_store_t *make_store(void)
 {
     static const crm_store_backend_t backend = {
-        "redis://there", NULL, server_send, server_receive, server_close
+        "redis://there", NULL, server_send, server_receive, server_ready,
+        server_close
     };
     static const crm_log_t log = {write_log, NULL};
 
@@ -295,9 +303,11 @@ START_TEST(a_decision_may_come_later)
     crm_budget_t budgets[4];
 
     server.room = 3;
+    server.late = 1;
     for (int i = 0; i < 4; i++) {
         charge_later(&budgets[i], &keys[i]);
         ck_assert(budgets[i].undecided);
+        crm_store_send(store);
     }
     ck_assert_msg(server.trips == 1 && !server.receiving, "no answer is waited"
                   " for");
@@ -318,6 +328,32 @@ START_TEST(a_decision_may_come_later)
     ck_assert_msg(server.trips == 2 && server.receiving == 2, "all answers"
                   " came together");
     ck_assert_uint_eq(shared.counted, 4);
+}
+END_TEST
+
+START_TEST(answers_that_have_arrived_are_taken_for_all)
+{
+    crm_limit_key_t keys[3];
+    crm_budget_t budgets[3];
+
+    for (int i = 0; i < 3; i++) {
+        charge_later(&budgets[i], &keys[i]);
+    }
+    ck_assert_int_eq(server.trips, 0);
+    crm_store_send(store);
+    server.late = 1;
+    crm_store_take(store);
+    ck_assert_msg(!server.receiving, "it has not arrived");
+    server.late = 0;
+    crm_store_take(store);
+    ck_assert_int_eq(server.receiving, 1);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(crm_budget_settle(&budgets[i], crm_check_pool()));
+    }
+    ck_assert_int_eq(server.trips, 1);
+    ck_assert_int_eq(server.checks, 3);
+    ck_assert_msg(server.receiving == 1, "nobody asks again");
+    ck_assert_uint_eq(shared.counted, 3);
 }
 END_TEST
 
@@ -507,6 +543,7 @@ int main(void)
     tcase_add_test(tcase, the_time_is_the_store_s);
     tcase_add_test(tcase, a_process_connects_before_it_is_asked);
     tcase_add_test(tcase, a_decision_may_come_later);
+    tcase_add_test(tcase, answers_that_have_arrived_are_taken_for_all);
     tcase_add_test(tcase, near_its_limit_a_request_waits_for_the_decision);
     tcase_add_test(tcase, the_host_decides_if_the_store_goes_meanwhile);
     tcase_add_test(tcase, checks_that_wait_travel_together);

@@ -143,9 +143,11 @@ sub machine {
     my ($kb) = read_file("/proc/meminfo") =~ /MemTotal:\s*(\d+)/;
     my ($kernel) = (POSIX::uname())[2];
     my ($os) = read_file("/etc/os-release", "") =~ /^PRETTY_NAME="([^"]*)"/m;
-    return sprintf "%d x %s, %.0f GB of memory, %s, Linux %s", $n,
+    my ($groups) = read_file("/proc/sys/kernel/sched_autogroup_enabled", "")
+        =~ /(\d)/;
+    return sprintf "%d x %s, %.0f GB of memory, %s, Linux %s%s", $n,
         $cpu // "a processor", $kb / 1048576, $os // "an unknown system",
-        $kernel;
+        $kernel, $groups ? " with autogroups" : "";
 }
 
 # Put the parts that were measured between their markers in FILE, whose other

@@ -29,7 +29,9 @@ my @PIECES = (
         END LOOP; END \$\$"],
     ["index for searches", "DROP INDEX crmapi.contact_find"],
     ["index for tags", "DROP INDEX crmapi.contact_tags"],
-    ["index by updated_at", "DROP INDEX crmapi.contact_updated"],
+    ["times", "DROP TRIGGER change_add ON crmapi.contact;
+        DROP TRIGGER change_move ON crmapi.contact;
+        DROP TRIGGER change_remove ON crmapi.contact"],
     ["all other indexes", "DROP INDEX crmapi.contact_created,
         crmapi.contact_bot, crmapi.contact_lead_source, crmapi.contact_stage,
         crmapi.contact_company, crmapi.contact_email, crmapi.contact_phone"],

@@ -21,7 +21,7 @@ our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
     conversation_of message_of form_of submission_of enrollment_of step_of
     email phone in_processes insert change enroll add_step total_of api_sql
-    count_rows same_answer same_text);
+    count_rows same_answer same_text triggers_kept_up);
 
 # A time as contract 9.1 has it, and an id that the API made.
 our $TIME = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -119,6 +119,18 @@ sub total_of {
     my ($client, $path, %query) = @_;
     return $client->get("/api/v1$path", query => { %query, page_size => 1 })
         ->json->{pagination}{total};
+}
+
+# What triggers keep beside the rows of DATABASE is what the rows say: totals, and
+# the times of contacts.
+sub triggers_kept_up {
+    my ($database, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($kept, $is) = map { "SELECT workspace_id, updated_at, id FROM crmapi.$_" }
+        qw(contact_change contact);
+    Test::More::is_deeply([sql($database, "SELECT kind, parent, counted, actual"
+        . " FROM crmapi.counter_verify()"), sql($database, "($kept EXCEPT $is)"
+        . " UNION ALL ($is EXCEPT $kept) LIMIT 10")], [], $name);
 }
 
 # Two RESPONSES are the same to the byte, but for their date, their request id,
