@@ -17,6 +17,7 @@
 #include "crmapictl_attachment.h"
 #include "crmapictl_data.h"
 #include "crmapictl_database.h"
+#include "crmapictl_distribute.h"
 #include "crmapictl_deliver.h"
 #include "crmapictl_dump.h"
 #include "crmapictl_hold.h"
@@ -31,6 +32,10 @@
 #include "crmapictl_sequence.h"
 #include "crmapictl_webhook.h"
 #include "crmapictl_workspace.h"
+
+#ifndef CRM_SCHEMA_DIR
+#define CRM_SCHEMA_DIR "schema"
+#endif
 
 #ifndef CRM_VERSION
 #define CRM_VERSION "unknown"
@@ -317,6 +322,16 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
     crm_stmt_t stmt = {sql, count, values};
 
     return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
+}
+
+const char *ctl_schema_dir(const ctl_t *ctl)
+{
+    const char *dir = ctl->options[CTL_SCHEMA];
+
+    if (!dir) {
+        dir = getenv("CRMAPI_SCHEMA_DIR");
+    }
+    return dir ? dir : CRM_SCHEMA_DIR;
 }
 
 crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,

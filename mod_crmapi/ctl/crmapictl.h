@@ -116,8 +116,12 @@ crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
 crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
                        int count, const char *const *values);
 
-/* The same for an INSERT of a key or token. VALUES[1] is its workspace,
- * VALUES[3] its hash, which leads to the workspace in a distributed
+/* Return the folder of the migrations, from the options, the environment or the
+ * build. */
+const char *ctl_schema_dir(const ctl_t *ctl);
+
+/* Run SQL, an INSERT of a key or token, as ctl_query() does. VALUES[1] is its
+ * workspace, VALUES[3] its hash, which leads to the workspace in a distributed
  * database. */
 crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
                           int count, const char *const *values);

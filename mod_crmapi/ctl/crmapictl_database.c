@@ -6,17 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apr_file_io.h"
 #include "apr_strings.h"
 
 #include "crm_migrate.h"
 #include "crm_schema.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
-
-#ifndef CRM_SCHEMA_DIR
-#define CRM_SCHEMA_DIR "schema"
-#endif
 
 /* The default and the maximum of --lock-wait, in seconds. */
 #define LOCK_WAIT_DEFAULT 600
@@ -28,17 +23,6 @@ static void tell(void *baton, crm_level_t level, const char *text)
     (void)baton;
     (void)level;
     fprintf(stderr, "crmapictl: %s\n", text);
-}
-
-/* Return the folder of the migrations. */
-static const char *schema_dir(const ctl_t *ctl)
-{
-    const char *dir = ctl->options[CTL_SCHEMA];
-
-    if (!dir) {
-        dir = getenv("CRMAPI_SCHEMA_DIR");
-    }
-    return dir ? dir : CRM_SCHEMA_DIR;
 }
 
 crm_error_t *ctl_migrate(ctl_t *ctl)
@@ -59,7 +43,7 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
         return ctl_fault(ctl, "the database is distributed by Citus: migrate"
                          " does not support that");
     }
-    CRM_ERR(crm_migrate_apply(&applied, ctl->conn, schema_dir(ctl),
+    CRM_ERR(crm_migrate_apply(&applied, ctl->conn, ctl_schema_dir(ctl),
                               apr_time_from_sec(lock_wait), &log, ctl->pool));
     CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
     values[0] = apr_itoa(ctl->pool, schema.number);
@@ -68,100 +52,6 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
                       values));
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, "schema version ", values[0],
                                    NULL), result, columns);
-    return NULL;
-}
-
-/* Set *TEXT_P to the contents of the file PATH. */
-static crm_error_t *read_text(const char **text_p, ctl_t *ctl,
-                              const char *path)
-{
-    apr_finfo_t info;
-    apr_file_t *file;
-    apr_size_t len;
-    char *text;
-    apr_status_t status = apr_file_open(&file, path, APR_FOPEN_READ,
-                                        APR_FPROT_OS_DEFAULT, ctl->pool);
-
-    if (!status) {
-        status = apr_file_info_get(&info, APR_FINFO_SIZE, file);
-    }
-    if (status) {
-        return ctl_fault(ctl, "cannot read %s: %s", path,
-                         apr_strerror(status, apr_palloc(ctl->pool, 256),
-                                      256));
-    }
-    len = (apr_size_t)info.size;
-    text = apr_pcalloc(ctl->pool, len + 1);
-    if (apr_file_read_full(file, text, len, &len)) {
-        return ctl_fault(ctl, "cannot read %s", path);
-    }
-    *text_p = text;
-    return NULL;
-}
-
-/* Return an error unless the database can be distributed now. Set *NODES_P to
- * the number of servers that would have the workspaces. */
-static crm_error_t *check_distributable(int *nodes_p, ctl_t *ctl)
-{
-    crm_schema_t schema;
-    PGresult *result;
-
-    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
-    if (schema.distributed) {
-        return ctl_fault(ctl, "the database is distributed already");
-    }
-    CRM_ERR(ctl_query(&result, ctl, "SELECT extversion FROM pg_extension"
-                      " WHERE extname = 'citus'", 0, NULL));
-    if (!PQntuples(result)) {
-        return ctl_fault(ctl, "the database has no extension citus:"
-                         " docs/scaling.md says how to create it");
-    }
-    CRM_ERR(ctl_query(&result, ctl, "SELECT EXISTS (SELECT FROM"
-                      " crmapi.event_feed) OR EXISTS (SELECT FROM"
-                      " crmapi.webhook_endpoint) OR EXISTS (SELECT FROM"
-                      " crmapi.job j WHERE j.state IN ('ready', 'leased'))", 0,
-                      NULL));
-    if (*PQgetvalue(result, 0, 0) == 't') {
-        return ctl_fault(ctl, "the database has webhooks, GET /events or jobs"
-                         " of the worker: a distributed database does not"
-                         " support them");
-    }
-    CRM_ERR(ctl_query(&result, ctl, "SELECT count(*) FROM pg_dist_node"
-                      " WHERE shouldhaveshards AND isactive", 0, NULL));
-    *nodes_p = atoi(PQgetvalue(result, 0, 0));
-    if (!*nodes_p) {
-        return ctl_fault(ctl, "Citus knows no server that takes data: add one"
-                         " with citus_add_node()");
-    }
-    return NULL;
-}
-
-/* All is one transaction: after an error the database is as before. */
-crm_error_t *ctl_distribute(ctl_t *ctl)
-{
-    static const ctl_column_t columns[] = {{"nodes", 'n'}, {NULL, 0}};
-    const char *path = apr_pstrcat(ctl->pool, schema_dir(ctl),
-                                   "/citus/distribute.sql", NULL);
-    const char *text = NULL, *value;
-    crm_error_t *error;
-    PGresult *result;
-    int nodes;
-
-    CRM_ERR(check_distributable(&nodes, ctl));
-    CRM_ERR(read_text(&text, ctl, path));
-    CRM_ERR(crm_db_exec(ctl->conn, "SET client_min_messages = warning;"
-                        " BEGIN", ctl->pool));
-    error = crm_db_exec(ctl->conn, text, ctl->pool);
-    if (error) {
-        crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
-        return error;
-    }
-    CRM_ERR(crm_db_exec(ctl->conn, "COMMIT", ctl->pool));
-    value = apr_itoa(ctl->pool, nodes);
-    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer", 1, &value));
-    ctl_print_one(ctl, apr_pstrcat(ctl->pool, "distributed over ", value,
-                                   nodes == 1 ? " server" : " servers", NULL),
-                  result, columns);
     return NULL;
 }
 

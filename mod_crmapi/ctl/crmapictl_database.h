@@ -7,7 +7,6 @@
 
 /* The commands. The manual page describes their output. */
 crm_error_t *ctl_migrate(ctl_t *ctl);
-crm_error_t *ctl_distribute(ctl_t *ctl);
 crm_error_t *ctl_status(ctl_t *ctl);
 crm_error_t *ctl_worker_list(ctl_t *ctl);
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_distribute.c: distributing the workspaces over the servers of Citus
+ * (contract 16.4) */
+#include "crmapictl_distribute.h"
+
+#include <stdlib.h>
+
+#include "apr_strings.h"
+
+#include "crm_db.h"
+#include "crm_migration.h"
+#include "crm_schema.h"
+#include "crmapictl_output.h"
+
+/* Return an error unless the database can be distributed now. Set *NODES_P to
+ * the number of servers that will have the workspaces. */
+static crm_error_t *check(int *nodes_p, ctl_t *ctl)
+{
+    PGresult *result;
+
+    if (ctl->distributed) {
+        return ctl_fault(ctl, "the database is distributed already");
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT extversion FROM pg_extension"
+                      " WHERE extname = 'citus'", 0, NULL));
+    if (!PQntuples(result)) {
+        return ctl_fault(ctl, "the database has no extension citus:"
+                         " docs/scaling.md says how to create it");
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT count(*) FROM pg_dist_node"
+                      " WHERE shouldhaveshards AND isactive", 0, NULL));
+    *nodes_p = atoi(PQgetvalue(result, 0, 0));
+    if (!*nodes_p) {
+        return ctl_fault(ctl, "Citus knows no server that takes data: add one"
+                         " with citus_add_node()");
+    }
+    return NULL;
+}
+
+/* Run all steps of FILES, an array of crm_migration_t. */
+static crm_error_t *run(ctl_t *ctl, const apr_array_header_t *files)
+{
+    for (int i = 0; i < files->nelts; i++) {
+        const apr_array_header_t *steps = APR_ARRAY_IDX(files, i,
+                                                        crm_migration_t).steps;
+
+        for (int j = 0; j < steps->nelts; j++) {
+            CRM_ERR(crm_db_exec(ctl->conn, APR_ARRAY_IDX(steps, j,
+                                crm_migration_step_t).sql, ctl->pool));
+        }
+    }
+    return NULL;
+}
+
+/* All is one transaction: after an error the database is as before. */
+crm_error_t *ctl_distribute(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {{"nodes", 'n'}, {NULL, 0}};
+    const char *dir = apr_pstrcat(ctl->pool, ctl_schema_dir(ctl), "/citus",
+                                  NULL);
+    apr_array_header_t *files = NULL;
+    crm_error_t *error;
+    const char *value;
+    PGresult *result;
+    int nodes = 0;
+
+    CRM_ERR(check(&nodes, ctl));
+    CRM_ERR(crm_migration_read(&files, dir, ctl->pool));
+    CRM_ERR(crm_db_exec(ctl->conn, "SET client_min_messages = warning;"
+                        " BEGIN", ctl->pool));
+    error = run(ctl, files);
+    if (error) {
+        crm_error_t *ignored = crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
+
+        (void)ignored;  /* the session ends with the program */
+        return error;
+    }
+    CRM_ERR(crm_db_exec(ctl->conn, "COMMIT", ctl->pool));
+    value = apr_itoa(ctl->pool, nodes);
+    CRM_ERR(ctl_query(&result, ctl, "SELECT $1::integer", 1, &value));
+    ctl_print_one(ctl, apr_pstrcat(ctl->pool, "distributed over ", value,
+                                   nodes == 1 ? " server" : " servers", NULL),
+                  result, columns);
+    return NULL;
+}

@@ -1,0 +1,122 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0003-totals.sql: totals
+
+-- A transition table is only where its trigger runs: it is read first, and then
+-- rows of the workspace are written.
+
+-- Add N rows of KIND to the total of WORKSPACE and, unless it is null, of the
+-- agent BOT. Internal.
+CREATE OR REPLACE FUNCTION crmapi.counter_add(workspace uuid, kind text,
+                                              bot uuid, n bigint)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    own smallint := crmapi.counter_slot();
+    zero CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
+BEGIN
+    INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
+    VALUES (counter_add.workspace, counter_add.kind, zero, own,
+            counter_add.n)
+    ON CONFLICT ON CONSTRAINT counter_pkey DO UPDATE SET n = c.n + excluded.n;
+    IF bot IS NOT NULL THEN
+        INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
+        VALUES (counter_add.workspace, counter_add.kind, counter_add.bot, own,
+                counter_add.n)
+        ON CONFLICT ON CONSTRAINT counter_pkey
+        DO UPDATE SET n = c.n + excluded.n;
+    END IF;
+END
+$$;
+
+-- Add N rows of KIND to the total of PARENT, if WORKSPACE exists: in its cascade
+-- there is nothing to count. Internal.
+CREATE FUNCTION crmapi.counter_put(workspace uuid, kind text, parent uuid,
+                                   n bigint) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    own smallint := crmapi.counter_slot();
+BEGIN
+    IF EXISTS (SELECT FROM crmapi.workspace w
+               WHERE w.id = counter_put.workspace) THEN
+        INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
+        VALUES (counter_put.workspace, counter_put.kind, counter_put.parent,
+                own, counter_put.n)
+        ON CONFLICT ON CONSTRAINT counter_pkey
+        DO UPDATE SET n = c.n + excluded.n;
+    END IF;
+END
+$$;
+
+-- Count contacts or companies: the trigger's argument says which. A trigger
+-- function.
+CREATE OR REPLACE FUNCTION crmapi.counter_owned() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    d record;
+BEGIN
+    FOR d IN SELECT r.workspace_id,
+            coalesce(r.bot_id, '00000000-0000-0000-0000-000000000000')
+                AS parent, count(*) AS n
+        FROM changed r GROUP BY GROUPING SETS ((1), (1, r.bot_id)) ORDER BY 1, 2
+    LOOP
+        PERFORM crmapi.counter_put(d.workspace_id, TG_ARGV[0], d.parent,
+            CASE TG_OP WHEN 'INSERT' THEN d.n ELSE -d.n END);
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+-- Count conversations that are not deleted. A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.counter_conversation() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    d record;
+BEGIN
+    FOR d IN SELECT r.workspace_id,
+            coalesce(r.bot_id, '00000000-0000-0000-0000-000000000000')
+                AS parent, count(*) AS n
+        FROM changed r WHERE r.deleted IS NOT TRUE
+        GROUP BY GROUPING SETS ((1), (1, r.bot_id)) ORDER BY 1, 2
+    LOOP
+        PERFORM crmapi.counter_put(d.workspace_id, 'conversation', d.parent,
+            CASE TG_OP WHEN 'INSERT' THEN d.n ELSE -d.n END);
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+-- Count cards that are not archived. A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.counter_pipeline_card() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    d record;
+BEGIN
+    FOR d IN SELECT r.workspace_id, count(*) AS n FROM changed r
+        WHERE r.archived_at IS NULL GROUP BY 1 ORDER BY 1
+    LOOP
+        PERFORM crmapi.counter_put(d.workspace_id, 'pipeline_card',
+            '00000000-0000-0000-0000-000000000000',
+            CASE TG_OP WHEN 'INSERT' THEN d.n ELSE -d.n END);
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION crmapi.counter_put FROM PUBLIC;
+
+-- The same for the times of contacts (0022-hot.sql). A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.change_add() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    m record;
+BEGIN
+    FOR m IN SELECT r.workspace_id, r.updated_at, r.id FROM made r LOOP
+        INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
+        VALUES (m.workspace_id, m.updated_at, m.id);
+    END LOOP;
+    RETURN NULL;
+END
+$$;

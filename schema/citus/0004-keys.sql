@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0004-keys.sql: API keys and tokens
+
+-- The live key with the hash HASH and its terms: one row or none. NETWORKS are
+-- separated by spaces. For the API.
+CREATE OR REPLACE FUNCTION crmapi.key_look_up(hash bytea)
+    RETURNS TABLE (key_id uuid, workspace_id uuid, slug text, terms uuid,
+                   read_limit integer, write_limit integer, networks text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+#variable_conflict use_column
+DECLARE
+    home uuid := (SELECT h.workspace_id FROM crmapi.key_home h
+                  WHERE h.key_hash = key_look_up.hash);
+BEGIN
+    IF home IS NOT NULL THEN
+        RETURN QUERY SELECT k.key_id, k.workspace_id, k.slug, k.terms,
+            k.read_limit, k.write_limit, array_to_string(k.networks, ' ')
+        FROM crmapi.live_key k
+        JOIN crmapi.api_key h ON h.workspace_id = k.workspace_id
+            AND h.id = k.key_id
+        WHERE k.workspace_id = home AND h.key_hash = key_look_up.hash;
+    END IF;
+END
+$$;
+
+-- The live token with the hash HASH: one row or none, as key_look_up(). For the
+-- API.
+CREATE OR REPLACE FUNCTION crmapi.intake_key_find(hash bytea)
+    RETURNS TABLE (key_id uuid, workspace_id uuid, slug text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+#variable_conflict use_column
+DECLARE
+    home uuid := (SELECT h.workspace_id FROM crmapi.key_home h
+                  WHERE h.key_hash = intake_key_find.hash);
+BEGIN
+    IF home IS NOT NULL THEN
+        RETURN QUERY SELECT k.key_id, k.workspace_id, k.slug
+        FROM crmapi.live_intake k
+        WHERE k.workspace_id = home AND k.key_hash = intake_key_find.hash;
+    END IF;
+END
+$$;
+
+-- The keys that are neither revoked nor expired and what they permit. It is read
+-- with the caller's rights on each server, so it has no hash.
+DROP VIEW crmapi.live_key;
+CREATE VIEW crmapi.live_key AS
+    SELECT k.workspace_id, k.id AS key_id, w.slug,
+           k.can_read AS read, k.can_write AS write,
+           k.plan_api, k.plan_sequences,
+           coalesce(k.terms, k.id) AS terms,
+           coalesce(k.read_limit, w.read_limit) AS read_limit,
+           coalesce(k.write_limit, w.write_limit) AS write_limit,
+           k.networks
+    FROM crmapi.api_key k
+    LEFT JOIN crmapi.workspace w ON w.id = k.workspace_id
+    WHERE k.revoked_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > now());
+GRANT SELECT ON crmapi.live_key TO crmapi_api;
+
+
+-- A plan is on each server, and its keys are on all of them.
+DROP TRIGGER rights ON crmapi.plan;

@@ -1,0 +1,6 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0006-jobs.sql: the worker's queue
+
+-- No server but the coordinator is listened to.
+DROP TRIGGER notify ON crmapi.job;
+DROP TRIGGER notify_again ON crmapi.job;

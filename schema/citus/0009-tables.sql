@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0009-tables.sql: the tables go to the servers
+
+-- Foreign keys are added again when both of their tables are distributed.
+
+SET LOCAL citus.enable_ddl_propagation = on;
+CREATE TEMPORARY TABLE key_of ON COMMIT DROP AS
+    SELECT c.conrelid::regclass::text AS child, c.conname,
+           regexp_replace(pg_get_constraintdef(c.oid), ' ON DELETE SET NULL.*',
+                          '') AS definition
+    FROM pg_constraint c
+    WHERE c.connamespace = 'crmapi'::regnamespace AND c.contype = 'f';
+
+DO $$
+DECLARE
+    name text;
+    key record;
+    of regprocedure;
+BEGIN
+    FOR key IN SELECT * FROM key_of LOOP
+        EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', key.child,
+                       key.conname);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['plan', 'key_home', 'slug_home', 'instance'] LOOP
+        PERFORM create_reference_table(format('crmapi.%I', name));
+    END LOOP;
+    PERFORM create_distributed_table('crmapi.workspace', 'id',
+                                     colocate_with => 'none');
+    FOR name IN SELECT c.relname FROM pg_class c JOIN pg_attribute a
+        ON a.attrelid = c.oid AND a.attname = 'workspace_id' AND a.attnotnull
+        WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
+          AND c.relname NOT IN ('key_home', 'slug_home')
+        ORDER BY 1 LOOP
+        PERFORM create_distributed_table(format('crmapi.%I', name),
+            'workspace_id', colocate_with => 'crmapi.workspace');
+    END LOOP;
+    FOR of IN SELECT p.oid::regprocedure FROM pg_proc p
+        WHERE p.pronamespace = 'crmapi'::regnamespace
+          AND p.proname NOT IN ('mark_behind', 'instance_place')
+          AND p.proname !~ '^intake' LOOP
+        PERFORM create_distributed_function(of);
+    END LOOP;
+    FOR key IN SELECT * FROM key_of LOOP
+        EXECUTE format('ALTER TABLE %s ADD CONSTRAINT %I %s', key.child,
+                       key.conname, key.definition);
+    END LOOP;
+END
+$$;
+
+-- Rights on columns do not travel with a table.
+GRANT SELECT (id, workspace_id, can_read, can_write, plan_api, plan_sequences,
+              terms, read_limit, write_limit, networks, revoked_at, expires_at,
+              last_used_at), UPDATE (last_used_at)
+    ON crmapi.api_key TO crmapi_api;
