@@ -33,6 +33,17 @@ static const struct {
     {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
 };
 
+/* Return whether RESULT is Citus' report that it has lost a server in the middle
+ * of a statement: it has no SQLSTATE to pass on then, and says XX000. */
+static int is_lost_node(const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+
+    return state && from && !strcmp(state, "XX000")
+           && !strcmp(from, "ReportResultError");
+}
+
 /* Return the code for STATE (NULL: the connection failed). */
 static crm_code_t code_of(const char *state)
 {
@@ -86,7 +97,8 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
     if (!*message) {
         message = "the connection failed";
     }
-    error = crm_error_logf(code_of(state), result_pool,
+    error = crm_error_logf(is_lost_node(result) ? CRM_E_UNAVAILABLE
+                                                : code_of(state), result_pool,
                            "CRM2001: database: %s%s%s", state ? state : "",
                            state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;

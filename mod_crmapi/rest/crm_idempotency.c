@@ -21,10 +21,12 @@
 
 /* ON CONFLICT clause of the INSERT of an answer. An expired answer is
  * replaced. Any other answer makes the statement fail (23502): it was committed
- * after the snapshot of the claim and before the claim got the lock. */
+ * after the snapshot of the claim and before the claim got the lock. Citus
+ * takes only immutable functions here, so now() is not one of them. */
 #define ON_CONFLICT \
-    " ON CONFLICT (workspace_id, key) DO UPDATE SET request = CASE WHEN " \
-    EXPIRED " THEN excluded.request END, status = excluded.status," \
+    " ON CONFLICT (workspace_id, key) DO UPDATE SET request = CASE WHEN" \
+    " excluded.created_at - a.created_at >= interval '24 hours'" \
+    " THEN excluded.request END, status = excluded.status," \
     " location = excluded.location, fields = excluded.fields," \
     " body = excluded.body, created_at = excluded.created_at"
 
@@ -194,11 +196,54 @@ crm_error_t *crm_idempotency_outcome(crm_call_t *call, const PGresult *result)
     return busy_error(call->pool);
 }
 
+/* Begin a transaction in a distributed database and claim CALL's key. Roll back
+ * if the write may not be done. */
+static crm_error_t *begin_and_claim(crm_call_t *call)
+{
+    crm_sql_t begin, claim;
+    crm_sql_t *sqls[2] = {&begin, &claim};
+    crm_error_t *error;
+    PGresult *results[2];
+
+    crm_sql_init(&begin, call->pool);
+    crm_sql_add(&begin, "BEGIN");
+    crm_idempotency_claim(&claim, call);
+    CRM_ERR(crm_call_pipeline(results, call, sqls, 2));
+    error = crm_idempotency_outcome(call, results[1]);
+    if (error) {
+        crm_db_rollback(call->conn);
+    }
+    return error;
+}
+
+/* crm_idempotency_query() for a distributed database. The claim runs on the
+ * server of the workspace, so that the write cannot ask for its outcome: they
+ * are two round trips. */
+static crm_error_t *query_distributed(PGresult **result_p, crm_call_t *call,
+                                      crm_sql_t *sql)
+{
+    PGresult *ignored;
+    crm_error_t *error;
+
+    CRM_ERR(begin_and_claim(call));
+    error = crm_call_query(result_p, call, sql);
+    if (!error) {
+        error = crm_call_run(&ignored, call, "COMMIT", 0, NULL);
+    }
+    if (error) {
+        crm_db_rollback(call->conn);
+    }
+    return crm_idempotency_raced(call, error);
+}
+
 crm_error_t *crm_idempotency_query(PGresult **result_p, crm_call_t *call,
                                    crm_sql_t *sql)
 {
     PGresult *claim;
 
+    if (call->distributed && crm_rest(call)->idempotency) {
+        return query_distributed(result_p, call, sql);
+    }
     CRM_ERR(crm_idempotency_raced(call, crm_idempotency_claim_and(
                 result_p, &claim, call, sql)));
     return crm_idempotency_outcome(call, claim);

@@ -38,8 +38,7 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
     CRM_ERR(crm_call_dialect(call));
     if (call->distributed
         && (rest->endpoint->operation->sequences
-            || rest->endpoint->operation->feed
-            || crm_request_header(call->request, "Idempotency-Key"))) {
+            || rest->endpoint->operation->feed)) {
         return crm_call_undistributed(call);
     }
     error = rest->endpoint->operation->kind->serve(call);
@@ -73,7 +72,7 @@ void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call)
 
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
 {
-    if (crm_rest(call)->idempotency) {
+    if (crm_rest(call)->idempotency && !call->distributed) {
         /* $2 needs a type */
         crm_sql_add(sql, "$2::uuid IS NOT NULL AND " CRM_IDEMPOTENCY_OPEN);
         return;

@@ -83,6 +83,20 @@ sub workers_of {
         bless { dir => $dir, port => $port }, ref $coordinator } <$in>;
 }
 
+# Make the key with the hash HASH, in hexadecimal, lead to WORKSPACE in DATABASE,
+# for a test that inserts the key itself.
+sub lead {
+    my ($database, $hash, $workspace) = @_;
+    CrmTest::sql($database, "INSERT INTO crmapi.key_home VALUES"
+        . " ('\\x$hash', '$workspace')") if wanted();
+}
+
+# COORDINATOR and its workers.
+sub nodes_of {
+    my ($coordinator) = @_;
+    return ($coordinator, workers_of($coordinator));
+}
+
 # Drop DATABASE on the workers of COORDINATOR.
 sub drop {
     my ($class, $coordinator, $database) = @_;

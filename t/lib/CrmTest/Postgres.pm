@@ -318,9 +318,15 @@ sub hold {
 sub wait_locked {
     my ($self, $database, $count) = @_;
 
-    wait_for(sub { $self->sql($database, "SELECT count(*) FROM"
-        . " pg_stat_activity WHERE datname = current_database()"
-        . " AND wait_event_type = 'Lock'") >= $count }, 20)
+    my @nodes = CrmTest::Citus::wanted() ? CrmTest::Citus::nodes_of($self)
+                                         : $self;
+
+    wait_for(sub {
+        my $n = 0;
+        $n += $_->sql($database, "SELECT count(*) FROM pg_stat_activity"
+            . " WHERE datname = current_database()"
+            . " AND wait_event_type = 'Lock'") for @nodes;
+        $n >= $count }, 20)
         or die "CrmTest: fewer than $count wait for a lock\n";
 }
 

@@ -6,6 +6,8 @@ use warnings;
 use Exporter qw(import);
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Citus;
+use CrmTest::Process qw(wait_for);
 
 our @EXPORT = qw(holding wait_blocked at_once);
 
@@ -31,12 +33,25 @@ SQL
 
 my $holders = 0;
 
+# SQL for DATABASE, with the workspace beside each id that locks a row: Citus
+# locks rows on one server only.
+sub with_workspace {
+    my ($database, $sql) = @_;
+    return $sql if !CrmTest::Citus::wanted();
+    $sql =~ s{(FROM\s+(crmapi\.\w+)\s+WHERE )(id = '([^']+)')}{
+        my ($before, $condition) = ($1, $3);
+        my ($of) = sql($database, "SELECT workspace_id FROM $2 WHERE id = '$4'");
+        "${before}workspace_id = '$of->[0]' AND $condition" }ge;
+    return $sql;
+}
+
 # Run SQL in DATABASE in a transaction of a new session, which holds the locks.
 # Returns code that ends it by its argument (default "ROLLBACK").
 sub holding {
     my ($database, $sql) = @_;
     my $mark = "held by $$ " . uuid();
 
+    $sql = with_workspace($database, $sql);
     open(my $in, "|-", "psql", "-X", "-q", "-o", "/dev/null", "-v",
         "ON_ERROR_STOP=1", "-d", postgres()->conninfo($database, "postgres"))
         or die "CrmTest: psql: $!\n";
@@ -61,6 +76,14 @@ sub wait_blocked {
         . " AND wait_event_type = 'Lock'"
         . ($condition ? " AND ($condition)" : "");
 
+    if (CrmTest::Citus::wanted()) {
+        my @pids;
+        wait_for(sub { @pids = map { $_->[0] } map {
+            $_->sql("postgres", "SELECT pid $blocked")
+            } CrmTest::Citus::nodes_of(postgres()); @pids >= $n }, 30)
+            or die "CrmTest: fewer than $n wait\n";
+        return @pids;
+    }
     wait_sql("(SELECT count(*) $blocked) >= $n", "fewer than $n wait");
     return map { $_->[0] } sql("postgres", "SELECT pid $blocked");
 }
