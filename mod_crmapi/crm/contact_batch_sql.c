@@ -53,8 +53,7 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                 " WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
                 "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
                 " FOR NO KEY UPDATE)"
-                " SELECT m.i, date_trunc('milliseconds', clock_timestamp()),"
-                " m.e, t.email_key, t.phone_key, ");
+                " SELECT m.i, " CRM_SQL_NOW ", m.e, t.email_key, t.phone_key, ");
     crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
                  " FROM m LEFT JOIN t ON t.id = ANY (m.ids) WHERE ", NULL);
     crm_rest_permit(sql, call);

@@ -31,8 +31,8 @@ static const crm_field_t fields[] = {
     {.name = "assigned_at", .type = &crm_type_time, .flags = CRM_F_NULLABLE,
      .follow = "assigned_to",
      .follow_sql = "CASE WHEN t.assigned_to IS NOT DISTINCT FROM ? THEN "
-                   "t.assigned_at WHEN ? IS NOT NULL THEN "
-                   "date_trunc('milliseconds', clock_timestamp()) END"},
+                   "t.assigned_at WHEN ? IS NOT NULL THEN " CRM_SQL_NOW
+                   " END"},
     {.name = "active", .type = &crm_type_boolean,
      .flags = CRM_F_UPDATE | CRM_F_NO_CLEAR, .initial = "t",
      .doc = "true while in progress"},
@@ -41,8 +41,7 @@ static const crm_field_t fields[] = {
     {.name = "archived_at", .type = &crm_type_time, .flags = CRM_F_NULLABLE,
      .follow = "archived",
      .follow_sql = "CASE WHEN t.archived IS NOT DISTINCT FROM ? THEN "
-                   "t.archived_at WHEN ? THEN date_trunc('milliseconds', "
-                   "clock_timestamp()) END"},
+                   "t.archived_at WHEN ? THEN " CRM_SQL_NOW " END"},
     {.name = "deleted", .type = &crm_type_boolean,
      .flags = CRM_F_NULLABLE | CRM_F_REFUSED,
      .doc = "soft-delete flag"},
@@ -211,6 +210,6 @@ const crm_resource_t crm_resource_conversation = {
     .fields = fields,
     .operations = operations,
     .soft_delete = "deleted = true, deleted_at = coalesce(t.deleted_at, "
-                   "date_trunc('milliseconds', clock_timestamp()))",
+                   CRM_SQL_NOW ")",
     .check = check,
 };

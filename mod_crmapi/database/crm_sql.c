@@ -129,26 +129,15 @@ const char *crm_sql_array(const apr_array_header_t *strings,
     return buf.data;
 }
 
-/* The time of a change. Citus takes no volatile function in an UPDATE: there a
- * trigger puts the time in place of infinity. */
-static const char *const times[] = {
-    "greatest(date_trunc('milliseconds', clock_timestamp()), t.updated_at"
-    " + interval '1 millisecond')",
-    "date_trunc('milliseconds', clock_timestamp())",
-};
-
-/* Replace the times in SQL, which updates a row of a distributed database. */
-static void replace_times(crm_sql_t *sql)
+/* Replace each NEEDLE in the text of SQL by infinity. */
+static void replace_time(crm_sql_t *sql, const char *needle)
 {
-    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
-        size_t len = strlen(times[i]);
-        char *at = sql->text.data;
+    static const char infinity[] = "'infinity'::timestamptz";
+    char *at = sql->text.data;
 
-        while ((at = strstr(at, times[i]))) {
-            memset(at, ' ', len);
-            memcpy(at, "'infinity'::timestamptz",
-                   strlen("'infinity'::timestamptz"));
-        }
+    while ((at = strstr(at, needle))) {
+        memset(at, ' ', strlen(needle));
+        memcpy(at, infinity, sizeof(infinity) - 1);
     }
 }
 
@@ -156,7 +145,8 @@ void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql)
 {
     crm_buf_putc(&sql->text, '\0');
     if (sql->distributed && strstr(sql->text.data, "UPDATE crmapi.")) {
-        replace_times(sql);
+        replace_time(sql, CRM_SQL_LATER);
+        replace_time(sql, CRM_SQL_NOW);
     }
     stmt->sql = sql->text.data;
     stmt->count = sql->binds->nelts;

@@ -9,6 +9,16 @@
 #include "crm_buf.h"
 #include "crm_db.h"
 
+/* The current time as the database stores it: in whole milliseconds. Citus takes
+ * no volatile function in an UPDATE: in a statement of a distributed database
+ * that has one, crm_sql_stmt() replaces these two by infinity, in whose place a
+ * trigger puts the time (schema/citus/0005-times.sql). */
+#define CRM_SQL_NOW "date_trunc('milliseconds', clock_timestamp())"
+
+/* The same for the updated_at of a row t, which always grows (contract 6.6). */
+#define CRM_SQL_LATER \
+    "greatest(" CRM_SQL_NOW ", t.updated_at + interval '1 millisecond')"
+
 /* A statement under construction. The text consists of string constants only;
  * values are binds. */
 typedef struct crm_sql_t {
@@ -45,7 +55,8 @@ int crm_sql_value(crm_sql_t *sql, const char *value, const char *cast);
 void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
                       const char *cast);
 
-/* Set *STMT to the text and binds of SQL, which live as long as SQL's pool. */
+/* Set *STMT to the text and binds of SQL, which live as long as SQL's pool, in the
+ * form that the database takes. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);
 
 /* Declare that SQL, which is complete, writes at most one row: that of t with

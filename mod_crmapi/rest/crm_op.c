@@ -11,9 +11,6 @@
 #include "crm_rest.h"
 #include "crm_uuid.h"
 
-/* The current time as the database stores it: in whole milliseconds. */
-#define NOW "date_trunc('milliseconds', clock_timestamp())"
-
 crm_error_t *crm_op_unexplained(crm_error_t *error)
 {
     if (error && error->code == CRM_E_CONFLICT && error->sqlstate) {
@@ -154,7 +151,8 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
             crm_sql_adds(sql, ", ", resource->fields[i].name, NULL);
         }
     }
-    crm_sql_add(sql, ") SELECT $1::uuid, ");
+    crm_sql_adds(sql, ") SELECT ", call->distributed ? "k.workspace_id"
+                                                     : "$1::uuid", ", ", NULL);
     crm_sql_bind(sql, id, "uuid");
     row = sql->binds->nelts;
     for (int i = 0; resource->fields[i].name; i++) {
@@ -165,8 +163,8 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
         }
     }
     from = sql->text.len;
-    crm_sql_add(sql, " WHERE ");
-    crm_rest_permit(sql, call);
+    crm_rest_permit_from(sql, call, " FROM");
+    crm_rest_permit_where(sql, call);
     crm_sql_adds(sql, " RETURNING ",
                  crm_rest(call)->endpoint->shape->new_columns, NULL);
     crm_sql_write(sql, from, row, NULL);
@@ -272,8 +270,7 @@ static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
             separator = " OR ";
         }
     }
-    crm_sql_add(list->sql, " THEN greatest(" NOW ", t.updated_at"
-                " + interval '1 millisecond') ELSE t.updated_at END");
+    crm_sql_add(list->sql, " THEN " CRM_SQL_LATER " ELSE t.updated_at END");
 }
 
 /* Add to SQL the conditions that CRM_F_FIXED fields have the values sent, and
