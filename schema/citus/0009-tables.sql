@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0009-tables.sql: the tables go to the servers
 
--- Foreign keys are added again when both of their tables are distributed.
+-- Foreign keys and triggers are added again when all tables are distributed: the
+-- rows that move to the servers would need other tables there.
 
 SET LOCAL citus.enable_ddl_propagation = on;
 CREATE TEMPORARY TABLE key_of ON COMMIT DROP AS
@@ -10,13 +11,22 @@ CREATE TEMPORARY TABLE key_of ON COMMIT DROP AS
                           '') AS definition
     FROM pg_constraint c
     WHERE c.connamespace = 'crmapi'::regnamespace AND c.contype = 'f';
+CREATE TEMPORARY TABLE trigger_of ON COMMIT DROP AS
+    SELECT t.tgrelid::regclass::text AS of, t.tgname,
+           pg_get_triggerdef(t.oid) AS definition
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = 'crmapi'::regnamespace AND NOT t.tgisinternal;
 
 DO $$
 DECLARE
     name text;
     key record;
+    follower record;
     of regprocedure;
 BEGIN
+    FOR follower IN SELECT * FROM trigger_of LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', follower.tgname, follower.of);
+    END LOOP;
     FOR key IN SELECT * FROM key_of LOOP
         EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', key.child,
                        key.conname);
@@ -43,6 +53,9 @@ BEGIN
     FOR key IN SELECT * FROM key_of LOOP
         EXECUTE format('ALTER TABLE %s ADD CONSTRAINT %I %s', key.child,
                        key.conname, key.definition);
+    END LOOP;
+    FOR follower IN SELECT * FROM trigger_of LOOP
+        EXECUTE follower.definition;
     END LOOP;
 END
 $$;

@@ -130,12 +130,6 @@ sub counting {
         "pg_stat_statements.track_utility" => "off");
 }
 
-# Start a worker of Citus with SETTINGS.
-sub start_node {
-    my ($class, %settings) = @_;
-    return $class->start(%settings);
-}
-
 # Start a server in a new folder. SETTINGS are added to its configuration.
 sub start {
     my ($class, %settings) = @_;
@@ -161,7 +155,7 @@ sub start {
         %settings);
     $self->launch;
     $self->sql("postgres", "CREATE ROLE $OWNER LOGIN CREATEROLE CREATEDB");
-    CrmTest::Citus->start($self) if $coordinates;
+    CrmTest::Citus->start_worker($self) for $coordinates ? (1, 2) : ();
     $self->sql("postgres", "CREATE EXTENSION pg_stat_statements;
         ALTER ROLE $SUPERUSER SET pg_stat_statements.track = none;
         GRANT SET ON PARAMETER pg_stat_statements.track TO PUBLIC")

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# 77-citus.t: a database with data is distributed by Citus; its requests go to
+# one server each; a server is lost, and one is added (contract 16.4)
+# second gear
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+# This file's servers come and go, so it has its own.
+BEGIN { delete $ENV{CRM_TEST_PG}; $ENV{CRM_CITUS} ||= 1 }
+use CrmTest;
+use CrmTest::Child;
+use CrmTest::Citus;
+use CrmTest::Data;
+use CrmTest::Writers;
+
+plan(skip_all => "PostgreSQL has no extension citus")
+    unless CrmTest::Citus::installed();
+
+my $coordinator = postgres();
+my @workers = CrmTest::Citus::workers();
+my $database = database(template => undef);
+crmapictl_ok($database, "migrate");
+
+my $conf = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
+    . "CrmApiIntakeLimit 0\n";
+my @w = map { workspace($database, twin => 0) } 1 .. 6;
+my @before = map { export($_) } @w;
+
+# All that crmapictl exports of the workspace W.
+sub export {
+    my ($w) = @_;
+    return crmapictl_ok($database, "export", "--workspace", $w->id);
+}
+
+# The worker, a number of @workers, that has the workspace W.
+sub server_of {
+    my ($w) = @_;
+    my $port = sql($database, "SELECT n.nodeport FROM pg_dist_placement p
+        JOIN pg_dist_node n USING (groupid) WHERE p.shardid =
+        get_shard_id_for_distribution_column('crmapi.workspace', '"
+        . $w->id . "')");
+    my ($n) = grep { $workers[$_]{port} == $port } 0 .. $#workers;
+    return $n;
+}
+
+# The statements that went to several servers.
+sub over_all {
+    return scalar sql($database, "SELECT sum(query_execution_multi_shard)
+        FROM citus_stat_counters WHERE name = current_database()");
+}
+
+# Statements that went to one server.
+sub to_one {
+    return scalar sql($database, "SELECT sum(query_execution_single_shard)
+        FROM citus_stat_counters WHERE name = current_database()");
+}
+
+subtest "a database with data is distributed" => sub {
+    CrmTest::Citus->prepare($coordinator, $database);
+    is(crmapictl_ok($database, "distribute"), "distributed over 2 servers",
+        "over the workers");
+    my ($code, undef, $err) = crmapictl($database, "distribute");
+    is($code, 1, "and only once");
+    like($err, qr/distributed already/, "as it says");
+    CrmTest::Citus->make_logins($_) for @workers;
+    is(export($w[$_]), $before[$_], "workspace $_ is as before") for 0 .. $#w;
+    my %on = map { server_of($_) => 1 } @w;
+    is(scalar keys %on, 2, "they are on both servers");
+};
+
+my $httpd = httpd(database => $database, conf => $conf);
+$_->{port} = $httpd->port for @w;
+
+subtest "each request goes to one server" => sub {
+    my $w = $w[0];
+    my $c = $w->client;
+    my $before = over_all();
+    my $one = to_one();
+    my $contact = insert($w, "/contacts", { bot_id => $w->agent,
+        emails => ["a\@x.example"], tags => ["t"] });
+    status_is($c->get("/api/v1/contacts/$contact->{id}"), 200, "get");
+    status_is($c->request("PATCH", "/api/v1/contacts/$contact->{id}",
+        json => { notes => "n" }), 200, "patch");
+    status_is($c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [{ emails => ["a\@x.example"], notes => "m" }] }), 200,
+        "upsert");
+    for my $path (qw(agents contacts companies pipelines pipeline-cards
+        activities conversations forms)) {
+        status_is($c->get("/api/v1/$path"), 200, "list of $path");
+    }
+    for my $query ("search=a", "tags=t", "cursor=", "sort=updated_at",
+        "updated_after=2026-01-01T00:00:00Z", "page=2") {
+        status_is($c->get("/api/v1/contacts", query => $query), 200, $query);
+    }
+    status_is($c->post("/api/v1/contacts", { bot_id => $w->agent },
+        headers => { "Idempotency-Key" => "k" }), 201, "with a key") for 1, 2;
+    status_is($c->request("DELETE", "/api/v1/contacts/$contact->{id}"), 204,
+        "delete");
+    status_is($httpd->client(key => "svc_live_" . "x" x 30)
+        ->get("/api/v1/agents"), 401, "an unknown key");
+    cmp_ok(to_one(), ">", $one + 20, "statements are counted");
+    is(over_all() - $before, 0, "none went to several");
+};
+
+subtest "what one server has is away with it, and comes back" => sub {
+    my ($lost) = grep { server_of($_) == 1 } @w;
+    my ($kept) = grep { server_of($_) == 0 } @w;
+    status_is($lost->client->get("/api/v1/agents"), 200, "before");
+    $httpd->may_log(qr/CRM2001: database: /);
+    $workers[1]->halt("QUIT");
+    for my $try (1 .. 3) {
+        my $r = $lost->client->get("/api/v1/agents");
+        error_is($r, 503, "service_unavailable", "a read, $try");
+        ok($r->header("Retry-After"), "says when to try again");
+        error_is($lost->client->post("/api/v1/contacts",
+            { bot_id => $lost->agent }), 503, "service_unavailable",
+            "a write, $try");
+        status_is($kept->client->get("/api/v1/agents"), 200,
+            "the other workspace is read, $try");
+        status_is($kept->client->post("/api/v1/contacts",
+            { bot_id => $kept->agent }), 201, "and written, $try");
+    }
+    $workers[1]->resume;
+    status_is($lost->client->get("/api/v1/agents"), 200, "it is back");
+    status_is($lost->client->post("/api/v1/contacts",
+        { bot_id => $lost->agent }), 201, "for writes, too");
+};
+
+subtest "a server is added, and workspaces move to it, under load" => sub {
+    my @writers = map { CrmTest::Writers->new($httpd, $_, 2) } @w[1, 2];
+    $_->wait_for_more(2) for @writers;
+    push @workers, CrmTest::Citus->start_worker($coordinator);
+    $workers[2]->sql("postgres", "CREATE ROLE crmapi_api;
+        CREATE ROLE crmapi_worker");
+    CrmTest::Citus->make_logins($workers[2]);
+    CrmTest::Citus->add_worker($coordinator, $database, $workers[2]);
+    sql($database, "SELECT citus_rebalance_start();
+        SELECT citus_rebalance_wait()");
+    cmp_ok(sql($database, "SELECT count(*) FROM pg_dist_placement p
+        JOIN pg_dist_node n USING (groupid)
+        WHERE n.nodeport = $workers[2]{port}"), ">", 0, "shards have moved");
+    $_->wait_for_more(2) for @writers;
+    $_->stop for @writers;
+    $_->check(moved => 1) for @writers;
+    is(sql($database, "SELECT count(*) FROM crmapi.counter_verify()"), 0,
+        "the totals are right");
+};
+
+done_testing();
