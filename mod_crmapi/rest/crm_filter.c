@@ -69,13 +69,16 @@ void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
 }
 
 /* The keys are hashes: the tags themselves are compared, too. The keys of BIND
- * are in a subquery so that they are computed once. */
+ * are in a subquery so that they are computed once. Citus would run it on its
+ * own: it computes them before it sends the statement. */
 void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
                             const char *bind, const crm_call_t *call)
 {
     (void)filter;
     crm_sql_adds(sql, " AND t.tag_keys", tags_operator(call), NULL);
-    crm_sql_template(sql, "(SELECT crmapi.tag_keys($1::uuid, ?))", bind,
+    crm_sql_template(sql, call->distributed
+                     ? " crmapi.tag_keys($1::uuid, ?)"
+                     : "(SELECT crmapi.tag_keys($1::uuid, ?))", bind,
                      "text[]");
     add_tags(sql, UNINDEXED, bind, call);
 }
