@@ -114,7 +114,8 @@ static void add_from(crm_sql_t *sql, const crm_call_t *call, int scoped)
  * rows are read in the order of the resource's times. SCOPED is the filter whose
  * index has the workspace in its keys, or NULL. No other index is used then,
  * also not by the workspace: IS TRUE hides that condition from the planner,
- * which knows neither how few rows a tag has nor how many the workspace has. */
+ * which knows neither how few rows a tag has nor how many the workspace has.
+ * Citus needs the condition to find the server. */
 static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
                      int unindexed, const crm_param_t *scoped)
 {
@@ -124,7 +125,7 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
         add_times(sql, call, 1);
     }
     else {
-        add_from(sql, call, scoped != NULL);
+        add_from(sql, call, scoped && !call->distributed);
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
