@@ -12,7 +12,6 @@ use CrmTest;
 use CrmTest::Child;
 use CrmTest::Citus;
 use CrmTest::Data;
-use CrmTest::Writers;
 
 plan(skip_all => "PostgreSQL has no extension citus")
     unless CrmTest::Citus::installed();
@@ -25,8 +24,7 @@ crmapictl_ok($database, "role", "create", @$_)
     for ["api", $CrmTest::Postgres::API],
         ["worker", $CrmTest::Postgres::WORKER];
 
-my $conf = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
-    . "CrmApiIntakeLimit 0\n";
+my $conf = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my @w = map { workspace($database, twin => 0) } 1 .. 6;
 my @before = map { export($_) } @w;
 
@@ -140,22 +138,42 @@ subtest "what one server has is away with it, and comes back" => sub {
         { bot_id => $lost->agent }), 201, "for writes, too");
 };
 
+# Create contacts in W until told to stop. Returns how many answers of each
+# status there were.
+sub creating {
+    my ($w, $go_on) = @_;
+    my $c = $w->client(timeout => 60);
+    my %status;
+
+    while ($go_on->()) {
+        $status{$c->post("/api/v1/contacts", { bot_id => $w->agent })
+            ->status}++;
+    }
+    return %status;
+}
+
 subtest "a server is added, and workspaces move to it, under load" => sub {
-    my @writers = map { CrmTest::Writers->new($httpd, $_, 2) } @w[1, 2];
-    $_->wait_for_more(2) for @writers;
+    my @before = map { total_of($_->client, "/contacts") } @w;
+    my @writers = map { my $w = $_; CrmTest::Child->start(sub {
+        creating($w, $_[0]) }) } @w;
     push @workers, CrmTest::Citus->start_worker($coordinator);
     $workers[2]->sql("postgres", "CREATE ROLE crmapi_api;
         CREATE ROLE crmapi_worker");
     CrmTest::Citus->make_logins($workers[2]);
     CrmTest::Citus->add_worker($coordinator, $database, $workers[2]);
-    sql($database, "SELECT citus_rebalance_start();
-        SELECT citus_rebalance_wait()");
+    sql($database, "SELECT citus_rebalance_start()");
+    sql($database, "SELECT citus_rebalance_wait()");
     cmp_ok(sql($database, "SELECT count(*) FROM pg_dist_placement p
         JOIN pg_dist_node n USING (groupid)
         WHERE n.nodeport = $workers[2]{port}"), ">", 0, "shards have moved");
-    $_->wait_for_more(2) for @writers;
     $_->stop for @writers;
-    $_->check(moved => 1) for @writers;
+    for my $n (0 .. $#w) {
+        my %status = $writers[$n]->result;
+        is(join(" ", grep { !/^(?:201|503)$/ } sort keys %status), "",
+            "workspace $n: 201 and 503 only");
+        is(total_of($w[$n]->client, "/contacts"), $before[$n] + ($status{201} // 0),
+            "workspace $n: each contact that was answered 201 is there once");
+    }
     is(sql($database, "SELECT count(*) FROM crmapi.counter_verify()"), 0,
         "the totals are right");
 };
