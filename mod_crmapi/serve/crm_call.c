@@ -30,7 +30,7 @@ crm_error_t *crm_call_undistributed(const crm_call_t *call)
 /* Return whether CALL is one of the API, or its database is not distributed. */
 static int supported(const crm_call_t *call)
 {
-    return call->mount->rest || !call->service->distributed
+    return !call->service->distributed || call->mount->rest
            || call->service->distributed(call->request->baton) <= 0;
 }
 

@@ -61,12 +61,14 @@ static const crm_response_t *serve(const char *method, const char *path)
     apr_pool_t *pool = crm_check_pool();
     crm_request_t *request = apr_pcalloc(pool, sizeof(*request));
     crm_response_t *response = apr_pcalloc(pool, sizeof(*response));
+    static const crm_service_t service;
     crm_call_t *call = apr_pcalloc(pool, sizeof(*call));
 
     request->headers = apr_table_make(pool, 1);
     response->headers = apr_table_make(pool, 4);
     crm_buf_init(&response->body, 16, pool);
     call->pool = pool;
+    call->service = &service;
     call->request = request;
     call->response = response;
     call->path = crm_router_find(call->args, crm_api_mount.router, path, 1);
