@@ -126,9 +126,9 @@ static int is_given(const apr_array_header_t *contacts, int index)
     return 0;
 }
 
-/* Return the fields (const crm_field_t *) that a statement writes to CONTACTS of
- * BATCH: of an insert (NEW) those that are not null in all of them, of an update
- * those that BATCH changes. The first one is id. */
+/* Return the fields (const crm_field_t *) that a statement writes to CONTACTS
+ * of BATCH: an insert (NEW) those that one of them has, an update those that
+ * BATCH changes. The first one is id. */
 static apr_array_header_t *written_fields(const crm_contact_batch_t *batch,
                                           const apr_array_header_t *contacts,
                                           int new)

@@ -25,9 +25,10 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
                            const char *lock);
 
 /* Set SQL to the statement that looks up contacts. Identity I has the e-mail
- * EMAILS[I] and the phone key PHONES[I]. For each identity and each of the
- * DEPTH oldest contacts that match its e-mail, and those that match its phone,
- * there is a row. An identity without a match has a row without a contact. The contacts are locked against updates,
+ * EMAILS[I] and the phone key PHONES[I]. For each identity there is a row for
+ * each of the DEPTH oldest contacts that match its e-mail, and for each of those
+ * that match its phone: two for a contact that matches both. An identity without
+ * a match has a row without a contact. The contacts are locked against updates,
  * in the order of their ids. No row is returned if CALL's key does not permit
  * the operation. */
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,

@@ -16,7 +16,7 @@ my %running;            # pid => seconds it is given to end
 # others have connections to the database.
 my $threads = join "", map { "$_\n" } "ServerLimit 2", "StartServers 2",
     "ThreadLimit 256", "ThreadsPerChild 256", "MaxRequestWorkers 512",
-    "MinSpareThreads 1", "MaxSpareThreads 512";
+    "MinSpareThreads 1", "MaxSpareThreads 512", "ExtendedStatus Off";
 my %mpm = (
     event => $threads,
     worker => $threads,
