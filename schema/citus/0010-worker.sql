@@ -196,19 +196,36 @@ BEGIN
 END
 $$;
 
--- Citus takes only immutable functions in a CASE. This function is as before but
--- for a variable.
+-- Citus takes only immutable functions in a CASE or COALESCE. These functions are
+-- as before but for a variable, which has the time.
 DO $$
 DECLARE
-    before CONSTANT text := pg_get_functiondef(
-        'crmapi.enrollment_generated'::regproc);
-    after CONSTANT text := replace(replace(before, E'    auto boolean;\n',
-        E'    auto boolean;\n    at timestamptz := date_trunc('
-        || E'\'milliseconds\', moment);\n'),
-        E'\n            THEN date_trunc(\'milliseconds\', moment) END',
-        ' THEN at END');
+    change record;
+    body text;
 BEGIN
-    ASSERT after ~ ' at timestamptz := .* THEN at END', 'it was not found';
-    EXECUTE after;
+    FOR change IN SELECT * FROM (VALUES
+        ('enrollment_generated',
+         'DECLARE', 'DECLARE
+    at timestamptz := date_trunc(''milliseconds'', moment);'),
+        ('enrollment_generated',
+         'THEN date_trunc(''milliseconds'', moment) END', 'THEN at END'),
+        ('webhook_wait',
+         'BEGIN', 'DECLARE
+    at timestamptz := coalesce(moment, statement_timestamp());
+BEGIN'),
+        ('webhook_wait',
+         'run_at = coalesce(moment, statement_timestamp())', 'run_at = at'),
+        ('webhook_disable',
+         'BEGIN', 'DECLARE
+    at timestamptz := crmapi.now_ms();
+BEGIN'),
+        ('webhook_disable',
+         'coalesce(e.disabled_at, crmapi.now_ms())',
+         'coalesce(e.disabled_at, at)')) c(name, before, after)
+    LOOP
+        body := pg_get_functiondef(('crmapi.' || change.name)::regproc);
+        ASSERT strpos(body, change.before) > 0, change.name;
+        EXECUTE replace(body, change.before, change.after);
+    END LOOP;
 END
 $$;
