@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use IO::Socket::INET;
+use Socket qw(SOL_SOCKET SO_LINGER);
 use Time::HiRes qw(time);
 
 my $database = database();
@@ -102,6 +103,49 @@ subtest "a server that takes connections and never answers" => sub {
     is($code, 1, "crmapictl gives up");
     like($err, qr/CRM2001: database: .*timeout expired/, "and says why");
     cmp_ok(time - $start, "<", 2 + $slack, "after connect_timeout");
+};
+
+subtest "a client that has gone" => sub {
+    # so long that a statement which ends was cancelled for another reason
+    my $patient = httpd(database => $database, children => 1,
+        conf => "CrmApiReadLimit 0\nCrmApiDatabaseTimeout 10min\n");
+    my $path = "/api/v1/contacts/$contact";
+    # Send a request, and return its client when the statement waits.
+    my $ask = sub {
+        my ($method, $body) = (@_, "");
+        my $client = $w->client(port => $patient->port);
+        $client->send_raw(join "\r\n", "$method $path HTTP/1.1",
+            "Host: localhost", "Authorization: Bearer " . $w->key,
+            "Content-Type: application/json",
+            "Content-Length: " . length($body), "", $body);
+        wait_for(sub { sessions("wait_event_type = 'Lock' AND query ~"
+            . ($method eq "PATCH" ? "'UPDATE'" : "'^SELECT'")) })
+            or die "no statement of $method\n";
+        return $client;
+    };
+    for my $how ("closed", "reset") {
+        my $let_go = holding("LOCK TABLE crmapi.contact");
+        my $reader = $ask->("GET");
+        setsockopt($reader->{socket}, SOL_SOCKET, SO_LINGER, pack("ii", 1, 0))
+            if $how eq "reset";
+        $reader->close;
+        ok(wait_for(sub { !sessions("state <> 'idle'") }),
+            "$how: its read is cancelled");
+        $let_go->();
+    }
+    ok($patient->wait_log(qr/CRM2008: database: the client has closed the/),
+        "which is logged");
+    my $let_go = holding("LOCK TABLE crmapi.contact");
+    my $writer = $ask->("PATCH", '{"notes":"kept"}');
+    my $reader = $ask->("GET");
+    $_->close for $writer, $reader;
+    ok(wait_for(sub { sessions("state <> 'idle'") == 1 }),
+        "the read ends, the write goes on");
+    $let_go->();
+    ok(wait_for(sub { ($c->get($path)->data->{notes} // "") eq "kept" }),
+        "and is done");
+    status_is($w->client(port => $patient->port)->get($path), 200,
+        "the connection is used again");
 };
 
 subtest "crmapictl" => sub {

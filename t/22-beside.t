@@ -6,6 +6,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use File::Temp qw(tempdir);
+use POSIX ();
 
 my $dir = tempdir("crm-tls-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my ($code, $out, $err) = run_program(command => ["openssl", "req", "-x509",
@@ -17,7 +18,8 @@ chmod 0755, $dir;
 
 # HTTP/2 needs a threaded MPM to be of use.
 my $h2 = ($ENV{CRM_MPM} || "event") ne "prefork";
-my $httpd = httpd(database => database(), modules => ["ssl", "socache_shmcb",
+my $database = database();
+my $httpd = httpd(database => $database, modules => ["ssl", "socache_shmcb",
     "remoteip", $h2 ? "http2" : ()],
     # what mod_ssl thinks of a certificate like that
     expect_log => [qr/AH01906: .* certificate is a CA certificate/,
@@ -36,15 +38,18 @@ my $log = "$httpd->{dir}/beside_log";
 my $url = "https://localhost:" . $httpd->port . "/api/v1";
 my $w = workspace($httpd);
 
+sub curl_command {
+    return ("curl", "-sS", "--cacert", "$dir/cert.pem", "--resolve",
+        "localhost:" . $httpd->port . ":127.0.0.1", "-w",
+        "\n%{http_version} %{http_code} %{num_connects}\n", "-H",
+        "Authorization: Bearer " . $w->key, @_);
+}
+
 # Run curl with ARGUMENTS; returns (version, status, body, connections made) of
 # the last answer, the others' before its body.
 sub curl {
     my (@arguments) = @_;
-    my ($code, $out, $err) = run_program(command => ["curl", "-sS",
-        "--cacert", "$dir/cert.pem", "--resolve",
-        "localhost:" . $httpd->port . ":127.0.0.1", "-w",
-        "\n%{http_version} %{http_code} %{num_connects}\n", "-H",
-        "Authorization: Bearer " . $w->key, @arguments]);
+    my ($code, $out, $err) = run_program(command => [curl_command(@arguments)]);
     is($code, 0, "curl succeeds") or diag($err);
     my ($body, $version, $status, $made)
         = $out =~ /^(.*)\n(\S+) (\d+) (\d+)\n\z/s;
@@ -76,6 +81,23 @@ for my $version ($h2 ? "2" : (), "1.1") {
         is(() = $body =~ /"pagination"/g, 20, "20 answers");
         is_deeply([$body =~ /^\S+ \d+ (\d+)$/mg, $made], [1, (0) x 19],
             "on one connection");
+    };
+    subtest "HTTP/$version over TLS: a client that goes away" => sub {
+        my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.contact");
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) {
+            open STDOUT, ">", "/dev/null" or POSIX::_exit(1);
+            exec(curl_command($version eq "2" ? "--http2" : "--http1.1",
+                "$url/contacts")) or POSIX::_exit(1);
+        }
+        postgres()->wait_locked($database, 1);
+        kill TERM => $pid;
+        waitpid $pid, 0;
+        ok(wait_for(sub { !sql($database, "SELECT count(*) FROM"
+            . " pg_stat_activity WHERE datname = current_database()"
+            . " AND wait_event_type = 'Lock'") }),
+            "its statement is cancelled");
+        $let_go->();
     };
 }
 

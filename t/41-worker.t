@@ -6,13 +6,16 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Citus;
 use CrmTest::Proxy;
 use IO::Select;
 use IO::Socket::UNIX;
 use Time::HiRes qw(time);
 
-# NOTIFY does not come through PgBouncer in this mode: docs/scaling.md.
-my $deaf = ($ENV{CRM_POOLER} // "") eq "transaction";
+# NOTIFY comes neither through PgBouncer in this mode nor from the servers of Citus:
+# docs/scaling.md.
+my $citus = CrmTest::Citus::wanted();
+my $deaf = $citus || ($ENV{CRM_POOLER} // "") eq "transaction";
 
 # The milliseconds within which a job is begun: MS, or by poll, which is "2s".
 sub soon { $deaf ? 2500 : $_[0] }

@@ -200,9 +200,9 @@ subtest "a mail server that refuses, or not today" => sub {
     like($e->{generation_error}, qr/550/, "with the server's code");
     unlike($worker->log_text, qr/x\.example/,
         "what else it said quotes the recipient: that is in no log");
-    is(sql($database, "SELECT count(*) FROM crmapi.job j"
-        . " FULL JOIN crmapi.enrollment_step s ON false WHERE"
-        . " concat(j.last_error, s.error) ~ 'x\.example'"), 0,
+    is(sql($database, "SELECT (SELECT count(*) FROM crmapi.job j"
+        . " WHERE j.last_error ~ 'x\.example') + (SELECT count(*) FROM"
+        . " crmapi.enrollment_step s WHERE s.error ~ 'x\.example')"), 0,
         "and in no table that job list shows");
     $worker->configure({ send_attempts => 2 });
     $id = start($w, contact => { first_name => "U",

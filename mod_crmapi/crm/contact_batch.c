@@ -160,6 +160,18 @@ static crm_contact_t *row_contact(crm_contact_batch_t *batch,
     return contact;
 }
 
+/* Add CONTACT to IDENTITY's matches, unless it is the last of them: it has both
+ * its e-mail and its phone. */
+static void add_match(crm_identity_t *identity, crm_contact_t *contact)
+{
+    apr_array_header_t *matches = identity->matches;
+
+    if (!matches->nelts || APR_ARRAY_IDX(matches, matches->nelts - 1,
+                                         crm_contact_t *) != contact) {
+        APR_ARRAY_PUSH(matches, crm_contact_t *) = contact;
+    }
+}
+
 /* Read the look-up's RESULT into BATCH and IDENTITIES. */
 static void read_look_up(crm_contact_batch_t *batch,
                          crm_identity_t *identities, const PGresult *result)
@@ -176,7 +188,7 @@ static void read_look_up(crm_contact_batch_t *batch,
 
         identity->email_key = crm_db_value(result, row, CRM_MATCH_EMAIL_KEY);
         if (contact) {
-            APR_ARRAY_PUSH(identity->matches, crm_contact_t *) = contact;
+            add_match(identity, contact);
         }
     }
 }
@@ -198,6 +210,8 @@ static crm_contact_batch_t *new_batch(crm_call_t *call)
     batch->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     batch->refs = apr_hash_make(call->pool);
     batch->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
+    batch->changed = apr_pcalloc(call->pool, (apr_size_t)crm_resource_fields(
+                                     &crm_resource_contact));
     return batch;
 }
 
@@ -458,6 +472,7 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
             && !crm_type_equal(&fields[i], contact->binds[i],
                                values->binds[i], batch->pool)) {
             contact->binds[i] = values->binds[i];
+            batch->changed[i] |= !contact->is_new;
             changed = 1;
         }
     }
@@ -465,6 +480,7 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
         return;
     }
     contact->changed = 1;
+    batch->changed[crm_contact_index("updated_at")] = 1;
     contact->updated_at = later(batch->now, contact->updated_at, batch->pool);
     contact->binds[crm_contact_index("updated_at")] = contact->updated_at;
     identify(batch, identity, contact);
@@ -484,45 +500,19 @@ void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
     crm_buf_putc(buf, '}');
 }
 
-/* Return the contacts of BATCH to insert (NEW) or to update, as a JSON array.
- * Return NULL if there are none. */
-static const char *contacts_json(crm_contact_batch_t *batch, int new)
-{
-    crm_buf_t buf;
-    int count = 0;
-
-    crm_buf_init(&buf, 4096, batch->pool);
-    for (int i = 0; i < batch->contacts->nelts; i++) {
-        const crm_contact_t *contact = APR_ARRAY_IDX(batch->contacts, i,
-                                                     crm_contact_t *);
-
-        if (new ? contact->is_new : contact->changed && !contact->is_new) {
-            crm_buf_putc(&buf, count++ ? ',' : '[');
-            crm_contact_write(&buf, contact);
-        }
-    }
-    crm_buf_puts(&buf, "]");
-    crm_buf_putc(&buf, '\0');
-    return count ? buf.data : NULL;
-}
-
 crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
                                       crm_sql_t *more, int count)
 {
-    const char *created = contacts_json(batch, 1);
-    const char *changed = contacts_json(batch, 0);
     PGresult *results[CLOSING_MAX];
     crm_sql_t *sqls[CLOSING_MAX];
     crm_sql_t insert, update, keep, commit;
     crm_error_t *error;
     int n = 0;
 
-    if (created) {
-        crm_contact_sql_insert(&insert, batch->call, created);
+    if (crm_contact_sql_insert(&insert, batch)) {
         sqls[n++] = &insert;
     }
-    if (changed) {
-        crm_contact_sql_update(&update, batch->call, changed);
+    if (crm_contact_sql_update(&update, batch)) {
         sqls[n++] = &update;
     }
     for (int i = 0; i < count; i++) {

@@ -48,6 +48,8 @@ typedef struct crm_contact_batch_t {
                                     set in this batch */
     apr_hash_t *refs;           /* set of "company:<id>": the rows that exist */
     apr_array_header_t *contacts; /* of crm_contact_t * */
+    unsigned char *changed;     /* by index in the table of fields: 1 if the
+                                   value of a stored contact changes */
 } crm_contact_batch_t;
 
 /* A statement run in the round trip that opens a batch. */

@@ -55,7 +55,8 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                 " FOR NO KEY UPDATE)"
                 " SELECT m.i, " CRM_SQL_NOW ", m.e, t.email_key, t.phone_key, ");
     crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
-                 " FROM m LEFT JOIN t ON t.id = ANY (m.ids) WHERE ", NULL);
+                 " FROM m LEFT JOIN LATERAL unnest(m.ids) x(id) ON true"
+                 " LEFT JOIN t ON t.id = x.id WHERE ", NULL);
     crm_rest_permit(sql, call);
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
@@ -86,66 +87,141 @@ void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
-/* Return whether an insert (NEW) or an update writes FIELD. Hidden fields were
- * not loaded, so they keep their values or get their defaults. */
-static int is_written(const crm_field_t *field, int new)
+/* Return the contacts of BATCH to insert (NEW) or to update. */
+static apr_array_header_t *contacts_to_write(const crm_contact_batch_t *batch,
+                                             int new)
 {
-    return !(field->flags & CRM_F_HIDDEN)
-           && ((field->flags & (new ? CRM_F_CREATE : CRM_F_UPDATE))
-               || !strcmp(field->name, "updated_at")
-               || (new && !strcmp(field->name, "created_at")));
+    apr_array_header_t *contacts = apr_array_make(batch->pool, 8,
+                                                  sizeof(crm_contact_t *));
+
+    for (int i = 0; i < batch->contacts->nelts; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(batch->contacts, i,
+                                               crm_contact_t *);
+
+        if (new ? contact->is_new : contact->changed && !contact->is_new) {
+            APR_ARRAY_PUSH(contacts, crm_contact_t *) = contact;
+        }
+    }
+    return contacts;
 }
 
-/* Add the written fields to SQL. FORM "=" adds assignments, ":" names and SQL
- * types, anything else is a prefix of the names. */
-static void add_fields(crm_sql_t *sql, int new, const char *form)
+/* Return whether an insert writes FIELD: not what the database computes, and no
+ * hidden field, which gets its default. */
+static int is_inserted(const crm_field_t *field)
 {
-    for (const crm_field_t *field = crm_resource_contact.fields; field->name;
-         field++) {
-        if (!is_written(field, new)) {
-            continue;
+    return !(field->flags & CRM_F_HIDDEN)
+           && ((field->flags & CRM_F_CREATE)
+               || !strcmp(field->name, "created_at")
+               || !strcmp(field->name, "updated_at"));
+}
+
+/* Return whether one of CONTACTS has a value of the field INDEX. */
+static int is_given(const apr_array_header_t *contacts, int index)
+{
+    for (int i = 0; i < contacts->nelts; i++) {
+        if (APR_ARRAY_IDX(contacts, i, crm_contact_t *)->binds[index]) {
+            return 1;
         }
-        if (*form == '=') {
-            crm_sql_adds(sql, ", ", field->name, " = r.", field->name, NULL);
+    }
+    return 0;
+}
+
+/* Return the fields (const crm_field_t *) that a statement writes to CONTACTS
+ * of BATCH: an insert (NEW) those that one of them has, an update those that
+ * BATCH changes. The first one is id. */
+static apr_array_header_t *written_fields(const crm_contact_batch_t *batch,
+                                          const apr_array_header_t *contacts,
+                                          int new)
+{
+    const crm_field_t *fields = crm_resource_contact.fields;
+    apr_array_header_t *written = apr_array_make(batch->pool, 32,
+                                                 sizeof(crm_field_t *));
+
+    APR_ARRAY_PUSH(written, const crm_field_t *) =
+        &fields[crm_contact_index("id")];
+    for (int i = 0; fields[i].name; i++) {
+        if (new ? is_inserted(&fields[i]) && is_given(contacts, i)
+            : batch->changed[i]) {
+            APR_ARRAY_PUSH(written, const crm_field_t *) = &fields[i];
         }
-        else if (*form == ':') {
-            crm_sql_adds(sql, ", ", field->name, " ", field->type->cast,
-                         NULL);
-        }
-        else {
-            crm_sql_adds(sql, ", ", form, field->name, NULL);
-        }
+    }
+    return written;
+}
+
+/* Add the value of FIELD in the rows r of add_records(), where arrays are
+ * texts. */
+static void add_value(crm_sql_t *sql, const crm_field_t *field)
+{
+    crm_sql_adds(sql, "r.", field->name, NULL);
+    if (strstr(field->type->cast, "[]")) {
+        crm_sql_adds(sql, "::", field->type->cast, NULL);
     }
 }
 
-/* Add " FROM" and the rows of JSON as r. */
-static void add_records(crm_sql_t *sql, int new, const char *json)
+/* Add " FROM" and CONTACTS as the rows r with the columns FIELDS. */
+static void add_records(crm_sql_t *sql, const crm_contact_batch_t *batch,
+                        const apr_array_header_t *contacts,
+                        const apr_array_header_t *fields)
 {
-    crm_sql_template(sql, " FROM jsonb_to_recordset(?) AS r(id uuid", json,
-                     "jsonb");
-    add_fields(sql, new, ":");
+    apr_array_header_t *values = apr_array_make(batch->pool, contacts->nelts,
+                                                sizeof(const char *));
+
+    for (int f = 0; f < fields->nelts; f++) {
+        const crm_field_t *field = APR_ARRAY_IDX(fields, f,
+                                                 const crm_field_t *);
+
+        apr_array_clear(values);
+        for (int i = 0; i < contacts->nelts; i++) {
+            APR_ARRAY_PUSH(values, const char *) =
+                APR_ARRAY_IDX(contacts, i, crm_contact_t *)
+                ->binds[field - crm_resource_contact.fields];
+        }
+        crm_sql_add(sql, f ? ", " : " FROM unnest(");
+        crm_sql_bind_array(sql, values, field->type->cast);
+    }
+    for (int f = 0; f < fields->nelts; f++) {
+        crm_sql_adds(sql, f ? ", " : ") r (",
+                     APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
+    }
     crm_sql_add(sql, ")");
 }
 
-void crm_contact_sql_insert(crm_sql_t *sql, crm_call_t *call,
-                            const char *json)
+int crm_contact_sql_insert(crm_sql_t *sql, const crm_contact_batch_t *batch)
 {
-    crm_sql_init(sql, call->pool);
-    crm_sql_add(sql, "INSERT INTO crmapi.contact (workspace_id, id");
-    add_fields(sql, 1, "");
-    crm_sql_template(sql, ") SELECT ?, r.id", call->key.workspace_id,
-                     "uuid");
-    add_fields(sql, 1, "r.");
-    add_records(sql, 1, json);
+    apr_array_header_t *contacts = contacts_to_write(batch, 1);
+    apr_array_header_t *fields = written_fields(batch, contacts, 1);
+
+    crm_sql_init(sql, batch->pool);
+    crm_sql_add(sql, "INSERT INTO crmapi.contact (workspace_id");
+    for (int f = 0; f < fields->nelts; f++) {
+        crm_sql_adds(sql, ", ",
+                     APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
+    }
+    crm_sql_template(sql, ") SELECT ?", batch->call->key.workspace_id, "uuid");
+    for (int f = 0; f < fields->nelts; f++) {
+        crm_sql_add(sql, ", ");
+        add_value(sql, APR_ARRAY_IDX(fields, f, const crm_field_t *));
+    }
+    add_records(sql, batch, contacts, fields);
+    return contacts->nelts > 0;
 }
 
-void crm_contact_sql_update(crm_sql_t *sql, crm_call_t *call,
-                            const char *json)
+int crm_contact_sql_update(crm_sql_t *sql, const crm_contact_batch_t *batch)
 {
-    crm_sql_init(sql, call->pool);
-    crm_sql_add(sql, "UPDATE crmapi.contact t SET id = t.id");
-    add_fields(sql, 0, "=");
-    add_records(sql, 0, json);
+    apr_array_header_t *contacts = contacts_to_write(batch, 0);
+    apr_array_header_t *fields = written_fields(batch, contacts, 0);
+
+    crm_sql_init(sql, batch->pool);
+    crm_sql_add(sql, "UPDATE crmapi.contact t SET");
+    for (int f = 1; f < fields->nelts; f++) {
+        const crm_field_t *field = APR_ARRAY_IDX(fields, f,
+                                                 const crm_field_t *);
+
+        crm_sql_adds(sql, f > 1 ? ", " : " ", field->name, " = ", NULL);
+        add_value(sql, field);
+    }
+    add_records(sql, batch, contacts, fields);
     crm_sql_template(sql, " WHERE t.workspace_id = ? AND t.id = r.id",
-                     call->key.workspace_id, "uuid");
+                     batch->call->key.workspace_id, "uuid");
+    return contacts->nelts > 0;
 }

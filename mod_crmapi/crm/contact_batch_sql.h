@@ -25,9 +25,10 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
                            const char *lock);
 
 /* Set SQL to the statement that looks up contacts. Identity I has the e-mail
- * EMAILS[I] and the phone key PHONES[I]. For each identity and each of the
- * DEPTH oldest contacts that match it there is a row. An identity without a
- * match has a row without a contact. The contacts are locked against updates,
+ * EMAILS[I] and the phone key PHONES[I]. For each identity there is a row for
+ * each of the DEPTH oldest contacts that match its e-mail, and for each of those
+ * that match its phone: two for a contact that matches both. An identity without
+ * a match has a row without a contact. The contacts are locked against updates,
  * in the order of their ids. No row is returned if CALL's key does not permit
  * the operation. */
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
@@ -39,13 +40,11 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
 void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
                           const apr_array_header_t *refs);
 
-/* Set SQL to the statement that inserts the contacts in JSON, an array of
- * contacts as the API shows them. */
-void crm_contact_sql_insert(crm_sql_t *sql, crm_call_t *call,
-                            const char *json);
+/* Set SQL, in BATCH's pool, to the statement that inserts the new contacts of
+ * BATCH. Return 0 if there are none; SQL is then undefined. */
+int crm_contact_sql_insert(crm_sql_t *sql, const crm_contact_batch_t *batch);
 
-/* The same for updates. */
-void crm_contact_sql_update(crm_sql_t *sql, crm_call_t *call,
-                            const char *json);
+/* The same for the contacts that BATCH changes. */
+int crm_contact_sql_update(crm_sql_t *sql, const crm_contact_batch_t *batch);
 
 #endif /* CONTACT_BATCH_SQL_H */

@@ -235,7 +235,9 @@ static void make_query(crm_sql_t *sql, start_t *start)
     crm_sql_bind(sql, start->binds[TEMPLATE_ID], "uuid");
     crm_sql_add(sql, " LEFT JOIN crmapi.sequence s ON s.workspace_id = w.id"
                 " AND s.idempotency_key = ");
-    crm_sql_bind(sql, start->binds[IDEMPOTENCY_KEY], "text");
+    /* No row has an empty key. Citus does not join on a null. */
+    crm_sql_bind(sql, start->binds[IDEMPOTENCY_KEY]
+                 ? start->binds[IDEMPOTENCY_KEY] : "", "text");
     crm_sql_add(sql, " LEFT JOIN crmapi.enrollment e ON e.workspace_id = w.id"
                 " AND e.sequence_id = s.id WHERE w.id = ");
     crm_sql_bind(sql, start->call->key.workspace_id, "uuid");

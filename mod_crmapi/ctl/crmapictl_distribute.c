@@ -29,13 +29,10 @@ static crm_error_t *check(int *nodes_p, ctl_t *ctl)
     }
     CRM_ERR(ctl_query(&result, ctl, "SELECT EXISTS (SELECT FROM"
                       " crmapi.event_feed) OR EXISTS (SELECT FROM"
-                      " crmapi.webhook_endpoint) OR EXISTS (SELECT FROM"
-                      " crmapi.job j WHERE j.state IN ('ready', 'leased'))", 0,
-                      NULL));
+                      " crmapi.webhook_endpoint)", 0, NULL));
     if (*PQgetvalue(result, 0, 0) == 't') {
-        return ctl_fault(ctl, "the database has webhooks, GET /events or jobs"
-                         " of the worker: a distributed database does not"
-                         " support them");
+        return ctl_fault(ctl, "the database has webhooks or GET /events: a"
+                         " distributed database does not support them");
     }
     CRM_ERR(ctl_query(&result, ctl, "SELECT count(*) FROM pg_dist_node"
                       " WHERE shouldhaveshards AND isactive", 0, NULL));

@@ -77,6 +77,10 @@ static crm_error_t *lead(const crm_batch_call_t *call)
     crm_batch_take(&batch, call);
     call->part->waited = batch.began - call->came;
     call->part->sent = batch.count;
+    if (batch.count > 1) {
+        /* others want the result, whatever the leader's client does */
+        crm_conn_watch(conn, NULL, NULL);
+    }
     error = batch.count == 1 ? run_one(call, conn)
                              : crm_batch_send(&batch, call, conn);
     crm_batch_finish(&batch, call->batcher);

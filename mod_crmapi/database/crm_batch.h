@@ -70,7 +70,8 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * also run a write by itself that shared a statement and returned no row: its
  * row may only have been locked (crm_sql_batch()). If it is not known whether a
  * statement of several writes was executed, all get CRM_E_UNAVAILABLE
- * (CRM2006). The rows live until crm_rows_drop() or the end of POOL, the
+ * (CRM2006). crm_conn_watch() has no effect on a statement of several requests.
+ * The rows live until crm_rows_drop() or the end of POOL, the
  * request's. Errors: those of crm_db_query(). */
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
                            crm_batcher_t *batcher, crm_sql_t *sql,

@@ -265,6 +265,7 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
         apr_pool_userdata_setn(conn, key, NULL, owner_pool);
     }
     conn->options = *options;
+    crm_conn_watch(conn, NULL, NULL);
     crm_db_rollback(conn);
     crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
@@ -385,6 +386,12 @@ void crm_conn_settings(const char **names_p, const char **values_p,
     }
     *names_p = crm_sql_array(names, result_pool);
     *values_p = crm_sql_array(values, result_pool);
+}
+
+void crm_conn_watch(crm_conn_t *conn, int (*unwanted)(void *baton), void *baton)
+{
+    conn->unwanted = unwanted;
+    conn->unwanted_baton = baton;
 }
 
 PGconn *crm_conn_pg(crm_conn_t *conn)

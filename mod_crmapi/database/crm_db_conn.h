@@ -63,6 +63,15 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
 void crm_conn_settings(const char **names_p, const char **values_p,
                        apr_pool_t *result_pool);
 
+/* Let the statements that CONN runs from now on be cancelled when UNWANTED
+ * returns nonzero for BATON, because nobody wants their result any more. It is
+ * called every 50 milliseconds while a statement runs. The error of such a
+ * statement is CRM_E_REQUEST_TIMEOUT (CRM2008), and the connection is reset
+ * before its next use. NULL, or the next crm_conn_adopt(), ends this. Not for
+ * writes, which would then be done or not, depending on the moment. */
+void crm_conn_watch(crm_conn_t *conn, int (*unwanted)(void *baton),
+                    void *baton);
+
 /* Return the libpq connection of CONN, for LISTEN. */
 PGconn *crm_conn_pg(crm_conn_t *conn);
 

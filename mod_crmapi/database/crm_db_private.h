@@ -16,9 +16,14 @@ struct crm_conn_t {
     crm_conn_options_t options;
     int ready;                  /* checked and not used since */
     apr_time_t until;           /* deadline of the current call; 0: none */
-    int cancelled;              /* the deadline has passed, and a cancel request
-                                   was sent. The server may apply it to the next
-                                   statement, so the connection is not reused */
+    int cancelled;              /* the deadline has passed, or the result is
+                                   unwanted, and a cancel request was sent. The
+                                   server may apply it to the next statement, so
+                                   the connection is not reused */
+    int (*unwanted)(void *baton); /* crm_conn_watch(); NULL: not watched */
+    void *unwanted_baton;
+    int unneeded;               /* the cancel request was sent because the
+                                   result was unwanted */
     int silent;                 /* the cancellation was not confirmed */
     int unconfirmed;            /* the server has committed, but gave up waiting
                                    for its synchronous standby */
@@ -65,9 +70,9 @@ void crm_db_deadline(crm_conn_t *conn);
 void crm_db_prolong(crm_conn_t *conn);
 
 /* Wait until PQgetResult() does not block on CONN, or its connection is dead.
- * At the deadline send a cancel request and wait a short time for the server to
- * confirm it. If it does not, set SILENT and return 0. The connection must not
- * be used again then. */
+ * At the deadline, or when the result is unwanted (crm_conn_watch()), send a
+ * cancel request and wait a short time for the server to confirm it. If it does
+ * not, set SILENT and return 0. The connection must not be used again then. */
 int crm_db_await(crm_conn_t *conn);
 
 /* Wait for data of a COPY TO on CONN and read it. At the deadline cancel as
@@ -98,6 +103,10 @@ crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
 crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                          apr_pool_t *result_pool);
 
+/* Return, in RESULT_POOL, the error of a statement that was cancelled because
+ * its result was unwanted. */
+crm_error_t *crm_db_unneeded(apr_pool_t *result_pool);
+
 /* Return, in RESULT_POOL, the error of a write that shared a statement whose
  * connection was lost before the answer. */
 crm_error_t *crm_db_lost(apr_pool_t *result_pool);
@@ -108,7 +117,7 @@ crm_error_t *crm_db_lost(apr_pool_t *result_pool);
 crm_error_t *crm_db_unconfirmed(apr_pool_t *result_pool);
 
 /* Return the error of RESULT (NULL: of CONN): crm_db_error(), or
- * CRM_E_UNAVAILABLE after CONN's timeout. Set CONN's read_only. */
+ * those of crm_db_late() and crm_db_unneeded(). Set CONN's read_only. */
 crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
                             apr_pool_t *result_pool);
 

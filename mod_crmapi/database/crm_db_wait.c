@@ -16,6 +16,9 @@
 /* Time for the server to confirm a cancellation. */
 #define CANCEL_TIME apr_time_from_sec(2)
 
+/* Interval at which a connection asks whether a result is still wanted. */
+#define WATCH_TIME apr_time_from_msec(50)
+
 /* The maximum number of threads that send cancel requests. */
 #define CANCELS_MAX 16
 
@@ -25,7 +28,7 @@ void crm_db_deadline(crm_conn_t *conn)
 {
     conn->until = conn->options.timeout
         ? apr_time_now() + conn->options.timeout : 0;
-    conn->cancelled = conn->silent = conn->unconfirmed = 0;
+    conn->cancelled = conn->unneeded = conn->silent = conn->unconfirmed = 0;
 }
 
 void crm_db_prolong(crm_conn_t *conn)
@@ -80,12 +83,17 @@ static void cancel(PGconn *pg)
     __atomic_sub_fetch(&cancels, 1, __ATOMIC_RELAXED);
 }
 
-/* Return poll()'s timeout for CONN's deadline, in milliseconds. */
+/* Return poll()'s timeout in milliseconds: CONN's deadline, or when to ask
+ * whether the result is still wanted. */
 static int poll_time(const crm_conn_t *conn)
 {
     apr_interval_time_t left = conn->until - apr_time_now();
 
-    if (!conn->until) {
+    if (conn->unwanted && !conn->cancelled
+        && (!conn->until || left > WATCH_TIME)) {
+        left = WATCH_TIME;
+    }
+    else if (!conn->until) {
         return -1;
     }
     if (left <= 0) {
@@ -95,7 +103,7 @@ static int poll_time(const crm_conn_t *conn)
 }
 
 /* Wait for one of EVENTS on CONN's socket. Set *EVENTS_P to those that have
- * occurred, 0 at the deadline. Return 0 if poll() fails. */
+ * occurred, 0 after poll_time(). Return 0 if poll() fails. */
 static int wait_events(short *events_p, const crm_conn_t *conn, int events)
 {
     struct pollfd poller = {PQsocket(conn->pg), (short)events, 0};
@@ -105,11 +113,14 @@ static int wait_events(short *events_p, const crm_conn_t *conn, int events)
     return count >= 0 || errno == EINTR;
 }
 
-/* If CONN's deadline has passed, cancel its statement. If that was tried
- * before, give the connection up and return 0. */
+/* If CONN's deadline has passed, or the result is unwanted, cancel its
+ * statement. If that was tried before, give the connection up and return 0. */
 static int expire(crm_conn_t *conn)
 {
-    if (!conn->until || apr_time_now() < conn->until) {
+    int late = conn->until && apr_time_now() >= conn->until;
+
+    if (!late && (conn->cancelled || !conn->unwanted
+                  || !conn->unwanted(conn->unwanted_baton))) {
         return 1;
     }
     if (conn->cancelled) {
@@ -120,6 +131,7 @@ static int expire(crm_conn_t *conn)
     }
     cancel(conn->pg);
     conn->cancelled = 1;
+    conn->unneeded = !late;
     conn->until = apr_time_now() + CANCEL_TIME;
     return 1;
 }
@@ -250,6 +262,13 @@ crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                           ? ", so the statement was cancelled" : "");
 }
 
+crm_error_t *crm_db_unneeded(apr_pool_t *result_pool)
+{
+    return crm_error_logf(CRM_E_REQUEST_TIMEOUT, result_pool,
+                          "CRM2008: database: the client has closed the"
+                          " connection, so the statement was cancelled");
+}
+
 crm_error_t *crm_db_lost(apr_pool_t *result_pool)
 {
     crm_error_t *error = crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
@@ -277,6 +296,9 @@ crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
     int ended = conn->cancelled && state && !strcmp(state, "57014");
 
     conn->read_only |= state && !strcmp(state, "25006");
+    if (ended && conn->unneeded) {
+        return crm_db_unneeded(result_pool);
+    }
     if (conn->silent || ended) {
         return crm_db_late(conn->options.timeout, ended, result_pool);
     }

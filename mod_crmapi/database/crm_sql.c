@@ -129,6 +129,24 @@ const char *crm_sql_array(const apr_array_header_t *strings,
     return buf.data;
 }
 
+/* Add the type of the array of all values of a bind with CAST. PostgreSQL has
+ * no arrays of arrays: values that are arrays are passed as text. */
+static void add_array_type(crm_buf_t *buf, const char *cast)
+{
+    crm_buf_puts(buf, strstr(cast, "[]") ? "text" : cast);
+    crm_buf_puts(buf, "[]");
+}
+
+void crm_sql_bind_array(crm_sql_t *sql, const apr_array_header_t *strings,
+                        const char *cast)
+{
+    int number = crm_sql_value(sql, crm_sql_array(strings, sql->binds->pool),
+                               cast);
+
+    crm_buf_printf(&sql->text, "$%d::", number);
+    add_array_type(&sql->text, cast);
+}
+
 /* Replace each NEEDLE in the text of SQL by infinity. */
 static void replace_time(crm_sql_t *sql, const char *needle)
 {
@@ -151,14 +169,6 @@ void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql)
     stmt->sql = sql->text.data;
     stmt->count = sql->binds->nelts;
     stmt->values = (const char *const *)sql->binds->elts;
-}
-
-/* Add the type of the array of all values of a bind with CAST. PostgreSQL has
- * no arrays of arrays: values that are arrays are passed as text. */
-static void add_array_type(crm_buf_t *buf, const char *cast)
-{
-    crm_buf_puts(buf, strstr(cast, "[]") ? "text" : cast);
-    crm_buf_puts(buf, "[]");
 }
 
 /* Return the next placeholder of a bind in TEXT, up to END, or END. */

@@ -55,6 +55,12 @@ int crm_sql_value(crm_sql_t *sql, const char *value, const char *cast);
 void crm_sql_template(crm_sql_t *sql, const char *template, const char *value,
                       const char *cast);
 
+/* Add a bind and its placeholder for the array of STRINGS (const char *; NULL:
+ * null), whose elements have the SQL type CAST. If CAST is an array, it is a
+ * text[] of arrays in text format. Such a statement cannot be shared. */
+void crm_sql_bind_array(crm_sql_t *sql, const apr_array_header_t *strings,
+                        const char *cast);
+
 /* Set *STMT to the text and binds of SQL, which live as long as SQL's pool, in the
  * form that the database takes. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);

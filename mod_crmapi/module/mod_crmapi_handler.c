@@ -2,6 +2,7 @@
 /* mod_crmapi_handler.c: between httpd's request_rec and the pipeline */
 #include "mod_crmapi_handler.h"
 
+#include <poll.h>
 #include <string.h>
 
 #include "apr_strings.h"
@@ -186,18 +187,27 @@ static void serve(crmapi_request_t *request)
               request->mount->mount, &parts);
 }
 
-int crmapi_gone(void *baton)
+/* The end of the client's data is seen behind unread data, too: TLS sends a
+ * message before it closes a connection. A stream of HTTP/2 has a connection
+ * without a client's socket, and mod_http2 marks it as aborted. */
+int crmapi_aborted(void *baton)
 {
     const crmapi_request_t *request = baton;
     conn_rec *c = request->r->connection;
-    apr_socket_t *socket = ap_get_conn_socket(c);
-    int at_end = 0;
+    apr_socket_t *socket = c->master ? NULL : ap_get_conn_socket(c);
+    struct pollfd poller = {-1, POLLRDHUP, 0};
+
+    return c->aborted
+           || (socket && apr_os_sock_get(&poller.fd, socket) == APR_SUCCESS
+               && poll(&poller, 1, 0) == 1);
+}
+
+int crmapi_gone(void *baton)
+{
     int state = AP_MPMQ_RUNNING;
 
     ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
-    return state == AP_MPMQ_STOPPING || c->aborted
-           || (socket && apr_socket_atreadeof(socket, &at_end) == APR_SUCCESS
-               && at_end);
+    return state == AP_MPMQ_STOPPING || crmapi_aborted(baton);
 }
 
 int crmapi_handler(request_rec *r)

@@ -16,7 +16,8 @@ int crmapi_log_transaction(request_rec *r);
  * response, for a body of LEN bytes. */
 void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
 
-/* The implementation of crm_service_t.gone. */
+/* The implementations of crm_service_t's aborted and gone. */
+int crmapi_aborted(void *baton);
 int crmapi_gone(void *baton);
 
 #endif /* MOD_CRMAPI_HANDLER_H */

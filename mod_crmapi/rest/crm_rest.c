@@ -36,9 +36,7 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
                        rest->endpoint->sunset);
     }
     CRM_ERR(crm_call_dialect(call));
-    if (call->distributed
-        && (rest->endpoint->operation->sequences
-            || rest->endpoint->operation->feed)) {
+    if (call->distributed && rest->endpoint->operation->feed) {
         return crm_call_undistributed(call);
     }
     error = rest->endpoint->operation->kind->serve(call);

@@ -34,6 +34,15 @@ static int supported(const crm_call_t *call)
            || call->service->distributed(call->request->baton) <= 0;
 }
 
+/* Return whether CALL changes nothing, so that its statements can be cancelled
+ * when its client has gone. */
+static int reads_only(const crm_call_t *call)
+{
+    const char *method = call->request->method;
+
+    return !strcmp(method, "GET") || !strcmp(method, "HEAD");
+}
+
 /* Set *CONN_P to CALL's connection. The rate limit store is asked first, so that
  * both answer at the same time. The time limit of the wait for a connection
  * counts from SINCE. */
@@ -51,6 +60,10 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
         if (!supported(call)) {
             crm_call_release(call);
             return crm_call_undistributed(call);
+        }
+        if (reads_only(call)) {
+            crm_conn_watch(call->conn, call->service->aborted,
+                           call->request->baton);
         }
         if (call->budget.undecided) {
             crm_store_send(call->budget.store);
@@ -100,10 +113,7 @@ enum { SETTINGS = 2 };
  * reads. */
 static const char *trace_of(const crm_call_t *call)
 {
-    const crm_request_t *request = call->request;
-
-    return request->trace && strcmp(request->method, "GET")
-           && strcmp(request->method, "HEAD") ? request->trace : NULL;
+    return reads_only(call) ? NULL : call->request->trace;
 }
 
 /* Set SETTINGS to those of CALL and return their number. The trace is set for

@@ -60,8 +60,9 @@ typedef struct crm_service_t {
      * CRM_E_BAD_REQUEST (it ended early), CRM_E_REQUEST_TIMEOUT. */
     crm_error_t *(*read_body)(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
-    /* Return whether the client has closed the connection or this process is
-     * stopping. */
+    /* Return whether the client has closed the connection. */
+    int (*aborted)(void *baton);
+    /* Return whether it has, or this process is stopping. */
     int (*gone)(void *baton);
 } crm_service_t;
 

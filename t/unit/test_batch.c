@@ -75,6 +75,8 @@ typedef struct client_t {
     apr_interval_time_t timeout; /* of its connection */
     crm_conn_t *conn;
     int released;
+    int aborts;                 /* its connection is watched by unwanted() */
+    int asked;                  /* how often that was called */
     crm_rows_t rows;
     crm_batch_part_t part;
     crm_error_t *error;
@@ -112,6 +114,13 @@ static void gate_set(int *value, int to)
     pthread_mutex_unlock(&gate.lock);
 }
 
+/* For crm_conn_watch(): the client at DATA wants no result any more. */
+static int unwanted(void *data)
+{
+    __atomic_add_fetch(&((client_t *)data)->asked, 1, __ATOMIC_RELAXED);
+    return 1;
+}
+
 static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton)
 {
     client_t *client = baton;
@@ -127,6 +136,7 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton)
     refuses = gate.refuses;
     pthread_mutex_unlock(&gate.lock);
     *conn_p = client->conn;
+    crm_conn_watch(client->conn, client->aborts ? unwanted : NULL, client);
     return refuses ? crm_error_logf(CRM_E_UNAVAILABLE, client->pool, "none")
                    : NULL;
 }
@@ -527,6 +537,38 @@ START_TEST(no_answer_in_time)
 }
 END_TEST
 
+START_TEST(is_not_cancelled_while_others_want_it)
+{
+    for (int i = 0; i < 3; i++) {
+        prepare(i, LOCKED, "7", "x");
+        clients[i].aborts = 1;
+    }
+    look("SELECT pg_advisory_lock(7)");
+    gather(3);
+    gate_set(&gate.closed, 0);
+    WAIT_FOR(*look(BLOCKED) == '1');
+    usleep(200000);             /* time to ask, if it would */
+    look("SELECT pg_advisory_unlock(7)");
+    join(3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(value(&clients[i], 0, 1), "x");
+        ck_assert_int_eq(clients[i].asked, 0);
+    }
+}
+END_TEST
+
+START_TEST(is_cancelled_when_nobody_else_wants_it)
+{
+    prepare(0, LOCKED, "7", "x")->aborts = 1;
+    look("SELECT pg_advisory_lock(7)");
+    start(&clients[0]);
+    join(1);
+    ck_assert_ptr_nonnull(clients[0].error);
+    ck_assert_int_eq(clients[0].error->code, CRM_E_REQUEST_TIMEOUT);
+    WAIT_FOR(*look(BLOCKED) == '0');
+}
+END_TEST
+
 START_TEST(killed_backend)
 {
     for (int i = 0; i < 4; i++) {
@@ -777,6 +819,8 @@ int main(void)
     tcase_add_test(tcase, goes_when_the_database_hangs);
     tcase_add_test(tcase, leaves_a_batch_when_the_database_hangs);
     tcase_add_test(tcase, no_answer_in_time);
+    tcase_add_test(tcase, is_not_cancelled_while_others_want_it);
+    tcase_add_test(tcase, is_cancelled_when_nobody_else_wants_it);
     tcase_add_test(tcase, killed_backend);
     tcase_add_test(tcase, many_texts);
     tcase_add_test(tcase, storm);

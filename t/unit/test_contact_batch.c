@@ -180,7 +180,7 @@ static void open_batch(const char *body, int there)
                                             .write = 1};
     static crm_rest_t rest = {.endpoint = &endpoint};
     static crm_service_t service;
-    static crm_request_t request;
+    static crm_request_t request = {.method = "POST"};
     static crm_response_t response;
     apr_pool_t *pool = crm_check_pool();
     json_object *object = json_tokener_parse(body);
@@ -216,10 +216,11 @@ static void shows(const crm_contact_t *contact, const char *json)
     ck_assert_str_eq(buf.data, json);
 }
 
-/* Commit the batch: what is sent has TEXT, and nothing of hidden fields. */
-static void commits(const char *text)
+/* Commit the batch: what is sent has TEXT and BIND, and nothing of hidden
+ * fields. */
+static void commits(const char *text, const char *bind)
 {
-    int seen = 0;
+    int seen = 0, bound = 0;
 
     ck_assert_ptr_null(crm_contact_batch_commit(batch, NULL, 0));
     for (int i = 0; i < sent->nelts; i++) {
@@ -228,8 +229,10 @@ static void commits(const char *text)
         ck_assert_msg(!strstr(one, "hidden") && !strstr(one, "kept")
                       && !strstr(one, "asked"), "%s", one);
         seen |= strstr(one, text) != NULL;
+        bound |= !strcmp(one, bind);
     }
     ck_assert_msg(seen, "%s is sent", text);
+    ck_assert_msg(bound, "%s is bound", bind);
 }
 
 START_TEST(a_contact_of_the_database_is_shown_as_it_is)
@@ -266,7 +269,9 @@ START_TEST(a_changed_contact_has_its_fields_in_their_places)
           "\"L\"," LISTS "," REST ",\"created_at\":"
           "\"2026-01-01T00:00:00.000Z\",\"updated_at\":"
           "\"2026-02-01T00:00:00.000Z\"}");
-    commits("\"last_name\":\"L\"," LISTS "," REST);
+    commits("SET last_name = r.last_name, updated_at = r.updated_at FROM unnest("
+            "$1::uuid[], $2::text[], $3::timestamptz[]) r (id, last_name,"
+            " updated_at) WHERE", "{\"L\"}");
 }
 END_TEST
 
@@ -284,7 +289,10 @@ START_TEST(a_new_contact_has_its_fields_in_their_places)
           ",\"created_at\":\"2026-02-01T00:00:00.000Z\",\"updated_at\":"
           "\"2026-02-01T00:00:00.000Z\"}", NULL));
     ck_assert_ptr_eq(crm_contact_batch_match(batch, &wanted), contact);
-    commits("\"first_name\":\"New\",\"last_name\":null," LISTS "," REST);
+    commits("(workspace_id, id, bot_id, first_name, emails, phone_numbers, tags,"
+            " notes, custom_fields, created_at, updated_at) SELECT $1::uuid,"
+            " r.id, r.bot_id, r.first_name, r.emails, r.phone_numbers,"
+            " r.tags::text[], r.notes,", "{\"New\"}");
 }
 END_TEST
 

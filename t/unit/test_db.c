@@ -867,6 +867,47 @@ START_TEST(a_statement_that_takes_too_long_is_cancelled)
 }
 END_TEST
 
+/* Whether the result is unwanted: from the second time on that it is asked. */
+static int second_time(void *baton)
+{
+    return ++*(int *)baton >= 2;
+}
+
+START_TEST(a_statement_whose_result_is_unwanted_is_cancelled)
+{
+    apr_time_t start = apr_time_now();
+    PGresult *result;
+    crm_error_t *error;
+    int asked = 0;
+
+    adopt(&named);
+    crm_conn_watch(conn, second_time, &asked);
+    ck_assert_str_eq(ask("SELECT 'quick'"), "quick");
+    error = query(&result, "SELECT pg_sleep(60)", NULL);
+    ck_assert_msg(error && error->code == CRM_E_REQUEST_TIMEOUT, "%s",
+                  why(error));
+    ck_assert_str_eq(error->log, "CRM2008: database: the client has closed the"
+                     " connection, so the statement was cancelled");
+    ck_assert_int_lt(apr_time_now() - start, 20000000);
+    ck_assert_int_ge(asked, 2);
+    all_idle();
+    crm_conn_watch(conn, NULL, NULL);
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+}
+END_TEST
+
+START_TEST(a_result_is_wanted_again_after_the_next_adoption)
+{
+    int asked = 10;
+
+    adopt(&named);
+    crm_conn_watch(conn, second_time, &asked);
+    adopt(&named);
+    ck_assert_str_eq(ask("SELECT 'whole' FROM pg_sleep(0.3)"), "whole");
+    ck_assert_int_eq(asked, 10);
+}
+END_TEST
+
 START_TEST(a_pipeline_that_takes_too_long_is_undone)
 {
     const crm_stmt_t stmts[] = {
@@ -1420,6 +1461,8 @@ static void add_losses(TCase *tests)
 static void add_timeouts(TCase *tests)
 {
     tcase_add_test(tests, a_statement_that_takes_too_long_is_cancelled);
+    tcase_add_test(tests, a_statement_whose_result_is_unwanted_is_cancelled);
+    tcase_add_test(tests, a_result_is_wanted_again_after_the_next_adoption);
     tcase_add_test(tests, a_pipeline_that_takes_too_long_is_undone);
     tcase_add_test(tests, a_time_for_all_attempts_together);
     tcase_add_test(tests, a_silent_server_is_given_up);

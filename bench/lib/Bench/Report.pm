@@ -141,13 +141,16 @@ sub machine {
     my ($cpu) = read_file("/proc/cpuinfo") =~ /^model name\s*:\s*(.*)/m;
     my $n = () = read_file("/proc/cpuinfo") =~ /^processor\s*:/mg;
     my ($kb) = read_file("/proc/meminfo") =~ /MemTotal:\s*(\d+)/;
+    my ($huge) = read_file("/proc/meminfo") =~ /HugePages_Total:\s*(\d+)/;
     my ($kernel) = (POSIX::uname())[2];
     my ($os) = read_file("/etc/os-release", "") =~ /^PRETTY_NAME="([^"]*)"/m;
     my ($groups) = read_file("/proc/sys/kernel/sched_autogroup_enabled", "")
         =~ /(\d)/;
-    return sprintf "%d x %s, %.0f GB of memory, %s, Linux %s%s", $n,
-        $cpu // "a processor", $kb / 1048576, $os // "an unknown system",
-        $kernel, $groups ? " with autogroups" : "";
+    return sprintf "%d x %s, %.0f GB of memory%s, %s, Linux %s%s", $n,
+        $cpu // "a processor", $kb / 1048576,
+        $huge ? " with huge pages for PostgreSQL" : "",
+        $os // "an unknown system", $kernel,
+        $groups ? " with autogroups" : "";
 }
 
 # Put the parts that were measured between their markers in FILE, whose other

@@ -14,9 +14,11 @@ my %running;            # pid => seconds it is given to end
 
 # event and worker as crmapi.conf advises. prefork has as many children as the
 # others have connections to the database.
+our $THREADS = 512;
 my $threads = join "", map { "$_\n" } "ServerLimit 2", "StartServers 2",
-    "ThreadLimit 256", "ThreadsPerChild 256", "MaxRequestWorkers 512",
-    "MinSpareThreads 1", "MaxSpareThreads 512";
+    "ThreadLimit 256", "ThreadsPerChild 256", "MaxRequestWorkers $THREADS",
+    "MinSpareThreads 1", "MaxSpareThreads $THREADS",
+    "ExtendedStatus Off";
 my %mpm = (
     event => $threads,
     worker => $threads,

@@ -44,11 +44,6 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
         error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: %s",
                                fault);
     }
-    if (!error && schema.distributed) {
-        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: the"
-                               " database is distributed by Citus: crmapid"
-                               " does not support that");
-    }
     if (!error) {
         error = crmd_mark_check(config, conn, scratch_pool);
     }

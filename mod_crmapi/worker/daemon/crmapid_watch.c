@@ -35,6 +35,7 @@ struct crmd_watch_t {
     apr_pool_t *conn_pool;
     crm_conn_t *conn;           /* NULL: not open */
     apr_time_t count_at;        /* time of the next count */
+    int distributed;            /* the database is: crm_schema_t */
     pthread_mutex_t mutex;      /* protects all below */
     const char *fault;          /* of the last check */
     apr_time_t checking;        /* when the current check began; 0: none */
@@ -90,6 +91,25 @@ static const char count_sql[] =
     " FROM (SELECT j.workspace_id FROM crmapi.job j WHERE " DUE
     DUE_ORDER "25000) d) due";
 
+/* The same for a distributed database, which counts on all servers. Citus has
+ * no recursion over them: all jobs are counted. */
+static const char distributed_sql[] =
+    "SELECT j.lane, count(*) FILTER (WHERE j.due AND NOT j.held),"
+    " count(*) FILTER (WHERE j.state = 'ready' AND NOT j.is_due),"
+    " count(*) FILTER (WHERE j.state = 'leased'),"
+    " count(*) FILTER (WHERE j.state = 'dead'),"
+    " count(*) FILTER (WHERE j.due AND j.held),"
+    " (greatest(extract(epoch FROM statement_timestamp()"
+    " - min(j.run_at) FILTER (WHERE j.due AND NOT j.held)), 0)"
+    " * 1000000)::bigint"
+    " FROM (SELECT j.lane, j.state, j.is_due, j.run_at,"
+    " j.state = 'ready' AND j.is_due AS due,"
+    " i.held_at IS NOT NULL OR h.workspace_id IS NOT NULL AS held"
+    " FROM crmapi.job j CROSS JOIN crmapi.instance i"
+    " LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = j.workspace_id"
+    " WHERE j.state IN ('ready', 'leased', 'dead')"
+    " AND j.lane = ANY ($1::text[])) j GROUP BY j.lane";
+
 /* Return the names of all lanes as a PostgreSQL array. */
 static const char *lane_names(apr_pool_t *pool)
 {
@@ -105,7 +125,8 @@ static const char *lane_names(apr_pool_t *pool)
 static crm_error_t *count_jobs(crmd_watch_t *watch)
 {
     const char *values[1] = {lane_names(watch->pool)};
-    crm_stmt_t stmt = {count_sql, 1, values};
+    crm_stmt_t stmt = {watch->distributed ? distributed_sql : count_sql, 1,
+                       values};
     crmd_counts_t counts[CRMD_LANES];
     apr_time_t begun = apr_time_now();
     apr_interval_time_t took;
@@ -145,9 +166,9 @@ static crm_error_t *check(const char **fault_p, crmd_watch_t *watch)
     CRM_ERR(crmd_conn_open(&watch->conn, watch->config, ANSWER,
                            watch->conn_pool, watch->pool));
     CRM_ERR(crm_schema_read(&schema, watch->conn, watch->pool));
-    *fault_p = schema.distributed
-               || crm_schema_fault(&schema, "crmapid", watch->pool) ? "schema"
-                                                                    : NULL;
+    watch->distributed = schema.distributed;
+    *fault_p = crm_schema_fault(&schema, "crmapid", watch->pool) ? "schema"
+                                                                 : NULL;
     return NULL;
 }
 

@@ -147,31 +147,45 @@ static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
     return NULL;
 }
 
+/* Set *ID_P to the name of CONN's database, *WHY_P to NULL or to the reason to
+ * hold it, *MARKS_P to its numbers; all in POOL. */
+static crm_error_t *look(const char **id_p, const char **why_p,
+                         const char **marks_p, crm_conn_t *conn,
+                         apr_pool_t *pool)
+{
+    const char *mark = known_text(pool);
+    crm_stmt_t name = {"SELECT i.id FROM crmapi.instance i", 0, NULL};
+    crm_stmt_t compare = {"SELECT l.why, l.marks FROM"
+                          " crmapi.instance_look($1::bigint[]) l", 1, &mark};
+    PGresult *result;
+
+    CRM_ERR(crm_db_query(&result, conn, &name, pool));
+    *id_p = PQgetvalue(result, 0, 0);
+    CRM_ERR(crm_db_query(&result, conn, &compare, pool));
+    *why_p = crm_db_value(result, 0, 0);
+    *marks_p = PQgetvalue(result, 0, 1);
+    return NULL;
+}
+
 /* As crmd_mark_check(), with the lock. */
 static crm_error_t *check(const crmd_config_t *config, crm_conn_t *conn,
                           apr_pool_t *pool)
 {
-    const char *mark = known_text(pool), *why;
-    crm_stmt_t look = {"SELECT i.id, l.why, l.marks FROM crmapi.instance i,"
-                       " crmapi.instance_look($1::bigint[]) l", 1, &mark};
-    PGresult *result;
+    const char *id, *why, *marks;
 
-    CRM_ERR(crm_db_query(&result, conn, &look, pool));
-    if (!crmd_journal_is(config->run_dir, PQgetvalue(result, 0, 0))) {
+    CRM_ERR(look(&id, &why, &marks, conn, pool));
+    if (!crmd_journal_is(config->run_dir, id)) {
         /* The mark was that of another database, or of none. */
         told = 0;
-        CRM_ERR(crmd_journal_open(&known, config->run_dir,
-                                  PQgetvalue(result, 0, 0), config->keep_sent,
-                                  pool));
-        mark = known_text(pool);
-        CRM_ERR(crm_db_query(&result, conn, &look, pool));
+        CRM_ERR(crmd_journal_open(&known, config->run_dir, id,
+                                  config->keep_sent, pool));
+        CRM_ERR(look(&id, &why, &marks, conn, pool));
     }
-    why = crm_db_value(result, 0, 1);
     if (why && !told) {
         CRM_ERR(hold_older(conn, why, pool));
     }
     told = why != NULL;
-    return learn(PQgetvalue(result, 0, 2), pool);
+    return learn(marks, pool);
 }
 
 crm_error_t *crmd_mark_check(const crmd_config_t *config, crm_conn_t *conn,

@@ -22,10 +22,7 @@ static const char review_sql[] =
     " nullif(c.last_name, '')), ''), c.email_key, c.phone_key, 'a contact'),"
     " (SELECT count(*) FROM crmapi.enrollment_step s"
     "  WHERE s.workspace_id = $1::uuid AND s.enrollment_id = e.id),"
-    " '\\x' || encode(crmapi.token_sign_link($4::bytea), 'hex'),"
-    " md5(e.id::text || a.id::text)::uuid,"
-    " CASE WHEN NOT EXISTS (SELECT FROM crmapi.hold_of(e.workspace_id))"
-    " THEN crmapi.mark_next($5::bigint[]) END"
+    " md5(e.id::text || a.id::text)::uuid"
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
@@ -40,17 +37,22 @@ static const char review_sql[] =
     "  WHERE p.workspace_id = $1::uuid AND p.enrollment_id = e.id"
     "  AND p.part = a.id::text AND p.state <> 'free')";
 
-enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, LINK_MAC, ID,
-       NUMBER };
+enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, ID };
 
-/* Return the text of the mail about ENROLLMENT. HEAD is the head of its link's
- * token. */
+/* The last statement before the mail: its link, and its number unless the
+ * workspace is held. */
+static const char permit_sql[] =
+    "SELECT '\\x' || encode(crmapi.token_sign_link($2::bytea), 'hex'),"
+    " CASE WHEN NOT EXISTS (SELECT FROM crmapi.hold_of($1::uuid))"
+    " THEN crmapi.mark_next($3::bigint[]) END";
+
+enum { LINK_MAC, NUMBER };
+
+/* Return the text of the mail about ENROLLMENT. LINK leads to its page, or is
+ * NULL. */
 static const char *make_text(crmd_work_t *work, const PGresult *row,
-                             const char *enrollment, const char *head)
+                             const char *enrollment, const char *link)
 {
-    const char *link = crmd_link_review(work->config, head,
-                                        crm_db_value(row, 0, LINK_MAC),
-                                        work->pool);
     const char *how = link
         ? apr_psprintf(work->pool, "Read it, change it, approve or reject it"
                        " here:\n\n%s\n\nThe link is yours: please do not pass"
@@ -68,15 +70,15 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                         PQgetvalue(row, 0, WORKSPACE), how);
 }
 
-/* Send the mail about ENROLLMENT, from ROW, and set how WORK ends. HEAD is the
- * head of its link's token. */
+/* Send the mail about ENROLLMENT, from ROW, with the LINK, and set how WORK
+ * ends. NUMBER is that of crmapi.mark_next(). */
 static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
                               const PGresult *row, const char *enrollment,
-                              const char *head)
+                              const char *link, apr_int64_t number)
 {
     const crmd_config_t *config = work->config;
-    const crmd_sending_t entry = {apr_atoi64(PQgetvalue(row, 0, NUMBER)),
-                                  enrollment, crmd_payload(work, "admin_id")};
+    const crmd_sending_t entry = {number, enrollment,
+                                  crmd_payload(work, "admin_id")};
     crmd_message_t message;
     crmd_receipt_t receipt;
 
@@ -91,7 +93,7 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     message.subject = apr_psprintf(work->pool, "Please review: %s for %s",
                                    PQgetvalue(row, 0, SEQUENCE),
                                    PQgetvalue(row, 0, CONTACT));
-    message.text = make_text(work, row, enrollment, head);
+    message.text = make_text(work, row, enrollment, link);
     message.automatic = 1;
     CRM_ERR(crmd_mark_begin(&entry, work));
     crmd_relay_send(&receipt, relay, &message, config, work->pool);
@@ -112,26 +114,46 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     return NULL;
 }
 
+/* Send the mail about ENROLLMENT, from ROW, unless the workspace is held:
+ * *HELD_P. */
+static crm_error_t *permit_and_send(int *held_p, crmd_work_t *work,
+                                    const crmd_relay_t *relay,
+                                    const PGresult *row,
+                                    const char *enrollment)
+{
+    const char *head = crmd_link_review_head(
+        work->config, work->job->workspace_id, enrollment,
+        crmd_payload(work, "admin_id"), work->pool);
+    const char *values[3] = {
+        work->job->workspace_id, head, crmd_mark_known(work->pool)
+    };
+    PGresult *permit;
+
+    CRM_ERR(crmd_query(&permit, work, permit_sql, 3, values));
+    *held_p = PQgetisnull(permit, 0, NUMBER);
+    return *held_p ? NULL
+           : send_mail(work, relay, row, enrollment,
+                       crmd_link_review(work->config, head,
+                                        crm_db_value(permit, 0, LINK_MAC),
+                                        work->pool),
+                       apr_atoi64(PQgetvalue(permit, 0, NUMBER)));
+}
+
 crm_error_t *crmd_review_mail(crmd_work_t *work)
 {
     const crmd_relay_t *relay = crmd_relay_of(work->config, "email");
-    const char *values[5] = {
+    const char *values[3] = {
         work->job->workspace_id, crmd_payload(work, "enrollment_id"),
-        crmd_payload(work, "admin_id"), NULL, crmd_mark_known(work->pool)
+        crmd_payload(work, "admin_id")
     };
     crm_error_t *error;
     PGresult *result;
     int held = 0;
 
-    values[3] = crmd_link_review_head(work->config, values[0], values[1],
-                                      values[2], work->pool);
     crmd_relay_enter(relay, work->config);
-    error = crmd_query(&result, work, review_sql, 5, values);
+    error = crmd_query(&result, work, review_sql, 3, values);
     if (!error && PQntuples(result)) {      /* else it was decided */
-        held = PQgetisnull(result, 0, NUMBER);
-        if (!held) {
-            error = send_mail(work, relay, result, values[1], values[3]);
-        }
+        error = permit_and_send(&held, work, relay, result, values[1]);
     }
     crmd_relay_leave(relay);
     return held ? crmd_work_return(work) : error;

@@ -25,13 +25,15 @@ typedef struct enrollment_t {
     const char *channels[4];
 } enrollment_t;
 
-/* The first address of a contact's LIST that is not suppressed for CHANNEL; the
- * primary one comes first. ADDRESS is an expression over the entry "a",
+/* The first address of a contact's LIST that is not suppressed, as
+ * crmapi.is_suppressed() says; the primary one comes first. ADDRESS is an
+ * expression over the entry "a", KEY what the suppression of its KIND has,
  * CONDITION a further condition that ends with AND, or "". */
-#define USABLE(list, channel, address, condition) \
+#define USABLE(list, kind, address, key, condition) \
     "(SELECT " address " FROM jsonb_array_elements(c." list ")" \
-    " WITH ORDINALITY x(a, n) WHERE " condition " NOT crmapi.is_suppressed(" \
-    "c.workspace_id, '" channel "', " address ")" \
+    " WITH ORDINALITY x(a, n) WHERE " condition " NOT EXISTS (SELECT" \
+    " FROM crmapi.suppression s WHERE s.workspace_id = $1::uuid" \
+    " AND s.kind = '" kind "' AND s.address = " key ")" \
     " ORDER BY coalesce((a ->> 'is_primary') = 'true', false) DESC, n" \
     " LIMIT 1)"
 
@@ -41,8 +43,10 @@ typedef struct enrollment_t {
 static const char enrollment_sql[] =
     "SELECT e.status, c.id, c.company_id, q.bot_id, q.template_id,"
     " w.time_zone, "
-    USABLE("emails", "email", "a ->> 'email'", "") ", "
-    USABLE("phone_numbers", "sms", PHONE, PHONE " LIKE '+%' AND")
+    USABLE("emails", "email", "a ->> 'email'",
+           "crmapi.fold(a ->> 'email')", "") ", "
+    USABLE("phone_numbers", "phone", PHONE, "crmapi.phone_fold(" PHONE ")",
+           PHONE " LIKE '+%' AND")
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"

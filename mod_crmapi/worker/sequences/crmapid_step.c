@@ -48,8 +48,6 @@ static const char step_sql[] =
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
     " nullif(c.last_name, '')), ''),"
-    " CASE s.channel WHEN 'email'"
-    " THEN '\\x' || encode(crmapi.token_sign_link($3::bytea), 'hex') END,"
     " s.sort_order, s.status"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
@@ -64,7 +62,7 @@ static const char step_sql[] =
 
 enum {
     CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
-    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, LINK_MAC, PART, STATUS
+    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, PART, STATUS
 };
 
 /* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
@@ -93,8 +91,8 @@ static void make_message(sending_t *sending, const PGresult *result)
                                 config->mail_from);
         message->subject = crm_db_value(result, 0, SUBJECT);
         message->text = crm_db_value(result, 0, EMAIL_BODY);
-        message->unsubscribe = crmd_link_unsubscribe(
-            config, sending->link, crm_db_value(result, 0, LINK_MAC),
+        sending->link = crmd_link_unsubscribe_head(
+            config, message->workspace_id, sending->step,
             sending->work->pool);
     }
     else if (!strcmp(message->channel, "sms")) {
@@ -115,7 +113,7 @@ static void make_message(sending_t *sending, const PGresult *result)
 static crm_error_t *read_step(int *exists_p, sending_t *sending,
                               crmd_work_t *work)
 {
-    const char *values[3];
+    const char *values[2];
     PGresult *result;
 
     memset(sending, 0, sizeof(*sending));
@@ -124,10 +122,7 @@ static crm_error_t *read_step(int *exists_p, sending_t *sending,
     sending->step = crmd_payload(work, "step_id");
     values[0] = work->job->workspace_id;
     values[1] = sending->step;
-    values[2] = crmd_link_unsubscribe_head(work->config, values[0],
-                                           sending->step, work->pool);
-    sending->link = values[2];
-    CRM_ERR(crmd_query(&result, work, step_sql, 3, values));
+    CRM_ERR(crmd_query(&result, work, step_sql, 2, values));
     *exists_p = PQntuples(result) > 0;
     if (*exists_p) {
         make_message(sending, result);
@@ -136,12 +131,13 @@ static crm_error_t *read_step(int *exists_p, sending_t *sending,
 }
 
 /* Call crmapi.step_take(); set *VERDICT_P and *UNTIL_P to its result. If the
- * step may be sent, the same transaction takes a number for it. */
+ * step may be sent, the same transaction takes a number for it and signs the
+ * link of its mail. */
 static crm_error_t *take(const char **verdict_p, const char **until_p,
                          sending_t *sending)
 {
     crmd_work_t *work = sending->work;
-    const char *values[9];
+    const char *values[10];
     PGresult *result;
 
     crmd_lease_values(values, work);
@@ -150,16 +146,22 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     values[6] = work->moment;
     values[7] = apr_itoa(work->pool, work->config->agent_daily_limit);
     values[8] = crmd_mark_known(work->pool);
+    values[9] = sending->link;
     CRM_ERR(crmd_query(&result, work, "SELECT t.verdict, t.until,"
                        " CASE WHEN t.verdict IN ('send', 'again')"
-                       " THEN crmapi.mark_next($9::bigint[]) END FROM"
+                       " THEN crmapi.mark_next($9::bigint[]) END,"
+                       " CASE WHEN t.verdict IN ('send', 'again') THEN '\\x'"
+                       " || encode(crmapi.token_sign_link($10::bytea), 'hex')"
+                       " END FROM"
                        " crmapi.step_take($1::uuid, $2::bigint, $3::text,"
                        " $4::integer, $5::uuid, $6::uuid,"
                        " coalesce($7::timestamptz, statement_timestamp()),"
-                       " $8::integer) t", 9, values));
+                       " $8::integer) t", 10, values));
     *verdict_p = PQgetvalue(result, 0, 0);
     *until_p = crm_db_value(result, 0, 1);
     sending->number = apr_atoi64(PQgetvalue(result, 0, 2));
+    sending->message.unsubscribe = crmd_link_unsubscribe(
+        work->config, sending->link, crm_db_value(result, 0, 3), work->pool);
     return NULL;
 }
 
