@@ -19,10 +19,8 @@ my $KILLS = $ENV{CRM_LONG} ? 20 : 4;
 my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
-# killed servers: libpq, mod_dbd and httpd say so; libpq by itself if the server
-# ends while a session is being opened
+# killed servers: libpq, mod_dbd and httpd say so
 $httpd->may_log(qr/CRM(?:130[34]|200[14]): /,
-    qr/\AWARNING: +terminating connection due to immediate shutdown/,
     qr/AH0(?:0629|063[2369]|2653|2655): /, qr/AH00052: child pid \d+ exit/);
 my $w = workspace($httpd, twin => 0);
 my @named = (bot_id => $w->agent);
