@@ -11,9 +11,9 @@ use Time::HiRes qw(time);
 use CrmTest::Process qw(run_program);
 
 # What the sessions of a test must not meet, or only new sessions see; what a
-# session holds until it ends.
+# session holds until it ends; data that psql reads ahead of the mark.
 my $ALONE = qr/\b(?:ALTER|CREATE|DROP)\s+(?:DATABASE|ROLE|SYSTEM)\b
-    |\bpg_reload_conf\b|\bpg_advisory_lock|\bBEGIN\s*;/xi;
+    |\bpg_reload_conf\b|\bpg_advisory_lock|\bBEGIN\s*;|\bFROM\s+STDIN\b/xi;
 # The longest text that a pipe takes while nobody reads it.
 my $MOST = 60_000;
 my $SECONDS = 120;
@@ -98,17 +98,18 @@ sub run {
         my $ready = IO::Select->new($self->{out})->can_read($until - time);
         if (!$ready) {
             kill KILL => $self->{pid};
-            die "CrmTest: psql did not end\n";
+            die "CrmTest: psql did not end (in: $sql)\n";
         }
         sysread($self->{out}, $text, 65536, length $text) or return undef;
     }
     return $text;
 }
 
-# Return whether its session is as a new one: what ran before left nothing.
+# Return whether it runs, with a session that is as a new one: what ran before
+# left nothing.
 sub renew {
     my ($self) = @_;
-    return defined $self->run("DISCARD ALL");
+    return $self->{pid} && defined $self->run("DISCARD ALL");
 }
 
 # What psql, which has ended, wrote to stderr.
