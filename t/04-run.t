@@ -38,7 +38,7 @@ sub begin {
             delete $started{$pid};
         }
         return $gone || -e "$dir/env";
-    }, 300);
+    }, 900);    # the first time it builds everything
     return $gone ? undef : $pid;
 }
 

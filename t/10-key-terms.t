@@ -279,9 +279,11 @@ subtest "bad terms: an error that names the option, and nothing changes"
         "nothing has changed");
 };
 
-ok(wait_for(sub { ask($used_up)->status == 200 }, 40),
-    "a raised limit reaches a key that was used up");
-cmp_ok(time - $raised, "<=", 35, "within half a minute");
+# On a slow machine the tests in between take longer than this: then it must be
+# so at once.
+my $left = $raised + 35 - time;
+ok(wait_for(sub { ask($used_up)->status == 200 }, $left > 0 ? $left : 0.001),
+    "a raised limit reaches a key that was used up within half a minute");
 
 $httpd->stop;
 done_testing();

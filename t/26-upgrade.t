@@ -258,17 +258,16 @@ subtest "no statement waits for a migration longer than a second" => sub {
     my $release = holding($database, "SELECT count(*) FROM crmapi.contact");
     my $writer = CrmTest::Child->start(sub {
         my ($go_on) = @_;
-        my ($longest, $n) = (0, 0);
+        my ($n, @late) = (0);
         while ($go_on->()) {
-            my $start = time;
-            sql($database, "INSERT INTO crmapi.contact (workspace_id, id,"
+            eval { sql($database, "SET lock_timeout = '1s';"
+                . " INSERT INTO crmapi.contact (workspace_id, id,"
                 . " bot_id, last_name) VALUES ('$w', gen_random_uuid(),"
-                . " '$bot', 'L')");
-            $longest = time - $start if time - $start > $longest;
+                . " '$bot', 'L')") } // push @late, $@;
             $n++;
             sleep 0.02;
         }
-        return ($longest, $n);
+        return ($n, @late);
     });
     my $oldest = status($database)->{schema_oldest};
     my $start = time;
@@ -276,14 +275,13 @@ subtest "no statement waits for a migration longer than a second" => sub {
         next_schema(), "--lock-wait", "3");
     my $took = time - $start;
     $writer->stop;
-    my ($longest, $n) = $writer->result;
+    my ($n, @late) = $writer->result;
     is($code, 1, "a lock that is never free: migrate gives up");
     like($err, qr/CRM2107: .*-column.sql, step 1 of 5 \(transaction: add.*backend \d+, psql, \S.*, has had AccessShareLock on crmapi.*: run crmapictl migrate again/,
         "and says who had it, and what to do");
     cmp_ok($took, ">", 1, "after --lock-wait");
     cmp_ok($n, ">", 5, "others wrote all the time");
-    cmp_ok($longest, "<", 1, "none of them waited for a second")
-        or diag("longest: $longest");
+    is("@late", "", "none of them waited for a lock for a second");
     is(status($database)->{schema_oldest}, $oldest, "nothing is done");
     $release->();
 };

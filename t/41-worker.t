@@ -199,9 +199,10 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     @took = sort { $a <=> $b } @took;
     diag(sprintf "from request to done: median %.0f ms, most %.0f ms",
         @took[20, -1]);
-    # the slowest few are the machine's: poll alone would take a second
+    # A busy machine makes most of them late. Poll alone takes two seconds for
+    # each: a job is made just after a poll found the one before.
     my $slow = sanitized() || valgrinded() ? 20 : 1;
-    cmp_ok($took[30], "<", $slow * soon(100),
+    cmp_ok($took[4], "<", $slow * soon(100),
         "from request to done: " . ($deaf ? "found by poll"
             : "under 100 ms, woken by NOTIFY"));
     my %list = map { $_->{id} => $_ } @{JSON::PP::decode_json(
@@ -328,9 +329,6 @@ subtest "the database goes away and comes back" => sub {
         qr/CRM3003: the database is unavailable/);
     # whether a session ended in the midst of a job
     $worker->may_log(qr/CRM3101: .* CRM2001: /);
-    # libpq itself writes this if a session ends while it is being opened
-    $worker->may_log(
-        qr/\AFATAL: +terminating connection due to administrator command$/);
     for (1 .. 3) {
         cmp_ok(scalar(sql($database, "SELECT count(*) FILTER (WHERE"
             . " pg_terminate_backend(pid)) FROM pg_stat_activity"

@@ -49,6 +49,9 @@ static const struct {
     const char *value;
     int generic;
 } unreported[] = {
+    /* Otherwise NULL in an array in text format, as crm_sql_array() writes it,
+     * is the text "NULL". */
+    {"array_nulls", "on", 0},
     /* JIT compilation would take longer than it saves: statements are short,
      * but some estimated costs are too high, because OFFSET is a bind. */
     {"jit", "off", 0},

@@ -228,7 +228,7 @@ sub memory {
     # grows until all have served every kind of request. Each new connection
     # gets the thread that has waited for longest.
     wrk($server, $file, top => $self->{top}, connections => 32, seconds => 1)
-        for 1 .. $self->{quick} ? 1 : $Bench::Server::THREADS * 3 / 32;
+        for 1 .. ($self->{quick} ? 1 : $Bench::Server::THREADS * 3 / 32);
     while ($n < $late) {
         my $r = wrk($server, $file, top => $self->{top},
             seconds => $self->{quick} ? 1 : $n < $early ? 2 : 30);

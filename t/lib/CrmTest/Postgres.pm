@@ -9,6 +9,7 @@ use File::Temp qw(tempdir);
 use IO::Handle;
 use JSON::PP ();
 use CrmTest::Citus;
+use CrmTest::Psql;
 use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
     wait_for read_file write_file);
 
@@ -207,15 +208,12 @@ sub sql {
     my ($self, $database, $sql, $role) = @_;
     my $null = "\x{1}N";
     utf8::encode($sql) if utf8::is_utf8($sql);
-    my ($code, $out, $err) = run_program(
-        command => ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
-            "-F", "\x1f", "-R", "\x1e", "-P", "null=$null",
-            "-d", $self->conninfo($database, $role || $SUPERUSER)],
-        env => { PGOPTIONS => "-c client_min_messages=warning"
+    my $out = CrmTest::Psql->answer(
+        $self->conninfo($database, $role || $SUPERUSER), $sql,
+        ["-F", "\x1f", "-R", "\x1e", "-P", "null=$null"],
+        { PGOPTIONS => "-c client_min_messages=warning"
                 . " -c pg_stat_statements.track=none",
-            PGCLIENTENCODING => "UTF8" },
-        stdin => $sql);
-    die "CrmTest: $err(in: $sql)\n" if $code;
+            PGCLIENTENCODING => "UTF8" });
     utf8::decode($out);
     $out =~ s/\n\z//;
     $out =~ s/\x1e\z//;
