@@ -595,7 +595,7 @@ subtest "one round trip (upsert, start: two)" => sub {
         my $trips = $two{$name} || 1;
         my ($plain, @texts) = $send->($requests[0]);
         is($plain, $name =~ /nothing$/ && $trips == 2 ? 1 : $trips,
-            "$name without a key");
+            "$name without a key") or diag($proxy->trips);
         is(join("\n", grep { /crmapi\W+idempoten/ } @texts), "",
             "whose statements know of none");
         cmp_ok(scalar @texts, ">", 0, "and are recorded");

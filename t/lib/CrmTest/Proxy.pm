@@ -172,7 +172,13 @@ sub recorded {
     write_file("$self->{dir}/recorded", "");
     my @trips = map { /^T (.*)/ ? [split /\x1f/, $1] : () } @lines;
     @trips = grep { grep { !/$like/ } @$_ } @trips if $like;
+    $self->{trips} = \@trips;
     return (scalar @trips, map { /^P (.*)/ } @lines);
+}
+
+# The statements of each round trip that recorded() counted, for a message.
+sub trips {
+    return join "", map { "a round trip: @$_\n" } @{$_[0]{trips}};
 }
 
 # Ask the server at SOCKET, as its client, and take the answer up to
