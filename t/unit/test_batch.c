@@ -12,6 +12,7 @@
 #include "crm_check.h"
 #include "crm_db_conn.h"
 #include "crm_session.h"
+#include "crm_time.h"
 
 /* The threads of a test. */
 #define THREADS 8
@@ -367,13 +368,31 @@ START_TEST(slow_ones_hold_up_nobody)
 }
 END_TEST
 
+/* Run TEXT with VALUE until it was quick 20 times in succession, so that it is
+ * shared, also on a busy machine. */
+static void be_quick(const char *text, const char *value)
+{
+    client_t *client = prepare(0, text, value, "warm");
+    int quick = 0;
+
+    for (int i = 0; quick < 20; i++) {
+        apr_time_t began = crm_time_monotonic();
+
+        ck_assert_int_lt(i, 10000);
+        memset(&client->part, 0, sizeof(client->part));
+        client_main(client);
+        crm_rows_drop(&client->rows);
+        quick = crm_time_monotonic() - began < apr_time_from_msec(2)
+                    ? quick + 1
+                    : 0;
+    }
+}
+
 /* The end of a statement makes no second leader beside the one there is, and a
  * slow statement is soon forgotten. */
 START_TEST(one_leader)
 {
-    for (int i = 0; i < 20; i++) {
-        client_main(prepare(0, LOCKED, "8", "warm"));
-    }
+    be_quick(LOCKED, "8");
     for (int i = 0; i < 4; i++) {
         prepare(i, LOCKED, i ? "8" : "7", apr_itoa(pool, i));
     }
