@@ -281,7 +281,7 @@ SKIP: {
                 $faults{$name} = \@left;
             }
         }
-is_deeply({ map { @{$faults{$_}} ? ($_ => $faults{$_}) : () }
+        is_deeply({ map { @{$faults{$_}} ? ($_ => $faults{$_}) : () }
             keys %faults }, {}, "but for the exceptions");
         is_deeply([sort keys %excused], [], "an exception is one");
         cmp_ok(scalar keys %faults, ">", 100, "all were judged");
