@@ -18,9 +18,10 @@ my @PIECES = (
     ["totals", "DROP TRIGGER counter_insert ON crmapi.contact;
         DROP TRIGGER counter_update ON crmapi.contact;
         DROP TRIGGER counter_delete ON crmapi.contact"],
-    ["events", "DROP TRIGGER event_insert ON crmapi.contact;
+    ["times and events", "DROP TRIGGER event_insert ON crmapi.contact;
         DROP TRIGGER event_update ON crmapi.contact;
-        DROP TRIGGER event_delete ON crmapi.contact"],
+        DROP TRIGGER event_delete ON crmapi.contact;
+        DROP TRIGGER change_remove ON crmapi.contact"],
     ["foreign keys", "DO \$\$ DECLARE name text; BEGIN
         FOR name IN SELECT conname FROM pg_constraint WHERE contype = 'f'
             AND conrelid = 'crmapi.contact'::regclass LOOP
@@ -29,9 +30,6 @@ my @PIECES = (
         END LOOP; END \$\$"],
     ["index for searches", "DROP INDEX crmapi.contact_find"],
     ["index for tags", "DROP INDEX crmapi.contact_tags"],
-    ["times", "DROP TRIGGER change_add ON crmapi.contact;
-        DROP TRIGGER change_move ON crmapi.contact;
-        DROP TRIGGER change_remove ON crmapi.contact"],
     ["all other indexes", "DROP INDEX crmapi.contact_created,
         crmapi.contact_bot, crmapi.contact_lead_source, crmapi.contact_stage,
         crmapi.contact_company, crmapi.contact_email, crmapi.contact_phone"],
