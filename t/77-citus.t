@@ -84,7 +84,7 @@ subtest "each request goes to one server" => sub {
         [POST => "/contacts", { @named, emails => ["a\@x.example"],
             tags => ["t"] }],
         [POST => "/contacts/upsert", { @named, contacts => [
-            { emails => ["a\@x.example"], notes => "m" }] }],
+            { emails => ["a\@x.example"], notes => "m", tags => ["u"] }] }],
         [POST => "/companies", { @named, name => "c" }],
         [POST => "/activities", { title => "a", activity_type => "note",
             contact_id => $id }],
@@ -112,6 +112,26 @@ subtest "each request goes to one server" => sub {
     is($httpd->client(key => "svc_live_" . "x" x 30)->get("/api/v1/agents")
         ->status, 401, "an unknown key");
     is(over_all() - $over, 0, "a key and an unknown API key: nothing, either");
+};
+
+subtest "the operator sees all servers, and changes plans" => sub {
+    my $w = $w[0];
+    my $status = JSON::PP::decode_json(crmapictl_ok($database, qw(--json status)));
+    is($status->{workspaces}, @w, "workspaces of all servers");
+    is($status->{live_keys}, @w, "and their keys");
+    is(scalar @{JSON::PP::decode_json(crmapictl_ok($database,
+        qw(--json workspace list)))}, scalar @w, "a list of them");
+    sql($database, "INSERT INTO crmapi.plan (name, api, sequences)
+        VALUES ('trial', true, false)");
+    crmapictl_ok($database, qw(workspace set), $w->id, qw(--plan trial));
+    my @get = ("/api/v1/sequences/enrollments/" . uuid());
+    error_is($w->client->get(@get), 403, "forbidden", "without sequences");
+    crmapictl_ok($database, qw(workspace set), $w->id, qw(--plan pro));
+    error_is($w->client->get(@get), 404, "not_found",
+        "with them, from the next request on");
+    my (undef, undef, $err) = crmapictl($database, qw(workspace set), $w->id,
+        qw(--events on));
+    like($err, qr/does not support --events/, "what is not supported is said");
 };
 
 subtest "what one server has is away with it, and comes back" => sub {

@@ -61,7 +61,7 @@ my @EXCEPTIONS = (
     [tool => qr/^unbound /, qr/SELECT (?:DISTINCT )?t\.workspace_id FROM /,
         $operator],
     [tool => qr/^unbound (?:job|live_key|workspace|workspace_hold)$/,
-        qr/SELECT (?!t\.)/, $operator],
+        qr/(?:SELECT (?!t\.)|WITH s AS MATERIALIZED )/, $operator],
     [tool => qr/^across workspace_delete$/, qr/SELECT /, "it is told which"],
     [tool => qr/^volatile webhook_key$/, qr/(?:INSERT INTO|UPDATE) /,
         "a key is made by the server, so that no log has it"],

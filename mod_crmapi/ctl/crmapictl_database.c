@@ -85,48 +85,54 @@ static crm_error_t *print_schema(ctl_t *ctl, const char *const *values)
 }
 
 /* Print the columns about the schema, which are VALUES, and the figures of the
- * database, such as live workers and due jobs. */
+ * database, such as live workers and due jobs. Citus counts the rows of each
+ * table on all servers at once. */
 static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
 {
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, SCHEMA_VALUES ","
-                      " (SELECT count(*) FROM crmapi.workspace),"
-                      " (SELECT count(*) FROM crmapi.live_key),"
-                      " w.alive, w.silence, j.ready, j.due,"
-                      " (SELECT count(*) FROM crmapi.job"
-                      "  WHERE state = 'leased'), j.oldest, j.sequence,"
-                      " j.webhook, (SELECT count(*) FROM crmapi.job"
-                      "  WHERE state = 'dead'), j.held, i.held_at,"
-                      " i.held_reason, (SELECT count(*)"
-                      "  FROM crmapi.workspace_hold),"
-                      " (SELECT count(*) FROM pg_stat_activity"
+    CRM_ERR(ctl_query(&result, ctl, "WITH s AS MATERIALIZED ("
+                      "  SELECT count(*) AS n FROM crmapi.workspace),"
+                      " k AS MATERIALIZED ("
+                      "  SELECT count(*) AS n FROM crmapi.live_key),"
+                      " h AS MATERIALIZED ("
+                      "  SELECT count(*) AS n FROM crmapi.workspace_hold),"
+                      " l AS MATERIALIZED (SELECT count(*) AS n"
+                      "  FROM crmapi.job WHERE state = 'leased'),"
+                      " d AS MATERIALIZED (SELECT count(*) AS n"
+                      "  FROM crmapi.job WHERE state = 'dead'),"
+                      " w AS MATERIALIZED (SELECT count(*) FILTER (WHERE"
+                      "   heartbeat_at > now() - interval '1 minute')"
+                      "   AS alive, max(heartbeat_at) AS last"
+                      "  FROM crmapi.worker),"
+                      " i AS MATERIALIZED (SELECT held_at, held_reason"
+                      "  FROM crmapi.instance),"
+                      " j AS MATERIALIZED (SELECT count(*) AS ready,"
+                      "  count(*) FILTER (WHERE x.due AND NOT x.held) AS due,"
+                      "  min(x.run_at) FILTER (WHERE NOT x.held) AS first,"
+                      "  count(*) FILTER (WHERE x.due AND NOT x.held"
+                      "   AND x.lane = 'sequence') AS sequence,"
+                      "  count(*) FILTER (WHERE x.due AND NOT x.held"
+                      "   AND x.lane = 'webhook') AS webhook,"
+                      "  count(*) FILTER (WHERE x.due AND x.held) AS held"
+                      "  FROM (SELECT j.lane, j.run_at,"
+                      "   j.run_at <= now() AS due, h.workspace_id IS NOT NULL"
+                      "    OR i.held_at IS NOT NULL AS held"
+                      "   FROM crmapi.job j CROSS JOIN crmapi.instance i"
+                      "   LEFT JOIN crmapi.workspace_hold h"
+                      "    ON h.workspace_id = j.workspace_id"
+                      "   WHERE j.state = 'ready') x) "
+                      SCHEMA_VALUES ", s.n, k.n, w.alive,"
+                      " round(extract(epoch FROM now() - w.last)),"
+                      " j.ready, j.due, l.n, greatest(round("
+                      "  extract(epoch FROM now() - j.first)), 0),"
+                      " j.sequence, j.webhook, d.n, j.held, i.held_at,"
+                      " i.held_reason, h.n,"
+                      " (SELECT numbackends FROM pg_stat_database"
                       "  WHERE datname = current_database()),"
                       " pg_database_size(current_database()),"
                       " current_setting('server_version')"
-                      " FROM (SELECT count(*) FILTER (WHERE heartbeat_at"
-                      "   > now() - interval '1 minute') AS alive,"
-                      "  round(extract(epoch FROM now() -"
-                      "   max(heartbeat_at))) AS silence"
-                      "  FROM crmapi.worker) w,"
-                      " crmapi.instance i, LATERAL (SELECT count(*) AS ready,"
-                      "  count(*) FILTER (WHERE x.due) AS due,"
-                      "  greatest(round(extract(epoch FROM now() -"
-                      "   min(run_at) FILTER (WHERE NOT x.held))), 0)"
-                      "   AS oldest,"
-                      "  count(*) FILTER (WHERE x.due"
-                      "   AND lane = 'sequence') AS sequence,"
-                      "  count(*) FILTER (WHERE x.due"
-                      "   AND lane = 'webhook') AS webhook,"
-                      "  count(*) FILTER (WHERE x.held"
-                      "   AND run_at <= now()) AS held"
-                      "  FROM crmapi.job j LEFT JOIN crmapi.workspace_hold h"
-                      "   ON h.workspace_id = j.workspace_id,"
-                      "  LATERAL (SELECT h.workspace_id IS NOT NULL"
-                      "   OR i.held_at IS NOT NULL AS held) y,"
-                      "  LATERAL (SELECT y.held, NOT y.held"
-                      "   AND run_at <= now() AS due) x"
-                      "  WHERE state = 'ready') j",
+                      " FROM s, k, h, l, d, w, i, j",
                       SCHEMA_COLUMNS, values));
     ctl_print(ctl, result, status_columns, 1);
     return NULL;
@@ -144,10 +150,6 @@ crm_error_t *ctl_status(ctl_t *ctl)
     fault = crm_schema_fault(&schema, "crmapictl", ctl->pool);
     if (!schema.number) {
         return ctl_fault(ctl, "%s", fault);
-    }
-    if (schema.distributed) {
-        fault = "the database is distributed by Citus: status shows only its"
-                " schema";
     }
     CRM_ERR(crm_schema_unfinished(&result, ctl->conn, ctl->pool));
     values[0] = apr_itoa(ctl->pool, schema.number);

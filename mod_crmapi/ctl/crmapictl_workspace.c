@@ -20,14 +20,19 @@
 #define SLUG_TRIES 50
 
 /* The columns of a workspace, and their SQL. */
-#define FIELDS "id, name, slug, plan, created_at"
+#define FIELDS "workspace.id, name, slug, plan, created_at"
 #define COLUMNS {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"plan", 's'}, \
     {"created_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
+/* The same with its hold, as crmapi.hold_of() says it, and what they are read
+ * from. */
+#define HELD_FIELDS ", coalesce(h.held_at, i.held_at)," \
+    " coalesce(h.reason, i.held_reason)"
+#define HELD_FROM " FROM crmapi.workspace LEFT JOIN crmapi.workspace_hold h" \
+    " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
+
 /* The same, and values of the workspace $1 from other tables. */
-#define HELD_FIELDS ", (SELECT h.held_at FROM crmapi.hold_of(workspace.id) h)" \
-    ", (SELECT h.reason FROM crmapi.hold_of(workspace.id) h)"
 #define ALL_FIELDS FIELDS ", read_limit, write_limit, CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
@@ -204,9 +209,8 @@ crm_error_t *ctl_workspace_list(ctl_t *ctl)
     };
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS HELD_FIELDS
-                          " FROM crmapi.workspace ORDER BY created_at, id", 0,
-                          NULL));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS HELD_FIELDS HELD_FROM
+                      " ORDER BY created_at, workspace.id", 0, NULL));
     ctl_print(ctl, result, list_columns, 0);
     return NULL;
 }
@@ -265,8 +269,8 @@ crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
 static crm_error_t *find(PGresult **result_p, ctl_t *ctl, const char *id,
                          const char *what)
 {
-    CRM_ERR(ctl_query(result_p, ctl, "SELECT " ALL_FIELDS
-                      " FROM crmapi.workspace WHERE id = $1::uuid", 1, &id));
+    CRM_ERR(ctl_query(result_p, ctl, "SELECT " ALL_FIELDS HELD_FROM
+                      " WHERE workspace.id = $1::uuid", 1, &id));
     return PQntuples(*result_p) ? NULL : none(ctl, what);
 }
 
@@ -314,6 +318,10 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     }
     if (events && strcmp(events, "on") && strcmp(events, "off")) {
         return ctl_misuse(ctl, "--events must be on or off");
+    }
+    if (events && ctl->distributed) {
+        return ctl_fault(ctl, "the database is distributed by Citus: workspace"
+                         " set does not support --events");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, name));

@@ -65,3 +65,19 @@ GRANT SELECT ON crmapi.live_key TO crmapi_api;
 
 -- A plan is on each server, and its keys are on all of them.
 DROP TRIGGER rights ON crmapi.plan;
+
+-- Update the keys of a workspace whose plan changes. A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.workspace_plan() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    may record;
+BEGIN
+    SELECT p.api, p.api AND p.sequences AS sequences INTO may
+    FROM crmapi.plan p WHERE p.name = NEW.plan;
+    UPDATE crmapi.api_key k
+    SET plan_api = may.api, plan_sequences = may.sequences
+    WHERE k.workspace_id = NEW.id;
+    RETURN NULL;
+END
+$$;

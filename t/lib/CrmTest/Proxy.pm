@@ -28,8 +28,9 @@ sub new {
     my ($class, %arg) = @_;
     my $listen = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
         Listen => 50, ReuseAddr => 1) or die "CrmTest: cannot listen: $!\n";
+    my $server = CrmTest::Postgres->get;
     my $self = bless { maker => $$, port => $listen->sockport,
-        server => CrmTest::Postgres->get->host . "/.s.PGSQL.5432",
+        server => $server->host . "/.s.PGSQL." . ($server->{port} // 5432),
         dir => tempdir("crm-proxy-XXXXXX", TMPDIR => 1, CLEANUP => 1),
         records => $arg{records}, sent => {} }, $class;
 
