@@ -269,9 +269,10 @@ START_TEST(a_changed_contact_has_its_fields_in_their_places)
           "\"L\"," LISTS "," REST ",\"created_at\":"
           "\"2026-01-01T00:00:00.000Z\",\"updated_at\":"
           "\"2026-02-01T00:00:00.000Z\"}");
-    commits("SET last_name = r.last_name, updated_at = r.updated_at FROM unnest("
-            "$1::uuid[], $2::text[], $3::timestamptz[]) r (id, last_name,"
-            " updated_at) WHERE", "{\"L\"}");
+    commits("SET last_name = r.last_name, updated_at = r.updated_at FROM (SELECT"
+            " x.id, x.last_name, x.updated_at FROM unnest($1::uuid[],"
+            " $2::text[], $3::timestamptz[]) x (id, last_name, updated_at)"
+            " OFFSET 0) r WHERE", "{\"L\"}");
 }
 END_TEST
 
@@ -292,7 +293,10 @@ START_TEST(a_new_contact_has_its_fields_in_their_places)
     commits("(workspace_id, id, bot_id, first_name, emails, phone_numbers, tags,"
             " notes, custom_fields, created_at, updated_at) SELECT $1::uuid,"
             " r.id, r.bot_id, r.first_name, r.emails, r.phone_numbers,"
-            " r.tags::text[], r.notes,", "{\"New\"}");
+            " r.tags, r.notes, r.custom_fields, r.created_at, r.updated_at"
+            " FROM (SELECT x.id, x.bot_id, x.first_name, x.emails,"
+            " x.phone_numbers, x.tags::text[] AS tags, x.notes,",
+            "{\"New\"}");
 }
 END_TEST
 
