@@ -329,10 +329,11 @@ subtest "the database goes away and comes back" => sub {
     # whether a session ended in the midst of a job
     $worker->may_log(qr/CRM3101: .* CRM2001: /);
     for (1 .. 3) {
-        cmp_ok(scalar(sql($database, "SELECT count(*) FILTER (WHERE"
+        # CRM3001 comes before the threads open their sessions
+        ok(wait_for(sub { sql($database, "SELECT count(*) FILTER (WHERE"
             . " pg_terminate_backend(pid)) FROM pg_stat_activity"
             . " WHERE usename = 'crmapi_daemon'"
-            . " AND datname = current_database()")), ">", 0,
+            . " AND datname = current_database()") > 0 }),
             "it has sessions, which end");
         my $id = job("sequence.generate", $NOBODY);
         ok(wait_for(sub { state_of($id) eq "done" }, 20),
