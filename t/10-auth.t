@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use Digest::SHA qw(sha256_hex);
 
 my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
@@ -114,6 +115,21 @@ subtest "1.2 last_used_at is written, once a minute, not in the way" => sub {
         . " - '$used'::timestamptz)) < 30") eq "t", "to the present time");
     status_is($c->get("/api/v1/agents"), 200) for 1 .. 20;
     is(sql($database, $query), $used, "twenty more do not write it again");
+};
+
+subtest "1.2 it is written of all keys that are used at the same time" => sub {
+    my $w = new_workspace();
+    my @more = map { $w->ctl("key", "create", "--workspace", $w->id, "--name",
+        "n$_", "--scopes", "read") } 1 .. 11;
+    push @keys, @more;
+    my $used = "SELECT count(last_used_at) FROM crmapi.api_key"
+        . " WHERE workspace_id = '" . $w->id . "'";
+    my @children = map { my $key = $_; CrmTest::Child->start(sub {
+        $httpd->client(key => $key)->get("/api/v1/agents")->status }) }
+        $w->key, @more;
+    is_deeply([map { $_->result } @children], [(200) x 12], "all are answered");
+    ok(wait_for(sub { sql($database, $used) == 12 }), "all are written")
+        or diag(scalar sql($database, $used));
 };
 
 subtest "3.1 every malformed header is a 401" => sub {

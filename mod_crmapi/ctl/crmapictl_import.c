@@ -20,7 +20,7 @@
  * rows are inserted table by table, so that references may point forward. */
 
 #define LINE_MAX_BYTES (4 * 1024 * 1024)
-#define COPY_BYTES (1024 * 1024)        /* per table and COPY */
+#define SEND_BYTES 65536        /* of a table's rows at once */
 #define PROGRESS_LINES 1000
 
 /* A resource and its rows. */
@@ -36,6 +36,7 @@ typedef struct import_t {
     const char *workspace_id;
     stage_t *stages;
     int stage_count;
+    stage_t *copied;            /* to which a COPY is under way, or NULL */
     apr_int64_t line;
     int distributed;            /* crm_schema_t */
     apr_pool_t *pool;
@@ -138,16 +139,46 @@ static void add_copy_value(crm_buf_t *rows, const char *value)
     }
 }
 
-/* Send the rows of STAGE. */
-static crm_error_t *flush(import_t *import, stage_t *stage)
+/* End the COPY that is under way, if there is one. */
+static crm_error_t *end_copy(import_t *import)
 {
-    const char *sql = apr_pstrcat(import->line_pool, "COPY stage_",
-                                  stage->resource->name, " FROM STDIN", NULL);
-    apr_size_t len = stage->rows.len;
+    apr_int64_t rows;
+    int copied = import->copied != NULL;
 
-    stage->rows.len = 0;
-    return len ? crm_db_copy_in(import->conn, sql, stage->rows.data, len,
-                                import->pool) : NULL;
+    import->copied = NULL;
+    return copied ? crm_db_copy_end(&rows, import->conn, import->pool) : NULL;
+}
+
+static crm_error_t *begin_copy(import_t *import, stage_t *stage)
+{
+    CRM_ERR(end_copy(import));
+    CRM_ERR(crm_db_copy_begin(import->conn,
+                              apr_pstrcat(import->line_pool, "COPY stage_",
+                                          stage->resource->name,
+                                          " FROM STDIN", NULL),
+                              import->pool));
+    import->copied = stage;
+    return NULL;
+}
+
+/* Send the rows of STAGE. The COPY goes on, so that the database takes them
+ * while further lines are read. */
+static crm_error_t *send_rows(import_t *import, stage_t *stage)
+{
+    crm_error_t *error = NULL;
+
+    if (stage->rows.len && import->copied != stage) {
+        CRM_ERR(begin_copy(import, stage));
+    }
+    if (stage->rows.len) {
+        error = crm_db_copy_put(import->conn, stage->rows.data,
+                                stage->rows.len, import->pool);
+        stage->rows.len = 0;
+    }
+    if (error) {
+        import->copied = NULL;
+    }
+    return error;
 }
 
 /* ---- reading lines ---- */
@@ -235,7 +266,7 @@ static crm_error_t *read_object(import_t *import, stage_t *stage,
     }
     crm_buf_putc(&stage->rows, '\n');
     stage->count++;
-    return stage->rows.len > COPY_BYTES ? flush(import, stage) : NULL;
+    return stage->rows.len > SEND_BYTES ? send_rows(import, stage) : NULL;
 }
 
 /* Return the stage of the resource NAME, or NULL. */
@@ -306,9 +337,9 @@ static crm_error_t *read_lines(import_t *import, FILE *in,
                                   "cannot read: %s", strerror(errno));
     }
     for (int i = 0; !error && i < import->stage_count; i++) {
-        error = flush(import, &import->stages[i]);
+        error = send_rows(import, &import->stages[i]);
     }
-    return error;
+    return error ? error : end_copy(import);
 }
 
 /* ---- checking ids and references ---- */
@@ -582,6 +613,9 @@ crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
     }
     apr_pool_create(&import.line_pool, result_pool);
     error = import_all(&import, in, progress, baton);
+    if (import.copied) {
+        crm_db_copy_abort(conn);
+    }
     if (error) {
         crm_db_rollback(conn);
     }

@@ -109,17 +109,6 @@ crm_error_t *crm_db_copy_end(apr_int64_t *row_p, crm_conn_t *conn,
     return NULL;
 }
 
-crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
-                            const char *data, apr_size_t len,
-                            apr_pool_t *scratch_pool)
-{
-    apr_int64_t rows;
-
-    CRM_ERR(crm_db_copy_begin(conn, sql, scratch_pool));
-    CRM_ERR(crm_db_copy_put(conn, data, len, scratch_pool));
-    return crm_db_copy_end(&rows, conn, scratch_pool);
-}
-
 /* Receive the next row: *LINE_P and its length, which is -1 after the last one
  * and -2 after an error. The caller frees *LINE_P. */
 static int next_line(char **line_p, crm_conn_t *conn)

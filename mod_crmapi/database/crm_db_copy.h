@@ -5,15 +5,10 @@
 
 #include "crm_db.h"
 
-/* Run SQL, a COPY ... FROM STDIN in text format, on CONN with the LEN bytes at
- * DATA. Never retried. */
-crm_error_t *crm_db_copy_in(crm_conn_t *conn, const char *sql,
-                            const char *data, apr_size_t len,
-                            apr_pool_t *scratch_pool);
-
-/* The same in parts: begin SQL on CONN. The caller then calls crm_db_copy_put()
- * any number of times, and crm_db_copy_end() or crm_db_copy_abort(). If one of
- * them returns an error, the COPY has ended. */
+/* Begin SQL, a COPY ... FROM STDIN in text format, on CONN. The caller then calls
+ * crm_db_copy_put() any number of times, and crm_db_copy_end() or
+ * crm_db_copy_abort(). If one of them returns an error, the COPY has ended. Never
+ * retried. */
 crm_error_t *crm_db_copy_begin(crm_conn_t *conn, const char *sql,
                                apr_pool_t *scratch_pool);
 

@@ -13,6 +13,7 @@
 #include "util_filter.h"
 
 #include "crm_array.h"
+#include "crm_touch.h"
 #include "crm_trace.h"
 
 #include "mod_crmapi_body.h"
@@ -240,9 +241,9 @@ int crmapi_log_transaction(request_rec *r)
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->no_wait = 1;
-        crm_access_touch(&request->config->service, request,
-                         request->response.workspace_id,
-                         request->response.key_id, r->pool);
+        crm_touch(&request->config->service, request,
+                  request->response.workspace_id, request->response.key_id,
+                  r->pool);
     }
     return DECLINED;
 }

@@ -26,7 +26,7 @@ typedef struct crm_credential_t {
                                    $1 */
     const char *refusal;        /* message of a 401, NULL: the default */
     int is_key;                 /* an API key: it has terms, and
-                                   crm_access_touch() records its last use */
+                                   crm_touch() records its last use */
 } crm_credential_t;
 
 static const crm_credential_t api_key = {
@@ -340,28 +340,6 @@ crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error)
     }
     CRM_ERR(renew(call, result));
     return error;
-}
-
-void crm_access_touch(const crm_service_t *service, void *baton,
-                      const char *workspace_id, const char *key_id,
-                      apr_pool_t *scratch_pool)
-{
-    crm_conn_t *conn;
-    PGresult *result;
-    crm_stmt_t stmt;
-    crm_sql_t sql;
-
-    if (service->acquire(&conn, apr_time_now(), baton, scratch_pool)) {
-        return;
-    }
-    crm_sql_init(&sql, scratch_pool);
-    crm_sql_template(&sql, "UPDATE crmapi.api_key SET last_used_at ="
-                     " crmapi.now_ms()"
-                     " WHERE workspace_id = ?", workspace_id, "uuid");
-    crm_sql_template(&sql, " AND id = ?", key_id, "uuid");
-    crm_sql_stmt(&stmt, &sql);
-    crm_db_query(&result, conn, &stmt, scratch_pool);
-    service->release(conn, baton);
 }
 
 /* ---- addresses ----------------------------------------------------------- */

@@ -72,12 +72,4 @@ crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error);
  * pool. */
 const char *crm_access_hash(const crm_call_t *call);
 
-/* Record in the database that the API key KEY_ID of WORKSPACE_ID was used
- * (contract 1.2). The connection is from SERVICE with BATON. Call this after
- * the response has been sent if crm_response_t.touch is set. Errors are
- * ignored. */
-void crm_access_touch(const crm_service_t *service, void *baton,
-                      const char *workspace_id, const char *key_id,
-                      apr_pool_t *scratch_pool);
-
 #endif /* CRM_ACCESS_H */

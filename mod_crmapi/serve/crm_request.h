@@ -113,7 +113,7 @@ typedef struct crm_response_t {
                                    the wait for a connection */
     int batched;                /* number of requests in the shared statement
                                    that this request sent; 0: it sent none */
-    int touch;                  /* call crm_access_touch() after the response */
+    int touch;                  /* call crm_touch() after the response */
 } crm_response_t;
 
 /* Return the value of the header NAME of REQUEST, NULL if it is absent. */

@@ -963,6 +963,16 @@ START_TEST(a_silent_server_is_given_up)
 }
 END_TEST
 
+/* Run SQL, a COPY, with DATA. */
+static crm_error_t *copy_in(const char *sql, const char *data)
+{
+    apr_int64_t rows;
+
+    CRM_ERR(crm_db_copy_begin(conn, sql, pool));
+    CRM_ERR(crm_db_copy_put(conn, data, strlen(data), pool));
+    return crm_db_copy_end(&rows, conn, pool);
+}
+
 /* More than all buffers on the way hold is sent to a backend that is stopped:
  * neither a statement nor a COPY waits for it. */
 START_TEST(a_backend_that_does_not_read_is_given_up)
@@ -991,8 +1001,7 @@ START_TEST(a_backend_that_does_not_read_is_given_up)
     stopped = PQbackendPID(pg);
     ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
     start = apr_time_now();
-    error = crm_db_copy_in(conn, "COPY copied FROM STDIN", large,
-                           32 * 1024 * 1024 - 1, pool);
+    error = copy_in("COPY copied FROM STDIN", large);
     kill(stopped, SIGCONT);
     ended_in_time(error, start, "");
 }
@@ -1051,16 +1060,15 @@ END_TEST
 
 START_TEST(a_copy_that_fails_says_why)
 {
-    crm_error_t *error = crm_db_copy_in(conn, "COPY test_db.row FROM STDIN",
-                                        "1\ta\n2\tb\n", 8, pool);
+    crm_error_t *error = copy_in("COPY test_db.row FROM STDIN",
+                                 "1\ta\n2\tb\n");
 
     ck_assert_msg(!error, "%s", why(error));
     ck_assert_str_eq(look("SELECT string_agg(text, '' ORDER BY n) FROM"
                           " test_db.row"), "ab");
-    error = crm_db_copy_in(conn, "COPY test_db.row FROM STDIN",
-                           "3\tc\n2\td\n", 8, pool);
+    error = copy_in("COPY test_db.row FROM STDIN", "3\tc\n2\td\n");
     ck_assert_pstr_eq(error->sqlstate, "23505");
-    error = crm_db_copy_in(conn, "COPY test_db.none FROM STDIN", "", 0, pool);
+    error = copy_in("COPY test_db.none FROM STDIN", "");
     ck_assert_pstr_eq(error->sqlstate, "42P01");
     ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "2");
 }

@@ -58,6 +58,7 @@ sub growth {
     }
     $self->{report}->table(["", "1,000", "large", "cost"], @rows);
     pages($self, $server);
+    cursors($self, $server);
     searches($self, $server);
     $server->stop;
 }
@@ -106,6 +107,50 @@ sub pages {
     }
     $self->{report}->verdict("middle page: cost to the plain OFFSET",
         cost($result, "middle", "plain"), 0.5);
+}
+
+# The cursors behind each of the SHARES, from 0 to 1, of the contacts, in order.
+sub cursors_at {
+    my ($self, $server, @shares) = @_;
+    my $path = "/api/v1/contacts?page_size=100&cursor=";
+    my ($cursor, $n, @found) = ("*", 0);
+
+    while (@found < @shares) {
+        my ($status, $body) = Bench::Work::send_request($server,
+            [Bench::Cluster::key(0), "GET", $path . $cursor], "raw");
+        ($cursor) = $body =~ /"next_cursor":"([^"]+)"/
+            or die "bench: $status, and no cursor after $n contacts\n";
+        $n += 100;
+        push @found, $cursor if $n >= $shares[@found] * $self->{contacts};
+    }
+    return @found;
+}
+
+# Pages by cursor (contract 13.3), and a search of a common word by one.
+sub cursors {
+    my ($self, $server) = @_;
+    my %share = (quarter => 0.25, middle => 0.5, "three quarters" => 0.75,
+        last => 0.99);
+    my @deep = sort { $share{$a} <=> $share{$b} } keys %share;
+    my $list = "/api/v1/contacts?cursor=";
+
+    $self->say("growth: cursors");
+    my %path = (first => "$list*", search => "/api/v1/contacts?search=an&cursor=*");
+    @path{@deep} = map { $list . $_ } cursors_at($self, $server, @share{@deep});
+    my $result = $self->interleave(map { contestant($self, $_, $server,
+        [[Bench::Cluster::key(0), "GET", $path{$_}]], connections => 4) }
+        "first", @deep, "search");
+    my %p50 = map { my $n = $_; $n => median(map { $_->{p50} }
+        @{$result->{$n}}) } keys %path;
+    $self->{report}->add("\n### Pages of 25 by cursor\n\nFour connections."
+        . " \"search\" is the first page of `search=an`.\n");
+    $self->{report}->table(["page", "requests/s", "p50 ms",
+        "cost to the first"], map { [$_, number(rate_of($result, $_)),
+            number($p50{$_}), number(cost($result, $_, "first"))] }
+        "first", @deep, "search");
+    $self->{report}->verdict("$_ page by cursor: cost to the first",
+        cost($result, $_, "first"), 1.1) for @deep;
+    $self->{report}->verdict("search=an by cursor: p50 ms", $p50{search}, 20);
 }
 
 # Searches that find much, and whether they read all tables.

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_touch.h: recording when an API key was last used (contract 1.2) */
+#ifndef CRM_TOUCH_H
+#define CRM_TOUCH_H
+
+#include "crm_request.h"
+
+/* Record in the database that the API key KEY_ID of WORKSPACE_ID was used.
+ * Concurrent calls of a process share a statement. Its commit does not wait for
+ * the disk: what a crash loses is recorded again at the key's next use. The
+ * connection is from SERVICE with BATON. Call this after the response has been
+ * sent if crm_response_t.touch is set. Errors are ignored. */
+void crm_touch(const crm_service_t *service, void *baton,
+               const char *workspace_id, const char *key_id, apr_pool_t *pool);
+
+#endif /* CRM_TOUCH_H */
