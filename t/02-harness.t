@@ -8,6 +8,7 @@ use utf8;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Log;
 use CrmTest::OpenAPI;
 use CrmTest::Summary;
@@ -244,6 +245,20 @@ subtest "databases" => sub {
         "rows come back as they are");
     ok(!defined eval { sql($two, "SELECT a FROM t"); 1 },
         "and nothing of one is in the other");
+};
+
+subtest "a session ends while a child of the test runs" => sub {
+    my $db = database();
+    sql($db, "SELECT 1");
+    my $child = CrmTest::Child->start(sub {
+        my ($go_on) = @_;
+        my $until = time + 30;
+        select undef, undef, undef, 0.05 while $go_on->() && time < $until;
+        return time < $until;
+    });
+    sql($db, "BEGIN; ROLLBACK");        # no session is kept beside this
+    $child->stop;
+    is(($child->result)[0], 1, "it did not wait for the child");
 };
 
 subtest "read_file wants a file" => sub {

@@ -128,6 +128,9 @@ sub end {
 
     return if !$pid || $self->{maker} != $$;
     local $?;
+    local $SIG{PIPE} = "IGNORE";
+    # a child of the test, forked meanwhile, may have the pipe open
+    print {$self->{in}} "\\q\n";
     close $self->{in};
     waitpid $pid, 0;
 }
