@@ -64,7 +64,8 @@ void crm_touch(const crm_service_t *service, void *baton,
 
     crm_sql_init(&sql, pool);
     sql.distributed = distributed;
-    crm_sql_add(&sql, "UPDATE crmapi.api_key t SET last_used_at = " CRM_SQL_NOW);
+    crm_sql_add(&sql, "UPDATE crmapi.api_key t SET last_used_at ="
+                " crmapi.now_ms()");
     from = sql.text.len;
     crm_sql_template(&sql, " WHERE t.workspace_id = ?", workspace_id, "uuid");
     crm_sql_template(&sql, " AND t.id = ?", key_id, "uuid");
