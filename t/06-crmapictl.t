@@ -62,6 +62,7 @@ subtest "migrate" => sub {
 my $db = database();
 
 subtest "distribute refuses a database without Citus, and changes nothing" => sub {
+    plan(skip_all => "the database is distributed") if $ENV{CRM_CITUS};
     my ($code, $out, $err) = crmapictl($db, "distribute");
     is($code, 1, "status");
     like($err, qr/has no extension citus/, "the reason");
@@ -446,6 +447,7 @@ subtest "import and export go through the tool" => sub {
 
 # Without statistics the planner would read whole workspaces afterwards.
 subtest "an import leaves statistics of what it filled" => sub {
+    plan(skip_all => "the servers of Citus have them") if $ENV{CRM_CITUS};
     my $agents = join("", map { qq({"object":"agent","name":"A$_"}\n) }
         1 .. 50);
     my $known = sub { scalar sql($db, "SELECT reltuples FROM pg_class"

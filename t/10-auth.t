@@ -369,8 +369,8 @@ subtest "3.2 a revocation that is rolled back revokes nothing" => sub {
     my $id = ($w->key_ids)[-1];
     my $c = $w->client;
     status_is($c->get("/api/v1/agents"), 200, "before");
-    sql($database, "BEGIN; UPDATE crmapi.api_key SET revoked_at ="
-        . " clock_timestamp() WHERE id = '$id'; ROLLBACK");
+    sql($database, "BEGIN; UPDATE crmapi.api_key SET revoked_at = now()"
+        . " WHERE id = '$id'; ROLLBACK");
     status_is($c->get("/api/v1/agents"), 200, "after");
 };
 

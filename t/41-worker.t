@@ -485,9 +485,11 @@ subtest "an idle daemon hardly asks" => sub {
     sql("postgres", "ALTER DATABASE $db SET log_statement = 'all'");
     my $log = postgres()->host . "/log";
     my $start = -s $log;
-    # what the daemon has asked so far
+    # what the daemon has asked so far: Citus makes a "statement" of its own
+    # of what it has not prepared
+    my $how = $citus ? "execute" : "(?:statement|execute)";
     my $statements = sub {
-        return grep { / $db crmapi_daemon LOG:  (?:statement|execute)/ }
+        return grep { / $db crmapi_daemon LOG:  $how/ }
             split /\n/, substr read_file($log), $start;
     };
     # settings as they are, but what is needed here
@@ -519,7 +521,7 @@ subtest "what becomes due is begun then" => sub {
         "clock_timestamp() + interval '" . 200 * $_ . " ms'") } 1 .. 20;
     # like one that is tried again
     my $again = job("sequence.generate", $NOBODY, "now() + interval '1 h'");
-    sql($database, "UPDATE crmapi.job SET run_at = clock_timestamp() +"
+    sql($database, "UPDATE crmapi.job SET run_at = now() +"
         . " interval '700 ms' WHERE id = $again");
     my $ids = join ",", @ids, $again;
     ok(wait_for(sub { !jobs("id IN ($ids) AND state <> 'done'") }, 30),
@@ -545,6 +547,7 @@ subtest "what becomes due is begun then" => sub {
 subtest "the cost of a claim does not grow with what waits" => sub {
     plan(skip_all => "plain builds only: speed is measured there")
         if sanitized() || valgrinded();
+    plan(skip_all => "Citus asks all servers") if $citus;
     my $db = database();
     many_workspaces($db, "many", 1000);
     many_workspaces($db, "one", 1);

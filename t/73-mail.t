@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 BEGIN { delete $ENV{CRM_TEST_PG} }
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Pages;
 use CrmTest::Process qw(read_file wait_for write_file);
 use IO::Socket::UNIX;
 use JSON::PP ();
@@ -76,13 +77,7 @@ sub at_work {
     my $steps = JSON::PP->new->encode([{ channel => "email",
         to_identifier => $email, delay_seconds => 0, email_subject => "Hi",
         email_body => "Hi" }]);
-    # what a worker does with the job of the start
-    sql($database, "UPDATE crmapi.job SET state = 'leased', attempts = 1,"
-        . " leased_by = 'test', leased_until = now() + interval '1 hour'"
-        . " WHERE payload ->> 'enrollment_id' = '$id';"
-        . " SELECT crmapi.enrollment_generated(workspace_id, id, 'test', 1,"
-        . " '$id', '$steps'::jsonb, '{}'::jsonb, now()) FROM crmapi.job"
-        . " WHERE payload ->> 'enrollment_id' = '$id' AND leased_by = 'test'");
+    CrmTest::Pages::generated($w, $id, $steps);
     my ($row) = sql($database, "SELECT s.id, e.contact_id FROM"
         . " crmapi.enrollment e JOIN crmapi.enrollment_step s"
         . " ON s.enrollment_id = e.id WHERE e.id = '$id'");

@@ -24,7 +24,8 @@ crmapictl_ok($database, "role", "create", @$_)
     for ["api", $CrmTest::Postgres::API],
         ["worker", $CrmTest::Postgres::WORKER];
 
-my $conf = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
+my $conf = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
+    . "CrmApiIntakeLimit 0\n";
 my @w = map { workspace($database, twin => 0) } 1 .. 6;
 my @before = map { export($_) } @w;
 
@@ -129,9 +130,66 @@ subtest "the operator sees all servers, and changes plans" => sub {
     crmapictl_ok($database, qw(workspace set), $w->id, qw(--plan pro));
     error_is($w->client->get(@get), 404, "not_found",
         "with them, from the next request on");
-    my (undef, undef, $err) = crmapictl($database, qw(workspace set), $w->id,
-        qw(--events on));
-    like($err, qr/does not support --events/, "what is not supported is said");
+};
+
+my $EVENTS = "/crmapi/intake/v1/events";
+
+# An event of the participant FROM with the id ID, for the workspace W.
+sub event {
+    my ($w, $id, %from) = @_;
+    return { event_id => $id, channel => "sms", bot_id => $w->agent,
+        from => \%from, message => { content => "x" } };
+}
+
+# A client of intake for the workspace W.
+sub channel {
+    my ($w) = @_;
+    return $httpd->client(key => $w->ctl("intake", "create", "--workspace",
+        $w->id, "--name", "t"));
+}
+
+subtest "an event is taken by one server" => sub {
+    my $w = $w[0];
+    my $channel = channel($w);
+    status_is($channel->post($EVENTS, event($w, "e0",
+        email => "z\@x.example")), 200, "the first");
+    my ($over, $one) = (over_all(), to_one());
+    status_is($channel->post($EVENTS, event($w, "e1",
+        email => "z\@x.example")), 200, "another one");
+    is(over_all() - $over, 0, "nothing goes to several");
+    cmp_ok(to_one(), ">", $one, "it goes to one");
+};
+
+subtest "10.5 an upsert and an event of one person make one contact" => sub {
+    for my $w ($w[0], (grep { server_of($_) != server_of($w[0]) } @w)[0]) {
+        my ($client, $channel) = ($w->client, channel($w));
+        my @people = map { "p$_\@x.example" } 1 .. 20;
+        my @both = map { CrmTest::Child->start($_) } sub {
+            map { $client->post("/api/v1/contacts/upsert", { bot_id =>
+                $w->agent, contacts => [{ emails => [$_] }] })->status } @people
+        }, sub {
+            map { $channel->post($EVENTS, event($w, "b$_", email => $_))
+                ->status } @people
+        };
+        is_deeply([$_->result], [(200) x @people], "all are taken") for @both;
+        is(sql($database, "SELECT count(*) FROM crmapi.contact WHERE"
+            . " workspace_id = '" . $w->id . "' AND email_key LIKE 'p%'"), 20,
+            "one for each person");
+    }
+};
+
+subtest "what is not supported is said, and changes nothing" => sub {
+    my ($code, undef, $err) = crmapictl($database, qw(workspace dump), $w[0]->id);
+    is($code, 1, "status");
+    like($err, qr/Citus: workspace dump does not support/, "the reason");
+};
+
+subtest "a workspace is deleted with all that leads to it" => sub {
+    my $w = workspace($database, twin => 0);
+    crmapictl_ok($database, qw(workspace delete), $w->id, "--yes");
+    is(sql($database, "SELECT count(*) FROM crmapi.$_ WHERE workspace_id = '"
+        . $w->id . "'"), 0, "nothing is left in $_")
+        for qw(key_home slug_home api_key contact);
 };
 
 subtest "what one server has is away with it, and comes back" => sub {
@@ -172,7 +230,24 @@ sub creating {
     return %status;
 }
 
+# The ids of the contacts that were created in W behind CURSOR, in the order of
+# GET /events, and the last cursor.
+sub log_of {
+    my ($w, $cursor) = @_;
+    my @ids;
+    while (1) {
+        my $page = $w->client->get("/api/v1/events?page_size=100&cursor=$cursor")
+            ->json;
+        push @ids, map { $_->{type} eq "contact.created" ? $_->{data}{id} : () }
+            @{$page->{data}};
+        $cursor = $page->{pagination}{next_cursor};
+        return (\@ids, $cursor) if !$page->{pagination}{has_more};
+    }
+}
+
 subtest "a server is added, and workspaces move to it, under load" => sub {
+    my @ends = map { $_->ctl("workspace", "set", $_->id, "--events", "on");
+        (log_of($_, "end"))[1] } @w;
     my @before = map { total_of($_->client, "/contacts") } @w;
     my @writers = map { my $w = $_; CrmTest::Child->start(sub {
         creating($w, $_[0]) }) } @w;
@@ -193,6 +268,12 @@ subtest "a server is added, and workspaces move to it, under load" => sub {
             "workspace $n: 201 and 503 only");
         is(total_of($w[$n]->client, "/contacts"), $before[$n] + ($status{201} // 0),
             "workspace $n: each contact that was answered 201 is there once");
+        my ($ids, $end) = log_of($w[$n], $ends[$n]);
+        is(scalar @$ids, $status{201} // 0, "workspace $n: GET /events has each");
+        my $id = $w[$n]->client->post("/api/v1/contacts",
+            { bot_id => $w[$n]->agent })->data->{id};
+        is_deeply((log_of($w[$n], $end))[0], [$id],
+            "workspace $n: what comes after the move is behind the cursor");
     }
     is(sql($database, "SELECT count(*) FROM crmapi.counter_verify()"), 0,
         "the totals are right");

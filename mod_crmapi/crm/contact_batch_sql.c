@@ -24,8 +24,13 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
                      phones, "text[]");
     crm_sql_template(sql, " UNION SELECT ':x:' || ?) k(name) WHERE k.name"
                      " IS NOT NULL ORDER BY h) l", lock, "text");
+    if (call->distributed) {    /* its server takes the locks of intake, too */
+        crm_sql_template(sql, ", crmapi.workspace o WHERE o.id = ?",
+                         call->key.workspace_id, "uuid");
+    }
     if (crm_rest(call)->idempotency) {
-        crm_sql_add(sql, " WHERE " CRM_IDEMPOTENCY_OPEN);
+        crm_sql_adds(sql, call->distributed ? " AND " : " WHERE ",
+                     CRM_IDEMPOTENCY_OPEN, NULL);
     }
 }
 

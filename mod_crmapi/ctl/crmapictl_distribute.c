@@ -27,13 +27,6 @@ static crm_error_t *check(int *nodes_p, ctl_t *ctl)
         return ctl_fault(ctl, "the database has no extension citus:"
                          " docs/scaling.md says how to create it");
     }
-    CRM_ERR(ctl_query(&result, ctl, "SELECT EXISTS (SELECT FROM"
-                      " crmapi.event_feed) OR EXISTS (SELECT FROM"
-                      " crmapi.webhook_endpoint)", 0, NULL));
-    if (*PQgetvalue(result, 0, 0) == 't') {
-        return ctl_fault(ctl, "the database has webhooks or GET /events: a"
-                         " distributed database does not support them");
-    }
     CRM_ERR(ctl_query(&result, ctl, "SELECT count(*) FROM pg_dist_node"
                       " WHERE shouldhaveshards AND isactive", 0, NULL));
     *nodes_p = atoi(PQgetvalue(result, 0, 0));

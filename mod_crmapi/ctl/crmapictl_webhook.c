@@ -102,20 +102,21 @@ crm_error_t *ctl_webhook_list(ctl_t *ctl)
     return NULL;
 }
 
-/* The end of a statement that changes the endpoint ENDPOINT. */
-#define ENDPOINT " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid" \
-    " RETURNING " FIELDS
+/* The end of a statement about an endpoint. */
+#define ENDPOINT " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
 
-/* Run SQL, which ends with ENDPOINT, for the endpoint in the operand, and set
- * *RESULT_P to its row. */
-static crm_error_t *change(PGresult **result_p, ctl_t *ctl, const char *sql)
+/* Set VALUES, in the command's pool, to the workspace and the id of the endpoint
+ * in the operand, and *RESULT_P to its row with its secret. */
+static crm_error_t *find(PGresult **result_p, const char *values[2],
+                         ctl_t *ctl)
 {
-    char id[CRM_UUID_LEN + 1];
-    const char *values[2] = {NULL, id};
+    char *id = apr_palloc(ctl->pool, CRM_UUID_LEN + 1);
 
     CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
+    values[1] = id;
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("webhook_endpoint"), id));
-    CRM_ERR(ctl_query(result_p, ctl, sql, 2, values));
+    CRM_ERR(ctl_query(result_p, ctl, "SELECT " FIELDS SECRET
+                      " FROM crmapi.webhook_endpoint e" ENDPOINT, 2, values));
     if (!PQntuples(*result_p)) {
         return ctl_fault(ctl, "there is no endpoint %s", id);
     }
@@ -124,23 +125,28 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl, const char *sql)
 
 crm_error_t *ctl_webhook_remove(ctl_t *ctl)
 {
-    PGresult *result;
+    PGresult *result, *ignored;
+    const char *values[2];
 
+    CRM_ERR(find(&result, values, ctl));
     /* The jobs of its deliveries find no row and end. */
-    CRM_ERR(change(&result, ctl, "DELETE FROM crmapi.webhook_endpoint e"
-                   ENDPOINT));
+    CRM_ERR(ctl_query(&ignored, ctl, "DELETE FROM crmapi.webhook_endpoint e"
+                      ENDPOINT, 2, values));
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }
 
 crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
 {
+    const char *values[2];
     PGresult *result;
 
-    CRM_ERR(change(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
-                   " SET key = crmapi.webhook_key(), old_key = e.key,"
-                   " old_key_until = crmapi.now_ms() + interval '24 hours'"
-                   ENDPOINT SECRET));
+    CRM_ERR(find(&result, values, ctl));
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
+                      " SET key = crmapi.webhook_key(), old_key = e.key,"
+                      " old_key_until = crmapi.now_ms() + interval '24 hours'"
+                      ENDPOINT, 2, values));
+    CRM_ERR(find(&result, values, ctl));
     ctl_print_one(ctl, PQgetvalue(result, 0, SECRET_COLUMN), result,
                   new_columns);
     return NULL;
@@ -148,11 +154,14 @@ crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
 
 crm_error_t *ctl_webhook_enable(ctl_t *ctl)
 {
+    const char *values[2];
     PGresult *result;
 
-    CRM_ERR(change(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
-                   " SET disabled_at = NULL, disabled_reason = NULL"
-                   ENDPOINT));
+    CRM_ERR(find(&result, values, ctl));
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
+                      " SET disabled_at = NULL, disabled_reason = NULL"
+                      ENDPOINT, 2, values));
+    CRM_ERR(find(&result, values, ctl));
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }

@@ -298,7 +298,11 @@ static crm_error_t *set_events(ctl_t *ctl, const char *id)
     }
     CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.event_log($1::uuid,"
                       " $2::boolean)", 2, values));
-    return ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
+    /* the transactions are on the server of the workspace */
+    return ctl->distributed
+           ? ctl_query(&result, ctl, "SELECT crmapi.event_log_wait($1::uuid)",
+                       1, values)
+           : ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
 }
 
 crm_error_t *ctl_workspace_set(ctl_t *ctl)
@@ -318,10 +322,6 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     }
     if (events && strcmp(events, "on") && strcmp(events, "off")) {
         return ctl_misuse(ctl, "--events must be on or off");
-    }
-    if (events && ctl->distributed) {
-        return ctl_fault(ctl, "the database is distributed by Citus: workspace"
-                         " set does not support --events");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, name));

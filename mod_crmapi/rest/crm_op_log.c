@@ -23,7 +23,6 @@ enum {
 
 /* The setting of the transaction that has the greatest id to be shown. */
 #define END_SETTING "crmapi.event_end"
-#define END "nullif(current_setting('" END_SETTING "', true), '')::uuid"
 
 static int at_end(const crm_call_t *call)
 {
@@ -40,36 +39,61 @@ static void add_after(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ")");
 }
 
-/* Add s: where the log and the page begin, and where the log ends. */
-static void add_ends(crm_sql_t *sql, const crm_call_t *call)
+/* Add the greatest id to be shown: UPTO, or that of END_SETTING if it is
+ * NULL. */
+static void add_end(crm_sql_t *sql, const char *upto)
+{
+    if (upto) {
+        crm_sql_bind(sql, upto, "uuid");
+    }
+    else {
+        crm_sql_add(sql, "nullif(current_setting('" END_SETTING "', true),"
+                    " '')::uuid");
+    }
+}
+
+/* Add s: where the log and the page begin, and where the log ends. UPTO: see
+ * add_end(). */
+static void add_ends(crm_sql_t *sql, const crm_call_t *call, const char *upto)
 {
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
 
     crm_sql_add(sql, "(SELECT f.since, ");
     add_after(sql, call);
-    crm_sql_adds(sql, " AS after, " END " AS upto, (SELECT x.id FROM crmapi.",
+    crm_sql_add(sql, " AS after, ");
+    add_end(sql, upto);
+    crm_sql_adds(sql, " AS upto, (SELECT x.id FROM crmapi.",
                  endpoint->resource->name, " x WHERE x.workspace_id = $1::uuid"
-                 " AND x.id > f.since AND x.id <= " END
-                 " ORDER BY x.id DESC LIMIT 1) AS last"
-                 " FROM (VALUES (1)) one LEFT JOIN crmapi.",
-                 endpoint->operation->feed,
+                 " AND x.id > f.since AND x.id <= ", NULL);
+    add_end(sql, upto);
+    crm_sql_add(sql, " ORDER BY x.id DESC LIMIT 1) AS last FROM (");
+    if (call->distributed) {
+        crm_rest_permit_from(sql, call, "SELECT FROM");
+    }
+    else {
+        crm_sql_add(sql, "VALUES (1)");
+    }
+    crm_sql_adds(sql, ") one LEFT JOIN crmapi.", endpoint->operation->feed,
                  " f ON f.workspace_id = $1::uuid AND f.log OFFSET 0) s", NULL);
 }
 
 /* Make the statement that sets END_SETTING. The rows are read by a second
- * statement, because they need a later snapshot. */
+ * statement, because they need a later snapshot. Citus runs it on the server of
+ * the workspace, so the setting is not here: its value is the result. */
 static void make_end(crm_sql_t *sql, crm_call_t *call)
 {
     crm_rest_sql(sql, call);
-    crm_sql_add(sql, "SELECT set_config('" END_SETTING "',"
-                " crmapi.event_end($1::uuid)::text, true) WHERE ");
-    crm_rest_permit(sql, call);
+    crm_sql_add(sql, call->distributed ? "SELECT crmapi.event_end($1::uuid)"
+                : "SELECT set_config('" END_SETTING "',"
+                " crmapi.event_end($1::uuid)::text, true)");
+    crm_rest_permit_from(sql, call, " FROM");
+    crm_rest_permit_where(sql, call);
 }
 
-/* Make the statement of the page. If the key is valid, it returns at least one
- * row. The planner needs the constant LIMIT: see inner_limit() of
- * crm_op_list.c. */
-static void make_page(crm_sql_t *sql, crm_call_t *call)
+/* Make the statement of the page. UPTO: see add_end(). If the key is valid, it
+ * returns at least one row. The planner needs the constant LIMIT: see
+ * inner_limit() of crm_op_list.c. */
+static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
 {
     const crm_rest_t *rest = crm_rest(call);
 
@@ -77,15 +101,15 @@ static void make_page(crm_sql_t *sql, crm_call_t *call)
     crm_sql_template(sql, "SELECT s.since <= ?, s.since, s.last, ",
                      rest->after ? rest->after->id : NULL, "uuid");
     crm_sql_adds(sql, rest->endpoint->shape->columns, ", t.id FROM ", NULL);
-    add_ends(sql, call);
+    add_ends(sql, call, upto);
     crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
                  " crmapi.", rest->endpoint->resource->name,
                  " t WHERE t.workspace_id = $1::uuid AND s.since IS NOT NULL"
                  " AND t.id > s.after AND t.id <= s.upto ORDER BY t.id"
                  " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE) " + 1) t LIMIT ", NULL);
     crm_list_number(sql, call, at_end(call) ? 0 : rest->page_size + 1);
-    crm_sql_add(sql, ") t ON true WHERE ");
-    crm_rest_permit(sql, call);
+    crm_sql_add(sql, ") t ON true");
+    crm_rest_permit_where(sql, call);
     crm_sql_add(sql, " ORDER BY t.id");
 }
 
@@ -134,20 +158,38 @@ static void write_page(crm_call_t *call, const PGresult *result, int rows)
     }
 }
 
+/* Set *RESULT_P to the rows of the page, none if the key does not permit it. In a
+ * distributed database this takes two round trips. */
+static crm_error_t *query(PGresult **result_p, crm_call_t *call)
+{
+    crm_sql_t end, page, *sqls[2] = {&end, &page};
+    PGresult *results[2];
+
+    make_end(&end, call);
+    if (call->distributed) {
+        CRM_ERR(crm_call_query(result_p, call, &end));
+        if (PQntuples(*result_p)) {
+            make_page(&page, call, crm_db_value(*result_p, 0, 0));
+            return crm_call_query(result_p, call, &page);
+        }
+        return NULL;
+    }
+    make_page(&page, call, NULL);
+    CRM_ERR(crm_call_pipeline(results, call, sqls, 2));
+    *result_p = results[1];
+    return NULL;
+}
+
 static crm_error_t *serve_log(crm_call_t *call)
 {
     crm_error_t *error = crm_rest_params(call);
-    crm_sql_t end, page, *sqls[2] = {&end, &page};
-    PGresult *results[2], *result;
+    PGresult *result;
     const char *kept;
 
     if (error) {
         return crm_rest_refuse(call, error, NULL);
     }
-    make_end(&end, call);
-    make_page(&page, call);
-    CRM_ERR(crm_call_pipeline(results, call, sqls, 2));
-    result = results[1];
+    CRM_ERR(query(&result, call));
     if (!PQntuples(result)) {
         error = crm_rest_refuse(call, NULL, NULL);
         return error ? error

@@ -36,9 +36,6 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
                        rest->endpoint->sunset);
     }
     CRM_ERR(crm_call_dialect(call));
-    if (call->distributed && rest->endpoint->operation->feed) {
-        return crm_call_undistributed(call);
-    }
     error = rest->endpoint->operation->kind->serve(call);
     return rest->idempotency && rest->idempotency->answer
            ? crm_idempotency_replay(call) : error;

@@ -20,20 +20,6 @@ void crm_call_count(crm_call_t *call, apr_time_t began)
     call->response->db_us += apr_time_now() - began;
 }
 
-crm_error_t *crm_call_undistributed(const crm_call_t *call)
-{
-    return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, "CRM1306: the"
-                          " database is distributed by Citus, which does not"
-                          " support this request");
-}
-
-/* Return whether CALL is one of the API, or its database is not distributed. */
-static int supported(const crm_call_t *call)
-{
-    return !call->service->distributed || call->mount->rest
-           || call->service->distributed(call->request->baton) <= 0;
-}
-
 /* Return whether CALL changes nothing, so that its statements can be cancelled
  * when its client has gone. */
 static int reads_only(const crm_call_t *call)
@@ -57,10 +43,6 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
 
         crm_call_count(call, began);
         CRM_ERR(error);
-        if (!supported(call)) {
-            crm_call_release(call);
-            return crm_call_undistributed(call);
-        }
         if (reads_only(call)) {
             crm_conn_watch(call->conn, call->service->aborted,
                            call->request->baton);

@@ -47,9 +47,6 @@ crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call);
  * one. */
 crm_error_t *crm_call_dialect(crm_call_t *call);
 
-/* Return the error that a distributed database does not support CALL. */
-crm_error_t *crm_call_undistributed(const crm_call_t *call);
-
 /* Return CALL's connection to the pool, if it has one. The pipeline does this
  * at the end of each request. A handler that is going to wait does it
  * earlier. */

@@ -106,18 +106,41 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION crmapi.counter_put FROM PUBLIC;
 
--- The times of contacts (0023-contact-write.sql): Citus takes no other table in
--- RETURNING. So the feed is read by a statement of its own.
+-- The times of contacts and their events. Citus takes no other table in RETURNING,
+-- and no INSERT of an event from a SELECT. So there are two triggers, as before
+-- 0023-contact-write.sql.
+
+-- Add a new contact to contact_change. A trigger function.
+CREATE OR REPLACE FUNCTION crmapi.change_add() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
+    VALUES (NEW.workspace_id, NEW.updated_at, NEW.id);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER change_add AFTER INSERT ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.change_add();
+CREATE TRIGGER change_move AFTER UPDATE ON crmapi.contact
+    FOR EACH ROW WHEN (NEW.updated_at IS DISTINCT FROM OLD.updated_at)
+    EXECUTE FUNCTION crmapi.change_move();
 DO $$
 DECLARE
     definition text;
+    created boolean;
 BEGIN
-    FOR definition IN SELECT pg_get_functiondef(p.oid) FROM pg_proc p
-        WHERE p.pronamespace = 'crmapi'::regnamespace
-          AND p.proname IN ('contact_created', 'contact_updated') LOOP
+    FOR definition, created IN
+        SELECT pg_get_triggerdef(t.oid), t.tgname = 'event_insert'
+        FROM pg_trigger t WHERE t.tgrelid = 'crmapi.contact'::regclass
+          AND t.tgname IN ('event_insert', 'event_update') LOOP
         EXECUTE regexp_replace(definition,
-            'RETURNING \(SELECT f\.types (FROM [^;]*)\) INTO types;',
-            '; SELECT f.types INTO types \1;');
+            '^CREATE TRIGGER (.*) EXECUTE FUNCTION .*$', format(
+            'CREATE OR REPLACE TRIGGER \1 EXECUTE FUNCTION'
+            ' crmapi.contact_event(%L)', CASE WHEN created
+                THEN 'contact.created' ELSE 'contact.updated' END));
     END LOOP;
 END
 $$;
+DROP FUNCTION crmapi.contact_created, crmapi.contact_updated;

@@ -23,7 +23,14 @@ DECLARE
     key record;
     follower record;
     of regprocedure;
+    -- a call of these runs on the server of its workspace
+    delegated CONSTANT regprocedure[] := ARRAY[
+        'crmapi.intake(uuid, bytea, jsonb)', 'crmapi.event_log(uuid, boolean)',
+        'crmapi.event_log_wait(uuid)'];
 BEGIN
+    -- the servers get its type before functions with an array of it
+    PERFORM create_distributed_function(
+        'crmapi.intake_texts(crmapi.intake_item)');
     FOR follower IN SELECT * FROM trigger_of LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', follower.tgname, follower.of);
     END LOOP;
@@ -47,8 +54,12 @@ BEGIN
     FOR of IN SELECT p.oid::regprocedure FROM pg_proc p
         WHERE p.pronamespace = 'crmapi'::regnamespace
           AND p.proname NOT IN ('mark_behind', 'instance_place')
-          AND p.proname !~ '^intake' LOOP
+          AND p.oid <> ALL (delegated) LOOP
         PERFORM create_distributed_function(of);
+    END LOOP;
+    FOREACH of IN ARRAY delegated LOOP
+        PERFORM create_distributed_function(of, 'workspace',
+                                            'crmapi.workspace');
     END LOOP;
     FOR key IN SELECT * FROM key_of LOOP
         EXECUTE format('ALTER TABLE %s ADD CONSTRAINT %I %s', key.child,

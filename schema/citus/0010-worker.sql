@@ -196,14 +196,21 @@ BEGIN
 END
 $$;
 
--- Citus takes only immutable functions in a CASE or COALESCE. These functions are
--- as before but for a variable, which has the time.
+-- Citus takes only immutable functions in a CASE or COALESCE, and in an UPDATE no
+-- CASE of a value with a domain. These functions are as before but for a variable,
+-- which has the time, and for conditions.
 DO $$
 DECLARE
     change record;
     body text;
 BEGIN
     FOR change IN SELECT * FROM (VALUES
+        ('step_edit', 'CASE s.channel WHEN ''email''',
+         'CASE WHEN s.channel = ''email'''),
+        ('step_edit', 'CASE s.channel WHEN ''sms''',
+         'CASE WHEN s.channel = ''sms'''),
+        ('step_edit', 'CASE s.channel WHEN ''voice''',
+         'CASE WHEN s.channel = ''voice'''),
         ('enrollment_generated',
          'DECLARE', 'DECLARE
     at timestamptz := date_trunc(''milliseconds'', moment);'),

@@ -4,6 +4,7 @@
 package CrmTest::Citus;
 use strict;
 use warnings;
+use Fcntl qw(:flock);
 use IO::Socket::INET;
 use CrmTest::Process qw(run_program);
 
@@ -38,7 +39,8 @@ sub settings {
         max_prepared_transactions => 200, wal_level => "logical",
         "citus.shard_count" => 4, "citus.enable_unsafe_triggers" => "on",
         "citus.node_conninfo" => "'sslmode=disable'", "citus.log_min_messages" => "warning",
-        "citus.enable_stat_counters" => "on");
+        "citus.enable_stat_counters" => "on",
+        "citus.enable_repartition_joins" => "on");  # of tests
 }
 
 # Start one more worker of COORDINATOR and return it. It has no databases yet.
@@ -83,6 +85,9 @@ sub prepare {
 sub distribute {
     my ($class, $coordinator, $database, $ctl) = @_;
 
+    # Citus creates roles on the workers; two sessions at once would fail
+    open(my $lock, ">>", "$coordinator->{dir}/lock") or die "CrmTest: $!\n";
+    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
     $class->prepare($coordinator, $database);
     my ($code, $out, $err) = run_program(command => [$ctl, "--database",
         $coordinator->conninfo($database), "distribute"],

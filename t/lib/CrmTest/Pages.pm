@@ -29,6 +29,19 @@ sub admin {
     return $id;
 }
 
+# Do what a worker does with the job of the enrollment ID in W: it has STEPS and
+# PACING, texts of JSON.
+sub generated {
+    my ($w, $id, $steps, $pacing) = @_;
+    my $job = sql($w->{database}, "UPDATE crmapi.job SET state = 'leased',"
+        . " attempts = 1, leased_by = 'test', leased_until = now()"
+        . " + interval '1 hour' WHERE payload ->> 'enrollment_id' = '$id'"
+        . " RETURNING id");
+    sql($w->{database}, "SELECT crmapi.enrollment_generated('" . $w->id
+        . "', $job, 'test', 1, '$id', " . quoted($steps) . "::jsonb, "
+        . quoted($pacing // "{}") . "::jsonb, now())");
+}
+
 # An enrollment in W whose STEPS (hashes) have been generated; the id. Beside
 # it: contact => members of the contact, pacing, template (name).
 sub enrollment {
@@ -48,14 +61,7 @@ sub enrollment {
     my $id = $r->data->{enrollment_id};
     my $json = JSON::PP->new->encode([map { { delay_seconds => 0, %$_ } }
         @$steps]);
-    # what a worker does with the job
-    sql($database, "UPDATE crmapi.job SET state = 'leased', attempts = 1,"
-        . " leased_by = 'test', leased_until = now() + interval '1 hour'"
-        . " WHERE payload ->> 'enrollment_id' = '$id';"
-        . " SELECT crmapi.enrollment_generated(workspace_id, id, 'test', 1,"
-        . " '$id', " . quoted($json) . "::jsonb, "
-        . quoted($arg{pacing} // "{}") . "::jsonb, now()) FROM crmapi.job"
-        . " WHERE payload ->> 'enrollment_id' = '$id' AND leased_by = 'test'");
+    generated($w, $id, $json, $arg{pacing});
     return $id;
 }
 
