@@ -354,7 +354,7 @@ subtest "a connection that is there and says nothing" => sub {
     my $id = job("sequence.generate", $NOBODY);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "through the proxy");
     $proxy->swallow(1);
-    ok($worker->wait_log($_, 20), "it gives up waiting, and says so")
+    ok($worker->wait_log($_, 60), "it gives up waiting, and says so")
         for qr/CRM2005/, qr/CRM3003/;
     $id = job("sequence.generate", $NOBODY);
     $proxy->swallow(0);
