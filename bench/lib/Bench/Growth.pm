@@ -130,7 +130,7 @@ sub cursors_at {
 sub cursors {
     my ($self, $server) = @_;
     my %share = (quarter => 0.25, middle => 0.5, "three quarters" => 0.75,
-        last => 0.99);
+        last => 0.9);
     my @deep = sort { $share{$a} <=> $share{$b} } keys %share;
     my $list = "/api/v1/contacts?cursor=";
 
