@@ -165,17 +165,18 @@ static crm_error_t *begin_copy(import_t *import, stage_t *stage)
  * while further lines are read. */
 static crm_error_t *send_rows(import_t *import, stage_t *stage)
 {
-    crm_error_t *error = NULL;
+    crm_error_t *error;
 
-    if (stage->rows.len && import->copied != stage) {
+    if (!stage->rows.len) {
+        return NULL;
+    }
+    if (import->copied != stage) {
         CRM_ERR(begin_copy(import, stage));
     }
-    if (stage->rows.len) {
-        error = crm_db_copy_put(import->conn, stage->rows.data,
-                                stage->rows.len, import->pool);
-        stage->rows.len = 0;
-    }
-    if (error) {
+    error = crm_db_copy_put(import->conn, stage->rows.data, stage->rows.len,
+                            import->pool);
+    stage->rows.len = 0;
+    if (error) {                /* the COPY has ended */
         import->copied = NULL;
     }
     return error;

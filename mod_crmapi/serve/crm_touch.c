@@ -63,7 +63,6 @@ void crm_touch(const crm_service_t *service, void *baton,
     crm_sql_t sql;
 
     crm_sql_init(&sql, pool);
-    sql.distributed = distributed;
     crm_sql_add(&sql, "UPDATE crmapi.api_key t SET last_used_at ="
                 " crmapi.now_ms()");
     from = sql.text.len;
