@@ -71,7 +71,7 @@ subtest "what was sent is equal to the counters" => sub {
         { bot_id => $w->agent }), 201, "a contact") };
 
     $hook->("good/200");
-    $hook->("bad/500");
+    $hook->("bad/500:3600");    # no second attempt while the test counts
     $contact->() for 1 .. 7;
     is(becomes('crmapid_webhook_deliveries_total{result="delivered"}', 7), 7,
         "webhooks that were delivered");

@@ -11,6 +11,7 @@
 
 #include "crm_db_conn.h"
 #include "crm_schema.h"
+#include "crm_touch.h"
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_metrics.h"
@@ -222,7 +223,7 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
 {
     const crmapi_pool_t *pool = request->config->pool;
 
-    if (!request->no_wait) {
+    if (!request->answered) {
         if (crmapi_status_news(pool->busy_news, 1, CRMAPI_POOL_LOG_AGAIN)) {
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                           "CRM1303: none of the %d connections of the process "
@@ -333,10 +334,13 @@ static apr_status_t give_back(void *data)
 static apr_interval_time_t wait_left(const crmapi_request_t *request,
                                      apr_time_t since)
 {
-    apr_interval_time_t left = request->config->database_wait
-                               - (apr_time_now() - since);
+    apr_interval_time_t limit = request->config->database_wait, left;
 
-    return request->no_wait || left < 0 ? 0 : left;
+    if (request->answered && limit > CRM_TOUCH_WAIT) {
+        limit = CRM_TOUCH_WAIT;
+    }
+    left = limit - (apr_time_now() - since);
+    return left < 0 ? 0 : left;
 }
 
 int crmapi_distributed(void *baton)
@@ -363,7 +367,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
         return unavailable(p);
     }
     entered = crmapi_pool_enter(&waited, pool, wait_left(request, since));
-    if (!request->no_wait) {
+    if (!request->answered) {
         crmapi_metrics_wait(request->config, waited, entered);
     }
     if (!entered) {

@@ -229,7 +229,7 @@ int crmapi_handler(request_rec *r)
 }
 
 /* The log_transaction hook, after the response was sent. It counts the response
- * and records the key's last use, if a connection is free. */
+ * and records the key's last use. */
 int crmapi_log_transaction(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
@@ -240,7 +240,7 @@ int crmapi_log_transaction(request_rec *r)
     crmapi_metrics_count(request, r->status);
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
-        request->no_wait = 1;
+        request->answered = 1;
         crm_touch(&request->config->service, request,
                   request->response.workspace_id, request->response.key_id,
                   r->pool);

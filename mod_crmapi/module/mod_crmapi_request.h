@@ -26,7 +26,8 @@ typedef struct crmapi_request_t {
     int claimed;                /* this module serves it */
     ap_dbd_t *dbd;              /* the connection held, or NULL */
     int dbd_failed;             /* the connection cannot be used */
-    int no_wait;                /* do not wait for a connection */
+    int answered;               /* the response was sent: wait for a connection
+                                   for CRM_TOUCH_WAIT, and report nothing */
     int body_read;              /* the body was read to its end */
     int caught;                 /* status of an error response that httpd sent
                                    while the body was read, or 0 */

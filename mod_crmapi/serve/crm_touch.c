@@ -10,6 +10,7 @@ typedef struct touch_t {
     const crm_service_t *service;
     void *baton;                /* of SERVICE's functions */
     crm_conn_t *conn;
+    apr_time_t since;           /* when crm_touch() was called */
     apr_pool_t *pool;
 } touch_t;
 
@@ -25,9 +26,12 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton)
 
 static void release(void *baton)
 {
-    const touch_t *touch = baton;
+    touch_t *touch = baton;
 
-    touch->service->release(touch->conn, touch->baton);
+    if (touch->conn) {
+        touch->service->release(touch->conn, touch->baton);
+        touch->conn = NULL;
+    }
 }
 
 static int add_waiting(int change, void *baton)
@@ -38,27 +42,43 @@ static int add_waiting(int change, void *baton)
 }
 
 /* Run SQL by itself. */
-static void run(touch_t *touch, crm_sql_t *sql)
+static void run_alone(touch_t *touch, crm_sql_t *sql)
 {
     crm_conn_t *conn;
     PGresult *result;
     crm_stmt_t stmt;
 
-    if (!acquire(&conn, apr_time_now(), touch)) {
+    if (!acquire(&conn, touch->since, touch)) {
         crm_sql_stmt(&stmt, sql);
         crm_db_query(&result, conn, &stmt, touch->pool);
         release(touch);
     }
 }
 
+/* Run SQL in a statement with others. Return 0 if the caller must run it by
+ * itself, see crm_batch_run(). */
+static int share(touch_t *touch, crm_sql_t *sql)
+{
+    const crm_conn_source_t source = {acquire, release, add_waiting,
+                                      CRM_TOUCH_WAIT, touch};
+    crm_batch_part_t part;
+    crm_error_t *error;
+    crm_rows_t rows;
+    int done;
+
+    error = crm_batch_run(&rows, &part, touch->service->batcher, sql, &source,
+                          touch->pool);
+    done = error || rows.count || (rows.result && !rows.shared);
+    crm_rows_drop(&rows);
+    release(touch);
+    return done;
+}
+
 void crm_touch(const crm_service_t *service, void *baton,
                const char *workspace_id, const char *key_id, apr_pool_t *pool)
 {
-    touch_t touch = {service, baton, NULL, pool};
-    const crm_conn_source_t source = {acquire, release, add_waiting, 0, &touch};
+    touch_t touch = {service, baton, NULL, apr_time_now(), pool};
     int distributed = service->distributed && service->distributed(baton);
-    crm_batch_part_t part;
-    crm_rows_t rows;
     apr_size_t from;
     crm_sql_t sql;
 
@@ -73,11 +93,7 @@ void crm_touch(const crm_service_t *service, void *baton,
                     " true)");
         crm_sql_write(&sql, from, 2, "api_key");
     }
-    if (distributed || !service->batcher) {
-        run(&touch, &sql);
-    }
-    else if (!crm_batch_run(&rows, &part, service->batcher, &sql, &source,
-                            pool)) {
-        crm_rows_drop(&rows);
+    if (distributed || !service->batcher || !share(&touch, &sql)) {
+        run_alone(&touch, &sql);
     }
 }

@@ -5,11 +5,15 @@
 
 #include "crm_request.h"
 
+/* Time limit of the wait for a connection, and for the statement of others. */
+#define CRM_TOUCH_WAIT apr_time_from_msec(100)
+
 /* Record in the database that the API key KEY_ID of WORKSPACE_ID was used.
  * Concurrent calls of a process share a statement. Its commit does not wait for
  * the disk: what a crash loses is recorded again at the key's next use. The
- * connection is from SERVICE with BATON. Call this after the response has been
- * sent if crm_response_t.touch is set. Errors are ignored. */
+ * connection is from SERVICE with BATON, whose acquire() should wait for at most
+ * CRM_TOUCH_WAIT. Call this after the response has been sent if
+ * crm_response_t.touch is set. Errors are ignored: the use is not recorded. */
 void crm_touch(const crm_service_t *service, void *baton,
                const char *workspace_id, const char *key_id, apr_pool_t *pool);
 
