@@ -118,7 +118,8 @@ my %NOBODYS = map { $_ => 1 } qw(
 my %LEFT_OUT = map { $_ => 1 } (
     "contact_change",               # filled from the contacts
     "counter",                      # counted again
-    "workspace_hold");              # what is restored is held anyway
+    "workspace_hold",               # what is restored is held anyway
+    qw(event_home key_home number_home slug_home)); # where it is, on Citus
 
 subtest "a dump has every table of a workspace" => sub {
     my %has = tables_of($first);
@@ -192,10 +193,12 @@ my $middle = $c->get("/api/v1/events?cursor=*&page_size=50")->json
     ->{pagination}{next_cursor};
 my ($rest, $end) = events($c, $middle);
 
+my $last_job;       # of the workspace restored there
 subtest "restored in another database, it is the same" => sub {
+    # on Citus each server has numbers of its own
     cmp_ok(sql($there, "SELECT last_value FROM crmapi.event_number"), "<",
         sql($here, "SELECT last_value FROM crmapi.event_number"),
-        "that one has had fewer events");
+        "that one has had fewer events") if !CrmTest::Citus::wanted();
     my $said = restored($there, $first);
     my %rows = tables_of($first);
     my $sum = 0;
@@ -204,6 +207,8 @@ subtest "restored in another database, it is the same" => sub {
         keys_left_out => 0, held_reason => "it was restored from a dump" },
         "what is said about it");
     same_dump(dump_of($there, $w->id), $first, "its dump is the same to the byte");
+    $last_job = sql($there, "SELECT max(id) FROM crmapi.job WHERE workspace_id =
+        '@{[$w->id]}'");
     is_counted($there);
     is_deeply(answers($away), $answers, "so is every answer, with its key");
     is(sql($there, $_), sql($here, $_), "computed columns are, too")
@@ -260,8 +265,7 @@ subtest "a reader of its events goes on from its last cursor" => sub {
         'webhook.deliver' AND payload->>'delivery_id' = (SELECT d.id::text FROM
         crmapi.webhook_delivery d JOIN crmapi.event v ON v.id = d.event_id
         WHERE v.fields ->> 'id' = '$made' OR v.body LIKE '%$made%' LIMIT 1)"),
-        ">", sql($here, "SELECT max(id) FROM crmapi.job WHERE workspace_id =
-        '@{[$w->id]}'"), "jobs get numbers above those of the dump");
+        ">", $last_job, "jobs get numbers above those of the dump");
 };
 
 # ---- a copy beside the original -----------------------------------------------

@@ -12,6 +12,7 @@ use CrmTest;
 use CrmTest::Child;
 use CrmTest::Citus;
 use CrmTest::Data;
+use CrmTest::Dump;
 
 plan(skip_all => "PostgreSQL has no extension citus")
     unless CrmTest::Citus::installed();
@@ -178,10 +179,22 @@ subtest "10.5 an upsert and an event of one person make one contact" => sub {
     }
 };
 
-subtest "what is not supported is said, and changes nothing" => sub {
-    my ($code, undef, $err) = crmapictl($database, qw(workspace dump), $w[0]->id);
-    is($code, 1, "status");
-    like($err, qr/Citus: workspace dump does not support/, "the reason");
+subtest "14.2 a workspace moves to a database without Citus, and back" => sub {
+    my $w = workspace($database, twin => 0);
+    $w->ctl(qw(webhook add --workspace), $w->id, qw(--events contact.created
+        --url http://127.0.0.1:9/));
+    status_is($httpd->client(key => $w->key)->post("/api/v1/contacts",
+        { bot_id => $w->agent }), 201, "a contact and a webhook");
+    my $plain = database(template => undef);
+    crmapictl_ok($plain, "migrate");
+    my $dump = dump_of($database, $w->id);
+    crmapictl_ok($plain, { stdin => $dump }, qw(workspace restore));
+    same_dump(dump_of($plain, $w->id), $dump, "it is the same without Citus");
+    crmapictl_ok($database, qw(workspace delete), $w->id, "--yes");
+    crmapictl_ok($database, { stdin => $dump }, qw(workspace restore));
+    same_dump(dump_of($database, $w->id), $dump, "and with it again");
+    status_is($httpd->client(key => $w->key)->get("/api/v1/contacts"), 200,
+        "its key leads to it");
 };
 
 subtest "a workspace is deleted with all that leads to it" => sub {

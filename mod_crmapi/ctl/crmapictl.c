@@ -190,12 +190,10 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "delete", "W", 1, YES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
-    {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_LONG
-     | CTL_NOT_CITUS,
+    {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_LONG,
      "write all data of a workspace, with its secrets, to FILE or stdout",
      ctl_workspace_dump},
-    {"workspace", "restore", "FILE", 0, 0, CTL_BIT(CTL_AS) | SLUG | CTL_LONG
-     | CTL_NOT_CITUS,
+    {"workspace", "restore", "FILE", 0, 0, CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
      "make a workspace from a dump in FILE or stdin; hold it until release",
      ctl_workspace_restore},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
@@ -371,7 +369,7 @@ static crm_error_t *get_timeout(apr_interval_time_t *timeout_p, ctl_t *ctl,
 
 /* Return an error unless this program can run COMMAND with the schema of the
  * database. */
-static crm_error_t *check_schema(ctl_t *ctl, const ctl_command_t *command)
+static crm_error_t *check_schema(ctl_t *ctl)
 {
     crm_schema_t schema;
     const char *fault;
@@ -379,11 +377,6 @@ static crm_error_t *check_schema(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
     fault = crm_schema_fault(&schema, "crmapictl", ctl->pool);
     ctl->distributed = schema.distributed;
-    if (!fault && schema.distributed && command->takes & CTL_NOT_CITUS) {
-        return ctl_fault(ctl, "the database is distributed by Citus: %s %s"
-                         " does not support that", command->group,
-                         command->verb);
-    }
     return fault ? crm_error_logf(CRM_E_UNAVAILABLE, ctl->pool, "%s", fault)
                  : NULL;
 }
@@ -405,7 +398,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     CRM_ERR(crm_conn_open(&ctl->conn, database, &options, ctl->pool,
                           ctl->pool));
     if (!(command->takes & CTL_ANY_SCHEMA)) {
-        CRM_ERR(check_schema(ctl, command));
+        CRM_ERR(check_schema(ctl));
     }
     CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
     return command->run(ctl);

@@ -60,10 +60,6 @@ typedef enum ctl_option_t {
 /* Not an option: it marks commands that run with any version of the schema. */
 #define CTL_ANY_SCHEMA CTL_BIT(62)
 
-/* Not an option: it marks commands that a distributed database does not
- * support. */
-#define CTL_NOT_CITUS CTL_BIT(61)
-
 /* The properties of an option. */
 typedef struct ctl_option_info_t {
     const char *name;           /* without the hyphens */

@@ -32,6 +32,12 @@
 
 #define REASON "it was restored from a dump"
 
+/* SQL: let the keys in TABLE lead to the workspace. */
+#define KEY_HOME(table) \
+    "INSERT INTO crmapi.key_home (key_hash, workspace_id)" \
+    " SELECT k.key_hash, k.workspace_id FROM crmapi." table " k" \
+    " WHERE k.workspace_id = $1::uuid"
+
 /* A restore that is being done. */
 typedef struct restore_t {
     ctl_t *ctl;
@@ -147,9 +153,9 @@ static crm_error_t *is_taken(int *taken_p, restore_t *restore,
 {
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, restore->ctl, "SELECT EXISTS (SELECT FROM"
-                      " crmapi.workspace WHERE slug = $1::text)", 1, &slug));
-    *taken_p = *PQgetvalue(result, 0, 0) == 't';
+    CRM_ERR(ctl_query(&result, restore->ctl, "SELECT FROM crmapi.workspace"
+                      " WHERE slug = $1::text", 1, &slug));
+    *taken_p = PQntuples(result) > 0;
     return NULL;
 }
 
@@ -340,6 +346,12 @@ static crm_error_t *begin(restore_t *restore)
     CRM_ERR(crm_db_exec(ctl->conn, "BEGIN; SET CONSTRAINTS ALL IMMEDIATE;"
                         " SET LOCAL gin_pending_list_limit = '4MB'",
                         ctl->pool));
+    if (ctl->distributed) {     /* triggers on its server ask for it */
+        CRM_ERR(crm_db_exec(ctl->conn, apr_pstrcat(ctl->pool, "SET LOCAL"
+                            " citus.propagate_set_commands = 'local';"
+                            " SET LOCAL crmapi.dump_workspace = '", id, "'",
+                            NULL), ctl->pool));
+    }
     CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.workspace WHERE id ="
                       " $1::uuid", 1, &id));
     if (PQntuples(result)) {
@@ -354,28 +366,42 @@ static crm_error_t *begin(restore_t *restore)
     return NULL;
 }
 
-/* After the rows of TABLE, delete the rows that its triggers wrote to tables
- * that follow; after the workspace's, hold it. */
-static crm_error_t *after_table(restore_t *restore, const ctl_table_t *table)
+/* After the rows of the table I, delete the rows that its triggers wrote to tables
+ * that follow; after the workspace's, hold it. In a distributed database, add
+ * what leads to the workspace. */
+static crm_error_t *after_table(restore_t *restore, int i)
 {
     static const struct {
         const char *table, *sql;
+        int distributed;
     } steps[] = {
-        {"workspace", "SELECT crmapi.hold($1::uuid, '" REASON "')"},
+        {"workspace", "SELECT crmapi.hold($1::uuid, '" REASON "')", 0},
         {"workspace", "DELETE FROM crmapi.link_key WHERE workspace_id ="
-         " $1::uuid"},
+         " $1::uuid", 0},
         {"webhook_endpoint", "DELETE FROM crmapi.event_feed"
-         " WHERE workspace_id = $1::uuid"},
+         " WHERE workspace_id = $1::uuid", 0},
+        {"workspace", "INSERT INTO crmapi.slug_home (slug, workspace_id)"
+         " SELECT w.slug, w.id FROM crmapi.workspace w WHERE w.id = $1::uuid",
+         1},
+        {"api_key", KEY_HOME("api_key"), 1},
+        {"intake_key", KEY_HOME("intake_key"), 1},
+        {"event_feed", "DELETE FROM crmapi.event_home WHERE workspace_id ="
+         " $1::uuid", 1},
     };
+    const ctl_table_t *table = &restore->tables[i];
     const char *id = restore->id;
+    crm_error_t *error = NULL;
     PGresult *result;
 
-    for (size_t i = 0; i < CRM_NELTS(steps); i++) {
-        if (!strcmp(steps[i].table, table->name)) {
-            CRM_ERR(ctl_query(&result, restore->ctl, steps[i].sql, 1, &id));
+    for (size_t n = 0; !error && n < CRM_NELTS(steps); n++) {
+        if (!strcmp(steps[n].table, table->name)
+            && steps[n].distributed <= restore->ctl->distributed) {
+            error = ctl_query(&result, restore->ctl, steps[n].sql, 1, &id);
         }
     }
-    return NULL;
+    return !error ? NULL
+           : row_error(restore, table, restore->lines.number
+                       - restore->rows[i] + 1, 0, error);
 }
 
 /* Read and write all tables. With --as, leave out the keys. */
@@ -392,7 +418,7 @@ static crm_error_t *restore_tables(restore_t *restore)
         CRM_ERR(other && table->shared ? skip_rows(restore, i)
                                        : copy_rows(restore, i));
         crm_digest_end(restore->sums[i], restore->part);
-        CRM_ERR(after_table(restore, table));
+        CRM_ERR(after_table(restore, i));
         apr_pool_clear(pool);
     }
     return NULL;

@@ -5,11 +5,16 @@
 -- the row that leaves does the same.
 
 -- Set the references to the row that leaves null. The trigger's arguments are
--- pairs: the table and its column. A trigger function.
+-- pairs: the table and its column. If the workspace leaves, too, so do they. A
+-- trigger function.
 CREATE FUNCTION crmapi.forget_references() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM crmapi.workspace w
+                   WHERE w.id = OLD.workspace_id) THEN
+        RETURN OLD;
+    END IF;
     FOR i IN 0 .. TG_NARGS - 1 BY 2 LOOP
         EXECUTE format('UPDATE crmapi.%I t SET %I = NULL
             WHERE t.workspace_id = $1 AND t.%I = $2', TG_ARGV[i],

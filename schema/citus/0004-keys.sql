@@ -66,6 +66,15 @@ GRANT SELECT ON crmapi.live_key TO crmapi_api;
 -- A plan is on each server, and its keys are on all of them.
 DROP TRIGGER rights ON crmapi.plan;
 
+-- What the plan NAME permits. Rows that are on each server cannot be locked by a
+-- trigger on one. Internal.
+CREATE OR REPLACE FUNCTION crmapi.plan_rights(name text, OUT api boolean,
+                                              OUT sequences boolean)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.api, p.api AND p.sequences FROM crmapi.plan p
+    WHERE p.name = plan_rights.name
+$$;
+
 -- Update the keys of a workspace whose plan changes. A trigger function.
 CREATE OR REPLACE FUNCTION crmapi.workspace_plan() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -73,8 +82,7 @@ AS $$
 DECLARE
     may record;
 BEGIN
-    SELECT p.api, p.api AND p.sequences AS sequences INTO may
-    FROM crmapi.plan p WHERE p.name = NEW.plan;
+    SELECT r.* INTO may FROM crmapi.plan_rights(NEW.plan) r;
     UPDATE crmapi.api_key k
     SET plan_api = may.api, plan_sequences = may.sequences
     WHERE k.workspace_id = NEW.id;
