@@ -175,6 +175,27 @@ subtest "a key on a plan without the API (contract 3.3)" => sub {
     }
 };
 
+subtest "plans (contract 3.3)" => sub {
+    my @plan = qw(plan create --name trial --api on --sequences off);
+    is_deeply(asked($db, @plan), { name => "trial", api => JSON::PP::true,
+        sequences => JSON::PP::false }, "create");
+    my ($code, undef, $err) = crmapictl($db, @plan);
+    is($code, 1, "it is there already");
+    like($err, qr/there is a plan "trial" already/, "says so");
+    is(asked($db, qw(plan set trial --sequences on))->{sequences}, JSON::PP::true,
+        "set");
+    my %list = map { $_->{name} => $_ } @{asked($db, qw(plan list))};
+    is_deeply($list{trial}, { name => "trial", api => JSON::PP::true,
+        sequences => JSON::PP::true }, "what was not given stays");
+    is_deeply([sort keys %list], [qw(enterprise free pro standard starter
+        trial)], "list");
+    ($code, undef, $err) = crmapictl($db, qw(plan set none --api on));
+    is($code, 1, "no such plan");
+    like($err, qr/there is no plan "none"/, "says so");
+    is((crmapictl($db, @$_))[0], 2, "@$_") for [qw(plan set trial)],
+        [qw(plan set trial --api yes)], [qw(plan create --name x --api on)];
+};
+
 subtest "keys (contract 1.2, 3.3)" => sub {
     my $w = crmapictl_ok($db, "workspace", "create", "--name", "Keys");
     my @of = ("--workspace", $w, "--name", "näme");

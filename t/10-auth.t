@@ -500,17 +500,16 @@ subtest "3.3 sequences need a plan that has them" => sub {
 subtest "3.3 plans are rows that an operator changes" => sub {
     my $w = new_workspace(plan => "pro");
     my $c = $w->client;
-    sql($database, "INSERT INTO crmapi.plan (name, api, sequences)"
-        . " VALUES ('trial', true, false)");
+    crmapictl_ok($database, qw(plan create --name trial --api on
+        --sequences off));
     $w->ctl("workspace", "set", $w->id, "--plan", "trial");
     status_is($c->get("/api/v1/agents"), 200, "a plan of one's own");
     error_is($c->get("/api/v1/sequences/enrollments/" . uuid()), 403,
         "forbidden", "without sequences");
-    sql($database, "UPDATE crmapi.plan SET sequences = true"
-        . " WHERE name = 'trial'");
+    crmapictl_ok($database, qw(plan set trial --sequences on));
     error_is($c->get("/api/v1/sequences/enrollments/" . uuid()), 404,
         "not_found", "and with them, from the next request on");
-    sql($database, "UPDATE crmapi.plan SET api = false WHERE name = 'trial'");
+    crmapictl_ok($database, qw(plan set trial --api off));
     error_is($c->get("/api/v1/agents"), 403, "forbidden",
         "and without the API");
 };

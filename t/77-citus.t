@@ -123,14 +123,19 @@ subtest "the operator sees all servers, and changes plans" => sub {
     is($status->{live_keys}, @w, "and their keys");
     is(scalar @{JSON::PP::decode_json(crmapictl_ok($database,
         qw(--json workspace list)))}, scalar @w, "a list of them");
-    sql($database, "INSERT INTO crmapi.plan (name, api, sequences)
-        VALUES ('trial', true, false)");
+    crmapictl_ok($database, qw(plan create --name trial --api on
+        --sequences off));
     crmapictl_ok($database, qw(workspace set), $w->id, qw(--plan trial));
     my @get = ("/api/v1/sequences/enrollments/" . uuid());
     error_is($w->client->get(@get), 403, "forbidden", "without sequences");
-    crmapictl_ok($database, qw(workspace set), $w->id, qw(--plan pro));
+    crmapictl_ok($database, qw(plan set trial --sequences on));
     error_is($w->client->get(@get), 404, "not_found",
         "with them, from the next request on");
+    crmapictl_ok($database, qw(plan set trial --api off));
+    error_is($w->client->get(@get), 403, "forbidden", "without the API");
+    error_is($w[1]->client->get(@get), 404, "not_found", "another plan's");
+    crmapictl_ok($database, qw(workspace set), $w->id, qw(--plan pro));
+    error_is($w->client->get(@get), 404, "not_found", "another plan");
 };
 
 my $EVENTS = "/crmapi/intake/v1/events";

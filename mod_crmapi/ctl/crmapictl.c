@@ -27,6 +27,7 @@
 #include "crmapictl_link.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_plan.h"
 #include "crmapictl_restore.h"
 #include "crmapictl_role.h"
 #include "crmapictl_sequence.h"
@@ -73,6 +74,7 @@
 #define LOCK_WAIT CTL_BIT(CTL_LOCK_WAIT)
 #define ALL CTL_BIT(CTL_ALL)
 #define SKIP CTL_BIT(CTL_SKIP_DUE_BEFORE)
+#define PERMITS (CTL_BIT(CTL_API) | CTL_BIT(CTL_SEQUENCES))
 #define LIMITS (CTL_BIT(CTL_READ_LIMIT) | CTL_BIT(CTL_WRITE_LIMIT))
 #define TERMS (LIMITS | CTL_BIT(CTL_EXPIRES) | CTL_BIT(CTL_ADDRESS))
 
@@ -91,7 +93,11 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "unique short name: a-z, 0-9 and -; default: made from the name, or the"
         " one in the dump"},
     [CTL_PLAN] = {"plan", "P",
-        "free, starter, standard (the default), pro or enterprise"},
+        "free, starter, standard (the default), pro, enterprise, or one of"
+        " plan create"},
+    [CTL_API] = {"api", "SWITCH", "on or off: whether keys may use the API"},
+    [CTL_SEQUENCES] = {"sequences", "SWITCH",
+        "on or off: whether keys that may use the API may use sequences"},
     [CTL_ID] = {"id", "UUID", "id of the workspace; default: a new one"},
     [CTL_SCOPES] = {"scopes", "SCOPES",
         "read, or read,write; write implies read"},
@@ -172,6 +178,13 @@ const ctl_command_t ctl_commands[] = {
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
      ctl_worker_list},
+    {"plan", "create", NULL, 0, NAME | PERMITS, 0, "create a plan",
+     ctl_plan_create},
+    {"plan", "list", NULL, 0, 0, 0, "print the plans and what they permit",
+     ctl_plan_list},
+    {"plan", "set", "PLAN", 1, 0, PERMITS,
+     "change what a plan permits, with immediate effect on its workspaces",
+     ctl_plan_set},
     {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID,
      "create a workspace and print its id", ctl_workspace_create},
     {"workspace", "list", NULL, 0, 0, 0,

@@ -17,6 +17,8 @@ typedef enum ctl_option_t {
     CTL_NAME,
     CTL_SLUG,
     CTL_PLAN,
+    CTL_API,
+    CTL_SEQUENCES,
     CTL_ID,
     CTL_SCOPES,
     CTL_KEY_PREFIX,

@@ -325,6 +325,16 @@ crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option)
                       ctl_options[option].name, CTL_LIMIT_MAX);
 }
 
+crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option)
+{
+    const char *text = ctl->options[option];
+
+    *value_p = text;
+    return !text || !strcmp(text, "on") || !strcmp(text, "off") ? NULL
+           : ctl_misuse(ctl, "--%s must be on or off",
+                        ctl_options[option].name);
+}
+
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
                       const char *given)
 {

@@ -25,6 +25,10 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
  * not given, "0" for "default". Errors: ctl_misuse(). */
 crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option);
 
+/* Set *VALUE_P to the value of OPTION, on or off, as a value of SQL: NULL if it
+ * is not given. Errors: ctl_misuse(). */
+crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option);
+
 /* Set *VALUE_P to the value of OPTION, a time, as a value of SQL with
  * milliseconds. MORE, such as ", or never", is said in the error behind what a time
  * is. Errors: ctl_misuse(). */

@@ -285,17 +285,13 @@ crm_error_t *ctl_workspace_show(ctl_t *ctl)
     return NULL;
 }
 
-/* Turn the events of the workspace ID on or off, as --events says. Wait until
- * all transactions have ended that may not have seen the change. */
-static crm_error_t *set_events(ctl_t *ctl, const char *id)
+/* Turn the events of the workspace ID on or off, as EVENTS says. Wait until all
+ * transactions have ended that may not have seen the change. */
+static crm_error_t *set_events(ctl_t *ctl, const char *id, const char *events)
 {
-    const char *events = ctl->options[CTL_EVENTS];
     const char *values[2] = {id, events};
     PGresult *result;
 
-    if (!events) {
-        return NULL;
-    }
     CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.event_log($1::uuid,"
                       " $2::boolean)", 2, values));
     /* the transactions are on the server of the workspace */
@@ -309,19 +305,16 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
 {
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
-    const char *events = ctl->options[CTL_EVENTS];
-    const char *values[5] = {NULL, name, plan};
+    const char *values[5] = {NULL, name, plan}, *events;
     PGresult *result;
 
+    CRM_ERR(ctl_switch(&events, ctl, CTL_EVENTS));
     CRM_ERR(ctl_limit(&values[3], ctl, CTL_READ_LIMIT));
     CRM_ERR(ctl_limit(&values[4], ctl, CTL_WRITE_LIMIT));
     if (!name && !plan && !events && !values[3] && !values[4]) {
         return ctl_misuse(ctl, "workspace set needs --name N, --plan P,"
                           " --read-limit N, --write-limit N or"
                           " --events on|off");
-    }
-    if (events && strcmp(events, "on") && strcmp(events, "off")) {
-        return ctl_misuse(ctl, "--events must be on or off");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, name));
@@ -338,7 +331,9 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     if (!PQntuples(result)) {
         return none(ctl, ctl->args[0]);
     }
-    CRM_ERR(set_events(ctl, values[0]));
+    if (events) {
+        CRM_ERR(set_events(ctl, values[0], events));
+    }
     CRM_ERR(find(&result, ctl, values[0], ctl->args[0]));
     ctl_print_one(ctl, NULL, result, all_columns);
     return NULL;

@@ -89,3 +89,19 @@ BEGIN
     RETURN NULL;
 END
 $$;
+
+-- Give the keys of all workspaces with the plan NAME its rights, which the
+-- transaction has changed. A transaction that adds a key locks its workspace:
+-- this one waits for it, or it for this one. For the owner.
+CREATE FUNCTION crmapi.plan_follow(name text) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE crmapi.workspace w SET plan = w.plan
+    WHERE w.plan = plan_follow.name;
+    UPDATE crmapi.api_key k
+    SET plan_api = p.api, plan_sequences = p.api AND p.sequences
+    FROM crmapi.workspace w JOIN crmapi.plan p ON p.name = w.plan
+    WHERE w.plan = plan_follow.name AND k.workspace_id = w.id;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION crmapi.plan_follow FROM PUBLIC;
