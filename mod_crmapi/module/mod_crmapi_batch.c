@@ -4,6 +4,8 @@
 
 #include "ap_mpm.h"
 
+#include "crm_touch.h"
+
 #include "mod_crmapi_config.h"
 
 /* Return whether the requests of the server with CONFIG may share statements:
@@ -22,16 +24,16 @@ static int are_alike(const crmapi_config_t *a, const crmapi_config_t *b)
            && a->named_statements == b->named_statements;
 }
 
-/* Return the batcher of a server from MAIN_SERVER on, before END, that CONFIG's
- * server can use, too. NULL: there is none. */
-static crm_batcher_t *find_batcher(const server_rec *main_server,
-                                   const server_rec *end,
-                                   const crmapi_config_t *config)
+/* Return the service of a server from MAIN_SERVER on, before END, whose batcher
+ * CONFIG's server can use, too. NULL: there is none. */
+static const crm_service_t *find_alike(const server_rec *main_server,
+                                       const server_rec *end,
+                                       const crmapi_config_t *config)
 {
     for (const server_rec *s = main_server; s != end; s = s->next) {
         if (crmapi_config(s)->service.batcher
             && are_alike(crmapi_config(s), config)) {
-            return crmapi_config(s)->service.batcher;
+            return &crmapi_config(s)->service;
         }
     }
     return NULL;
@@ -47,12 +49,14 @@ void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild)
     }
     for (server_rec *s = main_server; s; s = s->next) {
         crmapi_config_t *config = crmapi_config(s);
-        crm_batcher_t *batcher;
+        const crm_service_t *alike;
 
         if (shares(config)) {
-            batcher = find_batcher(main_server, s, config);
-            config->service.batcher = batcher ? batcher
-                                              : crm_batcher_create(pchild);
+            alike = find_alike(main_server, s, config);
+            config->service.batcher = alike ? alike->batcher
+                                            : crm_batcher_create(pchild);
+            config->service.toucher = alike ? alike->toucher
+                                            : crm_toucher_create(pchild);
         }
     }
 }

@@ -44,6 +44,8 @@ typedef struct crm_service_t {
                                    limited */
     const void *site;           /* configuration that one mount needs */
     crm_batcher_t *batcher;     /* NULL: requests share no statements */
+    struct crm_toucher_t *toucher; /* keys whose use is to be recorded; NULL: each
+                                   use has a statement of its own */
     /* Set *CONN_P to a connection to the vhost's database, for this thread
      * until release(). The time limit of the wait for it counts from SINCE.
      * Errors: CRM_E_UNAVAILABLE. */
