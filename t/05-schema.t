@@ -818,6 +818,7 @@ subtest "upkeep goes over workspaces, and waits for nobody" => sub {
             leased_by => "alive", leased_until => \"now() + '1 h'::interval"))
         for @spaces;
     my $old = "created_at < '2000-01-01'";
+    postgres()->wait_reaping;
     for my $case (
             ["intake_event", $old, "intake_trim('2000-01-01', 100)"],
             ["event", $old, "event_trim('2000-01-01', 100)"],

@@ -153,6 +153,10 @@ tries("workspace list", [], how => "is everybody's");
 tries("hold", ["--all"], how => "is everybody's");
 tries("release", [], how => "is everybody's");
 tries("workspace create", ["--name", "Third"], how => "is everybody's");
+tries("plan list", [], how => "is everybody's");
+tries("plan create", ["--name", "third", "--api", "on", "--sequences", "on"],
+    how => "is everybody's");
+tries("plan set", ["third", "--api", "off"], how => "is everybody's");
 tries("job list", [], how => "is everybody's");
 
 tries("job list", [], name => "of one", how => "reads", then => sub {

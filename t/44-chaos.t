@@ -103,8 +103,7 @@ subtest "SIGKILL at any moment: nothing lost, nothing twice" => sub {
         provider_url => $provider->url, lease => "2s", log_level => "warning",
         maildir => "$provider->{dir}/outbox", webhook_threads => 0);
     # the list of relays is that of their own messages, whatever a log says
-    wait_for(sub { sql($database, "SELECT statement_timestamp() -"
-        . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
+    postgres()->wait_reaping;
     my @workers = map { worker(database => $database, no_start => 1,
         no_wait => 1, conf => { %conf, name => "w$_" }) } 1, 2;
     # what is left to do hangs on the moment of the kill

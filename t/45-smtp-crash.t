@@ -16,10 +16,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
 my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
-# Leases are given to others when their owner is silent; none is in the first
-# ten seconds of a server, so that all have time to say that they live.
-wait_for(sub { sql($database, "SELECT statement_timestamp() -"
-    . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15);
+postgres()->wait_reaping;
 
 # A workspace whose template sends one mail.
 sub space {

@@ -325,6 +325,16 @@ sub wait_locked {
 }
 
 my $made = 0;
+# Wait until leases that have run out are taken from their owners: job_reap()
+# leaves them alone in the first ten seconds of a server. Dies when they are not.
+sub wait_reaping {
+    my ($self) = @_;
+
+    wait_for(sub { $self->sql("postgres", "SELECT statement_timestamp() -"
+        . " pg_postmaster_start_time() > '10 s'") eq "t" }, 15)
+        or die "CrmTest: the server stays new\n";
+}
+
 # Make a database: a copy of TEMPLATE (default: empty). Return its name.
 sub create_database {
     my ($self, $template, $ctl) = @_;
