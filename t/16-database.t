@@ -416,6 +416,16 @@ subtest "a session that has ended, though its socket is open" => sub {
     is(($write->result)[0], 201, "a write goes by a new connection");
     $end->();
     status_is($sc->get("/api/v1/agents"), 200, "and so does a read");
+    $let_go = holding($database,
+        "LOCK TABLE crmapi.contact IN ACCESS EXCLUSIVE MODE");
+    my $read = CrmTest::Child->start(sub { $slow->client(key => $w->key)
+        ->get("/api/v1/contacts")->status });
+    wait_blocked($database, 1);
+    $end->();
+    ok(wait_for(sub { $proxy->sessions eq "1" }, 4),
+        "a read whose session ends while it waits goes by a new connection");
+    $let_go->();
+    is(($read->result)[0], 200, "and is answered");
     $slow->stop;
 };
 

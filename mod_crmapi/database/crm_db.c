@@ -317,7 +317,11 @@ crm_error_t *crm_db_each(crm_conn_t *conn, const crm_stmt_t *stmt,
                     : crm_db_succeeded(result)
                     ? NULL : crm_db_failure(conn, result, result_pool);
         }
+        usable = !crm_db_ends_session(result);
         PQclear(result);
+        if (!usable) {
+            break;
+        }
         crm_db_prolong(conn);
     }
     if (!usable && !error) {

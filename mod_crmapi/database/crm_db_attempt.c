@@ -177,9 +177,10 @@ static int receive_step(crm_attempt_t *attempt, int i, int step)
 {
     PGconn *pg = attempt->conn->pg;
     PGresult *result;
-    int taken = 0;
+    int taken = 0, ended;
 
     while (crm_db_await(attempt->conn) && (result = PQgetResult(pg))) {
+        ended = crm_db_ends_session(result);
         if (taken) {
             PQclear(result);
         }
@@ -187,7 +188,7 @@ static int receive_step(crm_attempt_t *attempt, int i, int step)
             take(attempt, i, step, result);
             taken = 1;
         }
-        if (PQstatus(pg) != CONNECTION_OK) {
+        if (ended || PQstatus(pg) != CONNECTION_OK) {
             return 0;
         }
     }
@@ -210,6 +211,9 @@ static int receive_sync(crm_attempt_t *attempt)
         if (status == PGRES_FATAL_ERROR && !attempt->failure) {
             attempt->failure = result;
             attempt->failed = attempt->count - 1;
+            if (crm_db_ends_session(result)) {
+                return 0;
+            }
             failed = 1;
             continue;
         }

@@ -74,15 +74,9 @@ static const struct {
 static void take_notice(void *baton, const PGresult *notice)
 {
     const char *source = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
-    const char *severity = PQresultErrorField(notice,
-                                              PG_DIAG_SEVERITY_NONLOCALIZED);
     crm_conn_t *conn = baton;
 
-    if (severity && (!strcmp(severity, "FATAL")
-                     || !strcmp(severity, "PANIC"))) {
-        conn->broken = 1;
-    }
-
+    conn->broken |= crm_db_ends_session(notice);
     if (source && !strcmp(source, "SyncRepWaitForLSN")) {
         conn->unconfirmed = 1;
     }

@@ -82,6 +82,11 @@ int crm_db_await_input(crm_conn_t *conn);
 /* Flush CONN's output. Return 0 on an error or timeout. */
 int crm_db_flush(crm_conn_t *conn);
 
+/* Return whether RESULT, which may be NULL, says that the server has ended the
+ * session. Nothing follows it, though what is between may keep the socket
+ * open. */
+int crm_db_ends_session(const PGresult *result);
+
 /* Receive all results on CONN. Return the last one, or one that begins a COPY.
  * If there is none before the deadline, mark CONN as broken and return NULL. */
 PGresult *crm_db_results(crm_conn_t *conn);

@@ -179,6 +179,15 @@ int crm_db_flush(crm_conn_t *conn)
     return unsent == 0;
 }
 
+int crm_db_ends_session(const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result,
+                                              PG_DIAG_SEVERITY_NONLOCALIZED);
+
+    return severity && (!strcmp(severity, "FATAL")
+                        || !strcmp(severity, "PANIC"));
+}
+
 /* Return whether RESULT begins a COPY. No further result follows then. */
 static int begins_copy(const PGresult *result)
 {
@@ -197,6 +206,10 @@ PGresult *crm_db_results(crm_conn_t *conn)
         }
         PQclear(last);
         last = result;
+        if (crm_db_ends_session(last)) {
+            conn->broken = 1;
+            return last;
+        }
         if (begins_copy(last) || PQstatus(conn->pg) != CONNECTION_OK) {
             return last;
         }
