@@ -5,7 +5,7 @@ package Bench::Growth;
 use strict;
 use warnings;
 use JSON::PP ();
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 use CrmTest::Postgres;
 use CrmTest::Process qw(read_file run_program spawn wait_for write_file);
 use Bench::Cluster;
@@ -194,6 +194,24 @@ sub searches {
         $scans->() - $before, 0);
 }
 
+# Send each of REQUESTS to SERVER once, spread over a minute: the use of a key is
+# recorded once a minute, and as many are then due in any second.
+sub use_once {
+    my ($self, $server, @requests) = @_;
+    my $parts = $self->{quick} ? 1 : 12;
+    my $size = int(@requests / $parts) + 1;
+
+    while (my @part = splice @requests, 0, $size) {
+        my $end = time + 60 / $parts;
+        my $r = wrk($server, Bench::Load::request_file(@part),
+            top => $self->{top}, ordered => 1, seconds => 3);
+        die "bench: $r->{errors} requests of " . @part . " keys failed\n"
+            if $r->{errors};
+        die "bench: a part of the keys was not used\n" if $r->{n} < 1.05 * @part;
+        sleep($end - time) if @requests && time < $end;
+    }
+}
+
 # Many keys at once, and the memory of the limiter.
 sub keys {
     my ($self) = @_;
@@ -209,16 +227,7 @@ sub keys {
     $cluster->add_keys($Bench::Cluster::MAIN, 1_000_000, 1_000_000 + $n - 2);
     $cluster->sql("VACUUM ANALYZE crmapi.api_key");
     push @many, $get[0];
-    # each of them once
-    my $file = Bench::Load::request_file(@many);
-    my $left = @many * 1.05;
-    while ($left > 0) {
-        my $r = wrk($server, $file, top => $self->{top}, ordered => 1,
-            seconds => $self->{quick} ? 2 : 20);
-        die "bench: $r->{errors} requests of $n keys failed\n"
-            if $r->{errors};
-        $left -= $r->{n};
-    }
+    $self->use_once($server, @many);
     my $result = $self->interleave(
         contestant($self, "one", $server, [map { [$get[0][0], @$_[1, 2]] }
             @many]), contestant($self, "many", $server, \@many));
