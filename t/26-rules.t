@@ -11,6 +11,7 @@ use File::Basename qw(basename);
 use File::Temp ();
 
 my $FIRST = 13;     # the files before it were not released
+my $CITUS = 25;     # the first that a distributed database gets by migrate
 
 # Without comments, and without what is in quotes: bodies and texts.
 sub bare {
@@ -148,6 +149,15 @@ sub wrong {
         : "rule 1: it does not say why it is not compatible";
 }
 
+# How the migration TEXT breaks rule 9, which is for a distributed database.
+sub wrong_distributed {
+    my ($text) = @_;
+    return map { my ($kind, undef, $statements) = @$_;
+        $kind eq "batches" ? "rule 9: a step \"batches\""
+            : @$statements > 1 ? "rule 9: two statements: @$statements[0, 1]"
+            : () } steps($text);
+}
+
 subtest "the files keep the rules" => sub {
     my @files = grep { basename($_) =~ /^(\d+)/ && $1 >= $FIRST }
         glob "$CrmTest::TOP/schema/[0-9]*.sql";
@@ -157,7 +167,16 @@ subtest "the files keep the rules" => sub {
         $text =~ s/\@VERSION\@/$FIRST/g;
         is_deeply([wrong($number // $FIRST + 1, $text)], [],
             basename($file));
+        next if ($number // $CITUS) < $CITUS;
+        my ($later) = grep { -e } map { $file =~ s{/([^/]+)$}{/$_/$1}r }
+            $number ? "citus/later" : "citus";
+        is_deeply([wrong_distributed(read_file($later // $file))], [],
+            basename($file) . ", distributed");
     }
+    my %plain = map { basename($_) => 1 } @files;
+    is_deeply([grep { !$plain{$_} } map { basename($_) }
+        glob "$CrmTest::TOP/schema/citus/later/*.sql"], [],
+        "each in schema/citus/later/ is of one in schema/");
 };
 
 # [the rule, the transgression]; what is given without "-- step" is one
@@ -231,6 +250,10 @@ subtest "a file that breaks a rule is found" => sub {
         "rule 1: min_module is not stated");
     like((wrong(13, "-- min_module: 13\nSELECT 1;"))[0], qr/rule 1: .*why/,
         "rule 1: a file for its own version only says why");
+    like((wrong_distributed($_))[0], qr/^rule 9: /, "rule 9: $_") for
+        "CREATE TABLE crmapi.x (); CREATE INDEX ON crmapi.x (id);",
+        "-- step: batches crmapi.contact\nUPDATE crmapi.contact t SET notes ="
+            . " '' FROM batch b WHERE t.id = b.id;";
     is_deeply([wrong(13, "-- min_module: 13\n-- incompatible: it must be\n"
         . "DROP TABLE crmapi.contact;")], [], "then all is allowed");
 };

@@ -13,6 +13,7 @@ use CrmTest::Child;
 use CrmTest::Citus;
 use CrmTest::Data;
 use CrmTest::Dump;
+use CrmTest::Upgrade;
 
 plan(skip_all => "PostgreSQL has no extension citus")
     unless CrmTest::Citus::installed();
@@ -200,6 +201,30 @@ subtest "14.2 a workspace moves to a database without Citus, and back" => sub {
     same_dump(dump_of($database, $w->id), $dump, "and with it again");
     status_is($httpd->client(key => $w->key)->get("/api/v1/contacts"), 200,
         "its key leads to it");
+};
+
+subtest "16.2 a later version is migrated" => sub {
+    my $later = database();
+    my $w = workspace($later, twin => 0);
+    my $own = httpd(database => $later, conf => $conf);
+    my $run = migrating($later);
+    ok(wait_for(sub { ended($run) }, 60), "it ends");
+    is($run->{status}, 0, "well") or diag(read_file("$run->{log}"));
+    is(sql($later, "SELECT crmapi.key_find(NULL, 1)"), undef,
+        "a function is there");
+    is(sql($later, "SELECT count(*) FROM crmapi.contact WHERE name_length"
+        . " IS NULL"), 0, "a column is filled");
+    is(sql($later, "SELECT name FROM crmapi.region"), "all",
+        "a table, with rows");
+    is(sql($later, "SELECT count(*) FROM pg_dist_partition WHERE logicalrelid"
+        . " = 'crmapi.region'::regclass AND partmethod = 'h'"), 1,
+        "which is distributed");
+    my $client = $own->client(key => $w->key);
+    status_is($client->post("/api/v1/contacts", { bot_id => $w->agent,
+        first_name => "Eve" }), 201, "programs of before write");
+    is(sql($later, "SELECT name_length FROM crmapi.contact WHERE first_name"
+        . " = 'Eve'"), 3, "what they do not know is filled");
+    $own->stop;
 };
 
 subtest "a workspace is deleted with all that leads to it" => sub {

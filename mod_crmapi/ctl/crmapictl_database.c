@@ -38,11 +38,6 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     int applied;
 
     CRM_ERR(ctl_number(&lock_wait, ctl, CTL_LOCK_WAIT, LOCK_WAIT_MAX));
-    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
-    if (schema.distributed) {
-        return ctl_fault(ctl, "the database is distributed by Citus: migrate"
-                         " does not support that");
-    }
     CRM_ERR(crm_migrate_apply(&applied, ctl->conn, ctl_schema_dir(ctl),
                               apr_time_from_sec(lock_wait), &log, ctl->pool));
     CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));

@@ -11,6 +11,7 @@
 #include "crm_db.h"
 #include "crm_migrate_step.h"
 #include "crm_migration.h"
+#include "crm_schema.h"
 
 /* Advice for a database of an unreleased version, whose migrations may have
  * changed since. */
@@ -27,6 +28,10 @@
     "SET plan_cache_mode = force_custom_plan;" \
     "SET client_min_messages = warning"
 #define NOTICE_END "SET client_connection_check_interval = '1s'"
+
+/* In a distributed database Citus runs the DDL of a transaction on one connection
+ * for each server, so that a function can be created after a column. */
+#define DISTRIBUTED "SET citus.multi_shard_modify_mode = 'sequential'"
 
 /* Create the table, which crm_schema.c reads, or add the columns that an older
  * version of the program did not know. A null min_module stands for the
@@ -213,12 +218,23 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
 {
     apr_array_header_t *migrations;
     run_t run = {conn, NULL, log, scratch_pool};
+    crm_schema_t schema;
     crm_error_t *error;
 
     *applied_p = 0;
     CRM_ERR(crm_migration_read(&migrations, dir, scratch_pool));
+    CRM_ERR(crm_schema_read(&schema, conn, scratch_pool));
+    if (schema.distributed) {
+        CRM_ERR(crm_migration_replace(migrations,
+                                      apr_pstrcat(scratch_pool, dir,
+                                                  "/citus/later", NULL),
+                                      scratch_pool));
+    }
     run.migrations = migrations;
     CRM_ERR(crm_db_exec(conn, SESSION, scratch_pool));
+    if (schema.distributed) {
+        CRM_ERR(crm_db_exec(conn, DISTRIBUTED, scratch_pool));
+    }
     /* Fails on systems that cannot check a socket; that does no harm. */
     crm_db_exec(conn, NOTICE_END, scratch_pool);
     CRM_ERR(take_lock(&run));

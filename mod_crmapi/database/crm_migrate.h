@@ -16,8 +16,9 @@
 #define CRM_MIGRATE_LOCK "hashtextextended('crmapi.migration', 0)"
 
 /* Apply the migrations in the folder DIR that the database of CONN lacks, step
- * by step (crm_migration.h), from where an earlier run has stopped. Each step
- * is recorded, and each migration is logged to LOG. Set *APPLIED_P to the
+ * by step (crm_migration.h), from where an earlier run has stopped. A distributed
+ * database gets the steps in DIR/citus/later of those that have a file there. Each
+ * step is recorded, and each migration is logged to LOG. Set *APPLIED_P to the
  * number of migrations that this run has completed. Runs wait for each other. A
  * step that does not get its locks is retried for PATIENCE, in microseconds.
  * Errors, with a message for the operator: a file has changed after it was

@@ -317,3 +317,22 @@ crm_error_t *crm_migration_read(apr_array_header_t **migrations_p,
            : crm_migration_fault(result_pool, "CRM2104: no migrations in %s",
                                  dir);
 }
+
+crm_error_t *crm_migration_replace(apr_array_header_t *migrations,
+                                   const char *dir, apr_pool_t *result_pool)
+{
+    for (int i = 0; i < migrations->nelts; i++) {
+        crm_migration_t *migration = &APR_ARRAY_IDX(migrations, i,
+                                                    crm_migration_t);
+        const char *path = apr_pstrcat(result_pool, dir, "/", migration->name,
+                                       NULL);
+        crm_migration_t other = *migration;
+        apr_finfo_t info;
+
+        if (!apr_stat(&info, path, APR_FINFO_TYPE, result_pool)) {
+            CRM_ERR(read_file(&other, dir, result_pool));
+            migration->steps = other.steps;
+        }
+    }
+    return NULL;
+}

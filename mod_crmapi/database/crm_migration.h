@@ -48,6 +48,13 @@ crm_error_t *crm_migration_fault(apr_pool_t *result_pool, const char *format,
 crm_error_t *crm_migration_read(apr_array_header_t **migrations_p,
                                 const char *dir, apr_pool_t *result_pool);
 
+/* Take the steps of those MIGRATIONS, of crm_migration_read(), that have a file
+ * of the same name in the folder DIR from there: what a distributed database
+ * needs instead. DIR need not exist. Allocate in RESULT_POOL. Errors: a file
+ * whose steps do not conform to schema/README. */
+crm_error_t *crm_migration_replace(apr_array_header_t *migrations,
+                                   const char *dir, apr_pool_t *result_pool);
+
 /* Set min_module and steps of MIGRATION, in RESULT_POOL, from TEXT, the content
  * of its file. The caller has set number and name. */
 crm_error_t *crm_migration_parse(crm_migration_t *migration, const char *text,

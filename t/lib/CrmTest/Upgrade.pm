@@ -5,7 +5,7 @@ use strict;
 use warnings;
 use Exporter qw(import);
 use File::Basename qw(basename);
-use File::Path qw(remove_tree);
+use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
 use POSIX qw(WNOHANG);
 use CrmTest;
@@ -17,21 +17,28 @@ my $dir;
 my @TODAY = sort glob "$CrmTest::TOP/schema/[0-9]*.sql";
 my @LATER = sort glob "$CrmTest::TOP/t/upgrade/*.sql";
 
+# Write FILE of t/upgrade/ into the folder TO under the number that follows those
+# of today.
+sub add_later {
+    my ($file, $to) = @_;
+    my $text = read_file($file);
+    my ($number, $name) = basename($file) =~ /^(\d+)-(.*)/;
+
+    $text =~ s/^-- min_module: \K\@VERSION\@$/scalar @TODAY/me;
+    write_file(sprintf("%s/%04d-%s", $to, @TODAY + $number, $name), $text);
+}
+
 # A folder with the current migrations, followed by those of t/upgrade/, which
 # declare that the current programs can use them.
 sub next_schema {
     return $dir if $dir;
     $dir = tempdir("crm-next-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-    my $number = @TODAY;
     for my $file (@TODAY) {
         symlink $file, "$dir/" . basename($file) or die "$file: $!\n";
     }
-    for my $file (@LATER) {
-        my $text = read_file($file);
-        $text =~ s/^-- min_module: \K\@VERSION\@$/scalar @TODAY/me;
-        write_file(sprintf("%s/%04d-%s", $dir, ++$number,
-            basename($file) =~ s/^\d+-//r), $text);
-    }
+    make_path("$dir/citus/later");
+    add_later($_, $dir) for @LATER;
+    add_later($_, "$dir/citus/later") for glob "$CrmTest::TOP/t/upgrade/citus/*.sql";
     return $dir;
 }
 
