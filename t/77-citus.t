@@ -13,6 +13,7 @@ use CrmTest::Child;
 use CrmTest::Citus;
 use CrmTest::Data;
 use CrmTest::Dump;
+use CrmTest::Receiver;
 use CrmTest::Upgrade;
 
 plan(skip_all => "PostgreSQL has no extension citus")
@@ -239,7 +240,14 @@ subtest "what one server has is away with it, and comes back" => sub {
     my ($lost) = grep { server_of($_) == 1 } @w;
     my ($kept) = grep { server_of($_) == 0 } @w;
     status_is($lost->client->get("/api/v1/agents"), 200, "before");
+    my $receiver = CrmTest::Receiver->new;
+    $_->ctl(qw(webhook add --workspace), $_->id, qw(--events contact.created
+        --url), $receiver->url($_ == $lost ? "lost/200" : "kept/200"))
+        for $lost, $kept;
+    my $worker = worker(database => $database, conf => {
+        webhook_private => "on" });
     $httpd->may_log(qr/CRM2001: database: /);
+    $worker->may_log(qr/CRM\d+: /);
     $workers[1]->halt("QUIT");
     for my $try (1 .. 3) {
         my $r = $lost->client->get("/api/v1/agents");
@@ -253,10 +261,16 @@ subtest "what one server has is away with it, and comes back" => sub {
         status_is($kept->client->post("/api/v1/contacts",
             { bot_id => $kept->agent }), 201, "and written, $try");
     }
+    is(scalar $receiver->wait_requests("kept", 3, 60), 3,
+        "crmapid sends what the other workspace has");
     $workers[1]->resume;
     status_is($lost->client->get("/api/v1/agents"), 200, "it is back");
     status_is($lost->client->post("/api/v1/contacts",
         { bot_id => $lost->agent }), 201, "for writes, too");
+    is(scalar $receiver->wait_requests("lost", 1, 60), 1,
+        "crmapid sends, too");
+    $worker->stop;
+    is(scalar $receiver->requests, 4, "each once");
 };
 
 # Create contacts in W until told to stop. Returns how many answers of each

@@ -9,6 +9,33 @@ DROP TRIGGER notify_again ON crmapi.job;
 -- have something to do, on all servers and without locks. Then one statement for
 -- a workspace locks its jobs that still are what was looked for.
 
+-- The jobs that meet CONDITION, the first MOST in the order SORTED, by workspace,
+-- and the earliest time for which one was planned. CONDITION is SQL without "%";
+-- values in it are quoted. If a server is lost, those of the others: then each
+-- shard is asked on a connection of its own. Internal.
+CREATE FUNCTION crmapi.job_where(condition text, sorted text, most integer)
+    RETURNS TABLE (workspace_id uuid, ids bigint[], first_at timestamptz)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    rows_of CONSTANT text := format('SELECT workspace_id, id, run_at FROM %%s'
+        ' WHERE %s ORDER BY %s LIMIT %s', condition, sorted, most);
+    of_all CONSTANT text := format('SELECT f.workspace_id, array_agg(f.id),'
+        ' min(f.run_at) FROM (SELECT r.* FROM (%%s) r ORDER BY %s LIMIT %s) f'
+        ' GROUP BY 1 ORDER BY 1', sorted, most);
+BEGIN
+    RETURN QUERY EXECUTE format(of_all, format(rows_of, 'crmapi.job'));
+EXCEPTION WHEN connection_failure THEN
+    RETURN QUERY EXECUTE format(of_all,
+        'SELECT j.* FROM run_command_on_shards(''crmapi.job'', $1) s,'
+        ' jsonb_to_recordset(CASE WHEN s.success THEN s.result::jsonb'
+        ' ELSE ''[]'' END) j (workspace_id uuid, id bigint, run_at timestamptz)')
+        USING format('SELECT coalesce(jsonb_agg(r), ''[]'') FROM (%s) r',
+                     rows_of);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION crmapi.job_where FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.job_where TO crmapi_worker;
+
 -- Mark as due what is due at MOMENT in LANES, up to 1,000 jobs, the earliest
 -- first; jobs that another transaction has locked are skipped. Returns for each
 -- lane whether a job can be claimed, and in how many microseconds the next
@@ -19,55 +46,102 @@ CREATE OR REPLACE FUNCTION crmapi.job_poll(lanes text[], moment timestamptz)
 AS $$
 #variable_conflict use_column
 DECLARE
+    waiting CONSTANT text := 'state = ''ready'' AND NOT is_due AND lane = ';
     at timestamptz := coalesce(moment, statement_timestamp());
     workspace uuid;
-    ids bigint[];
+    due bigint[];
 BEGIN
-    FOR workspace, ids IN
-        SELECT f.workspace_id, array_agg(f.id) FROM (
-            SELECT r.workspace_id, r.id FROM crmapi.job r
-            WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = ANY (lanes)
-              AND r.run_at <= at
-            ORDER BY r.run_at, r.id LIMIT 1000) f
-        GROUP BY f.workspace_id ORDER BY 1
+    FOR workspace, due IN
+        SELECT f.workspace_id, f.ids FROM crmapi.job_where(
+            waiting || format('ANY (%L) AND run_at <= %L', lanes, at),
+            'run_at, id', 1000) f
     LOOP
         UPDATE crmapi.job j SET is_due = true
         WHERE j.workspace_id = workspace AND j.id IN (
             SELECT r.id FROM crmapi.job r
-            WHERE r.workspace_id = workspace AND r.id = ANY (ids)
+            WHERE r.workspace_id = workspace AND r.id = ANY (due)
               AND r.state = 'ready' AND NOT r.is_due
             FOR UPDATE SKIP LOCKED);
     END LOOP;
     FOREACH lane IN ARRAY lanes LOOP
-        ready := (SELECT true FROM crmapi.job r
-            WHERE r.state = 'ready' AND r.is_due AND r.lane = job_poll.lane
-            LIMIT 1) IS NOT NULL;
-        wait := (SELECT (greatest(extract(epoch FROM r.run_at
+        ready := EXISTS (SELECT FROM crmapi.job_where(
+            format('state = ''ready'' AND is_due AND lane = %L', lane),
+            'run_at, id', 1));
+        wait := (SELECT (greatest(extract(epoch FROM f.first_at
                     - clock_timestamp()), 0) * 1000000)::bigint
-            FROM (SELECT r.run_at FROM crmapi.job r
-                  WHERE r.state = 'ready' AND NOT r.is_due
-                    AND r.lane = job_poll.lane
-                  ORDER BY r.run_at, r.id LIMIT 1) r);
+            FROM crmapi.job_where(waiting || quote_literal(lane),
+                                  'run_at, id', 1) f);
         RETURN NEXT;
     END LOOP;
 END
 $$;
 
--- The first workspace after TURN, and before BOUND, that has a job of LANE which
--- is due at MOMENT. Internal.
-CREATE FUNCTION crmapi.job_next(lane text, moment timestamptz, turn uuid,
-                                bound uuid) RETURNS uuid
+-- Make up to 1,000 jobs ready again whose lease has expired; return how many. In
+-- the first ten seconds of the coordinator none: daemons get time to reconnect.
+-- Locks: job, skipping locked ones. For the worker.
+CREATE OR REPLACE FUNCTION crmapi.job_reap() RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    at CONSTANT timestamptz := statement_timestamp();
+    workspace uuid;
+    expired bigint[];
+    n bigint;
+    done bigint := 0;
 BEGIN
-    RETURN (SELECT r.workspace_id FROM crmapi.job r
-            WHERE r.state = 'ready' AND r.is_due AND r.lane = job_next.lane
-              AND r.workspace_id > turn AND r.workspace_id < bound
-              AND r.run_at <= moment
-            ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1);
+    IF pg_postmaster_start_time() >= at - interval '10 seconds' THEN
+        RETURN 0;
+    END IF;
+    FOR workspace, expired IN
+        SELECT f.workspace_id, f.ids FROM crmapi.job_where(
+            format('state = ''leased'' AND leased_until < %L', at),
+            'run_at, id', 1000) f
+    LOOP
+        UPDATE crmapi.job j SET state = 'ready', leased_by = NULL,
+            leased_until = NULL, run_at = at,
+            last_error = 'the worker ' || j.leased_by || ' fell silent'
+        WHERE j.workspace_id = workspace AND j.id IN (
+            SELECT s.id FROM crmapi.job s
+            WHERE s.workspace_id = workspace AND s.id = ANY (expired)
+              AND s.state = 'leased' AND s.leased_until < at
+            FOR UPDATE SKIP LOCKED);
+        GET DIAGNOSTICS n = ROW_COUNT;
+        done := done + n;
+    END LOOP;
+    RETURN done;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION crmapi.job_next FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.job_next TO crmapi_worker;
+
+-- Record a daemon's heartbeat, and extend by LEASE its leases of JOBS, the
+-- jobs that it works at. For the worker.
+CREATE OR REPLACE FUNCTION crmapi.worker_beat(worker text, name text, host text,
+        pid integer, version text, threads integer, busy integer,
+        stopping boolean, lease interval, jobs bigint[])
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    until CONSTANT timestamptz := statement_timestamp() + lease;
+    workspace uuid;
+    mine bigint[];
+BEGIN
+    INSERT INTO crmapi.worker AS w (id, name, host, pid, version, threads,
+                                    busy, stopping)
+    VALUES (worker_beat.worker, worker_beat.name, worker_beat.host,
+            worker_beat.pid, worker_beat.version, worker_beat.threads,
+            worker_beat.busy, worker_beat.stopping)
+    ON CONFLICT ON CONSTRAINT worker_pkey DO UPDATE SET busy = excluded.busy,
+        threads = excluded.threads, stopping = excluded.stopping,
+        heartbeat_at = crmapi.now_ms();
+    FOR workspace, mine IN
+        SELECT f.workspace_id, f.ids FROM crmapi.job_where(
+            format('state = ''leased'' AND leased_by = %L AND id = ANY (%L)',
+                   worker, jobs), 'run_at, id', 1000) f
+    LOOP
+        UPDATE crmapi.job j SET leased_until = until
+        WHERE j.workspace_id = workspace AND j.id = ANY (mine)
+          AND j.state = 'leased' AND j.leased_by = worker_beat.worker;
+    END LOOP;
+END
+$$;
 
 -- Claim the first job of LANE that is due at MOMENT, for OWNER and the time
 -- LEASE. Workspaces take turns: it is a job of the next workspace AFTER (null:
@@ -97,7 +171,10 @@ BEGIN
         RETURN;
     END IF;
     LOOP
-        workspace := crmapi.job_next(lane, at, turn, bound);
+        workspace := (SELECT f.workspace_id FROM crmapi.job_where(format(
+            'state = ''ready'' AND is_due AND lane = %L AND workspace_id > %L'
+            ' AND workspace_id < %L AND run_at <= %L', lane, turn, bound, at),
+            'workspace_id, run_at, id', 1) f);
         IF workspace IS NOT NULL THEN
             RETURN QUERY UPDATE crmapi.job j
             SET state = 'leased', attempts = j.attempts + 1,
@@ -112,8 +189,12 @@ BEGIN
             RETURNING j.workspace_id, j.id, j.kind::text, j.payload::jsonb,
                       j.attempts, at;
             EXIT WHEN FOUND;
-            held := coalesce(held, ARRAY(SELECT h.workspace_id
-                                         FROM crmapi.workspace_hold h));
+            BEGIN
+                held := coalesce(held, ARRAY(SELECT h.workspace_id
+                                             FROM crmapi.workspace_hold h));
+            EXCEPTION WHEN connection_failure THEN
+                held := '{}';   -- a server is lost: one by one
+            END;
             turn := workspace;
         ELSIF bound < last_id THEN
             turn := bound;

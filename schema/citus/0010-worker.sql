@@ -15,10 +15,13 @@ DECLARE
     noted record;
 BEGIN
     SELECT p.* INTO here FROM crmapi.instance_place() p;
-    UPDATE crmapi.instance i SET system_id = here.system_id,
-        database_id = here.database_id
-    WHERE i.system_id IS NULL;
     SELECT i.system_id, i.database_id INTO noted FROM crmapi.instance i;
+    IF noted.system_id IS NULL THEN     -- a write needs all servers
+        UPDATE crmapi.instance i SET system_id = here.system_id,
+            database_id = here.database_id
+        WHERE i.one;
+        noted := here;
+    END IF;
     IF crmapi.mark_behind(known) THEN
         why := 'an older state of the database was restored';
     ELSIF noted IS DISTINCT FROM here THEN

@@ -227,7 +227,7 @@ sub keys {
     $cluster->add_keys($Bench::Cluster::MAIN, 1_000_000, 1_000_000 + $n - 2);
     $cluster->sql("VACUUM ANALYZE crmapi.api_key");
     push @many, $get[0];
-    $self->use_once($server, @many);
+    use_once($self, $server, @many);
     my $result = $self->interleave(
         contestant($self, "one", $server, [map { [$get[0][0], @$_[1, 2]] }
             @many]), contestant($self, "many", $server, \@many));
