@@ -576,7 +576,9 @@ END $$ SECURITY DEFINER;
 CREATE TRIGGER zz_test BEFORE INSERT ON crmapi.contact FOR EACH ROW
     WHEN (NEW.first_name = 'lost') EXECUTE FUNCTION crmapi.test_end();
 END
-    $failing->expect_log(qr/CRM2001: database: 57P01 / => 1);
+    # Citus does not pass the code on
+    $failing->expect_log(qr/CRM2001: database: @{[
+        $ENV{CRM_CITUS} ? "XX000" : "57P01"]} / => 1);
     my $r = upsert($w, [{ emails => ["old\@x.org"], notes => "x" },
         { emails => ["a\@x.org"] }, { first_name => "lost" }]);
     error_is($r, 503, "service_unavailable", "10.5 a 503");

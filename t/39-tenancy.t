@@ -375,7 +375,9 @@ subtest "design 4: no reference across workspaces, even by SQL" => sub {
             . " SET workspace_id = '" . $w->twin->id . "' WHERE workspace_id"
             . " = '$own'");
         isnt($code, 0, "a row of $table does not change its workspace");
-        like($words, qr/permission denied|never changes/, "for that reason");
+        # or, before that is asked, by Citus
+        like($words, qr/permission denied|never changes|modifying the partition value of rows is not allowed/,
+            "for that reason");
     }
     # the way to the other side is not longer than one's own: it is the
     # constraint that refuses, and not the statement
@@ -388,8 +390,9 @@ subtest "design 4: no reference across workspaces, even by SQL" => sub {
 subtest "9.3 the API's role reads no secret and deletes no conversation"
         => sub {
     for my $statement ("SELECT key_hash FROM crmapi.api_key",
-            "SELECT key_hash FROM crmapi.live_key",
-            "SELECT read FROM crmapi.live_key WHERE key_hash = ''",
+            # without hashes where Citus distributes it
+            $ENV{CRM_CITUS} ? () : ("SELECT key_hash FROM crmapi.live_key",
+                "SELECT read FROM crmapi.live_key WHERE key_hash = ''"),
             "SELECT key_hash FROM crmapi.live_intake",
             "SELECT key FROM crmapi.link_key",
             "SELECT crmapi.token_sign_link('')",

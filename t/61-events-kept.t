@@ -21,7 +21,15 @@ INSERT INTO crmapi.workspace (id, name, slug, plan)
 SELECT gen_random_uuid(), 'W' || n, 'w' || n, 'pro'
 FROM generate_series(1, $WORKSPACES) n;
 SELECT crmapi.event_log(id, true) FROM crmapi.workspace;
-CREATE TABLE public.feeds AS SELECT array_agg(id) AS ids FROM crmapi.workspace
+CREATE TABLE public.feeds AS SELECT array_agg(id) AS ids FROM crmapi.workspace;
+CREATE PROCEDURE public.trim_until(old timestamptz, INOUT batches bigint)
+LANGUAGE plpgsql AS \$\$
+BEGIN
+    WHILE crmapi.event_trim(old, $BATCH) > 0 LOOP
+        batches := batches + 1;
+        COMMIT;
+    END LOOP;
+END \$\$
 END
 
 # Write the events of DAY, as large as a contact's, and trim in batches what is too
@@ -36,13 +44,8 @@ SELECT crmapi.event_id(nextval('crmapi.event_number')),
        '2026-01-01'::timestamptz + interval '$day d' + n * interval '1 d' / $count,
        json_build_object('id', gen_random_uuid(), 'notes', repeat(md5(n::text), 25))
 FROM generate_series(0, $count - 1) n, public.feeds f;
-WITH RECURSIVE batch (n, trimmed) AS (
-    SELECT 0, 1::bigint
-    UNION ALL
-    SELECT b.n + 1, crmapi.event_trim('2026-01-01'::timestamptz
-        + interval '@{[$day + 1 - $DAYS]} d', $BATCH)
-    FROM batch b WHERE b.trimmed > 0)
-SELECT count(*) FROM batch WHERE n > 0 AND trimmed > 0
+CALL public.trim_until('2026-01-01'::timestamptz
+    + interval '@{[$day + 1 - $DAYS]} d', 0)
 END
 }
 

@@ -41,7 +41,8 @@ static int is_lost_node(const PGresult *result)
     const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
 
     return state && from && !strcmp(state, "XX000")
-           && !strcmp(from, "ReportResultError");
+           && (!strcmp(from, "ReportResultError")
+               || !strcmp(from, "ReportCopyError"));
 }
 
 /* Return the code for STATE (NULL: the connection failed). */

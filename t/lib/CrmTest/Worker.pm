@@ -28,6 +28,7 @@ my %running;    # address of object => object, weak
 #   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
 #   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
+#   seconds   => time limit of run() and once()
 # Settings that make it quick are the defaults; CONF overrides them.
 sub new {
     my ($class, %arg) = @_;
@@ -88,7 +89,7 @@ sub command {
 sub run {
     my ($self, @options) = @_;
     return run_program(command => [$self->command(@options)],
-        env => $self->environment);
+        env => $self->environment, seconds => $self->{seconds});
 }
 
 # Run all due jobs once, at the time NOW if given; it must succeed.
