@@ -33,8 +33,9 @@ static const struct {
     {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
 };
 
-/* Return whether RESULT is Citus' report that it has lost a server in the middle
- * of a statement: it has no SQLSTATE to pass on then, and says XX000. */
+/* Return whether RESULT is Citus' report of a failure on one of its servers
+ * without the SQLSTATE, in place of which it has XX000: the server was lost in the
+ * middle of a statement, or a COPY to it failed. */
 static int is_lost_node(const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
