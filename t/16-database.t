@@ -421,8 +421,9 @@ subtest "a session that has ended, though its socket is open" => sub {
     my $read = CrmTest::Child->start(sub { $slow->client(key => $w->key)
         ->get("/api/v1/contacts")->status });
     wait_blocked($database, 1);
-    $end->();
-    ok(wait_for(sub { $proxy->sessions eq "1" }, 4),
+    my %ended = map { $_ => 1 } backends();
+    terminate(sort keys %ended);
+    ok(wait_for(sub { grep { !$ended{$_} } backends() }, 4),
         "a read whose session ends while it waits goes by a new connection");
     $let_go->();
     is(($read->result)[0], 200, "and is answered");
