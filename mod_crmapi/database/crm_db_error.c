@@ -36,7 +36,7 @@ static const struct {
 /* Return whether RESULT is Citus' report of a failure on one of its servers
  * without the SQLSTATE, in place of which it has XX000: the server was lost in the
  * middle of a statement, or a COPY to it failed. */
-static int is_lost_node(const PGresult *result)
+static int is_node_failure(const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -99,7 +99,7 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
     if (!*message) {
         message = "the connection failed";
     }
-    error = crm_error_logf(is_lost_node(result) ? CRM_E_UNAVAILABLE
+    error = crm_error_logf(is_node_failure(result) ? CRM_E_UNAVAILABLE
                                                 : code_of(state), result_pool,
                            "CRM2001: database: %s%s%s", state ? state : "",
                            state ? " " : "", message);

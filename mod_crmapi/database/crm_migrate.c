@@ -224,15 +224,13 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
     *applied_p = 0;
     CRM_ERR(crm_migration_read(&migrations, dir, scratch_pool));
     CRM_ERR(crm_schema_read(&schema, conn, scratch_pool));
+    run.migrations = migrations;
+    CRM_ERR(crm_db_exec(conn, SESSION, scratch_pool));
     if (schema.distributed) {
         CRM_ERR(crm_migration_replace(migrations,
                                       apr_pstrcat(scratch_pool, dir,
                                                   "/citus/later", NULL),
                                       scratch_pool));
-    }
-    run.migrations = migrations;
-    CRM_ERR(crm_db_exec(conn, SESSION, scratch_pool));
-    if (schema.distributed) {
         CRM_ERR(crm_db_exec(conn, DISTRIBUTED, scratch_pool));
     }
     /* Fails on systems that cannot check a socket; that does no harm. */

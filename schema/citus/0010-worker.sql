@@ -200,8 +200,9 @@ END
 $$;
 
 -- Citus takes only immutable functions in a CASE or COALESCE, and in an UPDATE no
--- CASE of a value with a domain. These functions are as before but for a variable,
--- which has the time, and for conditions.
+-- CASE of a value with a domain; and jobs are found by job_where(). These functions
+-- are as before but for a variable, which has the time, for conditions, and for how
+-- the jobs are found.
 DO $$
 DECLARE
     change record;
@@ -231,7 +232,34 @@ BEGIN'),
 BEGIN'),
         ('webhook_disable',
          'coalesce(e.disabled_at, crmapi.now_ms())',
-         'coalesce(e.disabled_at, at)')) c(name, before, after)
+         'coalesce(e.disabled_at, at)'),
+        ('job_reap',
+         $a$SELECT j.workspace_id, array_agg(j.id) FROM crmapi.job j
+        WHERE j.state = 'leased' AND j.leased_until < at
+        GROUP BY j.workspace_id$a$,
+         $a$SELECT f.workspace_id, f.ids FROM crmapi.job_where(
+            format('state = ''leased'' AND leased_until < %L', at),
+            'run_at, id', 1000) f$a$),
+        ('worker_beat',
+         'BEGIN', 'DECLARE
+    until CONSTANT timestamptz := statement_timestamp() + lease;
+    workspace uuid;
+    mine bigint[];
+BEGIN'),
+        ('worker_beat',
+         $a$UPDATE crmapi.job j
+    SET leased_until = statement_timestamp() + worker_beat.lease
+    WHERE j.state = 'leased' AND j.leased_by = worker_beat.worker
+      AND j.id = ANY (worker_beat.jobs);$a$,
+         $a$FOR workspace, mine IN
+        SELECT f.workspace_id, f.ids FROM crmapi.job_where(
+            format('state = ''leased'' AND leased_by = %L AND id = ANY (%L)',
+                   worker, jobs), 'run_at, id', 1000) f
+    LOOP
+        UPDATE crmapi.job j SET leased_until = until
+        WHERE j.workspace_id = workspace AND j.id = ANY (mine)
+          AND j.state = 'leased' AND j.leased_by = worker_beat.worker;
+    END LOOP;$a$)) c(name, before, after)
     LOOP
         body := pg_get_functiondef(('crmapi.' || change.name)::regproc);
         ASSERT strpos(body, change.before) > 0, change.name;

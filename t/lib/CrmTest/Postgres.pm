@@ -324,7 +324,6 @@ sub wait_locked {
         or die "CrmTest: fewer than $count wait for a lock\n";
 }
 
-my $made = 0;
 # Wait until leases that have run out are taken from their owners: job_reap()
 # leaves them alone in the first ten seconds of a server. Dies when they are not.
 sub wait_reaping {
@@ -335,6 +334,7 @@ sub wait_reaping {
         or die "CrmTest: the server stays new\n";
 }
 
+my $made = 0;
 # Make a database: a copy of TEMPLATE (default: empty). Return its name.
 sub create_database {
     my ($self, $template, $ctl) = @_;
