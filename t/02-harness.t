@@ -247,6 +247,18 @@ subtest "databases" => sub {
         "and nothing of one is in the other");
 };
 
+subtest "PostgreSQL's counts have what this test did just before" => sub {
+    my $db = database(template => undef);
+    sql($db, "CREATE TABLE t AS SELECT generate_series(1, 7)");
+    my $read = sub { sql($db, "SELECT seq_tup_read FROM pg_stat_user_tables"
+        . " WHERE relname = 't'") };
+    is($read->(), 0, "nothing was read");
+    for my $times (1 .. 3) {
+        sql($db, "SELECT count(*) FROM t");
+        is($read->(), 7 * $times, "read $times times");
+    }
+};
+
 subtest "a session ends while a child of the test runs" => sub {
     my $db = database();
     sql($db, "SELECT 1");

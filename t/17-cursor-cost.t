@@ -38,14 +38,10 @@ my %beside = (contact => "'crmapi.contact_change'::regclass",
     conversation => "NULL");
 
 # Entries of the indexes of TABLE and its times, and rows of them, that were read
-# so far. A session's counts are there at its end.
+# so far.
 sub read_so_far {
     my ($table) = @_;
-    $httpd->restart;
-    wait_for(sub { !sql($database, "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND usename =
-            '$CrmTest::Postgres::API' AND query LIKE '%$table%'") }, 20)
-        or die "CrmTest: sessions stay\n";
+    postgres()->end_sessions($database, sub { $httpd->restart });
     my $in = "relid IN ('crmapi.$table'::regclass, $beside{$table})";
     return scalar sql($database, "SELECT coalesce(sum(idx_tup_read), 0)
             + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE $in)

@@ -91,11 +91,7 @@ pages_are("/conversations", { sort => "last_message_at", order => "asc",
     my $new = workspace($httpd, twin => 0);
     my ($new_id, $new_bot) = ($new->id, $new->agent);
     my $read = sub {
-        $httpd->restart;        # a session's counts are there at its end
-        wait_for(sub { !sql($database, "SELECT count(*) FROM pg_stat_activity
-            WHERE datname = current_database() AND usename =
-                '$CrmTest::Postgres::API' AND query LIKE '%contact%'") }, 20)
-            or die "CrmTest: sessions stay\n";
+        postgres()->end_sessions($database, sub { $httpd->restart });
         return scalar sql($database, "SELECT sum(idx_tup_read)
             FROM pg_stat_user_indexes
             WHERE relid = 'crmapi.contact'::regclass");

@@ -128,16 +128,8 @@ sub have_read {
     return @{$row[0]};
 }
 
-# A session's counts are there at its end.
-sub end_sessions {
-    $httpd->restart;
-    wait_for(sub { !sql($database, "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND usename =
-            '$CrmTest::Postgres::API' AND query LIKE '%contact%'") }, 20)
-        or die "sessions stay\n";
-}
-
-end_sessions();
+my $restart = sub { $httpd->restart };
+postgres()->end_sessions($database, $restart);
 my @before = have_read();
 my @queries = ("search=m", "search=zz", "search=%2B4", "search=%20q_",
     "search=most", "tags=all", "tags=most,some", "search=nobody");
@@ -145,7 +137,7 @@ for my $query (@queries) {
     status_is($small->client->get("/api/v1/contacts", query => $query), 200,
         $query) for 1 .. 10;
 }
-end_sessions();
+postgres()->end_sessions($database, $restart);
 my @after = have_read();
 is($after[0] - $before[0], 0, "no table is read from one end to the other");
 # seven contacts are found in all, and each list is asked for ten times

@@ -324,6 +324,20 @@ sub wait_locked {
         or die "CrmTest: fewer than $count wait for a lock\n";
 }
 
+# Call CODE, which ends the sessions that the API has in DATABASE, and wait until
+# they are gone: then PostgreSQL has counted what they did. Dies when they stay.
+sub end_sessions {
+    my ($self, $database, $code) = @_;
+    my $sessions = "SELECT pid FROM pg_stat_activity"
+        . " WHERE datname = '$database' AND usename = '$API'";
+    my @before = map { $_->[0] } $self->sql($database, $sessions);
+
+    $code->();
+    wait_for(sub { !$self->sql($database,
+        "$sessions AND pid = ANY ('{" . join(",", @before) . "}')") }, 20)
+        or die "CrmTest: sessions stay\n";
+}
+
 # Wait until leases that have run out are taken from their owners: job_reap()
 # leaves them alone in the first ten seconds of a server. Dies when they are not.
 sub wait_reaping {

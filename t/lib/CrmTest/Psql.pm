@@ -14,6 +14,8 @@ use CrmTest::Process qw(run_program);
 # session holds until it ends; data that psql reads ahead of the mark.
 my $ALONE = qr/\b(?:ALTER|CREATE|DROP)\s+(?:DATABASE|ROLE|SYSTEM)\b
     |\bpg_reload_conf\b|\bpg_advisory_lock|\bBEGIN\s*;|\bFROM\s+STDIN\b/xi;
+# PostgreSQL's counts, which have what a session did up to ten seconds later.
+my $COUNTS = qr/\bpg_stat_(?:database|user)/;
 # The longest text that a pipe takes while nobody reads it.
 my $MOST = 60_000;
 my $SECONDS = 120;
@@ -27,6 +29,9 @@ sub answer {
     my ($class, $conninfo, $sql, $options, $env) = @_;
 
     @kept = grep { $_->{psql}{maker} == $$ } @kept;
+    if ($sql =~ $COUNTS) {
+        $_->{psql}->run("SELECT pg_stat_force_next_flush()") for @kept;
+    }
     if ($sql =~ $ALONE) {
         @kept = ();
     }
