@@ -381,7 +381,7 @@ subtest "11.11 it stays unknown when the database does not answer" => sub {
         . " WHERE enrollment_id = '$id'");
     $worker->expect_log(qr/CRM3123: .*: the database did not answer/);
     my $let_go = postgres()->hold($database, "SELECT FROM crmapi.enrollment"
-        . " WHERE id = '$id' FOR UPDATE");
+        . " WHERE workspace_id = '" . $w->id . "' AND id = '$id' FOR UPDATE");
     $worker->start;
     ok($worker->wait_log(qr/CRM3123: .*: the database did not answer/, 20),
         "step_take() has no answer");

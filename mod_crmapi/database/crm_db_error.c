@@ -33,17 +33,38 @@ static const struct {
     {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
 };
 
-/* Return whether RESULT is Citus' report of a failure on one of its servers
- * without the SQLSTATE, in place of which it has XX000: the server was lost in the
- * middle of a statement, or a COPY to it failed. */
-static int is_node_failure(const PGresult *result)
+/* SQLSTATEs by a part of PostgreSQL's messages. */
+static const struct {
+    const char *part;
+    const char *state;
+} messages[] = {
+    {" violates foreign key constraint ", "23503"},
+    {" violates unique constraint ", "23505"},
+    {" violates check constraint ", "23514"},
+};
+
+/* Return the SQLSTATE of RESULT. Citus reports a failure on one of its servers
+ * with XX000 in place of the server's SQLSTATE if a COPY to it failed, also one
+ * that Citus made of an INSERT, or if the server was lost in the middle of a
+ * statement. The message tells a violated constraint; without one the SQLSTATE is
+ * 08006, a connection failure. NULL if RESULT has none. */
+static const char *state_of(const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
-    return state && from && !strcmp(state, "XX000")
-           && (!strcmp(from, "ReportResultError")
-               || !strcmp(from, "ReportCopyError"));
+    if (!state || !from || !text || strcmp(state, "XX000")
+        || (strcmp(from, "ReportResultError")
+            && strcmp(from, "ReportCopyError"))) {
+        return state;
+    }
+    for (size_t i = 0; i < CRM_NELTS(messages); i++) {
+        if (strstr(text, messages[i].part)) {
+            return messages[i].state;
+        }
+    }
+    return "08006";
 }
 
 /* Return the code for STATE (NULL: the connection failed). */
@@ -69,7 +90,7 @@ const char *crm_db_line(const char *text, apr_pool_t *result_pool)
 
 /* Return the server's primary message in RESULT, in POOL. A message of class 22
  * quotes the invalid value, which may be a contact's data, so it is cut before
- * the first quote. */
+ * the first quote, as is what may be one that Citus reports as of class 08. */
 static const char *primary_message(const PGresult *result, const char *state,
                                    apr_pool_t *pool)
 {
@@ -79,7 +100,8 @@ static const char *primary_message(const PGresult *result, const char *state,
     if (!text) {
         text = PQresultErrorMessage(result);
     }
-    quote = state && !strncmp(state, "22", 2) ? strchr(text, '"') : NULL;
+    quote = state && (!strncmp(state, "22", 2) || !strncmp(state, "08", 2))
+            ? strchr(text, '"') : NULL;
     if (quote) {
         text = apr_pstrmemdup(pool, text, (apr_size_t)(quote - text));
     }
@@ -89,8 +111,7 @@ static const char *primary_message(const PGresult *result, const char *state,
 crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
                           apr_pool_t *result_pool)
 {
-    const char *state = result
-                        ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    const char *state = result ? state_of(result) : NULL;
     const char *message = result
                           ? primary_message(result, state, result_pool)
                           : crm_db_line(PQerrorMessage(pg), result_pool);
@@ -99,8 +120,7 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
     if (!*message) {
         message = "the connection failed";
     }
-    error = crm_error_logf(is_node_failure(result) ? CRM_E_UNAVAILABLE
-                                                : code_of(state), result_pool,
+    error = crm_error_logf(code_of(state), result_pool,
                            "CRM2001: database: %s%s%s", state ? state : "",
                            state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
