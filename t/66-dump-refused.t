@@ -152,8 +152,8 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
         refused($dump, $why, $name);
     }
     is(state_of($there), $unharmed, "nothing has changed");
-    cmp_ok(sql($there, "SELECT coalesce(max(last_value), 0) FROM pg_sequences WHERE
-        schemaname = 'crmapi'"), "<", 1e9, "nor have sequences");
+    cmp_ok(sql($there, "SELECT coalesce(max(last_value), 0) FROM pg_sequences
+        WHERE schemaname = 'crmapi'"), "<", 1e9, "nor have sequences");
     is(restored($there, $short)->{id}, $id, "the true one is restored");
     same_dump(dump_of($there, $id), $short, "as it was");
     refused(forged(sub { s/\Q$id\E/$taken/ }),
