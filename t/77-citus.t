@@ -118,6 +118,34 @@ subtest "each request goes to one server" => sub {
     is(over_all() - $over, 0, "a key and an unknown API key: nothing, either");
 };
 
+# The private memory of the sessions of worker N, in MB.
+sub memory {
+    my ($n) = @_;
+    my $kb = 0;
+    for ($workers[$n]->sql($database, "SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name LIKE 'citus%'"))
+    {
+        $kb += read_file("/proc/$_->[0]/status") =~ /^RssAnon:\s*(\d+)/m
+            ? $1 : 0;
+    }
+    return $kb / 1024;
+}
+
+# Each of Citus' plans would be kept: 0.1 MB for a POST (crm_migrate_plans()).
+subtest "a server's sessions do not grow from request to request" => sub {
+    my $c = $w[0]->client;
+    my $n = server_of($w[0]);
+    my $write = sub {
+        status_is($c->post("/api/v1/contacts", { bot_id => $w[0]->agent }),
+            201, "a contact") for 1 .. $_[0];
+    };
+    $write->(50);
+    my $before = memory($n);
+    cmp_ok($before, ">", 1, "there is a session");
+    $write->(250);
+    cmp_ok(memory($n) - $before, "<", 8, "it grows by less than 8 MB");
+};
+
 subtest "the operator sees all servers, and changes plans" => sub {
     my $w = $w[0];
     my $status = JSON::PP::decode_json(crmapictl_ok($database, qw(--json status)));
@@ -220,6 +248,12 @@ subtest "16.2 a later version is migrated" => sub {
     is(sql($later, "SELECT count(*) FROM pg_dist_partition WHERE logicalrelid"
         . " = 'crmapi.region'::regclass AND partmethod = 'h'"), 1,
         "which is distributed");
+    is(sql($later, "SELECT min(p.proname) FROM pg_proc p
+        JOIN pg_language l ON l.oid = p.prolang
+        WHERE p.pronamespace = 'crmapi'::regnamespace
+          AND l.lanname = 'plpgsql' AND 'plan_cache_mode=force_custom_plan'
+              = ANY (p.proconfig) IS NOT TRUE"), undef,
+        "new functions plan as all do");
     my $client = $own->client(key => $w->key);
     status_is($client->post("/api/v1/contacts", { bot_id => $w->agent,
         first_name => "Eve" }), 201, "programs of before write");

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_db.h"
+#include "crm_migrate.h"
 #include "crm_migration.h"
 #include "crm_schema.h"
 #include "crmapictl_output.h"
@@ -37,7 +38,8 @@ static crm_error_t *check(int *nodes_p, ctl_t *ctl)
     return NULL;
 }
 
-/* Run all steps of FILES, an array of crm_migration_t. */
+/* Run all steps of FILES, an array of crm_migration_t, and set how functions
+ * plan. */
 static crm_error_t *run(ctl_t *ctl, const apr_array_header_t *files)
 {
     for (int i = 0; i < files->nelts; i++) {
@@ -49,7 +51,7 @@ static crm_error_t *run(ctl_t *ctl, const apr_array_header_t *files)
                                 crm_migration_step_t).sql, ctl->pool));
         }
     }
-    return NULL;
+    return crm_migrate_plans(ctl->conn, ctl->pool);
 }
 
 /* All is one transaction: after an error the database is as before. */

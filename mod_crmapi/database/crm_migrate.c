@@ -33,6 +33,17 @@
  * for each server, so that a function can be created after a column. */
 #define DISTRIBUTED "SET citus.multi_shard_modify_mode = 'sequential'"
 
+/* Functions of SQL keep no plans. */
+#define PLANS \
+    "DO $$ DECLARE f regprocedure; BEGIN" \
+    " FOR f IN SELECT p.oid FROM pg_proc p" \
+    "  JOIN pg_language l ON l.oid = p.prolang AND l.lanname = 'plpgsql'" \
+    "  WHERE p.pronamespace = 'crmapi'::regnamespace AND NOT coalesce(" \
+    "  'plan_cache_mode=force_custom_plan' = ANY (p.proconfig), false)" \
+    " LOOP EXECUTE format(" \
+    "  'ALTER FUNCTION %s SET plan_cache_mode = force_custom_plan', f);" \
+    " END LOOP; END $$"
+
 /* Create the table, which crm_schema.c reads, or add the columns that an older
  * version of the program did not know. A null min_module stands for the
  * migration's own number. The columns from steps on are the progress. */
@@ -237,7 +248,15 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
     crm_db_exec(conn, NOTICE_END, scratch_pool);
     CRM_ERR(take_lock(&run));
     error = apply_missing(applied_p, &run, patience);
+    if (!error && schema.distributed) {
+        error = crm_migrate_plans(conn, scratch_pool);
+    }
     crm_db_exec(conn, "SELECT pg_advisory_unlock(" CRM_MIGRATE_LOCK ")",
                 scratch_pool);
     return error;
+}
+
+crm_error_t *crm_migrate_plans(crm_conn_t *conn, apr_pool_t *scratch_pool)
+{
+    return crm_db_exec(conn, PLANS, scratch_pool);
 }

@@ -28,4 +28,10 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const char *dir, apr_interval_time_t patience,
                                const crm_log_t *log, apr_pool_t *scratch_pool);
 
+/* Let the functions of the distributed database of CONN plan each statement for
+ * its values. Citus 13.2.1 to 14.0.1 keep one more plan whenever a server runs a
+ * statement that was planned for all values (citusdata/citus#8824): its sessions
+ * would grow by 0.1 MB with each write. crm_migrate_apply() does it, too. */
+crm_error_t *crm_migrate_plans(crm_conn_t *conn, apr_pool_t *scratch_pool);
+
 #endif /* CRM_MIGRATE_H */
