@@ -128,23 +128,26 @@ sub have_read {
     return @{$row[0]};
 }
 
-my $restart = sub { $httpd->restart };
-postgres()->end_sessions($database, $restart);
-my @before = have_read();
-my @queries = ("search=m", "search=zz", "search=%2B4", "search=%20q_",
-    "search=most", "tags=all", "tags=most,some", "search=nobody");
-for my $query (@queries) {
-    status_is($small->client->get("/api/v1/contacts", query => $query), 200,
-        $query) for 1 .. 10;
-}
-postgres()->end_sessions($database, $restart);
-my @after = have_read();
-is($after[0] - $before[0], 0, "no table is read from one end to the other");
-# seven contacts are found in all, and each list is asked for ten times
-cmp_ok($after[1] - $before[1], ">=", 10 * 7, "what is read is counted");
-cmp_ok($after[1] - $before[1], "<=", 10 * @queries * 10,
-    "two contacts beside 4,400 others: a few rows are fetched");
-cmp_ok($after[2] - $before[2], "<=", 10 * @queries * 10,
-    "and a few found in the index");
+subtest "what is read for few" => sub {
+    plan(skip_all => "the servers of Citus count") if CrmTest::Citus::wanted();
+    my $restart = sub { $httpd->restart };
+    postgres()->end_sessions($database, $restart);
+    my @before = have_read();
+    my @queries = ("search=m", "search=zz", "search=%2B4", "search=%20q_",
+        "search=most", "tags=all", "tags=most,some", "search=nobody");
+    for my $query (@queries) {
+        status_is($small->client->get("/api/v1/contacts", query => $query), 200,
+            $query) for 1 .. 10;
+    }
+    postgres()->end_sessions($database, $restart);
+    my @after = have_read();
+    is($after[0] - $before[0], 0, "no table is read from one end to the other");
+    # seven contacts are found in all, and each list is asked for ten times
+    cmp_ok($after[1] - $before[1], ">=", 10 * 7, "what is read is counted");
+    cmp_ok($after[1] - $before[1], "<=", 10 * @queries * 10,
+        "two contacts beside 4,400 others: a few rows are fetched");
+    cmp_ok($after[2] - $before[2], "<=", 10 * @queries * 10,
+        "and a few found in the index");
+};
 
 done_testing;

@@ -140,7 +140,8 @@ subtest "connections with many streams each" => sub {
 
 subtest "RST_STREAM while the database works" => sub {
     my $let_go = postgres()->hold($database, "SELECT FROM crmapi.contact"
-        . " WHERE id = '$ids[0]' FOR UPDATE");
+        . " WHERE workspace_id = '" . $w->id . "' AND id = '$ids[0]'"
+        . " FOR UPDATE");
     my $h = connection();
     my @given_up = map { $h->begin("PATCH", "/api/v1/contacts/$ids[0]",
         body => qq({"notes":"given up"}), end => 1) } 1 .. $CONNECTIONS;

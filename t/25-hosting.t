@@ -32,6 +32,9 @@ FROM crmapi.workspace w WHERE w.slug LIKE 'tenant-%';
 INSERT INTO crmapi.agent (id, workspace_id, name)
 SELECT gen_random_uuid(), w.id, 'Ada' FROM crmapi.workspace w;
 END
+sql($database, "INSERT INTO crmapi.key_home (key_hash, workspace_id)
+    SELECT k.key_hash, k.workspace_id FROM crmapi.api_key k")
+    if CrmTest::Citus::wanted();
 sql($database, "ANALYZE");
 
 # A server with CONF, started, and what that took: seconds, MiB of all its

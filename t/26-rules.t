@@ -155,6 +155,8 @@ sub wrong_distributed {
     return map { my ($kind, undef, $statements) = @$_;
         $kind eq "batches" ? "rule 9: a step \"batches\""
             : @$statements > 1 ? "rule 9: two statements: @$statements[0, 1]"
+            : "@$statements" =~ /^SELECT create_distributed_table\((?!.*pg_dist)/
+            ? "rule 9: it cannot be repeated: @$statements"
             : () } steps($text);
 }
 
@@ -253,7 +255,8 @@ subtest "a file that breaks a rule is found" => sub {
     like((wrong_distributed($_))[0], qr/^rule 9: /, "rule 9: $_") for
         "CREATE TABLE crmapi.x (); CREATE INDEX ON crmapi.x (id);",
         "-- step: batches crmapi.contact\nUPDATE crmapi.contact t SET notes ="
-            . " '' FROM batch b WHERE t.id = b.id;";
+            . " '' FROM batch b WHERE t.id = b.id;",
+        "-- step: alone\nSELECT create_distributed_table('crmapi.x', 'y');";
     is_deeply([wrong(13, "-- min_module: 13\n-- incompatible: it must be\n"
         . "DROP TABLE crmapi.contact;")], [], "then all is allowed");
 };

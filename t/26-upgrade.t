@@ -12,11 +12,13 @@ use CrmTest::Session;
 use CrmTest::Upgrade;
 use Digest::SHA qw(sha256_hex);
 use JSON::PP ();
+use List::Util qw(sum);
 use Time::HiRes qw(time sleep);
 
 my $ROWS = 1500;
 my $json = JSON::PP->new->utf8;
 my ($before, $after) = versions();
+my @of = later_steps();
 
 # A database with $ROWS contacts in one workspace.
 sub filled {
@@ -148,7 +150,8 @@ subtest "a run that is killed in each step is continued" => sub {
     my ($database) = filled();
     my (%seen, $run);
     hold_steps($database);
-    for (0 .. 11) {
+    my $steps = sum(@of);
+    for (0 .. $steps) {
         $run = migrating($database);
         my $at;
         wait_for(sub { return 1 if ended($run);
@@ -160,7 +163,7 @@ subtest "a run that is killed in each step is continued" => sub {
         kill_run($run);
         sql($database, "INSERT INTO public.interrupted VALUES ('$at')");
     }
-    is(scalar keys %seen, 11, "each of the 11 steps was interrupted")
+    is(scalar keys %seen, $steps, "each of the $steps steps was interrupted")
         or diag(explain(\%seen));
     is($run->{status}, 0, "the last run ends well")
         or diag(read_file($run->{log}));
@@ -174,16 +177,16 @@ subtest "an index that is not complete is built anew; two runs at once" => sub {
     my $release = holding($database,
         "LOCK TABLE crmapi.agent, crmapi.contact IN ROW EXCLUSIVE MODE");
     my $first = migrating($database);
-    wait_step($database, $first, qr/^1 of 5: transaction: add the column, /);
+    wait_step($database, $first, qr/^1 of $of[0]: transaction: add the column\b/);
     ok(wait_for(sub { read_file($first->{log})
-        =~ /CRM2111: .*step 1 of 5.*backend \d+, psql, \S.*, has had RowExclusiveLock on crmapi\.(?:agent|contact) .*trying again/ },
+        =~ /CRM2111: .*step 1 of $of[0].*backend \d+, psql, \S.*, has had RowExclusiveLock on crmapi\.(?:agent|contact) .*trying again/ },
         20), "who is in the way is named") or diag(read_file($first->{log}));
     $release->();
     $release = undef;
     # the index waits for writers; nothing else of then does
     ok(wait_for(sub { ended($first) || scalar sql($database,
         "SELECT count(*) FROM crmapi.migration WHERE number = $before + 1"
-        . " AND steps_done = 5") }, 60), "then the step is done");
+        . " AND steps_done = $of[0]") }, 60), "then the step is done");
     ok(wait_for(sub { ended($first) }, 60), "and all others");
     complete($database);
 
@@ -197,14 +200,14 @@ subtest "an index that is not complete is built anew; two runs at once" => sub {
     $release = holding($database,
         "LOCK TABLE crmapi.contact IN ROW EXCLUSIVE MODE");
     $first = migrating($database);
-    wait_step($database, $first, qr/^1 of 2: index contact_name_length_idx$/,
+    wait_step($database, $first, qr/^1 of $of[1]: index contact_name_length_idx$/,
         sub { ($_[0]{migration_progress} // "")
             =~ /^waiting for writers before build/ });
     my $second = migrating($database);
     ok(wait_for(sub { read_file($second->{log}) =~ /CRM2110: waiting for another crmapictl migrate \(backend \d+\)/ }, 20),
         "a second run waits") or diag(read_file($second->{log}));
     kill_run($first);
-    ok(wait_for(sub { read_file($second->{log}) =~ /CRM2112: .*step 1 of 2 \(index contact_name_length_idx\): the index was left incomplete/ }, 20),
+    ok(wait_for(sub { read_file($second->{log}) =~ /CRM2112: .*step 1 of $of[1] \(index contact_name_length_idx\): the index was left incomplete/ }, 20),
         "it goes on when the first was killed") or diag(read_file($second->{log}));
     $release->();
     ok(wait_for(sub { ended($second) }, 60), "it ends");
@@ -213,6 +216,7 @@ subtest "an index that is not complete is built anew; two runs at once" => sub {
 };
 
 subtest "batches go on after the last one" => sub {
+    plan(skip_all => "Citus has no batches") if CrmTest::Citus::wanted();
     my ($database) = filled();
     # the first step is done by hand: a row that is locked would stop it, too
     my $text = read_file((glob next_schema() . "/*-column.sql")[0]);
@@ -277,7 +281,7 @@ subtest "no statement waits for a migration longer than a second" => sub {
     $writer->stop;
     my ($n, @late) = $writer->result;
     is($code, 1, "a lock that is never free: migrate gives up");
-    like($err, qr/CRM2107: .*-column.sql, step 1 of 5 \(transaction: add.*backend \d+, psql, \S.*, has had AccessShareLock on crmapi.*: run crmapictl migrate again/,
+    like($err, qr/CRM2107: .*-column.sql, step 1 of $of[0] \(transaction: add.*backend \d+, psql, \S.*, has had AccessShareLock on crmapi.*: run crmapictl migrate again/,
         "and says who had it, and what to do");
     cmp_ok($took, ">", 1, "after --lock-wait");
     cmp_ok($n, ">", 5, "others wrote all the time");

@@ -578,7 +578,7 @@ CREATE TRIGGER zz_test BEFORE INSERT ON crmapi.contact FOR EACH ROW
 END
     # Citus does not pass the code on
     $failing->expect_log(qr/CRM2001: database: @{[
-        $ENV{CRM_CITUS} ? "XX000" : "57P01"]} / => 1);
+        $ENV{CRM_CITUS} ? "08006" : "57P01"]} / => 1);
     my $r = upsert($w, [{ emails => ["old\@x.org"], notes => "x" },
         { emails => ["a\@x.org"] }, { first_name => "lost" }]);
     error_is($r, 503, "service_unavailable", "10.5 a 503");

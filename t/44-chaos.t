@@ -210,11 +210,11 @@ subtest "a stop that commits before a send" => sub {
     my $worker = worker(database => $database, no_start => 1,
         conf => { %conf, threads => 8, log_level => "notice" });
     $worker->once;
-    sql($database, "SELECT crmapi.enrollment_approve(workspace_id, id) FROM"
-        . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'");
     my @ids = map { $_->[0] } sql($database, "SELECT id FROM"
         . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'"
         . " ORDER BY created_at, id");
+    sql($database, join "; ", map { "SELECT crmapi.enrollment_approve('"
+        . $w->id . "', '$_')" } @ids);
     $worker->start;
     ok(wait_for(sub { $provider->count }, 60), "the worker sends");
     my $lanes = 4;

@@ -98,7 +98,7 @@ subtest "lines of httpd.conf" => sub {
 
 for my $mode (qw(session transaction)) {
     subtest "pgbouncer.ini of mode $mode" => sub {
-        my $pooler = CrmTest::Pooler->start($mode, postgres()->host);
+        my $pooler = CrmTest::Pooler->start($mode, postgres());
         my $httpd = httpd(database => $database, conninfo =>
             $pooler->conninfo($database, $CrmTest::Postgres::API),
             conf => $mode eq "transaction" ? "CrmApiNamedStatements Shared\n"

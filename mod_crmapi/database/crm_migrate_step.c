@@ -178,7 +178,7 @@ static crm_error_t *try_index(state_t *state)
                                 ": the index was left incomplete and is built"
                                 " again", NULL));
         CRM_ERR(crm_db_exec(state->run->conn, apr_pstrcat(
-            state->pool, "DROP INDEX CONCURRENTLY crmapi.",
+            state->pool, "DROP INDEX CONCURRENTLY IF EXISTS crmapi.",
             state->step->object, NULL), state->pool));
     }
     if (!valid) {

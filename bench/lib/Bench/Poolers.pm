@@ -30,7 +30,7 @@ sub poolers {
         my %arg;
         if ($mode) {
             push @poolers, CrmTest::Pooler->start($mode,
-                $self->{cluster}->host);
+                $self->{cluster}{pg});
             $arg{conninfo} = $poolers[-1]->conninfo($Bench::Cluster::DATABASE,
                 $CrmTest::Postgres::API);
             $arg{conf} = "CrmApiNamedStatements $names\n";

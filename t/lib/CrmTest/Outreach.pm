@@ -78,7 +78,8 @@ sub nothing_twice {
 sub hurry {
     my ($self, $database, $step, $count) = @_;
     CrmTest::sql($database, "UPDATE crmapi.job j SET run_at = now() FROM"
-        . " crmapi.enrollment_step s WHERE j.state = 'ready' AND s.id ="
+        . " crmapi.enrollment_step s WHERE j.state = 'ready'"
+        . " AND s.workspace_id = j.workspace_id AND s.id ="
         . " (j.payload ->> 'step_id')::uuid AND s.sort_order = $step"
         . " AND substr(s.to_identifier, 5, 3)::int <= $count");
 }

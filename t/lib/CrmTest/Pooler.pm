@@ -29,7 +29,7 @@ sub conninfo {
     my ($self, $database, $role) = @_;
 
     if (!ref $self) {
-        $own ||= $self->start(mode(), CrmTest::Postgres->get->host,
+        $own ||= $self->start(mode(), CrmTest::Postgres->get,
             mode() eq "session" ? () : (default_pool_size => 6,
                 min_pool_size => 6, server_round_robin => 1));
         $self = $own;
@@ -47,10 +47,11 @@ sub documented {
         . " mode $mode\n";
 }
 
-# Start one of MODE in front of the server at HOST, with the documented
+# Start one of MODE in front of SERVER, a CrmTest::Postgres, with the documented
 # configuration, adapted to this machine and by CHANGES.
 sub start {
-    my ($class, $mode, $host, %changes) = @_;
+    my ($class, $mode, $server, %changes) = @_;
+    my $address = $server->address;
     my $dir = tempdir("crm-pooler-XXXXXX", TMPDIR => 1);
     my $self = bless { dir => $dir, maker => $$ }, $class;
     my $ini = $class->documented($mode);
@@ -62,7 +63,7 @@ sub start {
     }
     write_file("$dir/users", join "", map { qq("$_" ""\n) }
         $CrmTest::Postgres::API, $CrmTest::Postgres::WORKER);
-    $ini =~ s/^crmapi = .*/* = host=$host/m or die "CrmTest: no database\n";
+    $ini =~ s/^crmapi = .*/* = $address/m or die "CrmTest: no database\n";
     for my $name (sort keys %here) {
         $ini =~ s/^$name = .*/$name = $here{$name}/m
             or die "CrmTest: docs/scaling.md: no $name\n";

@@ -197,8 +197,13 @@ sub host {
 # Return the conninfo of DATABASE for ROLE (default: who migrates).
 sub conninfo {
     my ($self, $database, $role) = @_;
-    return "host=$self->{dir} dbname=$database user=" . ($role || $OWNER)
-        . ($self->{port} ? " port=$self->{port}" : "");
+    return $self->address . " dbname=$database user=" . ($role || $OWNER);
+}
+
+# The part of a conninfo that names the server.
+sub address {
+    my ($self) = @_;
+    return "host=$self->{dir}" . ($self->{port} ? " port=$self->{port}" : "");
 }
 
 # Run SQL in DATABASE as ROLE (default: the superuser). Return the rows as an

@@ -11,7 +11,8 @@ use POSIX qw(WNOHANG);
 use CrmTest;
 use CrmTest::Process qw(spawn);
 
-our @EXPORT = qw(next_schema next_build versions migrating ended);
+our @EXPORT = qw(next_schema next_build later_steps versions migrating
+    ended);
 
 my $dir;
 my @TODAY = sort glob "$CrmTest::TOP/schema/[0-9]*.sql";
@@ -40,6 +41,14 @@ sub next_schema {
     add_later($_, $dir) for @LATER;
     add_later($_, "$dir/citus/later") for glob "$CrmTest::TOP/t/upgrade/citus/*.sql";
     return $dir;
+}
+
+# The number of steps of each migration that leads from the current schema to the
+# later one.
+sub later_steps {
+    my $of = CrmTest::Citus::wanted() ? "citus/" : "";
+    return map { scalar(() = read_file($_) =~ /^-- step: /mg) }
+        sort glob "$CrmTest::TOP/t/upgrade/$of*.sql";
 }
 
 # The versions of the current schema and of the later one.

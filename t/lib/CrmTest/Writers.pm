@@ -140,12 +140,14 @@ sub there {
         activity => $found->("SELECT title FROM crmapi.activity WHERE $in"),
         # with its enrollment and its job
         start => $found->("SELECT q.idempotency_key FROM crmapi.sequence q"
-            . " JOIN crmapi.enrollment e ON e.sequence_id = q.id"
-            . " JOIN crmapi.job j ON j.payload ->> 'enrollment_id' ="
-            . " e.id::text WHERE q.$in"),
+            . " JOIN crmapi.enrollment e USING (workspace_id)"
+            . " JOIN crmapi.job j USING (workspace_id)"
+            . " WHERE q.$in AND e.sequence_id = q.id"
+            . " AND j.payload ->> 'enrollment_id' = e.id::text"),
         # with its message
         event => $found->("SELECT v.event_id FROM crmapi.intake_event v"
-            . " JOIN crmapi.message m ON m.content = v.event_id WHERE v.$in"),
+            . " JOIN crmapi.message m USING (workspace_id)"
+            . " WHERE v.$in AND m.content = v.event_id"),
         upsert => $found->("SELECT left(notes, -2) AS name, count(*) FROM"
             . " crmapi.contact WHERE $in AND notes ~ '-.*-' GROUP BY 1"),
     };

@@ -14,7 +14,9 @@ CREATE INDEX region_name ON crmapi.region (name);
 
 -- step: alone: distribute it
 SELECT create_distributed_table('crmapi.region', 'workspace_id',
-                                colocate_with => 'crmapi.workspace');
+                                colocate_with => 'crmapi.workspace')
+WHERE NOT EXISTS (SELECT FROM pg_dist_partition
+                  WHERE logicalrelid = 'crmapi.region'::regclass);
 
 -- step: transaction: it is of a workspace
 ALTER TABLE crmapi.region ADD CONSTRAINT region_workspace_id_fkey
