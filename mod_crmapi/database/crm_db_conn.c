@@ -391,6 +391,11 @@ void crm_conn_watch(crm_conn_t *conn, int (*unwanted)(void *baton), void *baton)
     conn->unwanted_baton = baton;
 }
 
+int crm_conn_unwanted(const crm_conn_t *conn)
+{
+    return conn->unwanted && conn->unwanted(conn->unwanted_baton);
+}
+
 PGconn *crm_conn_pg(crm_conn_t *conn)
 {
     return conn->pg;

@@ -68,9 +68,13 @@ void crm_conn_settings(const char **names_p, const char **values_p,
  * called every 50 milliseconds while a statement runs. The error of such a
  * statement is CRM_E_REQUEST_TIMEOUT (CRM2008), and the connection is reset
  * before its next use. NULL, or the next crm_conn_adopt(), ends this. Not for
- * writes, which would then be done or not, depending on the moment. */
+ * writes that somebody waits for: they would be done or not, depending on the
+ * moment. */
 void crm_conn_watch(crm_conn_t *conn, int (*unwanted)(void *baton),
                     void *baton);
+
+/* Return whether CONN is watched and UNWANTED returns nonzero now. */
+int crm_conn_unwanted(const crm_conn_t *conn);
 
 /* Return the libpq connection of CONN, for LISTEN. */
 PGconn *crm_conn_pg(crm_conn_t *conn);

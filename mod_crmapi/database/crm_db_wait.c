@@ -119,8 +119,7 @@ static int expire(crm_conn_t *conn)
 {
     int late = conn->until && apr_time_now() >= conn->until;
 
-    if (!late && (conn->cancelled || !conn->unwanted
-                  || !conn->unwanted(conn->unwanted_baton))) {
+    if (!late && (conn->cancelled || !crm_conn_unwanted(conn))) {
         return 1;
     }
     if (conn->cancelled) {

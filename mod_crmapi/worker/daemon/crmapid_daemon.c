@@ -25,6 +25,31 @@
 
 /* ---- upkeep -------------------------------------------------------------- */
 
+/* Return whether the daemon BATON ends. */
+static int is_ending(void *baton)
+{
+    crmd_daemon_t *daemon = baton;
+    int ending;
+
+    apr_thread_mutex_lock(daemon->mutex);
+    ending = daemon->ending;
+    apr_thread_mutex_unlock(daemon->mutex);
+    return ending;
+}
+
+/* Run what is due. If the daemon ends meanwhile, what is running is
+ * cancelled. */
+static crm_error_t *keep_up(crmd_actor_t *actor)
+{
+    crmd_daemon_t *daemon = actor->daemon;
+    crm_error_t *error;
+
+    CRM_ERR(crmd_actor_connect(actor));
+    crm_conn_watch(actor->conn, is_ending, daemon);
+    error = crmd_upkeep_run(actor->conn, daemon->config, NULL, actor->pool);
+    return error && error->code == CRM_E_REQUEST_TIMEOUT ? NULL : error;
+}
+
 static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
 {
     crmd_actor_t *actor = data;
@@ -34,12 +59,8 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
     int ending = 0;
 
     while (!ending) {
-        crm_error_t *error = crmd_actor_connect(actor);
+        crm_error_t *error = keep_up(actor);
 
-        if (!error) {
-            error = crmd_upkeep_run(actor->conn, daemon->config, NULL,
-                                    actor->pool);
-        }
         crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
         ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end,

@@ -146,7 +146,7 @@ static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
         CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool));
         n = apr_atoi64(PQgetvalue(result, 0, 0));
         *count_p += n;
-    } while (n == BATCH);
+    } while (n == BATCH && !crm_conn_unwanted(upkeep->conn));
     return NULL;
 }
 
@@ -221,7 +221,8 @@ static crm_error_t *run_task(const upkeep_t *upkeep, const task_t *task)
 
     error = task->run ? task->run(&count, upkeep)
                       : run_sql(&count, upkeep, task);
-    if (error && error->code == CRM_E_UNAVAILABLE && !error->sqlstate) {
+    if (error && (error->code == CRM_E_REQUEST_TIMEOUT      /* unwanted */
+                  || (error->code == CRM_E_UNAVAILABLE && !error->sqlstate))) {
         return error;
     }
     if (error) {
@@ -245,7 +246,7 @@ crm_error_t *crmd_upkeep_run(crm_conn_t *conn, const crmd_config_t *config,
     if (!due) {
         return NULL;
     }
-    for (size_t i = 0; i < TASKS; i++) {
+    for (size_t i = 0; i < TASKS && !crm_conn_unwanted(conn); i++) {
         CRM_ERR(begin(&due, &upkeep, &tasks[i]));
         if (due) {
             CRM_ERR(run_task(&upkeep, &tasks[i]));

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# 41-upkeep.t: upkeep reads a few rows for each that it changes, though the
+# statistics do not know the workspace yet; it ends with its daemon
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my ($BATCH, $ROWS) = (200, 2000);
+my $old = "now() - interval '40 days'";
+
+# What is trimmed: its table, the columns of a row that is due, of the workspace w,
+# and the statement.
+my @TASKS = (
+    ["conversation", "(id, workspace_id, bot_id, type, active, created_at,
+        last_active_at)", "gen_random_uuid(), w.id, w.id, 1, true, $old, $old",
+        "conversation_idle(now() - interval '1 day', $BATCH)"],
+    ["intake_event", "(workspace_id, event_id, created_at)",
+        "w.id, n::text, $old",
+        "intake_trim(now() - interval '30 days', $BATCH)"],
+    ["idempotent_answer", "(workspace_id, key, request, status, body,
+        created_at)", "w.id, sha256(n::text::bytea), sha256('r'), 200, 'x', $old",
+        "idempotency_trim($BATCH)"],
+    ["event", "(workspace_id, id, type, created_at, fields)",
+        "w.id, gen_random_uuid(), 'contact.deleted', $old, '{}'",
+        "event_trim(now() - interval '30 days', $BATCH)"],
+);
+
+my $database = database();
+sql($database, <<'END');
+INSERT INTO crmapi.workspace (id, name, slug)
+SELECT gen_random_uuid(), 'W', 'w-' || n FROM generate_series(0, 200) n;
+INSERT INTO crmapi.agent (id, workspace_id, name, slug)
+SELECT id, id, 'A', 'a' FROM crmapi.workspace;
+END
+
+for my $task (@TASKS) {
+    my ($table, $columns, $values, $call) = @$task;
+    # one row of each workspace is known, and then one has many
+    my $add = sub { "INSERT INTO crmapi.$table $columns SELECT $values
+        FROM crmapi.workspace w, generate_series(1, $_[0]) n WHERE $_[1]" };
+    sql($database, "ALTER TABLE crmapi.$table SET (autovacuum_enabled = off)");
+    sql($database, $add->(1, "w.slug <> 'w-0'"));
+    sql($database, "ANALYZE crmapi.$table");
+    sql($database, $add->($ROWS, "w.slug = 'w-0'"));
+    for my $plans ("auto", "force_generic_plan") {
+        my ($row) = sql($database, "BEGIN;
+            SET LOCAL enable_seqscan = off;
+            SET LOCAL plan_cache_mode = $plans;
+            DELETE FROM crmapi.$table WHERE workspace_id IN
+                (SELECT id FROM crmapi.workspace WHERE slug <> 'w-0');
+            CREATE TEMPORARY TABLE before ON COMMIT DROP AS
+                SELECT seq_tup_read + idx_tup_fetch AS n
+                FROM pg_stat_xact_user_tables
+                WHERE relid = 'crmapi.$table'::regclass;
+            CREATE TEMPORARY TABLE run ON COMMIT DROP AS
+                SELECT crmapi.$call AS n;
+            SELECT r.n, seq_tup_read + idx_tup_fetch - b.n
+            FROM pg_stat_xact_user_tables, before b, run r
+            WHERE relid = 'crmapi.$table'::regclass;
+            ROLLBACK");
+        my ($done, $read) = @$row;
+        is($done, $BATCH, "$call, $plans: a batch");
+        cmp_ok($read, ">=", $BATCH, "$call, $plans: what is read is counted");
+        cmp_ok($read, "<=", 2 * $ROWS + 3 * $BATCH,
+            "$call, $plans: few rows are read: $read");
+    }
+}
+
+subtest "a daemon that ends cancels what upkeep is doing" => sub {
+    my $let_go = postgres()->hold($database,
+        "LOCK TABLE crmapi.idempotent_answer");
+    my $worker = worker(database => $database);
+    postgres()->wait_locked($database, 1);
+    my $begin = time;
+    $worker->stop;
+    cmp_ok(time - $begin, "<", 10, "it does not wait for the lock");
+    ok(wait_for(sub { !sql($database, "SELECT count(*) FROM pg_stat_activity"
+        . " WHERE datname = current_database()"
+        . " AND usename = '$CrmTest::Postgres::WORKER'") }, 10),
+        "and leaves no session");
+    $let_go->();
+    $worker->once;
+    is(sql($database, "SELECT count(*) FROM crmapi.event WHERE created_at"
+        . " < now() - interval '30 days'"), 0, "the next run goes on");
+};
+
+done_testing;
