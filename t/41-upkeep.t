@@ -11,8 +11,8 @@ use CrmTest;
 my ($BATCH, $ROWS) = (200, 2000);
 my $old = "now() - interval '40 days'";
 
-# What is trimmed: its table, the columns of a row that is due, of the workspace w,
-# and the statement.
+# What is trimmed: its table, the columns of a row that is due, of the workspace
+# w, and the statement.
 my @TASKS = (
     ["conversation", "(id, workspace_id, bot_id, type, active, created_at,
         last_active_at)", "gen_random_uuid(), w.id, w.id, 1, true, $old, $old",
@@ -21,7 +21,8 @@ my @TASKS = (
         "w.id, n::text, $old",
         "intake_trim(now() - interval '30 days', $BATCH)"],
     ["idempotent_answer", "(workspace_id, key, request, status, body,
-        created_at)", "w.id, sha256(n::text::bytea), sha256('r'), 200, 'x', $old",
+        created_at)",
+        "w.id, sha256(n::text::bytea), sha256('r'), 200, 'x', $old",
         "idempotency_trim($BATCH)"],
     ["event", "(workspace_id, id, type, created_at, fields)",
         "w.id, gen_random_uuid(), 'contact.deleted', $old, '{}'",
@@ -36,40 +37,53 @@ INSERT INTO crmapi.agent (id, workspace_id, name, slug)
 SELECT id, id, 'A', 'a' FROM crmapi.workspace;
 END
 
-for my $task (@TASKS) {
-    my ($table, $columns, $values, $call) = @$task;
-    # one row of each workspace is known, and then one has many
-    my $add = sub { "INSERT INTO crmapi.$table $columns SELECT $values
-        FROM crmapi.workspace w, generate_series(1, $_[0]) n WHERE $_[1]" };
-    sql($database, "ALTER TABLE crmapi.$table SET (autovacuum_enabled = off)");
-    sql($database, $add->(1, "w.slug <> 'w-0'"));
-    sql($database, "ANALYZE crmapi.$table");
-    sql($database, $add->($ROWS, "w.slug = 'w-0'"));
-    for my $plans ("auto", "force_generic_plan") {
-        my ($row) = sql($database, "BEGIN;
-            SET LOCAL enable_seqscan = off;
-            SET LOCAL plan_cache_mode = $plans;
-            DELETE FROM crmapi.$table WHERE workspace_id IN
-                (SELECT id FROM crmapi.workspace WHERE slug <> 'w-0');
-            CREATE TEMPORARY TABLE before ON COMMIT DROP AS
-                SELECT seq_tup_read + idx_tup_fetch AS n
-                FROM pg_stat_xact_user_tables
-                WHERE relid = 'crmapi.$table'::regclass;
-            CREATE TEMPORARY TABLE run ON COMMIT DROP AS
-                SELECT crmapi.$call AS n;
-            SELECT r.n, seq_tup_read + idx_tup_fetch - b.n
-            FROM pg_stat_xact_user_tables, before b, run r
+# CALL reads few rows of TABLE, planned as PLANS says, when only one workspace
+# has any.
+sub few_are_read {
+    my ($table, $call, $plans) = @_;
+    my ($row) = sql($database, "BEGIN;
+        SET LOCAL enable_seqscan = off;
+        SET LOCAL plan_cache_mode = $plans;
+        DELETE FROM crmapi.$table WHERE workspace_id IN
+            (SELECT id FROM crmapi.workspace WHERE slug <> 'w-0');
+        CREATE TEMPORARY TABLE before ON COMMIT DROP AS
+            SELECT seq_tup_read + idx_tup_fetch AS n
+            FROM pg_stat_xact_user_tables
             WHERE relid = 'crmapi.$table'::regclass;
-            ROLLBACK");
-        my ($done, $read) = @$row;
-        is($done, $BATCH, "$call, $plans: a batch");
-        cmp_ok($read, ">=", $BATCH, "$call, $plans: what is read is counted");
-        cmp_ok($read, "<=", 2 * $ROWS + 3 * $BATCH,
-            "$call, $plans: few rows are read: $read");
-    }
+        CREATE TEMPORARY TABLE run ON COMMIT DROP AS
+            SELECT crmapi.$call AS n;
+        SELECT r.n, seq_tup_read + idx_tup_fetch - b.n
+        FROM pg_stat_xact_user_tables, before b, run r
+        WHERE relid = 'crmapi.$table'::regclass;
+        ROLLBACK");
+    my ($done, $read) = @$row;
+    is($done, $BATCH, "$call, $plans: a batch");
+    cmp_ok($read, ">=", $BATCH, "$call, $plans: what is read is counted");
+    cmp_ok($read, "<=", 2 * $ROWS + 3 * $BATCH,
+        "$call, $plans: few rows are read: $read");
 }
 
+subtest "few rows are read" => sub {
+    plan(skip_all => "the servers of Citus count") if CrmTest::Citus::wanted();
+    for my $task (@TASKS) {
+        my ($table, $columns, $values, $call) = @$task;
+        # one row of each workspace is known, and then one has many
+        my $add = sub { "INSERT INTO crmapi.$table $columns SELECT $values
+            FROM crmapi.workspace w, generate_series(1, $_[0]) n WHERE $_[1]" };
+        sql($database, "ALTER TABLE crmapi.$table"
+            . " SET (autovacuum_enabled = off)");
+        sql($database, $add->(1, "w.slug <> 'w-0'"));
+        sql($database, "ANALYZE crmapi.$table");
+        sql($database, $add->($ROWS, "w.slug = 'w-0'"));
+        few_are_read($table, $call, $_) for "auto", "force_generic_plan";
+    }
+};
+
 subtest "a daemon that ends cancels what upkeep is doing" => sub {
+    sql($database, "INSERT INTO crmapi.event (workspace_id, id, type,
+            created_at, fields)
+        SELECT w.id, gen_random_uuid(), 'contact.deleted', $old, '{}'
+        FROM crmapi.workspace w");
     my $let_go = postgres()->hold($database,
         "LOCK TABLE crmapi.idempotent_answer");
     my $worker = worker(database => $database);

@@ -194,6 +194,26 @@ crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
     return NULL;
 }
 
+/* Run the jobs of ACTOR's lane that are due at MOMENT, and those that become due
+ * by them. */
+static crm_error_t *run_lane(crmd_actor_t *actor, const char *moment)
+{
+    int done, any;
+
+    do {
+        crmd_poll_t due;
+
+        any = 0;
+        CRM_ERR(crmd_poll_query(&due, actor->conn, moment, actor->pool));
+        do {
+            CRM_ERR(crmd_worker_run(&done, actor, moment));
+            apr_pool_clear(actor->pool);
+            any |= done;
+        } while (done);
+    } while (any);
+    return NULL;
+}
+
 crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
                               apr_pool_t *pool)
 {
@@ -205,20 +225,8 @@ crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
     own->lease = ONCE_LEASE;
     error = crmd_heartbeat(actor);
     for (int lane = 0; lane < CRMD_LANES && !error; lane++) {
-        int done = 1;
-
         actor->lane = lane;
-        while (done && !error) {
-            crmd_poll_t due;
-
-            error = crmd_poll_query(&due, actor->conn, moment, actor->pool);
-            if (!error) {
-                error = crmd_worker_run(&done, actor, moment);
-            }
-            if (!error) {
-                apr_pool_clear(actor->pool);
-            }
-        }
+        error = run_lane(actor, moment);
     }
     if (!error) {
         error = crmd_upkeep_run(actor->conn, config, moment, actor->pool);
