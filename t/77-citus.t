@@ -262,6 +262,11 @@ subtest "16.2 a later version is migrated" => sub {
     $own->stop;
 };
 
+subtest "all servers can be restored to one point" => sub {
+    like(sql($database, "SELECT citus_create_restore_point('docs')"),
+        qr{^[0-9A-F]+/[0-9A-F]+$}, "a point is made");
+};
+
 subtest "a workspace is deleted with all that leads to it" => sub {
     my $w = workspace($database, twin => 0);
     crmapictl_ok($database, qw(workspace delete), $w->id, "--yes");
