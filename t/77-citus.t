@@ -161,6 +161,11 @@ subtest "the operator sees all servers, and changes plans" => sub {
     crmapictl_ok($database, qw(plan set trial --sequences on));
     error_is($w->client->get(@get), 404, "not_found",
         "with them, from the next request on");
+    ok(!eval { sql($database, "UPDATE crmapi.plan SET api = false"
+        . " WHERE name = 'trial'"); 1 }, "by SQL a plan is not changed");
+    like($@, qr/keys would not follow the plan trial\b.*crmapictl plan set/s,
+        "as it says");
+    error_is($w->client->get(@get), 404, "not_found", "and nothing is");
     crmapictl_ok($database, qw(plan set trial --api off));
     error_is($w->client->get(@get), 403, "forbidden", "without the API");
     error_is($w[1]->client->get(@get), 404, "not_found", "another plan's");

@@ -46,7 +46,7 @@ crm_error_t *ctl_plan_list(ctl_t *ctl)
 
 /* Change the plan in VALUES, name, api and sequences, and set *RESULT_P to its
  * row. A trigger has the keys follow; in a distributed database that is a call,
- * because keys are on all servers. */
+ * because keys are on all servers, and the trigger refuses other changes. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
                            const char *const values[3])
 {
@@ -55,8 +55,9 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
     CRM_ERR(crm_db_exec(ctl->conn, "BEGIN", ctl->pool));
     if (ctl->distributed) {
         CRM_ERR(crm_db_exec(ctl->conn, "SET LOCAL"
-                            " citus.multi_shard_modify_mode = 'sequential'",
-                            ctl->pool));
+                            " citus.multi_shard_modify_mode = 'sequential';"
+                            " SET LOCAL citus.propagate_set_commands = 'local';"
+                            " SET LOCAL crmapi.plan_set = 'on'", ctl->pool));
     }
     CRM_ERR(ctl_query(result_p, ctl, "UPDATE crmapi.plan SET"
                       " api = coalesce($2::boolean, api),"

@@ -82,9 +82,20 @@ CREATE VIEW crmapi.live_key AS
         AND (k.expires_at IS NULL OR k.expires_at > now());
 GRANT SELECT ON crmapi.live_key TO crmapi_api;
 
-
--- A plan is on each server, and its keys are on all of them.
-DROP TRIGGER rights ON crmapi.plan;
+-- A plan is on each server, and its keys are on all of them: a trigger cannot reach
+-- them. So only crmapictl, which calls plan_follow(), changes what a plan permits. A
+-- trigger function.
+CREATE OR REPLACE FUNCTION crmapi.plan_change() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('crmapi.plan_set', true) IS DISTINCT FROM 'on' THEN
+        RAISE EXCEPTION 'keys would not follow the plan %', NEW.name
+            USING ERRCODE = 'feature_not_supported',
+                HINT = 'Use crmapictl plan set.';
+    END IF;
+    RETURN NULL;
+END
+$$;
 
 -- What the plan NAME permits. Rows that are on each server cannot be locked by a
 -- trigger on one. Internal.
