@@ -118,6 +118,23 @@ subtest "each request goes to one server" => sub {
     is(over_all() - $over, 0, "a key and an unknown API key: nothing, either");
 };
 
+subtest "GET of a contact is planned by Citus' fast path" => sub {
+    my $c = $w[0]->client;
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w[0]->agent })
+        ->data->{id};
+    my $log = $coordinator->host . "/log";
+    my $as_api = "ALTER ROLE $CrmTest::Postgres::API IN DATABASE $database";
+    sql($database, "$as_api SET log_min_messages = debug2");
+    $httpd->restart;
+    my $before = -s $log;
+    status_is($c->get("/api/v1/contacts/$id"), 200, "a contact");
+    sql($database, "$as_api RESET log_min_messages");
+    $httpd->restart;
+    my $planned = qr/ parse \w+: SELECT t\.id, .*\n.* bind .*\n.* for a fast-path router query\n/;
+    ok(wait_for(sub { substr(read_file($log), $before) =~ $planned }, 10),
+        "no sub-select is in its statement");
+};
+
 # The private memory of the sessions of worker N, in MB.
 sub memory {
     my ($n) = @_;

@@ -66,6 +66,7 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT max(a.created_at) FROM crmapi.activity a WHERE "
             "a.workspace_id = $1::uuid AND a.contact_id = t.id",
+     .function = "contact_last_contacted_at",
      .doc = "most recent activity"},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},

@@ -9,7 +9,6 @@
 
 #include "crm_db.h"
 #include "crm_migrate.h"
-#include "crm_migration.h"
 #include "crm_schema.h"
 #include "crmapictl_output.h"
 
@@ -38,39 +37,29 @@ static crm_error_t *check(int *nodes_p, ctl_t *ctl)
     return NULL;
 }
 
-/* Run all steps of FILES, an array of crm_migration_t, and set how functions
- * plan. */
-static crm_error_t *run(ctl_t *ctl, const apr_array_header_t *files)
+/* Run the files in FOLDER, which is in the folder of the migrations. */
+static crm_error_t *run(ctl_t *ctl, const char *folder)
 {
-    for (int i = 0; i < files->nelts; i++) {
-        const apr_array_header_t *steps = APR_ARRAY_IDX(files, i,
-                                                        crm_migration_t).steps;
-
-        for (int j = 0; j < steps->nelts; j++) {
-            CRM_ERR(crm_db_exec(ctl->conn, APR_ARRAY_IDX(steps, j,
-                                crm_migration_step_t).sql, ctl->pool));
-        }
-    }
-    return crm_migrate_plans(ctl->conn, ctl->pool);
+    return crm_migrate_run(ctl->conn, apr_pstrcat(ctl->pool,
+                           ctl_schema_dir(ctl), folder, NULL), ctl->pool);
 }
 
 /* All is one transaction: after an error the database is as before. */
 crm_error_t *ctl_distribute(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {{"nodes", 'n'}, {NULL, 0}};
-    const char *dir = apr_pstrcat(ctl->pool, ctl_schema_dir(ctl), "/citus",
-                                  NULL);
-    apr_array_header_t *files = NULL;
     crm_error_t *error;
     const char *value;
     PGresult *result;
     int nodes = 0;
 
     CRM_ERR(check(&nodes, ctl));
-    CRM_ERR(crm_migration_read(&files, dir, ctl->pool));
     CRM_ERR(crm_db_exec(ctl->conn, "SET client_min_messages = warning;"
                         " BEGIN", ctl->pool));
-    error = run(ctl, files);
+    error = run(ctl, "/citus");
+    if (!error) {
+        error = run(ctl, CRM_CITUS_REPEAT);
+    }
     if (error) {
         crm_error_t *ignored = crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
 

@@ -33,17 +33,6 @@
  * for each server, so that a function can be created after a column. */
 #define DISTRIBUTED "SET citus.multi_shard_modify_mode = 'sequential'"
 
-/* Functions of SQL keep no plans. */
-#define PLANS \
-    "DO $$ DECLARE f regprocedure; BEGIN" \
-    " FOR f IN SELECT p.oid FROM pg_proc p" \
-    "  JOIN pg_language l ON l.oid = p.prolang AND l.lanname = 'plpgsql'" \
-    "  WHERE p.pronamespace = 'crmapi'::regnamespace AND NOT coalesce(" \
-    "  'plan_cache_mode=force_custom_plan' = ANY (p.proconfig), false)" \
-    " LOOP EXECUTE format(" \
-    "  'ALTER FUNCTION %s SET plan_cache_mode = force_custom_plan', f);" \
-    " END LOOP; END $$"
-
 /* Create the table, which crm_schema.c reads, or add the columns that an older
  * version of the program did not know. A null min_module stands for the
  * migration's own number. The columns from steps on are the progress. */
@@ -249,14 +238,29 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
     CRM_ERR(take_lock(&run));
     error = apply_missing(applied_p, &run, patience);
     if (!error && schema.distributed) {
-        error = crm_migrate_plans(conn, scratch_pool);
+        error = crm_migrate_run(conn, apr_pstrcat(scratch_pool, dir,
+                                                  CRM_CITUS_REPEAT, NULL),
+                                scratch_pool);
     }
     crm_db_exec(conn, "SELECT pg_advisory_unlock(" CRM_MIGRATE_LOCK ")",
                 scratch_pool);
     return error;
 }
 
-crm_error_t *crm_migrate_plans(crm_conn_t *conn, apr_pool_t *scratch_pool)
+crm_error_t *crm_migrate_run(crm_conn_t *conn, const char *dir,
+                             apr_pool_t *scratch_pool)
 {
-    return crm_db_exec(conn, PLANS, scratch_pool);
+    apr_array_header_t *files;
+
+    CRM_ERR(crm_migration_read(&files, dir, scratch_pool));
+    for (int i = 0; i < files->nelts; i++) {
+        const apr_array_header_t *steps = APR_ARRAY_IDX(files, i,
+                                                        crm_migration_t).steps;
+
+        for (int j = 0; j < steps->nelts; j++) {
+            CRM_ERR(crm_db_exec(conn, APR_ARRAY_IDX(steps, j,
+                                crm_migration_step_t).sql, scratch_pool));
+        }
+    }
+    return NULL;
 }

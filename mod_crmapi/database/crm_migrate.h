@@ -15,12 +15,17 @@
  * same in all versions. */
 #define CRM_MIGRATE_LOCK "hashtextextended('crmapi.migration', 0)"
 
+/* The folder, in that of the migrations, of what a distributed database gets
+ * when it is distributed and after each migration. */
+#define CRM_CITUS_REPEAT "/citus/repeat"
+
 /* Apply the migrations in the folder DIR that the database of CONN lacks, step
  * by step (crm_migration.h), from where an earlier run has stopped. A distributed
- * database gets the steps in DIR/citus/later of those that have a file there. Each
- * step is recorded, and each migration is logged to LOG. Set *APPLIED_P to the
- * number of migrations that this run has completed. Runs wait for each other. A
- * step that does not get its locks is retried for PATIENCE, in microseconds.
+ * database gets the steps in DIR/citus/later of those that have a file there, and
+ * in the end CRM_CITUS_REPEAT. Each step is recorded, and each migration is logged
+ * to LOG. Set *APPLIED_P to the number of migrations that this run has completed.
+ * Runs wait for each other. A step that does not get its locks is retried for
+ * PATIENCE, in microseconds.
  * Errors, with a message for the operator: a file has changed after it was
  * applied, the database is newer than the files, a statement fails, no lock;
  * those of crm_migration_read(). */
@@ -28,10 +33,9 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const char *dir, apr_interval_time_t patience,
                                const crm_log_t *log, apr_pool_t *scratch_pool);
 
-/* Let the functions of the distributed database of CONN plan each statement for
- * its values. Citus 13.2.1 to 14.0.1 keep one more plan whenever a server runs a
- * statement that was planned for all values (citusdata/citus#8824): its sessions
- * would grow by 0.1 MB with each write. crm_migrate_apply() does it, too. */
-crm_error_t *crm_migrate_plans(crm_conn_t *conn, apr_pool_t *scratch_pool);
+/* Run all steps of the files in the folder DIR, without recording them. Errors:
+ * as above. */
+crm_error_t *crm_migrate_run(crm_conn_t *conn, const char *dir,
+                             apr_pool_t *scratch_pool);
 
 #endif /* CRM_MIGRATE_H */

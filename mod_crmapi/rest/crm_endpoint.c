@@ -28,6 +28,22 @@ static const char *and_column(const char *columns, const crm_field_t *field,
            : apr_pstrcat(pool, columns, comma, "t.", field->name, NULL);
 }
 
+/* Add FIELD to SHAPE's one_columns. */
+static void add_to_one(crm_shape_t *shape, const crm_field_t *field,
+                       apr_pool_t *pool)
+{
+    const char *call = field->function
+        ? apr_pstrcat(pool, "crmapi.", field->function, "($1::uuid, t.id)",
+                      NULL) : NULL;
+
+    if (field->sql && !call) {
+        shape->one_columns = NULL;
+    }
+    if (shape->one_columns) {
+        shape->one_columns = and_column(shape->one_columns, field, call, pool);
+    }
+}
+
 /* Set SHAPE's row_columns and updated_at, for entity tags. */
 static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
 {
@@ -48,6 +64,7 @@ static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
     shape->updated_at = shape->count;
     shape->row_columns = and_column(shape->columns, field, NULL, pool);
     shape->new_columns = and_column(shape->new_columns, field, NULL, pool);
+    add_to_one(shape, field, pool);
 }
 
 /* Add the shape of RESOURCE to shapes. REQUESTED: with its CRM_F_ON_REQUEST
@@ -59,7 +76,7 @@ static void add_shape(const crm_resource_t *resource, int requested,
     size_t count = (size_t)crm_resource_fields(resource);
 
     memset(shape, 0, sizeof(*shape));
-    shape->columns = shape->new_columns = "";
+    shape->columns = shape->new_columns = shape->one_columns = "";
     shape->resource = resource;
     shape->requested = requested;
     shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
@@ -80,6 +97,7 @@ static void add_shape(const crm_resource_t *resource, int requested,
         shape->columns = and_column(shape->columns, field, field->sql, pool);
         shape->new_columns = and_column(shape->new_columns, field,
                                         field->sql ? "NULL" : NULL, pool);
+        add_to_one(shape, field, pool);
         shape->count++;
     }
     set_updated_at(shape, pool);

@@ -22,6 +22,9 @@ typedef struct crm_shape_t {
     const char *new_columns;    /* ROW_COLUMNS of a row that was just inserted:
                                    fields that are computed from rows which
                                    refer to it are null */
+    const char *one_columns;    /* ROW_COLUMNS of one row in a distributed
+                                   database, without sub-selects; NULL: it
+                                   lacks a function for a field */
     int updated_at;             /* index of updated_at in ROW_COLUMNS; -1: the
                                    table has no such column */
 } crm_shape_t;

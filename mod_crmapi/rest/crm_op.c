@@ -56,15 +56,21 @@ static apr_array_header_t *new_checks(crm_call_t *call)
     return apr_array_make(call->pool, 4, sizeof(crm_check_t));
 }
 
+/* Return whether the path of CALL's operation has an id. */
+static int has_id(const crm_call_t *call)
+{
+    return strchr(crm_rest(call)->endpoint->operation->path, '{') != NULL;
+}
+
 /* Add " WHERE" and its conditions: the row is the one that CALL's path and
- * filters name, and the key permits the operation. Return the number of the
- * bind that has the path's id; 0: the path has none. */
-static int add_where(crm_sql_t *sql, crm_call_t *call)
+ * filters name. Return the number of the bind that has the path's id; 0: the
+ * path has none. */
+static int add_named(crm_sql_t *sql, crm_call_t *call)
 {
     int id = 0;
 
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
-    if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
+    if (has_id(call)) {
         crm_sql_add(sql, " AND t.id = ");
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
         id = sql->binds->nelts;
@@ -76,8 +82,35 @@ static int add_where(crm_sql_t *sql, crm_call_t *call)
         }
     }
     crm_sql_add(sql, " AND ");
+    return id;
+}
+
+/* The same, and the key permits the operation. */
+static int add_where(crm_sql_t *sql, crm_call_t *call)
+{
+    int id = add_named(sql, call);
+
     crm_rest_permit(sql, call);
     return id;
+}
+
+/* Make the statement that reads CALL's row. */
+static void make_get(crm_sql_t *sql, crm_call_t *call)
+{
+    const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
+    int one = call->distributed && has_id(call) && shape->one_columns;
+
+    crm_rest_sql(sql, call);
+    crm_sql_adds(sql, "SELECT ", one ? shape->one_columns : shape->row_columns,
+                 " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
+                 " t", NULL);
+    if (one) {
+        add_named(sql, call);
+        crm_rest_permit_one(sql, call);
+    }
+    else {
+        add_where(sql, call);
+    }
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -89,17 +122,13 @@ static crm_error_t *serve_get(crm_call_t *call)
     crm_rows_t rows;
     crm_sql_t sql;
 
-    if (strchr(crm_rest(call)->endpoint->operation->path, '{')) {
+    if (has_id(call)) {
         crm_check_path(checks, call, crm_rest(call)->endpoint->resource);
     }
     if (error) {
         return crm_rest_refuse(call, error, checks);
     }
-    crm_rest_sql(&sql, call);
-    crm_sql_adds(&sql, "SELECT ", crm_rest(call)->endpoint->shape->row_columns,
-                 " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
-                 " t", NULL);
-    add_where(&sql, call);
+    make_get(&sql, call);
     if (sort) {
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
                      NULL);

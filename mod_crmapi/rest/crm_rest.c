@@ -75,6 +75,17 @@ void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
     crm_rest_permit_key(sql, call);
 }
 
+/* The row's id has no effect, but as a column of the row it lets the row's server
+ * make the call. */
+void crm_rest_permit_one(crm_sql_t *sql, const crm_call_t *call)
+{
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+
+    crm_sql_adds(sql, "crmapi.key_may(t.id, $1::uuid, $2::uuid, ",
+                 endpoint->write ? "true" : "false", ", ",
+                 endpoint->operation->sequences ? "true)" : "false)", NULL);
+}
+
 void crm_rest_permit_from(crm_sql_t *sql, const crm_call_t *call,
                           const char *from)
 {

@@ -68,6 +68,10 @@ void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call);
  * only if the API key permits the operation. */
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call);
 
+/* The same for a SELECT of one row t of a distributed database, as a call: a
+ * statement of one table, without sub-selects, is planned once by Citus. */
+void crm_rest_permit_one(crm_sql_t *sql, const crm_call_t *call);
+
 /* The same for a SELECT of a list that is joined with one row s. PostgreSQL takes
  * the condition as a WHERE at the end, Citus as the FROM of s, which begins
  * with FROM: " FROM", or "," after other tables. */

@@ -78,6 +78,9 @@ struct crm_field_t {
     const char *ref;            /* resource that a reference refers to */
     const char *sql;            /* the expression of a derived field, over t;
                                    $1 is the workspace */
+    const char *function;       /* a function of schema/citus/ that returns it,
+                                   with the workspace and the row's id as its
+                                   parameters; or NULL */
     const char *initial;        /* the bind if a create or import has no
                                    value */
     /* A PATCH that sets the field FOLLOW and not this one sets this one to
