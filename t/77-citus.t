@@ -130,7 +130,7 @@ subtest "GET of a contact is planned by Citus' fast path" => sub {
     status_is($c->get("/api/v1/contacts/$id"), 200, "a contact");
     sql($database, "$as_api RESET log_min_messages");
     $httpd->restart;
-    my $planned = qr/ parse \w+: SELECT t\.id, .*\n.* bind .*\n.* for a fast-path router query\n/;
+    my $planned = qr{ parse \w+: SELECT t\.id, .*\n.* bind .*\n.* for a fast-path router query\n};
     ok(wait_for(sub { substr(read_file($log), $before) =~ $planned }, 10),
         "no sub-select is in its statement");
 };

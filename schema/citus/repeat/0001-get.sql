@@ -3,42 +3,43 @@
 --
 -- Citus plans a statement of one table without sub-selects once, and others each
 -- time. So what GET of a row asks of other tables is a call. The row's server makes
--- it and reads its own rows: those of a workspace are on one server.
+-- it and reads its own shards of them: those of a workspace are on one server. A
+-- statement of the tables themselves would be planned by Citus there, each time.
 
 -- Whether the key with TERMS may do an operation in WORKSPACE: with WRITES one that
 -- writes, with SEQUENCES one of sequences. ROW_ID is the id of the row that is read:
 -- because of that column its server makes the call. For the API.
-CREATE OR REPLACE FUNCTION crmapi.key_may(row_id uuid, workspace uuid, terms uuid,
-                               writes boolean, sequences boolean)
-    RETURNS boolean
-    LANGUAGE plpgsql STABLE SET citus.allow_nested_distributed_execution = on
-AS $$
+CREATE OR REPLACE FUNCTION crmapi.key_may(row_id uuid, workspace uuid,
+        terms uuid, writes boolean, sequences boolean) RETURNS boolean
+    LANGUAGE plpgsql STABLE AS $$
 DECLARE
     may boolean;
 BEGIN
-    -- as live_key, which is a sub-select
-    SELECT CASE WHEN key_may.writes THEN k.can_write ELSE k.can_read END
-        AND CASE WHEN key_may.sequences THEN k.plan_sequences
-            ELSE k.plan_api END
-    INTO may FROM crmapi.api_key k
-    WHERE k.workspace_id = key_may.workspace
-      AND coalesce(k.terms, k.id) = key_may.terms AND k.revoked_at IS NULL
-      AND (k.expires_at IS NULL OR k.expires_at > now());
+    -- the condition is that of live_key, which is not on each server
+    EXECUTE format('SELECT k.%I AND k.%I FROM crmapi.api_key_%s k'
+            ' WHERE k.workspace_id = $1 AND coalesce(k.terms, k.id) = $2'
+            ' AND k.revoked_at IS NULL'
+            ' AND (k.expires_at IS NULL OR k.expires_at > now())',
+            CASE WHEN writes THEN 'can_write' ELSE 'can_read' END,
+            CASE WHEN sequences THEN 'plan_sequences' ELSE 'plan_api' END,
+            get_shard_id_for_distribution_column('crmapi.api_key', workspace))
+        INTO may USING workspace, terms;
     RETURN may;
 END
 $$;
 
 -- When the contact ID of WORKSPACE was contacted last. For the API.
-CREATE OR REPLACE FUNCTION crmapi.contact_last_contacted_at(workspace uuid, id uuid)
+CREATE OR REPLACE FUNCTION crmapi.contact_last_contacted_at(workspace uuid,
+                                                            id uuid)
     RETURNS timestamptz
-    LANGUAGE plpgsql STABLE SET citus.allow_nested_distributed_execution = on
-AS $$
+    LANGUAGE plpgsql STABLE AS $$
 DECLARE
     at timestamptz;
 BEGIN
-    SELECT max(a.created_at) INTO at FROM crmapi.activity a
-    WHERE a.workspace_id = contact_last_contacted_at.workspace
-      AND a.contact_id = contact_last_contacted_at.id;
+    EXECUTE format('SELECT max(a.created_at) FROM crmapi.activity_%s a'
+            ' WHERE a.workspace_id = $1 AND a.contact_id = $2',
+            get_shard_id_for_distribution_column('crmapi.activity', workspace))
+        INTO at USING workspace, id;
     RETURN at;
 END
 $$;
