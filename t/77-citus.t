@@ -148,7 +148,8 @@ sub memory {
     return $kb / 1024;
 }
 
-# Each of Citus' plans would be kept: 0.1 MB for a POST (crm_migrate_plans()).
+# Each of Citus' plans would be kept: 0.1 MB for a POST
+# (schema/citus/repeat/0002-plans.sql).
 subtest "a server's sessions do not grow from request to request" => sub {
     my $c = $w[0]->client;
     my $n = server_of($w[0]);

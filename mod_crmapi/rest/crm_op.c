@@ -63,9 +63,10 @@ static int has_id(const crm_call_t *call)
 }
 
 /* Add " WHERE" and its conditions: the row is the one that CALL's path and
- * filters name. Return the number of the bind that has the path's id; 0: the
- * path has none. */
-static int add_named(crm_sql_t *sql, crm_call_t *call)
+ * filters name, and the key permits the operation, as PERMIT says. Return the
+ * number of the bind that has the path's id; 0: the path has none. */
+static int add_where(crm_sql_t *sql, crm_call_t *call,
+                     void (*permit)(crm_sql_t *sql, const crm_call_t *call))
 {
     int id = 0;
 
@@ -82,15 +83,7 @@ static int add_named(crm_sql_t *sql, crm_call_t *call)
         }
     }
     crm_sql_add(sql, " AND ");
-    return id;
-}
-
-/* The same, and the key permits the operation. */
-static int add_where(crm_sql_t *sql, crm_call_t *call)
-{
-    int id = add_named(sql, call);
-
-    crm_rest_permit(sql, call);
+    permit(sql, call);
     return id;
 }
 
@@ -104,13 +97,7 @@ static void make_get(crm_sql_t *sql, crm_call_t *call)
     crm_sql_adds(sql, "SELECT ", one ? shape->one_columns : shape->row_columns,
                  " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
                  " t", NULL);
-    if (one) {
-        add_named(sql, call);
-        crm_rest_permit_one(sql, call);
-    }
-    else {
-        add_where(sql, call);
-    }
+    add_where(sql, call, one ? crm_rest_permit_one : crm_rest_permit);
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -366,15 +353,13 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     for (int i = 0; resource->fields[i].name; i++) {
         count += is_set(resource, values, i);
     }
-    crm_rest_sql(sql, call);
     if (!count) {
-        crm_sql_adds(sql, "SELECT ", shape->row_columns, " FROM crmapi.",
-                     resource->name, " t", NULL);
-        add_where(sql, call);
+        make_get(sql, call);
         add_fixed(sql, checks, call, values);
         add_match(sql, checks, call);
         return;
     }
+    crm_rest_sql(sql, call);
     crm_sql_adds(sql, "UPDATE crmapi.", resource->name, " t SET ", NULL);
     for (int i = 0; resource->fields[i].name; i++) {
         if (is_set(resource, values, i)) {
@@ -388,7 +373,7 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
         set_updated_at(&list, resource, values);
     }
     from = sql->text.len;
-    row = add_where(sql, call);
+    row = add_where(sql, call, crm_rest_permit);
     add_fixed(sql, checks, call, values);
     matched = add_match(sql, checks, call);
     crm_sql_adds(sql, " RETURNING ", shape->row_columns, NULL);
@@ -450,7 +435,7 @@ static crm_error_t *serve_delete(crm_call_t *call)
         crm_sql_adds(&sql, "DELETE FROM crmapi.", resource->name, " t",
                      NULL);
     }
-    add_where(&sql, call);
+    add_where(&sql, call, crm_rest_permit);
     add_match(&sql, checks, call);
     crm_sql_add(&sql, " RETURNING t.id");
     crm_idempotency_keep_row(&sql, call, 204, NULL, NULL);

@@ -29,12 +29,8 @@
 static int is_ending(void *baton)
 {
     crmd_daemon_t *daemon = baton;
-    int ending;
 
-    apr_thread_mutex_lock(daemon->mutex);
-    ending = daemon->ending;
-    apr_thread_mutex_unlock(daemon->mutex);
-    return ending;
+    return crmd_actor_wait(daemon, &daemon->ending, daemon->end, 0);
 }
 
 /* Run what is due. If the daemon ends meanwhile, what is running is

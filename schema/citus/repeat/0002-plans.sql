@@ -10,8 +10,9 @@ DECLARE
 BEGIN
     FOR f IN SELECT p.oid FROM pg_proc p
         JOIN pg_language l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE p.pronamespace = 'crmapi'::regnamespace AND NOT coalesce(
-            'plan_cache_mode=force_custom_plan' = ANY (p.proconfig), false)
+        WHERE p.pronamespace = 'crmapi'::regnamespace
+          AND 'plan_cache_mode=force_custom_plan' = ANY (p.proconfig)
+              IS NOT TRUE
     LOOP
         EXECUTE format(
             'ALTER FUNCTION %s SET plan_cache_mode = force_custom_plan', f);
