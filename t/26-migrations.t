@@ -196,7 +196,7 @@ sub migrate {
     if (!-d $folder) {
         mkdir $folder or die "$folder: $!";
         symlink $_, "$folder/" . basename($_) or die "$_: $!"
-            for @FILES[0 .. $version - 1];
+            for @FILES[0 .. $version - 1], "$CrmTest::TOP/schema/repeat";
     }
     return crmapictl_ok($database, "migrate", "--schema", $folder);
 }

@@ -167,6 +167,7 @@ subtest "the commands of docs/operations.md" => sub {
     my ($code, $out, $err) = run_program(chdir => $scratch,
         command => ["sh", "-eu", "-c", $commands], env => {
             CRMAPI_DATABASE => postgres()->conninfo($database),
+            CRMAPI_SCHEMA_DIR => "$CrmTest::TOP/schema",
             PATH => "$CrmTest::BUILD{DIR}:$ENV{PATH}", PGHOST => $host,
             PGUSER => CrmTest::Postgres::superuser() });
     is($code, 0, "they run") or diag("$commands$out$err");

@@ -12,6 +12,7 @@
 #include "crm_schema.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_rights.h"
 
 /* The default and the maximum of --lock-wait, in seconds. */
 #define LOCK_WAIT_DEFAULT 600
@@ -47,7 +48,7 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
                       values));
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, "schema version ", values[0],
                                    NULL), result, columns);
-    return NULL;
+    return ctl_rights_tell(ctl);
 }
 
 /* The columns of "status". Those up to migration_pid are about the schema. */
@@ -130,7 +131,7 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
                       " FROM s, k, h, l, d, w, i, j",
                       SCHEMA_COLUMNS, values));
     ctl_print(ctl, result, status_columns, 1);
-    return NULL;
+    return ctl_rights_tell(ctl);
 }
 
 /* If this program cannot use the schema, print only the columns about it. */

@@ -37,11 +37,14 @@ static crm_error_t *check(int *nodes_p, ctl_t *ctl)
     return NULL;
 }
 
-/* Run the files in FOLDER, which is in the folder of the migrations. */
-static crm_error_t *run(ctl_t *ctl, const char *folder)
+/* Run the files that distribute the tables, and those that are repeated. */
+static crm_error_t *run(ctl_t *ctl)
 {
-    return crm_migrate_run(ctl->conn, apr_pstrcat(ctl->pool,
-                           ctl_schema_dir(ctl), folder, NULL), ctl->pool);
+    const char *dir = ctl_schema_dir(ctl);
+
+    CRM_ERR(crm_migrate_run(ctl->conn, apr_pstrcat(ctl->pool, dir, "/citus",
+                                                   NULL), ctl->pool));
+    return crm_migrate_repeat(ctl->conn, dir, 1, ctl->pool);
 }
 
 /* All is one transaction: after an error the database is as before. */
@@ -56,10 +59,7 @@ crm_error_t *ctl_distribute(ctl_t *ctl)
     CRM_ERR(check(&nodes, ctl));
     CRM_ERR(crm_db_exec(ctl->conn, "SET client_min_messages = warning;"
                         " BEGIN", ctl->pool));
-    error = run(ctl, "/citus");
-    if (!error) {
-        error = run(ctl, CRM_CITUS_REPEAT);
-    }
+    error = run(ctl);
     if (error) {
         crm_error_t *ignored = crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
 

@@ -10,6 +10,7 @@
 #include "crm_db.h"
 #include "crm_secret.h"
 #include "crmapictl_output.h"
+#include "crmapictl_rights.h"
 
 /* PostgreSQL truncates longer names. */
 #define NAME_MAX_LEN 63
@@ -24,10 +25,7 @@ static const struct {
  * and values of settings. One row: the statements, or a null if the login may
  * do more than its group. */
 static const char script_sql[] =
-    "SELECT CASE WHEN r.rolsuper OR r.rolcreaterole OR r.rolcreatedb"
-    " OR r.rolbypassrls OR r.rolreplication OR pg_has_role(r.oid,"
-    " (SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'crmapi'),"
-    " 'MEMBER') THEN NULL ELSE"
+    "SELECT CASE WHEN " CTL_RIGHTS_MORE " THEN NULL ELSE"
     " CASE WHEN r.rolname IS NULL THEN format('CREATE ROLE %I;', $1::text)"
     " ELSE '' END"
     " || format('ALTER ROLE %I LOGIN%s;GRANT %I TO %I;', $1::text,"
@@ -35,7 +33,8 @@ static const char script_sql[] =
     " || (SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %I TO"
     " %L;', $1::text, current_database(), s.name, s.value), '')"
     " FROM unnest($4::text[], $5::text[]) s(name, value)) END"
-    " FROM (VALUES (1)) one LEFT JOIN pg_roles r ON r.rolname = $1::text";
+    " FROM (VALUES ($2::text)) g(name)"
+    " LEFT JOIN pg_roles r ON r.rolname = $1::text";
 
 /* Return the role of KIND, or NULL. */
 static const char *role_of(const char *kind)
@@ -79,8 +78,13 @@ static crm_error_t *get_verifier(const char **verifier_p, const char *name,
 /* Run SCRIPT in one transaction. */
 static crm_error_t *run_script(ctl_t *ctl, const char *script)
 {
-    return crm_db_exec(ctl->conn, apr_pstrcat(ctl->pool, "BEGIN;", script,
-                                              "COMMIT", NULL), ctl->pool);
+    crm_error_t *error = crm_db_exec(ctl->conn,
+                                     apr_pstrcat(ctl->pool, "BEGIN;", script,
+                                                 "COMMIT", NULL), ctl->pool);
+
+    return !crm_error_is(error, "42501") ? error
+           : ctl_fault(ctl, "%s: run role create as a superuser, or as a role"
+                       " that may create roles", error->log);
 }
 
 crm_error_t *ctl_role_create(ctl_t *ctl)
@@ -115,5 +119,5 @@ crm_error_t *ctl_role_create(ctl_t *ctl)
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, ctl_clean(name, ctl->pool),
                                    " is a login of ", values[1], NULL),
                   result, columns);
-    return NULL;
+    return ctl_rights_tell(ctl);
 }

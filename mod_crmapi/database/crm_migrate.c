@@ -33,11 +33,13 @@
  * for each server, so that a function can be created after a column. */
 #define DISTRIBUTED "SET citus.multi_shard_modify_mode = 'sequential'"
 
-/* Create the table, which crm_schema.c reads, or add the columns that an older
- * version of the program did not know. A null min_module stands for the
- * migration's own number. The columns from steps on are the progress. */
+/* Create the schema, which needs a right on the database, and the table, which
+ * crm_schema.c reads, or add the columns that an older version of the program
+ * did not know. A null min_module stands for the migration's own number. The
+ * columns from steps on are the progress. */
 #define PREPARE \
-    "CREATE SCHEMA IF NOT EXISTS crmapi;" \
+    "DO $$ BEGIN IF to_regnamespace('crmapi') IS NULL THEN" \
+    " CREATE SCHEMA crmapi; END IF; END $$;" \
     "CREATE TABLE IF NOT EXISTS crmapi.migration (" \
     " number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL," \
     " applied_at timestamptz NOT NULL DEFAULT now());" \
@@ -237,14 +239,25 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
     crm_db_exec(conn, NOTICE_END, scratch_pool);
     CRM_ERR(take_lock(&run));
     error = apply_missing(applied_p, &run, patience);
-    if (!error && schema.distributed) {
-        error = crm_migrate_run(conn, apr_pstrcat(scratch_pool, dir,
-                                                  CRM_CITUS_REPEAT, NULL),
-                                scratch_pool);
+    if (!error) {
+        error = crm_migrate_repeat(conn, dir, schema.distributed,
+                                   scratch_pool);
     }
     crm_db_exec(conn, "SELECT pg_advisory_unlock(" CRM_MIGRATE_LOCK ")",
                 scratch_pool);
     return error;
+}
+
+crm_error_t *crm_migrate_repeat(crm_conn_t *conn, const char *dir,
+                                int distributed, apr_pool_t *scratch_pool)
+{
+    if (distributed) {
+        CRM_ERR(crm_migrate_run(conn, apr_pstrcat(scratch_pool, dir,
+                                                  "/citus/repeat", NULL),
+                                scratch_pool));
+    }
+    return crm_migrate_run(conn, apr_pstrcat(scratch_pool, dir, "/repeat",
+                                             NULL), scratch_pool);
 }
 
 crm_error_t *crm_migrate_run(crm_conn_t *conn, const char *dir,

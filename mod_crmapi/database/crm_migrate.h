@@ -15,14 +15,10 @@
  * same in all versions. */
 #define CRM_MIGRATE_LOCK "hashtextextended('crmapi.migration', 0)"
 
-/* The folder, in that of the migrations, of what a distributed database gets
- * when it is distributed and after each migration. */
-#define CRM_CITUS_REPEAT "/citus/repeat"
-
 /* Apply the migrations in the folder DIR that the database of CONN lacks, step
  * by step (crm_migration.h), from where an earlier run has stopped. A distributed
  * database gets the steps in DIR/citus/later of those that have a file there, and
- * in the end CRM_CITUS_REPEAT. Each step is recorded, and each migration is logged
+ * in the end there is crm_migrate_repeat(). Each step is recorded, and each migration is logged
  * to LOG. Set *APPLIED_P to the number of migrations that this run has completed.
  * Runs wait for each other. A step that does not get its locks is retried for
  * PATIENCE, in microseconds. Errors, with a message for the operator: a file has
@@ -31,6 +27,11 @@
 crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const char *dir, apr_interval_time_t patience,
                                const crm_log_t *log, apr_pool_t *scratch_pool);
+
+/* Run what is in DIR/repeat, such as the rights of roles; if the database is
+ * DISTRIBUTED, DIR/citus/repeat before. Errors: as above. */
+crm_error_t *crm_migrate_repeat(crm_conn_t *conn, const char *dir,
+                                int distributed, apr_pool_t *scratch_pool);
 
 /* Run all steps of the files in the folder DIR, without recording them. Errors:
  * as above. */

@@ -38,8 +38,8 @@ sub next_schema {
         symlink $file, "$dir/" . basename($file) or die "$file: $!\n";
     }
     make_path("$dir/citus/later");
-    symlink "$CrmTest::TOP/schema/citus/repeat", "$dir/citus/repeat"
-        or die "$dir: $!\n";
+    symlink "$CrmTest::TOP/schema/$_", "$dir/$_" or die "$dir: $!\n"
+        for "repeat", "citus/repeat";
     add_later($_, $dir) for @LATER;
     add_later($_, "$dir/citus/later") for glob "$CrmTest::TOP/t/upgrade/citus/*.sql";
     return $dir;
