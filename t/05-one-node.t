@@ -105,7 +105,8 @@ my @RULES = (
               intake_event_old idempotent_answer_old job_due job_waiting
               job_leased job_leased_by job_finished job_dead)),
           (map { $_ => "a channel finds its workspace by it" }
-              qw(agent_by_email agent_by_phone agent_by_id form_by_id)),
+              qw(agent_by_email agent_by_outbound_email agent_by_phone
+              agent_by_id form_by_id)),
           (map { $_ => "its keys are hashes of a workspace and a tag" }
               qw(company_tags contact_tags)),
           attachment_by_message => "crmapictl attachment names the message" },

@@ -66,8 +66,8 @@ sub metadata {
 my ($template) = $w->import_objects([{ object => "sequence_template",
     name => "Welcome", bot_id => $w->agent, allowed_channels => ["email"] }]);
 
-# An enrollment of EMAIL whose steps were generated: (its id, its first step's,
-# its contact's).
+# An enrollment of EMAIL whose steps were generated, and have the Message-ID
+# <ID@x.org>: (its id, its first step's, its contact's).
 sub at_work {
     my ($email) = @_;
     my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
@@ -78,6 +78,8 @@ sub at_work {
         to_identifier => $email, delay_seconds => 0, email_subject => "Hi",
         email_body => "Hi" }]);
     CrmTest::Pages::generated($w, $id, $steps);
+    sql($database, "UPDATE crmapi.enrollment_step SET message_id = '<' || id"
+        . " || '\@x.org>' WHERE enrollment_id = '$id'");
     my ($row) = sql($database, "SELECT s.id, e.contact_id FROM"
         . " crmapi.enrollment e JOIN crmapi.enrollment_step s"
         . " ON s.enrollment_id = e.id WHERE e.id = '$id'");
@@ -314,11 +316,12 @@ subtest "a thread verifies, if we have begun it" => sub {
     taken(mail("I am Jean", From => "jean\@example.org",
         "In-Reply-To" => $ours));
     is(is_stopped($other), "f", "nobody is verified as another contact");
-    is(is_stopped($enrollment), "f", "nor is the contact by another's mail");
     is(conversation($got->{conversation_id})->{email}, "mary\@example.org",
         "and the conversation stays hers");
-    taken(mail("It is me", %mary, "In-Reply-To" => $ours));
-    is(is_stopped($enrollment), "t", "who answers what we sent has got it");
+    is(is_stopped($enrollment), "t",
+        "whoever answers what we sent stops its sequences (contract 18.4)");
+    is(metadata(taken(mail("It is me", %mary, "In-Reply-To" => $ours))
+        ->{message_id})->{verified}, undef, "she is known by it");
     ($enrollment, undef, $contact) = at_work("lise\@example.org");
     $got = taken(mail("Hi", From => "lise\@example.org"));
     $server->client(key => $token)->post("/crmapi/intake/v1/events", {

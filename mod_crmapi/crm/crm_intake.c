@@ -136,6 +136,7 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
     [CRM_INTAKE_SUPPRESS] = TEXT(NULL, NULL, "suppress", .max = 0),
     [CRM_INTAKE_BOUNCED] =
         F(NULL, NULL, "bounced", crm_type_email, .max = 0),
+    [CRM_INTAKE_FAILED] = TEXT(NULL, NULL, "failed", .max = 0),
     [CRM_INTAKE_REASON] = TEXT(NULL, NULL, "reason", .max = 0),
     [CRM_INTAKE_LIFT] = TEXT(NULL, NULL, "lift", .max = 0),
     [CRM_INTAKE_FORM_ID] = F(NULL, NULL, "form_id", crm_type_uuid, .max = 0),
@@ -421,10 +422,27 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
 
 /* The agents of the workspace $2 (id or slug, NULL: all) with an address. It is
  * limited to two rows, because several agents count as none. */
-#define AGENT_SQL \
-    "SELECT a.workspace_id, a.id, a.text_greeting FROM crmapi.agent a" \
-    " JOIN crmapi.workspace w ON w.id = a.workspace_id WHERE" \
-    " ($2::text IS NULL OR w.id::text = lower($2::text) OR w.slug = $2::text)"
+#define AGENT_SQL(more) \
+    "SELECT " more "a.workspace_id, a.id, a.text_greeting" \
+    " FROM crmapi.agent a JOIN crmapi.workspace w ON w.id = a.workspace_id" \
+    " WHERE ($2::text IS NULL OR w.id::text = lower($2::text)" \
+    " OR w.slug = $2::text)"
+
+/* The spellings of the e-mail address $1. */
+#define SPELLINGS \
+    " IN (crmapi.fold($1::text)," \
+    " crmapi.fold(regexp_replace($1::text, '\\+[^@]*@', '@')))"
+
+/* The agents that receive mail at $1. An agent_email goes before an
+ * email_outbound_email, which agents of a workspace may share: of those it is
+ * the oldest. */
+#define EMAIL_SQL \
+    "WITH own AS (" AGENT_SQL("") " AND crmapi.fold(a.agent_email)" SPELLINGS \
+    "), shown AS (" AGENT_SQL("DISTINCT ON (a.workspace_id) ") \
+    " AND crmapi.fold(a.email_outbound_email)" SPELLINGS \
+    " ORDER BY a.workspace_id, a.created_at, a.id)" \
+    " SELECT * FROM own UNION ALL SELECT * FROM shown" \
+    " WHERE NOT EXISTS (SELECT FROM own) LIMIT 2"
 
 crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
                               const char *email, const char *phone,
@@ -432,10 +450,8 @@ crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
 {
     const char *values[2];
     crm_stmt_t stmt = {
-        email ? AGENT_SQL " AND crmapi.fold(a.agent_email) IN ("
-                "crmapi.fold($1::text), crmapi.fold(regexp_replace($1::text,"
-                " '\\+[^@]*@', '@'))) LIMIT 2"
-              : AGENT_SQL " AND crmapi.phone_fold(a.agent_phone) ="
+        email ? EMAIL_SQL
+              : AGENT_SQL("") " AND crmapi.phone_fold(a.agent_phone) ="
                 " crmapi.phone_fold($1::text) LIMIT 2", 2, values
     };
     PGresult *result;

@@ -62,18 +62,22 @@ typedef enum crm_intake_field_t {
     /* internal sources only */
     CRM_INTAKE_REFERENCES,      /* JSON array of MESSAGE_KEYs, latest last. The
                                    event belongs to the conversation of the last
-                                   one that is known. If that message was sent
-                                   from here, the contact is verified */
-    CRM_INTAKE_STEP_ID,         /* a step of an enrollment. The event is from
-                                   the contact that the step was sent to, and
-                                   verified */
+                                   one that is known; messages that were sent
+                                   from here go first, and prove a reply */
+    CRM_INTAKE_STEP_ID,         /* a step of an enrollment, whose mail the event
+                                   proves to answer or to return. It is verified
+                                   if its sender has an address of the step's
+                                   contact */
     CRM_INTAKE_AUTOMATIC,       /* "t": an automatic message, not a reply */
     CRM_INTAKE_SUPPRESS,        /* "email" or "phone": suppress the sender's
                                    address ... */
-    CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, which bounced;
-                                   only with STEP_ID */
+    CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, of which that is
+                                   said by who returns STEP_ID's mail */
+    CRM_INTAKE_FAILED,          /* why STEP_ID's mail was returned: the step
+                                   has failed. Without BOUNCED, its enrollment
+                                   has failed as well */
     CRM_INTAKE_REASON,          /* of the suppression: "unsubscribed",
-                                   "bounced" */
+                                   "bounced", "complaint" */
     CRM_INTAKE_LIFT,            /* "phone": lift the suppression of the sender's
                                    number */
     CRM_INTAKE_FORM_ID,         /* creates a submission */
@@ -145,9 +149,9 @@ typedef struct crm_intake_agent_t {
     const char *greeting;       /* text_greeting, may be NULL */
 } crm_intake_agent_t;
 
-/* Set *AGENT to the agent whose agent_email is EMAIL or whose agent_phone is
- * PHONE; the other is NULL. For e-mail, case and what follows a '+' in the
- * local part are ignored. WORKSPACE (id or slug; NULL: all) limits the search.
+/* Set *AGENT to the agent whose agent_email, else email_outbound_email, is EMAIL
+ * or whose agent_phone is PHONE; the other is NULL. For e-mail, case and what
+ * follows a '+' in the local part are ignored. WORKSPACE (id or slug; NULL: all) limits the search.
  * Disabled agents are included, so that nothing sent to them is lost. Strings
  * are in RESULT_POOL. */
 crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,

@@ -6,6 +6,8 @@
 #include "apr_pools.h"
 #include "apr_tables.h"
 
+#include "crm_mail_status.h"
+
 /* Maximum characters of a mail's text that are stored (message.content), and
  * maximum recipients, references, attachments and bounced addresses that are
  * read. */
@@ -16,6 +18,9 @@
 #define CRM_MAIL_MAX_MESSAGE (25 * 1024 * 1024)
 #define CRM_MAIL_ATTACHMENT_BYTES (256 * 1024)
 #define CRM_MAIL_HOURLY 30
+
+/* The header of our own mails with their reply token. */
+#define CRM_MAIL_TOKEN_HEADER "X-Crmapi-Return"
 
 /* How mails are read and delivered. */
 typedef struct crm_mail_options_t {
@@ -47,7 +52,7 @@ typedef struct crm_mail_bounce_t {
     const char *status;         /* "5.1.1" (RFC 3463), or NULL */
     const char *action;         /* "failed", "delayed", ..., or NULL */
     const char *diagnostic;     /* the remote server's text, or NULL */
-    int hard;                   /* permanent failure */
+    crm_mail_failure_t failure;
 } crm_mail_bounce_t;
 
 /* A mail as it was read. Texts are UTF-8 without NUL and, except TEXT, without
@@ -79,9 +84,14 @@ typedef struct crm_mail_t {
                                    "bounce", "receipt", "report", "list",
                                    "bulk", "loop" */
     apr_array_header_t *bounces; /* of crm_mail_bounce_t */
-    apr_array_header_t *steps;  /* of const char *: ids of enrollment steps
-                                   from those REFERENCES that have the form of
-                                   crmapid's Message-IDs */
+    crm_mail_failure_t failure; /* what a mail by a mail server or the null
+                                   sender says as a whole, if it has no fields
+                                   of RFC 3464 */
+    const char *status;         /* in its words, or NULL */
+    apr_array_header_t *tokens; /* of const char *: reply tokens of the mails
+                                   that a report returns */
+    int complaint;              /* a report that the recipient of the returned
+                                   mail has complained (RFC 5965) */
 } crm_mail_t;
 
 /* Initialise GMime and libxml2. Call it before the process has threads that use

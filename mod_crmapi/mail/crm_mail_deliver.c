@@ -3,6 +3,7 @@
 #include "crm_mail_deliver.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include <openssl/evp.h>
 
@@ -46,30 +47,35 @@ static const char *digest(const char *bytes, apr_size_t len, apr_pool_t *pool)
                        NULL);
 }
 
-/* Return the key of MAIL: its Message-ID; a digest of it if it is too long for
- * an event id; a digest of the LEN BYTES if there is none. */
+/* Return the key of MAIL (contract 18.6): its Message-ID and its sender, as a
+ * digest if they are too long for an event id; a digest of the LEN BYTES if
+ * there is no Message-ID. */
 static const char *key_of(const crm_mail_t *mail, const char *bytes,
                           apr_size_t len, apr_pool_t *pool)
 {
-    const char *id = mail->message_id;
+    const char *key;
 
-    if (!id) {
+    if (!mail->message_id) {
         return digest(bytes, len, pool);
     }
-    return strlen(id) <= EVENT_ID_CHARS - 64 ? id
-           : digest(id, strlen(id), pool);
+    key = apr_pstrcat(pool, mail->message_id,
+                      mail->from ? crm_text_fold(mail->from, pool) : "", NULL);
+    return strlen(key) <= EVENT_ID_CHARS - 64 ? key
+           : digest(key, strlen(key), pool);
 }
 
 /* ---- the state in the database ------------------------------------------- */
 
-/* One row: the step that the mail answers; whether the mail is one of crmapid's
- * own; whether its sender is the agent itself; the number of mails from its
- * sender within an hour, at most $6; the address that the step was sent to. */
+/* One row: the step whose mail the mail answers or returns; whether the mail is
+ * one of crmapid's own; whether its sender is the agent itself; the number of
+ * mails from its sender within an hour, at most $6; the address that the step
+ * was sent to; the step's agent. */
 #define STATE_SQL \
-    "SELECT o.id," \
-    " EXISTS (SELECT FROM crmapi.enrollment_step s" \
-    " WHERE s.workspace_id = $1::uuid AND s.id = $5::uuid)," \
-    " coalesce(crmapi.fold(a.agent_email) = crmapi.fold($3::text), false)," \
+    "SELECT o.step_id," \
+    " EXISTS (SELECT FROM crmapi.step_named($1::uuid, ARRAY[$5::text]," \
+    " NULL))," \
+    " coalesce(crmapi.fold($3::text) IN (crmapi.fold(a.agent_email)," \
+    " crmapi.fold(a.email_outbound_email)), false)," \
     " (SELECT count(*) FROM (SELECT FROM crmapi.conversation c" \
     " JOIN crmapi.message m ON m.workspace_id = c.workspace_id" \
     " AND m.conversation_id = c.id WHERE c.workspace_id = $1::uuid" \
@@ -77,12 +83,54 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     " AND c.bot_id = a.id AND c.type = " CHANNEL_EMAIL \
     " AND m.created_at > now() - interval '1 hour'" \
     " AND m.metadata ->> 'from' = $3::text LIMIT $6::integer) t)," \
-    " o.to_identifier FROM crmapi.agent a LEFT JOIN LATERAL (" \
-    "SELECT s.id, s.to_identifier FROM unnest($4::uuid[])" \
-    " WITH ORDINALITY u(id, n) JOIN crmapi.enrollment_step s" \
-    " ON s.workspace_id = $1::uuid AND s.id = u.id" \
-    " AND s.channel = 'email' ORDER BY u.n DESC LIMIT 1) o ON true" \
+    " o.to_identifier FROM crmapi.agent a LEFT JOIN" \
+    " crmapi.step_named($1::uuid, $4::text[], $7::text[]) o ON true" \
     " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
+
+/* Return the reply tokens of DELIVERY: in the addresses that the mail was sent
+ * to; of a report, also those of the mails that it returns. */
+static const apr_array_header_t *tokens_of(const delivery_t *delivery)
+{
+    const crm_mail_t *mail = delivery->mail;
+    apr_array_header_t *tokens = apr_array_copy(delivery->pool, mail->tokens);
+
+    for (int i = 0; i < mail->recipients->nelts; i++) {
+        crm_mail_address_token(tokens, APR_ARRAY_IDX(mail->recipients, i,
+                                                     const char *));
+    }
+    crm_mail_address_token(tokens, delivery->recipient);
+    return tokens;
+}
+
+/* Set *STATUS_P and return what DELIVERY's mail, a bounce of the mail to
+ * STEP_TO, says of that address: the entry for it; without one, the mildest,
+ * because a list or a forwarding may have had several recipients. */
+static crm_mail_failure_t failure_of(const char **status_p,
+                                     const delivery_t *delivery)
+{
+    const crm_mail_t *mail = delivery->mail;
+    crm_mail_failure_t failure = CRM_MAIL_NO_FAILURE;
+
+    *status_p = NULL;
+    for (int i = 0; i < mail->bounces->nelts; i++) {
+        const crm_mail_bounce_t *one = &APR_ARRAY_IDX(mail->bounces, i,
+                                                      crm_mail_bounce_t);
+        int own = !strcasecmp(one->address, delivery->step_to);
+
+        if (!i || own || one->failure < failure) {
+            failure = one->failure;
+            *status_p = one->status;
+        }
+        if (own) {
+            break;
+        }
+    }
+    if (mail->failure > failure) {
+        failure = mail->failure;
+        *status_p = mail->status;
+    }
+    return failure;
+}
 
 /* Set the members of DELIVERY that depend on the database: the step, and
  * whether the mail is automatic. */
@@ -90,14 +138,13 @@ static crm_error_t *read_state(delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
     int hourly = delivery->options->hourly;
-    const char *values[6] = {
+    const char *values[7] = {
         delivery->workspace_id, delivery->bot_id, mail->from,
-        crm_sql_array(mail->steps, delivery->pool),
-        mail->message_id ? crm_mail_step(mail->message_id, delivery->pool)
-                         : NULL,
-        apr_itoa(delivery->pool, hourly)
+        crm_sql_array(mail->references, delivery->pool), mail->message_id,
+        apr_itoa(delivery->pool, hourly),
+        crm_sql_array(tokens_of(delivery), delivery->pool)
     };
-    crm_stmt_t stmt = {STATE_SQL, 6, values};
+    crm_stmt_t stmt = {STATE_SQL, 7, values};
     PGresult *result;
 
     delivery->automatic = mail->automatic;
@@ -116,6 +163,10 @@ static crm_error_t *read_state(delivery_t *delivery)
         delivery->automatic = "flood";
     }
     else if (delivery->automatic && delivery->step_id
+             && mail->failure != CRM_MAIL_NO_FAILURE) {
+        delivery->automatic = "bounce";
+    }
+    else if (delivery->automatic && delivery->step_id
              && !strcmp(delivery->automatic, "list")) {
         /* A reply to a step counts, even through a mailing list. */
         delivery->automatic = NULL;
@@ -125,14 +176,25 @@ static crm_error_t *read_state(delivery_t *delivery)
 
 /* ---- the event ----------------------------------------------------------- */
 
-/* Set the participant of EVENT. A bounce belongs to the conversation with the
- * address that failed, not with the mail server. */
+/* Return whether DELIVERY's mail is a bounce or a complaint. */
+static int returns_mail(const delivery_t *delivery)
+{
+    return delivery->mail->complaint
+        || (delivery->automatic && !strcmp(delivery->automatic, "bounce"));
+}
+
+/* Set the participant of EVENT. A bounce or a complaint belongs to the
+ * conversation with whom the returned mail was sent to, not with the server. */
 static void set_participant(crm_intake_event_t *event,
                             const delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
 
-    if (mail->bounces->nelts) {
+    if (delivery->step_id && returns_mail(delivery)) {
+        event->binds[CRM_INTAKE_FROM_EMAIL] = delivery->step_to;
+        event->binds[CRM_INTAKE_ROLE] = "system";
+    }
+    else if (mail->bounces->nelts) {
         event->binds[CRM_INTAKE_FROM_EMAIL] =
             APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t).address;
         event->binds[CRM_INTAKE_ROLE] = "system";
@@ -162,20 +224,33 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
                                                          delivery->pool);
 }
 
-/* Return whether MAIL reports a permanent failure of an address. */
-static int is_hard(const crm_mail_t *mail)
+/* Set what EVENT, which returns the mail of DELIVERY's step, says of it (contract
+ * 17.5). */
+static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
 {
-    for (int i = 0; i < mail->bounces->nelts; i++) {
-        if (APR_ARRAY_IDX(mail->bounces, i, crm_mail_bounce_t).hard) {
-            return 1;
-        }
+    const char **binds = event->binds, *status;
+    crm_mail_failure_t failure;
+
+    if (delivery->mail->complaint) {
+        binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
+        binds[CRM_INTAKE_REASON] = "complaint";
+        return;
     }
-    return 0;
+    failure = failure_of(&status, delivery);
+    if (failure != CRM_MAIL_NO_FAILURE) {
+        binds[CRM_INTAKE_FAILED] = apr_pstrcat(
+            delivery->pool, "the mail was returned: ", status ? status
+            : "5.0.0", NULL);
+    }
+    if (failure == CRM_MAIL_NO_ADDRESS) {
+        binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
+        binds[CRM_INTAKE_REASON] = "bounced";
+    }
 }
 
-/* Fill EVENT from DELIVERY. A bounce can be forged. It counts only for the
- * address of a step whose Message-ID it contains: only the recipient's server
- * knows that id. */
+/* Fill EVENT from DELIVERY. A bounce or a complaint can be forged. It counts
+ * only for the address of a step whose mail it names or returns: only the
+ * recipient's server can do that. */
 static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
 {
     const char **binds = event->binds;
@@ -194,9 +269,8 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     }
     set_participant(event, delivery);
     fill_event(event, delivery);
-    if (delivery->step_to && is_hard(delivery->mail)) {
-        binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
-        binds[CRM_INTAKE_REASON] = "bounced";
+    if (delivery->step_to && returns_mail(delivery)) {
+        set_failure(event, delivery);
     }
     crm_intake_tidy(event, delivery->pool);
 }

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_mail.h"
 #include "crm_text.h"
-#include "crm_uuid.h"
 #include "mail_charset.h"
 
 #define NAME_CHARS 1000
@@ -192,9 +192,8 @@ static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
     APR_ARRAY_PUSH(list, const char *) = made;
 }
 
-/* Add the Message-IDs in VALUE to LIST: those in brackets; without brackets,
- * the words with an '@'. */
-static void add_ids(apr_array_header_t *list, const char *value)
+/* Those in brackets; without brackets, the words with an '@'. */
+void crm_mail_add_ids(apr_array_header_t *list, const char *value)
 {
     const char *open = strchr(value, '<');
 
@@ -230,22 +229,38 @@ void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
         const char *raw = g_mime_header_get_raw_value(header);
 
         if (raw && !strcasecmp(g_mime_header_get_name(header), name)) {
-            add_ids(list, raw);
+            crm_mail_add_ids(list, raw);
         }
     }
 }
 
-/* Other systems use UUIDs, too: only the database can tell whether the step
- * exists. */
-const char *crm_mail_step(const char *id, apr_pool_t *pool)
-{
-    char step[CRM_UUID_LEN + 1];
+/* ---- reply tokens -------------------------------------------------------- */
 
-    if (*id != '<' || strlen(id) < CRM_UUID_LEN + 4
-        || id[CRM_UUID_LEN + 1] != '@'
-        || !crm_uuid_parse(step, id + 1, CRM_UUID_LEN)
-        || strncmp(step, id + 1, CRM_UUID_LEN)) {
-        return NULL;
+#define TOKEN_LEN 32            /* hexadecimal digits */
+
+int crm_mail_add_token(apr_array_header_t *list, const char *text)
+{
+    char *token;
+
+    text += strspn(text, " \t");
+    if (strspn(text, "0123456789abcdefABCDEF") != TOKEN_LEN
+        || list->nelts >= CRM_MAIL_LIST_MAX) {
+        return 0;
     }
-    return apr_pstrdup(pool, step);
+    /* Some servers change the case of local parts. */
+    token = apr_pstrmemdup(list->pool, text, TOKEN_LEN);
+    for (char *c = token; *c; c++) {
+        *c = (char)apr_tolower(*c);
+    }
+    APR_ARRAY_PUSH(list, const char *) = token;
+    return 1;
+}
+
+void crm_mail_address_token(apr_array_header_t *list, const char *address)
+{
+    const char *at = strrchr(address, '@');
+
+    if (at && at - address > TOKEN_LEN + 1 && at[-TOKEN_LEN - 1] == '+') {
+        crm_mail_add_token(list, at - TOKEN_LEN);
+    }
 }

@@ -21,8 +21,15 @@ void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
 void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
                   const char *name, apr_pool_t *pool);
 
-/* Return the step id in ID, a Message-ID, in POOL; NULL if ID does not have
- * the form of crmapid's Message-IDs. */
-const char *crm_mail_step(const char *id, apr_pool_t *pool);
+/* Add the Message-IDs in VALUE, the text of a header, to LIST. */
+void crm_mail_add_ids(apr_array_header_t *list, const char *value);
+
+/* Add the reply token that TEXT begins with, after blanks, to LIST (of const
+ * char *). Return whether there is one. */
+int crm_mail_add_token(apr_array_header_t *list, const char *text);
+
+/* Add the reply token in ADDRESS, after the last '+' of its local part, to
+ * LIST, if there is one. */
+void crm_mail_address_token(apr_array_header_t *list, const char *address);
 
 #endif /* CRM_MAIL_ADDRESS_H */

@@ -8,49 +8,18 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 #include "mail_address.h"
 #include "mail_charset.h"
 #include "mail_read.h"
+#include "mail_returned.h"
 
 #define TEXT_CHARS 1000
-#define ORIGINAL_DEPTH 8
+#define DEPTH 8
 #define GROUPS (2 * CRM_MAIL_LIST_MAX)
 
 /* ---- RFC 3464 ------------------------------------------------------------ */
-
-/* Return whether STATUS (RFC 3463) is a permanent failure of the address. A
- * full mailbox (5.2.2) is temporary; a mail that is too large (5.2.3, 5.3.4)
- * does not concern the address. */
-static int is_hard(const char *status)
-{
-    return status && *status == '5' && strcmp(status, "5.2.2")
-           && strcmp(status, "5.2.3") && strcmp(status, "5.3.4");
-}
-
-/* Return the first status (RFC 3463) in TEXT, in POOL, or NULL. */
-static const char *find_status(const char *text, apr_pool_t *pool)
-{
-    for (const char *c = text; c && *c; c++) {
-        apr_size_t len;
-
-        if (!strchr("245", *c) || c[1] != '.'
-            || (c > text && (apr_isalnum(c[-1]) || c[-1] == '.'))) {
-            continue;
-        }
-        len = strspn(c, "0123456789.");
-        while (len && c[len - 1] == '.') {
-            len--;
-        }
-        if (len >= 5 && len <= 9 && strspn(c + 2, "0123456789") < len - 2
-            && c[2] != '.' && !memchr(c + 2 + strspn(c + 2, "0123456789") + 1,
-                                      '.', len - 3
-                                      - strspn(c + 2, "0123456789"))) {
-            return apr_pstrmemdup(pool, c, len);
-        }
-    }
-    return NULL;
-}
 
 /* Return the value of the field NAME in GROUP, LEN bytes of fields, unfolded
  * and as one line in POOL; NULL if it is missing. */
@@ -100,6 +69,24 @@ static const char *address_in(const char *value, apr_pool_t *pool)
            : apr_pstrmemdup(pool, value, len);
 }
 
+/* Return the status in the field STATUS or, if that is missing or says nothing
+ * ("5.0.0"), in DIAGNOSTIC, in POOL. Both may be NULL. */
+static const char *status_of(const char *status, const char *diagnostic,
+                             apr_pool_t *pool)
+{
+    const char *found = crm_mail_status_find(status, pool);
+    const char *other;
+
+    if (found && strcmp(found + 1, ".0.0")) {
+        return found;
+    }
+    if (crm_mail_status_read(&other, diagnostic, pool) != CRM_MAIL_NO_FAILURE
+        || !found) {
+        return other;
+    }
+    return found;
+}
+
 /* Add the recipient that GROUP, LEN bytes of fields, reports to MAIL. */
 static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
                        apr_pool_t *pool)
@@ -115,12 +102,12 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
     }
     one.action = field(group, len, "Action", pool);
     one.diagnostic = field(group, len, "Diagnostic-Code", pool);
-    one.status = find_status(field(group, len, "Status", pool), pool);
-    if (!one.status) {
-        one.status = find_status(one.diagnostic, pool);
+    one.status = status_of(field(group, len, "Status", pool),
+                           one.diagnostic, pool);
+    if (one.action && !strncasecmp(one.action, "failed", 6)) {
+        one.failure = crm_mail_status_failure(one.status, one.diagnostic,
+                                              pool);
     }
-    one.hard = one.action && !strncasecmp(one.action, "failed", 6)
-               && is_hard(one.status);
     if (one.address && mail->bounces->nelts < CRM_MAIL_LIST_MAX) {
         APR_ARRAY_PUSH(mail->bounces, crm_mail_bounce_t) = one;
     }
@@ -143,197 +130,189 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     }
 }
 
-/* ---- the returned mail --------------------------------------------------- */
-
-/* Add the Message-ID of ORIGINAL, the returned mail, to MAIL's references. */
-static void read_original(crm_mail_t *mail, GMimeMessage *original,
-                          apr_pool_t *pool)
-{
-    apr_array_header_t *to = apr_array_make(pool, 2, sizeof(const char *));
-    int before = mail->references->nelts;
-
-    crm_mail_ids(mail->references, original, "Message-ID", pool);
-    if (mail->references->nelts == before) {
-        return;
-    }
-    crm_mail_addresses(to, original, "To", pool);
-    if (to->nelts == 1 && mail->bounces->nelts == 1
-        && crm_mail_step(APR_ARRAY_IDX(mail->references,
-                                       mail->references->nelts - 1,
-                                       const char *), pool)) {
-        /* A mail of crmapid has one recipient: that address failed, even if
-         * the mail was forwarded from there. */
-        APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t).address =
-            APR_ARRAY_IDX(to, 0, const char *);
-    }
-}
-
-/* The same for an original of which BYTES, LEN of them, begin with its
- * header. */
-static void read_original_bytes(crm_mail_t *mail, const char *bytes,
-                                apr_size_t len, apr_pool_t *pool)
-{
-    GMimeMessage *original = crm_mail_parse(bytes, len, pool);
-
-    read_original(mail, original, pool);
-    g_object_unref(original);
-}
-
-/* Read the parts of a report in OBJECT: with ORIGINALS 0 the delivery status,
- * with 1 the returned mail. */
-static void walk(crm_mail_t *mail, GMimeObject *object, int originals,
-                 int depth, apr_pool_t *pool)
+/* Return the first part of OBJECT whose type is message/SUBTYPE or
+ * message/OTHER; NULL if there is none. */
+static GMimePart *find_part(GMimeObject *object, const char *subtype,
+                            const char *other, int depth)
 {
     GMimeContentType *type = g_mime_object_get_content_type(object);
+    GMimePart *found = NULL;
 
-    if (GMIME_IS_MULTIPART(object) && depth < ORIGINAL_DEPTH) {
+    if (GMIME_IS_MULTIPART(object) && depth < DEPTH) {
         GMimeMultipart *multipart = GMIME_MULTIPART(object);
         int count = g_mime_multipart_get_count(multipart);
 
-        for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
-            walk(mail, g_mime_multipart_get_part(multipart, i), originals,
-                 depth + 1, pool);
+        for (int i = 0; !found && i < count && i < CRM_MAIL_LIST_MAX; i++) {
+            found = find_part(g_mime_multipart_get_part(multipart, i), subtype,
+                              other, depth + 1);
         }
     }
-    else if (GMIME_IS_MESSAGE_PART(object)) {
-        GMimeMessage *original =
-            g_mime_message_part_get_message(GMIME_MESSAGE_PART(object));
+    else if (GMIME_IS_PART(object)
+             && (g_mime_content_type_is_type(type, "message", subtype)
+                 || g_mime_content_type_is_type(type, "message", other))) {
+        found = GMIME_PART(object);
+    }
+    return found;
+}
 
-        if (originals && original) {
-            read_original(mail, original, pool);
-        }
+/* ---- bounces in words ---------------------------------------------------- */
+
+/* Add ADDRESS to MAIL's bounces. What follows it is the paragraph at SAID. */
+static void add_said(crm_mail_t *mail, const char *address, const char *said,
+                     apr_pool_t *pool)
+{
+    const char *stop = said ? strstr(said, "\n\n") : NULL;
+    crm_mail_bounce_t one = {address, NULL, "failed", NULL,
+                             CRM_MAIL_NO_FAILURE};
+
+    if (stop) {
+        said = apr_pstrmemdup(pool, said, (apr_size_t)(stop - said));
     }
-    else if (GMIME_IS_PART(object)) {
+    one.diagnostic = crm_mail_line(said, TEXT_CHARS, pool);
+    one.failure = crm_mail_status_read(&one.status, said, pool);
+    if (mail->bounces->nelts < CRM_MAIL_LIST_MAX) {
+        APR_ARRAY_PUSH(mail->bounces, crm_mail_bounce_t) = one;
+    }
+}
+
+/* Add the addresses in TEXT that begin a line, as "<ada@example.org>:", to
+ * MAIL's bounces: qmail (QSBMF), Postfix, Yahoo. */
+static void read_lines(crm_mail_t *mail, const char *text, apr_pool_t *pool)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
         apr_size_t len;
 
-        if (!originals
-            && (g_mime_content_type_is_type(type, "message",
-                                            "delivery-status")
-                || g_mime_content_type_is_type(type, "message",
-                                               "global-delivery-status"))) {
-            read_status(mail, GMIME_PART(object), pool);
-        }
-        else if (originals
-                 && (g_mime_content_type_is_type(type, "text",
-                                                 "rfc822-headers")
-                     || g_mime_content_type_is_type(type, "message",
-                                                    "global-headers"))) {
-            const char *bytes = crm_mail_bytes(&len, GMIME_PART(object),
-                                               pool);
+        line += *line == '\n';
+        len = *line == '<' ? strcspn(line + 1, ">\n") : 0;
+        if (len && !strncmp(line + 1 + len, ">:", 2)
+            && !crm_text_email(line + 1, len)) {
+            const char *said = line + len + 3;
 
-            read_original_bytes(mail, bytes, len, pool);
+            add_said(mail, apr_pstrmemdup(pool, line + 1, len),
+                     said + strspn(said, " \t\n"), pool);
         }
     }
 }
 
-/* ---- bounces without MIME ------------------------------------------------ */
-
-/* Read a bounce of qmail (QSBMF): paragraphs that begin with an address in
- * brackets, and the returned mail below a separator. Return 0 if it is none. */
-static int read_qmail(crm_mail_t *mail, apr_pool_t *pool)
+/* Read TEXT, the explanation of a bounce without fields of RFC 3464, into
+ * MAIL's bounces. FAILED: the addresses that a header of it names (Exim). */
+static void read_text(crm_mail_t *mail, const char *text,
+                      const apr_array_header_t *failed, apr_pool_t *pool)
 {
-    static const char below[] = "\n--- Below this line is a copy of the"
-                                " message.";
-    const char *text = mail->text;
-    const char *end = strstr(text, below);
+    for (int i = 0; i < failed->nelts; i++) {
+        const char *address = APR_ARRAY_IDX(failed, i, const char *);
 
-    if (strncmp(text, "Hi. This is the", 15)) {
+        add_said(mail, address, strstr(text, address), pool);
+    }
+    if (!mail->bounces->nelts) {
+        read_lines(mail, text, pool);
+    }
+    if (mail->bounces->nelts <= 1) {
+        mail->failure = crm_mail_status_read(&mail->status, text, pool);
+    }
+}
+
+/* Read TEXT, by a mail server or the null sender, which returns no mail. It may
+ * still be a bounce: the address that it came to may name the mail. A reply code
+ * alone is not enough, since holiday notices have numbers, too. */
+static void read_claim(crm_mail_t *mail, const char *text, apr_pool_t *pool)
+{
+    mail->failure = crm_mail_status_read(&mail->status, text, pool);
+    if (mail->failure == CRM_MAIL_FAILED && !strcmp(mail->status, "5.0.0")) {
+        mail->failure = CRM_MAIL_NO_FAILURE;
+    }
+}
+
+/* Return whether MAIL begins as a bounce of qmail (QSBMF). */
+static int is_qmail(const crm_mail_t *mail)
+{
+    return !strncmp(mail->text, "Hi. This is the", 15);
+}
+
+/* ---- the mail ------------------------------------------------------------ */
+
+/* Return the report-type of MIME (RFC 6522), "" if it has none; NULL if it is
+ * not a report. */
+static const char *report_type(GMimeMessage *mime)
+{
+    GMimeObject *top = g_mime_message_get_mime_part(mime);
+    GMimeContentType *type = top ? g_mime_object_get_content_type(top) : NULL;
+    const char *of;
+
+    if (!type || !g_mime_content_type_is_type(type, "multipart", "report")) {
+        return NULL;
+    }
+    of = g_mime_content_type_get_parameter(type, "report-type");
+    return of ? of : "";
+}
+
+int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
+                        apr_pool_t *pool)
+{
+    static const char *const others[] = {
+        "not-spam", "auth-failure", "dmarc", "virus"
+    };
+    const char *type = report_type(mime), *kind = NULL;
+    GMimePart *part;
+
+    if (!type || strcasecmp(type, "feedback-report")) {
         return 0;
     }
-    text = end ? apr_pstrmemdup(pool, text, (apr_size_t)(end - text)) : text;
-    for (; (text = strstr(text, "\n<")); text++) {
-        apr_size_t len = strcspn(text + 2, ">\n");
-        const char *stop = strstr(text + 1, "\n\n");
-        crm_mail_bounce_t one = {0};
-        const char *said;
+    part = find_part(g_mime_message_get_mime_part(mime), "feedback-report",
+                     "feedback-report", 0);
+    if (part) {
+        apr_size_t len;
+        const char *bytes = crm_mail_bytes(&len, part, pool);
 
-        if (strncmp(text + 2 + len, ">:\n", 3)
-            || crm_text_email(text + 2, len)
-            || mail->bounces->nelts >= CRM_MAIL_LIST_MAX) {
-            continue;
-        }
-        one.address = apr_pstrmemdup(pool, text + 2, len);
-        said = text + len + 5;
-        one.diagnostic = crm_mail_line(
-            stop ? apr_pstrmemdup(pool, said, stop > said
-                                  ? (apr_size_t)(stop - said) : 0) : said,
-            TEXT_CHARS, pool);
-        one.status = find_status(one.diagnostic, pool);
-        if (!one.status && one.diagnostic) {
-            const char *remote = strstr(one.diagnostic, "said: ");
-
-            one.status = remote && remote[6] == '5' ? "5.0.0" : NULL;
-        }
-        one.action = "failed";
-        one.hard = is_hard(one.status);
-        APR_ARRAY_PUSH(mail->bounces, crm_mail_bounce_t) = one;
+        kind = field(bytes, len, "Feedback-Type", pool);
     }
-    if (end && (end = strstr(end + sizeof(below) - 1, "\n\n"))) {
-        end += strspn(end, "\n");
-        read_original_bytes(mail, end, strlen(end), pool);
+    mail->complaint = 1;
+    for (size_t i = 0; kind && i < CRM_NELTS(others); i++) {
+        mail->complaint &= strcasecmp(kind, others[i]) != 0;
     }
+    crm_mail_returned_parts(mail, mime, pool);
     return 1;
 }
 
-/* Read a bounce of an old Exim: addresses in a header, and the returned mail
- * below a separator. Exim sends it after the last attempt. Return 0 if it is
- * none. */
-static int read_exim(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
+/* Read the delivery status of MIME, a report, into MAIL's bounces. Return
+ * whether it has one. */
+static int read_report(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
+{
+    GMimePart *part = find_part(g_mime_message_get_mime_part(mime),
+                                "delivery-status", "global-delivery-status",
+                                0);
+
+    if (part) {
+        read_status(mail, part, pool);
+    }
+    return part != NULL;
+}
+
+int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
+                     apr_pool_t *pool)
 {
     apr_array_header_t *failed = apr_array_make(pool, 2,
                                                 sizeof(const char *));
-    const char *copy = strstr(mail->text, "------ This is a copy of ");
+    const char *type = report_type(mime), *explained;
+    int is_bounce = type && (!strcasecmp(type, "delivery-status")
+                             || (!*type && read_report(mail, mime, pool)));
 
+    if (is_bounce && *type) {
+        read_report(mail, mime, pool);
+    }
     crm_mail_addresses(failed, mime, "X-Failed-Recipients", pool);
-    for (int i = 0; i < failed->nelts; i++) {
-        crm_mail_bounce_t one = {0};
-        const char *address = APR_ARRAY_IDX(failed, i, const char *);
-        const char *about = strstr(mail->text, address);
-
-        one.address = address;
-        one.action = "failed";
-        if (about) {
-            const char *stop = strstr(about, "\n\n");
-
-            one.diagnostic = crm_mail_line(
-                stop ? apr_pstrmemdup(pool, about,
-                                      (apr_size_t)(stop - about)) : about,
-                TEXT_CHARS, pool);
-        }
-        one.status = find_status(one.diagnostic, pool);
-        one.hard = one.status ? is_hard(one.status)
-                   : one.diagnostic && (strstr(one.diagnostic, ": 55")
-                                        || strcasestr(one.diagnostic,
-                                                      "unrouteable")
-                                        || strcasestr(one.diagnostic,
-                                                      "unknown user"));
-        APR_ARRAY_PUSH(mail->bounces, crm_mail_bounce_t) = one;
-    }
-    if (failed->nelts && copy && (copy = strstr(copy, "\n\n"))) {
-        copy += strspn(copy, "\n");
-        read_original_bytes(mail, copy, strlen(copy), pool);
-    }
-    return failed->nelts > 0;
-}
-
-int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
-{
-    GMimeObject *top = g_mime_message_get_mime_part(mime);
-    const char *type;
-
-    if (!top) {
+    is_bounce = is_bounce || failed->nelts || is_qmail(mail);
+    if (!is_bounce && (!daemon || type)) {
         return 0;
     }
-    type = g_mime_content_type_get_parameter(
-        g_mime_object_get_content_type(top), "report-type");
-    if (g_mime_content_type_is_type(g_mime_object_get_content_type(top),
-                                    "multipart", "report")
-        && (!type || !strcasecmp(type, "delivery-status"))) {
-        walk(mail, top, 0, 0, pool);
-        if (type || mail->bounces->nelts) {
-            walk(mail, top, 1, 0, pool);
-            return 1;
-        }
+    is_bounce |= crm_mail_returned_parts(mail, mime, pool) > 0;
+    is_bounce |= crm_mail_returned_text(&explained, mail, mail->text, pool)
+                 > 0;
+    if (is_bounce && !mail->bounces->nelts) {
+        read_text(mail, explained, failed, pool);
     }
-    return read_exim(mail, mime, pool) || read_qmail(mail, pool);
+    else if (!is_bounce) {
+        read_claim(mail, explained, pool);
+    }
+    return is_bounce;
 }

@@ -7,8 +7,16 @@
 
 #include "crm_mail.h"
 
-/* Return whether MIME is a bounce. If it is, add the reported addresses and the
- * Message-ID of the returned mail to MAIL, in POOL. */
-int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool);
+/* Return whether MIME is a bounce: a report (RFC 3464), a mail in the words of
+ * qmail or Exim, or, if DAEMON, any mail that returns another one. DAEMON: it
+ * is from a mail server or the null sender. If it is a bounce, add to MAIL, in
+ * POOL, what it says of addresses, and what the returned mail is known by. */
+int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
+                     apr_pool_t *pool);
+
+/* Return whether MIME is a feedback report (RFC 5965). If it is, set MAIL's
+ * complaint, and add what the returned mail is known by. */
+int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
+                        apr_pool_t *pool);
 
 #endif /* CRM_MAIL_BOUNCE_H */

@@ -102,36 +102,43 @@ static int is_null(GMimeMessage *mime, const crm_mail_options_t *options,
     return path && (!*path || !strcmp(path, "<>") || !strcmp(path, "< >"));
 }
 
-/* Return whether MAIL is from a mail server. */
+/* Return whether MAIL is from a mail server, or from a name that mail servers
+ * use: then another thing must say so as well. */
 static int is_system(const crm_mail_t *mail)
 {
     return begins(mail->from, "mailer-daemon");
 }
 
-/* Set MAIL's steps from its references. */
-static void read_steps(crm_mail_t *mail, apr_pool_t *pool)
+static int is_daemon(const crm_mail_t *mail)
 {
-    for (int i = 0; i < mail->references->nelts; i++) {
-        const char *step = crm_mail_step(APR_ARRAY_IDX(mail->references, i,
-                                                       const char *), pool);
+    static const char *const names[] = {
+        "mail-daemon", "maildaemon", "mdaemon", "postmaster", "mailerdaemon"
+    };
+    static const char exchange[] = "MicrosoftExchange";
 
-        if (step) {
-            APR_ARRAY_PUSH(mail->steps, const char *) = step;
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        if (begins(mail->from, names[i])) {
+            return 1;
         }
     }
+    return is_system(mail)
+           || (mail->from && !strncasecmp(mail->from, exchange,
+                                          sizeof(exchange) - 1));
 }
 
 /* Return the value of MAIL's member automatic. */
 static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
                         const crm_mail_options_t *options, apr_pool_t *pool)
 {
+    int daemon = is_daemon(mail) || is_null(mime, options, pool);
+
     if (crm_mail_count(mime, "Received") > HOPS) {
         return "loop";
     }
-    if (crm_mail_bounced(mail, mime, pool)) {
+    if (crm_mail_bounced(mail, mime, daemon, pool)) {
         return "bounce";
     }
-    if (report(mime)) {
+    if (crm_mail_complained(mail, mime, pool) || report(mime)) {
         return report(mime);
     }
     if (is_answer(mime, pool)) {
@@ -150,5 +157,4 @@ void crm_mail_kind(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool)
 {
     mail->automatic = kind(mail, mime, options, pool);
-    read_steps(mail, pool);
 }

@@ -61,6 +61,7 @@ typedef struct crmd_config_t {
     const char *smtp_password_file;
     apr_interval_time_t smtp_timeout;
     int smtp_deduplicates;
+    int mail_reply_token;
     const char *provider_url;
     const char *provider_token_file;
     const char *provider_ca_file;

@@ -85,7 +85,8 @@ function (who, names) AS (VALUES
         ' enrollment_end enrollment_failed enrollment_generated event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
-        ' mark_behind mark_next past_add step_failed step_sent step_take'
+        ' mark_behind mark_next past_add step_failed step_named step_names'
+        ' step_refused step_sent step_take'
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_replied enrollment_approve'

@@ -6,14 +6,18 @@
 # Prints its port on 127.0.0.1. Each message goes to FOLDER/N, with its envelope
 # in X-Envelope lines before it. With an account it wants STARTTLS first;
 # CERTIFICATE is a PEM file that has the key as well. A recipient
-# "TIMES.CODE@..." is answered that many times with that code; "slow@..." is
-# taken after half a second; "mute@..." is taken, and the first time the answer
-# does not come until the file FOLDER/speak is there.
+# "TIMES.CODE@..." is answered that many times with that code, or
+# "TIMES.CODE-5-1-1@..." with a status as well; "slow@..." is taken after half a
+# second; "given@..." gets the Message-ID that Amazon SES would give it, which the
+# answer and X-Given have; "mute@..." is taken, and the first time the answer does
+# not come until the file FOLDER/speak is there.
 import asyncio
 import os
+import re
 import socket
 import ssl
 import sys
+import uuid
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, SMTP
@@ -29,11 +33,12 @@ class Keeper:
     count = 0
 
     async def handle_RCPT(self, server, session, envelope, address, options):
-        name = address.split("@")[0].split(".")
-        if len(name) == 2 and name[0].isdigit() and name[1].isdigit():
+        name = re.match(r"(\d+)\.(\d+)((?:-\d+)*)@", address)
+        if name:
             refused[address] = refused.get(address, 0) + 1
-            if refused[address] <= int(name[0]):
-                return name[1] + " <" + address + "> not today"
+            if refused[address] <= int(name[1]):
+                status = name[3].replace("-", " ", 1).replace("-", ".")
+                return name[2] + status + " <" + address + "> not today"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
@@ -42,10 +47,15 @@ class Keeper:
             await asyncio.sleep(0.5)
         Keeper.count += 1
         path = os.path.join(folder, str(Keeper.count))
+        given = None
+        if envelope.rcpt_tos[0].startswith("given"):
+            given = "%016x-%s-000000" % (Keeper.count, uuid.uuid4())
         with open(path + ".new", "wb") as out:
             out.write(b"X-Envelope-From: %s\r\n" % envelope.mail_from.encode())
             for to in envelope.rcpt_tos:
                 out.write(b"X-Envelope-To: %s\r\n" % to.encode())
+            if given:
+                out.write(b"X-Given: %s\r\n" % given.encode())
             out.write(envelope.content)
         os.rename(path + ".new", path)
         to = envelope.rcpt_tos[0]
@@ -53,7 +63,7 @@ class Keeper:
             heard.add(to)
             while not os.path.exists(os.path.join(folder, "speak")):
                 await asyncio.sleep(0.02)
-        return "250 kept"
+        return "250 Ok " + given if given else "250 kept"
 
 
 def authenticate(server, session, envelope, mechanism, data):

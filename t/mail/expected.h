@@ -679,7 +679,7 @@
         .from = "MAILER-DAEMON@mx.example.net",
         .text = "No such",
         .automatic = "bounce",
-        .bounced = "ada@example.org",
+        .bounced = "a.lovelace@internal.example",
         .attachments = 2,
         .hard = 1,
         .references = 1,
@@ -787,6 +787,7 @@
         .text = "The plain one.",
         .automatic = "report",
         .attachments = 2,
+        .references = 1,
     },
     {
         .mail = "vacation-gmail",

@@ -111,7 +111,8 @@ static void check_mail(const expected_t *want, const crm_mail_t *mail)
              ? &APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t) : NULL;
     same(want->mail, "bounced address", bounce ? bounce->address : NULL,
          want->bounced);
-    ck_assert_msg((bounce && bounce->hard) == want->hard,
+    ck_assert_msg((bounce && bounce->failure == CRM_MAIL_NO_ADDRESS)
+                  == want->hard,
                   "%s: whether its bounce is hard", want->mail);
     ck_assert_msg(mail->references->nelts == want->references,
                   "%s: it has %d references, not %d", want->mail,
@@ -368,7 +369,7 @@ START_TEST(blank_lines_within_quotes_are_bounded)
 }
 END_TEST
 
-START_TEST(message_ids_and_steps_are_found)
+START_TEST(message_ids_are_found)
 {
     static const char text[] =
         "Message-ID: <a b@c.example>\n"
@@ -376,7 +377,8 @@ START_TEST(message_ids_and_steps_are_found)
         " <0197C0DE-0000-7000-8000-000000000002@mac.example> <x@y>\n"
         "In-Reply-To: <0197c0de-0000-4000-8000-000000000003@crm.example>\n"
         "Delivered-To: SALES@crm.example\nTo: sales@crm.example,\n"
-        " b@crm.example\nDate: Mon, 02 Nov 2026 10:00:00 +0100\n\nx\n";
+        " b@crm.example\nDate: Mon, 02 Nov 2026 10:00:00 +0100\n"
+        "X-Crmapi-Return: 0123456789abcdef0123456789abcdef\n\nx\n";
     crm_mail_t mail;
 
     crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
@@ -384,9 +386,191 @@ START_TEST(message_ids_and_steps_are_found)
     same("ids", "date", mail.date, "2026-11-02T09:00:00Z");
     ck_assert_int_eq(mail.references->nelts, 4);
     ck_assert_int_eq(mail.recipients->nelts, 3);
-    ck_assert_int_eq(mail.steps->nelts, 2);
-    same("ids", "last step", APR_ARRAY_IDX(mail.steps, 1, const char *),
-         "0197c0de-0000-4000-8000-000000000003");
+    ck_assert_int_eq(mail.tokens->nelts, 0);    /* it returns no mail */
+}
+END_TEST
+
+/* What returns a mail <id@crm.example> with a token, and what that says of the
+ * address. BODY follows "From: FROM" and the type of a mail. */
+#define TOKEN "0123456789abcdef0123456789abcdef"
+#define OURS "Message-ID: <id@crm.example>\nX-Crmapi-Return: " TOKEN "\n" \
+    "To: ada@example.org\nSubject: Offer\n\nDear Ada\n"
+#define MIXED "Content-Type: multipart/mixed; boundary=b\n\n"
+#define REPORT "Content-Type: multipart/report; boundary=b;" \
+    " report-type=delivery-status\n\n"
+
+static const struct {
+    const char *name, *from, *bytes;
+    const char *automatic, *status;
+    crm_mail_failure_t failure;
+    int returned;
+} returned[] = {
+    {"Yahoo", "MAILER-DAEMON@yahoo.example",
+     "\nSorry, we were unable to deliver your message to the following"
+     " address.\n\n<ada@example.org>:\n550: 5.1.1 <ada@example.org>: User"
+     " unknown\n\n--- Below this line is a copy of the message.\n\n" OURS,
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"Postfix in multipart/mixed", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\n<ada@example.org>: host mx said: 550 5.1.1 User unknown\n"
+     "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"headers only, as text", "Postmaster@mx.example",
+     "\nUndeliverable: 554 5.7.1 rejected\n\nOriginal message headers:\n\n"
+     "Received: from a (Exim 4.92.3)\n by b\n" OURS,
+     "bounce", "5.7.1", CRM_MAIL_FAILED, 1},
+    {"quoted, in German", "mailer-daemon@mx.example",
+     "\nIhre Nachricht ist nicht zugestellt: 550 Benutzer unbekannt\n\n"
+     "> Received: from a by b\n> Message-ID: <id@crm.example>\n"
+     "> X-Crmapi-Return: " TOKEN "\n",
+     "bounce", "5.0.0", CRM_MAIL_NO_ADDRESS, 1},
+    {"a code, and words that say nothing", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\nHost said: 550 nicht angenommen\n"
+     "--b\nContent-Type: text/rfc822-headers\n\n" OURS "--b--\n",
+     "bounce", "5.0.0", CRM_MAIL_FAILED, 1},
+    {"a code, and words about the sender", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\nHost said: 550 sender address: user unknown\n"
+     "--b\nContent-Type: text/rfc822-headers\n\n" OURS "--b--\n",
+     "bounce", "5.0.0", CRM_MAIL_FAILED, 1},
+    {"a delay", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\nStill trying: 451 4.7.1 greylisted\n"
+     "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "4.7.1", CRM_MAIL_NO_FAILURE, 1},
+    {"Exim", "Mailer-Daemon@mx.example",
+     "X-Failed-Recipients: ada@example.org\n\nThis is a permanent error.\n\n"
+     "  ada@example.org\n    Unrouteable address\n\n------ This is a copy of"
+     " your message, including all the headers. ------\n\n" OURS,
+     "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
+    {"qmail", "MAILER-DAEMON@mx.example",
+     "\nHi. This is the qmail-send program at mx.example.\n\n"
+     "<ada@example.org>:\nSorry, no mailbox here by that name. (#5.1.1)\n\n"
+     "--- Below this line is a copy of the message.\n\nReturn-Path: <x@y>\n"
+     OURS, "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"a null sender", "\"Antispam\" <x@mx.example>\nReturn-Path: <>",
+     MIXED "--b\n\n550 5.7.1 blocked\n"
+     "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.7.1", CRM_MAIL_FAILED, 1},
+    {"a report without fields", "postmaster@exchange.example",
+     REPORT "--b\n\nIl messaggio non \xc3\xa8 stato recapitato. #5.1.10#\n"
+     "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.1.10", CRM_MAIL_NO_ADDRESS, 1},
+    {"fields of RFC 3464", "MAILER-DAEMON@mx.example",
+     REPORT "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: failed\nStatus: 5.0.0\nDiagnostic-Code: smtp; 550 5.7.509"
+     " denied\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.7.509", CRM_MAIL_FAILED, 1},
+    {"a person who forwards a mail", "ada@example.org",
+     MIXED "--b\n\n550 5.1.1 User unknown, they say\n"
+     "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     NULL, NULL, CRM_MAIL_NO_FAILURE, 0},
+    {"a person who is postmaster", "Postmaster <postmaster@example.org>",
+     "\n550 5.1.1 is what our server says. Can you help?\n",
+     NULL, "5.1.1", CRM_MAIL_NO_ADDRESS, 0},
+    {"a holiday notice", "x@y.example\nReturn-Path: <>",
+     "\nCall room 550, please.\n", "auto-reply", "5.0.0",
+     CRM_MAIL_NO_FAILURE, 0},
+};
+
+START_TEST(whatever_returns_a_mail_is_a_bounce)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, "From: ", returned[_i].from, "\n",
+                                   returned[_i].bytes, NULL);
+    const char *name = returned[_i].name;
+    const crm_mail_bounce_t *one;
+    crm_mail_failure_t failure;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    same(name, "kind", mail.automatic, returned[_i].automatic);
+    one = mail.bounces->nelts ? &APR_ARRAY_IDX(mail.bounces, 0,
+                                               crm_mail_bounce_t) : NULL;
+    failure = one && one->failure > mail.failure ? one->failure
+              : mail.failure;
+    ck_assert_msg(failure == returned[_i].failure, "%s: failure %d", name,
+                  failure);
+    same(name, "status", one && one->status ? one->status : mail.status,
+         returned[_i].status);
+    ck_assert_msg(mail.tokens->nelts == returned[_i].returned,
+                  "%s: %d tokens", name, mail.tokens->nelts);
+    ck_assert_msg(mail.references->nelts == returned[_i].returned,
+                  "%s: %d references", name, mail.references->nelts);
+}
+END_TEST
+
+/* Explanations, and what they mean (contract 17.5). */
+static const struct {
+    const char *text, *status;
+    crm_mail_failure_t failure;
+} explained[] = {
+    {"550 5.1.1 no", "5.1.1", CRM_MAIL_NO_ADDRESS},
+    {"(#5.1.2)", "5.1.2", CRM_MAIL_NO_ADDRESS},
+    {"[5.1.3]", "5.1.3", CRM_MAIL_NO_ADDRESS},
+    {"said: 550-5.1.6", "5.1.6", CRM_MAIL_NO_ADDRESS},
+    {"'550 5.1.10 RESOLVER.ADR.RecipientNotFound'", "5.1.10",
+     CRM_MAIL_NO_ADDRESS},
+    {"550 5.2.1 disabled", "5.2.1", CRM_MAIL_NO_ADDRESS},
+    {"550 5.1.8 user unknown", "5.1.8", CRM_MAIL_FAILED},
+    {"550 5.1.11", "5.1.11", CRM_MAIL_FAILED},
+    {"552 5.2.2 full", "5.2.2", CRM_MAIL_FAILED},
+    {"550 5.3.2", "5.3.2", CRM_MAIL_FAILED},
+    {"550 5.4.1 denied", "5.4.1", CRM_MAIL_FAILED},
+    {"554 5.5.0", "5.5.0", CRM_MAIL_FAILED},
+    {"550 5.7.1", "5.7.1", CRM_MAIL_FAILED},
+    {"550-5.7.26 unauthenticated", "5.7.26", CRM_MAIL_FAILED},
+    {"5.7.509", "5.7.509", CRM_MAIL_FAILED},
+    {"450 4.2.1", "4.2.1", CRM_MAIL_NO_FAILURE},
+    {"451 4.7.1, then 550 5.1.1", "5.1.1", CRM_MAIL_NO_ADDRESS},
+    {"550 No such user here", "5.0.0", CRM_MAIL_NO_ADDRESS},
+    {"554 5.0.0 Unknown\n user", "5.0.0", CRM_MAIL_NO_ADDRESS},
+    {"550 relaying denied, unknown user", "5.0.0", CRM_MAIL_FAILED},
+    {"550 spam", "5.0.0", CRM_MAIL_FAILED},
+    {"450 user unknown in relay table", "4.0.0", CRM_MAIL_NO_FAILURE},
+    {"User unknown", NULL, CRM_MAIL_NO_ADDRESS},
+    {"with Exim 4.92.3, 192.5.1.1, 5.1.1.1, 15.5.1, 5.1.1b", NULL,
+     CRM_MAIL_NO_FAILURE},
+    {"nothing", NULL, CRM_MAIL_NO_FAILURE},
+    {"", NULL, CRM_MAIL_NO_FAILURE},
+    {"5", NULL, CRM_MAIL_NO_FAILURE}, {"5.", NULL, CRM_MAIL_NO_FAILURE},
+    {"550", NULL, CRM_MAIL_NO_FAILURE}, {"5.1.", NULL, CRM_MAIL_NO_FAILURE},
+};
+
+START_TEST(a_status_says_whether_it_speaks_of_the_address)
+{
+    const char *status;
+    crm_mail_failure_t failure = crm_mail_status_read(
+        &status, explained[_i].text, crm_check_pool());
+
+    same(explained[_i].text, "status", status, explained[_i].status);
+    ck_assert_msg(failure == explained[_i].failure, "%s: %d",
+                  explained[_i].text, failure);
+}
+END_TEST
+
+static const struct {
+    const char *kind;
+    int complaint;
+} feedback[] = {
+    {"abuse", 1}, {"fraud", 1}, {"other", 1}, {"opt-out", 1},
+    {"not-spam", 0}, {"auth-failure", 0}, {"virus", 0},
+};
+
+START_TEST(a_feedback_report_is_a_complaint)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(
+        pool, "From: fbl@isp.example\nReturn-Path: <>\nContent-Type:"
+        " multipart/report; boundary=b; report-type=feedback-report\n\n--b\n"
+        "\nx\n--b\nContent-Type: message/feedback-report\n\n"
+        "Version: 1\nFeedback-Type: ", feedback[_i].kind, "\n\n--b\n"
+        "Content-Type: message/rfc822\n\n" OURS "--b--\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    same(feedback[_i].kind, "kind", mail.automatic, "report");
+    ck_assert_int_eq(mail.complaint, feedback[_i].complaint);
+    ck_assert_int_eq(mail.tokens->nelts, 1);
+    ck_assert_int_eq(mail.references->nelts, 1);
 }
 END_TEST
 
@@ -544,7 +728,13 @@ int main(void)
     tcase_add_test(reads, attachments_are_kept_up_to_the_limit);
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
     tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
-    tcase_add_test(reads, message_ids_and_steps_are_found);
+    tcase_add_test(reads, message_ids_are_found);
+    tcase_add_loop_test(reads, whatever_returns_a_mail_is_a_bounce, 0,
+                        CRM_NELTS(returned));
+    tcase_add_loop_test(reads, a_status_says_whether_it_speaks_of_the_address,
+                        0, CRM_NELTS(explained));
+    tcase_add_loop_test(reads, a_feedback_report_is_a_complaint, 0,
+                        CRM_NELTS(feedback));
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);
     tcase_add_test(reads, only_a_trusted_host_verifies_a_sender);

@@ -104,8 +104,10 @@ static void is_proper(const crmd_mail_t *mail)
 {
     static const char *const known[] = {
         "From", "To", "Subject", "Date", "Message-Id", "MIME-Version",
+        "Reply-To", "In-Reply-To", "References", "X-Crmapi-Return",
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe",
-        "List-Unsubscribe-Post", "Auto-Submitted", "X-Crmapi-Channel"
+        "List-Unsubscribe-Post", "Auto-Submitted", "X-Crmapi-Channel",
+        "Reply-To", "In-Reply-To", "References", "X-Crmapi-Return"
     };
     enum { KNOWN = CRM_NELTS(known) };
     int seen[KNOWN] = {0};
@@ -162,6 +164,44 @@ START_TEST(a_mail_has_what_it_needs)
     ck_assert_ptr_null(header(mime, "Auto-Submitted"));
     ck_assert_ptr_null(header(mime, "List-Unsubscribe"));
     g_date_time_unref(now);
+    g_object_unref(mime);
+}
+END_TEST
+
+#define FIRST "<first.0197c0de-0000-4000-8000-000000000001@crm.example.com>"
+#define AGAIN "<0102018f1c2d3e4f-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9-000000" \
+    "@eu-west-1.amazonses.com>"
+
+START_TEST(a_further_mail_is_in_the_thread)
+{
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+    GMimeMessage *mime;
+
+    message.message_id = "<keyed@crm.example.com>";
+    message.references = FIRST " " AGAIN;
+    message.reply_to = "sales+0123@crm.example.com";
+    message.return_to = "eve+0123@example.com";
+    message.token = "0123456789abcdef0123456789abcdef";
+    mail = make(&message);
+    mime = parse(&mail);
+    is_proper(&mail);
+    ck_assert_str_eq(mail.message_id, "<keyed@crm.example.com>");
+    ck_assert_str_eq(g_mime_message_get_message_id(mime),
+                     "keyed@crm.example.com");
+    ck_assert_str_eq(g_mime_message_get_subject(mime), "Re: Hello");
+    ck_assert_str_eq(header(mime, "In-Reply-To"), AGAIN);
+    ck_assert_str_eq(header(mime, "References"), FIRST " " AGAIN);
+    ck_assert_str_eq(header(mime, "X-Crmapi-Return"), message.token);
+    is_mailbox(g_mime_message_get_reply_to(mime), "Eve",
+               "sales+0123@crm.example.com");
+    is_mailbox(g_mime_message_get_from(mime), "Eve", "eve@example.com");
+    ck_assert_str_eq(mail.from, "eve+0123@example.com");
+    g_object_unref(mime);
+    message.subject = "RE: Hello";
+    mail = make(&message);
+    mime = parse(&mail);
+    ck_assert_str_eq(g_mime_message_get_subject(mime), "RE: Hello");
     g_object_unref(mime);
 }
 END_TEST
@@ -457,6 +497,7 @@ int main(void)
 
     g_mime_init();
     tcase_add_test(mails, a_mail_has_what_it_needs);
+    tcase_add_test(mails, a_further_mail_is_in_the_thread);
     tcase_add_test(mails, our_own_mails_are_from_the_configuration);
     tcase_add_test(mails, bodies_come_back);
     tcase_add_test(mails, a_long_line_is_folded);

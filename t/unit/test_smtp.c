@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crmapid_relay.h"
+#include "crmapid_smtp_id.h"
 
 /* What the server does instead of answering. */
 #define HANG "hang"
@@ -295,6 +296,91 @@ static const struct {
     {"dot half an answer", {.dot = "250-o\r\n", .waits = 1}, CRMD_UNKNOWN, ""},
 };
 
+/* Replies to RCPT or to the final dot, and whether they say that the address
+ * does not exist (contract 17.5). */
+static const struct {
+    const char *reply;
+    int no_address;
+} refusals[] = {
+    {"550 5.1.1 " ADA "no\r\n", 1}, {"550-5.1.1 a\r\n550 5.1.1 b\r\n", 1},
+    {"550 5.2.1 no\r\n", 1}, {"550 5.1.10 no\r\n", 1},
+    {"550 No such user\r\n", 1}, {"550-User unknown\r\n550 bye\r\n", 1},
+    {"550 5.0.0 no such mailbox\r\n", 1},
+    {"550 no\r\n", 0}, {"550 5.7.1 user unknown\r\n", 0},
+    {"554 5.5.0 no\r\n", 0}, {"552 5.2.2 full\r\n", 0},
+    {"550 blocked, user unknown\r\n", 0}, {"450 4.1.1 user unknown\r\n", 0},
+};
+
+START_TEST(a_refusal_may_speak_of_the_address)
+{
+    script_t at_rcpt = {.rcpt = refusals[_i].reply};
+    script_t at_dot = {.dot = refusals[_i].reply};
+    script_t at_mail = {.mail = refusals[_i].reply};
+
+    script = at_rcpt;
+    ck_assert_msg(hand_over(&message, config_of(0)).no_address
+                  == refusals[_i].no_address, "%s", refusals[_i].reply);
+    script = at_dot;
+    ck_assert_msg(hand_over(&message, config_of(0)).no_address
+                  == refusals[_i].no_address, "%s", refusals[_i].reply);
+    script = at_mail;
+    ck_assert_msg(!hand_over(&message, config_of(0)).no_address,
+                  "%s speaks of the sender", refusals[_i].reply);
+}
+END_TEST
+
+/* Replies to the final dot, and the ids in them (contract 18.4). */
+#define SES "0102018f1c2d3e4f-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9-000000"
+
+static const struct {
+    const char *url, *reply, *id;
+} ids[] = {
+    {"smtp://127.0.0.1:25", "250 Ok " SES "\r\n", SES},
+    {"smtp://email-smtp.eu-west-1.amazonaws.com:587", "250 Ok " SES "\r\n",
+     "<" SES "@eu-west-1.amazonses.com>"},
+    {"smtps://email-smtp.us-east-1.amazonaws.com", "250 Ok " SES "\r\n",
+     "<" SES "@email.amazonses.com>"},
+    {"smtp://h", "250 2.0.0 OK <b5ff12@AM0.prod.outlook.com> [Hostname=A]\r\n",
+     "<b5ff12@AM0.prod.outlook.com>"},
+    {"smtp://h", "250 2.0.0 Ok: 0197c0de00007000800000000001\r\n",
+     "0197c0de00007000800000000001"},
+    {"smtp://h", "250 OK 20261125.1@mta.example.net\r\n",
+     "<20261125.1@mta.example.net>"},
+    {"smtp://h", "250 2.0.0 Ok: queued as 4FwX2h5Kz9Fw82h5Kz7zQ\r\n", NULL},
+    {"smtp://h", "250 OK id=1abcDE-0005xy-Lq\r\n", NULL},
+    {"smtp://h", "250 2.0.0 OK 1700000000 a1-20020ac8.12 - gsmtp\r\n", NULL},
+    {"smtp://h", "250 2.0.0 w9ABC123 Message accepted for delivery\r\n", NULL},
+    {"smtp://h", "250 2.0.0 <ada@example.org> accepted\r\n", NULL},
+    {"smtp://h", "250 Ok\r\n", NULL}, {"smtp://h", "250\r\n", NULL},
+    {"smtp://h", "250 kept\r\n", NULL}, {"smtp://h", "250 Ok 4FwX2h5\r\n", NULL},
+    {"smtp://h", "250 OK <a@>\r\n", NULL}, {"smtp://h", "250 OK <>\r\n", NULL},
+    {"smtp://h", "", NULL},
+};
+
+START_TEST(a_reply_may_have_the_message_id)
+{
+    const char *id = crmd_smtp_id(ids[_i].reply, ids[_i].url,
+                                  "ada@example.org", crm_check_pool());
+
+    if (ids[_i].id) {
+        ck_assert_msg(id && !strcmp(id, ids[_i].id), "%s: %s", ids[_i].reply,
+                      id);
+    }
+    else {
+        ck_assert_msg(!id, "%s: %s", ids[_i].reply, id);
+    }
+}
+END_TEST
+
+START_TEST(the_id_of_the_reply_is_the_receipts)
+{
+    script_t given = {.dot = "250 Ok " SES "\r\n"};
+
+    script = given;
+    ck_assert_str_eq(hand_over(&message, config_of(0)).provider_id, SES);
+}
+END_TEST
+
 START_TEST(each_behaviour_has_its_verdict)
 {
     crmd_config_t *config = config_of(0);
@@ -489,6 +575,11 @@ int main(void)
 
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
                         COUNT(cases));
+    tcase_add_loop_test(verdicts, a_refusal_may_speak_of_the_address, 0,
+                        COUNT(refusals));
+    tcase_add_loop_test(verdicts, a_reply_may_have_the_message_id, 0,
+                        COUNT(ids));
+    tcase_add_test(verdicts, the_id_of_the_reply_is_the_receipts);
     tcase_add_test(rest, the_envelope_and_the_mail_arrive);
     tcase_add_loop_test(rest, what_ends_before_the_mail_does_is_not_now, 0, 2);
     tcase_add_test(rest, a_refused_connection_is_not_now);

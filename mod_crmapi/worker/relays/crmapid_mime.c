@@ -180,7 +180,7 @@ static const char *add_mailbox(InternetAddressList *list, const char *name,
     return ascii;
 }
 
-/* Add a header with a VALUE that is ASCII, without folding it. */
+/* Add a header with a VALUE that is ASCII, folded where it is. */
 static void add_raw(GMimeMessage *mime, const char *name, const char *value,
                     apr_pool_t *pool)
 {
@@ -193,6 +193,19 @@ static void add_raw(GMimeMessage *mime, const char *name, const char *value,
         apr_pstrcat(pool, " ", value, "\n", NULL));
 }
 
+/* Add a header of words, each on a line of its own (RFC 5322, 2.2.3). */
+static void add_folded(GMimeMessage *mime, const char *name, const char *words,
+                       apr_pool_t *pool)
+{
+    char *copy = apr_pstrdup(pool, words), *state;
+    const char *word = apr_strtok(copy, " ", &state), *value = "";
+
+    for (; word; word = apr_strtok(NULL, " ", &state)) {
+        value = apr_pstrcat(pool, value, *value ? "\n " : "", word, NULL);
+    }
+    add_raw(mime, name, value, pool);
+}
+
 static void add_dates(GMimeMessage *mime, const char *message_id)
 {
     GDateTime *now = g_date_time_new_now_utc();
@@ -200,6 +213,39 @@ static void add_dates(GMimeMessage *mime, const char *message_id)
     g_mime_message_set_date(mime, now);
     g_date_time_unref(now);
     g_mime_message_set_message_id(mime, message_id);
+}
+
+/* Return the subject of MESSAGE in POOL. That of a further mail begins with
+ * "Re:", so that mail programs show it in the thread of the first. */
+static const char *subject_of(const crmd_message_t *message, apr_pool_t *pool)
+{
+    int email = !strcmp(message->channel, "email");
+    const char *text = crmd_mail_line(email ? message->subject
+                                      : message->objective, SUBJECT_BYTES,
+                                      pool);
+
+    return email && message->references && strncasecmp(text, "re:", 3)
+           ? apr_pstrcat(pool, "Re: ", text, NULL) : text;
+}
+
+/* Add the headers that replies and reports are known by (contract 18.4). */
+static void add_thread(GMimeMessage *mime, const crmd_message_t *message,
+                       apr_pool_t *pool)
+{
+    const char *last = message->references
+                       ? strrchr(message->references, '<') : NULL;
+
+    if (message->reply_to && crmd_mail_address(message->reply_to)) {
+        add_mailbox(g_mime_message_get_reply_to(mime), message->from_name,
+                    message->reply_to, pool);
+    }
+    if (last) {
+        add_folded(mime, "References", message->references, pool);
+        add_raw(mime, "In-Reply-To", last, pool);
+    }
+    if (message->token) {
+        add_raw(mime, CRM_MAIL_TOKEN_HEADER, message->token, pool);
+    }
 }
 
 static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
@@ -215,10 +261,7 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
                              mail->from, pool);
     mail->to = add_mailbox(g_mime_message_get_to(mime), message->to_name,
                            mail->to, pool);
-    g_mime_message_set_subject(mime, crmd_mail_line(
-                                   email ? message->subject
-                                   : message->objective, SUBJECT_BYTES, pool),
-                               "utf-8");
+    g_mime_message_set_subject(mime, subject_of(message, pool), "utf-8");
     add_dates(mime, apr_pstrmemdup(pool, mail->message_id + 1,
                                    strlen(mail->message_id) - 2));
     if (!email) {
@@ -226,6 +269,9 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
     }
     if (message->automatic) {
         add_raw(mime, "Auto-Submitted", "auto-generated", pool); /* RFC 3834 */
+    }
+    if (email) {
+        add_thread(mime, message, pool);
     }
     if (email && message->unsubscribe) {
         add_raw(mime, "List-Unsubscribe",
@@ -276,8 +322,9 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     if (message->unsubscribe && !is_plain(message->unsubscribe, "<>\"")) {
         return unusable("the unsubscribe link is not a URL", pool);
     }
-    mail->message_id = apr_pstrcat(pool, "<", message->id, "@",
-                                   config->mail_domain, ">", NULL);
+    mail->message_id = message->message_id ? message->message_id
+                       : apr_pstrcat(pool, "<", message->id, "@",
+                                     config->mail_domain, ">", NULL);
     mail->from = sender;
     mail->to = message->to;
     if (!sender) {
@@ -333,5 +380,8 @@ crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
     crm_mail_lock();
     make_mail(mail, message, config, crlf, result_pool);
     crm_mail_unlock();
+    if (message->return_to && crmd_mail_address(message->return_to)) {
+        mail->from = message->return_to;
+    }
     return NULL;
 }

@@ -14,8 +14,10 @@
 /* One message. Texts are UTF-8. */
 typedef struct crmd_message_t {
     const char *channel;        /* "email", "sms" or "voice" */
-    const char *id;             /* a UUID, the same for each attempt: used for
-                                   the Message-ID and the idempotency key */
+    const char *id;             /* a UUID, the same for each attempt: the
+                                   idempotency key */
+    const char *message_id;     /* of an email: its Message-ID with brackets;
+                                   NULL: made from ID */
     const char *workspace_id;
     const char *from;           /* address or E.164 number; NULL: the
                                    configuration's */
@@ -28,6 +30,12 @@ typedef struct crmd_message_t {
     const char *objective;      /* of a call, or NULL */
     const char *unsubscribe;    /* of an email: https URL of RFC 8058, or
                                    NULL */
+    const char *reply_to;       /* of an email: where replies go, or NULL */
+    const char *return_to;      /* of an email: where bounces go; NULL: FROM */
+    const char *token;          /* of an email: what a report that returns it
+                                   proves that it is ours by, or NULL */
+    const char *references;     /* of an email: Message-IDs of earlier ones, the
+                                   latest last, or NULL */
     int automatic;              /* email: a notice by the daemon, not written
                                    by a person */
 } crmd_message_t;
@@ -43,7 +51,11 @@ typedef enum crmd_verdict_t {
 typedef struct crmd_receipt_t {
     crmd_verdict_t verdict;
     const char *reason;         /* one line, NULL for CRMD_SENT; no secrets */
-    const char *provider_id;    /* the provider's id of the message, or NULL */
+    const char *provider_id;    /* the provider's id of the message, or NULL; of
+                                   a mail with brackets if it is a whole
+                                   Message-ID */
+    int no_address;             /* CRMD_REFUSED: the address does not exist
+                                   (contract 17.5) */
     apr_interval_time_t retry_after; /* requested by the provider; 0: none */
 } crmd_receipt_t;
 

@@ -7,10 +7,13 @@
 
 #include "apr_strings.h"
 
+#include "crm_mail_status.h"
+
 #include "crmapid_curl.h"
 #include "crmapid_mail_header.h"
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
+#include "crmapid_smtp_id.h"
 
 /* Maximum bytes of the server's replies in a session. */
 #define REPLIES_MAX 65536
@@ -38,6 +41,7 @@ static const char *const stage_names[] = {
 typedef struct talk_t {
     CURL *curl;
     const crmd_mail_t *mail;
+    const char *url;            /* of the server */
     apr_size_t pos;             /* bytes of the mail that libcurl has read */
     stage_t stage;
     apr_time_t heard;           /* time of the last reply in this stage; 0: none
@@ -45,6 +49,11 @@ typedef struct talk_t {
     apr_time_t until;           /* deadline of the session, including QUIT */
     int code;                   /* of the last reply with a STATUS */
     char status[STATUS_SIZE];
+    int accepted;               /* the sender was */
+    int says;                   /* a refusal of the recipient or the mail says
+                                   that the address does not exist */
+    const char *given;          /* the id in the reply to the final dot, or
+                                   NULL */
     apr_size_t replies;         /* bytes of replies so far */
     apr_pool_t *pool;
     char text[CURL_ERROR_SIZE];
@@ -106,6 +115,23 @@ static void keep_status(talk_t *talk, const char *text, size_t len)
     }
 }
 
+/* Read what else matters in a line of a reply, LEN bytes at TEXT. */
+static void read_words(talk_t *talk, const char *text, size_t len)
+{
+    const char *line = apr_pstrmemdup(talk->pool, text, len);
+
+    if (talk->stage == STAGE_ENVELOPE && *line == '2') {
+        talk->accepted = 1;
+    }
+    else if (*line == '5' && talk->accepted) {
+        talk->says |= crm_mail_status_says(line, talk->pool);
+    }
+    else if (talk->stage == STAGE_END && *line == '2') {
+        talk->given = crmd_smtp_id(line, talk->url, talk->mail->to,
+                                   talk->pool);
+    }
+}
+
 /* Return the code of the reply that decides on the mail: a refusal, or the
  * acceptance of the final dot. 0: none yet. */
 static long decision_of(const talk_t *talk)
@@ -135,6 +161,7 @@ static size_t read_reply(char *data, size_t size, size_t count, void *baton)
     if (!is_decided(talk)) {
         talk->heard = apr_time_now();
         keep_status(talk, data, size * count);
+        read_words(talk, data, size * count);
     }
     return talk->replies > REPLIES_MAX ? 0 : size * count;
 }
@@ -209,6 +236,20 @@ static int is_login_refusal(const talk_t *talk, long code)
         || code == 535 || code == 538;
 }
 
+/* Return whether the refusal CODE says that the address does not exist
+ * (contract 17.5). */
+static int has_no_address(const talk_t *talk, long code)
+{
+    const char *status = talk->code == code ? talk->status : NULL;
+
+    if (!talk->accepted) {
+        return 0;               /* it speaks of the sender */
+    }
+    return !status || !strcmp(status, "5.0.0") ? talk->says
+           : crm_mail_status_failure(status, NULL, talk->pool)
+             == CRM_MAIL_NO_ADDRESS;
+}
+
 /* Return the reason for a refusal by CODE. */
 static const char *refusal(const talk_t *talk, long code)
 {
@@ -239,13 +280,16 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
 
     if (code == CURLE_OK || decision / 100 == 2) {
         crmd_receipt_fill(receipt, CRMD_SENT, NULL);
-        receipt->provider_id = talk->mail->message_id;
+        receipt->provider_id = talk->given ? talk->given
+                               : talk->mail->message_id;
     }
     else if (decision) {
         crmd_receipt_fill(receipt, decision < 500
                           || is_login_refusal(talk, decision)
                           ? CRMD_NOT_NOW : CRMD_REFUSED,
                           refusal(talk, decision));
+        receipt->no_address = receipt->verdict == CRMD_REFUSED
+                              && has_no_address(talk, decision);
     }
     else {
         crmd_receipt_fill(receipt, talk->stage == STAGE_END ? CRMD_UNKNOWN
@@ -303,6 +347,7 @@ static void send_message(crmd_receipt_t *receipt,
         return;
     }
     talk.mail = &mail;
+    talk.url = config->smtp_url;
     curl = crmd_curl_create(url_of(config, pool), "smtp,smtps",
                             config->smtp_timeout, config->smtp_ca_file,
                             talk.text);

@@ -4,6 +4,7 @@
 #include "crmapid_step.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "apr_strings.h"
 
@@ -32,6 +33,8 @@ typedef struct sending_t {
     apr_int64_t number;         /* of crmapi.mark_next() */
     const char *link;           /* head of the unsubscribe token, or NULL */
     const crmd_relay_t *relay;
+    const char *own;            /* the agent's address that it is from, */
+    const char *agent_email;    /* and its agent_email; or NULL */
     int was_sending;            /* it was "sending" before this attempt */
     int doubtful;               /* an earlier attempt may have sent it: any
                                    verdict but CRMD_SENT leaves that unknown */
@@ -44,6 +47,7 @@ static const char step_sql[] =
     "SELECT s.channel, s.to_identifier, s.email_subject, s.email_body,"
     " s.sms_body, s.voice_script, s.voice_objective,"
     " nullif(coalesce(nullif(a.email_outbound_email, ''), a.agent_email), ''),"
+    " nullif(a.agent_email, ''),"
     " nullif(a.agent_phone, ''),"
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
@@ -62,7 +66,7 @@ static const char step_sql[] =
 
 enum {
     CHANNEL, TO, SUBJECT, EMAIL_BODY, SMS_BODY, SCRIPT, OBJECTIVE,
-    FROM_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, PART, STATUS
+    FROM_EMAIL, AGENT_EMAIL, FROM_PHONE, FROM_NAME, TO_NAME, PART, STATUS
 };
 
 /* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
@@ -89,6 +93,8 @@ static void make_message(sending_t *sending, const PGresult *result)
     if (!strcmp(message->channel, "email")) {
         message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
                                 config->mail_from);
+        sending->own = crm_db_value(result, 0, FROM_EMAIL);
+        sending->agent_email = crm_db_value(result, 0, AGENT_EMAIL);
         message->subject = crm_db_value(result, 0, SUBJECT);
         message->text = crm_db_value(result, 0, EMAIL_BODY);
         sending->link = crmd_link_unsubscribe_head(
@@ -130,14 +136,73 @@ static crm_error_t *read_step(int *exists_p, sending_t *sending,
     return NULL;
 }
 
-/* Call crmapi.step_take(); set *VERDICT_P and *UNTIL_P to its result. If the
- * step may be sent, the same transaction takes a number for it and signs the
- * link of its mail. */
+/* The verdict and the time of step_take(). If the step may be sent, the same
+ * transaction takes a number for it, signs the link of its mail, and names that
+ * mail. */
+static const char take_sql[] =
+    "SELECT s.verdict, s.until, s.number, s.mac, s.names[1],"
+    " s.names[2], s.names[3] FROM ("
+    "SELECT t.verdict, t.until,"
+    " CASE WHEN t.verdict IN ('send', 'again')"
+    " THEN crmapi.mark_next($9::bigint[]) END AS number,"
+    " CASE WHEN t.verdict IN ('send', 'again') THEN '\\x'"
+    " || encode(crmapi.token_sign_link($10::bytea), 'hex') END AS mac,"
+    " CASE WHEN t.verdict IN ('send', 'again')"
+    " THEN crmapi.step_names($1::uuid, $6::uuid, $11::text) END AS names"
+    " FROM crmapi.step_take($1::uuid, $2::bigint, $3::text, $4::integer,"
+    " $5::uuid, $6::uuid, coalesce($7::timestamptz, statement_timestamp()),"
+    " $8::integer) t OFFSET 0) s";
+
+enum { VERDICT, UNTIL, NUMBER, MAC, MESSAGE_ID, TOKEN, REFERENCES };
+
+/* Return ADDRESS (may be NULL) with TOKEN after a '+', in POOL: what comes there
+ * proves to answer or to return that mail. Return ADDRESS itself if it has a
+ * '+', or if its local part would be too long (RFC 5321, 4.5.3.1.1). */
+static const char *with_token(const char *address, const char *token,
+                              apr_pool_t *pool)
+{
+    const char *at = address ? strrchr(address, '@') : NULL;
+
+    if (!at || memchr(address, '+', (size_t)(at - address))
+        || (size_t)(at - address) + 1 + strlen(token) > 64) {
+        return address;
+    }
+    return apr_pstrcat(pool, apr_pstrmemdup(pool, address,
+                                            (apr_size_t)(at - address)), "+",
+                       token, at, NULL);
+}
+
+/* Set what replies to SENDING's mail, and reports about it, are known by
+ * (contract 18.4), from RESULT of take_sql. */
+static void set_thread(sending_t *sending, const PGresult *result)
+{
+    crmd_message_t *message = &sending->message;
+    apr_pool_t *pool = sending->work->pool;
+    const char *own = sending->own;
+
+    message->message_id = crm_db_value(result, 0, MESSAGE_ID);
+    message->token = crm_db_value(result, 0, TOKEN);
+    message->references = crm_db_value(result, 0, REFERENCES);
+    if (!own || !message->token) {
+        return;
+    }
+    message->reply_to = sending->agent_email;
+    if (sending->work->config->mail_reply_token) {
+        message->reply_to = with_token(message->reply_to ? message->reply_to
+                                       : own, message->token, pool);
+        message->return_to = with_token(own, message->token, pool);
+    }
+    else if (message->reply_to && !strcasecmp(message->reply_to, own)) {
+        message->reply_to = NULL;       /* From says it */
+    }
+}
+
+/* Call crmapi.step_take(); set *VERDICT_P and *UNTIL_P to its result. */
 static crm_error_t *take(const char **verdict_p, const char **until_p,
                          sending_t *sending)
 {
     crmd_work_t *work = sending->work;
-    const char *values[10];
+    const char *values[11];
     PGresult *result;
 
     crmd_lease_values(values, work);
@@ -147,21 +212,15 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     values[7] = apr_itoa(work->pool, work->config->agent_daily_limit);
     values[8] = crmd_mark_known(work->pool);
     values[9] = sending->link;
-    CRM_ERR(crmd_query(&result, work, "SELECT t.verdict, t.until,"
-                       " CASE WHEN t.verdict IN ('send', 'again')"
-                       " THEN crmapi.mark_next($9::bigint[]) END,"
-                       " CASE WHEN t.verdict IN ('send', 'again') THEN '\\x'"
-                       " || encode(crmapi.token_sign_link($10::bytea), 'hex')"
-                       " END FROM"
-                       " crmapi.step_take($1::uuid, $2::bigint, $3::text,"
-                       " $4::integer, $5::uuid, $6::uuid,"
-                       " coalesce($7::timestamptz, statement_timestamp()),"
-                       " $8::integer) t", 10, values));
-    *verdict_p = PQgetvalue(result, 0, 0);
-    *until_p = crm_db_value(result, 0, 1);
-    sending->number = apr_atoi64(PQgetvalue(result, 0, 2));
+    values[10] = work->config->mail_domain;
+    CRM_ERR(crmd_query(&result, work, take_sql, 11, values));
+    *verdict_p = PQgetvalue(result, 0, VERDICT);
+    *until_p = crm_db_value(result, 0, UNTIL);
+    sending->number = apr_atoi64(PQgetvalue(result, 0, NUMBER));
     sending->message.unsubscribe = crmd_link_unsubscribe(
-        work->config, sending->link, crm_db_value(result, 0, 3), work->pool);
+        work->config, sending->link, crm_db_value(result, 0, MAC),
+        work->pool);
+    set_thread(sending, result);
     return NULL;
 }
 
@@ -259,6 +318,12 @@ static crm_error_t *record_failed(const sending_t *sending,
     crmd_logf(CRM_LOG_WARNING, "CRM3122: step %s was not sent (%s), attempt"
               " %d: %s", sending->step, wait ? "will be retried" : "for good",
               work->job->attempts, reason);
+    if (!wait && reason != unknown && sending->receipt.no_address) {
+        return counted(
+            record(sending, "SELECT crmapi.step_refused($1::uuid, $2::bigint,"
+                   " $3::text, $4::integer, $5::uuid, $6::uuid, $7::text)", 7,
+                   reason, NULL), sending, result);
+    }
     return counted(
         record(sending, "SELECT crmapi.step_failed($1::uuid, $2::bigint,"
                " $3::text, $4::integer, $5::uuid, $6::uuid, $7::text,"

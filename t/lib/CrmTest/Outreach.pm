@@ -53,7 +53,7 @@ sub got {
     while (-e "$folder/" . ($self->{taken} + 1)) {
         my $mail = read_file("$folder/" . ++$self->{taken});
         my ($to) = $mail =~ /^X-Envelope-To: (\S+)\@/m;
-        my ($subject) = $mail =~ /^Subject: (Step \d|\w+)/m;
+        my ($subject) = $mail =~ /^Subject: (?:Re: )?(Step \d|\w+)/m;
         $self->{count}{"$to $subject"}++;
     }
     return { %{$self->{count}} };

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_mail_status.c: what a failure of delivery says of the address (contract
+ * 17.5, RFC 3463) */
+#include "crm_mail_status.h"
+
+#include <string.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_array.h"
+#include "crm_text.h"
+
+/* Characters of a text that are read. */
+#define TEXT_MAX 65536
+
+/* Status codes that say that the address does not exist (contract 17.5). */
+static const char *const no_address[] = {
+    "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"
+};
+
+/* Words that say that the address does not exist, folded. */
+static const char *const says[] = {
+    "user unknown", "unknown user", "no such user", "user not found",
+    "user does not exist", "user doesn't exist", "user not known",
+    "not a known user", "not a valid user", "inactive user", "user disabled",
+    "no such recipient", "recipient unknown", "unknown recipient",
+    "recipient not found", "recipientnotfound", "recipient does not exist",
+    "invalid recipient", "addressee unknown",
+    "no such mailbox", "mailbox unknown", "unknown mailbox",
+    "mailbox not found", "mailbox does not exist", "mailbox doesn't exist",
+    "no mailbox here by that name", "no mailbox by that name",
+    "invalid mailbox", "not a valid mailbox", "mailbox unavailable",
+    "mailbox is unavailable", "mailbox disabled", "mailbox is disabled",
+    "mailbox has been disabled", "mailbox is inactive",
+    "account disabled", "account is disabled", "account has been disabled",
+    "account that you tried to reach is disabled", "account does not exist",
+    "account that you tried to reach does not exist", "no such account",
+    "unknown account", "no such address", "unknown address",
+    "address unknown", "address not found", "address does not exist",
+    "address doesn't exist", "address couldn't be found",
+    "unknown local part", "unknown local-part", "unrouteable address",
+    "unroutable address", "bad destination mailbox",
+    /* German, French, Spanish, Italian, Portuguese, Dutch, Russian */
+    "benutzer unbekannt", "unbekannter benutzer", "benutzer nicht gefunden",
+    "empf\xc3\xa4nger unbekannt", "unbekannter empf\xc3\xa4nger",
+    "empf\xc3\xa4nger existiert nicht", "adresse existiert nicht",
+    "postfach existiert nicht", "utilisateur inconnu",
+    "destinataire inconnu", "adresse inconnue", "bo\xc3\xaete inexistante",
+    "usuario desconocido", "usuario no existe", "destinatario desconocido",
+    "utente sconosciuto", "destinatario sconosciuto",
+    "indirizzo inesistente", "casella inesistente",
+    "usu\xc3\xa1rio desconhecido", "usu\xc3\xa1rio n\xc3\xa3o existe",
+    "destinat\xc3\xa1rio desconhecido", "gebruiker onbekend",
+    "\xd0\xbf\xd0\xbe\xd0\xbb\xd1\x8c\xd0\xb7\xd0\xbe\xd0\xb2\xd0\xb0\xd1\x82"
+    "\xd0\xb5\xd0\xbb\xd1\x8c \xd0\xbd\xd0\xb5 \xd0\xbd\xd0\xb0\xd0\xb9\xd0"
+    "\xb4\xd0\xb5\xd0\xbd"
+};
+
+/* Words of a paragraph that speaks of something else. */
+static const char *const says_not[] = {
+    "spam", "blocked", "blacklist", "blocklist", "block list", "policy",
+    "reputation", "relay access", "relaying", "quota", "mailbox full",
+    "mailbox is full", "sender address", "sender rejected", "sender verif",
+    "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
+    "too large", "size limit", "rate limit", "too many"
+};
+
+/* ---- status codes -------------------------------------------------------- */
+
+/* Return the length of the status code at C: class 2, 4 or 5, subject 0 to 7
+ * and a detail of up to three digits; 0 if there is none. So versions of
+ * software and IP addresses are none. */
+static apr_size_t status_length(const char *c)
+{
+    apr_size_t digits;
+
+    if (!strchr("245", *c) || c[1] != '.' || c[2] < '0' || c[2] > '7'
+        || c[3] != '.') {
+        return 0;
+    }
+    digits = strspn(c + 4, "0123456789");
+    if (!digits || digits > 3 || apr_isalpha(c[4 + digits])
+        || (c[4 + digits] == '.' && apr_isdigit(c[5 + digits]))) {
+        return 0;
+    }
+    return 4 + digits;
+}
+
+const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
+{
+    const char *found = NULL;
+    apr_size_t found_len = 0;
+
+    for (const char *c = text; c && *c; c++) {
+        apr_size_t len;
+
+        if ((c > text && (apr_isalnum(c[-1]) || c[-1] == '.'))
+            || !(len = status_length(c))) {
+            continue;
+        }
+        if (!found || *c == '5') {
+            found = c;
+            found_len = len;
+        }
+        if (*c == '5') {
+            break;
+        }
+    }
+    return found ? apr_pstrmemdup(pool, found, found_len) : NULL;
+}
+
+/* Return the class of the first reply code of SMTP (RFC 5321) in TEXT that is a
+ * failure: '4' or '5'; 0 if there is none. A permanent one goes before. */
+static char code_class(const char *text)
+{
+    char found = 0;
+
+    for (const char *c = text; c && *c && found != '5'; c++) {
+        if ((*c == '4' || *c == '5') && c[1] >= '0' && c[1] <= '5'
+            && apr_isdigit(c[2]) && strchr(" -:;,)\r\n'\"", c[3]) && c[3]
+            && (c == text || strchr(" \t\n:;('\"<", c[-1]))) {
+            found = *c;
+        }
+    }
+    return found;
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+/* Return whether TEXT contains one of the COUNT WORDS. */
+static int has_one(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(text, words[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the LEN bytes of the paragraph at TEXT, folded and with each run of
+ * white space as one blank, in POOL. */
+static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
+{
+    char *flat = apr_palloc(pool, len + 1), *out = flat;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        if (!apr_isspace(text[i])) {
+            *out++ = text[i];
+        }
+        else if (out > flat && out[-1] != ' ') {
+            *out++ = ' ';
+        }
+    }
+    *out = '\0';
+    return crm_text_valid_utf8(flat, (apr_size_t)(out - flat))
+           ? crm_text_fold(flat, pool) : flat;
+}
+
+int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool)
+{
+    const char *end = text ? text + strnlen(text, TEXT_MAX) : NULL;
+
+    while (text && text < end) {
+        const char *stop = strstr(text, "\n\n"), *flat;
+
+        stop = stop && stop < end ? stop : end;
+        flat = flatten(text, (apr_size_t)(stop - text), scratch_pool);
+        if (has_one(flat, says, CRM_NELTS(says))
+            && !has_one(flat, says_not, CRM_NELTS(says_not))) {
+            return 1;
+        }
+        text = stop;
+        text += strspn(text, "\n");
+    }
+    return 0;
+}
+
+/* ---- the failure --------------------------------------------------------- */
+
+crm_mail_failure_t crm_mail_status_failure(const char *status,
+                                           const char *text,
+                                           apr_pool_t *scratch_pool)
+{
+    if (status && *status != '5') {
+        return CRM_MAIL_NO_FAILURE;
+    }
+    if (!status || !strcmp(status, "5.0.0")) {
+        return crm_mail_status_says(text, scratch_pool) ? CRM_MAIL_NO_ADDRESS
+               : status ? CRM_MAIL_FAILED : CRM_MAIL_NO_FAILURE;
+    }
+    for (size_t i = 0; i < CRM_NELTS(no_address); i++) {
+        if (!strcmp(status, no_address[i])) {
+            return CRM_MAIL_NO_ADDRESS;
+        }
+    }
+    return CRM_MAIL_FAILED;
+}
+
+crm_mail_failure_t crm_mail_status_read(const char **status_p,
+                                        const char *text, apr_pool_t *pool)
+{
+    char class = 0;
+
+    *status_p = crm_mail_status_find(text, pool);
+    if (!*status_p) {
+        class = code_class(text);
+        *status_p = class == '5' ? "5.0.0" : class == '4' ? "4.0.0" : NULL;
+    }
+    return crm_mail_status_failure(*status_p, text, pool);
+}

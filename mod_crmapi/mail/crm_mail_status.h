@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_mail_status.h: what a failure of delivery says of the address */
+#ifndef CRM_MAIL_STATUS_H
+#define CRM_MAIL_STATUS_H
+
+#include "apr_pools.h"
+
+/* What a failure means for the address (contract 17.5). */
+typedef enum crm_mail_failure_t {
+    CRM_MAIL_NO_FAILURE,        /* none, or a temporary one */
+    CRM_MAIL_FAILED,            /* permanent, but the address may be good */
+    CRM_MAIL_NO_ADDRESS         /* the address does not exist */
+} crm_mail_failure_t;
+
+/* Return the status (RFC 3463) in TEXT (may be NULL) that decides, in POOL: the
+ * first permanent one, else the first one; NULL if there is none. */
+const char *crm_mail_status_find(const char *text, apr_pool_t *pool);
+
+/* Return whether TEXT (may be NULL), lines of an explanation, says that the
+ * address does not exist. Paragraphs that speak of the sender, of spam or of
+ * space do not count. */
+int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool);
+
+/* Return what STATUS (may be NULL) means, and TEXT beside it (may be NULL),
+ * which is read for 5.0.0 and without a status. */
+crm_mail_failure_t crm_mail_status_failure(const char *status,
+                                           const char *text,
+                                           apr_pool_t *scratch_pool);
+
+/* Return what TEXT, an explanation without fields of RFC 3464, means. *STATUS_P
+ * is its status; if it has a reply code of SMTP only, that class: "5.0.0"; NULL
+ * if it has none. */
+crm_mail_failure_t crm_mail_status_read(const char **status_p,
+                                        const char *text, apr_pool_t *pool);
+
+#endif /* CRM_MAIL_STATUS_H */
