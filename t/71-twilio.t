@@ -234,6 +234,32 @@ subtest "STOP suppresses and stops, START lifts" => sub {
     is($suppressed->("+49172003"), "unsubscribed", "nobody else");
 };
 
+subtest "17.4 an opt-out in any dress; U+0000 is dropped" => sub {
+    my $greets = space(greeting => "Hi there");
+    my $suppressed = sub { scalar sql($database, "SELECT count(*) FROM"
+        . " crmapi.suppression WHERE address = '$_[0]' AND workspace_id = '"
+        . $greets->id . "'") };
+    my $n = 0;
+    for my $text ("Stop.", "\"STOP\"", "opt out", "\x{a0}STOP\x{200b}",
+        "STOP, thanks!", "STOP\0", "\0ST\0OP") {
+        my $from = sprintf "+4917500%02d", $n++;
+        twiml_is(sms($greets, $from, $text), undef, "no greeting");
+        is($suppressed->($from), 1, "an opt-out") or diag($text);
+    }
+    for my $case (["HELP", 0, undef], ["Info?", 0, undef],
+        ["stop by", 0, "Hi there"], ["STOP", 0, undef, OptOutType => "HELP"],
+        ["\x{441}\x{442}\x{43e}\x{43f}", 1, undef, OptOutType => "STOP"],
+        ["Dear\0 you", 0, "Hi there"]) {
+        my ($text, $out, $answer, @more) = @$case;
+        my $from = sprintf "+4917500%02d", $n++;
+        twiml_is(sms($greets, $from, $text, @more), $answer, "the answer");
+        is($suppressed->($from), $out, "whether it is one") or diag($text);
+    }
+    my ($talk) = talks($greets, sprintf "+4917500%02d", $n - 1);
+    is((messages($greets, $talk))[0]{content}, "Dear you",
+        "without the U+0000");
+};
+
 subtest "the same message again" => sub {
     my $sid = sid("SM");
     my @got = in_processes(10, sub {
@@ -342,7 +368,7 @@ subtest "requests" => sub {
         "JSON");
     error_is($post->("application/x-www-form-urlencoded", $_), 400,
         "bad_request", "malformed: " . s/\0/NUL/r)
-        for "a=%", "a=%00", "a=%ff", "a=b\0c";
+        for "a=%", "a%00=b", "a=%ff", "a=b\0c";
     error_is($post->("application/x-www-form-urlencoded", ""), 403,
         "forbidden", "nothing");
     error_is($post->("application/x-www-form-urlencoded",

@@ -199,14 +199,29 @@ static int has_at_most(const char *body, apr_size_t len, int max)
     return count <= max;
 }
 
+crm_error_t *crm_form_pairs(apr_array_header_t **fields_p, const char *body,
+                            apr_size_t len, int max, apr_pool_t *result_pool)
+{
+    if (memchr(body, '\0', len) || !has_at_most(body, len, max)) {
+        return malformed(result_pool);
+    }
+    crm_query_parse(fields_p, apr_pstrmemdup(result_pool, body, len),
+                    result_pool);
+    for (int i = 0; i < (*fields_p)->nelts; i++) {
+        const char *bad = APR_ARRAY_IDX(*fields_p, i, crm_query_param_t).bad;
+
+        if (bad && bad != crm_query_nul) {
+            return malformed(result_pool);
+        }
+    }
+    return NULL;
+}
+
+/* The same for values without U+0000. */
 static crm_error_t *read_pairs(apr_array_header_t **fields_p, span_t body,
                                int max, apr_pool_t *pool)
 {
-    if (memchr(body.at, '\0', body.len)
-        || !has_at_most(body.at, body.len, max)) {
-        return malformed(pool);
-    }
-    crm_query_parse(fields_p, apr_pstrmemdup(pool, body.at, body.len), pool);
+    CRM_ERR(crm_form_pairs(fields_p, body.at, body.len, max, pool));
     for (int i = 0; i < (*fields_p)->nelts; i++) {
         if (APR_ARRAY_IDX(*fields_p, i, crm_query_param_t).bad) {
             return malformed(pool);

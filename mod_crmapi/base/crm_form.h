@@ -19,6 +19,11 @@ crm_error_t *crm_form_parse(apr_array_header_t **fields_p, const char *body,
                             apr_size_t len, const char *content_type, int max,
                             apr_pool_t *result_pool);
 
+/* The same for the LEN bytes at BODY of application/x-www-form-urlencoded, whose
+ * values may have U+0000 (crm_query_param_t.value_len). */
+crm_error_t *crm_form_pairs(apr_array_header_t **fields_p, const char *body,
+                            apr_size_t len, int max, apr_pool_t *result_pool);
+
 /* Return CRM_E_BAD_REQUEST, in POOL, if a name occurs more than once in FIELDS,
  * NULL otherwise. */
 crm_error_t *crm_form_once(const apr_array_header_t *fields, apr_pool_t *pool);

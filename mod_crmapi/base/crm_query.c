@@ -9,6 +9,9 @@
 
 #include "crm_text.h"
 
+const char crm_query_nul[] = "must not contain U+0000";
+static const char nul_in_name[] = "must not contain U+0000";
+
 /* Set *C_P to the byte that the two hexadecimal digits at DIGITS encode. Return
  * 0 if they are other characters. */
 static int decode_hex(char *c_p, const char *digits)
@@ -46,8 +49,8 @@ static const char *decode(apr_size_t *out_len_p, const char **bad_p,
     if (!crm_text_valid_utf8(decoded, *out_len_p)) {
         *bad_p = "must be valid UTF-8";
     }
-    else if (strlen(decoded) != *out_len_p) {
-        *bad_p = "must not contain U+0000";
+    else if (!*bad_p && strlen(decoded) != *out_len_p) {
+        *bad_p = crm_query_nul;
     }
     return decoded;
 }
@@ -85,6 +88,9 @@ void crm_query_parse(apr_array_header_t **params_p, const char *query,
                                  result_pool);
             if (param->bad) {
                 param->name = raw_name(query, name_len, result_pool);
+                if (param->bad == crm_query_nul) {
+                    param->bad = nul_in_name;
+                }
             }
             param->value = decode(&param->value_len, &param->bad,
                                   equals ? equals + 1 : "",

@@ -14,6 +14,10 @@ typedef struct crm_query_param_t {
     const char *bad;            /* the rule that its encoding breaks, or NULL */
 } crm_query_param_t;
 
+/* The rule that a value with U+0000 breaks, if its parameter breaks no other
+ * one. */
+extern const char crm_query_nul[];
+
 /* Set *PARAMS_P to the parameters of QUERY in order, an array of
  * crm_query_param_t in RESULT_POOL. QUERY is encoded, without '?'; NULL: no
  * parameters. '+' is a space (application/x-www-form-urlencoded). Invalid

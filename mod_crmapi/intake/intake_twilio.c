@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_form.h"
 #include "crm_html.h"
+#include "crm_query.h"
 #include "crm_text.h"
 #include "intake_twilio_sign.h"
 #include "intake_twilio_sms.h"
@@ -122,20 +123,45 @@ static const char *url_of(const crm_call_t *call)
                               request->target, NULL) : NULL;
 }
 
-/* Set HOOK's params from its body. Names may repeat. */
+/* Set HOOK's params from its body. Names may repeat, and values may have
+ * U+0000. */
 static crm_error_t *read_params(crm_twilio_hook_t *hook)
 {
     crm_call_t *call = hook->call;
     apr_array_header_t *params;
+    const char *body;
+    apr_size_t len;
 
     if (!crm_form_is_type(crm_request_header(call->request, "Content-Type"),
                           "application/x-www-form-urlencoded")) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
                                 call->pool);
     }
-    CRM_ERR(crm_call_form(&params, CRM_ACCESS_FIELDS_MAX, call));
+    CRM_ERR(crm_call_body(&body, &len, call));
+    CRM_ERR(crm_form_pairs(&params, body, len, CRM_ACCESS_FIELDS_MAX,
+                           call->pool));
     hook->params = params;
     return NULL;
+}
+
+/* Remove U+0000 from HOOK's params: what a provider has signed is taken
+ * (contract 17.4), and no text can have it. */
+static void drop_nuls(const crm_twilio_hook_t *hook)
+{
+    for (int i = 0; i < hook->params->nelts; i++) {
+        crm_query_param_t *param = &APR_ARRAY_IDX(hook->params, i,
+                                                  crm_query_param_t);
+        char *clean = apr_palloc(hook->call->pool, param->value_len + 1);
+        apr_size_t len = 0;
+
+        for (apr_size_t j = 0; j < param->value_len; j++) {
+            clean[len] = param->value[j];
+            len += param->value[j] != '\0';
+        }
+        clean[len] = '\0';
+        param->value = clean;
+        param->value_len = len;
+    }
 }
 
 /* Check CALL before its body is read: there must be accounts and a signature,
@@ -180,6 +206,7 @@ static crm_error_t *authenticate(crm_twilio_hook_t *hook)
                        : "this server's"));
     }
     crm_access_proven(call);
+    drop_nuls(hook);
     return NULL;
 }
 

@@ -22,7 +22,17 @@ static int by_name_and_value(const void *a, const void *b)
     const crm_query_param_t *const *one = a, *const *two = b;
     int order = strcmp((*one)->name, (*two)->name);
 
-    return order ? order : strcmp((*one)->value, (*two)->value);
+    if (!order) {
+        /* Values end with a NUL, and may have others. */
+        apr_size_t len = (*one)->value_len < (*two)->value_len
+                         ? (*one)->value_len : (*two)->value_len;
+
+        order = memcmp((*one)->value, (*two)->value, len + 1);
+        order = order ? order
+                : (*one)->value_len < (*two)->value_len ? -1
+                : (*one)->value_len > (*two)->value_len;
+    }
+    return order;
 }
 
 /* Add the names and values of PARAMS to TEXT in Twilio's order. */
@@ -40,7 +50,7 @@ static void add_params(crm_buf_t *text, const apr_array_header_t *params,
     for (size_t i = 0; i < count; i++) {
         if (!i || by_name_and_value(&sorted[i - 1], &sorted[i])) {
             crm_buf_puts(text, sorted[i]->name);
-            crm_buf_puts(text, sorted[i]->value);
+            crm_buf_add(text, sorted[i]->value, sorted[i]->value_len);
         }
     }
 }

@@ -5,49 +5,76 @@
 #include <string.h>
 #include <strings.h>
 
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_json.h"
-#include "crm_text.h"
 
 #define CHANNEL "3"             /* text (specification: Conversation) */
 #define MEDIA_MAX 50            /* Twilio's own limit is 10 */
 
-/* Keywords of carriers and of Twilio ("Default handling of keywords"). */
+/* Keywords of carriers and of Twilio ("Default handling of keywords"), bare. */
 static const struct {
     const char *word;
     int effect;                 /* as crm_twilio_keyword() */
 } keywords[] = {
     {"stop", -1}, {"stopall", -1}, {"unsubscribe", -1}, {"cancel", -1},
     {"end", -1}, {"quit", -1}, {"revoke", -1}, {"optout", -1},
-    {"start", 1}, {"unstop", 1},
+    {"start", 1}, {"unstop", 1}, {"help", 2}, {"info", 2},
 };
 
-int crm_twilio_keyword(const char *text)
-{
-    apr_size_t len = strlen(text);
+/* What people add to STOP to be polite, bare. */
+static const char *const thanks[] = {
+    "thanks", "thankyou", "thanku", "thx", "thnx", "tnx", "tks", "ty",
+    "manythanks", "thanksalot", "thankssomuch", "thankyousomuch",
+    "thankyouverymuch", "danke", "dankesch\xc3\xb6n", "vielendank", "merci",
+    "mercibeaucoup", "gracias", "muchasgracias", "grazie", "obrigado",
+    "obrigada", "bedankt", "dankjewel", "tak", "tack", "takk", "kiitos",
+    "dzi\xc4\x99kuj\xc4\x99",
+    "\xd1\x81\xd0\xbf\xd0\xb0\xd1\x81\xd0\xb8\xd0\xb1\xd0\xbe"
+};
 
-    crm_text_trim(&text, &len);
-    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
-        if (strlen(keywords[i].word) == len
-            && !strncasecmp(text, keywords[i].word, len)) {
-            return keywords[i].effect;
+/* Return whether TEXT is "stop", a separator and thanks. */
+static int is_polite_stop(const char *text, apr_pool_t *pool)
+{
+    const char *rest;
+
+    text += crm_text_bare_span(text);
+    if (strncasecmp(text, "stop", 4) || !crm_text_bare_span(text + 4)) {
+        return 0;
+    }
+    rest = crm_text_bare(text + 4, pool);
+    for (size_t i = 0; i < CRM_NELTS(thanks); i++) {
+        if (!strcmp(rest, thanks[i])) {
+            return 1;
         }
     }
     return 0;
 }
 
+int crm_twilio_keyword(const char *text, apr_pool_t *scratch_pool)
+{
+    const char *bare = crm_text_bare(text, scratch_pool);
+
+    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
+        if (!strcmp(bare, keywords[i].word)) {
+            return keywords[i].effect;
+        }
+    }
+    return is_polite_stop(text, scratch_pool) ? -1 : 0;
+}
+
 /* Return what the message of HOOK requests, as crm_twilio_keyword() does.
- * Twilio sets OptOutType if its Advanced Opt-Out has recognised a keyword. */
+ * Twilio sets OptOutType if its Advanced Opt-Out has recognised a keyword, in
+ * the words of the account: that wins. */
 static int effect_of(const crm_twilio_hook_t *hook)
 {
     const char *type = crm_twilio_get(hook, "OptOutType");
     const char *body = crm_twilio_get(hook, "Body");
-    int effect = body ? crm_twilio_keyword(body) : 0;
 
-    return effect || !type ? effect : crm_twilio_keyword(type);
+    return type && *type ? crm_twilio_keyword(type, hook->call->pool)
+           : body ? crm_twilio_keyword(body, hook->call->pool) : 0;
 }
 
 /* Return the SID of the message that HOOK is about, or NULL. */
@@ -94,7 +121,8 @@ static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 
     add_media(object, hook);
     if (effect) {
-        crm_json_add_text(object, "keyword", effect < 0 ? "stop" : "start");
+        crm_json_add_text(object, "keyword", effect < 0 ? "stop"
+                          : effect == 1 ? "start" : "help");
     }
     return crm_json_end(object, hook->call->pool);
 }
@@ -181,7 +209,7 @@ static void fill_event(crm_intake_event_t *event,
         event->binds[CRM_INTAKE_SUPPRESS] = "phone";
         event->binds[CRM_INTAKE_REASON] = "unsubscribed";
     }
-    else if (effect > 0) {
+    else if (effect == 1) {
         event->binds[CRM_INTAKE_LIFT] = "phone";
     }
 }

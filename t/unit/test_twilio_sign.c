@@ -125,21 +125,46 @@ START_TEST(parameters_several_times_empty_or_beyond_ascii)
 }
 END_TEST
 
+/* What a text says (contract 17.4). */
+static const struct {
+    int effect;
+    const char *texts[40];
+} said[] = {
+    {-1, {"STOP", "stop", " Stop\r\n", "StopAll", "STOP ALL", "Stop all.",
+          "UNSUBSCRIBE", "cancel", "END", "end.", "Quit", "revoke", "OPTOUT",
+          "opt out", "Opt-Out!", "STOP!", "Stop.", "\"STOP\"", "'stop'",
+          "(STOP)", "*STOP*", "`stop`", "S T O P", "STOP...\n\n",
+          "\xe2\x80\x9cStop\xe2\x80\x9d", "\xc2\xabSTOP\xc2\xbb",
+          "\xc2\xa0STOP\xc2\xa0", "\xef\xbb\xbfSTOP",
+          "STOP\xe2\x80\x8b", "ST\xc2\xadOP", "\xe2\x80\xaaSTOP\xe2\x80\xac",
+          "\xe3\x80\x80stop", "\xef\xbc\xb3\xef\xbc\xb4\xef\xbc\xaf\xef\xbc"
+          "\xb0\xef\xbc\x81", "\xc2\xbfstop?", "STOP\xef\xb8\x8f"}},
+    {-1, {"stop thanks", "STOP, thank you!", "Stop. Thx", "stop - thanks :)",
+          "STOP\nThank you very much.", "stop \xf0\x9f\x99\x8f",
+          "Stop, danke"}},
+    {1, {"Start", "\tUNSTOP ", "\"START\"."}},
+    {2, {"HELP", "help!", "Info", "info?"}},
+    {0, {"", "stop it", "YES", "don't stop", "please stop calling me",
+         "ST\xc3\x96P", "stopthanks", "stop by at 5", "the end", "stopover",
+         "cancel my order", "Stop. I want more.", "thanks", "!?",
+         "stop, thanks for the offer", "non-stop", "unsubscribed", "endless",
+         "help me", "\xd1\x81top"}},
+};
+
 START_TEST(keywords)
 {
-    static const char *const stop[] = {"STOP", "stop", " Stop\r\n", "StopAll",
-        "UNSUBSCRIBE", "cancel", "END", "Quit", "OPTOUT", "revoke"};
-    static const char *const none[] = {"", "STOP!", "stop it", "HELP", "YES",
-        "don't stop", "S T O P", "end.", "ST\xc3\x96P"};
+    for (size_t i = 0; said[_i].texts[i]; i++) {
+        ck_assert_msg(crm_twilio_keyword(said[_i].texts[i], crm_check_pool())
+                      == said[_i].effect, "\"%s\"", said[_i].texts[i]);
+    }
+}
+END_TEST
 
-    for (size_t i = 0; i < CRM_NELTS(stop); i++) {
-        ck_assert_msg(crm_twilio_keyword(stop[i]) == -1, "%s", stop[i]);
-    }
-    for (size_t i = 0; i < CRM_NELTS(none); i++) {
-        ck_assert_msg(crm_twilio_keyword(none[i]) == 0, "%s", none[i]);
-    }
-    ck_assert_int_eq(crm_twilio_keyword("Start"), 1);
-    ck_assert_int_eq(crm_twilio_keyword("\tUNSTOP "), 1);
+START_TEST(a_value_may_have_u0000)
+{
+    ck_assert_str_ne(sign(URL, "Body=a%00b"), sign(URL, "Body=ab"));
+    ck_assert_str_ne(sign(URL, "Body=a%00"), sign(URL, "Body=a"));
+    ck_assert_str_eq(sign(URL, "a=1%00&a=1"), sign(URL, "a=1&a=1%00"));
 }
 END_TEST
 
@@ -204,7 +229,8 @@ int main(void)
     tcase_add_test(tcase, a_port_is_there_or_not);
     tcase_add_test(tcase, the_other_spelling);
     tcase_add_test(tcase, parameters_several_times_empty_or_beyond_ascii);
-    tcase_add_test(tcase, keywords);
+    tcase_add_loop_test(tcase, keywords, 0, CRM_NELTS(said));
+    tcase_add_test(tcase, a_value_may_have_u0000);
     tcase_add_test(tcase, minutes_of_seconds);
     tcase_add_test(tcase, numbers_of_addresses);
     suite_add_tcase(suite, tcase);

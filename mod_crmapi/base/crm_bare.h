@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_bare.h: the letters and digits of a text */
+#ifndef CRM_BARE_H
+#define CRM_BARE_H
+
+#include "apr_pools.h"
+
+/* Return S, valid UTF-8, as NFKC_Casefold (Unicode, 3.13) without punctuation,
+ * symbols, white space, control and invisible characters, in RESULT_POOL: texts
+ * that say the same word are equal. */
+const char *crm_text_bare(const char *s, apr_pool_t *result_pool);
+
+/* Return the length of the characters at S, valid UTF-8, that crm_text_bare()
+ * leaves out. */
+apr_size_t crm_text_bare_span(const char *s);
+
+#endif /* CRM_BARE_H */
