@@ -105,8 +105,8 @@ my @RULES = (
               intake_event_old idempotent_answer_old job_due job_waiting
               job_leased job_leased_by job_finished job_dead)),
           (map { $_ => "a channel finds its workspace by it" }
-              qw(agent_by_email agent_by_outbound_email agent_by_phone
-              agent_by_id form_by_id)),
+              qw(agent_by_email agent_by_base agent_by_outbound_email
+              agent_by_outbound_base agent_by_phone agent_by_id form_by_id)),
           (map { $_ => "its keys are hashes of a workspace and a tag" }
               qw(company_tags contact_tags)),
           attachment_by_message => "crmapictl attachment names the message" },
@@ -246,6 +246,8 @@ my @BEYOND = (
     [qr/^unbound /, "a plan changes for all its workspaces", "plan_change"],
     [qr/^unbound /, "without a workspace it is for all of the database",
         qw(hold release)],
+    [qr/^unbound (?:agent|workspace_hold)$/, "an address is unique in the database",
+        "address_taken"],
     [qr/^unbound /, "a daemon's journal has sends of all workspaces",
         "past_add"],
     [qr/^volatile (?:nextval|gen_random_uuid)$/, "each row of the statement has"

@@ -56,7 +56,7 @@ for my $space (["p", "pro"], ["s", "standard"], ["f", "free"]) {
         revoked_at => $then, %made);
     my %own = (%in, bot_id => id("agent-$key"));
     row(agent => %in, id => $own{bot_id}, name => "Ada", slug => "ada",
-        agent_email => "ada-$key\@crm.example", agent_phone => "+4930",
+        agent_email => "ada-$key\@crm.example", agent_phone => "+4930" . ord $key,
         enabled_event_type_ids => "{a,b}", chat_origins => "{*}", %made);
     row(pipeline => %own, id => id("pipe-$key"), name => "Sales", %kept);
     row(pipeline_stage => %own, id => id("stage-$key"), name => "New",

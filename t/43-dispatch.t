@@ -42,14 +42,17 @@ write_file($token, "s3cret-token\n");
 chmod 0600, $token;
 $worker->configure({ provider_token_file => $token });
 
+my $templates = 0;
 sub with_template {
     my ($steps) = @_;
     my $w = workspace($httpd);
     ($w->{template}) = $w->import_objects([{ object => "sequence_template",
         name => "Welcome", bot_id => $w->agent, stop_on_reply => true,
         allowed_channels => [qw(email sms voice)], steps => $steps }]);
-    sql($database, "UPDATE crmapi.agent SET agent_email = 'ada\@crm.example',"
-        . " name = 'Ada Löwe', agent_phone = '+493099'"
+    my $n = ++$templates;
+    $w->{phone} = "+493099$n";
+    sql($database, "UPDATE crmapi.agent SET agent_email = 'ada$n\@crm.example',"
+        . " name = 'Ada Löwe', agent_phone = '$w->{phone}'"
         . " WHERE id = '" . $w->agent . "'");
     return $w;
 }
@@ -125,8 +128,8 @@ subtest "the life of a sequence" => sub {
 
     my ($mail) = grep { /^X-Envelope-To: aenne/m } received($smtp);
     ok($mail, "the first step arrives") or return;
-    like($mail, qr/^X-Envelope-From: ada\@crm\.example$/m, "from the agent");
-    like($mail, qr/^From: .*<ada\@crm\.example>$/m, "says the header, too");
+    like($mail, qr/^X-Envelope-From: ada1\@crm\.example$/m, "from the agent");
+    like($mail, qr/^From: .*<ada1\@crm\.example>$/m, "says the header, too");
     like($mail, qr/^Subject: =\?UTF-8\?/mi, "an encoded subject");
     my ($step) = @{enrollment($w, $id)->{steps}};
     my $name = message_id($step);
@@ -148,7 +151,7 @@ subtest "the life of a sequence" => sub {
     is($sms->{headers}{authorization}, "Bearer s3cret-token", "the token");
     is($sms->{json}{text}, "Fragen, Änne?", "and what it says");
     is($sms->{json}{to}, "+49301234567", "to whom");
-    is($sms->{json}{from}, "+493099", "from the agent's number");
+    is($sms->{json}{from}, $w->{phone}, "from the agent's number");
     is(enrollment($w, $id)->{status}, "running", "the second step: running");
     $worker->once(later(4));
     my $call = ($provider->requests)[1];

@@ -488,10 +488,10 @@ subtest "which form" => sub {
     my $twin = insert($w->twin, "form", id => $contact_form, name => "same",
         bot_id => scalar sql($database, "SELECT id FROM crmapi.agent WHERE"
             . " workspace_id = '" . $w->twin->id . "' LIMIT 1"));
-    page_is(send_form($contact_form, @GOOD), 404, qr/no such form/,
-        "an id that two workspaces have");
+    page_is(send_form($contact_form, email => "x"), 422, qr/E-mail/,
+        "an id that two workspaces have is that of the first one");
     page_is(send_form($contact_form, { server => $bound }, @GOOD), 200,
-        qr/Thank you/, "where the host is bound it is clear");
+        qr/Thank you/, "where the host is bound, that of its workspace");
     sql($database, "DELETE FROM crmapi.submission WHERE workspace_id = '"
         . $w->twin->id . "'; DELETE FROM crmapi.form WHERE workspace_id = '"
         . $w->twin->id . "' AND id = '$contact_form'");

@@ -39,11 +39,13 @@ my @EXCEPTIONS = (
         "a PATCH answers with what is computed from other rows"],
     [api => qr/^across (?:key_look_up|intake_key_find)$/, qr/SELECT /, $key],
     [api => qr/^across token_(?:signed|sign_page)$/, qr/SELECT /, $key],
-    [api => qr/^unbound (?:agent|workspace)$/, qr/SELECT a\.workspace_id, a\./,
+    [api => qr/^unbound (?:agent|workspace|workspace_hold)$/,
+        qr/(?:SELECT a\.workspace_id, a\.|WITH found AS )/,
         $channel],
-    [api => qr/^unbound (?:form|workspace)$/, qr/SELECT f\.workspace_id, f\./,
+    [api => qr/^unbound (?:form|workspace|workspace_hold)$/,
+        qr/SELECT f\.workspace_id, f\./,
         $channel],
-    [api => qr/^unbound (?:conversation|workspace)$/,
+    [api => qr/^unbound (?:conversation|workspace|workspace_hold)$/,
         qr/SELECT w\.id, c\.id FROM crmapi\.workspace w, /, $channel],
 
     [worker => qr/^across (?:conversation_idle|(?:event|intake)_trim)$/,
@@ -56,8 +58,8 @@ my @EXCEPTIONS = (
         $upkeep],
     [worker => qr/^unbound (?:job|workspace_hold)$/, qr/WITH few AS /,
         "metrics of the queue"],
-    [worker => qr/^unbound (?:agent|workspace)$/,
-        qr/SELECT a\.workspace_id, a\./, $channel],
+    [worker => qr/^unbound (?:agent|workspace|workspace_hold)$/,
+        qr/WITH found AS /, $channel],
     [worker => qr/^across token_sign_link$/, qr/SELECT /, $key],
 
     [tool => qr/^unbound /, qr/SELECT (?:DISTINCT )?t\.workspace_id FROM /,
@@ -67,8 +69,8 @@ my @EXCEPTIONS = (
     [tool => qr/^across workspace_delete$/, qr/SELECT /, "it is told which"],
     [tool => qr/^volatile webhook_key$/, qr/(?:INSERT INTO|UPDATE) /,
         "a key is made by the server, so that no log has it"],
-    [tool => qr/^unbound (?:agent|workspace)$/, qr/SELECT a\.workspace_id, a\./,
-        $channel],
+    [tool => qr/^unbound (?:agent|workspace|workspace_hold)$/,
+        qr/WITH found AS /, $channel],
     [tool => qr/^volatile clock_timestamp$/, qr/UPDATE crmapi\.migration /,
         $migration],
     [tool => qr/^(?:across counter_mend|unbound (?:event|webhook_endpoint))$/,
@@ -82,7 +84,7 @@ my @EXCEPTIONS = (
 # COPY or a COMMIT runs it is seen here, too, with the names of their variables
 # and transition tables. PostgreSQL's checks of foreign keys are seen in the same
 # way.
-my $nested = qr/\bTG_(?:ARGV|OP)\b|\b(?:NEW|OLD)\.\w|\bFROM\ made\ m\b
+my $nested = qr/\bTG_(?:ARGV|OP)\b|\b(?:NEW|OLD|own|is_held)\.\w|\bFROM\ made\ m\b
     |\bFROM\ ONLY\ "crmapi"/x;
 my @statements = grep { $_->[1] !~ $nested } postgres()->statements,
     CrmTest::Postgres::recorded_statements();

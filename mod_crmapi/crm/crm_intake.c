@@ -17,6 +17,9 @@
 
 #define NAME_MAX_CHARS 255
 
+/* When a sender shall come again whose workspace is held. */
+#define HELD_SECONDS 60
+
 /* A field of an event. OBJECT is the member of the event's JSON that contains
  * it, NULL for the event itself. A field without a name is not in the JSON.
  * ITEM is its name in crmapi.intake_item. */
@@ -412,6 +415,13 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
         error->message = crm_code_info(CRM_E_UNAVAILABLE)->message;
         error->retry_after = 1;
     }
+    else if (crm_error_is(error, "CRM03")) {
+        /* The workspace is held. */
+        error->code = CRM_E_UNAVAILABLE;
+        error->message = "The workspace receives nothing at present";
+        error->log = NULL;
+        error->retry_after = HELD_SECONDS;
+    }
     CRM_ERR(error);
     *known_p = PQntuples(result) == count;
     for (int i = 0; *known_p && i < count; i++) {
@@ -420,47 +430,68 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     return NULL;
 }
 
-/* The agents of the workspace $2 (id or slug, NULL: all) with an address. It is
- * limited to two rows, because several agents count as none. */
-#define AGENT_SQL(more) \
-    "SELECT " more "a.workspace_id, a.id, a.text_greeting" \
-    " FROM crmapi.agent a JOIN crmapi.workspace w ON w.id = a.workspace_id" \
-    " WHERE ($2::text IS NULL OR w.id::text = lower($2::text)" \
-    " OR w.slug = $2::text)"
+/* The end of a look-up of agents: f are those with an address, in the workspace
+ * $2 (id or slug; NULL: any). Those that are not held come first, then those whose
+ * own it is, then those with exactly this spelling. Two rows are enough. */
+#define AGENTS_SQL \
+    " SELECT f.workspace_id, f.id, f.text_greeting," \
+    " h.workspace_id IS NOT NULL, f.own, f.exact FROM found f" \
+    " JOIN crmapi.workspace w ON w.id = f.workspace_id" \
+    " LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = f.workspace_id" \
+    " WHERE $2::text IS NULL OR w.id::text = lower($2::text)" \
+    " OR w.slug = $2::text ORDER BY 4, 5 DESC, 6 DESC LIMIT 2"
 
 /* The spellings of the e-mail address $1. */
-#define SPELLINGS \
-    " IN (crmapi.fold($1::text)," \
-    " crmapi.fold(regexp_replace($1::text, '\\+[^@]*@', '@')))"
+#define SPELLINGS " IN (crmapi.fold($1::text), crmapi.email_base($1::text))"
 
 /* The agents that receive mail at $1. An agent_email goes before an
  * email_outbound_email, which agents of a workspace may share: of those it is
  * the oldest. */
-#define EMAIL_SQL \
-    "WITH own AS (" AGENT_SQL("") " AND crmapi.fold(a.agent_email)" SPELLINGS \
-    "), shown AS (" AGENT_SQL("DISTINCT ON (a.workspace_id) ") \
-    " AND crmapi.fold(a.email_outbound_email)" SPELLINGS \
-    " ORDER BY a.workspace_id, a.created_at, a.id)" \
-    " SELECT * FROM own UNION ALL SELECT * FROM shown" \
-    " WHERE NOT EXISTS (SELECT FROM own) LIMIT 2"
+static const char by_email_sql[] =
+    "WITH found AS ((SELECT a.workspace_id, a.id, a.text_greeting, true AS own,"
+    " crmapi.fold(a.agent_email) = crmapi.fold($1::text) AS exact"
+    " FROM crmapi.agent a WHERE crmapi.fold(a.agent_email)" SPELLINGS
+    ") UNION ALL (SELECT DISTINCT ON (a.workspace_id) a.workspace_id, a.id,"
+    " a.text_greeting, false, true FROM crmapi.agent a"
+    " WHERE crmapi.fold(a.email_outbound_email)" SPELLINGS
+    " ORDER BY a.workspace_id, a.created_at, a.id))" AGENTS_SQL;
+
+/* The agents with the number $1. */
+static const char by_phone_sql[] =
+    "WITH found AS (SELECT a.workspace_id, a.id, a.text_greeting, true AS own,"
+    " true AS exact FROM crmapi.agent a WHERE crmapi.phone_fold(a.agent_phone)"
+    " = crmapi.phone_fold($1::text))" AGENTS_SQL;
+
+/* Return why the rows of RESULT name no agent for now, or NULL. Two agents of one
+ * workspace may have an address with and without a "+". */
+static const char *why_not_now(const PGresult *result)
+{
+    int two = PQntuples(result) == 2 && *PQgetvalue(result, 1, 3) == 'f'
+              && *PQgetvalue(result, 0, 4) == *PQgetvalue(result, 1, 4);
+
+    if (PQntuples(result) && *PQgetvalue(result, 0, 3) == 't') {
+        return "its workspace is held";
+    }
+    return two && (*PQgetvalue(result, 0, 5) == *PQgetvalue(result, 1, 5)
+                   || strcmp(PQgetvalue(result, 0, 0),
+                             PQgetvalue(result, 1, 0)))
+           ? "more than one agent has it" : NULL;
+}
 
 crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
                               const char *email, const char *phone,
                               const char *workspace, apr_pool_t *result_pool)
 {
     const char *values[2];
-    crm_stmt_t stmt = {
-        email ? EMAIL_SQL
-              : AGENT_SQL("") " AND crmapi.phone_fold(a.agent_phone) ="
-                " crmapi.phone_fold($1::text) LIMIT 2", 2, values
-    };
+    crm_stmt_t stmt = {email ? by_email_sql : by_phone_sql, 2, values};
     PGresult *result;
 
     memset(agent, 0, sizeof(*agent));
     values[0] = email ? email : phone;
     values[1] = workspace;
     CRM_ERR(crm_db_query(&result, conn, &stmt, result_pool));
-    if (PQntuples(result) == 1) {
+    agent->not_now = why_not_now(result);
+    if (PQntuples(result) && !agent->not_now) {
         agent->workspace_id = crm_db_value(result, 0, 0);
         agent->bot_id = crm_db_value(result, 0, 1);
         agent->greeting = crm_db_value(result, 0, 2);

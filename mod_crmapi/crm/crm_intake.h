@@ -133,7 +133,7 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool);
  * came with, as a bytea ("\\x..."), or NULL for other sources. *KNOWN_P is set
  * to 0 if the token is dead; nothing is stored then. Errors: those of
  * crm_db_query(); CRM_E_UNAVAILABLE also if a referenced row was deleted
- * meanwhile. After an error nothing is committed. RESULTS are in
+ * meanwhile, or if the workspace is held (contract 14.2). After an error nothing is committed. RESULTS are in
  * RESULT_POOL. */
 crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
                         crm_conn_t *conn, const char *workspace_id,
@@ -141,17 +141,19 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
                         const crm_intake_event_t *events, int count,
                         apr_pool_t *result_pool);
 
-/* The agent with an address. */
+/* The agent with an address (contract 14.2). */
 typedef struct crm_intake_agent_t {
-    const char *workspace_id;   /* NULL: no agent, or several, have the
-                                   address */
+    const char *workspace_id;   /* NULL: no agent receives at the address */
+    const char *not_now;        /* why none does for now: its workspace is held,
+                                   or several have it; else NULL */
     const char *bot_id;
     const char *greeting;       /* text_greeting, may be NULL */
 } crm_intake_agent_t;
 
 /* Set *AGENT to the agent whose agent_email, else email_outbound_email, is EMAIL
- * or whose agent_phone is PHONE; the other is NULL. For e-mail, case and what
- * follows a '+' in the local part are ignored. WORKSPACE (id or slug; NULL: all) limits the search.
+ * or whose agent_phone is PHONE; the other is NULL. Workspaces that are held are
+ * left out. For e-mail, case is ignored, and what follows a '+' in the local part
+ * unless an agent has it, too. WORKSPACE (id or slug; NULL: all) limits the search.
  * Disabled agents are included, so that nothing sent to them is lost. Strings
  * are in RESULT_POOL. */
 crm_error_t *crm_intake_agent(crm_intake_agent_t *agent, crm_conn_t *conn,

@@ -66,14 +66,20 @@ static crm_error_t *release(ctl_t *ctl, const char *id, int all)
 {
     static const ctl_column_t columns[] = {{"released", 'n'}, {NULL, 0}};
     const char *values[3] = {id, all ? "t" : "f"};
+    crm_error_t *error;
     PGresult *result;
 
     CRM_ERR(get_bound(&values[2], ctl));
-    CRM_ERR(values[2]
+    error = values[2]
             ? ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
                         " $2::boolean, $3::timestamptz)", 3, values)
             : ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
-                        " $2::boolean)", 2, values));
+                        " $2::boolean)", 2, values);
+    if (crm_error_is(error, "23505")) {
+        return ctl_fault(ctl, "%s: hold that one, or delete one of the two",
+                         error->log);
+    }
+    CRM_ERR(error);
     ctl_print(ctl, result, columns, 1);
     return NULL;
 }

@@ -13,6 +13,7 @@
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crm_uuid.h"
+#include "crmapictl_address.h"
 #include "crmapictl_settle.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
@@ -456,7 +457,24 @@ static crm_error_t *analyze_stage(import_t *import, const stage_t *stage)
     return crm_db_exec(import->conn, sql.text.data, import->line_pool);
 }
 
-/* Check all ids and references. */
+/* Check that the addresses of agents are nobody else's. */
+static crm_error_t *check_addresses(fault_t *fault, import_t *import)
+{
+    fault_t found;
+
+    if (!find_stage(import, "agent")->count) {
+        return NULL;
+    }
+    CRM_ERR(ctl_address_check(&found.line, &found.field, &found.rule,
+                              import->conn, import->workspace_id,
+                              import->pool));
+    if (found.line && (!fault->line || found.line < fault->line)) {
+        *fault = found;
+    }
+    return NULL;
+}
+
+/* Check all ids, references and addresses. */
 static crm_error_t *check(import_t *import)
 {
     fault_t fault = {0, NULL, NULL};
@@ -478,6 +496,7 @@ static crm_error_t *check(import_t *import)
             }
         }
     }
+    CRM_ERR(check_addresses(&fault, import));
     return fault.line ? refuse(import, fault.line, fault.field, fault.rule)
            : NULL;
 }

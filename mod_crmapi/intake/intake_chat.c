@@ -24,10 +24,10 @@
 static const char sign_sql[] =
     "SELECT '\\x' || encode(crmapi.token_sign_page($1::bytea), 'hex')";
 
-/* The agent $1, if its workspace is $2 (id or slug; NULL: any), and whether a
- * workspace has signed the token with the parts $3 and $4. Ids are unique
- * within a workspace only. LIMIT 2 detects an id that several workspaces have:
- * it matches none. */
+/* The agent $1, if its workspace is $2 (id or slug; NULL: any) and not held, and
+ * whether a workspace has signed the token with the parts $3 and $4. Of
+ * several with this id it is the one that the database knows longest, so that no
+ * import takes it from another workspace (contract 14.2). */
 static const char agent_sql[] =
     "SELECT a.workspace_id, a.id, a.name, a.chat_greeting, a.agent_color,"
     " a.chat_avatar_image_url, a.chat_origins,"
@@ -35,7 +35,10 @@ static const char agent_sql[] =
     " FROM crmapi.agent a"
     " JOIN crmapi.workspace w ON w.id = a.workspace_id"
     " WHERE a.id = $1::uuid AND a.public AND a.enabled AND ($2::text IS NULL"
-    " OR w.id::text = lower($2::text) OR w.slug = $2::text) LIMIT 2";
+    " OR w.id::text = lower($2::text) OR w.slug = $2::text)"
+    " AND NOT EXISTS (SELECT FROM crmapi.workspace_hold h"
+    "  WHERE h.workspace_id = w.id)"
+    " ORDER BY a.known_at, w.created_at, w.id LIMIT 1";
 
 /* ---- the script ---------------------------------------------------------- */
 

@@ -20,15 +20,18 @@
 
 #define CHANNEL "5"             /* form (specification: Conversation) */
 
-/* The form $1, if its workspace is $2 (id or slug; NULL: any). Ids are unique
- * within a workspace only. LIMIT 2 detects an id that several workspaces have:
- * it matches none. */
+/* The form $1, if its workspace is $2 (id or slug; NULL: any) and not held.
+ * Of several with this id it is the one that the database knows longest, so that
+ * no import takes it from another workspace (contract 14.2). */
 static const char form_sql[] =
     "SELECT f.workspace_id, f.bot_id, f.standard_fields, f.custom_fields,"
     " f.survey_questions FROM crmapi.form f"
     " JOIN crmapi.workspace w ON w.id = f.workspace_id"
     " WHERE f.id = $1::uuid AND ($2::text IS NULL OR w.id::text ="
-    " lower($2::text) OR w.slug = $2::text) LIMIT 2";
+    " lower($2::text) OR w.slug = $2::text)"
+    " AND NOT EXISTS (SELECT FROM crmapi.workspace_hold h"
+    "  WHERE h.workspace_id = w.id)"
+    " ORDER BY f.known_at, w.created_at, w.id LIMIT 1";
 
 /* One row if the intake token with the hash $1 is valid. */
 static const char token_sql[] =

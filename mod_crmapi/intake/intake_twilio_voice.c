@@ -17,7 +17,8 @@ static const char *const over[] = {
     "completed", "busy", "failed", "no-answer", "canceled",
 };
 
-/* The conversation of the call $1 in the workspace $2 (id or slug; NULL: any).
+/* The conversation of the call $1 in the workspace $2 (id or slug; NULL: any),
+ * if it is not held.
  * A recording's status does not name the number that was called. */
 static const char call_sql[] =
     "SELECT w.id, c.id FROM crmapi.workspace w, LATERAL ("
@@ -25,8 +26,10 @@ static const char call_sql[] =
     " AND t.thread = $1::text AND t.type = " CHANNEL
     " AND t.deleted IS NOT TRUE ORDER BY t.created_at DESC, t.id DESC"
     " LIMIT 1) c"
-    " WHERE $2::text IS NULL OR w.id::text = lower($2::text)"
-    " OR w.slug = $2::text LIMIT 2";
+    " WHERE ($2::text IS NULL OR w.id::text = lower($2::text)"
+    " OR w.slug = $2::text)"
+    " AND NOT EXISTS (SELECT FROM crmapi.workspace_hold h"
+    "  WHERE h.workspace_id = w.id) LIMIT 2";
 
 int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
 {

@@ -336,37 +336,61 @@ static crm_error_t *find_agent(crm_intake_agent_t *agent, crm_conn_t *conn,
     return NULL;
 }
 
-crm_error_t *crm_mail_known(int *known_p, crm_conn_t *conn,
-                            const char *address, const char *workspace,
-                            apr_pool_t *scratch_pool)
+/* Set *AGENT as find_agent() does, and fill OUTCOME for ADDRESS. */
+static void expect(crm_mail_outcome_t *outcome, crm_intake_agent_t *agent,
+                   crm_conn_t *conn, const char *address,
+                   const char *workspace, apr_pool_t *pool)
+{
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->recipient = address;
+    outcome->error = find_agent(agent, conn, address, workspace, pool);
+    if (outcome->error) {
+        outcome->result = CRM_MAIL_RETRY;
+        outcome->reason = "the database is unavailable";
+    }
+    else if (agent->not_now) {
+        outcome->result = CRM_MAIL_RETRY;
+        outcome->reason = agent->not_now;
+    }
+    else if (!agent->bot_id) {
+        outcome->result = CRM_MAIL_UNKNOWN;
+        outcome->reason = "no agent receives mail at this address";
+    }
+    else {
+        outcome->result = CRM_MAIL_STORED;
+    }
+}
+
+void crm_mail_expect(crm_mail_outcome_t *outcome, crm_conn_t *conn,
+                     const char *address, const char *workspace,
+                     apr_pool_t *result_pool)
 {
     crm_intake_agent_t agent;
 
-    CRM_ERR(find_agent(&agent, conn, address, workspace, scratch_pool));
-    *known_p = agent.bot_id != NULL;
-    return NULL;
+    expect(outcome, &agent, conn, address, workspace, result_pool);
 }
 
 /* Deliver a mail to ADDRESS, and fill OUTCOME. BASE has the members that are
  * the same for all recipients. */
-static crm_error_t *deliver_to(crm_mail_outcome_t *outcome,
-                               const delivery_t *base, const char *address)
+static void deliver_to(crm_mail_outcome_t *outcome, const delivery_t *base,
+                       const char *address)
 {
     delivery_t delivery = *base;
     crm_intake_agent_t agent;
 
-    outcome->recipient = address;
-    outcome->result = CRM_MAIL_UNKNOWN;
-    CRM_ERR(find_agent(&agent, base->conn, address, base->options->workspace,
-                       base->pool));
-    if (!agent.bot_id) {
-        outcome->reason = "no agent receives mail at this address";
-        return NULL;
+    expect(outcome, &agent, base->conn, address, base->options->workspace,
+           base->pool);
+    if (outcome->result != CRM_MAIL_STORED) {
+        return;
     }
     delivery.recipient = address;
     delivery.workspace_id = agent.workspace_id;
     delivery.bot_id = agent.bot_id;
-    return store(outcome, &delivery);
+    outcome->error = store(outcome, &delivery);
+    if (outcome->error) {
+        outcome->result = CRM_MAIL_RETRY;
+        outcome->reason = "the database is unavailable";
+    }
 }
 
 void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
@@ -386,14 +410,9 @@ void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
     *outcomes_p = apr_array_make(result_pool, all->nelts + 1,
                                  sizeof(crm_mail_outcome_t));
     for (int i = 0; i < all->nelts; i++) {
-        crm_mail_outcome_t outcome = {0};
+        crm_mail_outcome_t outcome;
 
-        outcome.error = deliver_to(&outcome, &base,
-                                   APR_ARRAY_IDX(all, i, const char *));
-        if (outcome.error) {
-            outcome.result = CRM_MAIL_RETRY;
-            outcome.reason = "the database is unavailable";
-        }
+        deliver_to(&outcome, &base, APR_ARRAY_IDX(all, i, const char *));
         if (recipients || outcome.result != CRM_MAIL_UNKNOWN) {
             APR_ARRAY_PUSH(*outcomes_p, crm_mail_outcome_t) = outcome;
         }

@@ -12,7 +12,7 @@ typedef enum crm_mail_result_t {
     CRM_MAIL_STORED,            /* now or before */
     CRM_MAIL_UNKNOWN,           /* no agent receives mail at this address */
     CRM_MAIL_REFUSED,           /* permanently: see REASON */
-    CRM_MAIL_RETRY              /* a temporary failure: see ERROR */
+    CRM_MAIL_RETRY              /* a temporary failure: see REASON and ERROR */
 } crm_mail_result_t;
 
 /* The outcome of a delivery for one recipient. */
@@ -20,18 +20,20 @@ typedef struct crm_mail_outcome_t {
     const char *recipient;
     crm_mail_result_t result;
     const char *reason;         /* one line, or NULL */
-    crm_error_t *error;         /* of CRM_MAIL_RETRY */
+    crm_error_t *error;         /* of CRM_MAIL_RETRY; NULL: the address is
+                                   ambiguous, or its workspace is held */
     int again;                  /* it was stored before */
     const char *automatic;      /* as in crm_mail_t */
     const char *conversation_id;
     const char *message_id;     /* id of the message's row */
 } crm_mail_outcome_t;
 
-/* Set *KNOWN_P to whether an agent receives mail at ADDRESS. WORKSPACE: see
- * crm_mail_options_t. Errors: the database's. */
-crm_error_t *crm_mail_known(int *known_p, crm_conn_t *conn,
-                            const char *address, const char *workspace,
-                            apr_pool_t *scratch_pool);
+/* Fill OUTCOME for a mail that is to come to ADDRESS: CRM_MAIL_STORED if an agent
+ * will receive it, CRM_MAIL_UNKNOWN or CRM_MAIL_RETRY. WORKSPACE: see
+ * crm_mail_options_t. Strings are in RESULT_POOL. */
+void crm_mail_expect(crm_mail_outcome_t *outcome, crm_conn_t *conn,
+                     const char *address, const char *workspace,
+                     apr_pool_t *result_pool);
 
 /* Deliver the mail of LEN BYTES to the agents of RECIPIENTS (of const char *).
  * RECIPIENTS NULL: to the agents whose addresses are in its headers. Sets

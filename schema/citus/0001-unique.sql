@@ -24,6 +24,10 @@ ALTER TABLE crmapi.api_key DROP CONSTRAINT api_key_key_hash_key,
 ALTER TABLE crmapi.intake_key DROP CONSTRAINT intake_key_key_hash_key,
     ADD UNIQUE (workspace_id, key_hash);
 
+-- Addresses of agents: a trigger on one server does not see the others. crmapictl,
+-- which alone writes agents, asks address_taken() before.
+DROP TRIGGER address ON crmapi.agent;
+
 -- The workspace of a slug.
 CREATE TABLE crmapi.slug_home (
     slug text COLLATE "C" PRIMARY KEY,

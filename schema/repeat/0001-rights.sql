@@ -70,7 +70,8 @@ WITH relation (name, api, worker) AS (VALUES
         ' disabled_at, disabled_reason, created_at)'),
     ('worker', '', 'SELECT, INSERT, UPDATE, DELETE'),
     ('workspace', 'SELECT', 'SELECT'),
-    ('workspace_hold', '', 'SELECT')),
+    -- channels do not look up what is held
+    ('workspace_hold', 'SELECT (workspace_id)', 'SELECT')),
 citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('api_key', 'SELECT (id, workspace_id, can_read, can_write, plan_api,'
         ' plan_sequences, terms, read_limit, write_limit, networks, revoked_at,'
@@ -93,7 +94,7 @@ function (who, names) AS (VALUES
         ' enrollment_reject enrollment_stop event_add event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
-        ' conversation_last_activity counter_slot digits email_keys'
+        ' conversation_last_activity counter_slot digits email_base email_keys'
         ' enrollment_is_live event_id event_time fold list_join list_primary'
         ' list_text now_ms pacing_fit phone_fold phone_keys tag_keys')),
 -- one row for each right: the catalog and number of its object, its column, the

@@ -32,7 +32,7 @@ static void must(int is)
 
 /* The compiler compares these with what they stand for. */
 __typeof__(crmd_conn_open) __wrap_crmd_conn_open;
-__typeof__(crm_mail_known) __wrap_crm_mail_known;
+__typeof__(crm_mail_expect) __wrap_crm_mail_expect;
 __typeof__(crm_mail_deliver) __wrap_crm_mail_deliver;
 
 crm_error_t *__wrap_crmd_conn_open(crm_conn_t **conn_p,
@@ -48,17 +48,20 @@ crm_error_t *__wrap_crmd_conn_open(crm_conn_t **conn_p,
     return NULL;
 }
 
-/* Nobody is at an address that begins with an x. */
-crm_error_t *__wrap_crm_mail_known(int *known_p, crm_conn_t *conn,
-                                   const char *address, const char *workspace,
-                                   apr_pool_t *scratch_pool)
+/* Nobody is at an address that begins with an x; one with a y is deferred. */
+void __wrap_crm_mail_expect(crm_mail_outcome_t *outcome, crm_conn_t *conn,
+                            const char *address, const char *workspace,
+                            apr_pool_t *result_pool)
 {
     (void)conn;
     (void)workspace;
-    (void)scratch_pool;
+    (void)result_pool;
     must(*address && crm_text_valid_utf8(address, strlen(address)));
-    *known_p = *address != 'x';
-    return NULL;
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->recipient = address;
+    outcome->reason = "so that it has one";
+    outcome->result = *address == 'x' ? CRM_MAIL_UNKNOWN
+                      : *address == 'y' ? CRM_MAIL_RETRY : CRM_MAIL_STORED;
 }
 
 /* A mail that is handed over is not too large, and has accepted recipients. */

@@ -163,11 +163,44 @@ static crm_error_t *connect_session(session_t *session)
                           session->mail_pool);
 }
 
+/* Say that the recipient of ONE shall be tried later, and log why. */
+static void say_later(session_t *session, const crm_mail_outcome_t *one)
+{
+    crmd_lmtp_say(session->io, TRY_LATER);
+    if (one->error) {
+        crmd_log_error(CRM_LOG_WARNING, one->error);
+    }
+    else {
+        crmd_logf(CRM_LOG_WARNING, "CRM3052: a mail to %s was deferred: %s",
+                  one->recipient, one->reason);
+    }
+}
+
+/* Take the recipient PATH, or say why not. */
+static void add_recipient(session_t *session, const char *path)
+{
+    crm_mail_outcome_t one = {.recipient = path, .result = CRM_MAIL_RETRY};
+
+    one.error = connect_session(session);
+    if (!one.error) {
+        crm_mail_expect(&one, *session->conn_p, path, NULL,
+                        session->mail_pool);
+    }
+    if (one.result == CRM_MAIL_STORED) {
+        APR_ARRAY_PUSH(session->recipients, const char *) = path;
+        crmd_lmtp_say(session->io, "250 2.1.5 Ok");
+    }
+    else if (one.result == CRM_MAIL_RETRY) {
+        say_later(session, &one);
+    }
+    else {
+        crmd_lmtp_say(session->io, UNKNOWN_RECIPIENT);
+    }
+}
+
 static void do_rcpt(session_t *session, const char *rest)
 {
-    crm_error_t *error;
     const char *path;
-    int known = 0;
 
     if (!session->sender) {
         refuse(session, "503 5.5.1 MAIL first");
@@ -183,22 +216,7 @@ static void do_rcpt(session_t *session, const char *rest)
         crmd_lmtp_say(session->io, "452 4.5.3 Too many recipients");
     }
     else {
-        error = connect_session(session);
-        if (!error) {
-            error = crm_mail_known(&known, *session->conn_p, path, NULL,
-                                   session->mail_pool);
-        }
-        if (error) {
-            crmd_log_error(CRM_LOG_WARNING, error);
-            crmd_lmtp_say(session->io, TRY_LATER);
-        }
-        else if (!known) {
-            crmd_lmtp_say(session->io, UNKNOWN_RECIPIENT);
-        }
-        else {
-            APR_ARRAY_PUSH(session->recipients, const char *) = path;
-            crmd_lmtp_say(session->io, "250 2.1.5 Ok");
-        }
+        add_recipient(session, path);
     }
 }
 
@@ -262,8 +280,7 @@ static void say_outcome(session_t *session, const crm_mail_outcome_t *one)
                   one->recipient, one->reason);
         break;
     default:
-        crmd_lmtp_say(session->io, TRY_LATER);
-        crmd_log_error(CRM_LOG_WARNING, one->error);
+        say_later(session, one);
         break;
     }
 }

@@ -73,6 +73,8 @@ sub reference {
     return $ids->[$n % @$ids];
 }
 
+my $addresses = 0;
+
 # One of three values for the member NAME of row N: each mixes them in its own
 # way.
 sub choice {
@@ -103,6 +105,9 @@ sub rows {
             $row{$name} = $null && $pick == 2 && $name !~ /_id$/ ? undef
                 : $value;
         }
+        # an address is one agent's (contract 14.2)
+        $row{$_} .= ++$addresses for grep { defined $row{$_} }
+            "agent_email", "email_outbound_email", "agent_phone";
         push @rows, \%row;
     }
     return @rows;

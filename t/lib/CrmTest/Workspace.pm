@@ -118,6 +118,12 @@ sub import_objects {
         %map = (%{$self->{map}}, %map, $self->{id} => $self->{twin}{id});
         $text =~ s/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/$map{$1} || $1/ge;
         my @twins = map { $json->decode($_) } split /\n/, $text;
+        for my $agent (grep { $_->{object} eq "agent" } @twins) {
+            # an address is one agent's (contract 14.2)
+            s/^/twin-/ for grep { defined } @$agent{"agent_email",
+                "email_outbound_email"};
+            s/$/99/ for grep { defined } $agent->{agent_phone};
+        }
         for my $twin (grep { defined $_->{id} } @twins) {
             $forbidden{$twin->{id}} = "the twin's $twin->{object}";
         }
