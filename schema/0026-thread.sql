@@ -153,6 +153,75 @@ BEGIN
 END
 $$;
 
+DROP FUNCTION crmapi.step_take;
+
+-- Take a step for sending. VERDICT:
+--   send     the step is "sending" now; no other worker takes it
+--   again    it was "sending": a worker has died, and nothing tells whether it
+--            was sent
+--   lost     the same, and its enrollment has ended, or ends now because its
+--            address is suppressed
+--   gone     it must not be sent, or no longer
+--   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
+--            today, or the window of its pacing is closed
+--   held     not before its workspace is released: the job is given back
+--   past     it was handed over before the database was restored, and is
+--            recorded as that; the job has ended
+--   skipped  it was due before the bound of its workspace. Daemons of before
+--            take this for gone, which is the same to the job
+--   stopped  its address is suppressed, so the enrollment has ended
+-- WIRE: the spelling of the address that goes over the wire (contract 17.3).
+-- Locks: enrollment, step, job (lost lease: CRM01), send_count. For the
+-- worker.
+CREATE FUNCTION crmapi.step_take(workspace uuid, job bigint, owner text,
+        attempt integer, enrollment uuid, step uuid, moment timestamptz,
+        daily_limit integer, wire text, OUT verdict text,
+        OUT until timestamptz)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrolled crmapi.enrollment;
+    taken crmapi.enrollment_step;
+BEGIN
+    SELECT e.* INTO enrolled FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_take.workspace
+      AND e.id = step_take.enrollment FOR UPDATE;
+    SELECT s.* INTO taken FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_take.workspace AND s.id = step_take.step
+      AND s.enrollment_id = step_take.enrollment FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    verdict := CASE taken.status WHEN 'sending' THEN 'lost' ELSE 'gone' END;
+    IF taken.status IS NULL OR taken.status NOT IN ('scheduled', 'sending')
+       OR (taken.status = 'scheduled'
+           AND enrolled.status NOT IN ('approved', 'running')) THEN
+        RETURN;
+    END IF;
+    IF crmapi.is_suppressed(workspace, taken.channel, taken.to_identifier)
+       OR crmapi.is_suppressed(workspace, taken.channel, wire) THEN
+        PERFORM crmapi.enrollment_end(workspace, enrollment,
+            'stopped_unsubscribed', 'suppressed');
+        IF taken.status = 'scheduled' THEN
+            verdict := 'stopped';
+        END IF;
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
+        PERFORM crmapi.job_return(workspace, job, owner, attempt);
+        verdict := 'held';
+    ELSIF crmapi.step_past(workspace, job, owner, attempt, taken) THEN
+        verdict := 'past';
+    ELSIF taken.status = 'scheduled'
+          AND crmapi.step_skip(enrolled, taken) THEN
+        verdict := 'skipped';
+    ELSIF taken.status = 'scheduled' THEN
+        SELECT p.verdict, p.until INTO verdict, until
+        FROM crmapi.step_permit(enrolled, taken, moment, daily_limit) p;
+    ELSIF enrolled.status IN ('approved', 'running') THEN
+        verdict := 'again';
+    END IF;
+END
+$$;
+
 -- ---- intake ----------------------------------------------------------------
 
 -- failed: why the mail of step_id was returned; with bounced, that speaks of

@@ -346,6 +346,22 @@ subtest "17.5 the same when the relay answers at once" => sub {
     }
 };
 
+subtest "17.3 suppression of the very address that goes over the wire" => sub {
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        auto_approve => JSON::PP::true, contact => {
+            emails => ["y\@k\xf6ln.example"] } });
+    is($r->status, 202, "started") or diag($r->text);
+    sql($database, "INSERT INTO crmapi.suppression (id, workspace_id, email,"
+        . " reason) VALUES (gen_random_uuid(), '" . $w->id
+        . "', 'Y\@xn--kln-sna.example', 'unsubscribed')");
+    my $before = $smtp->received;
+    hurry() for 1 .. 2;
+    is(scalar $smtp->received, $before, "nothing is sent");
+    is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step WHERE"
+        . " status NOT IN ('cancelled', 'skipped') AND enrollment_id = '"
+        . $r->data->{enrollment_id} . "'"), 0, "nor will be");
+};
+
 subtest "18.4 a bounce of a mail that the relay gave another id" => sub {
     my $s = sequence("other\@p.example.net");
     my $other = original($s) =~ s/^(Message-ID: <)\S+>/$1other\@relay>/mir;

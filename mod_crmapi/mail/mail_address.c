@@ -128,7 +128,8 @@ int crm_mail_mailbox(const char **address_p, const char **name_p,
     return 1;
 }
 
-/* A visit_fn: add ADDRESS to the list BATON, unless it is there. */
+/* A visit_fn: add ADDRESS, or another text, to the list BATON, unless it is
+ * there. */
 static int add_address(void *baton, const char *address, const char *name)
 {
     apr_array_header_t *list = baton;
@@ -243,8 +244,7 @@ int crm_mail_add_token(apr_array_header_t *list, const char *text)
     char *token;
 
     text += strspn(text, " \t");
-    if (strspn(text, "0123456789abcdefABCDEF") != TOKEN_LEN
-        || list->nelts >= CRM_MAIL_LIST_MAX) {
+    if (strspn(text, "0123456789abcdefABCDEF") != TOKEN_LEN) {
         return 0;
     }
     /* Some servers change the case of local parts. */
@@ -252,7 +252,7 @@ int crm_mail_add_token(apr_array_header_t *list, const char *text)
     for (char *c = token; *c; c++) {
         *c = (char)apr_tolower(*c);
     }
-    APR_ARRAY_PUSH(list, const char *) = token;
+    add_address(list, token, NULL);     /* once */
     return 1;
 }
 

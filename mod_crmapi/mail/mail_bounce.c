@@ -92,6 +92,7 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
                        apr_pool_t *pool)
 {
     crm_mail_bounce_t one = {0};
+    int failed;
 
     /* The recipient before any forwarding. */
     one.address = address_in(field(group, len, "Original-Recipient", pool),
@@ -104,7 +105,11 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
     one.diagnostic = field(group, len, "Diagnostic-Code", pool);
     one.status = status_of(field(group, len, "Status", pool),
                            one.diagnostic, pool);
-    if (one.action && !strncasecmp(one.action, "failed", 6)) {
+    failed = !one.action || !strncasecmp(one.action, "failed", 6);
+    if (failed && !one.status && one.action) {
+        one.status = "5.0.0";
+    }
+    if (failed) {
         one.failure = crm_mail_status_failure(one.status, one.diagnostic,
                                               pool);
     }
@@ -253,13 +258,13 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
         "not-spam", "auth-failure", "dmarc", "virus"
     };
     const char *type = report_type(mime), *kind = NULL;
-    GMimePart *part;
+    GMimeObject *top = g_mime_message_get_mime_part(mime);
+    GMimePart *part = top ? find_part(top, "feedback-report",
+                                      "feedback-report", 0) : NULL;
 
-    if (!type || strcasecmp(type, "feedback-report")) {
+    if (!part && (!type || strcasecmp(type, "feedback-report"))) {
         return 0;
     }
-    part = find_part(g_mime_message_get_mime_part(mime), "feedback-report",
-                     "feedback-report", 0);
     if (part) {
         apr_size_t len;
         const char *bytes = crm_mail_bytes(&len, part, pool);

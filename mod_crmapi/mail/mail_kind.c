@@ -99,7 +99,10 @@ static int is_null(GMimeMessage *mime, const crm_mail_options_t *options,
     const char *path = options->sender ? options->sender
                        : header(mime, "Return-Path", pool);
 
-    return path && (!*path || !strcmp(path, "<>") || !strcmp(path, "< >"));
+    if (!path) {
+        return crm_mail_count(mime, "Return-Path") > 0;     /* it is blank */
+    }
+    return !*path || !strcmp(path, "<>") || !strcmp(path, "< >");
 }
 
 /* Return whether MAIL is from a mail server, or from a name that mail servers
@@ -135,10 +138,13 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (crm_mail_count(mime, "Received") > HOPS) {
         return "loop";
     }
+    if (crm_mail_complained(mail, mime, pool)) {
+        return "report";
+    }
     if (crm_mail_bounced(mail, mime, daemon, pool)) {
         return "bounce";
     }
-    if (crm_mail_complained(mail, mime, pool) || report(mime)) {
+    if (report(mime)) {
         return report(mime);
     }
     if (is_answer(mime, pool)) {

@@ -10,9 +10,13 @@
 
 #include "crm_array.h"
 #include "mail_address.h"
+#include "mail_charset.h"
 #include "mail_read.h"
 
 #define DEPTH 8
+
+/* Bytes of a text or file that are looked at. */
+#define TEXT_BYTES 65536
 
 /* ---- parts --------------------------------------------------------------- */
 
@@ -32,12 +36,48 @@ static int add_original(crm_mail_t *mail, GMimeMessage *original,
     return (token && crm_mail_add_token(mail->tokens, token)) || ids->nelts;
 }
 
-/* Return whether TYPE is a header without its mail. */
-static int is_header(GMimeContentType *type)
+/* Return whether TYPE is a mail, here one that is encoded, or its header. */
+static int is_mail(GMimeContentType *type)
 {
-    return g_mime_content_type_is_type(type, "text", "rfc822-headers")
-           || g_mime_content_type_is_type(type, "message", "rfc822-headers")
-           || g_mime_content_type_is_type(type, "message", "global-headers");
+    static const char *const subtypes[] = {
+        "rfc822", "global", "rfc822-headers", "global-headers"
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(subtypes); i++) {
+        if (g_mime_content_type_is_type(type, "message", subtypes[i])) {
+            return 1;
+        }
+    }
+    return g_mime_content_type_is_type(type, "text", "rfc822-headers");
+}
+
+/* Add what PART, a leaf of a mail, returns to MAIL; return how many mails. Some
+ * servers attach a mail, or its header, as a text or as a file. */
+static int read_part(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
+{
+    GMimeContentType *type =
+        g_mime_object_get_content_type(GMIME_OBJECT(part));
+    GMimeMessage *original;
+    const char *bytes, *ignored;
+    apr_size_t len;
+    int found;
+
+    if (!is_mail(type)
+        && !g_mime_content_type_is_type(type, "text", "plain")
+        && !g_mime_content_type_is_type(type, "application",
+                                        "octet-stream")) {
+        return 0;
+    }
+    bytes = crm_mail_bytes(&len, part, pool);
+    if (!is_mail(type)) {
+        len = len < TEXT_BYTES ? len : TEXT_BYTES;
+        return crm_mail_returned_text(&ignored, mail, crm_mail_utf8(
+                                          bytes, len, NULL, pool), pool);
+    }
+    original = crm_mail_parse(bytes, len, pool);
+    found = add_original(mail, original, pool);
+    g_object_unref(original);
+    return found;
 }
 
 static int walk(crm_mail_t *mail, GMimeObject *object, int depth,
@@ -60,14 +100,8 @@ static int walk(crm_mail_t *mail, GMimeObject *object, int depth,
 
         found = original && add_original(mail, original, pool);
     }
-    else if (GMIME_IS_PART(object)
-             && is_header(g_mime_object_get_content_type(object))) {
-        apr_size_t len;
-        const char *bytes = crm_mail_bytes(&len, GMIME_PART(object), pool);
-        GMimeMessage *original = crm_mail_parse(bytes, len, pool);
-
-        found = add_original(mail, original, pool);
-        g_object_unref(original);
+    else if (GMIME_IS_PART(object)) {
+        found = read_part(mail, GMIME_PART(object), pool);
     }
     return found;
 }

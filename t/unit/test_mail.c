@@ -459,6 +459,49 @@ static const struct {
      "Action: failed\nStatus: 5.0.0\nDiagnostic-Code: smtp; 550 5.7.509"
      " denied\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
      "bounce", "5.7.509", CRM_MAIL_FAILED, 1},
+    {"a blank Return-Path, no From", "\nReturn-Path: ",
+     MIXED "--b\n\nerror: 550 5.1.1\n--b\nContent-Type: text/plain;"
+     " name=original.txt\nContent-Disposition: attachment\n\nReceived: from a"
+     " by b\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"a mail in base64", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\n550 5.2.1 disabled\n--b\nContent-Type: message/rfc822\n"
+     "Content-Transfer-Encoding: base64\n\n"
+     "TWVzc2FnZS1JRDogPGlkQGNybS5leGFtcGxlPgpYLUNybWFwaS1SZXR1cm46IDAxMjM0NTY3\n"
+     "ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVmCgp4Cg==\n--b--\n",
+     "bounce", "5.2.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"no action", "MAILER-DAEMON@mx.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Status: 5.1.1\n\n--b\nContent-Type: message/rfc822\n\n" OURS
+     "--b--\n", "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"no status", "MAILER-DAEMON@mx.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: failed\nDiagnostic-Code: smtp; 550 no mailbox here by that name"
+     "\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.0.0", CRM_MAIL_NO_ADDRESS, 1},
+    {"Sendmail", "MAILER-DAEMON@mx.example",
+     REPORT "--b\n\nThe original message was received\n   ----- Transcript of"
+     " session follows -----\n... while talking to mx:\n>>> RCPT To:<ada@"
+     "example.org>\n<<< 550 5.1.1 unknown\n\n--b\nContent-Type:"
+     " message/delivery-status\n\nReporting-MTA: dns; mx\nArrival-Date: x\n\n"
+     "Final-Recipient: RFC822; ada@example.org\nAction: failed\nStatus: 5.1.1\n"
+     "Remote-MTA: DNS; mx\nDiagnostic-Code: SMTP; 550 5.1.1 unknown\n\n"
+     "--b\nContent-Type: text/rfc822-headers\n\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"a delay that names a permanent code", "MAILER-DAEMON@mx.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: delayed\nStatus: 4.4.1\n\n--b\nContent-Type: message/rfc822\n"
+     "\n" OURS "--b--\n", "bounce", "4.4.1", CRM_MAIL_NO_FAILURE, 1},
+    {"a receipt", "ada@example.org\nReturn-Path: <>",
+     "Content-Type: multipart/report; boundary=b;"
+     " report-type=disposition-notification\n\n--b\n\nread\n--b\n"
+     "Content-Type: message/disposition-notification\n\nDisposition:"
+     " manual-action/MDN-sent-manually; displayed\n\n--b\nContent-Type:"
+     " text/rfc822-headers\n\n" OURS "--b--\n",
+     "receipt", NULL, CRM_MAIL_NO_FAILURE, 0},
     {"a person who forwards a mail", "ada@example.org",
      MIXED "--b\n\n550 5.1.1 User unknown, they say\n"
      "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",

@@ -159,22 +159,30 @@ static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
 
 /* ---- headers ------------------------------------------------------------- */
 
+/* Return ADDRESS, that of MAILBOX, with its domain in ASCII, in POOL. */
+static const char *ascii_of(InternetAddress *mailbox, const char *address,
+                            apr_pool_t *pool)
+{
+    const char *ascii = strchr(address, '@')
+        ? internet_address_mailbox_get_idn_addr(
+              INTERNET_ADDRESS_MAILBOX(mailbox)) : NULL;
+
+    return ascii ? apr_pstrdup(pool, ascii) : address;
+}
+
 /* Add a mailbox of NAME and ADDRESS to LIST. Return ADDRESS in ASCII. */
 static const char *add_mailbox(InternetAddressList *list, const char *name,
                                const char *address, apr_pool_t *pool)
 {
     InternetAddress *mailbox;
-    const char *ascii = address;
+    const char *ascii;
 
     name = crmd_mail_line(name, NAME_BYTES, pool);
     mailbox = internet_address_mailbox_new(*name ? name : NULL, address);
     internet_address_set_charset(mailbox, "utf-8");
-    if (strchr(address, '@')) {
-        ascii = apr_pstrdup(pool, internet_address_mailbox_get_idn_addr(
-                                INTERNET_ADDRESS_MAILBOX(mailbox)));
-        internet_address_mailbox_set_addr(INTERNET_ADDRESS_MAILBOX(mailbox),
-                                          ascii);
-    }
+    ascii = ascii_of(mailbox, address, pool);
+    internet_address_mailbox_set_addr(INTERNET_ADDRESS_MAILBOX(mailbox),
+                                      ascii);
     internet_address_list_add(list, mailbox);
     g_object_unref(mailbox);
     return ascii;
@@ -384,4 +392,16 @@ crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
         mail->from = message->return_to;
     }
     return NULL;
+}
+
+const char *crmd_mail_wire(const char *address, apr_pool_t *result_pool)
+{
+    InternetAddress *mailbox;
+
+    crm_mail_lock();
+    mailbox = internet_address_mailbox_new(NULL, address);
+    address = ascii_of(mailbox, address, result_pool);
+    g_object_unref(mailbox);
+    crm_mail_unlock();
+    return address;
 }

@@ -11,6 +11,7 @@
 #include "crmapid_link.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
+#include "crmapid_mime.h"
 #include "crmapid_relay.h"
 #include "crmapid_stats.h"
 
@@ -93,6 +94,7 @@ static void make_message(sending_t *sending, const PGresult *result)
     if (!strcmp(message->channel, "email")) {
         message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
                                 config->mail_from);
+        message->to = crmd_mail_wire(message->to, sending->work->pool);
         sending->own = crm_db_value(result, 0, FROM_EMAIL);
         sending->agent_email = crm_db_value(result, 0, AGENT_EMAIL);
         message->subject = crm_db_value(result, 0, SUBJECT);
@@ -151,7 +153,7 @@ static const char take_sql[] =
     " THEN crmapi.step_names($1::uuid, $6::uuid, $11::text) END AS names"
     " FROM crmapi.step_take($1::uuid, $2::bigint, $3::text, $4::integer,"
     " $5::uuid, $6::uuid, coalesce($7::timestamptz, statement_timestamp()),"
-    " $8::integer) t OFFSET 0) s";
+    " $8::integer, $12::text) t OFFSET 0) s";
 
 enum { VERDICT, UNTIL, NUMBER, MAC, MESSAGE_ID, TOKEN, REFERENCES };
 
@@ -202,7 +204,7 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
                          sending_t *sending)
 {
     crmd_work_t *work = sending->work;
-    const char *values[11];
+    const char *values[12];
     PGresult *result;
 
     crmd_lease_values(values, work);
@@ -213,7 +215,8 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     values[8] = crmd_mark_known(work->pool);
     values[9] = sending->link;
     values[10] = work->config->mail_domain;
-    CRM_ERR(crmd_query(&result, work, take_sql, 11, values));
+    values[11] = sending->message.to;
+    CRM_ERR(crmd_query(&result, work, take_sql, 12, values));
     *verdict_p = PQgetvalue(result, 0, VERDICT);
     *until_p = crm_db_value(result, 0, UNTIL);
     sending->number = apr_atoi64(PQgetvalue(result, 0, NUMBER));

@@ -164,13 +164,84 @@ END
 $$;
 
 -- step: transaction: statement 10
+DROP FUNCTION crmapi.step_take;
+
+-- step: transaction: statement 11
+-- Take a step for sending. VERDICT:
+--   send     the step is "sending" now; no other worker takes it
+--   again    it was "sending": a worker has died, and nothing tells whether it
+--            was sent
+--   lost     the same, and its enrollment has ended, or ends now because its
+--            address is suppressed
+--   gone     it must not be sent, or no longer
+--   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
+--            today, or the window of its pacing is closed
+--   held     not before its workspace is released: the job is given back
+--   past     it was handed over before the database was restored, and is
+--            recorded as that; the job has ended
+--   skipped  it was due before the bound of its workspace. Daemons of before
+--            take this for gone, which is the same to the job
+--   stopped  its address is suppressed, so the enrollment has ended
+-- WIRE: the spelling of the address that goes over the wire (contract 17.3).
+-- Locks: enrollment, step, job (lost lease: CRM01), send_count. For the
+-- worker.
+CREATE FUNCTION crmapi.step_take(workspace uuid, job bigint, owner text,
+        attempt integer, enrollment uuid, step uuid, moment timestamptz,
+        daily_limit integer, wire text, OUT verdict text,
+        OUT until timestamptz)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrolled crmapi.enrollment;
+    taken crmapi.enrollment_step;
+BEGIN
+    SELECT e.* INTO enrolled FROM crmapi.enrollment e
+    WHERE e.workspace_id = step_take.workspace
+      AND e.id = step_take.enrollment FOR UPDATE;
+    SELECT s.* INTO taken FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_take.workspace AND s.id = step_take.step
+      AND s.enrollment_id = step_take.enrollment FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    verdict := CASE taken.status WHEN 'sending' THEN 'lost' ELSE 'gone' END;
+    IF taken.status IS NULL OR taken.status NOT IN ('scheduled', 'sending')
+       OR (taken.status = 'scheduled'
+           AND enrolled.status NOT IN ('approved', 'running')) THEN
+        RETURN;
+    END IF;
+    IF crmapi.is_suppressed(workspace, taken.channel, taken.to_identifier)
+       OR crmapi.is_suppressed(workspace, taken.channel, wire) THEN
+        PERFORM crmapi.enrollment_end(workspace, enrollment,
+            'stopped_unsubscribed', 'suppressed');
+        IF taken.status = 'scheduled' THEN
+            verdict := 'stopped';
+        END IF;
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
+        PERFORM crmapi.job_return(workspace, job, owner, attempt);
+        verdict := 'held';
+    ELSIF crmapi.step_past(workspace, job, owner, attempt, taken) THEN
+        verdict := 'past';
+    ELSIF taken.status = 'scheduled'
+          AND crmapi.step_skip(enrolled, taken) THEN
+        verdict := 'skipped';
+    ELSIF taken.status = 'scheduled' THEN
+        SELECT p.verdict, p.until INTO verdict, until
+        FROM crmapi.step_permit(enrolled, taken, moment, daily_limit) p;
+    ELSIF enrolled.status IN ('approved', 'running') THEN
+        verdict := 'again';
+    END IF;
+END
+$$;
+
+-- step: transaction: statement 12
 -- ---- intake ----------------------------------------------------------------
 
 -- failed: why the mail of step_id was returned; with bounced, that speaks of
 -- the address.
 ALTER TYPE crmapi.intake_item ADD ATTRIBUTE failed text;
 
--- step: transaction: statement 11
+-- step: transaction: statement 13
 -- The conversation that ITEM names, unless it is deleted: by its id, by the
 -- source's name for it, by a message that ITEM answers or is about. Messages of
 -- ours go before those that came in, whose ids their senders chose (contract
@@ -219,7 +290,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 12
+-- step: transaction: statement 14
 -- The contact of STEP's enrollment, NULL if there is none. Internal.
 CREATE FUNCTION crmapi.step_contact(workspace uuid, step uuid) RETURNS uuid
     LANGUAGE plpgsql STABLE AS $$
@@ -238,7 +309,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 13
+-- step: transaction: statement 15
 -- The contact of ITEM's participant: of its step, else by primary e-mail, else
 -- by primary phone; the oldest (contract 10.1). NULL if there is none.
 -- Internal.
@@ -265,7 +336,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 14
+-- step: transaction: statement 16
 -- The contact that got the mail which ITEM proves to answer (contract 18.4): of
 -- its step, or of TALK, the conversation that it names, if one of its references
 -- is a message of ours in it. A message from outside proves nothing, since its
@@ -286,10 +357,10 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 15
+-- step: transaction: statement 17
 DROP FUNCTION crmapi.intake_is_verified;
 
--- step: transaction: statement 16
+-- step: transaction: statement 18
 -- Whether ITEM is verified to be from PERSON. ANSWERED: the contact whose mail
 -- it proves to answer. Whoever has got that mail may answer it, so the proof
 -- counts for an address of that contact only; TALK's contact is not known by
@@ -312,7 +383,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 17
+-- step: transaction: statement 19
 -- The contact PERSON has written ITEM, which is verified, or has got the mail
 -- that it answers: stop its sequences. IS_NEW: the contact was created for ITEM,
 -- so its address may be a secondary one of other contacts. Locks: enrollment,
@@ -332,10 +403,10 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 18
+-- step: transaction: statement 20
 DROP FUNCTION crmapi.intake_effects;
 
--- step: transaction: statement 19
+-- step: transaction: statement 21
 -- What ITEM does to sequences and suppressions. IS_NEW: the contact PERSON was
 -- created for it; ANSWERED: the contact whose mail it proves to answer; SAYS: it
 -- has something that may be a reply. A claim does nothing, except a bounce or a
@@ -379,7 +450,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 20
+-- step: transaction: statement 22
 -- Do what the valid ITEM says, as far as it is more than a claim. TALK is the
 -- conversation that it names, or has no id. SAYS: it has a message. RESULT is
 -- the result of the event, OPENED the agent if a conversation was opened.
