@@ -169,15 +169,24 @@ subtest "18.4 whoever answers stops it, but is not the contact" => sub {
 subtest "18.4 a proven reply, whatever its headers" => sub {
     my $n = 0;
     for my $headers ({ "List-Unsubscribe" => "<mailto:u\@p.example.net>" },
-        { "X-Auto-Response-Suppress" => "All" }) {
+        { "X-Auto-Response-Suppress" => "All" }, { "Feedback-ID" => "a:b" },
+        { Precedence => "bulk" }, { "List-Id" => "<g.example.net>" },
+        { "Auto-Submitted" => "auto-forwarded" }) {
         my $s = sequence("marked" . $n++ . "\@p.example.net");
         my $got = deliver(reply_to($s, %$headers));
-        my $kind = (messages($got->{conversation_id}))[-1]{metadata};
-        note(join " ", %$headers, $kind->{automatic} // "-", fate($s));
+        is(fate($s), "stopped_reply", join " ", %$headers);
+        is((messages($got->{conversation_id}))[-1]{metadata}{automatic}, undef,
+            "a person wrote it");
     }
     my $s = sequence("away\@p.example.net");
-    deliver(reply_to($s, "Auto-Submitted" => "auto-replied"));
-    is(fate($s), "running", "an automatic one stops nothing");
+    for my $headers ({ "Auto-Submitted" => "auto-replied" },
+        { Subject => "Automatic reply: Mail 1" },
+        { Subject => "Out of Office: Re: Mail 1" },
+        { Subject => "=?utf-8?Q?R=C3=A9ponse?= automatique : Mail 1" }) {
+        deliver(reply_to($s, %$headers));
+        is(fate($s), "running", "an automatic one stops nothing: "
+            . join " ", %$headers);
+    }
 };
 
 subtest "18.4 by the id that the relay gave" => sub {
@@ -394,7 +403,7 @@ subtest "17.5 complaints suppress" => sub {
 
 subtest "what becomes of a sequence: t/mail/seq-*.eml" => sub {
     my %fates = (p4 => "suppressed bounced", p5 => "suppressed bounced",
-        );
+        p7 => "running", map { $_ => "stopped_reply" } qw(p8 p10 p12));
     for my $case (sort keys %fates) {
         my $s = sequence("who-$case\@p.example.net");
         my %put = (WHO => $s->{email}, "MESSAGE-ID" => $s->{id},

@@ -167,8 +167,9 @@ static crm_error_t *read_state(delivery_t *delivery)
         delivery->automatic = "bounce";
     }
     else if (delivery->automatic && delivery->step_id
-             && !strcmp(delivery->automatic, "list")) {
-        /* A reply to a step counts, even through a mailing list. */
+             && (!strcmp(delivery->automatic, "list")
+                 || !strcmp(delivery->automatic, "bulk"))) {
+        /* A reply to a step counts, whatever way it came. */
         delivery->automatic = NULL;
     }
     return NULL;

@@ -7,6 +7,7 @@
 
 #include "crm_array.h"
 #include "mail_address.h"
+#include "mail_away.h"
 #include "mail_bounce.h"
 #include "mail_read.h"
 
@@ -45,9 +46,11 @@ static const char *report(GMimeMessage *mime)
            : "report";
 }
 
-/* Return whether MIME is an automatic reply, by RFC 3834 and by other headers
- * in use. */
-static int is_answer(GMimeMessage *mime, apr_pool_t *pool)
+/* Return whether MAIL, MIME, is an automatic reply, by RFC 3834, by other headers
+ * in use, and by its subject. X-Auto-Response-Suppress asks others not to answer:
+ * Exchange puts it into what people write as well. */
+static int is_answer(const crm_mail_t *mail, GMimeMessage *mime,
+                     apr_pool_t *pool)
 {
     static const char *const names[] = {
         "X-Autoreply", "X-Autorespond", "X-Autoreply-From",
@@ -55,7 +58,7 @@ static int is_answer(GMimeMessage *mime, apr_pool_t *pool)
     };
     const char *value = header(mime, "Auto-Submitted", pool);
 
-    if (value && !begins(value, "no")) {
+    if (value && !begins(value, "no") && !begins(value, "auto-forwarded")) {
         return 1;
     }
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
@@ -64,9 +67,8 @@ static int is_answer(GMimeMessage *mime, apr_pool_t *pool)
             return 1;
         }
     }
-    value = header(mime, "X-Auto-Response-Suppress", pool);
-    if (value && (strcasestr(value, "all") || strcasestr(value, "oof")
-                  || strcasestr(value, "autoreply"))) {
+    if (crm_mail_away(mail->subject, header(mime, "In-Reply-To", pool) != NULL,
+                      pool)) {
         return 1;
     }
     return begins(header(mime, "Precedence", pool), "auto_reply")
@@ -86,9 +88,7 @@ static int is_bulk(GMimeMessage *mime, apr_pool_t *pool)
 {
     const char *value = header(mime, "Precedence", pool);
 
-    return begins(value, "bulk") || begins(value, "junk")
-           || header(mime, "List-Unsubscribe", pool)
-           || header(mime, "Feedback-ID", pool);
+    return begins(value, "bulk") || begins(value, "junk");
 }
 
 /* Return whether the envelope's sender is the null sender (RFC 5321, 4.5.5), as
@@ -147,7 +147,7 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (report(mime)) {
         return report(mime);
     }
-    if (is_answer(mime, pool)) {
+    if (is_answer(mail, mime, pool)) {
         return "auto-reply";
     }
     if (is_null(mime, options, pool) || is_system(mail)) {

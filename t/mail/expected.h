@@ -816,7 +816,6 @@
         .from = "ada@example.org",
         .subject = "Hello",
         .text = "System notice",
-        .automatic = "auto-reply",
     },
     {
         .mail = "auto-submitted-no",
@@ -864,7 +863,6 @@
         .from = "ada@example.org",
         .subject = "Hello",
         .text = "News",
-        .automatic = "bulk",
     },
     {
         .mail = "hops",
