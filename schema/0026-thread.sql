@@ -91,7 +91,7 @@ BEGIN
         SELECT s.id, s.to_identifier::text, r.n
         FROM unnest(refs) WITH ORDINALITY r(ref, n)
         JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
-            AND s.provider_id = substring(r.ref FROM '^<([^@<>]{20,})@')
+            AND s.provider_id = substring(r.ref FROM '^<([^@<>]{16,})@')
             AND s.channel = 'email'
         WHERE CASE WHEN s.provider_id ~ '^[0-9a-f]{16}-[0-9a-f-]{36}-[0-9]{6}$'
               THEN r.ref ~ '[@.]amazonses\.com>$'
@@ -102,6 +102,46 @@ BEGIN
         JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
             AND s.reply_id = t.token AND s.channel = 'email') f
     ORDER BY f.n DESC LIMIT 1;
+END
+$$;
+
+-- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
+-- the live enrollments of contacts with the address stop. Returns how many
+-- stopped. An address may be suppressed already; of "unsubscribed" and what
+-- forbids answers as well, "bounced" or "complaint", the latter stays. For the
+-- API and the worker.
+CREATE OR REPLACE FUNCTION crmapi.suppress(workspace uuid, email text,
+        phone text, reason text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    enrollment uuid;
+    made uuid := gen_random_uuid();
+    n bigint := 0;
+BEGIN
+    INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
+                                    reason)
+    VALUES (made, suppress.workspace, suppress.email,
+            suppress.phone, suppress.reason)
+    ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
+    DO UPDATE SET reason = excluded.reason
+    WHERE s.reason = 'unsubscribed'
+      AND excluded.reason IN ('bounced', 'complaint');
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        WHERE e.workspace_id = suppress.workspace
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+          AND e.contact_id IN (SELECT crmapi.contacts_with(
+              suppress.workspace, suppress.email, suppress.phone))
+        ORDER BY e.id
+    LOOP
+        IF crmapi.enrollment_is_live(crmapi.enrollment_end(workspace,
+               enrollment, 'stopped_unsubscribed', reason)) THEN
+            n := n + 1;
+        END IF;
+    END LOOP;
+    RETURN n;
 END
 $$;
 

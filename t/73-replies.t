@@ -399,6 +399,17 @@ subtest "17.5 complaints suppress" => sub {
     }
 };
 
+subtest "17.5 a complaint says more than an unsubscription" => sub {
+    my $s = sequence("both\@p.example.net");
+    my $is = sub { fate($s) =~ s/suppressed //r };
+    sql($database, "SELECT crmapi.suppress('" . $w->id . "', '$s->{email}', NULL,"
+        . " '$_')") for "unsubscribed", "complaint";
+    is($is->(), "complaint", "it stays");
+    sql($database, "SELECT crmapi.suppress('" . $w->id . "', '$s->{email}', NULL,"
+        . " 'unsubscribed')");
+    is($is->(), "complaint", "also when the person unsubscribes");
+};
+
 # ---- shared cases ------------------------------------------------------------
 
 subtest "what becomes of a sequence: t/mail/seq-*.eml" => sub {

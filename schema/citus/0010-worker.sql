@@ -163,7 +163,9 @@ $$;
 
 -- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
 -- the live enrollments of contacts with the address stop. Returns how many
--- stopped. An address may be suppressed already. For the API and the worker.
+-- stopped. An address may be suppressed already; of "unsubscribed" and what
+-- forbids answers as well, "bounced" or "complaint", the latter stays. For the
+-- API and the worker.
 CREATE OR REPLACE FUNCTION crmapi.suppress(workspace uuid, email text,
                                            phone text, reason text)
     RETURNS bigint
@@ -175,12 +177,14 @@ DECLARE
     enrollment uuid;
     n bigint := 0;
 BEGIN
-    INSERT INTO crmapi.suppression (id, workspace_id, email, phone_number,
+    INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
                                     reason)
     VALUES (made, suppress.workspace, suppress.email, suppress.phone,
             suppress.reason)
     ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
-    DO NOTHING;
+    DO UPDATE SET reason = excluded.reason
+    WHERE s.reason = 'unsubscribed'
+      AND excluded.reason IN ('bounced', 'complaint');
     contacts := ARRAY(SELECT crmapi.contacts_with(workspace, email, phone));
     FOR enrollment IN
         SELECT e.id FROM crmapi.enrollment e

@@ -223,19 +223,6 @@ static void add_dates(GMimeMessage *mime, const char *message_id)
     g_mime_message_set_message_id(mime, message_id);
 }
 
-/* Return the subject of MESSAGE in POOL. That of a further mail begins with
- * "Re:", so that mail programs show it in the thread of the first. */
-static const char *subject_of(const crmd_message_t *message, apr_pool_t *pool)
-{
-    int email = !strcmp(message->channel, "email");
-    const char *text = crmd_mail_line(email ? message->subject
-                                      : message->objective, SUBJECT_BYTES,
-                                      pool);
-
-    return email && message->references && strncasecmp(text, "re:", 3)
-           ? apr_pstrcat(pool, "Re: ", text, NULL) : text;
-}
-
 /* Add the headers that replies and reports are known by (contract 18.4). */
 static void add_thread(GMimeMessage *mime, const crmd_message_t *message,
                        apr_pool_t *pool)
@@ -269,7 +256,10 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
                              mail->from, pool);
     mail->to = add_mailbox(g_mime_message_get_to(mime), message->to_name,
                            mail->to, pool);
-    g_mime_message_set_subject(mime, subject_of(message, pool), "utf-8");
+    g_mime_message_set_subject(mime, crmd_mail_line(
+                                   email ? crmd_subject_of(message, pool)
+                                   : message->objective, SUBJECT_BYTES, pool),
+                               "utf-8");
     add_dates(mime, apr_pstrmemdup(pool, mail->message_id + 1,
                                    strlen(mail->message_id) - 2));
     if (!email) {

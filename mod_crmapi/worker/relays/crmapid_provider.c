@@ -39,9 +39,15 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     add_member(buf, "objective", voice ? message->objective : NULL);
     add_member(buf, voice ? "script" : "text", message->text);
     if (!strcmp(message->channel, "email")) {
-        add_member(buf, "subject", message->subject);
+        add_member(buf, "subject", message->subject
+                   ? crmd_subject_of(message, buf->pool) : NULL);
         add_member(buf, "html", message->html);
         add_member(buf, "unsubscribe", message->unsubscribe);
+        add_member(buf, "message_id", message->message_id);
+        add_member(buf, "reply_to", message->reply_to);
+        add_member(buf, "return_to", message->return_to);
+        add_member(buf, "references", message->references);
+        add_member(buf, "return_token", message->token);
     }
     crm_buf_putc(buf, '}');
 }

@@ -75,6 +75,14 @@ const char *crmd_answer_reason(const char *who,
     return apr_psprintf(pool, "%s answered %d", who, answer->status);
 }
 
+const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool)
+{
+    const char *text = message->subject ? message->subject : "";
+
+    return message->references && strncasecmp(text, "re:", 3)
+           ? apr_pstrcat(pool, "Re: ", text, NULL) : text;
+}
+
 const char *crmd_sender_of(const crmd_message_t *message,
                            const crmd_config_t *config)
 {

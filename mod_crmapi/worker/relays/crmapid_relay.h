@@ -118,6 +118,10 @@ void crmd_receipt_fill(crmd_receipt_t *receipt, crmd_verdict_t verdict,
 const char *crmd_sender_of(const crmd_message_t *message,
                            const crmd_config_t *config);
 
+/* Return the subject of MESSAGE, an email, in POOL. That of a further one begins
+ * with "Re:", so that mail programs show it in the thread of the first. */
+const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool);
+
 /* Return the string or number NAME of ANSWER's JSON, as one line in POOL; NULL
  * if it has none. */
 const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,

@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 /* The least length of an id without a domain. Ids of queues are shorter. */
-#define ID_MIN 20
+#define ID_MIN 16
 
 #define ID_MAX 500
 
@@ -38,7 +38,7 @@ static int is_id(const char *id, size_t len)
     int digits = 0;
 
     for (size_t i = 0; i < len; i++) {
-        if (!apr_isalnum(id[i]) && !strchr("._-=+/$", id[i])) {
+        if (!apr_isalnum(id[i]) && !strchr("._-", id[i])) {
             return 0;
         }
         digits |= apr_isdigit(id[i]) != 0;

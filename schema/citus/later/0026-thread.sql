@@ -99,7 +99,7 @@ BEGIN
         SELECT s.id, s.to_identifier::text, r.n
         FROM unnest(refs) WITH ORDINALITY r(ref, n)
         JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
-            AND s.provider_id = substring(r.ref FROM '^<([^@<>]{20,})@')
+            AND s.provider_id = substring(r.ref FROM '^<([^@<>]{16,})@')
             AND s.channel = 'email'
         WHERE CASE WHEN s.provider_id ~ '^[0-9a-f]{16}-[0-9a-f-]{36}-[0-9]{6}$'
               THEN r.ref ~ '[@.]amazonses\.com>$'
@@ -114,6 +114,49 @@ END
 $$;
 
 -- step: transaction: statement 8
+-- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
+-- the live enrollments of contacts with the address stop. Returns how many
+-- stopped. An address may be suppressed already; of "unsubscribed" and what
+-- forbids answers as well, "bounced" or "complaint", the latter stays. For the
+-- API and the worker.
+CREATE OR REPLACE FUNCTION crmapi.suppress(workspace uuid, email text,
+                                           phone text, reason text)
+    RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made CONSTANT uuid := gen_random_uuid();
+    contacts uuid[];
+    enrollment uuid;
+    n bigint := 0;
+BEGIN
+    INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
+                                    reason)
+    VALUES (made, suppress.workspace, suppress.email, suppress.phone,
+            suppress.reason)
+    ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
+    DO UPDATE SET reason = excluded.reason
+    WHERE s.reason = 'unsubscribed'
+      AND excluded.reason IN ('bounced', 'complaint');
+    contacts := ARRAY(SELECT crmapi.contacts_with(workspace, email, phone));
+    FOR enrollment IN
+        SELECT e.id FROM crmapi.enrollment e
+        WHERE e.workspace_id = suppress.workspace
+          AND e.status IN ('generating', 'pending_approval', 'approved',
+                           'running')
+          AND e.contact_id = ANY (contacts)
+        ORDER BY e.id
+    LOOP
+        IF crmapi.enrollment_is_live(crmapi.enrollment_end(workspace,
+               enrollment, 'stopped_unsubscribed', reason)) THEN
+            n := n + 1;
+        END IF;
+    END LOOP;
+    RETURN n;
+END
+$$;
+
+-- step: transaction: statement 9
 -- The mail of STEP was returned because of FAILURE: the step has failed. If
 -- ADDRESS is not null, that speaks of the address, which is suppressed (contract
 -- 17.5); else the enrollment fails. Locks: enrollment, step, job. Internal.
@@ -140,7 +183,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 9
+-- step: transaction: statement 10
 -- The same as step_failed() for good, because the relay has said that the
 -- step's address does not exist: it is suppressed (contract 17.5). Locks:
 -- enrollment, step, job. For the worker.
@@ -163,10 +206,10 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 10
+-- step: transaction: statement 11
 DROP FUNCTION crmapi.step_take;
 
--- step: transaction: statement 11
+-- step: transaction: statement 12
 -- Take a step for sending. VERDICT:
 --   send     the step is "sending" now; no other worker takes it
 --   again    it was "sending": a worker has died, and nothing tells whether it
@@ -234,14 +277,14 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 12
+-- step: transaction: statement 13
 -- ---- intake ----------------------------------------------------------------
 
 -- failed: why the mail of step_id was returned; with bounced, that speaks of
 -- the address.
 ALTER TYPE crmapi.intake_item ADD ATTRIBUTE failed text;
 
--- step: transaction: statement 13
+-- step: transaction: statement 14
 -- The conversation that ITEM names, unless it is deleted: by its id, by the
 -- source's name for it, by a message that ITEM answers or is about. Messages of
 -- ours go before those that came in, whose ids their senders chose (contract
@@ -290,7 +333,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 14
+-- step: transaction: statement 15
 -- The contact of STEP's enrollment, NULL if there is none. Internal.
 CREATE FUNCTION crmapi.step_contact(workspace uuid, step uuid) RETURNS uuid
     LANGUAGE plpgsql STABLE AS $$
@@ -309,7 +352,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 15
+-- step: transaction: statement 16
 -- The contact of ITEM's participant: of its step, else by primary e-mail, else
 -- by primary phone; the oldest (contract 10.1). NULL if there is none.
 -- Internal.
@@ -336,7 +379,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 16
+-- step: transaction: statement 17
 -- The contact that got the mail which ITEM proves to answer (contract 18.4): of
 -- its step, or of TALK, the conversation that it names, if one of its references
 -- is a message of ours in it. A message from outside proves nothing, since its
@@ -357,10 +400,10 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 17
+-- step: transaction: statement 18
 DROP FUNCTION crmapi.intake_is_verified;
 
--- step: transaction: statement 18
+-- step: transaction: statement 19
 -- Whether ITEM is verified to be from PERSON. ANSWERED: the contact whose mail
 -- it proves to answer. Whoever has got that mail may answer it, so the proof
 -- counts for an address of that contact only; TALK's contact is not known by
@@ -383,7 +426,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 19
+-- step: transaction: statement 20
 -- The contact PERSON has written ITEM, which is verified, or has got the mail
 -- that it answers: stop its sequences. IS_NEW: the contact was created for ITEM,
 -- so its address may be a secondary one of other contacts. Locks: enrollment,
@@ -403,10 +446,10 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 20
+-- step: transaction: statement 21
 DROP FUNCTION crmapi.intake_effects;
 
--- step: transaction: statement 21
+-- step: transaction: statement 22
 -- What ITEM does to sequences and suppressions. IS_NEW: the contact PERSON was
 -- created for it; ANSWERED: the contact whose mail it proves to answer; SAYS: it
 -- has something that may be a reply. A claim does nothing, except a bounce or a
@@ -450,7 +493,7 @@ BEGIN
 END
 $$;
 
--- step: transaction: statement 22
+-- step: transaction: statement 23
 -- Do what the valid ITEM says, as far as it is more than a claim. TALK is the
 -- conversation that it names, or has no id. SAYS: it has a message. RESULT is
 -- the result of the event, OPENED the agent if a conversation was opened.
