@@ -112,6 +112,31 @@ subtest "what the linker was asked for" => sub {
         "crmapictl is position independent");
 };
 
+subtest "what the compiler was asked for" => sub {
+    plan skip_all => "plain builds only: sanitizers replace it" if sanitized();
+    my %makefile = read_file("$CrmTest::BUILD{DIR}/Makefile")
+        =~ /^(CC|HARDEN_CFLAGS) = (.*)$/mg;
+    for my $flag (qw(-fstack-protector-strong -fstack-clash-protection
+            -fcf-protection)) {
+        my ($code) = run_program(command => [split(/ /, $makefile{CC}),
+            "-Werror", $flag, "-x", "c", "-fsyntax-only", "-"],
+            stdin => "int x;\n");
+        is($makefile{HARDEN_CFLAGS} =~ /\Q$flag\E/ ? 1 : 0, $code ? 0 : 1,
+            "$flag: as the compiler has it");
+    }
+    my ($object) = glob "$CrmTest::BUILD{DIR}/mod_crmapi/base/.libs/*crm_json.o";
+    my $notes = `readelf -n $object`;
+    SKIP: {
+        skip "not a processor with CET", 1
+            if $makefile{HARDEN_CFLAGS} !~ /-fcf-protection/;
+        like($notes, qr/x86 feature: IBT, SHSTK/, "objects have what CET needs");
+        my @programs = ($CrmTest::BUILD{MODULE}, $CrmTest::BUILD{CTL},
+            $CrmTest::BUILD{WORKER} =~ s{([^/]+)$}{.libs/$1}r);
+        like(`objdump -d --no-show-raw-insn $_ | head -4000`, qr/\bendbr64\b/,
+            "$_: calls land on endbr64") for grep { -e } @programs;
+    }
+};
+
 subtest "text files are clean" => sub {
     for my $file (grep { !m{^t/(?:fuzz/corpus|unit/json|mail)/} } @files) {
         my $text = read_file($file);

@@ -45,7 +45,8 @@ AC_SUBST([STD_CFLAGS])
 # HARDEN_PROG_LDFLAGS. Not used together with sanitizers, which need to see
 # the calls that _FORTIFY_SOURCE replaces.
 AC_DEFUN([CRM_HARDENING], [
-CRM_C_FLAGS([HARDEN_CFLAGS], [-fstack-protector-strong])
+CRM_C_FLAGS([HARDEN_CFLAGS],
+    [-fstack-protector-strong -fstack-clash-protection -fcf-protection])
 AC_MSG_CHECKING([whether $CC fortifies])
 crm_saved=$CFLAGS
 CFLAGS="$CFLAGS -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"

@@ -12,6 +12,7 @@
 
 #include "crm_db_conn.h"
 #include "crm_endpoint.h"
+#include "crm_process.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crmapictl_attachment.h"
@@ -449,6 +450,7 @@ int main(int argc, const char *const *argv)
     ctl_t ctl;
     int code = EXIT_SUCCESS;
 
+    crm_process_seal();         /* if that fails, it is as any other program */
     apr_initialize();
     atexit(apr_terminate);
     memset(&ctl, 0, sizeof(ctl));

@@ -2,6 +2,7 @@
 /* mod_crmapi.c: the module structure and its hooks */
 #include "mod_crmapi.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -14,6 +15,8 @@
 #include "mpm_common.h"
 #include "http_protocol.h"
 
+#include "crm_process.h"
+
 #include "mod_crmapi_batch.h"
 #include "mod_crmapi_body.h"
 #include "mod_crmapi_config.h"
@@ -24,6 +27,7 @@
 #include "mod_crmapi_keepalive.h"
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_mount.h"
+#include "mod_crmapi_permit.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
 #include "mod_crmapi_scrape.h"
@@ -204,11 +208,25 @@ static void bound_memory(void)
 #endif
 }
 
+/* Let a crash of this process leave no core file, unless CoreDumpDirectory asks
+ * for one: its memory has keys, passwords and contacts. A process that runs as
+ * another user than httpd's first one is so already, but not one in a container
+ * that has a single user. Children of this process, such as CGI programs, keep
+ * their hard limit. */
+static void leave_no_core(server_rec *main_server)
+{
+    if (!ap_coredumpdir_configured && crm_process_seal()) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, errno, main_server, "CRM1107: "
+                     "a crash may leave a core file with keys and contacts");
+    }
+}
+
 /* The child_init hook. */
 static void child_init(apr_pool_t *pchild, server_rec *main_server)
 {
     if (any_enabled(main_server)) {
         bound_memory();
+        leave_no_core(main_server);
         init_process(main_server, pchild);
     }
 }
@@ -251,8 +269,8 @@ static void register_hooks(apr_pool_t *p)
 
 AP_DECLARE_MODULE(crmapi) = {
     STANDARD20_MODULE_STUFF,
-    NULL,
-    NULL,
+    crmapi_permit_create,
+    crmapi_permit_merge,
     crmapi_config_create,
     crmapi_config_merge,
     crmapi_commands,

@@ -18,6 +18,7 @@
 #include "crm_uuid.h"
 
 #include "mod_crmapi_intake.h"
+#include "mod_crmapi_permit.h"
 #include "mod_crmapi_store.h"
 
 #define LIMIT_MAX 1000000
@@ -447,6 +448,9 @@ const command_rec crmapi_commands[] = {
     AP_INIT_TAKE1("CrmApiUnsubscribe", set_page, INFO(&pages[1]), RSRC_CONF,
                   "On, or a path: serve the pages for unsubscribing; default "
                   "Off"),
+    AP_INIT_FLAG("CrmApiHtaccessHandlers", crmapi_set_permit, NULL,
+                 RSRC_CONF | ACCESS_CONF, "On: crmapi-metrics and crmapi-health"
+                 " answer also where .htaccess files take part; default Off"),
     AP_INIT_TAKE1("CrmApiIntake", set_page, INFO(&pages[2]), RSRC_CONF,
                   "On, or a path: accept events, Twilio's webhooks, forms and "
                   "chats; default Off"),

@@ -18,6 +18,7 @@
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_dbd.h"
+#include "mod_crmapi_permit.h"
 #include "mod_crmapi_pool.h"
 
 APLOG_USE_MODULE(crmapi);
@@ -270,6 +271,9 @@ int crmapi_health_handler(request_rec *r)
 
     if (!r->handler || strcmp(r->handler, HANDLER)) {
         return DECLINED;
+    }
+    if (!crmapi_permitted(r)) {
+        return HTTP_NOT_FOUND;
     }
     ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
     if (r->method_number != M_GET) {

@@ -16,6 +16,7 @@
 
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_mount.h"
+#include "mod_crmapi_permit.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_status.h"
 
@@ -363,6 +364,9 @@ int crmapi_metrics_handler(request_rec *r)
 
     if (!r->handler || strcmp(r->handler, HANDLER)) {
         return DECLINED;
+    }
+    if (!crmapi_permitted(r)) {
+        return HTTP_NOT_FOUND;
     }
     ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
     if (r->method_number != M_GET) {

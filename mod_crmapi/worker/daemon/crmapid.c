@@ -20,6 +20,7 @@
 
 #include "crm_resources.h"
 #include "crm_endpoint.h"
+#include "crm_process.h"
 #include "crm_time.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
@@ -361,6 +362,7 @@ static crm_error_t *serve(service_t *service)
 
 static crm_error_t *run(const call_t *call, apr_pool_t *pool)
 {
+    int fault = crm_process_seal() ? errno : 0;     /* before secrets are read */
     crmd_config_t *config;
     crm_error_t *error;
     sigset_t set;
@@ -385,6 +387,10 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
     }
     CRM_ERR(crmd_log_open(config->log_level, config->log_format,
                           config->log_file, pool));
+    if (fault) {
+        crmd_logf(CRM_LOG_WARNING, "CRM3012: a crash may leave a core file"
+                  " with secrets and contacts: %s", strerror(fault));
+    }
     CRM_ERR(crm_endpoint_init(crm_resources, pool));
     if (call->once) {
         CRM_ERR(crmd_daemon_check(config, pool));

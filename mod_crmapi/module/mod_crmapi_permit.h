@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_permit.h: who may switch on the handlers that show the server */
+#ifndef MOD_CRMAPI_PERMIT_H
+#define MOD_CRMAPI_PERMIT_H
+
+#include "mod_crmapi.h"
+
+/* The create_dir_config and merge_dir_config functions of the module. */
+void *crmapi_permit_create(apr_pool_t *p, char *dir);
+void *crmapi_permit_merge(apr_pool_t *p, void *base, void *more);
+
+/* The directive CrmApiHtaccessHandlers. */
+const char *crmapi_set_permit(cmd_parms *cmd, void *config, int on);
+
+/* Return whether R's handler, which shows the whole server, may answer: no
+ * .htaccess file takes part in R, whose owner may have set the handler, or the
+ * server's configuration permits that. Otherwise log it. */
+int crmapi_permitted(request_rec *r);
+
+#endif /* MOD_CRMAPI_PERMIT_H */
