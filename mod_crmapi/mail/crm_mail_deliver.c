@@ -162,8 +162,7 @@ static crm_error_t *read_state(delivery_t *delivery)
              && atoi(PQgetvalue(result, 0, 3)) >= hourly) {
         delivery->automatic = "flood";
     }
-    else if (delivery->automatic && delivery->step_id
-             && mail->failure != CRM_MAIL_NO_FAILURE) {
+    else if (delivery->step_id && mail->failure != CRM_MAIL_NO_FAILURE) {
         delivery->automatic = "bounce";
     }
     else if (delivery->automatic && delivery->step_id

@@ -41,6 +41,9 @@ static const char *const says[] = {
     "address doesn't exist", "address couldn't be found",
     "unknown local part", "unknown local-part", "unrouteable address",
     "unroutable address", "bad destination mailbox",
+    "not listed in domino directory", "recipient name is not recognized",
+    "invalid user address", "user not exist", "this user doesn't have a",
+    "invalid final delivery userid",
     /* German, French, Spanish, Italian, Portuguese, Dutch, Russian */
     "benutzer unbekannt", "unbekannter benutzer", "benutzer nicht gefunden",
     "empf\xc3\xa4nger unbekannt", "unbekannter empf\xc3\xa4nger",

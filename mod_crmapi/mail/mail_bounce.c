@@ -16,6 +16,9 @@
 #include "mail_returned.h"
 
 #define TEXT_CHARS 1000
+
+/* Bytes of what a text says of one address that are read. */
+#define SAID_BYTES 4000
 #define DEPTH 8
 #define GROUPS (2 * CRM_MAIL_LIST_MAX)
 
@@ -69,22 +72,28 @@ static const char *address_in(const char *value, apr_pool_t *pool)
            : apr_pstrmemdup(pool, value, len);
 }
 
-/* Return the status in the field STATUS or, if that is missing or says nothing
- * ("5.0.0"), in DIAGNOSTIC, in POOL. Both may be NULL. */
+/* Return the status in the field STATUS, in POOL, or that in DIAGNOSTIC, which is
+ * the remote server's own: if the field says nothing ("5.5.0"); and if the two
+ * differ and only the field speaks of the address, because some servers make
+ * 5.1.1 of each refusal. Both may be NULL. */
 static const char *status_of(const char *status, const char *diagnostic,
                              apr_pool_t *pool)
 {
-    const char *found = crm_mail_status_find(status, pool);
-    const char *other;
+    const char *found = crm_mail_status_find(status, pool), *other;
 
-    if (found && strcmp(found + 1, ".0.0")) {
-        return found;
-    }
-    if (crm_mail_status_read(&other, diagnostic, pool) != CRM_MAIL_NO_FAILURE
-        || !found) {
+    if (!found) {
+        crm_mail_status_read(&other, diagnostic, pool);
         return other;
     }
-    return found;
+    other = crm_mail_status_find(diagnostic, pool);
+    if (!other) {
+        return found;
+    }
+    return !strcmp(strrchr(found, '.'), ".0")
+           || (*other == '5'
+               && crm_mail_status_failure(other, NULL, pool)
+                  < crm_mail_status_failure(found, NULL, pool))
+           ? other : found;
 }
 
 /* Add the recipient that GROUP, LEN bytes of fields, reports to MAIL. */
@@ -170,8 +179,10 @@ static void add_said(crm_mail_t *mail, const char *address, const char *said,
     crm_mail_bounce_t one = {address, NULL, "failed", NULL,
                              CRM_MAIL_NO_FAILURE};
 
-    if (stop) {
-        said = apr_pstrmemdup(pool, said, (apr_size_t)(stop - said));
+    if (said) {
+        said = apr_pstrmemdup(pool, said, stop && stop - said < SAID_BYTES
+                              ? (apr_size_t)(stop - said)
+                              : strnlen(said, SAID_BYTES));
     }
     one.diagnostic = crm_mail_line(said, TEXT_CHARS, pool);
     one.failure = crm_mail_status_read(&one.status, said, pool);
@@ -195,6 +206,35 @@ static void read_lines(crm_mail_t *mail, const char *text, apr_pool_t *pool)
 
             add_said(mail, apr_pstrmemdup(pool, line + 1, len),
                      said + strspn(said, " \t\n"), pool);
+        }
+    }
+}
+
+/* Where a report says only "5.0.0" of an address, read what TEXT, its
+ * explanation, says in the line of the address. */
+static void read_more(crm_mail_t *mail, const char *text, apr_pool_t *pool)
+{
+    for (int i = 0; i < mail->bounces->nelts; i++) {
+        crm_mail_bounce_t *one = &APR_ARRAY_IDX(mail->bounces, i,
+                                                crm_mail_bounce_t);
+        const char *line = strstr(text, one->address), *status;
+        apr_size_t len;
+
+        if (!line || one->failure != CRM_MAIL_FAILED
+            || strcmp(one->status, "5.0.0")) {
+            continue;
+        }
+        for (len = strcspn(line, "\n");
+             len < SAID_BYTES && line[len] && line[len + 1]
+             && strchr(" \t", line[len + 1]);
+             len += 1 + strcspn(line + len + 1, "\n")) {
+        }
+        line = apr_pstrmemdup(pool, line, len < SAID_BYTES ? len
+                              : SAID_BYTES);
+        if (crm_mail_status_read(&status, line, pool)
+            != CRM_MAIL_NO_FAILURE) {
+            one->failure = crm_mail_status_failure(status, line, pool);
+            one->status = status;
         }
     }
 }
@@ -299,24 +339,29 @@ int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
     apr_array_header_t *failed = apr_array_make(pool, 2,
                                                 sizeof(const char *));
     const char *type = report_type(mime), *explained;
-    int is_bounce = type && (!strcasecmp(type, "delivery-status")
-                             || (!*type && read_report(mail, mime, pool)));
+    int is_bounce = type && !strcasecmp(type, "delivery-status");
 
-    if (is_bounce && *type) {
-        read_report(mail, mime, pool);
-    }
     crm_mail_addresses(failed, mime, "X-Failed-Recipients", pool);
-    is_bounce = is_bounce || failed->nelts || is_qmail(mail);
-    if (!is_bounce && (!daemon || type)) {
+    if (type && *type && !is_bounce) {
+        return 0;               /* another report, whoever sent it */
+    }
+    if (is_bounce || daemon || type) {
+        is_bounce |= read_report(mail, mime, pool);
+    }
+    is_bounce |= failed->nelts || is_qmail(mail);
+    if (!is_bounce && !daemon && !type) {
         return 0;
     }
     is_bounce |= crm_mail_returned_parts(mail, mime, pool) > 0;
     is_bounce |= crm_mail_returned_text(&explained, mail, mail->text, pool)
                  > 0;
-    if (is_bounce && !mail->bounces->nelts) {
+    if (mail->bounces->nelts) {
+        read_more(mail, explained, pool);
+    }
+    else if (is_bounce) {
         read_text(mail, explained, failed, pool);
     }
-    else if (!is_bounce) {
+    else {
         read_claim(mail, explained, pool);
     }
     return is_bounce;

@@ -105,35 +105,55 @@ static int is_null(GMimeMessage *mime, const crm_mail_options_t *options,
     return !*path || !strcmp(path, "<>") || !strcmp(path, "< >");
 }
 
-/* Return whether MAIL is from a mail server, or from a name that mail servers
- * use: then another thing must say so as well. */
-static int is_system(const crm_mail_t *mail)
+/* Return whether MAIL, MIME, is from a mail server. Some give no valid address:
+ * "MAILER-DAEMON <>". */
+static int is_system(const crm_mail_t *mail, GMimeMessage *mime,
+                     apr_pool_t *pool)
 {
-    return begins(mail->from, "mailer-daemon");
+    const char *from = header(mime, "From", pool);
+
+    return begins(mail->from, "mailer-daemon")
+           || (from && !strchr(from, '@')
+               && strcasestr(from, "mailer-daemon"));
 }
 
-static int is_daemon(const crm_mail_t *mail)
+/* Return whether MAIL, MIME, may be from a mail server: by names that people
+ * have as well, so that another thing must say so, too. */
+static int is_daemon(const crm_mail_t *mail, GMimeMessage *mime,
+                     apr_pool_t *pool)
 {
-    static const char *const names[] = {
-        "mail-daemon", "maildaemon", "mdaemon", "postmaster", "mailerdaemon"
+    static const char *const addresses[] = {
+        "mail-daemon", "maildaemon", "mdaemon", "postmaster", "post_master",
+        "mailerdaemon", "microsoftexchange", "mail.delivery.system"
     };
-    static const char exchange[] = "MicrosoftExchange";
+    static const char *const names[] = {
+        "mail delivery s", "mail administrator", "system administrator",
+        "mailer daemon", "mailer-daemon"
+    };
+    const char *from = header(mime, "From", pool);
+    const char *path = header(mime, "Return-Path", pool);
 
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        if (begins(mail->from, names[i])) {
+    for (size_t i = 0; i < CRM_NELTS(addresses); i++) {
+        if (mail->from && !strncasecmp(mail->from, addresses[i],
+                                       strlen(addresses[i]))) {
             return 1;
         }
     }
-    return is_system(mail)
-           || (mail->from && !strncasecmp(mail->from, exchange,
-                                          sizeof(exchange) - 1));
+    for (size_t i = 0; mail->from_name && i < CRM_NELTS(names); i++) {
+        if (!strncasecmp(mail->from_name, names[i], strlen(names[i]))) {
+            return 1;
+        }
+    }
+    return (from && strstr(from, "<>"))
+           || (path && !strncasecmp(path, "<mailer-daemon", 14));
 }
 
 /* Return the value of MAIL's member automatic. */
 static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
                         const crm_mail_options_t *options, apr_pool_t *pool)
 {
-    int daemon = is_daemon(mail) || is_null(mime, options, pool);
+    int system = is_system(mail, mime, pool);
+    int null = is_null(mime, options, pool);
 
     if (crm_mail_count(mime, "Received") > HOPS) {
         return "loop";
@@ -141,7 +161,8 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (crm_mail_complained(mail, mime, pool)) {
         return "report";
     }
-    if (crm_mail_bounced(mail, mime, daemon, pool)) {
+    if (crm_mail_bounced(mail, mime, system || null
+                         || is_daemon(mail, mime, pool), pool)) {
         return "bounce";
     }
     if (report(mime)) {
@@ -150,8 +171,8 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (is_answer(mail, mime, pool)) {
         return "auto-reply";
     }
-    if (is_null(mime, options, pool) || is_system(mail)) {
-        return is_system(mail) ? "bounce" : "auto-reply";
+    if (system || null) {
+        return system ? "bounce" : "auto-reply";
     }
     if (is_list(mime, pool)) {
         return "list";

@@ -36,6 +36,19 @@ static int add_original(crm_mail_t *mail, GMimeMessage *original,
     return (token && crm_mail_add_token(mail->tokens, token)) || ids->nelts;
 }
 
+/* The same for PART, whose header some servers make of the mail's. */
+static int add_own(crm_mail_t *mail, GMimeObject *part)
+{
+    const char *token = g_mime_object_get_header(part, CRM_MAIL_TOKEN_HEADER);
+
+    crm_mail_add_ids(mail->references,
+                     g_mime_object_get_header(part, "Message-ID"));
+    if (token) {
+        crm_mail_add_token(mail->tokens, token);
+    }
+    return 1;
+}
+
 /* Return whether TYPE is a mail, here one that is encoded, or its header. */
 static int is_mail(GMimeContentType *type)
 {
@@ -102,6 +115,9 @@ static int walk(crm_mail_t *mail, GMimeObject *object, int depth,
     }
     else if (GMIME_IS_PART(object)) {
         found = read_part(mail, GMIME_PART(object), pool);
+        if (depth && g_mime_object_get_header(object, "Message-ID")) {
+            found += add_own(mail, object);
+        }
     }
     return found;
 }

@@ -495,6 +495,35 @@ static const struct {
      "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
      "Action: delayed\nStatus: 4.4.1\n\n--b\nContent-Type: message/rfc822\n"
      "\n" OURS "--b--\n", "bounce", "4.4.1", CRM_MAIL_NO_FAILURE, 1},
+    {"5.1.1 of a refusal", "MAILER-DAEMON@mx.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: failed\nStatus: 5.1.1\nDiagnostic-Code: SMTP; 550 5.7.1 IP address"
+     " blacklisted\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.7.1", CRM_MAIL_FAILED, 1},
+    {"the status is in the text", "MAILER-DAEMON@mx.example",
+     REPORT "--b\n\nada@example.org: 550 5.1.1 User unknown\neve@example.org:"
+     " 552 5.2.2 full\n\n--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: failed\nStatus: 5.0.0\n\n--b\nContent-Type: message/rfc822\n\n"
+     OURS "--b--\n", "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"DragonFly", "MAILER-DAEMON <>",
+     "\nThere was an error delivering your mail to <ada@example.org>.\n\n"
+     "mx did not like our RCPT:\n550 5.1.1 unknown\n\nMessage headers follow.\n"
+     "\n" OURS, "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"a report without a type", "Mail.Delivery.System@mx.example",
+     "Content-Type: multipart/report; boundary=b\n\n--b\n\nSMTP: 553 5.3.0 no\n"
+     "\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.3.0", CRM_MAIL_FAILED, 1},
+    {"fields in multipart/mixed", "<>",
+     MIXED "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
+     "Original-Recipient: <ada@example.org>\nAction: failed\nDiagnostic-Code:"
+     " smtp; 550 ada@example.org... No such user\n\n--b\nContent-Type:"
+     " message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.0.0", CRM_MAIL_NO_ADDRESS, 1},
+    {"the header of a part", "\"Mail Deliver System\" <MAILER-DAEMON>",
+     MIXED "--b\n\nada@example.org [User unknown]\n\n--b\n" OURS "--b--\n",
+     "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
     {"a receipt", "ada@example.org\nReturn-Path: <>",
      "Content-Type: multipart/report; boundary=b;"
      " report-type=disposition-notification\n\n--b\n\nread\n--b\n"
