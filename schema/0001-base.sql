@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0001-base.sql: extensions, roles, value types, functions on values
+--
+-- This file and those that follow, up to 0014, are the schema of the first release.
+-- A change of it is a migration: a file with the next number (schema/README).
 
 DO $$
 BEGIN
@@ -22,6 +25,7 @@ CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA public;
 CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public;
 
 -- ---- roles -----------------------------------------------------------------
+-- repeat/0001-rights.sql has their rights.
 
 -- Roles belong to the cluster. They may exist, and the migration of another
 -- database may create them at the same time.
@@ -44,10 +48,6 @@ BEGIN
     END LOOP;
 END
 $$;
-
-GRANT USAGE ON SCHEMA crmapi TO crmapi_api, crmapi_worker;
--- Each program compares the schema's version with its own.
-GRANT SELECT (number) ON crmapi.migration TO crmapi_api, crmapi_worker;
 
 -- ---- value types (contract 6.3, 6.4) ---------------------------------------
 -- Collation "C" compares bytes. Indexes are faster, and an update of the
@@ -88,6 +88,11 @@ CREATE FUNCTION crmapi.now_ms() RETURNS timestamptz
 CREATE FUNCTION crmapi.fold(text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN translate(lower($1 COLLATE "und-x-icu"), chr(962), chr(963)) COLLATE "C";
+
+-- EMAIL without case and without what follows a "+": mail to ada+x@ is for ada@.
+CREATE FUNCTION crmapi.email_base(email text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN crmapi.fold(regexp_replace(email, '\+[^@]*@', '@'));
 
 -- The ASCII digits of a text, and the separators of list_text().
 CREATE FUNCTION crmapi.digits(text) RETURNS text
@@ -138,6 +143,17 @@ CREATE FUNCTION crmapi.list_text(list jsonb, member text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_array_length(list) < 2 THEN list -> 0 ->> member
         ELSE crmapi.list_join(list, member) END;
+
+-- The function below binds hmac() when it is created.
+SELECT set_config('search_path', 'pg_catalog, ' || quote_ident(n.nspname),
+                  true)
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+WHERE e.extname = 'pgcrypto';
+
+-- HMAC-SHA-256 of DATA by KEY, in whatever schema pgcrypto is. Internal.
+CREATE FUNCTION crmapi.mac(data bytea, key bytea) RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN hmac(data, key, 'sha256');
 
 -- Refuse the update: columns that identify a row never change, since shared
 -- memory, totals and callers rely on them. The trigger's WHEN compares; its

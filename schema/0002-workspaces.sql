@@ -4,12 +4,6 @@
 -- No program's role reads a secret (contract 9.3): hashes of keys, the keys of
 -- links. Functions of the owner compare and sign.
 
--- The functions below bind hmac() when they are created.
-SELECT set_config('search_path', 'pg_catalog, ' || quote_ident(n.nspname),
-                  true)
-FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pgcrypto';
-
 -- ---- plans (contract 3.3) --------------------------------------------------
 
 -- Rows, so that an operator can change them.
@@ -35,7 +29,12 @@ CREATE TABLE crmapi.workspace (
     plan crmapi.title NOT NULL DEFAULT 'standard'
         REFERENCES crmapi.plan (name),
     time_zone text NOT NULL DEFAULT 'UTC',
-    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms()
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    read_limit integer,                 -- null: the virtual host's
+    write_limit integer,
+    CONSTRAINT workspace_limits
+        CHECK (read_limit BETWEEN 1 AND 1000000
+               AND write_limit BETWEEN 1 AND 1000000)
 );
 
 -- The module caches both with the workspace's keys.
@@ -58,17 +57,12 @@ CREATE TRIGGER time_zone BEFORE INSERT OR UPDATE OF time_zone
     ON crmapi.workspace
     FOR EACH ROW EXECUTE FUNCTION crmapi.workspace_time_zone();
 
--- Delete the workspace TARGET and all its rows, in one cascade: rows first,
--- then the checks of foreign keys. It takes 50 to 60 microseconds per contact.
--- For the owner.
-CREATE FUNCTION crmapi.workspace_delete(target uuid) RETURNS void
-    LANGUAGE sql
-BEGIN ATOMIC
-    DELETE FROM crmapi.workspace w WHERE w.id = workspace_delete.target;
-END;
+-- ---- API keys (contract 3, 14.5) -------------------------------------------
 
--- ---- API keys (contract 3) -------------------------------------------------
-
+-- The module remembers a key with its terms: its limits and networks. The id of
+-- the terms is what the statement of a request looks the key up by. Whoever
+-- changes terms gives them a new id, so the next statement finds no key and the
+-- module reads the terms again. That costs a request nothing.
 CREATE TABLE crmapi.api_key (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -87,9 +81,24 @@ CREATE TABLE crmapi.api_key (
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     last_used_at timestamptz(3),
     revoked_at timestamptz(3),
+    read_limit integer,                 -- null: the workspace's
+    write_limit integer,
+    expires_at timestamptz(3),
+    networks cidr[],                    -- null: any address
+    terms uuid,                         -- null: those that it began with
     PRIMARY KEY (workspace_id, id),
-    CHECK (can_read)            -- write implies read; every key has a scope
-) WITH (fillfactor = 70);       -- updates of last_used_at are heap-only
+    CHECK (can_read),           -- write implies read; every key has a scope
+    CONSTRAINT api_key_terms
+        CHECK (read_limit BETWEEN 1 AND 1000000
+               AND write_limit BETWEEN 1 AND 1000000
+               AND cardinality(networks) BETWEEN 1 AND 32
+               AND array_position(networks, NULL) IS NULL)
+-- last_used_at of a key that is in use changes once a minute. No index has it, so
+-- such an UPDATE writes the row only, if its page has room (HOT).
+) WITH (fillfactor = 50);
+-- how a request finds its key
+CREATE UNIQUE INDEX api_key_by_terms
+    ON crmapi.api_key (workspace_id, coalesce(terms, id));
 
 CREATE TRIGGER id_fixed
     BEFORE UPDATE OF workspace_id, id, key_hash ON crmapi.api_key
@@ -100,6 +109,39 @@ CREATE TRIGGER revoked_fixed BEFORE UPDATE OF revoked_at ON crmapi.api_key
     FOR EACH ROW WHEN (OLD.revoked_at IS NOT NULL
                        AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)
     EXECUTE FUNCTION crmapi.refuse_change('the revocation of a key');
+
+-- Give a key whose terms change a new id of them. A trigger function.
+CREATE FUNCTION crmapi.api_key_terms() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.terms := gen_random_uuid();
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER terms BEFORE UPDATE OF read_limit, write_limit, networks
+    ON crmapi.api_key
+    FOR EACH ROW WHEN ((NEW.read_limit, NEW.write_limit, NEW.networks)
+                       IS DISTINCT FROM
+                       (OLD.read_limit, OLD.write_limit, OLD.networks))
+    EXECUTE FUNCTION crmapi.api_key_terms();
+
+-- The same for the keys of a workspace whose limits change. A key that is being
+-- created has locked the workspace: api_key_plan(). Locks: workspace, key. A
+-- trigger function.
+CREATE FUNCTION crmapi.workspace_terms() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE crmapi.api_key k SET terms = gen_random_uuid()
+    WHERE k.workspace_id = NEW.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER terms AFTER UPDATE OF read_limit, write_limit
+    ON crmapi.workspace
+    FOR EACH ROW WHEN ((NEW.read_limit, NEW.write_limit)
+                       IS DISTINCT FROM (OLD.read_limit, OLD.write_limit))
+    EXECUTE FUNCTION crmapi.workspace_terms();
 
 -- ---- a plan's rights beside its keys ---------------------------------------
 -- Triggers update the keys in the transaction that changes a plan or a
@@ -167,26 +209,36 @@ CREATE TRIGGER rights AFTER UPDATE OF api, sequences ON crmapi.plan
 
 -- ---- looking up a key ------------------------------------------------------
 
--- The keys that are not revoked and what they permit. LEFT JOIN: the planner
--- drops it from a query that does not read the slug.
+-- The keys that are neither revoked nor expired and what they permit. LEFT JOIN:
+-- the planner drops it from a query that reads no column of the workspace.
 CREATE VIEW crmapi.live_key AS
     SELECT k.workspace_id, k.key_hash, k.id AS key_id, w.slug,
            k.can_read AS read, k.can_write AS write,
-           k.plan_api, k.plan_sequences
+           k.plan_api, k.plan_sequences,
+           coalesce(k.terms, k.id) AS terms,
+           coalesce(k.read_limit, w.read_limit) AS read_limit,
+           coalesce(k.write_limit, w.write_limit) AS write_limit,
+           k.networks
     FROM crmapi.api_key k
     LEFT JOIN crmapi.workspace w ON w.id = k.workspace_id
-    WHERE k.revoked_at IS NULL;
+    WHERE k.revoked_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > now());
 
--- The live key with the hash HASH: one row or none. Later requests look the
--- key up by its id, which is no secret and is never reused. For the API.
-CREATE FUNCTION crmapi.key_find(hash bytea)
-    RETURNS TABLE (key_id uuid, workspace_id uuid, slug text)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    ROWS 1
-BEGIN ATOMIC
-    SELECT k.key_id, k.workspace_id, k.slug FROM crmapi.live_key k
-    WHERE k.key_hash = key_find.hash;
-END;
+-- The live key with the hash HASH and its terms: one row or none. NETWORKS are
+-- separated by spaces. For the API.
+CREATE FUNCTION crmapi.key_look_up(hash bytea)
+    RETURNS TABLE (key_id uuid, workspace_id uuid, slug text, terms uuid,
+                   read_limit integer, write_limit integer, networks text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT k.key_id, k.workspace_id, k.slug, k.terms,
+        k.read_limit, k.write_limit, array_to_string(k.networks, ' ')
+    FROM crmapi.live_key k WHERE k.key_hash = key_look_up.hash;
+END
+$$;
 
 -- ---- signed links ----------------------------------------------------------
 
@@ -194,7 +246,12 @@ END;
 CREATE TABLE crmapi.link_key (
     workspace_id uuid PRIMARY KEY
         REFERENCES crmapi.workspace ON DELETE CASCADE,
-    key bytea NOT NULL CHECK (octet_length(key) = 32)
+    key bytea NOT NULL CHECK (octet_length(key) = 32),
+    old_key bytea,                      -- verifies, does not sign
+    old_key_until timestamptz(3),       -- until then
+    CONSTRAINT link_key_old
+        CHECK ((old_key IS NULL) = (old_key_until IS NULL)
+               AND octet_length(old_key) = 32)
 );
 
 -- Make the key of a new workspace. gen_random_uuid() is PostgreSQL's
@@ -202,10 +259,12 @@ CREATE TABLE crmapi.link_key (
 CREATE FUNCTION crmapi.link_key_make() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    made bytea := sha256(uuid_send(gen_random_uuid())
+        || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
 BEGIN
     INSERT INTO crmapi.link_key (workspace_id, key)
-    VALUES (NEW.id, sha256(uuid_send(gen_random_uuid())
-        || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
+    VALUES (NEW.id, made);
     RETURN NULL;
 END
 $$;
@@ -216,12 +275,28 @@ CREATE TRIGGER link_key AFTER INSERT ON crmapi.workspace
 -- a token: version, purpose, workspace, two more ids, expiry. NULL if HEAD is
 -- no such thing or its workspace does not exist. Internal.
 CREATE FUNCTION crmapi.token_mac(head bytea) RETURNS bytea
-    LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT hmac(head, k.key, 'sha256') FROM crmapi.link_key k
-    WHERE k.workspace_id = CASE WHEN octet_length(head) = 58
+    LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    workspace uuid := CASE WHEN octet_length(head) = 58
         THEN encode(substring(head FROM 3 FOR 16), 'hex')::uuid END;
-END;
+BEGIN
+    RETURN (SELECT crmapi.mac(head, k.key) FROM crmapi.link_key k
+            WHERE k.workspace_id = workspace);
+END
+$$;
+
+-- The same as token_mac() by the key before, NULL if it verifies no more.
+-- Internal.
+CREATE FUNCTION crmapi.token_old_mac(head bytea) RETURNS bytea
+    LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    workspace uuid := CASE WHEN octet_length(head) = 58
+        THEN encode(substring(head FROM 3 FOR 16), 'hex')::uuid END;
+BEGIN
+    RETURN (SELECT crmapi.mac(head, k.old_key) FROM crmapi.link_key k
+            WHERE k.workspace_id = workspace AND k.old_key_until > now());
+END
+$$;
 
 -- Sign the HEAD of a link in a mail: review (1), unsubscribe (2). For the
 -- worker.
@@ -239,24 +314,52 @@ CREATE FUNCTION crmapi.token_sign_page(head bytea) RETURNS bytea
     RETURN CASE WHEN substring(head FROM 2 FOR 1) IN ('\x03', '\x04')
         THEN crmapi.token_mac(head) END;
 
--- Whether MAC is the signature of HEAD. Hashes are compared, so that the time
--- reveals nothing about the signature. For the API.
-CREATE FUNCTION crmapi.token_signed(head bytea, mac bytea) RETURNS boolean
+-- Whether MAC is the signature of HEAD, by the key of its workspace or by the
+-- one before. Hashes are compared, so that the time reveals nothing about the
+-- signature. For the API.
+CREATE FUNCTION crmapi.token_signed(head bytea, mac bytea)
+    RETURNS boolean
     LANGUAGE sql STABLE STRICT SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
-    RETURN coalesce(sha256(crmapi.token_mac(head)) = sha256(mac), false);
+    RETURN coalesce(sha256(crmapi.token_mac(head)) = sha256(mac), false)
+        OR coalesce(sha256(crmapi.token_old_mac(head)) = sha256(mac), false);
 
--- ---- rights ----------------------------------------------------------------
+-- Give WORKSPACE a new key for its links. The one before verifies until UNTIL.
+-- False if one before still does: links signed with it would die. For the
+-- owner.
+CREATE FUNCTION crmapi.link_key_rotate(workspace uuid,
+                                       until timestamptz)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made bytea := sha256(uuid_send(gen_random_uuid())
+        || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+BEGIN
+    UPDATE crmapi.link_key k
+    SET old_key = k.key, old_key_until = link_key_rotate.until, key = made
+    WHERE k.workspace_id = link_key_rotate.workspace
+      AND (k.old_key_until IS NULL OR k.old_key_until <= now());
+    RETURN FOUND;
+END
+$$;
 
-GRANT SELECT ON crmapi.workspace, crmapi.plan TO crmapi_api, crmapi_worker;
-GRANT SELECT (id, workspace_id, last_used_at), UPDATE (last_used_at)
-    ON crmapi.api_key TO crmapi_api;
-GRANT SELECT (workspace_id, key_id, slug, read, write, plan_api,
-              plan_sequences) ON crmapi.live_key TO crmapi_api;
+-- End the old key of WORKSPACE's links. For the owner.
+CREATE FUNCTION crmapi.link_key_drop(workspace uuid) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE crmapi.link_key k SET old_key = NULL, old_key_until = NULL
+    WHERE k.workspace_id = link_key_drop.workspace;
+END
+$$;
 
-REVOKE EXECUTE ON FUNCTION crmapi.workspace_delete, crmapi.plan_rights,
-    crmapi.key_find, crmapi.token_mac, crmapi.token_sign_link,
-    crmapi.token_sign_page, crmapi.token_signed FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.key_find, crmapi.token_sign_page,
-    crmapi.token_signed TO crmapi_api;
-GRANT EXECUTE ON FUNCTION crmapi.token_sign_link TO crmapi_worker;
+-- ---- deleting a workspace --------------------------------------------------
+
+-- Delete the workspace TARGET and all its rows, in one cascade: rows first,
+-- then the checks of foreign keys. It takes 50 to 60 microseconds per contact.
+-- For the owner.
+CREATE FUNCTION crmapi.workspace_delete(target uuid) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM crmapi.workspace w WHERE w.id = workspace_delete.target;
+END
+$$;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0004-inbox.sql: conversations, messages, attachments, forms, submissions
 --
--- Only crmapi.intake() (0010) adds conversations, messages and submissions.
+-- Only crmapi.intake() (0011) adds conversations, messages and submissions.
 
 -- Find the operator classes below in whatever schema the extensions are.
 SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT
@@ -133,8 +133,6 @@ CREATE TRIGGER touch BEFORE UPDATE ON crmapi.conversation
                        AND OLD.updated_at = NEW.updated_at)
     EXECUTE FUNCTION crmapi.conversation_touch();
 
--- ---- idle conversations ----------------------------------------------------
-
 -- Set activated_at when a conversation is opened again. A trigger function.
 CREATE FUNCTION crmapi.conversation_reopen() RETURNS trigger
     LANGUAGE plpgsql AS $$
@@ -154,29 +152,10 @@ CREATE FUNCTION crmapi.conversation_last_activity(last_active_at timestamptz,
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN greatest(last_active_at, last_message_at, activated_at,
                     created_at);
+-- those that upkeep closes
 CREATE INDEX conversation_idle ON crmapi.conversation
     (crmapi.conversation_last_activity(last_active_at, last_message_at,
         activated_at, created_at)) WHERE active;
-
--- Close up to N active conversations without activity since BEFORE; return how
--- many. Rows that another transaction has locked are skipped. For the worker.
-CREATE FUNCTION crmapi.conversation_idle(before timestamptz, n integer)
-    RETURNS bigint
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    done bigint;
-BEGIN
-    WITH idle AS (
-        SELECT c.workspace_id, c.id FROM crmapi.conversation c
-        WHERE c.active AND crmapi.conversation_last_activity(c.last_active_at,
-            c.last_message_at, c.activated_at, c.created_at) < before
-        LIMIT n FOR UPDATE SKIP LOCKED)
-    UPDATE crmapi.conversation c SET active = false FROM idle i
-    WHERE c.workspace_id = i.workspace_id AND c.id = i.id;
-    GET DIAGNOSTICS done = ROW_COUNT;
-    RETURN done;
-END
-$$;
 
 -- ---- messages --------------------------------------------------------------
 
@@ -234,6 +213,8 @@ CREATE TABLE crmapi.form (
     survey_questions crmapi.object NOT NULL DEFAULT '{}',
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    -- since when this database knows the row; no import or dump sets it
+    known_at timestamptz(3) NOT NULL DEFAULT now(),
     PRIMARY KEY (workspace_id, id),
     FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent
 );
@@ -262,7 +243,7 @@ CREATE INDEX submission_form ON crmapi.submission
 CREATE INDEX submission_contact ON crmapi.submission
     (workspace_id, contact_id) WHERE contact_id IS NOT NULL;
 
--- ---- rights ----------------------------------------------------------------
+-- ---- ids -------------------------------------------------------------------
 
 DO $$
 DECLARE
@@ -274,17 +255,6 @@ BEGIN
             BEFORE UPDATE OF workspace_id, id ON crmapi.%I FOR EACH ROW
             WHEN (NEW.workspace_id <> OLD.workspace_id OR NEW.id <> OLD.id)
             EXECUTE FUNCTION crmapi.refuse_change(''an id'')', name);
-        EXECUTE format('GRANT SELECT ON crmapi.%I
-            TO crmapi_api, crmapi_worker', name);
     END LOOP;
 END
 $$;
--- A PATCH sets the inbox state; a DELETE sets deleted (specification).
-GRANT UPDATE (human_takeover, assigned_to, assigned_at, active, archived,
-              archived_at, deleted, deleted_at, internal_notes, updated_at)
-    ON crmapi.conversation TO crmapi_api;
-GRANT UPDATE (active, last_message, last_message_at, last_active_at)
-    ON crmapi.conversation TO crmapi_worker;
-
-REVOKE EXECUTE ON FUNCTION crmapi.conversation_idle FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.conversation_idle TO crmapi_worker;

@@ -34,13 +34,14 @@ CREATE FUNCTION crmapi.counter_slot() RETURNS smallint
 -- transaction is deleting blocks us until it is gone, or we block that
 -- transaction.
 
--- Count contacts or companies. A trigger function.
+-- Count contacts or companies: the trigger's argument says which. A trigger
+-- function.
 CREATE FUNCTION crmapi.counter_owned() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
-    SELECT d.workspace_id, TG_TABLE_NAME,
+    SELECT d.workspace_id, TG_ARGV[0],
            coalesce(d.bot_id, '00000000-0000-0000-0000-000000000000'),
            crmapi.counter_slot(),
            CASE TG_OP WHEN 'INSERT' THEN d.n ELSE -d.n END
@@ -97,18 +98,19 @@ $$;
 DO $$
 DECLARE
     name text;
-    function text;
+    call text;
 BEGIN
-    FOR name, function IN VALUES
-        ('contact', 'counter_owned'), ('company', 'counter_owned'),
-        ('conversation', 'counter_conversation'),
-        ('pipeline_card', 'counter_pipeline_card') LOOP
+    FOR name, call IN VALUES
+        ('contact', 'counter_owned(''contact'')'),
+        ('company', 'counter_owned(''company'')'),
+        ('conversation', 'counter_conversation()'),
+        ('pipeline_card', 'counter_pipeline_card()') LOOP
         EXECUTE format('CREATE TRIGGER counter_insert
             AFTER INSERT ON crmapi.%I REFERENCING NEW TABLE AS changed
-            FOR EACH STATEMENT EXECUTE FUNCTION crmapi.%I()', name, function);
+            FOR EACH STATEMENT EXECUTE FUNCTION crmapi.%s', name, call);
         EXECUTE format('CREATE TRIGGER counter_delete
             AFTER DELETE ON crmapi.%I REFERENCING OLD TABLE AS changed
-            FOR EACH STATEMENT EXECUTE FUNCTION crmapi.%I()', name, function);
+            FOR EACH STATEMENT EXECUTE FUNCTION crmapi.%s', name, call);
     END LOOP;
 END
 $$;
@@ -120,10 +122,12 @@ $$;
 
 -- Add N rows of KIND to the total of WORKSPACE and, unless it is null, of the
 -- agent BOT. Internal.
-CREATE FUNCTION crmapi.counter_add(workspace uuid, kind text, bot uuid,
-                                   n bigint) RETURNS void
-    LANGUAGE sql
-BEGIN ATOMIC
+CREATE FUNCTION crmapi.counter_add(workspace uuid, kind text,
+                                   bot uuid, n bigint)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
     INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
     SELECT counter_add.workspace, counter_add.kind, p.parent,
            crmapi.counter_slot(), counter_add.n
@@ -133,24 +137,26 @@ BEGIN ATOMIC
     ORDER BY p.parent
     ON CONFLICT (workspace_id, kind, parent, slot)
     DO UPDATE SET n = c.n + excluded.n;
-END;
+END
+$$;
 
--- Count a contact or company that has another agent now. A trigger function.
+-- Count a contact or company that has another agent now: the trigger's argument
+-- says which. A trigger function.
 CREATE FUNCTION crmapi.counter_bot_change() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM crmapi.counter_add(OLD.workspace_id, TG_TABLE_NAME, OLD.bot_id, -1);
-    PERFORM crmapi.counter_add(NEW.workspace_id, TG_TABLE_NAME, NEW.bot_id, 1);
+    PERFORM crmapi.counter_add(OLD.workspace_id, TG_ARGV[0], OLD.bot_id, -1);
+    PERFORM crmapi.counter_add(NEW.workspace_id, TG_ARGV[0], NEW.bot_id, 1);
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER counter_update AFTER UPDATE OF bot_id ON crmapi.contact
     FOR EACH ROW WHEN (NEW.bot_id IS DISTINCT FROM OLD.bot_id)
-    EXECUTE FUNCTION crmapi.counter_bot_change();
+    EXECUTE FUNCTION crmapi.counter_bot_change('contact');
 CREATE TRIGGER counter_update AFTER UPDATE OF bot_id ON crmapi.company
     FOR EACH ROW WHEN (NEW.bot_id IS DISTINCT FROM OLD.bot_id)
-    EXECUTE FUNCTION crmapi.counter_bot_change();
+    EXECUTE FUNCTION crmapi.counter_bot_change('company');
 
 -- Count a conversation that was deleted or restored, or has another agent now.
 -- A trigger function.
@@ -220,9 +226,10 @@ $$;
 CREATE FUNCTION crmapi.counter_verify()
     RETURNS TABLE (workspace_id uuid, kind text, parent uuid, counted bigint,
                    actual bigint)
-    LANGUAGE sql STABLE
-BEGIN ATOMIC
-    WITH owned AS (
+    LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY WITH owned AS (
         SELECT r.workspace_id, 'contact' AS kind, r.bot_id
         FROM crmapi.contact r
         UNION ALL
@@ -245,7 +252,8 @@ BEGIN ATOMIC
     SELECT workspace_id, kind, parent, coalesce(c.n, 0), coalesce(t.n, 0)
     FROM truth t FULL JOIN totals c USING (workspace_id, kind, parent)
     WHERE coalesce(c.n, 0) <> coalesce(t.n, 0);
-END;
+END
+$$;
 
 -- Add to the totals that differ what they lack, and return them as
 -- counter_verify() does. Both use one snapshot, so that what other
@@ -253,9 +261,12 @@ END;
 CREATE FUNCTION crmapi.counter_mend()
     RETURNS TABLE (workspace_id uuid, kind text, parent uuid, counted bigint,
                    actual bigint)
-    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    WITH differing AS MATERIALIZED (SELECT v.* FROM crmapi.counter_verify() v),
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY WITH differing AS MATERIALIZED (
+        SELECT v.* FROM crmapi.counter_verify() v),
     mended AS (
         INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
         SELECT w.workspace_id, w.kind, w.parent, -2, w.actual - w.counted
@@ -267,7 +278,8 @@ BEGIN ATOMIC
         DO UPDATE SET n = c.n + excluded.n)
     SELECT w.workspace_id, w.kind, w.parent, w.counted, w.actual
     FROM differing w;
-END;
+END
+$$;
 
 -- Delete the counters that are zero; return how many. For the worker.
 CREATE FUNCTION crmapi.counter_trim() RETURNS bigint
@@ -281,15 +293,3 @@ BEGIN
     RETURN done;
 END
 $$;
-
--- Count the rows that exist.
-SELECT crmapi.counter_mend();
-
--- ---- rights ----------------------------------------------------------------
-
-GRANT SELECT ON crmapi.counter TO crmapi_api, crmapi_worker;
-
-REVOKE EXECUTE ON FUNCTION crmapi.counter_add, crmapi.counter_verify,
-    crmapi.counter_mend, crmapi.counter_trim FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.counter_mend, crmapi.counter_trim
-    TO crmapi_worker;

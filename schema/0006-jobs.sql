@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0006-jobs.sql: the worker's queue, leases, daemons, periodic tasks
+-- 0006-jobs.sql: the worker's queue, leases, daemons
 
 -- ---- the queue -------------------------------------------------------------
 
@@ -114,154 +114,6 @@ CREATE TRIGGER notify_again AFTER UPDATE OF state, run_at ON crmapi.job
         AND NEW.run_at <= statement_timestamp() + interval '2 seconds')
     EXECUTE FUNCTION crmapi.job_notify_again();
 
--- ---- polling and claiming --------------------------------------------------
--- A null MOMENT is the present. The settings keep
--- the planner on the partial indexes: its statistics may be of a time when the
--- queue was empty.
-
--- Mark as due what is due at MOMENT in LANES, up to 1,000 jobs of each, the
--- earliest first; jobs that another transaction has locked are skipped.
--- Returns for each lane whether a job can be claimed, and in how many
--- microseconds the next becomes due (null: none waits). For the worker.
-CREATE FUNCTION crmapi.job_poll(lanes text[], moment timestamptz)
-    RETURNS TABLE (lane text, ready boolean, wait bigint)
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET enable_bitmapscan = off
-    SET enable_sort = off SET enable_incremental_sort = off
-    SET enable_hashjoin = off SET enable_mergejoin = off
-AS $$
-#variable_conflict use_column
-DECLARE
-    at timestamptz := coalesce(moment, statement_timestamp());
-BEGIN
-    UPDATE crmapi.job j SET is_due = true
-    FROM unnest(lanes) l(lane) CROSS JOIN LATERAL (
-        SELECT r.workspace_id, r.id FROM crmapi.job r
-        WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = l.lane
-          AND r.run_at <= at
-        ORDER BY r.run_at, r.id LIMIT 1000
-        FOR UPDATE SKIP LOCKED) come
-    WHERE j.workspace_id = come.workspace_id AND j.id = come.id;
-    -- LIMIT and the complete order: otherwise another index is used, or all
-    -- rows are read
-    RETURN QUERY
-    SELECT l.lane,
-           (SELECT true FROM crmapi.job r
-            WHERE r.state = 'ready' AND r.is_due AND r.lane = l.lane
-            ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1) IS NOT NULL,
-           (SELECT (greatest(extract(epoch FROM r.run_at - clock_timestamp()),
-                             0) * 1000000)::bigint
-            FROM crmapi.job r
-            WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = l.lane
-            ORDER BY r.run_at, r.id LIMIT 1)
-    FROM unnest(lanes) l(lane);
-END
-$$;
-
--- Claim the first job of LANE that is due at MOMENT, for OWNER and the time
--- LEASE. Workspaces take turns: it is a job of the next workspace AFTER (null:
--- of any) in the order of ids; after the last comes the first. Jobs that
--- another transaction has locked are skipped. Locks: job. For the worker.
-CREATE FUNCTION crmapi.job_claim(lane text, owner text, lease interval,
-                                 moment timestamptz,
-                                 after uuid DEFAULT NULL)
-    RETURNS TABLE (workspace_id uuid, id bigint, kind text, payload jsonb,
-                   attempts integer, taken_at timestamptz)
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-    SET enable_seqscan = off SET enable_bitmapscan = off
-    SET enable_sort = off SET enable_incremental_sort = off
-AS $$
-#variable_conflict use_column
-DECLARE
-    first_id CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
-    turn uuid := coalesce(after, first_id);
-    at timestamptz := coalesce(moment, statement_timestamp());
-BEGIN
-    LOOP
-        RETURN QUERY UPDATE crmapi.job j
-        SET state = 'leased', attempts = j.attempts + 1,
-            leased_by = job_claim.owner,
-            leased_until = statement_timestamp() + job_claim.lease
-        FROM (SELECT r.workspace_id, r.id FROM crmapi.job r
-              WHERE r.state = 'ready' AND r.is_due AND r.lane = job_claim.lane
-                AND r.workspace_id > turn AND r.run_at <= at
-              ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1
-              FOR UPDATE SKIP LOCKED) first
-        WHERE j.workspace_id = first.workspace_id AND j.id = first.id
-        RETURNING j.workspace_id, j.id, j.kind::text, j.payload::jsonb,
-                  j.attempts, at;
-        EXIT WHEN FOUND OR turn = first_id;
-        turn := first_id;
-    END LOOP;
-END
-$$;
-
--- ---- leases (design 7) -----------------------------------------------------
--- OWNER and ATTEMPT identify the lease of JOB.
-
--- Lock the job until the end of the transaction, or fail with CRM01 if the
--- lease is lost: another worker has the job, or it was cancelled. For the
--- worker.
-CREATE FUNCTION crmapi.job_hold(workspace uuid, job bigint, owner text,
-                                attempt integer) RETURNS void
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM FROM crmapi.job j
-    WHERE j.workspace_id = job_hold.workspace AND j.id = job_hold.job
-      AND j.state = 'leased' AND j.leased_by = job_hold.owner
-      AND j.attempts = job_hold.attempt
-    FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'the lease of job % is lost', job
-            USING ERRCODE = 'CRM01';
-    END IF;
-END
-$$;
-
--- End the job in the state OUTCOME: done, dead, cancelled, or ready again
--- AFTER from now. A REASON that is not null is stored. Returns whether the
--- lease was still held; otherwise nothing changes. Locks: job. For the worker.
-CREATE FUNCTION crmapi.job_end(workspace uuid, job bigint, owner text,
-                               attempt integer, outcome text, reason text,
-                               after interval) RETURNS boolean
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE crmapi.job j
-    SET state = outcome, leased_by = NULL, leased_until = NULL,
-        last_error = coalesce(left(reason, 2000), j.last_error),
-        run_at = CASE WHEN outcome = 'ready'
-            THEN statement_timestamp() + after ELSE j.run_at END,
-        finished_at = CASE WHEN outcome <> 'ready' THEN crmapi.now_ms() END
-    WHERE j.workspace_id = job_end.workspace AND j.id = job_end.job
-      AND j.state = 'leased' AND j.leased_by = job_end.owner
-      AND j.attempts = job_end.attempt;
-    RETURN FOUND;
-END
-$$;
-
--- Make the jobs ready again whose lease has expired; return how many. In the
--- first ten seconds of the server none: daemons get time to reconnect. Locks:
--- job, skipping locked ones. For the worker.
-CREATE FUNCTION crmapi.job_reap() RETURNS bigint
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    n bigint;
-BEGIN
-    WITH silent AS (
-        SELECT j.workspace_id, j.id FROM crmapi.job j
-        WHERE j.state = 'leased' AND j.leased_until < statement_timestamp()
-          AND pg_postmaster_start_time()
-              < statement_timestamp() - interval '10 seconds'
-        FOR UPDATE SKIP LOCKED)
-    UPDATE crmapi.job j SET state = 'ready', leased_by = NULL,
-        leased_until = NULL, run_at = statement_timestamp(),
-        last_error = 'the worker ' || j.leased_by || ' fell silent'
-    FROM silent s WHERE j.workspace_id = s.workspace_id AND j.id = s.id;
-    GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN n;
-END
-$$;
-
 -- ---- daemons ---------------------------------------------------------------
 
 -- The daemons that run, for the operator and for each other. No workspace owns
@@ -305,43 +157,157 @@ BEGIN
 END
 $$;
 
--- ---- periodic tasks --------------------------------------------------------
+-- ---- polling and claiming --------------------------------------------------
+-- A null MOMENT is the present. The settings keep the planner on the partial
+-- indexes: its statistics may be of a time when the queue was empty.
 
--- When each task of upkeep last ran; one daemon at a time runs it. No
--- workspace owns them.
-CREATE TABLE crmapi.upkeep (
-    task text COLLATE "C" PRIMARY KEY,
-    begun_at timestamptz(3) NOT NULL,
-    ended_at timestamptz(3),
-    result crmapi.prose
-);
-
--- Begin TASK at MOMENT (null: now) unless a daemon has begun it within the
--- time EVERY; return whether it was begun. For the worker.
-CREATE FUNCTION crmapi.upkeep_begin(task text, every interval,
-                                    moment timestamptz) RETURNS boolean
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- Mark as due what is due at MOMENT in LANES, up to 1,000 jobs of each, the
+-- earliest first; jobs that another transaction has locked are skipped.
+-- Returns for each lane whether a job can be claimed, and in how many
+-- microseconds the next becomes due (null: none waits). For the worker.
+CREATE FUNCTION crmapi.job_poll(lanes text[], moment timestamptz)
+    RETURNS TABLE (lane text, ready boolean, wait bigint)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_bitmapscan = off
+    SET enable_sort = off SET enable_incremental_sort = off
+    SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
 DECLARE
     at timestamptz := coalesce(moment, statement_timestamp());
 BEGIN
-    INSERT INTO crmapi.upkeep AS u (task, begun_at)
-    VALUES (upkeep_begin.task, at)
-    ON CONFLICT ON CONSTRAINT upkeep_pkey DO UPDATE
-        SET begun_at = excluded.begun_at, ended_at = NULL
-        WHERE u.begun_at <= at - every;
+    UPDATE crmapi.job j SET is_due = true
+    FROM unnest(lanes) l(lane) CROSS JOIN LATERAL (
+        SELECT r.workspace_id, r.id FROM crmapi.job r
+        WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = l.lane
+          AND r.run_at <= at
+        ORDER BY r.run_at, r.id LIMIT 1000
+        FOR UPDATE SKIP LOCKED) come
+    WHERE j.workspace_id = come.workspace_id AND j.id = come.id;
+    -- LIMIT and the complete order: otherwise another index is used, or all
+    -- rows are read
+    RETURN QUERY
+    SELECT l.lane,
+           (SELECT true FROM crmapi.job r
+            WHERE r.state = 'ready' AND r.is_due AND r.lane = l.lane
+            ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1) IS NOT NULL,
+           (SELECT (greatest(extract(epoch FROM r.run_at - clock_timestamp()),
+                             0) * 1000000)::bigint
+            FROM crmapi.job r
+            WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = l.lane
+            ORDER BY r.run_at, r.id LIMIT 1)
+    FROM unnest(lanes) l(lane);
+END
+$$;
+
+-- Claim the first job of LANE that is due at MOMENT, for OWNER and the time
+-- LEASE. Workspaces take turns: it is a job of the next workspace AFTER (null:
+-- of any) in the order of ids; after the last comes the first. Jobs that
+-- another transaction has locked are skipped. An UPDATE looks no further than
+-- the next workspace that is held, and the next one begins after it: so a claim
+-- never reads the jobs of one that is held, however many. Locks: job. For the
+-- worker.
+CREATE FUNCTION crmapi.job_claim(lane text, owner text,
+        lease interval, moment timestamptz, after uuid DEFAULT NULL)
+    RETURNS TABLE (workspace_id uuid, id bigint, kind text, payload jsonb,
+                   attempts integer, taken_at timestamptz)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_bitmapscan = off
+    SET enable_sort = off SET enable_incremental_sort = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    first_id CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
+    last_id CONSTANT uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+    turn uuid := coalesce(after, first_id);
+    whole boolean := turn = first_id;   -- no workspace is before TURN
+    at timestamptz := coalesce(moment, statement_timestamp());
+BEGIN
+    LOOP
+        RETURN QUERY UPDATE crmapi.job j
+        SET state = 'leased', attempts = j.attempts + 1,
+            leased_by = job_claim.owner,
+            leased_until = statement_timestamp() + job_claim.lease
+        FROM (SELECT r.workspace_id, r.id FROM crmapi.job r
+              WHERE r.state = 'ready' AND r.is_due AND r.lane = job_claim.lane
+                AND r.workspace_id > turn AND r.workspace_id < coalesce(
+                    (SELECT h.workspace_id FROM crmapi.workspace_hold h
+                     WHERE h.workspace_id > turn
+                     ORDER BY h.workspace_id LIMIT 1), last_id)
+                AND r.run_at <= at
+                AND (SELECT i.held_at IS NULL FROM crmapi.instance i
+                     WHERE i.one)
+              ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1
+              FOR UPDATE SKIP LOCKED) first
+        WHERE j.workspace_id = first.workspace_id AND j.id = first.id
+        RETURNING j.workspace_id, j.id, j.kind::text, j.payload::jsonb,
+                  j.attempts, at;
+        EXIT WHEN FOUND;
+        turn := (SELECT h.workspace_id FROM crmapi.workspace_hold h
+                 WHERE h.workspace_id > turn
+                 ORDER BY h.workspace_id LIMIT 1);
+        EXIT WHEN turn IS NULL AND whole;
+        whole := whole OR turn IS NULL;
+        turn := coalesce(turn, first_id);
+    END LOOP;
+END
+$$;
+
+-- ---- leases (design 7) -----------------------------------------------------
+-- OWNER and ATTEMPT identify the lease of JOB.
+
+-- Lock the job until the end of the transaction, or fail with CRM01 if the
+-- lease is lost: another worker has the job, or it was cancelled. For the
+-- worker.
+CREATE FUNCTION crmapi.job_hold(workspace uuid, job bigint, owner text,
+                                attempt integer) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM crmapi.job j
+    WHERE j.workspace_id = job_hold.workspace AND j.id = job_hold.job
+      AND j.state = 'leased' AND j.leased_by = job_hold.owner
+      AND j.attempts = job_hold.attempt
+    FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the lease of job % is lost', job
+            USING ERRCODE = 'CRM01';
+    END IF;
+END
+$$;
+
+-- End the job in the state OUTCOME: done, dead, cancelled, or ready again
+-- AFTER from now. A REASON that is not null is stored. Returns whether the
+-- lease was still held; otherwise nothing changes. Locks: job. For the worker.
+CREATE FUNCTION crmapi.job_end(workspace uuid, job bigint,
+        owner text, attempt integer, outcome text, reason text,
+        after interval) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    again CONSTANT timestamptz := CASE WHEN outcome = 'ready'
+        THEN statement_timestamp() + after END;
+    finished CONSTANT timestamptz := CASE WHEN outcome <> 'ready'
+        THEN crmapi.now_ms() END;
+BEGIN
+    UPDATE crmapi.job j
+    SET state = outcome, leased_by = NULL, leased_until = NULL,
+        last_error = coalesce(left(reason, 2000), j.last_error),
+        run_at = coalesce(again, j.run_at), finished_at = finished
+    WHERE j.workspace_id = job_end.workspace AND j.id = job_end.job
+      AND j.state = 'leased' AND j.leased_by = job_end.owner
+      AND j.attempts = job_end.attempt;
     RETURN FOUND;
 END
 $$;
 
--- ---- rights ----------------------------------------------------------------
-
-GRANT INSERT ON crmapi.job TO crmapi_api;
-GRANT SELECT, INSERT, UPDATE, DELETE
-    ON crmapi.job, crmapi.worker, crmapi.upkeep TO crmapi_worker;
-
-REVOKE EXECUTE ON FUNCTION crmapi.job_poll, crmapi.job_claim, crmapi.job_hold,
-    crmapi.job_end, crmapi.job_reap, crmapi.worker_beat, crmapi.upkeep_begin
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.job_poll, crmapi.job_claim, crmapi.job_hold,
-    crmapi.job_end, crmapi.job_reap, crmapi.worker_beat, crmapi.upkeep_begin
-    TO crmapi_worker;
+-- Give back a job that was claimed before its workspace was held: it is as
+-- before the claim. Locks: job (lost lease: CRM01). For the worker.
+CREATE FUNCTION crmapi.job_return(workspace uuid, job bigint, owner text,
+                                  attempt integer) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    UPDATE crmapi.job j SET state = 'ready', leased_by = NULL,
+        leased_until = NULL, attempts = j.attempts - 1
+    WHERE j.workspace_id = job_return.workspace AND j.id = job_return.job;
+END
+$$;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0007-sequences.sql: templates, sequences, enrollments, steps, suppression
 --
--- Only the functions of 0008 change enrollments and steps.
+-- Only the functions of 0009 change enrollments and steps.
 
 -- ---- templates -------------------------------------------------------------
 
@@ -81,6 +81,12 @@ CREATE INDEX enrollment_live ON crmapi.enrollment (workspace_id, contact_id)
     WHERE status IN ('generating', 'pending_approval', 'approved', 'running');
 
 -- A message of an enrollment. delay_seconds counts from the step before.
+--
+-- A mail of a step is known by three values (contract 18.4): its Message-ID,
+-- which is random; the id that a relay gave it (provider_id); and its reply
+-- token, which is in a header and, if the site wants it, in the addresses that
+-- replies and bounces go to. None of them can be computed from another one, from
+-- an id of the API or from a link.
 CREATE TABLE crmapi.enrollment_step (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL
@@ -103,11 +109,21 @@ CREATE TABLE crmapi.enrollment_step (
         CHECK (delay_seconds >= 0),
     provider_id crmapi.line,
     error crmapi.prose,
+    -- the message's names: both are NULL until the step is handed over
+    message_id crmapi.line,             -- with brackets
+    reply_id text COLLATE "C",
     PRIMARY KEY (workspace_id, id),
     UNIQUE (workspace_id, enrollment_id, sort_order),
     FOREIGN KEY (workspace_id, enrollment_id) REFERENCES crmapi.enrollment
         ON DELETE CASCADE
 );
+-- mails that answer or return a step's
+CREATE INDEX enrollment_step_message ON crmapi.enrollment_step
+    (workspace_id, message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX enrollment_step_provider ON crmapi.enrollment_step
+    (workspace_id, provider_id) WHERE provider_id IS NOT NULL;
+CREATE INDEX enrollment_step_reply ON crmapi.enrollment_step
+    (workspace_id, reply_id) WHERE reply_id IS NOT NULL;
 
 -- ---- the states of an enrollment (contract 11.7) ---------------------------
 
@@ -152,10 +168,18 @@ CREATE TRIGGER transition BEFORE UPDATE OF status ON crmapi.enrollment
     FOR EACH ROW WHEN (NEW.status IS DISTINCT FROM OLD.status)
     EXECUTE FUNCTION crmapi.enrollment_transition();
 
--- Refuse a new enrollment in another state than the first. A trigger function.
+-- Refuse a new enrollment in another state than the first, unless it is a row of
+-- a dump: its workspace is being restored, and the session's login owns the
+-- schema. A trigger function.
 CREATE FUNCTION crmapi.enrollment_begin() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
+    IF current_setting('crmapi.dump_workspace', true) = NEW.workspace_id::text
+       AND pg_has_role(session_user, (SELECT n.nspowner FROM pg_namespace n
+                                      WHERE n.nspname = 'crmapi'), 'MEMBER')
+    THEN
+        RETURN NEW;
+    END IF;
     RAISE EXCEPTION 'an enrollment begins as generating, not as %', NEW.status
         USING ERRCODE = 'check_violation';
 END
@@ -192,7 +216,11 @@ CREATE TABLE crmapi.suppression (
 -- worker.
 CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
                                      address text) RETURNS boolean
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
     RETURN EXISTS (SELECT FROM crmapi.suppression s
         WHERE s.workspace_id = is_suppressed.workspace
           AND s.kind = CASE is_suppressed.channel WHEN 'email' THEN 'email'
@@ -200,6 +228,8 @@ CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
           AND s.address = CASE is_suppressed.channel WHEN 'email'
               THEN crmapi.fold(is_suppressed.address)
               ELSE crmapi.phone_fold(is_suppressed.address) END);
+END
+$$;
 
 -- Allow EMAIL or PHONE (the other is null) to be written to again. Returns how
 -- many suppressions there were: 1 or 0. For the API and the worker.
@@ -247,7 +277,7 @@ CREATE TABLE crmapi.send_count (
     PRIMARY KEY (workspace_id, bot_id, day)
 ) WITH (fillfactor = 50);
 
--- ---- rights ----------------------------------------------------------------
+-- ---- ids -------------------------------------------------------------------
 
 DO $$
 DECLARE
@@ -262,13 +292,3 @@ BEGIN
     END LOOP;
 END
 $$;
-GRANT SELECT ON crmapi.sequence_template, crmapi.sequence, crmapi.enrollment,
-    crmapi.enrollment_step, crmapi.admin TO crmapi_api, crmapi_worker;
-GRANT INSERT ON crmapi.sequence, crmapi.enrollment TO crmapi_api;
-GRANT SELECT, INSERT, DELETE ON crmapi.suppression TO crmapi_worker;
-GRANT SELECT, DELETE ON crmapi.send_count TO crmapi_worker;
-
-REVOKE EXECUTE ON FUNCTION crmapi.is_suppressed, crmapi.suppress_lift
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.is_suppressed, crmapi.suppress_lift
-    TO crmapi_api, crmapi_worker;

@@ -185,7 +185,7 @@ my @RULES = (
            AND NOT EXISTS (SELECT FROM pg_depend x
                WHERE x.classid = 'pg_class'::regclass AND x.objid = c.oid
                  AND x.deptype IN ('a', 'i'))",
-        { event_number => "the order of events: 0012 explains it",
+        { event_number => "the order of events: 0010-events.sql explains it",
           intake_order => "the order of messages of one millisecond" },
         "CREATE SEQUENCE crmapi.x", "x"],
     ["no function forces generic plans",
@@ -239,10 +239,10 @@ my @BEYOND = (
     [qr/^(?:unbound|across|set) /, "it compares all totals with all rows",
         qw(counter_mend counter_verify)],
     [qr/^unbound (?:counter|workspace|contact_change)$/, "a statement may write"
-        . " rows of several workspaces", qw(change_add counter_conversation
+        . " rows of several workspaces", qw(counter_conversation
         counter_owned counter_pipeline_card)],
     [qr/^unbound live_/, "a key or token leads to its workspace",
-        qw(intake_key_find key_find key_look_up)],
+        qw(intake_key_find key_look_up)],
     [qr/^unbound /, "a plan changes for all its workspaces", "plan_change"],
     [qr/^unbound /, "without a workspace it is for all of the database",
         qw(hold release)],
@@ -254,15 +254,13 @@ my @BEYOND = (
         . " a number or an id of its own", qw(enrollment_generated
         webhook_plan webhook_redrive workspace_terms)],
     [qr/^volatile (?:event_id|event_next|nextval)$/, "a number is taken while"
-        . " the row is locked: 0012 explains it", qw(event_add event_feed_make),
-        qw(contact_created contact_updated), map { "${_}_event" } qw(contact
+        . " the row is locked: 0010-events.sql explains it", "event_feed_make",
+        qw(contact_created contact_updated), map { "${_}_event" } qw(
         company pipeline_card activity conversation message submission
         enrollment)],
     [qr/^returning event_feed$/, "each write of a contact would have a statement"
         . " more", qw(contact_created contact_updated)],
     [qr/^volatile (?:event_id|event_next)$/, "as well", "event_deleted"],
-    [qr/^returning event_feed$/, "only transactions from before 0017 call it",
-        "event_add"],
     [qr/^volatile plan_rights$/, "it locks the plan", "workspace_plan"],
     [qr/^unread: missing expression/, "the parser does not know RETURN NEXT"
         . " without a value", "review_times"],

@@ -118,9 +118,9 @@ subtest "none of the other ways to the owner, the files or the server" => sub {
         ["CREATE RULE r AS ON INSERT TO crmapi.plan DO INSTEAD NOTHING",
             qr/must be owner/],
         ["ALTER TABLE crmapi.contact ADD COLUMN x integer", qr/must be owner/],
-        ["ALTER FUNCTION crmapi.key_find SET search_path = public",
+        ["ALTER FUNCTION crmapi.key_look_up SET search_path = public",
             qr/must be owner/],
-        ["DROP FUNCTION crmapi.key_find", qr/must be owner/],
+        ["DROP FUNCTION crmapi.key_look_up", qr/must be owner/],
         ["CREATE OR REPLACE FUNCTION crmapi.now_ms() RETURNS timestamptz"
             . " LANGUAGE sql RETURN now()", qr/permission denied/],
         ["TRUNCATE crmapi.contact", qr/permission denied/],
@@ -323,7 +323,7 @@ my $LOOSE = "
     GRANT CREATE ON SCHEMA crmapi TO crmapi_api;
     GRANT ALL ON SCHEMA public TO PUBLIC;
     REVOKE SELECT ON crmapi.contact FROM crmapi_api;
-    REVOKE EXECUTE ON FUNCTION crmapi.key_find FROM crmapi_api;
+    REVOKE EXECUTE ON FUNCTION crmapi.key_look_up FROM crmapi_api;
     ALTER DEFAULT PRIVILEGES FOR ROLE $OWNER
         GRANT EXECUTE ON FUNCTIONS TO PUBLIC;";
 

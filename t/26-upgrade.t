@@ -86,7 +86,7 @@ sub complete {
         . " = 'crmapi.contact_name_length_idx'::regclass"), "t",
         "so is the index");
     is(scalar sql($database, "SELECT count(*) FROM pg_proc WHERE proname ="
-        . " 'key_find'"), 2, "the function has both signatures");
+        . " 'key_look_up'"), 2, "the function has both signatures");
 }
 
 subtest "16.2 programs of the release before use the schema of the next" => sub {
@@ -196,7 +196,7 @@ subtest "an index that is not complete is built anew; two runs at once" => sub {
         . " WHERE number = $after; DROP TABLE crmapi.region CASCADE;"
         . " ALTER TABLE crmapi.company DROP COLUMN region;"
         . " DROP INDEX crmapi.contact_name_length_idx;"
-        . " DROP FUNCTION crmapi.key_find(bytea, integer)");
+        . " DROP FUNCTION crmapi.key_look_up(bytea, integer)");
     $release = holding($database,
         "LOCK TABLE crmapi.contact IN ROW EXCLUSIVE MODE");
     $first = migrating($database);

@@ -132,7 +132,7 @@ subtest "a dump has every table of a workspace" => sub {
         "this one has rows in each");
     my ($head) = map { $json->decode($_) } $first =~ /^(.*)$/m;
     is($head->{workspace}, $w->id, "its first line has the workspace");
-    is($head->{format}, 1, "the format");
+    is($head->{format}, 2, "the format");
     is($head->{schema}, sql($here, "SELECT max(number) FROM crmapi.migration"),
         "and the version of the schema");
     my ($body, $last) = $first =~ /^(.*\n)(.*\n)\z/s;

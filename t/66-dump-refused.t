@@ -81,8 +81,8 @@ sub add_row {
 subtest "a dump that was forged, with a checksum that fits" => sub {
     my $id = $small->id;
     my @cases = (
-        "another format" => sub { s/"format":1/"format":2/ },
-            qr/line 1: the dump has format 2, and this crmapictl reads format 1/,
+        "another format" => sub { s/"format":2/"format":3/ },
+            qr/line 1: the dump has format 3, and this crmapictl reads format 2/,
         "a later schema" => sub { s/"schema":\d+/"schema":999/ },
             qr/line 1: the dump has schema version 999/,
         "no id" => sub { s/"workspace":"[^"]*"/"workspace":"x"/ },

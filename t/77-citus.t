@@ -262,7 +262,7 @@ subtest "16.2 a later version is migrated" => sub {
     my $run = migrating($later);
     ok(wait_for(sub { ended($run) }, 60), "it ends");
     is($run->{status}, 0, "well") or diag(read_file("$run->{log}"));
-    is(sql($later, "SELECT crmapi.key_find(NULL, 1)"), undef,
+    is(sql($later, "SELECT crmapi.key_look_up(NULL, 1)"), undef,
         "a function is there");
     is(sql($later, "SELECT count(*) FROM crmapi.contact WHERE name_length"
         . " IS NULL"), 0, "a column is filled");

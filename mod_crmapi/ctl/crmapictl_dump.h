@@ -6,7 +6,7 @@
 #include "crmapictl.h"
 
 /* A dump is text in UTF-8, of lines that end with a line feed: {"dump":"crmapi
- * workspace","format":1,"schema":16,"workspace":"0190..."}
+ * workspace","format":2,"schema":14,"workspace":"0190..."}
  * {"table":"workspace","columns":["name", "slug", ...],"rows":1} One
  * GmbH<tab>one<tab>... {"table":"event","columns":["id", ...],"rows":0} ...
  * {"sha256":"..."} After the line of a table come its rows, in the text format
@@ -15,7 +15,7 @@
  * dump has no time and no place of origin: the same rows always give the same
  * bytes. */
 #define CTL_DUMP_NAME "crmapi workspace"
-#define CTL_DUMP_FORMAT 1
+#define CTL_DUMP_FORMAT 2
 
 /* A table of a dump: a row of crmapi.dump_table(), whose comment describes its
  * columns. */

@@ -7,6 +7,11 @@
 #include "crm_json.h"
 #include "crm_migrate.h"
 
+/* The last version before the first release. Its dumps have the same rows, and
+ * another count of schemas. */
+#define FORMAT_BEFORE 1
+#define SCHEMA_BEFORE 27
+
 /* Set *OBJECT_P to LINE, a JSON object with the member NAME, in POOL. */
 static const char *parse(json_object **object_p, const crm_buf_t *line,
                          const char *name, apr_pool_t *pool)
@@ -57,6 +62,10 @@ const char *ctl_dump_read_head(char workspace[CRM_UUID_LEN + 1],
     format = number_of(head, "format");
     schema = number_of(head, "schema");
     id = text_of(head, "workspace");
+    if (format == FORMAT_BEFORE && schema == SCHEMA_BEFORE) {
+        format = CTL_DUMP_FORMAT;
+        schema = CRM_SCHEMA_VERSION;
+    }
     if (format != CTL_DUMP_FORMAT) {
         return apr_psprintf(pool, "the dump has format %" APR_INT64_T_FMT ", and"
                             " this crmapictl reads format %d", format,

@@ -107,16 +107,78 @@ $$;
 REVOKE EXECUTE ON FUNCTION crmapi.counter_put FROM PUBLIC;
 
 -- The times of contacts and their events. Citus takes no other table in RETURNING,
--- and no INSERT of an event from a SELECT. So there are two triggers, as before
--- 0023-contact-write.sql.
+-- and no INSERT of an event from a SELECT. So there are two triggers.
 
 -- Add a new contact to contact_change. A trigger function.
-CREATE OR REPLACE FUNCTION crmapi.change_add() RETURNS trigger
+CREATE FUNCTION crmapi.change_add() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
     VALUES (NEW.workspace_id, NEW.updated_at, NEW.id);
+    RETURN NULL;
+END
+$$;
+
+-- Move a contact to its new updated_at. Locks: contact_change; the contact is locked
+-- already. A trigger function.
+CREATE FUNCTION crmapi.change_move() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at
+    WHERE c.workspace_id = OLD.workspace_id AND c.updated_at = OLD.updated_at
+      AND c.id = OLD.id;
+    RETURN NULL;
+END
+$$;
+
+-- An event with a contact. A trigger function.
+CREATE FUNCTION crmapi.contact_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+    latest timestamptz;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        SELECT a.created_at INTO latest FROM crmapi.activity a
+        WHERE a.workspace_id = NEW.workspace_id AND a.contact_id = NEW.id
+        ORDER BY a.created_at DESC LIMIT 1;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,workspace_id,bot_id,first_name,last_name,emails,'
+            'phone_numbers,company,company_id,job_title,lead_source,'
+            'tags,deal_value,pipeline_stage_id,contact_type,'
+            'address_line1,address_line2,city,state,postal_code,'
+            'country,linkedin_url,notes,custom_fields,created_at,'
+            'updated_at,last_contacted_at}',
+        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text,
+            NEW.first_name, NEW.last_name, NEW.emails::text,
+            NEW.phone_numbers::text, NEW.company, NEW.company_id::text,
+            NEW.job_title, NEW.lead_source, NEW.tags::text,
+            NEW.deal_value::text, NEW.pipeline_stage_id::text,
+            NEW.contact_type, NEW.address_line1, NEW.address_line2, NEW.city,
+            NEW.state, NEW.postal_code, NEW.country, NEW.linkedin_url,
+            NEW.notes, NEW.custom_fields::text,
+            crmapi.event_time(NEW.created_at),
+            crmapi.event_time(NEW.updated_at),
+            crmapi.event_time(latest)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
     RETURN NULL;
 END
 $$;

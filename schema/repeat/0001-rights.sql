@@ -79,7 +79,7 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('event_home', 'SELECT', 'SELECT'),
     ('live_key', 'SELECT', '')),
 function (who, names) AS (VALUES
-    ('crmapi_api', 'event_end intake_key_find key_find key_look_up review_act'
+    ('crmapi_api', 'event_end intake_key_find key_look_up review_act'
         ' review_digest review_times token_sign_page token_signed'
         ' key_may contact_last_contacted_at'),
     ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
@@ -91,7 +91,7 @@ function (who, names) AS (VALUES
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_replied enrollment_approve'
-        ' enrollment_reject enrollment_stop event_add event_base event_next'
+        ' enrollment_reject enrollment_stop event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
         ' conversation_last_activity counter_slot digits email_base email_keys'

@@ -11,8 +11,8 @@ use POSIX qw(WNOHANG);
 use CrmTest;
 use CrmTest::Process qw(spawn);
 
-our @EXPORT = qw(next_schema next_build later_steps versions migrating
-    ended);
+our @EXPORT = qw(baseline next_schema next_build later_steps versions
+    migrating ended);
 
 my $dir;
 my @TODAY = sort glob "$CrmTest::TOP/schema/[0-9]*.sql";
@@ -52,6 +52,9 @@ sub later_steps {
     return map { scalar(() = read_file($_) =~ /^-- step: /mg) }
         sort glob "$CrmTest::TOP/t/upgrade/$of*.sql";
 }
+
+# The version of the first release: the files up to it are no migrations.
+sub baseline { return 14 }
 
 # The versions of the current schema and of the later one.
 sub versions { return (scalar @TODAY, @TODAY + @LATER) }

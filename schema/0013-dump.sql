@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0016-restore.sql: dumping and restoring a workspace (contract 14.2)
--- min_module: 12
+-- 0013-dump.sql: dumping and restoring a workspace (contract 14.2)
 --
 -- crmapictl writes the rows of a dump with the triggers of their tables in
 -- force: they compute columns and count, as for any other row. A setting that
@@ -16,8 +15,6 @@
 -- In the end the rows are read again and compared with the dump: a trigger that
 -- changes more than these fails a restore. t/65-dump.t restores all tables.
 
--- step: transaction: the tables of a dump, and its enrollments
-
 -- The tables with rows of a workspace, each after those that it refers to. They
 -- come from the catalog, so that a later migration's table is not forgotten.
 --   columns   what a dump has of a row
@@ -26,22 +23,24 @@
 --             of their bytes, so that it is the same in every database.
 --   copy_in   takes rows with the workspace's id before COLUMNS
 --   shared    some values are unique in the whole database: hashes of keys
--- A dump lacks counter (triggers count what is restored) and workspace_hold (what
--- is restored is held, whatever was before); of each row the workspace's id,
--- generated columns, and those in "derived", which defaults or triggers fill in:
--- so they are what this database makes of the others, by its own plans and its
--- own ICU. A migration that adds such a column replaces this function. A leased
--- job is in the dump as job_reap() leaves one whose daemon died. For the owner.
+-- A dump lacks counter and contact_change (triggers fill them from what is
+-- restored) and workspace_hold (what is restored is held, whatever was before);
+-- of each row the workspace's id, generated columns, and those in "derived",
+-- which defaults or triggers fill in: so they are what this database makes of the
+-- others, by its own plans and its own ICU. A migration that adds such a column
+-- or table replaces this function. A leased job is in the dump as job_reap()
+-- leaves one whose daemon died. For the owner.
 CREATE FUNCTION crmapi.dump_table()
     RETURNS TABLE (name text, columns json, copy_out text, copy_in text,
                    shared boolean)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH RECURSIVE derived (col) AS (
-        SELECT unnest('{api_key.plan_api,api_key.plan_sequences,job.is_due,
-            job.leased_by,job.leased_until,company.domain_key,company.search,
-            contact.email_key,contact.phone_key,contact.phone_digits,
-            contact.search,conversation.search}'::text[])),
+        SELECT unnest('{agent.known_at,form.known_at,api_key.plan_api,
+            api_key.plan_sequences,job.is_due,job.leased_by,job.leased_until,company.domain_key,company.search,
+            company.tag_keys,contact.email_key,contact.phone_key,
+            contact.phone_digits,contact.search,contact.tag_keys,
+            conversation.search}'::text[])),
     own AS (
         SELECT c.oid, c.relname, a.attnum AS key_number, a.attname AS key
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -49,7 +48,7 @@ BEGIN ATOMIC
                             ELSE 'workspace_id' END
         WHERE c.relnamespace = 'crmapi'::regnamespace
           AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-          AND c.relname NOT IN ('counter', 'workspace_hold')),
+          AND c.relname NOT IN ('counter', 'contact_change', 'workspace_hold')),
     path AS (       -- more than 64 foreign keys in a row are a circle
         SELECT o.oid, 0 AS n FROM own o
         UNION
@@ -92,29 +91,12 @@ BEGIN ATOMIC
         s.depth, s.relname;
 END;
 
--- Refuse a new enrollment in another state than the first, unless it is a row of
--- a dump: its workspace is being restored, and the session's login owns the
--- schema. A trigger function.
-CREATE OR REPLACE FUNCTION crmapi.enrollment_begin() RETURNS trigger
-    LANGUAGE plpgsql AS $$
-BEGIN
-    IF current_setting('crmapi.dump_workspace', true) = NEW.workspace_id::text
-       AND pg_has_role(session_user, (SELECT n.nspowner FROM pg_namespace n
-                                      WHERE n.nspname = 'crmapi'), 'MEMBER')
-    THEN
-        RETURN NEW;
-    END IF;
-    RAISE EXCEPTION 'an enrollment begins as generating, not as %', NEW.status
-        USING ERRCODE = 'check_violation';
-END
-$$;
-
--- step: transaction: numbers above those of a dump
+-- ---- numbers above those of a dump -----------------------------------------
 
 -- Have NUMBERS, a sequence, continue above UPTO. It never goes back: a small gap
 -- is closed by taking numbers, a larger one by steps that no other session can
 -- pass in that moment. Readers of events know only 31 bits of the numbers that
--- transactions have taken (0012), so these end between two steps. Internal.
+-- transactions have taken (event_end()), so these end between two steps. Internal.
 CREATE FUNCTION crmapi.sequence_raise(numbers regclass, upto bigint)
     RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -166,6 +148,3 @@ BEGIN
         crmapi.sequence_raise('crmapi.event_number', event);
 END
 $$;
-
-REVOKE EXECUTE ON FUNCTION crmapi.dump_table, crmapi.sequence_raise,
-    crmapi.restore_numbers FROM PUBLIC;

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0008-dispatch.sql: pacing, approval, stops, sending, review
+-- 0009-dispatch.sql: pacing, approval, stops, sending, review
 --
 -- Each function here that changes an enrollment, its steps or its jobs locks
 -- the enrollment first. The functions that the API and the worker call are
@@ -97,8 +97,8 @@ $$;
 -- left to the worker, which has handed it over. Returns the status
 -- before, NULL if there is no such enrollment. Locks: enrollment, step, job.
 -- For the worker.
-CREATE FUNCTION crmapi.enrollment_end(workspace uuid, enrollment uuid,
-                                      outcome text, reason text) RETURNS text
+CREATE FUNCTION crmapi.enrollment_end(workspace uuid,
+        enrollment uuid, outcome text, reason text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -123,7 +123,8 @@ BEGIN
     WHERE j.workspace_id = enrollment_end.workspace AND j.state = 'ready'
       AND j.payload ->> 'enrollment_id' = enrollment_end.enrollment::text
       AND NOT EXISTS (SELECT FROM crmapi.enrollment_step s
-          WHERE s.workspace_id = j.workspace_id AND s.status = 'sending'
+          WHERE s.workspace_id = enrollment_end.workspace
+            AND s.status = 'sending'
             AND s.id = (j.payload ->> 'step_id')::uuid);
     RETURN had;
 END
@@ -193,21 +194,26 @@ END;
 
 -- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
 -- the live enrollments of contacts with the address stop. Returns how many
--- stopped. An address may be suppressed already. For the API and the worker.
-CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
-                                reason text) RETURNS bigint
+-- stopped. An address may be suppressed already; of "unsubscribed" and what
+-- forbids answers as well, "bounced" or "complaint", the latter stays. For the
+-- API and the worker.
+CREATE FUNCTION crmapi.suppress(workspace uuid, email text,
+        phone text, reason text) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     enrollment uuid;
+    made uuid := gen_random_uuid();
     n bigint := 0;
 BEGIN
-    INSERT INTO crmapi.suppression (id, workspace_id, email, phone_number,
+    INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
                                     reason)
-    VALUES (gen_random_uuid(), suppress.workspace, suppress.email,
+    VALUES (made, suppress.workspace, suppress.email,
             suppress.phone, suppress.reason)
     ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
-    DO NOTHING;
+    DO UPDATE SET reason = excluded.reason
+    WHERE s.reason = 'unsubscribed'
+      AND excluded.reason IN ('bounced', 'complaint');
     FOR enrollment IN
         SELECT e.id FROM crmapi.enrollment e
         WHERE e.workspace_id = suppress.workspace
@@ -229,7 +235,7 @@ $$;
 -- ---- deleting a contact (contract 9.6) -------------------------------------
 
 -- Delete the activities that have no company, detach the contact's cards and
--- stop its live enrollments; as company_before_delete() of 0003. Locks:
+-- stop its live enrollments; as company_before_delete(). Locks:
 -- activity, card, enrollment, step, job. A trigger function.
 CREATE FUNCTION crmapi.contact_before_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -364,18 +370,20 @@ $$;
 
 -- A hash of the texts of an enrollment's steps. It changes with each of them:
 -- a page approves what it showed. For the API.
-CREATE FUNCTION crmapi.review_digest(workspace uuid, enrollment uuid)
+CREATE FUNCTION crmapi.review_digest(workspace uuid,
+                                     enrollment uuid)
     RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT encode(sha256(convert_to(coalesce(jsonb_agg(jsonb_build_array(s.id,
-        s.channel, s.to_identifier, s.email_subject, s.email_body, s.sms_body,
-        s.voice_objective, s.voice_script) ORDER BY s.sort_order)::text, ''),
-        'UTF8')), 'hex')
-    FROM crmapi.enrollment_step s
-    WHERE s.workspace_id = review_digest.workspace
-      AND s.enrollment_id = review_digest.enrollment;
-END;
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT encode(sha256(convert_to(coalesce(jsonb_agg(
+            jsonb_build_array(s.id, s.channel, s.to_identifier,
+            s.email_subject, s.email_body, s.sms_body, s.voice_objective,
+            s.voice_script) ORDER BY s.sort_order)::text, ''), 'UTF8')), 'hex')
+        FROM crmapi.enrollment_step s
+        WHERE s.workspace_id = review_digest.workspace
+          AND s.enrollment_id = review_digest.enrollment);
+END
+$$;
 
 -- Do ACTION (approve, reject, save) with an enrollment that waits for
 -- approval, after EDITS of its steps: an array of {"step": id, "subject",
@@ -564,6 +572,99 @@ BEGIN
 END
 $$;
 
+-- Whether a step that TAKEN and ENROLLED say may be sent is sent at MOMENT: the
+-- verdict "wait" with its time, or "send". Locks: send_count. Internal.
+CREATE FUNCTION crmapi.step_permit(enrolled crmapi.enrollment,
+        taken crmapi.enrollment_step, moment timestamptz, daily_limit integer,
+        OUT verdict text, OUT until timestamptz)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    until := crmapi.pacing_fit(enrolled.pacing, moment);
+    IF until <= moment AND daily_limit > 0 THEN
+        until := crmapi.step_limit(enrolled.workspace_id,
+            enrolled.sequence_id, enrolled.pacing, moment, daily_limit);
+    END IF;
+    IF until > moment THEN
+        verdict := 'wait';
+        RETURN;
+    END IF;
+    UPDATE crmapi.enrollment_step s SET status = 'sending', error = NULL
+    WHERE s.workspace_id = taken.workspace_id AND s.id = taken.id;
+    verdict := 'send';
+    until := NULL;
+END
+$$;
+
+-- Record a step that was handed over before the database was restored: it is
+-- sent, or it is unknown whether it is. Ends JOB. Returns whether it was handed
+-- over. The caller has locked the enrollment, the step and the job. Internal.
+CREATE FUNCTION crmapi.step_past(workspace uuid, job bigint, owner text,
+                                 attempt integer, taken crmapi.enrollment_step)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    past crmapi.past_send;
+BEGIN
+    SELECT p.* INTO past FROM crmapi.past_send p
+    WHERE p.workspace_id = step_past.workspace
+      AND p.enrollment_id = taken.enrollment_id
+      AND p.part = taken.sort_order::text AND p.state <> 'free';
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE crmapi.enrollment_step s SET status = 'sending', error = NULL
+    WHERE s.workspace_id = step_past.workspace AND s.id = taken.id;
+    IF past.state = 'sent' THEN
+        PERFORM crmapi.step_sent(workspace, job, owner, attempt,
+            taken.enrollment_id, taken.id, past.sent_at, past.provider_id);
+    ELSE
+        PERFORM crmapi.step_failed(workspace, job, owner, attempt,
+            taken.enrollment_id, taken.id, 'delivery_unknown', NULL);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Skip the step TAKEN of ENROLLED if it was due before the bound of its
+-- workspace, as if it had been sent when it was due: the next one is scheduled
+-- its delay after that, and without one the enrollment is complete. Returns
+-- whether it was skipped. The first step of an enrollment that was approved
+-- without a user, but not before the release, was due when the sequence was
+-- started. The caller has locked the enrollment and the step. Internal.
+CREATE FUNCTION crmapi.step_skip(enrolled crmapi.enrollment,
+                                 taken crmapi.enrollment_step) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound crmapi.step_bound;
+    due timestamptz := taken.scheduled_for;
+BEGIN
+    SELECT b.* INTO bound FROM crmapi.step_bound b
+    WHERE b.workspace_id = enrolled.workspace_id;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    IF taken.sort_order = 1 AND enrolled.approved_at >= bound.released_at
+       AND (SELECT q.auto_approve FROM crmapi.sequence q
+            WHERE q.workspace_id = enrolled.workspace_id
+              AND q.id = enrolled.sequence_id) THEN
+        due := crmapi.pacing_fit(enrolled.pacing, enrolled.created_at);
+    END IF;
+    IF (due < bound.due_before) IS NOT TRUE THEN
+        RETURN false;
+    END IF;
+    UPDATE crmapi.enrollment_step s SET status = 'skipped',
+        error = 'due before the time that the release was given'
+    WHERE s.workspace_id = taken.workspace_id AND s.id = taken.id;
+    PERFORM crmapi.steps_schedule(enrolled.workspace_id, enrolled.id,
+                                  taken.sort_order, due);
+    IF NOT crmapi.step_queue(enrolled.workspace_id, enrolled.id) THEN
+        UPDATE crmapi.enrollment e SET status = 'completed'
+        WHERE e.workspace_id = enrolled.workspace_id AND e.id = enrolled.id;
+    END IF;
+    RETURN true;
+END
+$$;
+
 -- Take a step for sending. VERDICT:
 --   send     the step is "sending" now; no other worker takes it
 --   again    it was "sending": a worker has died, and nothing tells whether it
@@ -573,13 +674,18 @@ $$;
 --   gone     it must not be sent, or no longer
 --   wait     not before UNTIL: the agent has sent DAILY_LIMIT (0: no limit)
 --            today, or the window of its pacing is closed
+--   held     not before its workspace is released: the job is given back
+--   past     it was handed over before the database was restored, and is
+--            recorded as that; the job has ended
+--   skipped  it was due before the bound of its workspace; the job has ended
 --   stopped  its address is suppressed, so the enrollment has ended
+-- WIRE: the spelling of the address that goes over the wire (contract 17.3).
 -- Locks: enrollment, step, job (lost lease: CRM01), send_count. For the
 -- worker.
 CREATE FUNCTION crmapi.step_take(workspace uuid, job bigint, owner text,
-                                 attempt integer, enrollment uuid, step uuid,
-                                 moment timestamptz, daily_limit integer,
-                                 OUT verdict text, OUT until timestamptz)
+        attempt integer, enrollment uuid, step uuid, moment timestamptz,
+        daily_limit integer, wire text, OUT verdict text,
+        OUT until timestamptz)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -600,7 +706,7 @@ BEGIN
         RETURN;
     END IF;
     IF crmapi.is_suppressed(workspace, taken.channel, taken.to_identifier)
-    THEN
+       OR crmapi.is_suppressed(workspace, taken.channel, wire) THEN
         PERFORM crmapi.enrollment_end(workspace, enrollment,
             'stopped_unsubscribed', 'suppressed');
         IF taken.status = 'scheduled' THEN
@@ -608,25 +714,20 @@ BEGIN
         END IF;
         RETURN;
     END IF;
-    IF taken.status = 'sending' THEN
-        IF enrolled.status IN ('approved', 'running') THEN
-            verdict := 'again';
-        END IF;
-        RETURN;
+    IF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
+        PERFORM crmapi.job_return(workspace, job, owner, attempt);
+        verdict := 'held';
+    ELSIF crmapi.step_past(workspace, job, owner, attempt, taken) THEN
+        verdict := 'past';
+    ELSIF taken.status = 'scheduled'
+          AND crmapi.step_skip(enrolled, taken) THEN
+        verdict := 'skipped';
+    ELSIF taken.status = 'scheduled' THEN
+        SELECT p.verdict, p.until INTO verdict, until
+        FROM crmapi.step_permit(enrolled, taken, moment, daily_limit) p;
+    ELSIF enrolled.status IN ('approved', 'running') THEN
+        verdict := 'again';
     END IF;
-    until := crmapi.pacing_fit(enrolled.pacing, moment);
-    IF until <= moment AND daily_limit > 0 THEN
-        until := crmapi.step_limit(workspace, enrolled.sequence_id,
-            enrolled.pacing, moment, daily_limit);
-    END IF;
-    IF until > moment THEN
-        verdict := 'wait';
-        RETURN;
-    END IF;
-    UPDATE crmapi.enrollment_step s SET status = 'sending', error = NULL
-    WHERE s.workspace_id = step_take.workspace AND s.id = step_take.step;
-    verdict := 'send';
-    until := NULL;
 END
 $$;
 
@@ -733,21 +834,147 @@ BEGIN
 END
 $$;
 
--- ---- rights ----------------------------------------------------------------
+-- The same as step_failed() for good, because the relay has said that the
+-- step's address does not exist: it is suppressed (contract 17.5). Locks:
+-- enrollment, step, job. For the worker.
+CREATE FUNCTION crmapi.step_refused(workspace uuid, job bigint, owner text,
+        attempt integer, enrollment uuid, step uuid, reason text)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    address text;
+BEGIN
+    SELECT s.to_identifier INTO address FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_refused.workspace
+      AND s.id = step_refused.step AND s.channel = 'email';
+    IF address IS NOT NULL THEN
+        PERFORM crmapi.suppress(workspace, address, NULL, 'bounced');
+    END IF;
+    PERFORM crmapi.step_failed(workspace, job, owner, attempt, enrollment,
+                               step, reason, NULL);
+END
+$$;
 
-REVOKE EXECUTE ON FUNCTION crmapi.steps_schedule, crmapi.step_queue,
-    crmapi.enrollment_end, crmapi.enrollment_stop, crmapi.contact_replied,
-    crmapi.contacts_with, crmapi.suppress, crmapi.enrollment_approve,
-    crmapi.enrollment_reject, crmapi.step_edit, crmapi.review_digest,
-    crmapi.review_act, crmapi.review_times,
-    crmapi.enrollment_generated, crmapi.enrollment_failed, crmapi.step_limit,
-    crmapi.step_take, crmapi.step_wait, crmapi.step_sent, crmapi.step_failed
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.enrollment_stop, crmapi.contact_replied,
-    crmapi.suppress, crmapi.enrollment_approve, crmapi.enrollment_reject,
-    crmapi.step_edit TO crmapi_api, crmapi_worker;
-GRANT EXECUTE ON FUNCTION crmapi.review_digest, crmapi.review_act,
-    crmapi.review_times TO crmapi_api;
-GRANT EXECUTE ON FUNCTION crmapi.enrollment_end, crmapi.enrollment_generated,
-    crmapi.enrollment_failed, crmapi.step_take, crmapi.step_wait,
-    crmapi.step_sent, crmapi.step_failed TO crmapi_worker;
+-- ---- the names of a step's mail (contract 18.4) ----------------------------
+
+-- The names of the mail of STEP, which was taken for sending, NULL if it is no
+-- mail: its Message-ID, whose domain is DOMAIN, and its reply token, both made at
+-- the first attempt and kept for further ones; the Message-IDs of the
+-- enrollment's earlier mails to the same address, the latest last, NULL if there
+-- is none. If a relay has given one another Message-ID, that follows ours.
+-- Locks: step; held already. For the worker.
+CREATE FUNCTION crmapi.step_names(workspace uuid, step uuid, domain text)
+    RETURNS text[]
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    named text := '<' || gen_random_uuid() || '@' || domain || '>';
+    token text := replace(gen_random_uuid()::text, '-', '');
+    taken crmapi.enrollment_step;
+    refs text;
+BEGIN
+    UPDATE crmapi.enrollment_step s
+    SET message_id = coalesce(s.message_id, named),
+        reply_id = coalesce(s.reply_id, token)
+    WHERE s.workspace_id = step_names.workspace AND s.id = step_names.step
+      AND s.channel = 'email';
+    SELECT s.* INTO taken FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = step_names.workspace AND s.id = step_names.step;
+    SELECT string_agg(i.id, ' ' ORDER BY s.sort_order, i.n) INTO refs
+    FROM crmapi.enrollment_step s, LATERAL (VALUES (1, s.message_id),
+        (2, CASE WHEN s.provider_id LIKE '<%@%>' THEN nullif(s.provider_id,
+            s.message_id) END)) i(n, id)
+    WHERE s.workspace_id = step_names.workspace
+      AND s.enrollment_id = taken.enrollment_id
+      AND s.sort_order < taken.sort_order AND s.channel = 'email'
+      AND s.status = 'sent' AND s.to_identifier = taken.to_identifier
+      AND i.id IS NOT NULL;
+    RETURN CASE WHEN taken.message_id IS NOT NULL
+        THEN ARRAY[taken.message_id, taken.reply_id, refs] END;
+END
+$$;
+
+-- The step whose mail one of REFS, Message-IDs with brackets, or of TOKENS
+-- names; the last one named. A Message-ID is compared whole. A relay may have
+-- told only what is left of the "@": that counts if it cannot be guessed, and
+-- for Amazon SES with SES's own domain. For the worker.
+CREATE FUNCTION crmapi.step_named(workspace uuid, refs text[], tokens text[])
+    RETURNS TABLE (step_id uuid, to_identifier text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT f.id, f.address FROM (
+        SELECT s.id, s.to_identifier::text AS address, r.n
+        FROM unnest(refs) WITH ORDINALITY r(ref, n)
+        JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
+            AND s.message_id = r.ref AND s.channel = 'email'
+        UNION ALL
+        SELECT s.id, s.to_identifier::text, r.n
+        FROM unnest(refs) WITH ORDINALITY r(ref, n)
+        JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
+            AND s.provider_id = r.ref AND s.channel = 'email'
+        UNION ALL
+        SELECT s.id, s.to_identifier::text, r.n
+        FROM unnest(refs) WITH ORDINALITY r(ref, n)
+        JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
+            AND s.provider_id = substring(r.ref FROM '^<([^@<>]{16,})@')
+            AND s.channel = 'email'
+        WHERE CASE WHEN s.provider_id ~ '^[0-9a-f]{16}-[0-9a-f-]{36}-[0-9]{6}$'
+              THEN r.ref ~ '[@.]amazonses\.com>$'
+              ELSE s.provider_id ~ '[0-9]' END
+        UNION ALL
+        SELECT s.id, s.to_identifier::text, 1000 + t.n
+        FROM unnest(tokens) WITH ORDINALITY t(token, n)
+        JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
+            AND s.reply_id = t.token AND s.channel = 'email') f
+    ORDER BY f.n DESC LIMIT 1;
+END
+$$;
+
+-- The contact of STEP's enrollment, NULL if there is none. Internal.
+CREATE FUNCTION crmapi.step_contact(workspace uuid, step uuid) RETURNS uuid
+    LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    found_id uuid;
+BEGIN
+    IF step IS NOT NULL THEN
+        SELECT c.id INTO found_id FROM crmapi.enrollment_step s
+        JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
+            AND e.id = s.enrollment_id
+        JOIN crmapi.contact c ON c.workspace_id = e.workspace_id
+            AND c.id = e.contact_id
+        WHERE s.workspace_id = workspace AND s.id = step;
+    END IF;
+    RETURN found_id;
+END
+$$;
+
+-- The mail of STEP was returned because of FAILURE: the step has failed. If
+-- ADDRESS is not null, that speaks of the address, which is suppressed (contract
+-- 17.5); else the enrollment fails. Locks: enrollment, step, job. Internal.
+CREATE FUNCTION crmapi.step_returned(workspace uuid, step uuid, address text,
+                                     failure text) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    enrollment uuid;
+BEGIN
+    IF address IS NOT NULL THEN
+        PERFORM crmapi.suppress(workspace, address, NULL, 'bounced');
+    END IF;
+    SELECT s.enrollment_id INTO enrollment FROM crmapi.enrollment_step s
+    WHERE s.workspace_id = workspace AND s.id = step;
+    PERFORM FROM crmapi.enrollment e
+    WHERE e.workspace_id = workspace AND e.id = enrollment FOR UPDATE;
+    UPDATE crmapi.enrollment_step s SET status = 'failed', error = failure
+    WHERE s.workspace_id = workspace AND s.id = step
+      AND s.status IN ('sending', 'sent');
+    IF address IS NULL THEN
+        PERFORM crmapi.enrollment_end(workspace, enrollment, 'failed',
+                                      failure);
+    END IF;
+END
+$$;

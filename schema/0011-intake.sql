@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0010-intake.sql: intake tokens, events, and the function that takes them
+-- 0011-intake.sql: intake tokens, events, and the function that takes them
 --
 -- crmapi.intake() alone inserts conversations, messages and submissions. The
 -- internal functions are called by it alone and inherit its settings.
@@ -45,16 +45,19 @@ CREATE VIEW crmapi.live_intake AS
     FROM crmapi.intake_key k JOIN crmapi.workspace w ON w.id = k.workspace_id
     WHERE k.revoked_at IS NULL;
 
--- The live token with the hash HASH: one row or none, as key_find(). For the
+-- The live token with the hash HASH: one row or none, as key_look_up(). For the
 -- API.
 CREATE FUNCTION crmapi.intake_key_find(hash bytea)
     RETURNS TABLE (key_id uuid, workspace_id uuid, slug text)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    ROWS 1
-BEGIN ATOMIC
-    SELECT k.key_id, k.workspace_id, k.slug FROM crmapi.live_intake k
-    WHERE k.key_hash = intake_key_find.hash;
-END;
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT k.key_id, k.workspace_id, k.slug
+    FROM crmapi.live_intake k WHERE k.key_hash = intake_key_find.hash;
+END
+$$;
 
 -- Whether the token with the hash KEY is live. Its use is recorded at most
 -- once a minute, and not if another transaction holds the row. Internal.
@@ -96,7 +99,8 @@ CREATE INDEX intake_event_old ON crmapi.intake_event (created_at);
 
 -- An event as crm_intake() writes it. email to visitor_id are the
 -- participant's, whether sender or recipient. verified: the source knows that
--- the participant is who the event says; NULL is false.
+-- the participant is who the event says; NULL is false. failed: why the mail of
+-- step_id was returned; with bounced, that speaks of the address.
 CREATE TYPE crmapi.intake_item AS (
     event_id text, channel smallint, bot_id uuid, occurred_at timestamptz,
     outbound boolean, email text, phone_number text, name text,
@@ -108,7 +112,7 @@ CREATE TYPE crmapi.intake_item AS (
     summary text, takeover boolean, refs text[], step_id uuid,
     automatic boolean, suppress text, bounced text, reason text, lift text,
     form_id uuid, responses jsonb, internal boolean, contact jsonb,
-    attachments jsonb, verified boolean);
+    attachments jsonb, verified boolean, failed text);
 
 -- The order of the ids that intake makes.
 CREATE SEQUENCE crmapi.intake_order;
@@ -124,6 +128,17 @@ BEGIN
         || '7' || lpad(to_hex(n >> 30 & 4095), 3, '0')
         || to_hex(8 | (n >> 28 & 3)) || lpad(to_hex(n & 268435455), 7, '0')
         || right(gen_random_uuid()::text, 8))::uuid;
+END
+$$;
+
+-- Fail with CRM03 if WORKSPACE is held: it receives nothing, and what comes shall
+-- come again. Internal.
+CREATE FUNCTION crmapi.intake_permit(workspace uuid) RETURNS void
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF crmapi.is_held(workspace) THEN
+        RAISE EXCEPTION 'the workspace is held' USING ERRCODE = 'CRM03';
+    END IF;
 END
 $$;
 
@@ -174,20 +189,12 @@ $$;
 -- by primary phone; the oldest (contract 10.1). NULL if there is none.
 -- Internal.
 CREATE FUNCTION crmapi.intake_find_contact(workspace uuid,
-                                           item crmapi.intake_item)
+        item crmapi.intake_item)
     RETURNS uuid
     LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    found_id uuid;
+    found_id uuid := crmapi.step_contact(workspace, item.step_id);
 BEGIN
-    IF item.step_id IS NOT NULL THEN
-        SELECT c.id INTO found_id FROM crmapi.enrollment_step s
-        JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
-            AND e.id = s.enrollment_id
-        JOIN crmapi.contact c ON c.workspace_id = e.workspace_id
-            AND c.id = e.contact_id
-        WHERE s.workspace_id = workspace AND s.id = item.step_id;
-    END IF;
     IF found_id IS NULL AND item.email IS NOT NULL THEN
         SELECT c.id INTO found_id FROM crmapi.contact c
         WHERE c.workspace_id = workspace
@@ -204,36 +211,45 @@ BEGIN
 END
 $$;
 
--- Whether ITEM, which names the conversation TALK by messages or is about a
--- step, is verified to be from PERSON, or from TALK's contact if PERSON is
--- null. A sender that names a message of ours has received it: a step's
--- message went to its contact, another to the contact of the conversation. A
--- message from outside proves nothing, since its sender chose its name.
--- Internal.
-CREATE FUNCTION crmapi.intake_is_verified(workspace uuid,
-        item crmapi.intake_item, talk crmapi.conversation, person uuid)
-    RETURNS boolean
+-- The contact that got the mail which ITEM proves to answer (contract 18.4): of
+-- its step, or of TALK, the conversation that it names, if one of its references
+-- is a message of ours in it. A message from outside proves nothing, since its
+-- sender chose its name. NULL: it proves nothing. Internal.
+CREATE FUNCTION crmapi.intake_answers(workspace uuid, item crmapi.intake_item,
+                                      talk crmapi.conversation)
+    RETURNS uuid
     LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    is_known boolean := coalesce(item.verified, false);
 BEGIN
-    IF person IS NOT NULL AND EXISTS (
-        SELECT FROM crmapi.enrollment_step s
-        JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
-            AND e.id = s.enrollment_id
-        WHERE s.workspace_id = workspace AND s.id = item.step_id
-          AND e.contact_id = person) THEN
-        RETURN true;
+    IF item.step_id IS NOT NULL THEN
+        RETURN crmapi.step_contact(workspace, item.step_id);
     END IF;
-    IF talk.contact_id IS NULL OR person <> talk.contact_id
-       OR (is_known AND person IS NOT NULL) THEN
-        RETURN is_known;
-    END IF;
-    RETURN EXISTS (
+    RETURN CASE WHEN talk.contact_id IS NOT NULL AND EXISTS (
         SELECT FROM crmapi.message m
         WHERE m.workspace_id = workspace AND m.external_id = ANY (item.refs)
           AND m.conversation_id = talk.id
-          AND m.role IN ('assistant', 'human'));
+          AND m.role IN ('assistant', 'human')) THEN talk.contact_id END;
+END
+$$;
+
+-- Whether ITEM is verified to be from PERSON. ANSWERED: the contact whose mail
+-- it proves to answer. Whoever has got that mail may answer it, so the proof
+-- counts for an address of that contact only; TALK's contact is not known by
+-- what verifies an address that is not its own. Internal.
+CREATE FUNCTION crmapi.intake_is_verified(workspace uuid,
+        item crmapi.intake_item, talk crmapi.conversation, person uuid,
+        answered uuid)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF item.verified AND ((item.step_id IS NULL AND item.refs IS NULL)
+       OR ((item.step_id IS NULL OR answered IS NULL)
+           AND (person IS NOT NULL OR talk.contact_id IS NULL))) THEN
+        RETURN true;
+    END IF;
+    RETURN answered = person AND EXISTS (
+        SELECT FROM crmapi.contact c
+        WHERE c.workspace_id = workspace AND c.id = answered
+          AND crmapi.fold(item.email) = ANY (crmapi.email_keys(c.emails)));
 END
 $$;
 
@@ -372,12 +388,18 @@ $$;
 -- ---- conversations ---------------------------------------------------------
 
 -- The conversation that ITEM names, unless it is deleted: by its id, by the
--- source's name for it, by a message that ITEM answers or is about. Internal.
-CREATE FUNCTION crmapi.intake_named(workspace uuid, item crmapi.intake_item)
+-- source's name for it, by a message that ITEM answers or is about. Messages of
+-- ours go before those that came in, whose ids their senders chose (contract
+-- 18.6). Of several messages with one id the participant's own goes first, then
+-- the oldest; if ITEM answers a step, those of its contact's conversations
+-- alone count. Internal.
+CREATE FUNCTION crmapi.intake_named(workspace uuid,
+                                    item crmapi.intake_item)
     RETURNS crmapi.conversation
     LANGUAGE plpgsql STABLE AS $$
 DECLARE
     talk crmapi.conversation;
+    enrolled uuid;
 BEGIN
     IF item.conversation_id IS NOT NULL THEN
         SELECT c.* INTO talk FROM crmapi.conversation c
@@ -393,6 +415,7 @@ BEGIN
           AND (item.bot_id IS NULL OR c.bot_id = item.bot_id)
         ORDER BY c.created_at DESC, c.id DESC LIMIT 1;
     ELSIF item.refs IS NOT NULL THEN
+        enrolled := crmapi.step_contact(workspace, item.step_id);
         SELECT c.* INTO talk
         FROM unnest(item.refs) WITH ORDINALITY r(external_id, place)
         JOIN crmapi.message m ON m.workspace_id = workspace
@@ -402,7 +425,11 @@ BEGIN
         WHERE (item.channel IS NULL OR c.type = item.channel)
           AND c.deleted IS NOT TRUE
           AND (item.bot_id IS NULL OR c.bot_id = item.bot_id)
-        ORDER BY r.place DESC, m.created_at DESC LIMIT 1;
+          AND (item.step_id IS NULL OR m.role IN ('assistant', 'human')
+               OR c.contact_id = enrolled)
+        ORDER BY m.role IN ('assistant', 'human') DESC, r.place DESC,
+            (crmapi.fold(c.email) = crmapi.fold(item.email)) IS TRUE DESC,
+            m.created_at, m.id LIMIT 1;
     END IF;
     RETURN talk;
 END
@@ -599,42 +626,64 @@ BEGIN
 END
 $$;
 
--- What ITEM does to sequences and suppressions. IS_NEW: the contact PERSON was
--- created for it; SAYS: it has something that may be a reply. A claim does
--- nothing, except a bounce, which comes with the step whose mail it names.
--- Locks: enrollment, step, job. Internal.
-CREATE FUNCTION crmapi.intake_effects(workspace uuid, person uuid,
-        is_new boolean, item crmapi.intake_item, says boolean)
+-- The contact PERSON has written ITEM, which is verified, or has got the mail
+-- that it answers: stop its sequences. IS_NEW: the contact was created for ITEM,
+-- so its address may be a secondary one of other contacts. Locks: enrollment,
+-- step, job. Internal.
+CREATE FUNCTION crmapi.intake_replied(workspace uuid, person uuid,
+        is_new boolean, item crmapi.intake_item)
     RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
-    IF item.bounced IS NOT NULL AND item.step_id IS NOT NULL THEN
+    IF NOT is_new THEN
+        PERFORM crmapi.contact_replied(workspace, person);
+    ELSE
+        PERFORM crmapi.contact_replied(workspace, c.id)
+        FROM crmapi.contacts_with(workspace, item.email,
+            CASE WHEN item.email IS NULL THEN item.phone_number END) c(id);
+    END IF;
+END
+$$;
+
+-- What ITEM does to sequences and suppressions. IS_NEW: the contact PERSON was
+-- created for it; ANSWERED: the contact whose mail it proves to answer; SAYS: it
+-- has something that may be a reply. A claim does nothing, except a bounce or a
+-- complaint, which comes with the step whose mail it returns, and a reply that
+-- is proven. Locks: enrollment, step, job. Internal.
+CREATE FUNCTION crmapi.intake_effects(workspace uuid, person uuid,
+        is_new boolean, answered uuid, item crmapi.intake_item, says boolean)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF item.failed IS NOT NULL AND item.step_id IS NOT NULL THEN
+        PERFORM crmapi.step_returned(workspace, item.step_id, item.bounced,
+                                     item.failed);
+    ELSIF item.bounced IS NOT NULL AND item.step_id IS NOT NULL THEN
         PERFORM crmapi.suppress(workspace, item.bounced, NULL,
                                 coalesce(item.reason, 'bounced'));
     END IF;
-    IF NOT item.verified THEN
-        RETURN;
-    END IF;
-    IF item.suppress = 'phone' AND item.phone_number IS NOT NULL THEN
+    IF item.verified AND item.suppress = 'phone'
+       AND item.phone_number IS NOT NULL THEN
         PERFORM crmapi.suppress(workspace, NULL, item.phone_number,
                                 coalesce(item.reason, 'unsubscribed'));
-    ELSIF item.suppress = 'email' AND item.email IS NOT NULL THEN
+    ELSIF item.verified AND item.suppress = 'email'
+          AND item.email IS NOT NULL THEN
         PERFORM crmapi.suppress(workspace, item.email, NULL,
                                 coalesce(item.reason, 'unsubscribed'));
-    ELSIF item.lift = 'phone' AND item.phone_number IS NOT NULL THEN
+    ELSIF item.verified AND item.lift = 'phone'
+          AND item.phone_number IS NOT NULL THEN
         PERFORM crmapi.suppress_lift(workspace, NULL, item.phone_number);
     END IF;
     IF NOT says OR item.outbound OR item.automatic
        OR coalesce(item.role, 'user') <> 'user' THEN
         RETURN;
     END IF;
-    IF NOT is_new THEN
-        PERFORM crmapi.contact_replied(workspace, person);
-    ELSE
-        -- the address may be a secondary one of other contacts
-        PERFORM crmapi.contact_replied(workspace, c.id)
-        FROM crmapi.contacts_with(workspace, item.email,
-            CASE WHEN item.email IS NULL THEN item.phone_number END) c(id);
+    IF item.verified THEN
+        PERFORM crmapi.intake_replied(workspace, person, is_new, item);
+    END IF;
+    IF answered IS NOT NULL AND (answered = person AND item.verified)
+                                IS NOT TRUE THEN
+        PERFORM crmapi.contact_replied(workspace, answered);
     END IF;
 END
 $$;
@@ -660,8 +709,8 @@ $$;
 -- conversation that it names, or has no id. SAYS: it has a message. RESULT is
 -- the result of the event, OPENED the agent if a conversation was opened.
 -- Internal.
-CREATE FUNCTION crmapi.intake_apply(workspace uuid, item crmapi.intake_item,
-        talk crmapi.conversation, says boolean,
+CREATE FUNCTION crmapi.intake_apply(workspace uuid,
+        item crmapi.intake_item, talk crmapi.conversation, says boolean,
         OUT result jsonb, OUT opened uuid)
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -672,12 +721,12 @@ DECLARE
     is_new boolean := coalesce(person, talk.contact_id) IS NULL
         AND item.automatic IS NOT TRUE
         AND coalesce(item.email, item.phone_number) IS NOT NULL;
+    answered uuid := crmapi.intake_answers(workspace, item, talk);
     said uuid;
     submission uuid;
 BEGIN
-    item.verified := CASE WHEN item.step_id IS NULL AND item.refs IS NULL
-        THEN coalesce(item.verified, false)
-        ELSE crmapi.intake_is_verified(workspace, item, talk, person) END;
+    item.verified := coalesce(crmapi.intake_is_verified(workspace, item,
+                                  talk, person, answered), false);
     IF is_new THEN
         person := crmapi.intake_create_contact(workspace, bot, item);
     ELSIF person IS NOT NULL AND item.verified THEN
@@ -713,7 +762,7 @@ BEGIN
     IF item.form_id IS NOT NULL THEN
         submission := crmapi.intake_submission(workspace, person, item, at);
     END IF;
-    PERFORM crmapi.intake_effects(workspace, person, is_new, item,
+    PERFORM crmapi.intake_effects(workspace, person, is_new, answered, item,
         says OR item.minutes IS NOT NULL);
     result := jsonb_build_object('conversation', talk.id, 'message', said,
         'contact', person, 'submission', submission,
@@ -789,10 +838,10 @@ $$;
 -- crmapi.intake_item, each event_id once. Returns a row for each, in their
 -- order; FIELD and MESSAGE say why one was refused, AGAIN that it was taken
 -- before. KEY is the hash of the intake token, NULL if the source is known
--- otherwise; no row if that token is not live. Locks: see the top of this
--- file. The settings give each statement one plan, by indexes, whatever the
--- tables' sizes when it is made: planning takes longer than executing. For the
--- API and the worker.
+-- otherwise; no row if that token is not live. Fails with CRM03 if the workspace
+-- is held. Locks: see the top of this file. The settings give each statement one
+-- plan, by indexes, whatever the tables' sizes when it is made: planning takes
+-- longer than executing. For the API and the worker.
 CREATE FUNCTION crmapi.intake(workspace uuid, key bytea, events jsonb)
     RETURNS TABLE (conversation_id uuid, message_id uuid, contact_id uuid,
                    submission_id uuid, again boolean, opened boolean,
@@ -815,6 +864,7 @@ BEGIN
     IF key IS NOT NULL AND NOT crmapi.intake_use_key(workspace, key) THEN
         RETURN;
     END IF;
+    PERFORM crmapi.intake_permit(workspace);
     SELECT array_agg(jsonb_populate_record(NULL::crmapi.intake_item, e.one)
                      ORDER BY e.n)
     INTO items
@@ -851,39 +901,3 @@ BEGIN
     ORDER BY e.n;
 END
 $$;
-
--- Delete up to N events that were taken before BEFORE; return how many. A
--- deleted event that comes again is taken again. Locks: event, skipping locked
--- ones. For the worker.
-CREATE FUNCTION crmapi.intake_trim(before timestamptz, n integer)
-    RETURNS bigint
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    done bigint;
-BEGIN
-    DELETE FROM crmapi.intake_event v
-    WHERE (v.workspace_id, v.event_id) IN (
-        SELECT o.workspace_id, o.event_id FROM crmapi.intake_event o
-        WHERE o.created_at < before LIMIT n FOR UPDATE SKIP LOCKED);
-    GET DIAGNOSTICS done = ROW_COUNT;
-    RETURN done;
-END
-$$;
-
--- ---- rights ----------------------------------------------------------------
-
-REVOKE EXECUTE ON FUNCTION crmapi.intake_key_find, crmapi.intake_use_key,
-    crmapi.uuid_v7, crmapi.intake_register, crmapi.intake_lock,
-    crmapi.intake_find_contact, crmapi.intake_is_verified,
-    crmapi.intake_address, crmapi.intake_texts, crmapi.intake_create_contact,
-    crmapi.intake_contact_lacks, crmapi.intake_fill_contact,
-    crmapi.intake_named, crmapi.intake_thread, crmapi.intake_open,
-    crmapi.intake_message, crmapi.intake_update_conversation,
-    crmapi.status_follows, crmapi.intake_status, crmapi.intake_refusal,
-    crmapi.intake_effects, crmapi.intake_submission, crmapi.intake_apply,
-    crmapi.intake_one, crmapi.intake_count, crmapi.intake_store, crmapi.intake,
-    crmapi.intake_trim FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.intake TO crmapi_api, crmapi_worker;
-GRANT EXECUTE ON FUNCTION crmapi.intake_key_find TO crmapi_api;
-GRANT EXECUTE ON FUNCTION crmapi.intake_trim TO crmapi_worker;

@@ -1,0 +1,1076 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- 0010-events.sql: the events of a workspace, for GET /events (contract 13.4) and
+-- for webhooks (contract 12)
+--
+-- Triggers write an event in the transaction of the change, if the workspace's
+-- feed wants its type. An event has the text of the row's columns, from which
+-- programs make the same JSON as from the row itself.
+--
+-- Order. An event's id begins with a number from a sequence that is taken while
+-- the row is locked. So the events of a row have the order of its changes, and
+-- so have those of rows that refer to each other. But the transaction with the
+-- lower number may commit later. Therefore a transaction takes a number as its
+-- ticket before those of its events, and holds an advisory lock with it until
+-- it ends. Readers stop at the lowest ticket: see event_end().
+--
+-- Locks are taken in the order endpoint, delivery, job. No program's role reads an
+-- endpoint's keys.
+
+-- ---- tables ----------------------------------------------------------------
+
+-- Which events a workspace wants. Few workspaces have a row; each write looks.
+CREATE TABLE crmapi.event_feed (
+    workspace_id uuid PRIMARY KEY
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    log boolean NOT NULL,               -- all types, and GET /events has them
+    types text[] COLLATE "C" NOT NULL,  -- those that endpoints want
+    -- events up to this id were trimmed, or are from before the log was on
+    since uuid NOT NULL
+);
+
+CREATE SEQUENCE crmapi.event_number;
+
+-- An event. It has fields, {"column": "its text", ...}, until the first attempt of
+-- a webhook makes body of them: every attempt sends the same bytes. The workspace
+-- is no foreign key, and there is no CHECK: each is a part of what an INSERT
+-- costs, because a table's CHECKs are parsed anew for each. event_forget() does
+-- what a cascade would do; the triggers below insert fields, and webhook_body()
+-- replaces them.
+CREATE TABLE crmapi.event (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    type crmapi.line NOT NULL,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    body text COLLATE "C",
+    fields json,
+    -- The header traceparent of the request that caused it, if it had a valid one.
+    -- Webhooks send its trace id; GET /events does not show it (contract 15.4).
+    trace text COLLATE "C"
+        DEFAULT nullif(current_setting('crmapi.trace', true), ''),
+    PRIMARY KEY (workspace_id, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_vacuum_cost_delay = 0);
+-- events that upkeep deletes
+CREATE INDEX event_old ON crmapi.event (created_at);
+
+CREATE TABLE crmapi.webhook_endpoint (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    -- without user and password, since it is displayed and logged
+    url crmapi.url NOT NULL
+        CHECK (url ~ ('^https?://[^[:space:][:cntrl:]/?#@\\]+'
+                      '([/?#][^[:space:][:cntrl:]]*)?$')),
+    events text[] COLLATE "C" NOT NULL CHECK (
+        cardinality(events) > 0 AND events <@ ARRAY[
+            'contact.created', 'contact.updated', 'contact.deleted',
+            'company.created', 'company.updated', 'company.deleted',
+            'pipeline_card.created', 'pipeline_card.updated',
+            'pipeline_card.deleted', 'activity.created',
+            'conversation.created', 'conversation.updated',
+            'conversation.deleted', 'message.created', 'form.submitted',
+            'enrollment.updated']),
+    -- The keys that sign (Standard Webhooks 1.0: 24 to 64 bytes). The old one
+    -- signs as well until old_key_until.
+    key bytea NOT NULL CHECK (octet_length(key) BETWEEN 24 AND 64),
+    old_key bytea CHECK (octet_length(old_key) BETWEEN 24 AND 64),
+    old_key_until timestamptz(3),
+    disabled_at timestamptz(3),
+    disabled_reason crmapi.line,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id),
+    CHECK ((old_key IS NULL) = (old_key_until IS NULL)),
+    CHECK (disabled_reason IS NULL OR disabled_at IS NOT NULL)
+);
+
+-- The delivery of an event to an endpoint. job_id is its current job; an older
+-- one has no effect. base is the number of attempts before an operator had it
+-- sent again: the retry schedule starts over from there.
+CREATE TABLE crmapi.webhook_delivery (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    event_id uuid NOT NULL,
+    endpoint_id uuid NOT NULL,
+    job_id bigint NOT NULL,
+    status crmapi.line NOT NULL DEFAULT 'pending'
+        CHECK (status IN ('pending', 'delivered', 'failed', 'cancelled')),
+    attempts integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    base integer NOT NULL DEFAULT 0 CHECK (base BETWEEN 0 AND attempts),
+    next_at timestamptz(3) DEFAULT crmapi.now_ms(),
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    finished_at timestamptz(3),
+    PRIMARY KEY (workspace_id, id),
+    FOREIGN KEY (workspace_id, event_id) REFERENCES crmapi.event
+        ON DELETE CASCADE,
+    FOREIGN KEY (workspace_id, endpoint_id) REFERENCES crmapi.webhook_endpoint
+        ON DELETE CASCADE,
+    CHECK ((status = 'pending') = (next_at IS NOT NULL)),
+    CHECK ((status = 'pending') = (finished_at IS NULL))
+) WITH (fillfactor = 80);
+CREATE INDEX webhook_delivery_created ON crmapi.webhook_delivery
+    (workspace_id, created_at, id);
+CREATE INDEX webhook_delivery_event ON crmapi.webhook_delivery
+    (workspace_id, event_id);
+CREATE INDEX webhook_delivery_endpoint ON crmapi.webhook_delivery
+    (workspace_id, endpoint_id, created_at, id);
+
+-- An attempt: a request and its response.
+CREATE TABLE crmapi.webhook_attempt (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    delivery_id uuid NOT NULL,
+    number integer NOT NULL CHECK (number > 0),
+    started_at timestamptz(3) NOT NULL,
+    duration_ms integer NOT NULL CHECK (duration_ms >= 0),
+    status integer,             -- of HTTP; null: no response
+    error crmapi.line,
+    answer crmapi.prose,        -- the response's first 1,024 bytes
+    PRIMARY KEY (workspace_id, delivery_id, number),
+    FOREIGN KEY (workspace_id, delivery_id) REFERENCES crmapi.webhook_delivery
+        ON DELETE CASCADE
+);
+
+-- ---- feeds -----------------------------------------------------------------
+
+-- The id of an event with the number N: a UUID of version 8 (RFC 9562). Its
+-- first 60 bits are N, 62 bits are random.
+CREATE FUNCTION crmapi.event_id(n bigint) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN (overlay(lpad(to_hex(n), 15, '0') PLACING '8' FROM 13 FOR 0)
+        || right(gen_random_uuid()::text, 17))::uuid;
+
+-- Make the feed of WORKSPACE what its endpoints want, and turn its log on or
+-- off unless LOG is null. Locks: workspace, feed. Internal.
+CREATE FUNCTION crmapi.event_feed_make(workspace uuid, log boolean)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM crmapi.workspace w WHERE w.id = event_feed_make.workspace
+    FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN;     -- it is being deleted
+    END IF;
+    INSERT INTO crmapi.event_feed AS f (workspace_id, log, types, since)
+    SELECT event_feed_make.workspace, coalesce(event_feed_make.log, false),
+           ARRAY(SELECT DISTINCT unnest(e.events)
+                 FROM crmapi.webhook_endpoint e
+                 WHERE e.workspace_id = event_feed_make.workspace
+                   AND e.disabled_at IS NULL
+                 ORDER BY 1),
+           crmapi.event_id(nextval('crmapi.event_number'))
+    ON CONFLICT (workspace_id) DO UPDATE
+    SET log = coalesce(event_feed_make.log, f.log), types = excluded.types,
+        since = CASE WHEN f.log THEN f.since ELSE excluded.since END;
+    DELETE FROM crmapi.event_feed f
+    WHERE f.workspace_id = event_feed_make.workspace AND NOT f.log
+      AND f.types = '{}';
+END
+$$;
+
+-- Turn the log of WORKSPACE on or off. Cursors from before it was on are gone.
+-- For the owner.
+CREATE FUNCTION crmapi.event_log(workspace uuid, log boolean) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM crmapi.event_feed_make(workspace, log);
+END
+$$;
+
+-- Wait for the transactions that may have written without seeing a feed that
+-- was committed before this call. For the owner.
+CREATE FUNCTION crmapi.event_log_wait() RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    writers text[] := ARRAY(
+        SELECT l.virtualtransaction FROM pg_locks l
+        JOIN pg_class c ON c.oid = l.relation
+        WHERE l.database = (SELECT d.oid FROM pg_database d
+                            WHERE d.datname = current_database())
+          AND c.relnamespace = 'crmapi'::regnamespace
+          AND l.mode = 'RowExclusiveLock' AND l.pid <> pg_backend_pid());
+BEGIN
+    WHILE EXISTS (SELECT FROM pg_locks l
+                  WHERE l.virtualtransaction = ANY (writers)) LOOP
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+END
+$$;
+
+-- Follow a change of an endpoint. A trigger function.
+CREATE FUNCTION crmapi.event_feed_follow() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM crmapi.event_feed_make(coalesce(NEW.workspace_id,
+                                            OLD.workspace_id), NULL);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER feed
+    AFTER INSERT OR UPDATE OF events, disabled_at OR DELETE
+    ON crmapi.webhook_endpoint
+    FOR EACH ROW EXECUTE FUNCTION crmapi.event_feed_follow();
+
+-- Before a workspace is deleted: its feed goes, so that the cascade writes no
+-- events. Afterwards: its events go; the cascade has waited for the last writes
+-- ("zz"). A trigger function.
+CREATE FUNCTION crmapi.event_forget() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF TG_WHEN = 'BEFORE' THEN
+        DELETE FROM crmapi.event_feed f WHERE f.workspace_id = OLD.id;
+        RETURN OLD;
+    END IF;
+    DELETE FROM crmapi.event v WHERE v.workspace_id = OLD.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER event_feed BEFORE DELETE ON crmapi.workspace
+    FOR EACH ROW EXECUTE FUNCTION crmapi.event_forget();
+CREATE TRIGGER zz_event AFTER DELETE ON crmapi.workspace
+    FOR EACH ROW EXECUTE FUNCTION crmapi.event_forget();
+
+-- ---- writing ---------------------------------------------------------------
+-- What a trigger costs is mostly what PostgreSQL prepares anew for each
+-- transaction: every statement and expression of a function, and in them every call
+-- of a function. So a trigger has two statements, one that asks the feed and one
+-- that inserts, and as few expressions as possible; the functions that they share
+-- are expressions in SQL, which the planner inlines. Triggers run with the rights of
+-- the writer: SECURITY DEFINER and search_path would be set and reset for each row.
+-- t/05-schema.t shows what these rights are. bench/events --instructions counts.
+
+-- A new number for an event of WORKSPACE. Before it, the transaction gets its
+-- ticket, a lock that conflicts with nothing, unless its last event was of
+-- WORKSPACE, too. Another ticket does no harm: readers stop at the lowest. For
+-- the API and the worker.
+CREATE FUNCTION crmapi.event_next(workspace uuid) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN
+        current_setting('crmapi.event_ticket', true) = workspace::text
+        OR pg_advisory_xact_lock_shared(uuid_hash(workspace),
+            (nextval('crmapi.event_number') & 2147483647)::integer) IS NULL
+        OR set_config('crmapi.event_ticket', workspace::text, true)
+            IS NOT NULL
+        THEN nextval('crmapi.event_number') END;
+
+-- A time as sessions of the programs get it, whatever the settings of this
+-- session are.
+CREATE FUNCTION crmapi.event_time(t timestamptz) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"+00"');
+
+-- Insert a delivery and a job for each endpoint of WORKSPACE that wants the
+-- event EVENT of the type HAPPENED. For the API and the worker.
+CREATE FUNCTION crmapi.webhook_plan(workspace uuid, event uuid,
+                                    happened text)
+    RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    WITH planned AS MATERIALIZED (
+        SELECT gen_random_uuid() AS id, e.id AS endpoint_id,
+               nextval('crmapi.job_id_seq') AS job_id
+        FROM crmapi.webhook_endpoint e
+        WHERE e.workspace_id = webhook_plan.workspace
+          AND e.disabled_at IS NULL
+          AND webhook_plan.happened = ANY (e.events)),
+    jobs AS (
+        INSERT INTO crmapi.job (id, workspace_id, kind, payload)
+        OVERRIDING SYSTEM VALUE
+        SELECT p.job_id, webhook_plan.workspace, 'webhook.deliver',
+               jsonb_build_object('delivery_id', p.id)
+        FROM planned p)
+    INSERT INTO crmapi.webhook_delivery (id, workspace_id, event_id,
+                                         endpoint_id, job_id)
+    SELECT p.id, webhook_plan.workspace, webhook_plan.event, p.endpoint_id,
+           p.job_id
+    FROM planned p;
+END
+$$;
+
+-- ---- what an event has -----------------------------------------------------
+-- For each resource the text of the columns that the API shows, and of those
+-- that it computes (mod_crmapi/crm/). A migration that adds one replaces the
+-- function. t/61-events.t compares events with the answers of the API. Few
+-- workspaces have a feed, so whether there is one is asked first, and by the
+-- cheapest statement.
+
+-- The event that a row was deleted: its type is the trigger's argument. A
+-- trigger function.
+CREATE FUNCTION crmapi.event_deleted() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = OLD.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(OLD.workspace_id)),
+        OLD.workspace_id, TG_ARGV[0],
+        json_object('{id}', ARRAY[OLD.id::text]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(OLD.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- A contact has one trigger for the time of its change (0003) and for its event. A
+-- trigger costs about 12,000 instructions, a WHEN 16,000, SECURITY DEFINER with a
+-- search_path 16,000, and a statement that reads event_feed 28,000. The statement
+-- that writes the time also reads event_feed, which costs 7,000.
+
+-- Add a new contact to contact_change, and its event if somebody wants it. A
+-- trigger function.
+CREATE FUNCTION crmapi.contact_created() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    types text[];       -- null: nobody wants the event
+    event uuid;
+BEGIN
+    INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
+    VALUES (NEW.workspace_id, NEW.updated_at, NEW.id)
+    RETURNING (SELECT f.types FROM crmapi.event_feed f
+               WHERE f.workspace_id = NEW.workspace_id
+                 AND (f.log OR 'contact.created' = ANY (f.types))) INTO types;
+    IF types IS NULL THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, 'contact.created', json_object(
+        '{id,workspace_id,bot_id,first_name,last_name,emails,'
+            'phone_numbers,company,company_id,job_title,lead_source,'
+            'tags,deal_value,pipeline_stage_id,contact_type,'
+            'address_line1,address_line2,city,state,postal_code,'
+            'country,linkedin_url,notes,custom_fields,created_at,'
+            'updated_at,last_contacted_at}',
+        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text,
+            NEW.first_name, NEW.last_name, NEW.emails::text,
+            NEW.phone_numbers::text, NEW.company, NEW.company_id::text,
+            NEW.job_title, NEW.lead_source, NEW.tags::text,
+            NEW.deal_value::text, NEW.pipeline_stage_id::text,
+            NEW.contact_type, NEW.address_line1, NEW.address_line2, NEW.city,
+            NEW.state, NEW.postal_code, NEW.country, NEW.linkedin_url,
+            NEW.notes, NEW.custom_fields::text,
+            crmapi.event_time(NEW.created_at),
+            crmapi.event_time(NEW.updated_at),
+            NULL]))
+    RETURNING v.id INTO event;
+    IF 'contact.created' = ANY (types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.created');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Move a contact in contact_change to its new updated_at, and add an event if
+-- somebody wants it. updated_at is the same if a foreign key was set null or
+-- nothing has changed. Locks: contact_change; the contact is locked already. A
+-- trigger function.
+CREATE FUNCTION crmapi.contact_updated() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    types text[];       -- null: nobody wants the event
+    event uuid;
+BEGIN
+    IF NEW.updated_at = OLD.updated_at THEN
+        IF OLD IS DISTINCT FROM NEW THEN
+            SELECT f.types INTO types FROM crmapi.event_feed f
+            WHERE f.workspace_id = NEW.workspace_id
+              AND (f.log OR 'contact.updated' = ANY (f.types));
+        END IF;
+    ELSE
+        UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at
+        WHERE c.workspace_id = NEW.workspace_id
+          AND c.updated_at = OLD.updated_at AND c.id = NEW.id
+        RETURNING (SELECT f.types FROM crmapi.event_feed f
+               WHERE f.workspace_id = NEW.workspace_id
+                 AND (f.log OR 'contact.updated' = ANY (f.types))) INTO types;
+    END IF;
+    IF types IS NULL THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    SELECT crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, 'contact.updated', json_object(
+        '{id,workspace_id,bot_id,first_name,last_name,emails,'
+            'phone_numbers,company,company_id,job_title,lead_source,'
+            'tags,deal_value,pipeline_stage_id,contact_type,'
+            'address_line1,address_line2,city,state,postal_code,'
+            'country,linkedin_url,notes,custom_fields,created_at,'
+            'updated_at,last_contacted_at}',
+        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text,
+            NEW.first_name, NEW.last_name, NEW.emails::text,
+            NEW.phone_numbers::text, NEW.company, NEW.company_id::text,
+            NEW.job_title, NEW.lead_source, NEW.tags::text,
+            NEW.deal_value::text, NEW.pipeline_stage_id::text,
+            NEW.contact_type, NEW.address_line1, NEW.address_line2, NEW.city,
+            NEW.state, NEW.postal_code, NEW.country, NEW.linkedin_url,
+            NEW.notes, NEW.custom_fields::text,
+            crmapi.event_time(NEW.created_at),
+            crmapi.event_time(NEW.updated_at),
+            crmapi.event_time((SELECT a.created_at FROM crmapi.activity a
+                WHERE a.workspace_id = NEW.workspace_id
+                  AND a.contact_id = NEW.id
+                ORDER BY a.created_at DESC LIMIT 1))])
+    RETURNING v.id INTO event;
+    IF 'contact.updated' = ANY (types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.updated');
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- An event with a company. A trigger function.
+CREATE FUNCTION crmapi.company_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+    deals text;
+    latest timestamptz;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        SELECT sum(c.deal_value)::text, greatest(
+                (SELECT max(a.created_at) FROM crmapi.activity a
+                 WHERE a.workspace_id = NEW.workspace_id
+                   AND a.company_id = NEW.id), max(l.latest))
+        INTO deals, latest
+        FROM crmapi.contact c CROSS JOIN LATERAL (
+            SELECT max(a.created_at) AS latest FROM crmapi.activity a
+            WHERE a.workspace_id = NEW.workspace_id
+              AND a.contact_id = c.id) l
+        WHERE c.workspace_id = NEW.workspace_id AND c.company_id = NEW.id;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,workspace_id,bot_id,name,domain,website,industry,'
+            'company_size,company_type,employee_count,annual_revenue,'
+            'description,emails,phone_numbers,tags,pipeline_stage_id,'
+            'address_line1,address_line2,city,state,postal_code,'
+            'country,linkedin_url,notes,custom_fields,created_at,'
+            'updated_at,total_deal_value,last_activity_at}',
+        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text, NEW.name,
+            NEW.domain, NEW.website, NEW.industry, NEW.company_size,
+            NEW.company_type, NEW.employee_count::text,
+            NEW.annual_revenue::text, NEW.description, NEW.emails::text,
+            NEW.phone_numbers::text, NEW.tags::text,
+            NEW.pipeline_stage_id::text, NEW.address_line1, NEW.address_line2,
+            NEW.city, NEW.state, NEW.postal_code, NEW.country,
+            NEW.linkedin_url, NEW.notes, NEW.custom_fields::text,
+            crmapi.event_time(NEW.created_at),
+            crmapi.event_time(NEW.updated_at),
+            deals, crmapi.event_time(latest)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- An event with a card. A trigger function.
+CREATE FUNCTION crmapi.pipeline_card_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,pipeline_stage_id,contact_id,title,description,tags,'
+            'order_index,archived_at,created_at,updated_at}',
+        ARRAY[NEW.id::text, NEW.pipeline_stage_id::text, NEW.contact_id::text,
+            NEW.title, NEW.description, NEW.tags::text, NEW.order_index::text,
+            crmapi.event_time(NEW.archived_at),
+            crmapi.event_time(NEW.created_at),
+            crmapi.event_time(NEW.updated_at)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- An event with an activity. A trigger function.
+CREATE FUNCTION crmapi.activity_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,contact_id,company_id,activity_type,title,'
+            'description,due_date,duration_minutes,completed_at,'
+            'metadata,created_at}',
+        ARRAY[NEW.id::text, NEW.contact_id::text, NEW.company_id::text,
+            NEW.activity_type, NEW.title, NEW.description,
+            crmapi.event_time(NEW.due_date), NEW.duration_minutes::text,
+            crmapi.event_time(NEW.completed_at), NEW.metadata::text,
+            crmapi.event_time(NEW.created_at)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- An event with a conversation. It is deleted once; nothing is told of it
+-- afterwards. A trigger function.
+CREATE FUNCTION crmapi.conversation_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR TG_OP = 'UPDATE' AND (NEW.deleted OR NEW.updated_at = OLD.updated_at
+            AND OLD IS NOT DISTINCT FROM NEW) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,bot_id,contact_id,type,email,phone_number,human,'
+            'human_takeover,assigned_to,assigned_at,active,archived,'
+            'archived_at,deleted,deleted_at,internal,internal_notes,'
+            'last_message,last_message_at,last_active_at,'
+            'sentiment_positive,sentiment_score,sentiment_summary,'
+            'audio_url,minutes,visitor_id,created_at}',
+        ARRAY[NEW.id::text, NEW.bot_id::text, NEW.contact_id::text,
+            NEW.type::text, NEW.email, NEW.phone_number, NEW.human,
+            NEW.human_takeover::text, NEW.assigned_to,
+            crmapi.event_time(NEW.assigned_at), NEW.active::text,
+            NEW.archived::text, crmapi.event_time(NEW.archived_at),
+            NEW.deleted::text, crmapi.event_time(NEW.deleted_at),
+            NEW.internal::text, NEW.internal_notes, NEW.last_message,
+            crmapi.event_time(NEW.last_message_at),
+            crmapi.event_time(NEW.last_active_at),
+            NEW.sentiment_positive::text, NEW.sentiment_score::text,
+            NEW.sentiment_summary, NEW.audio_url, NEW.minutes::text,
+            NEW.visitor_id, crmapi.event_time(NEW.created_at)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- An event with a message. A trigger function.
+CREATE FUNCTION crmapi.message_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,conversation_id,role,content,content_type,status,'
+            'tool_used,tool_arguments,created_at}',
+        ARRAY[NEW.id::text, NEW.conversation_id::text, NEW.role, NEW.content,
+            NEW.content_type, NEW.status, NEW.tool_used,
+            NEW.tool_arguments::text, crmapi.event_time(NEW.created_at)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- An event with a submission. A trigger function.
+CREATE FUNCTION crmapi.submission_event() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
+        NEW.workspace_id, TG_ARGV[0], json_object(
+        '{id,form_id,contact_id,custom_field_responses,is_internal,'
+            'submitted_at}',
+        ARRAY[NEW.id::text, NEW.form_id::text, NEW.contact_id::text,
+            NEW.custom_field_responses::text, NEW.is_internal::text,
+            crmapi.event_time(NEW.submitted_at)]))
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- A step of an enrollment as the API shows it. Internal.
+CREATE FUNCTION crmapi.event_step(s crmapi.enrollment_step) RETURNS json
+    LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    format text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+    due text := to_char(s.scheduled_for AT TIME ZONE 'UTC', format);
+    sent text := to_char(s.sent_at AT TIME ZONE 'UTC', format);
+BEGIN
+    RETURN CASE s.channel WHEN 'voice' THEN json_build_object('id', s.id,
+        'sort_order', s.sort_order, 'channel', s.channel, 'status', s.status,
+        'scheduled_for', due, 'sent_at', sent,
+        'to_identifier', s.to_identifier,
+        'voice_objective', s.voice_objective, 'voice_script', s.voice_script)
+    WHEN 'sms' THEN json_build_object('id', s.id,
+        'sort_order', s.sort_order, 'channel', s.channel, 'status', s.status,
+        'scheduled_for', due, 'sent_at', sent,
+        'to_identifier', s.to_identifier, 'sms_body', s.sms_body)
+    ELSE json_build_object('id', s.id,
+        'sort_order', s.sort_order, 'channel', s.channel, 'status', s.status,
+        'scheduled_for', due, 'sent_at', sent,
+        'to_identifier', s.to_identifier,
+        'email_subject', s.email_subject, 'email_body', s.email_body) END;
+END
+$$;
+
+-- An event with an enrollment, its sequence and its steps. Deferred to the end
+-- of the transaction: functions change an enrollment first, then the others. A
+-- trigger function.
+CREATE FUNCTION crmapi.enrollment_event() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    feed record;
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = NEW.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR OLD.status = NEW.status THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    SELECT crmapi.event_id(crmapi.event_next(t.workspace_id)),
+        t.workspace_id, TG_ARGV[0], json_object(
+        '{id,sequence_id,contact_id,status,generation_error,approved_at,'
+            'stop_reason,created_at,updated_at,sequence,steps}',
+        ARRAY[t.id::text, t.sequence_id::text, t.contact_id::text, t.status,
+            t.generation_error, crmapi.event_time(t.approved_at),
+            t.stop_reason, crmapi.event_time(t.created_at),
+            crmapi.event_time(t.updated_at),
+            (SELECT json_build_object('id', q.id, 'name', q.name, 'status',
+                 q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)
+             FROM crmapi.sequence q WHERE q.workspace_id = NEW.workspace_id
+               AND q.id = t.sequence_id)::text,
+            (SELECT coalesce(json_agg(crmapi.event_step(s)
+                                      ORDER BY s.sort_order), '[]')
+             FROM crmapi.enrollment_step s
+             WHERE s.workspace_id = NEW.workspace_id
+               AND s.enrollment_id = t.id)::text])
+    FROM crmapi.enrollment t
+    WHERE t.workspace_id = NEW.workspace_id AND t.id = NEW.id
+    RETURNING v.id INTO event;
+    IF TG_ARGV[0] = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- ---- triggers --------------------------------------------------------------
+-- Without a WHEN, which PostgreSQL parses again for each statement.
+
+DO $$
+DECLARE
+    name text;
+    call text;
+BEGIN
+    FOR name, call IN VALUES
+        ('contact', 'contact_created()'),
+        ('company', 'company_event(''company.created'')'),
+        ('pipeline_card', 'pipeline_card_event(''pipeline_card.created'')'),
+        ('activity', 'activity_event(''activity.created'')'),
+        ('conversation', 'conversation_event(''conversation.created'')'),
+        ('message', 'message_event(''message.created'')'),
+        ('submission', 'submission_event(''form.submitted'')') LOOP
+        EXECUTE format('CREATE TRIGGER event_insert AFTER INSERT ON crmapi.%I
+            FOR EACH ROW EXECUTE FUNCTION crmapi.%s', name, call);
+    END LOOP;
+    -- An event tells what a field was changed to, and tag_keys is none: so the
+    -- trigger has a list of all other columns. A migration that adds a column
+    -- creates the trigger again.
+    FOR name, call IN VALUES
+        ('contact', 'contact_updated()'),
+        ('company', 'company_event(''company.updated'')') LOOP
+        EXECUTE format('CREATE TRIGGER event_update AFTER UPDATE OF %s
+            ON crmapi.%I FOR EACH ROW EXECUTE FUNCTION crmapi.%s',
+            (SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum)
+             FROM pg_attribute a
+             WHERE a.attrelid = format('crmapi.%I', name)::regclass
+               AND a.attnum > 0 AND a.attname <> 'tag_keys'), name, call);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['pipeline_card', 'conversation'] LOOP
+        EXECUTE format('CREATE TRIGGER event_update AFTER UPDATE ON crmapi.%I
+            FOR EACH ROW EXECUTE FUNCTION crmapi.%I(%L)', name,
+            name || '_event', name || '.updated');
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['contact', 'company', 'pipeline_card'] LOOP
+        EXECUTE format('CREATE TRIGGER event_delete AFTER DELETE ON crmapi.%I
+            FOR EACH ROW EXECUTE FUNCTION crmapi.event_deleted(%L)', name,
+            name || '.deleted');
+    END LOOP;
+END
+$$;
+
+-- A conversation is deleted by its flag; the row may go later.
+CREATE TRIGGER event_hide AFTER UPDATE OF deleted ON crmapi.conversation
+    FOR EACH ROW WHEN (NEW.deleted AND OLD.deleted IS NOT TRUE)
+    EXECUTE FUNCTION crmapi.event_deleted('conversation.deleted');
+CREATE TRIGGER event_delete AFTER DELETE ON crmapi.conversation
+    FOR EACH ROW WHEN (OLD.deleted IS NOT TRUE)
+    EXECUTE FUNCTION crmapi.event_deleted('conversation.deleted');
+
+CREATE CONSTRAINT TRIGGER event AFTER INSERT OR UPDATE ON crmapi.enrollment
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    EXECUTE FUNCTION crmapi.enrollment_event('enrollment.updated');
+
+-- ---- reading ---------------------------------------------------------------
+
+-- The greatest id that an event of WORKSPACE can have so that all events up to
+-- it are there, or never will be, for a statement that begins after this one.
+-- The order matters: a transaction that has no ticket yet when the locks are
+-- read gets numbers above N, and one that has none any more is committed. For
+-- the API.
+CREATE FUNCTION crmapi.event_end(workspace uuid) RETURNS uuid
+    LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n bigint := last_value FROM crmapi.event_number;
+    ticket bigint;
+BEGIN
+    -- of a ticket the lock has 31 bits
+    SELECT min(n - ((n - l.objid::bigint) & 2147483647)) INTO ticket
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 2
+      AND l.classid::bigint = uuid_hash(event_end.workspace) & 4294967295
+      AND l.database = (SELECT d.oid FROM pg_database d
+                        WHERE d.datname = current_database());
+    n := least(n, ticket);
+    RETURN lpad(to_hex(n >> 12), 12, '0') || '8'
+        || lpad(to_hex(n & 4095), 3, '0') || 'bfffffffffffffff';
+END
+$$;
+
+-- ---- endpoints -------------------------------------------------------------
+
+-- A new key: 32 random bytes of PostgreSQL's cryptographically strong source.
+-- Made here, so that it is in no statement that a log might show. For the
+-- owner.
+CREATE FUNCTION crmapi.webhook_key() RETURNS bytea
+    LANGUAGE sql VOLATILE
+    RETURN sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+                  || uuid_send(gen_random_uuid()));
+
+-- Disable an endpoint because of REASON and cancel its pending deliveries. A
+-- request that is being sent may still arrive. Locks: endpoint, delivery, job.
+-- Internal.
+CREATE FUNCTION crmapi.webhook_disable(workspace uuid, endpoint uuid,
+                                       reason text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE crmapi.webhook_endpoint e
+    SET disabled_at = coalesce(e.disabled_at, crmapi.now_ms()),
+        disabled_reason = coalesce(e.disabled_reason, left(reason, 1000))
+    WHERE e.workspace_id = webhook_disable.workspace
+      AND e.id = webhook_disable.endpoint;
+    WITH waiting AS (
+        SELECT d.workspace_id, d.id FROM crmapi.webhook_delivery d
+        WHERE d.workspace_id = webhook_disable.workspace
+          AND d.endpoint_id = webhook_disable.endpoint
+          AND d.status = 'pending'
+        ORDER BY d.id FOR UPDATE),
+    ended AS (
+        UPDATE crmapi.webhook_delivery d
+        SET status = 'cancelled', next_at = NULL, finished_at = crmapi.now_ms()
+        FROM waiting w
+        WHERE d.workspace_id = w.workspace_id AND d.id = w.id
+        RETURNING d.workspace_id, d.job_id)
+    UPDATE crmapi.job j SET state = 'cancelled', finished_at = crmapi.now_ms()
+    FROM ended x
+    WHERE j.workspace_id = x.workspace_id AND j.id = x.job_id
+      AND j.state = 'ready';
+END
+$$;
+
+-- ---- deliveries (contract 12.3) --------------------------------------------
+
+-- Set the body of an event to BODY unless it has one. Returns its body, NULL
+-- if there is no such event. Locks: event. For the worker.
+CREATE FUNCTION crmapi.webhook_body(workspace uuid, event uuid,
+                                    body text)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    said text;
+BEGIN
+    UPDATE crmapi.event v
+    SET body = coalesce(v.body, webhook_body.body), fields = NULL
+    WHERE v.workspace_id = webhook_body.workspace
+      AND v.id = webhook_body.event
+    RETURNING v.body INTO said;
+    RETURN said;
+END
+$$;
+
+-- Record an attempt that began at STARTED_AT, its response, and its OUTCOME:
+--   delivered
+--   retry      AFTER from MOMENT (null: now)
+--   failed     for good
+--   gone       the same, and the endpoint is disabled
+-- Ends JOB or makes it ready again. Locks: endpoint (gone only), delivery, job
+-- (lost lease: CRM01). For the worker.
+CREATE FUNCTION crmapi.webhook_attempted(workspace uuid, job bigint,
+        owner text, attempt integer, delivery uuid, started_at timestamptz,
+        duration_ms integer, http_status integer, error text, answer text,
+        outcome text, after interval, moment timestamptz)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    had crmapi.webhook_delivery;
+    again boolean;
+    due timestamptz := date_trunc('milliseconds',
+        coalesce(moment, statement_timestamp()) + after);
+BEGIN
+    IF outcome = 'gone' THEN
+        PERFORM FROM crmapi.webhook_endpoint e
+        JOIN crmapi.webhook_delivery d ON d.workspace_id = e.workspace_id
+            AND d.endpoint_id = e.id
+        WHERE d.workspace_id = webhook_attempted.workspace
+          AND d.id = webhook_attempted.delivery
+        FOR NO KEY UPDATE OF e; -- new deliveries hold its key
+    END IF;
+    SELECT d.* INTO had FROM crmapi.webhook_delivery d
+    WHERE d.workspace_id = webhook_attempted.workspace
+      AND d.id = webhook_attempted.delivery FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    -- if it was cancelled or redriven meanwhile, there is no retry
+    again := outcome = 'retry' AND had.status = 'pending'
+        AND had.job_id = job;
+    IF had.id IS NOT NULL THEN
+        INSERT INTO crmapi.webhook_attempt (workspace_id, delivery_id, number,
+            started_at, duration_ms, status, error, answer)
+        VALUES (had.workspace_id, had.id, had.attempts + 1,
+            date_trunc('milliseconds', webhook_attempted.started_at),
+            webhook_attempted.duration_ms, webhook_attempted.http_status,
+            left(webhook_attempted.error, 1000), webhook_attempted.answer);
+        UPDATE crmapi.webhook_delivery d SET attempts = d.attempts + 1
+        WHERE d.workspace_id = had.workspace_id AND d.id = had.id;
+    END IF;
+    IF again THEN
+        UPDATE crmapi.webhook_delivery d SET next_at = due
+        WHERE d.workspace_id = had.workspace_id AND d.id = had.id;
+    ELSIF had.job_id = job
+        AND (had.status = 'pending' OR outcome = 'delivered') THEN
+        UPDATE crmapi.webhook_delivery d
+        SET status = CASE outcome WHEN 'delivered' THEN 'delivered'
+                     ELSE 'failed' END,
+            next_at = NULL, finished_at = crmapi.now_ms()
+        WHERE d.workspace_id = had.workspace_id AND d.id = had.id;
+    END IF;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt,
+        CASE WHEN again THEN 'ready' ELSE 'done' END, error, after);
+    UPDATE crmapi.job j SET run_at = due
+    WHERE again AND j.workspace_id = webhook_attempted.workspace
+      AND j.id = webhook_attempted.job;
+    IF outcome = 'gone' AND had.id IS NOT NULL THEN
+        PERFORM crmapi.webhook_disable(workspace, had.endpoint_id, error);
+    END IF;
+END
+$$;
+
+-- Cancel a delivery whose endpoint is disabled. Ends JOB. Locks: delivery,
+-- job. For the worker.
+CREATE FUNCTION crmapi.webhook_cancelled(workspace uuid, job bigint,
+        owner text, attempt integer, delivery uuid) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM crmapi.webhook_delivery d
+    WHERE d.workspace_id = webhook_cancelled.workspace
+      AND d.id = webhook_cancelled.delivery FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    UPDATE crmapi.webhook_delivery d
+    SET status = 'cancelled', next_at = NULL, finished_at = crmapi.now_ms()
+    WHERE d.workspace_id = webhook_cancelled.workspace
+      AND d.id = webhook_cancelled.delivery AND d.status = 'pending'
+      AND d.job_id = job;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'cancelled',
+                           'the endpoint is disabled', NULL);
+END
+$$;
+
+-- Postpone JOB by AFTER from MOMENT (null: now), because too many deliveries
+-- to its endpoint are in progress. It does not count as an attempt. Locks:
+-- job. For the worker.
+CREATE FUNCTION crmapi.webhook_wait(workspace uuid, job bigint, owner text,
+        attempt integer, after interval, moment timestamptz) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'ready', NULL,
+                           after);
+    UPDATE crmapi.job j SET attempts = j.attempts - 1,
+        run_at = coalesce(moment, statement_timestamp()) + after
+    WHERE j.workspace_id = webhook_wait.workspace AND j.id = webhook_wait.job;
+END
+$$;
+
+-- Send TARGET again in WORKSPACE: a delivery in any state unless its job is
+-- leased, or all failed deliveries of an endpoint. A disabled endpoint gets
+-- none. Returns how many. Locks: delivery, job. For the owner.
+CREATE FUNCTION crmapi.webhook_redrive(workspace uuid, target uuid)
+    RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    n bigint;
+BEGIN
+    WITH chosen AS MATERIALIZED (
+        SELECT d.workspace_id, d.id, d.job_id AS old_id
+        FROM crmapi.webhook_delivery d
+        WHERE d.workspace_id = webhook_redrive.workspace
+          AND (d.id = target OR (d.endpoint_id = target
+                                 AND d.status = 'failed'))
+          AND EXISTS (SELECT FROM crmapi.webhook_endpoint e
+              WHERE e.workspace_id = webhook_redrive.workspace
+                AND e.id = d.endpoint_id AND e.disabled_at IS NULL)
+          AND NOT EXISTS (SELECT FROM crmapi.job j
+              WHERE j.workspace_id = webhook_redrive.workspace
+                AND j.id = d.job_id AND j.state = 'leased')
+        ORDER BY d.id FOR UPDATE OF d),
+    planned AS MATERIALIZED (
+        SELECT c.*, nextval('crmapi.job_id_seq') AS job_id FROM chosen c),
+    moved AS (
+        UPDATE crmapi.webhook_delivery d SET status = 'pending',
+            base = d.attempts, next_at = crmapi.now_ms(), finished_at = NULL,
+            job_id = p.job_id
+        FROM planned p
+        WHERE d.workspace_id = p.workspace_id AND d.id = p.id),
+    ended AS (
+        UPDATE crmapi.job j SET state = 'cancelled',
+            finished_at = crmapi.now_ms()
+        FROM planned p
+        WHERE j.workspace_id = p.workspace_id AND j.id = p.old_id
+          AND j.state IN ('ready', 'dead'))
+    INSERT INTO crmapi.job (id, workspace_id, kind, payload)
+    OVERRIDING SYSTEM VALUE
+    SELECT p.job_id, p.workspace_id, 'webhook.deliver',
+           jsonb_build_object('delivery_id', p.id)
+    FROM planned p;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
+END
+$$;
+
+-- ---- signatures (contract 12.2) --------------------------------------------
+
+-- The "v1" signature of TEXT by KEY; NULL if KEY is. Internal.
+CREATE FUNCTION crmapi.webhook_mac(text text, key bytea) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp
+    RETURN 'v1,' || encode(crmapi.mac(convert_to(text, 'UTF8'), key), 'base64');
+
+-- The public id of the event of DELIVERY, the same in all attempts, and the
+-- signatures of its body as sent at SENT_AT (seconds since 1970), with a space
+-- between them: by the endpoint's key, and by the old key if that is valid at
+-- MOMENT (null: now). No row if there is no such delivery or the event has no
+-- body. For the worker.
+CREATE FUNCTION crmapi.webhook_sign(workspace uuid, delivery uuid,
+        sent_at text, moment timestamptz)
+    RETURNS TABLE (id text, signatures text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT m.id, concat_ws(' ',
+        crmapi.webhook_mac(m.text, e.key),
+        CASE WHEN e.old_key_until > coalesce(webhook_sign.moment,
+                                             statement_timestamp())
+        THEN crmapi.webhook_mac(m.text, e.old_key) END)
+    FROM crmapi.webhook_delivery d
+    JOIN crmapi.event v ON v.workspace_id = d.workspace_id
+        AND v.id = d.event_id AND v.body IS NOT NULL
+    JOIN crmapi.webhook_endpoint e ON e.workspace_id = d.workspace_id
+        AND e.id = d.endpoint_id,
+    LATERAL (SELECT 'msg_' || replace(v.id::text, '-', '') AS id) n,
+    LATERAL (SELECT n.id, n.id || '.' || webhook_sign.sent_at || '.' || v.body
+             AS text) m
+    WHERE d.workspace_id = webhook_sign.workspace
+      AND d.id = webhook_sign.delivery;
+END
+$$;
