@@ -83,8 +83,8 @@ my %HAS = (
         usr/share/doc/crmapid/examples/crmapid.conf)],
     crmapictl => ["usr/bin/crmapictl", "usr/share/man/man1/crmapictl.1.gz",
         "usr/share/bash-completion/completions/crmapictl",
-        map { s{.*/}{usr/share/mod_crmapi/schema/}r }
-            glob "$CrmTest::TOP/schema/*.sql"],
+        map { s{.*/schema/}{usr/share/mod_crmapi/schema/}r }
+            glob "$CrmTest::TOP/schema/{,repeat/}*.sql"],
     "crmapi-doc" => [map { "usr/share/doc/crmapi-doc/$_" } qw(
         README.gz docs/README docs/operations.md.gz docs/hosting.md.gz
         examples/grafana/crmapi.json examples/prometheus/alerts.yml
@@ -159,6 +159,43 @@ END
 like(paste("README's lines", readme_commands()),
     qr/"first_name":"Grace"/, "the first contact is created");
 $debian->inside("crmapid runs", "systemctl is-active crmapid");
+
+# ---- who may do what --------------------------------------------------------------
+
+# What SQL as the login WHO prints, errors too.
+sub as_login {
+    my ($who, $sql) = @_;
+    return $debian->inside("SQL as $who", "cd / && sudo -u $who psql -At crmapi"
+        . " 2>&1 <<'END'\n$sql\nEND");
+}
+
+# The logins of httpd and crmapid cannot become the owner (t/05-rights.t has all
+# ways), and the owner makes no roles.
+sub rights_are_few {
+    my ($when) = @_;
+    for my $login ("www-data", "crmapid") {
+        my $said = as_login($login, <<'END');
+CREATE TEMPORARY TABLE bait (workspace_id uuid);
+CREATE TABLE public.bait (workspace_id uuid);
+COPY (SELECT 1) TO PROGRAM 'id';
+SELECT 'trigger functions: ' || count(*) FROM pg_proc
+WHERE pronamespace = 'crmapi'::regnamespace
+  AND prorettype = 'trigger'::regtype AND has_function_privilege(oid, 'EXECUTE');
+SELECT 'reads: ' || count(*) >= 0 FROM crmapi.agent;
+END
+        like($said, qr/permission denied to create temporary tables/,
+            "$when: $login: no temporary tables");
+        like($said, qr/permission denied for schema public/, "nor others");
+        like($said, qr/to or from an external program/, "no shell");
+        like($said, qr/^trigger functions: 0$/m, "no trigger of ours");
+    }
+    is(as_login("op", "SELECT rolcreaterole OR rolsuper FROM pg_roles"
+        . " WHERE rolname = 'op'"), "f\n", "$when: the owner makes no roles");
+    unlike($debian->inside("crmapictl status", "sudo -u op crmapictl --database"
+        . " dbname=crmapi status 2>&1"), qr/warning/,
+        "crmapictl status has nothing to say about that");
+}
+rights_are_few("after README's lines");
 
 # ---- the first sequence ----------------------------------------------------------
 
@@ -330,6 +367,38 @@ is(scalar(() = $said =~ /^\S+ \Q$version\E\+next$/mg), 3,
     "the three programs were replaced");
 like($said, qr/^codes:  ?\d+ 200 ?$/m, "every request of a client was answered")
     or diag($said =~ /^(codes:.*)$/m);
+
+rights_are_few("after the upgrade");
+
+# ---- a copy beside the living workspace ---------------------------------------------
+
+my $mail = 'printf "From: ada@example.org\\nTo: sales@crm.example.com\\n'
+    . 'Message-ID: <%s@example.org>\\n\\nHello\\n" NAME'
+    . ' | crmapictl deliver --recipient sales@crm.example.com';
+my $agent = '{"object": "agent", "name": "Sales", "agent_email":'
+    . ' "sales@crm.example.com"}';
+$said = paste("a held copy, and another tenant, take nothing",
+    "echo '$agent' >sales.jsonl", 'crmapictl import --workspace $W sales.jsonl',
+    $mail =~ s/NAME/one/r,
+    'crmapictl workspace hold $W',
+    'crmapictl workspace dump $W --output one.dump',
+    'crmapictl workspace release $W',
+    q{COPY=$(crmapictl --json workspace restore one.dump --as new}
+        . q{ | sed 's/.*"id":"//; s/".*//')},
+    $mail =~ s/NAME/two/r,
+    'crmapictl workspace release $COPY 2>&1 || echo "not released: $?"',
+    'OTHER=$(crmapictl workspace create --name Other)',
+    'crmapictl import --workspace $OTHER sales.jsonl 2>&1 || echo "not taken: $?"',
+    $mail =~ s/NAME/three/r,
+    q{psql -At crmapi -c "SELECT 'messages: ' || count(*) FROM crmapi.message}
+        . q{ WHERE workspace_id = '$W' AND content = 'Hello'"},
+    'crmapictl workspace delete $COPY --yes',
+    'crmapictl workspace delete $OTHER --yes');
+like($said, qr/agent_email "sales\@crm.example.com".*\nnot released: 1$/m,
+    "the copy is not released beside it");
+like($said, qr/line 1: agent_email: belongs to another workspace.*\nnot taken: 1$/m,
+    "the address is not another tenant's");
+like($said, qr/^messages: 3$/m, "each mail came to the living workspace");
 
 # ---- purge ------------------------------------------------------------------------
 

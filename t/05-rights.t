@@ -273,6 +273,8 @@ subtest "each table and function: who may do what is listed" => sub {
     my @files = glob "$CrmTest::TOP/schema/[0-9]*.sql";
     is(scalar sql($db, "SELECT count(*) FROM crmapi.migration"), @files,
         "all files are applied");
+    is_deeply([grep { read_file($_) =~ /^\s*(?:GRANT|REVOKE)\b/m } @files], [],
+        "and no other file grants or revokes");
 };
 
 subtest "a function with the owner's rights finds nothing of the caller's" => sub {

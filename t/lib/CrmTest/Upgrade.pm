@@ -72,6 +72,8 @@ sub next_build {
     for my $command (["cp", "-a", $CrmTest::BUILD{DIR}, $copy],
         ["make", "-C", $copy, "-W",
             "$source/mod_crmapi/database/crm_migrate.h",
+            # it has the folder of the schema
+            "-W", "$source/mod_crmapi/ctl/crmapictl.c",
             "CPPFLAGS=-DCRM_SCHEMA_VERSION=" . (versions())[1],
             @variables, qw(mod_crmapi.la crmapid crmapictl)]) {
         $next = $copy;          # END removes it
