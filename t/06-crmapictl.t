@@ -512,6 +512,50 @@ subtest "names cannot play with the terminal" => sub {
         "in JSON they are themselves");
 };
 
+subtest "init makes a workspace that can be used at once" => sub {
+    my $made = crmapictl_ok($db, "init", "--name", "First", "--slug", "first",
+        "--agent", "Ada", "--plan", "pro");
+    like($made, qr/\AW=$uuid\nAGENT=$uuid\nKEY=svc_live_\w+\z/,
+        "lines for a shell");
+    my ($w, $agent) = $made =~ /=($uuid)$/mg;
+    is(asked($db, "workspace", "show", "first")->{id}, $w, "the workspace");
+    like(crmapictl_ok($db, "export", "--workspace", $w),
+        qr/"object":"agent","id":"$agent",.*"name":"Ada"/, "the agent");
+    is(asked($db, "key", "list", "--workspace", $w)->[0]{name}, "backend",
+        "the key");
+    fails("a slug that is taken", $db, 1, qr/slug "first" already/, "init",
+        "--name", "Second", "--slug", "first", "--agent", "Ada");
+    fails("an agent without a name", $db, 1, qr/--agent must have 1/, "init",
+        "--name", "Second", "--slug", "second", "--agent", "");
+    fails("and nothing was made", $db, 1, qr/no workspace "second"/,
+        "workspace", "show", "second");
+};
+
+subtest "import says what it did; a revoked key has no terms" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Said");
+    like(crmapictl_ok($db, { stdin => qq({"object":"agent","name":"a"}\n) },
+        "import", "--workspace", $w), qr/^1 lines imported$/, "the lines");
+    crmapictl_ok($db, "key", "create", "--workspace", $w, "--name", "k",
+        "--scopes", "read");
+    my $id = asked($db, "key", "list", "--workspace", $w)->[0]{id};
+    crmapictl_ok($db, "key", "revoke", $id);
+    fails("key set", $db, 1, qr/is revoked, for good/, "key", "set", $id,
+        "--read-limit", "5");
+};
+
+subtest "help helps" => sub {
+    my ($code, $help) = crmapictl(undef, "help");
+    is($code, 0, "crmapictl help");
+    is($help, (crmapictl(undef, "--help"))[1], "is --help");
+    is((crmapictl(undef, "help", "key", "create"))[1],
+        (crmapictl(undef, "key", "create", "--help"))[1], "of a command");
+    ($code, $help) = crmapictl(undef, "key", "--help");
+    is($code, 0, "of a group");
+    is_deeply([$help =~ /^  (\w+ \w+)/mg], [map { "key $_" }
+        qw(create import list set revoke)], "all its commands");
+    is((crmapictl(undef, "nothing", "--help"))[0], 2, "not of what is not there");
+};
+
 subtest "help, version, manual page" => sub {
     my ($code, $help, $err) = crmapictl(undef, "--help");
     is($code, 0, "--help needs no database");

@@ -22,6 +22,7 @@
 #include "crmapictl_deliver.h"
 #include "crmapictl_dump.h"
 #include "crmapictl_hold.h"
+#include "crmapictl_init.h"
 #include "crmapictl_intake.h"
 #include "crmapictl_job.h"
 #include "crmapictl_key.h"
@@ -90,6 +91,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_VERSION] = {"version", NULL, "print the version and exit"},
     [CTL_WORKSPACE] = {"workspace", "W", "workspace: id or slug"},
     [CTL_NAME] = {"name", "N", "name, at most 1,000 characters"},
+    [CTL_AGENT] = {"agent", "N", "name of the agent"},
     [CTL_SLUG] = {"slug", "S",
         "unique short name: a-z, 0-9 and -; default: made from the name, or the"
         " one in the dump"},
@@ -161,6 +163,10 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
 const ctl_command_t ctl_commands[] = {
     {"migrate", NULL, NULL, 0, 0, SCHEMA | LOCK_WAIT | CTL_LONG | CTL_ANY_SCHEMA,
      "apply the missing migrations", ctl_migrate},
+    {"init", NULL, NULL, 0, NAME | CTL_BIT(CTL_AGENT), SLUG | PLAN | KEY_PREFIX,
+     "make a workspace, an agent and a key, and print them as lines for a shell:"
+     " W=, AGENT=, KEY=",
+     ctl_init},
     {"distribute", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
      "distribute the workspaces over the servers of Citus, for good",
      ctl_distribute},
@@ -338,6 +344,23 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
     return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
 }
 
+crm_error_t *ctl_begin(ctl_t *ctl)
+{
+    return ctl->depth++ ? NULL : crm_db_exec(ctl->conn, "BEGIN", ctl->pool);
+}
+
+crm_error_t *ctl_end(ctl_t *ctl, crm_error_t *error)
+{
+    if (--ctl->depth) {
+        return error;
+    }
+    if (error) {
+        crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
+        return error;
+    }
+    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
+}
+
 const char *ctl_schema_dir(const ctl_t *ctl)
 {
     const char *dir = ctl->options[CTL_SCHEMA];
@@ -357,17 +380,13 @@ crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
     if (!ctl->distributed) {
         return ctl_query(result_p, ctl, sql, count, values);
     }
-    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN", ctl->pool));
+    CRM_ERR(ctl_begin(ctl));
     error = ctl_query(result_p, ctl, "INSERT INTO crmapi.key_home VALUES"
                       " ($1::bytea, $2::uuid)", 2, home);
     if (!error) {
         error = ctl_query(result_p, ctl, sql, count, values);
     }
-    if (error) {
-        crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
-        return error;
-    }
-    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
+    return ctl_end(ctl, error);
 }
 
 /* Set *TIMEOUT_P to the statement timeout of COMMAND. */
@@ -427,7 +446,7 @@ static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
         return error;
     }
     if (ctl->options[CTL_HELP]) {
-        fputs(ctl_help(command, ctl->pool), stdout);
+        fputs(ctl_help(command, ctl->group, ctl->pool), stdout);
     }
     else if (ctl->options[CTL_VERSION]) {
         puts("crmapictl " CRM_VERSION);

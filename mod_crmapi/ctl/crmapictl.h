@@ -15,6 +15,7 @@ typedef enum ctl_option_t {
     CTL_VERSION,
     CTL_WORKSPACE,
     CTL_NAME,
+    CTL_AGENT,
     CTL_SLUG,
     CTL_PLAN,
     CTL_API,
@@ -79,7 +80,10 @@ typedef struct ctl_t {
                                            of an option that was repeated are
                                            separated by line feeds */
     const char *args[2];        /* the command's operands, or NULL */
+    const char *group;          /* for --help: the first word of several
+                                   commands, of which none was named; or NULL */
     int distributed;            /* the database is: crm_schema_t */
+    int depth;                  /* of ctl_begin() without ctl_end() */
     int code;                   /* the exit code; 0: it depends on the error */
 } ctl_t;
 
@@ -114,6 +118,14 @@ crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
 /* Run SQL with COUNT VALUES and set *RESULT_P to its rows. */
 crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
                        int count, const char *const *values);
+
+/* Begin a transaction, unless one is under way: a command may be made of
+ * others. */
+crm_error_t *ctl_begin(ctl_t *ctl);
+
+/* End what ctl_begin() began: the outermost commits, or rolls back if there is
+ * an ERROR. Return ERROR, or that of the commit. */
+crm_error_t *ctl_end(ctl_t *ctl, crm_error_t *error);
 
 /* Return the folder of the migrations, from the options, the environment or the
  * build. */

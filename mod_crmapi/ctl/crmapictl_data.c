@@ -48,8 +48,9 @@ crm_error_t *ctl_import(ctl_t *ctl)
         return ctl_fault(ctl, "%s: %s", path ? path : "stdin",
                          error->message);
     }
-    if (!error && ctl->options[CTL_JSON]) {
-        printf("{\"lines\":%" APR_INT64_T_FMT "}\n", count);
+    if (!error) {
+        printf(ctl->options[CTL_JSON] ? "{\"lines\":%" APR_INT64_T_FMT "}\n"
+               : "%" APR_INT64_T_FMT " lines imported\n", count);
     }
     return error;
 }

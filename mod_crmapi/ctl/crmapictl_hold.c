@@ -53,7 +53,7 @@ static crm_error_t *get_bound(const char **value_p, ctl_t *ctl)
     if (!ctl->options[CTL_SKIP_DUE_BEFORE]) {
         return NULL;
     }
-    CRM_ERR(ctl_time(value_p, ctl, CTL_SKIP_DUE_BEFORE, ""));
+    CRM_ERR(ctl_time(value_p, NULL, ctl, CTL_SKIP_DUE_BEFORE, ""));
     CRM_ERR(ctl_query(&result, ctl, "SELECT $1::timestamptz > now()", 1,
                       value_p));
     return *PQgetvalue(result, 0, 0) != 't' ? NULL

@@ -35,7 +35,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     const char *values[5] = {id, NULL, ctl->options[CTL_NAME], bytea,
                              display};
 
-    CRM_ERR(ctl_check_name(ctl, values[2]));
+    CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);
     crm_key_hash(hash, token, strlen(token));

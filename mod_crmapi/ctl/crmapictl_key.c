@@ -83,16 +83,21 @@ enum { READ_LIMIT, WRITE_LIMIT, EXPIRES, NETWORKS, TERMS };
     " ARRAY(SELECT network(a::inet)" \
     " FROM unnest(string_to_array($" n "::text, ',')) a) END, '{}')"
 
-/* Set *VALUE_P to --expires as a value of SQL, with milliseconds. */
+/* Set *VALUE_P to --expires as a value of SQL, with milliseconds. A key that has
+ * expired is no key (contract 14.6). */
 static crm_error_t *get_expires(const char **value_p, ctl_t *ctl)
 {
     const char *given = ctl->options[CTL_EXPIRES];
+    apr_time_t time;
 
     if (!given || !strcmp(given, "never")) {
         *value_p = given ? "infinity" : NULL;
         return NULL;
     }
-    return ctl_time(value_p, ctl, CTL_EXPIRES, ", or never");
+    CRM_ERR(ctl_time(value_p, &time, ctl, CTL_EXPIRES, ", or never"));
+    return time > apr_time_now() ? NULL
+           : ctl_misuse(ctl, "--expires must be in the future; \"key revoke\""
+                        " ends a key now");
 }
 
 /* Set *VALUE_P to --address as a value of SQL. */
@@ -165,7 +170,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
                                      display, "false"};
     int write = 0;
 
-    CRM_ERR(ctl_check_name(ctl, values[2]));
+    CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     CRM_ERR(get_scopes(&write, ctl));
     CRM_ERR(get_terms(values + 6, ctl));
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
@@ -179,8 +184,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
     return insert(result_p, ctl, values);
 }
 
-/* Warn if the plan of the key in RESULT does not include the API. */
-static crm_error_t *warn_of_plan(ctl_t *ctl, const PGresult *result)
+crm_error_t *ctl_key_warn(ctl_t *ctl, const PGresult *result)
 {
     const char *workspace = PQgetvalue(result, 0, WORKSPACE_COLUMN);
     PGresult *plan;
@@ -198,19 +202,26 @@ static crm_error_t *warn_of_plan(ctl_t *ctl, const PGresult *result)
     return NULL;
 }
 
-crm_error_t *ctl_key_create(ctl_t *ctl)
+crm_error_t *ctl_key_make(PGresult **result_p, char key[CRM_KEY_SIZE],
+                          ctl_t *ctl)
 {
-    char key[CRM_KEY_SIZE];
     const char *prefix;
-    PGresult *result;
 
     CRM_ERR(get_prefix(&prefix, ctl));
     CRM_ERR(crm_key_generate(key, prefix, ctl->pool));
-    CRM_ERR(store(&result, ctl, key, prefix));
+    return store(result_p, ctl, key, prefix);
+}
+
+crm_error_t *ctl_key_create(ctl_t *ctl)
+{
+    char key[CRM_KEY_SIZE];
+    PGresult *result;
+
+    CRM_ERR(ctl_key_make(&result, key, ctl));
     PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
     ctl_print_one(ctl, key, result, new_columns);
     OPENSSL_cleanse(key, sizeof(key));
-    return warn_of_plan(ctl, result);
+    return ctl_key_warn(ctl, result);
 }
 
 /* Read the only line of stdin into KEY, SIZE bytes. Errors do not quote it. */
@@ -248,7 +259,7 @@ crm_error_t *ctl_key_import(ctl_t *ctl)
     OPENSSL_cleanse(key, sizeof(key));
     if (!error) {
         ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, columns);
-        warn_of_plan(ctl, result);
+        ctl_key_warn(ctl, result);
     }
     return error;
 }
@@ -281,6 +292,12 @@ static crm_error_t *get_key(const char *values[2], ctl_t *ctl)
     return ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id);
 }
 
+/* Return the error that there is no key ID. */
+static crm_error_t *no_key(ctl_t *ctl, const char *id)
+{
+    return ctl_fault(ctl, "there is no key %s", id);
+}
+
 /* Print the key with VALUES: workspace, id. */
 static crm_error_t *print_key(ctl_t *ctl, const char *const values[2])
 {
@@ -290,7 +307,7 @@ static crm_error_t *print_key(ctl_t *ctl, const char *const values[2])
                       " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
                       values));
     if (!PQntuples(result)) {
-        return ctl_fault(ctl, "there is no key %s", values[1]);
+        return no_key(ctl, values[1]);
     }
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
@@ -313,9 +330,17 @@ crm_error_t *ctl_key_set(ctl_t *ctl)
                       SET_LIMIT("4", "write_limit") ", expires_at = "
                       SET_EXPIRES("5", "expires_at") ", networks = "
                       SET_NETWORKS("6", "networks")
-                      " WHERE workspace_id = $1::uuid AND id = $2::uuid",
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid"
+                      " AND revoked_at IS NULL RETURNING id",
                       2 + TERMS, values));
-    return print_key(ctl, values);
+    if (PQntuples(result)) {
+        return print_key(ctl, values);
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.api_key WHERE"
+                      " workspace_id = $1::uuid AND id = $2::uuid", 2, values));
+    return PQntuples(result)
+           ? ctl_fault(ctl, "the key %s is revoked, for good", values[1])
+           : no_key(ctl, values[1]);
 }
 
 crm_error_t *ctl_key_revoke(ctl_t *ctl)

@@ -152,6 +152,10 @@ static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
         return ctl_misuse(ctl, "unknown command \"%s\"; see crmapictl --help",
                           words->words[0]);
     }
+    if (ctl->options[CTL_HELP]) {
+        ctl->group = words->words[0];
+        return NULL;
+    }
     return ctl_misuse(ctl, "%s is followed by one of %s", words->words[0],
                          verbs);
 }
@@ -212,6 +216,11 @@ crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
     int used;
 
     CRM_ERR(read_words(&found, ctl, count, words));
+    if (found.count && !strcmp(found.words[0], "help")) {
+        ctl->options[CTL_HELP] = "";
+        memmove(found.words, found.words + 1,
+                (size_t)--found.count * sizeof(*found.words));
+    }
     CRM_ERR(find_command(command_p, &used, ctl, &found));
     if (ctl->options[CTL_HELP] || ctl->options[CTL_VERSION]) {
         return NULL;
@@ -290,8 +299,8 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl,
     return NULL;
 }
 
-crm_error_t *ctl_time(const char **value_p, ctl_t *ctl, ctl_option_t option,
-                      const char *more)
+crm_error_t *ctl_time(const char **value_p, apr_time_t *time_p, ctl_t *ctl,
+                      ctl_option_t option, const char *more)
 {
     const char *given = ctl->options[option];
     char *value = apr_palloc(ctl->pool, CRM_TIME_SIZE);
@@ -303,6 +312,9 @@ crm_error_t *ctl_time(const char **value_p, ctl_t *ctl, ctl_option_t option,
     }
     crm_time_format_ms(value, time);
     *value_p = value;
+    if (time_p) {
+        *time_p = time;
+    }
     return NULL;
 }
 
@@ -345,7 +357,22 @@ crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
     return NULL;
 }
 
-const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool)
+/* Add the syntax and the help of each command of GROUP (NULL: of all) to
+ * BUF. */
+static void add_commands(crm_buf_t *buf, const char *group, apr_pool_t *pool)
+{
+    for (const ctl_command_t *command = ctl_commands; command->group;
+         command++) {
+        if (!group || !strcmp(command->group, group)) {
+            crm_buf_puts(buf, "  ");
+            add_synopsis(buf, command, pool);
+            crm_buf_printf(buf, "\n      %s\n", command->help);
+        }
+    }
+}
+
+const char *ctl_help(const ctl_command_t *command, const char *group,
+                     apr_pool_t *pool)
 {
     crm_buf_t buf;
 
@@ -358,11 +385,7 @@ const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool)
     }
     else {
         crm_buf_puts(&buf, "COMMAND\n\n");
-        for (command = ctl_commands; command->group; command++) {
-            crm_buf_puts(&buf, "  ");
-            add_synopsis(&buf, command, pool);
-            crm_buf_printf(&buf, "\n      %s\n", command->help);
-        }
+        add_commands(&buf, group, pool);
         crm_buf_puts(&buf, "\nW is a workspace's id or slug."
                      " See crmapictl COMMAND --help for its options.\n"
                      "Results go to stdout, errors to stderr."

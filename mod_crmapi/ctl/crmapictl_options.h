@@ -6,12 +6,15 @@
 #include "crmapictl.h"
 
 /* Parse the COUNT words of a command line, without the program's name: fill CTL
- * and set *COMMAND_P (NULL: no command is named). Errors: ctl_misuse(). */
+ * and set *COMMAND_P (NULL: no command is named). "help WORDS" is "WORDS
+ * --help". Errors: ctl_misuse(). */
 crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
                        const char *const *words);
 
-/* Return the help of COMMAND (NULL: of the tool), in POOL. */
-const char *ctl_help(const ctl_command_t *command, apr_pool_t *pool);
+/* Return the help of COMMAND, in POOL. COMMAND is NULL: that of the commands
+ * whose first word is GROUP, or if that is NULL, of the tool. */
+const char *ctl_help(const ctl_command_t *command, const char *group,
+                     apr_pool_t *pool);
 
 /* Set *NUMBER_P to the value of OPTION, 0 to MAX, if the option is given.
  * Errors: ctl_misuse(). */
@@ -30,10 +33,10 @@ crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option);
 crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option);
 
 /* Set *VALUE_P to the value of OPTION, a time, as a value of SQL with
- * milliseconds. MORE, such as ", or never", is said in the error behind what a time
+ * milliseconds, and *TIME_P (may be NULL) to the time. MORE, such as ", or never", is said in the error behind what a time
  * is. Errors: ctl_misuse(). */
-crm_error_t *ctl_time(const char **value_p, ctl_t *ctl, ctl_option_t option,
-                      const char *more);
+crm_error_t *ctl_time(const char **value_p, apr_time_t *time_p, ctl_t *ctl,
+                      ctl_option_t option, const char *more);
 
 /* Set ID to GIVEN, the operand WHAT, in lower case. Errors: GIVEN is not a
  * UUID. */

@@ -20,7 +20,7 @@ crm_error_t *ctl_plan_create(ctl_t *ctl)
     const char *values[3] = {ctl->options[CTL_NAME]};
     PGresult *result;
 
-    CRM_ERR(ctl_check_name(ctl, values[0]));
+    CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     CRM_ERR(ctl_switch(&values[1], ctl, CTL_API));
     CRM_ERR(ctl_switch(&values[2], ctl, CTL_SEQUENCES));
     CRM_ERR(ctl_query(&result, ctl, "INSERT INTO crmapi.plan (name, api,"

@@ -40,7 +40,7 @@ crm_error_t *ctl_admin_add(ctl_t *ctl)
 
     CRM_ERR(check_email(ctl, email));
     if (name) {
-        CRM_ERR(ctl_check_name(ctl, name));
+        CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     }
     crm_uuid_v7(id);
     values[0] = id;

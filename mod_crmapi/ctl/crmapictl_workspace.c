@@ -41,15 +41,18 @@ static const ctl_column_t all_columns[] = {
     {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
 
-crm_error_t *ctl_check_name(ctl_t *ctl, const char *name)
+crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option)
 {
+    const char *name = ctl->options[option];
+    const char *shown = ctl_options[option].name;
     apr_size_t len = strlen(name);
 
     if (!crm_text_valid_utf8(name, len)) {
-        return ctl_fault(ctl, "--name must be UTF-8");
+        return ctl_fault(ctl, "--%s must be UTF-8", shown);
     }
     if (!len || crm_text_length(name, len) > 1000) {
-        return ctl_fault(ctl, "--name must have 1 to 1,000 characters");
+        return ctl_fault(ctl, "--%s must have 1 to 1,000 characters",
+                         shown);
     }
     return NULL;
 }
@@ -138,7 +141,7 @@ static crm_error_t *insert_distributed(int *done_p, PGresult **result_p,
     const char *home[2] = {values[2], values[0]};
     crm_error_t *error;
 
-    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN", ctl->pool));
+    CRM_ERR(ctl_begin(ctl));
     error = ctl_query(result_p, ctl, "INSERT INTO crmapi.slug_home VALUES"
                       " ($1::text, $2::uuid) ON CONFLICT (slug) DO NOTHING"
                       " RETURNING 1", 2, home);
@@ -146,11 +149,7 @@ static crm_error_t *insert_distributed(int *done_p, PGresult **result_p,
     if (*done_p) {
         error = change(result_p, ctl, sql, 4, values, values[0], values[3]);
     }
-    if (error) {
-        crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
-        return error;
-    }
-    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
+    return ctl_end(ctl, error);
 }
 
 /* Return the slug for attempt TRY: "demo", "demo-2", and so on; the last one
@@ -164,7 +163,7 @@ static const char *numbered(const char *slug, int try, const char *id,
     return try == 1 ? slug : apr_psprintf(pool, "%s-%d", slug, try);
 }
 
-crm_error_t *ctl_workspace_create(ctl_t *ctl)
+crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl)
 {
     const char *slug = ctl->options[CTL_SLUG];
     const char *plan = ctl->options[CTL_PLAN];
@@ -173,10 +172,10 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
     char id[CRM_UUID_LEN + 1];
     const char *values[4] = {id, ctl->options[CTL_NAME], NULL,
                              plan ? plan : DEFAULT_PLAN};
-    PGresult *result = NULL;
     int done = 0;
 
-    CRM_ERR(ctl_check_name(ctl, values[1]));
+    *result_p = NULL;
+    CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     if (slug) {
         CRM_ERR(ctl_check_slug(ctl, slug));
     }
@@ -192,13 +191,19 @@ crm_error_t *ctl_workspace_create(ctl_t *ctl)
     for (int try = 1; !done && try <= tries; try++) {
         values[2] = numbered(slug, try, id, ctl->pool);
         CRM_ERR((ctl->distributed ? insert_distributed : insert)
-                (&done, &result, ctl, values));
+                (&done, result_p, ctl, values));
     }
-    if (!done) {
-        return ctl_fault(ctl, "there is a workspace with the slug \"%s\""
-                            " already", slug);
-    }
-    ctl_print_one(ctl, id, result, columns);
+    return done ? NULL
+           : ctl_fault(ctl, "there is a workspace with the slug \"%s\""
+                       " already", slug);
+}
+
+crm_error_t *ctl_workspace_create(ctl_t *ctl)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_make(&result, ctl));
+    ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, columns);
     return NULL;
 }
 
@@ -317,7 +322,7 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
                           " --events on|off");
     }
     if (name) {
-        CRM_ERR(ctl_check_name(ctl, name));
+        CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     }
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
     CRM_ERR(change(&result, ctl, "UPDATE crmapi.workspace SET"

@@ -21,11 +21,15 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
 crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
                        const char *owners, const char *id);
 
-/* Check a name: 1 to 1,000 characters (contract 6.3). */
-crm_error_t *ctl_check_name(ctl_t *ctl, const char *name);
+/* Check the name that OPTION gives: 1 to 1,000 characters (contract 6.3). */
+crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option);
 
 /* Check a slug as the schema does, and that it does not look like an id. */
 crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug);
+
+/* Make a workspace as --name, --slug, --plan and --id say, and set *RESULT_P to
+ * its row; the first column is its id. Errors: a value of the options. */
+crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl);
 
 /* The commands. The manual page describes their output. */
 crm_error_t *ctl_workspace_create(ctl_t *ctl);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_init.c: a workspace that can be used at once */
+#include "crmapictl_init.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "crm_uuid.h"
+#include "crmapictl_key.h"
+#include "crmapictl_output.h"
+#include "crmapictl_workspace.h"
+
+/* What the command makes. */
+typedef struct made_t {
+    const char *workspace;
+    char agent[CRM_UUID_LEN + 1];
+    char key[CRM_KEY_SIZE];
+    PGresult *key_row;
+} made_t;
+
+/* Insert the agent --agent into the workspace of MADE. Its chat may be shown on
+ * public sites, as those of agents that people try first. */
+static crm_error_t *make_agent(made_t *made, ctl_t *ctl)
+{
+    const char *values[3] = {made->workspace, made->agent,
+                             ctl->options[CTL_AGENT]};
+    PGresult *result;
+
+    crm_uuid_v7(made->agent);
+    return ctl_query(&result, ctl, "INSERT INTO crmapi.agent (workspace_id, id,"
+                     " name, public) VALUES ($1::uuid, $2::uuid, $3::text,"
+                     " true)", 3, values);
+}
+
+/* Make workspace, agent and key, within a transaction. */
+static crm_error_t *make_all(made_t *made, ctl_t *ctl)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_make(&result, ctl));
+    made->workspace = PQgetvalue(result, 0, 0);
+    CRM_ERR(make_agent(made, ctl));
+    ctl->options[CTL_WORKSPACE] = made->workspace;
+    ctl->options[CTL_NAME] = "backend";
+    ctl->options[CTL_SCOPES] = "read,write";
+    return ctl_key_make(&made->key_row, made->key, ctl);
+}
+
+crm_error_t *ctl_init(ctl_t *ctl)
+{
+    crm_error_t *error;
+    made_t made;
+
+    CRM_ERR(ctl_check_name(ctl, CTL_AGENT));
+    CRM_ERR(ctl_begin(ctl));
+    error = ctl_end(ctl, make_all(&made, ctl));
+    if (!error) {
+        printf(ctl->options[CTL_JSON]
+               ? "{\"workspace_id\":\"%s\",\"agent_id\":\"%s\","
+                 "\"key\":\"%s\"}\n"
+               : "W=%s\nAGENT=%s\nKEY=%s\n", made.workspace, made.agent,
+               made.key);
+        error = ctl_key_warn(ctl, made.key_row);
+    }
+    OPENSSL_cleanse(made.key, sizeof(made.key));
+    return error;
+}
