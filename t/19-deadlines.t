@@ -47,10 +47,11 @@ sub holding {
         "ON_ERROR_STOP=1", "-d", postgres()->conninfo($database, "postgres")
         . " application_name=$name") or die $!;
     $in->autoflush(1);
-    print $in "BEGIN; $sql;\n";
+    print $in "BEGIN; $sql; SELECT 'held';\n";
     wait_for(sub { sql("postgres", "SELECT count(*) FROM pg_stat_activity"
         . " WHERE application_name = '$name'"
-        . " AND state = 'idle in transaction'") }) or die "CrmTest: no lock\n";
+        . " AND state = 'idle in transaction' AND query LIKE '%held%'") })
+        or die "CrmTest: no lock\n";
     return sub { close $in };
 }
 
