@@ -436,6 +436,7 @@ sub worked {
     my $mails = sub { join "\n", sort map {
         $_->[1] =~ s/^Date: \w{3}, \d\d? \w{3} \d{4} [\d:]{8} [-+]\d{4}$/Date/mr
         =~ s/=\n//gr =~ s{/crmapi/\w+/\K[\w-]{60,}}{TOKEN}gr
+        =~ s{^(X-Crmapi-Return: )[0-9a-f]{32}$}{$1R}mr
         =~ s{(boundary="?|^--)[\w=.+/-]{10,}}{$1B}gmr } $worker->mails };
     $keep->("mails for review", $mails->());
     my $w = { id => $ID{workspace}, database => $self->{database} };
