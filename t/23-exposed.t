@@ -31,6 +31,15 @@ sub dumpable {
     return (stat "/proc/$pid/environ")[4] == $uid ? 1 : 0;
 }
 
+# The process PID has these LIMITS and is DUMPABLE, once it has begun.
+sub is_soon {
+    my ($pid, $limits, $dumpable, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $is = sub { core_limits($pid) . " " . dumpable($pid) };
+    wait_for(sub { $is->() eq "$limits $dumpable" }, 30);
+    return is($is->(), "$limits $dumpable", $name);
+}
+
 SKIP: {
     skip "only Linux has /proc/PID/limits", 2 if !-e "/proc/self/limits";
     skip "nobody but root starts processes of others", 2 if !unprivileged();
@@ -64,18 +73,14 @@ SKIP: {
 
     subtest "nor one of a child of httpd, unless it is asked for" => sub {
         my $httpd = httpd(database => $database);
-        for my $child ($httpd->children) {
-            is(core_limits($child), "0 unlimited", "the limit is 0");
-            is(dumpable($child), 0, "its memory is nobody's");
-        }
+        is_soon($_, "0 unlimited", 0, "the limit is 0, its memory is nobody's")
+            for $httpd->children;
         $httpd->stop;
         $httpd = httpd(database => $database, conf =>
             "CoreDumpDirectory $scratch\n");
-        for my $child ($httpd->children) {
-            is(core_limits($child), "unlimited unlimited",
-                "CoreDumpDirectory asks for one: the limit is as it was");
-            is(dumpable($child), 1, "and so is its memory");
-        }
+        is_soon($_, "unlimited unlimited", 1, "CoreDumpDirectory asks for one:"
+            . " the limit and the memory are as they were")
+            for $httpd->children;
         $httpd->stop;
         $httpd = httpd(database => $database, on => 0);
         is(core_limits($_), "unlimited unlimited",
