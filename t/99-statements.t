@@ -73,8 +73,6 @@ my @EXCEPTIONS = (
         qr/WITH found AS /, $channel],
     [tool => qr/^volatile clock_timestamp$/, qr/UPDATE crmapi\.migration /,
         $migration],
-    [tool => qr/^(?:across counter_mend|unbound (?:event|webhook_endpoint))$/,
-        qr/(?:SELECT crmapi\.|UPDATE crmapi\.event v SET fields)/, $migration],
     [tool => qr/^unbound /,
         qr/WITH batch AS MATERIALIZED \(SELECT [\w", ]+ FROM crmapi\./,
         $migration],
