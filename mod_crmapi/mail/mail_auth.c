@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_network.h"
 #include "mail_address.h"
 #include "mail_read.h"
 
@@ -96,13 +97,29 @@ static int read_pair(const char **name_p, const char **value_p,
     return *value_p != NULL;
 }
 
-/* ---- a header ------------------------------------------------------------ */
+/* ---- a result ------------------------------------------------------------ */
 
-/* A result, with its properties that name a domain. */
+/* A result, with its properties that name a domain or a signature. */
 typedef struct result_t {
     const char *method, *verdict;
-    const char *from, *signer, *identity;
+    const char *from;           /* header.from */
+    const char *signer;         /* header.d */
+    const char *identity;       /* header.i */
+    const char *selector;       /* header.s */
+    const char *signature;      /* header.b */
 } result_t;
+
+/* What the results that were read so far say of a mail from DOMAIN. */
+typedef struct state_t {
+    const char *ids;            /* the authserv_ids of crm_mail_options_t */
+    const char *domain;
+    crm_mail_auth_t auth;
+    apr_array_header_t *signatures; /* of result_t: those for DOMAIN */
+    apr_pool_t *pool;
+} state_t;
+
+/* Maximum signatures of a mail that are compared; with more it fails. */
+#define SIGNATURES 50
 
 /* Return the part of TEXT (may be NULL) after the last '@'; without one, all of
  * it. */
@@ -113,46 +130,115 @@ static const char *domain_of(const char *text)
     return at ? at + 1 : text;
 }
 
+/* Return whether DOMAIN is PARENT or below it. */
+static int is_below(const char *domain, const char *parent)
+{
+    size_t len = strlen(parent), whole = strlen(domain);
+
+    return len && len <= whole && !strcasecmp(domain + whole - len, parent)
+           && (len == whole || domain[whole - len - 1] == '.');
+}
+
 /* Return whether SIGNER is DOMAIN or a parent of it, but not a top-level
  * domain. */
 static int is_above(const char *signer, const char *domain)
 {
-    size_t len = signer ? strlen(signer) : 0, whole = strlen(domain);
-
-    return len && len <= whole && strchr(signer, '.')
-           && !strcasecmp(domain + whole - len, signer)
-           && (len == whole || domain[whole - len - 1] == '.');
+    return signer && strchr(signer, '.') && is_below(domain, signer);
 }
 
-/* Evaluate RESULT for a mail from DOMAIN. */
-static crm_mail_auth_t judge(const result_t *result, const char *domain)
+/* Return whether A and B, which may be NULL, are there and differ. */
+static int differ(const char *a, const char *b)
 {
-    int passed = !strcasecmp(result->verdict, "pass");
-    const char *signer = result->signer ? result->signer
-                         : domain_of(result->identity);
-
-    if (!strcasecmp(result->method, "dmarc")) {
-        const char *from = domain_of(result->from);
-
-        return passed && from && !strcasecmp(from, domain) ? CRM_MAIL_AUTH_PASS
-               : !strcasecmp(result->verdict, "none") ? CRM_MAIL_AUTH_NONE
-                                                      : CRM_MAIL_AUTH_FAIL;
-    }
-    return passed && !strcasecmp(result->method, "dkim")
-           && is_above(signer, domain) ? CRM_MAIL_AUTH_PASS
-                                       : CRM_MAIL_AUTH_NONE;
+    return a && b && strcmp(a, b);
 }
 
-/* Read the result at *C_P into RESULT. Return 0 if it is malformed. */
-static int read_result(result_t *result, const char **c_p, apr_pool_t *pool)
+/* Return whether RESULT and another one in STATE say the opposite of one
+ * signature. Results that name no selector and no signature may mean the same
+ * one. RESULT is remembered. */
+static int is_opposed(state_t *state, const result_t *result)
+{
+    int failed = !strcasecmp(result->verdict, "fail");
+
+    if (!failed && strcasecmp(result->verdict, "pass")) {
+        return 0;               /* it says neither */
+    }
+    for (int i = 0; i < state->signatures->nelts; i++) {
+        const result_t *other = &APR_ARRAY_IDX(state->signatures, i,
+                                               result_t);
+
+        if (strcasecmp(other->verdict, result->verdict)
+            && !strcasecmp(other->signer, result->signer)
+            && !differ(other->selector, result->selector)
+            && !differ(other->signature, result->signature)) {
+            return 1;
+        }
+    }
+    APR_ARRAY_PUSH(state->signatures, result_t) = *result;
+    return state->signatures->nelts > SIGNATURES;
+}
+
+/* Evaluate RESULT, of a signature (RFC 6376). The identity must be below the
+ * domain that signs. */
+static crm_mail_auth_t judge_signature(state_t *state, result_t *result)
+{
+    if (!result->signer) {
+        result->signer = domain_of(result->identity);
+    }
+    else if (result->identity
+             && !is_below(domain_of(result->identity), result->signer)) {
+        return CRM_MAIL_AUTH_FAIL;
+    }
+    if (!is_above(result->signer, state->domain)) {
+        return CRM_MAIL_AUTH_NONE;
+    }
+    return is_opposed(state, result) ? CRM_MAIL_AUTH_FAIL
+           : !strcasecmp(result->verdict, "pass") ? CRM_MAIL_AUTH_PASS
+                                                  : CRM_MAIL_AUTH_NONE;
+}
+
+static crm_mail_auth_t judge(state_t *state, result_t *result)
+{
+    const char *from = domain_of(result->from);
+
+    if (!strcasecmp(result->method, "dkim")) {
+        return judge_signature(state, result);
+    }
+    if (strcasecmp(result->method, "dmarc")
+        || !strcasecmp(result->verdict, "none")) {
+        return CRM_MAIL_AUTH_NONE;
+    }
+    return !strcasecmp(result->verdict, "pass") && from
+           && !strcasecmp(from, state->domain) ? CRM_MAIL_AUTH_PASS
+                                               : CRM_MAIL_AUTH_FAIL;
+}
+
+/* Set the property NAME of RESULT to VALUE. Return 0 if it has another value. */
+static int set_property(result_t *result, const char *name, const char *value)
 {
     const struct {
         const char *name;
         const char **value;
     } places[] = {
         {"header.from", &result->from}, {"header.d", &result->signer},
-        {"header.i", &result->identity},
+        {"header.i", &result->identity}, {"header.s", &result->selector},
+        {"header.b", &result->signature},
     };
+
+    for (size_t i = 0; i < CRM_NELTS(places); i++) {
+        if (!strcasecmp(name, places[i].name)) {
+            if (*places[i].value && strcasecmp(*places[i].value, value)) {
+                return 0;
+            }
+            *places[i].value = value;
+        }
+    }
+    return 1;
+}
+
+/* Read the result at *C_P into RESULT. Return 0 if it is malformed, or has two
+ * values for one property. */
+static int read_result(result_t *result, const char **c_p, apr_pool_t *pool)
+{
     const char *name, *value;
 
     memset(result, 0, sizeof(*result));
@@ -160,17 +246,15 @@ static int read_result(result_t *result, const char **c_p, apr_pool_t *pool)
         return 0;
     }
     while (**c_p && **c_p != ';') {
-        if (!read_pair(&name, &value, c_p, pool)) {
+        if (!read_pair(&name, &value, c_p, pool)
+            || !set_property(result, name, value)) {
             return 0;
-        }
-        for (size_t i = 0; i < CRM_NELTS(places); i++) {
-            if (!strcasecmp(name, places[i].name)) {
-                *places[i].value = value;
-            }
         }
     }
     return 1;
 }
+
+/* ---- a header ------------------------------------------------------------ */
 
 /* Return whether ID is one of the words of IDS. */
 static int is_trusted(const char *id, const char *ids)
@@ -187,36 +271,141 @@ static int is_trusted(const char *id, const char *ids)
     return 0;
 }
 
-crm_mail_auth_t crm_mail_results(const char *value, const char *ids,
-                                 const char *domain, apr_pool_t *pool)
+/* Read the results at C, those of a trusted host, into STATE. The word "none"
+ * says that there are none, so it is alone. */
+static crm_mail_auth_t read_results(state_t *state, const char *c)
 {
-    const char *c = skip(value), *id = c ? read_word(&c, ENDS, pool) : NULL;
-    crm_mail_auth_t auth = CRM_MAIL_AUTH_NONE, one;
+    crm_mail_auth_t auth = CRM_MAIL_AUTH_NONE;
+    int count = 0;
 
-    if (!id || !is_trusted(id, ids)) {
+    while (c && *c == ';' && (c = skip(c + 1)) && *c) {
+        result_t result;
+        crm_mail_auth_t one;
+        const char *none = c;
+
+        if (!strncasecmp(c, "none", 4) && (none = skip(c + 4)) && !*none) {
+            return count ? CRM_MAIL_AUTH_FAIL : CRM_MAIL_AUTH_NONE;
+        }
+        if (!read_result(&result, &c, state->pool)) {
+            return CRM_MAIL_AUTH_FAIL;
+        }
+        one = judge(state, &result);
+        auth = one > auth ? one : auth;
+        count++;
+    }
+    return c && !*c ? auth : CRM_MAIL_AUTH_FAIL;
+}
+
+/* Read VALUE, that of a header, into STATE. */
+static crm_mail_auth_t read_header(state_t *state, const char *value)
+{
+    const char *c = skip(value);
+    const char *id = c ? read_word(&c, ENDS, state->pool) : NULL;
+
+    if (!id || !is_trusted(id, state->ids)) {
         return CRM_MAIL_AUTH_UNTRUSTED;
     }
     if (apr_isdigit(*c)) {
-        const char *version = read_word(&c, ENDS, pool);
+        const char *version = read_word(&c, ENDS, state->pool);
 
         if (version && strcmp(version, "1")) {
             return CRM_MAIL_AUTH_NONE; /* an unknown version of the header */
         }
     }
-    while (c && *c == ';' && (c = skip(c + 1)) && *c) {
-        result_t result;
-        const char *none = c;
+    return read_results(state, c);
+}
 
-        if (!strncasecmp(c, "none", 4) && (none = skip(c + 4)) && !*none) {
-            return CRM_MAIL_AUTH_NONE;
-        }
-        if (!read_result(&result, &c, pool)) {
-            return CRM_MAIL_AUTH_FAIL;
-        }
-        one = judge(&result, domain);
-        auth = one > auth ? one : auth;
+/* Begin STATE for a mail from DOMAIN. */
+static void begin(state_t *state, const char *ids, const char *domain,
+                  apr_pool_t *pool)
+{
+    state->ids = ids;
+    state->domain = domain;
+    state->auth = CRM_MAIL_AUTH_UNTRUSTED;
+    state->signatures = apr_array_make(pool, 4, sizeof(result_t));
+    state->pool = pool;
+}
+
+crm_mail_auth_t crm_mail_results(const char *value, const char *ids,
+                                 const char *domain, apr_pool_t *pool)
+{
+    state_t state;
+
+    begin(&state, ids, domain, pool);
+    return read_header(&state, value);
+}
+
+/* ---- Received ------------------------------------------------------------ */
+
+/* Set *HOST_P to the host that follows the keyword at *C_P ("from" or "by" of
+ * RFC 5321, 4.4), and *NOTE_P to the comment behind it, NULL if there is none.
+ * Return 0 if it is malformed, or has several comments: the client chooses its
+ * name, and might write the first of them. */
+static int read_clause(const char **host_p, const char **note_p,
+                       const char **c_p, apr_pool_t *pool)
+{
+    const char *begin = *c_p, *note, *end;
+
+    *host_p = read_word(c_p, ENDS, pool);
+    if (!*host_p) {
+        return 0;
     }
-    return c && !*c ? auth : CRM_MAIL_AUTH_FAIL;
+    note = memchr(begin, '(', (size_t)(*c_p - begin));
+    if (!note) {
+        *note_p = NULL;
+        return 1;
+    }
+    end = memchr(note, ')', (size_t)(*c_p - note));
+    if (!end || memchr(note + 1, '(', (size_t)(*c_p - note - 1))) {
+        return 0;
+    }
+    *note_p = apr_pstrmemdup(pool, note + 1, (apr_size_t)(end - note - 1));
+    return 1;
+}
+
+/* Return whether NOTE, what the server saw of its client, is one of IDS or an
+ * address of a local network: "(mx.example.org [192.0.2.1])". */
+static int confirms(const char *note, const char *ids, apr_pool_t *pool)
+{
+    static const char local[] = "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12"
+                                " 192.168.0.0/16 ::1/128 fc00::/7";
+    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    const char *name = note + strspn(note, BLANKS);
+    const char *address = strchr(note, '[');
+
+    if (is_trusted(apr_pstrmemdup(pool, name, strcspn(name, BLANKS "[")),
+                   ids)) {
+        return 1;
+    }
+    if (!address++) {
+        return 0;
+    }
+    address += strncasecmp(address, "IPv6:", 5) ? 0 : 5;
+    return crm_networks_have(networks, crm_networks_parse(networks, local),
+                             apr_pstrmemdup(pool, address,
+                                            strcspn(address, "]")));
+}
+
+/* Return whether a header below VALUE, a Received, can be the word of a host of
+ * IDS: another host has added VALUE, and had the mail from a host of IDS or
+ * from no other one. */
+static int is_inside(const char *value, const char *ids, apr_pool_t *pool)
+{
+    const char *c = skip(value), *from = NULL, *by = NULL, *note, *seen = NULL;
+
+    while (c && *c && *c != ';' && !by) {
+        const char *word = read_word(&c, ENDS, pool);
+
+        if (!word || (!strcasecmp(word, "from") && !from
+                      && !read_clause(&from, &seen, &c, pool))
+            || (!strcasecmp(word, "by")
+                && !read_clause(&by, &note, &c, pool))) {
+            return 0;
+        }
+    }
+    return c && (by ? !is_trusted(by, ids) : !from)
+           && (!from || (is_trusted(from, ids)
+                         && (!seen || confirms(seen, ids, pool))));
 }
 
 /* ---- the mail ------------------------------------------------------------ */
@@ -235,29 +424,39 @@ static int is_only_sender(GMimeMessage *mime, const char *from,
                                       from);
 }
 
+/* What stands above the Received that a trusted host has added to a mail from
+ * outside was written by that host or behind it. What stands below may be
+ * forged. */
 int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
                       const char *ids, apr_pool_t *pool)
 {
     GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
-    int count = g_mime_header_list_get_count(list);
-    int relayed = crm_mail_count(mime, "Received") == 0;
-    crm_mail_auth_t auth = CRM_MAIL_AUTH_UNTRUSTED, one;
+    int count = g_mime_header_list_get_count(list), inside = 1;
+    int alone = crm_mail_count(mime, "Received") == 0;
+    state_t state;
 
     if (!ids || !mail->from || !is_only_sender(mime, mail->from, pool)) {
         return 0;
     }
-    /* The headers above the first Received were added by local hosts. Below it,
-     * only the first header of a trusted host counts: others may be forged. */
-    for (int i = 0; i < count && !(relayed && auth); i++) {
+    begin(&state, ids, domain_of(mail->from), pool);
+    for (int i = 0; i < count && inside; i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(list, i);
         const char *name = g_mime_header_get_name(header);
         const char *raw = g_mime_header_get_raw_value(header);
 
-        relayed |= !strcasecmp(name, "Received");
-        if (raw && !strcasecmp(name, "Authentication-Results")) {
-            one = crm_mail_results(raw, ids, domain_of(mail->from), pool);
-            auth = one > auth ? one : auth;
+        raw = raw ? raw : "";
+        if (!strcasecmp(name, "Received")) {
+            inside = is_inside(raw, ids, pool);
+        }
+        else if (!strcasecmp(name, "Authentication-Results")) {
+            crm_mail_auth_t one = read_header(&state, raw);
+
+            state.auth = one > state.auth ? one : state.auth;
+            inside = !alone || !one;
+        }
+        else if (alone && !strcasecmp(name, "From")) {
+            inside = 0;
         }
     }
-    return auth == CRM_MAIL_AUTH_PASS;
+    return state.auth == CRM_MAIL_AUTH_PASS;
 }

@@ -14,7 +14,8 @@ typedef enum crm_mail_auth_t {
     CRM_MAIL_AUTH_NONE,         /* none of the other results */
     CRM_MAIL_AUTH_PASS,         /* DMARC passed, or a signature (DKIM) of the
                                    sender's domain or one above it */
-    CRM_MAIL_AUTH_FAIL          /* DMARC failed, or the header is malformed */
+    CRM_MAIL_AUTH_FAIL          /* DMARC failed, or the header is malformed or
+                                   contradicts itself */
 } crm_mail_auth_t;
 
 /* Return the result of VALUE, the value of such a header, for a mail from
@@ -23,7 +24,10 @@ crm_mail_auth_t crm_mail_results(const char *value, const char *ids,
                                  const char *domain, apr_pool_t *pool);
 
 /* Return whether a host of IDS has verified MAIL's sender in the headers of
- * MIME. The mail must name no other sender. */
+ * MIME, above the topmost Received of such a host. If there is none: above the
+ * first Received that names the host it had the mail from. A mail without
+ * Received comes from no other host (RFC 5321, 4.4): the first header of a host
+ * of IDS above From counts. The mail must name no other sender. */
 int crm_mail_verified(const crm_mail_t *mail, GMimeMessage *mime,
                       const char *ids, apr_pool_t *pool);
 

@@ -679,8 +679,45 @@ START_TEST(authentication_results_are_read)
          " header.i=\"a b\"@example.org header.b=ab/=cd", CRM_MAIL_AUTH_PASS},
         {"mx2.example;dkim=fail header.d=shop.example.org;"
          "dkim/1=pass header.d=example.org", CRM_MAIL_AUTH_PASS},
+        /* the identity is not below the domain that signs */
         {"mx.example; dkim=pass header.d=evil.example"
-         " header.i=@shop.example.org", CRM_MAIL_AUTH_NONE},
+         " header.i=@shop.example.org", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dkim=pass header.d=example.org"
+         " header.i=@shop.example.org", CRM_MAIL_AUTH_PASS},
+        /* two values of a property */
+        {"mx.example; dkim=pass header.d=evil.example"
+         " header.d=shop.example.org", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dkim=pass header.d=shop.example.org"
+         " header.d=evil.example", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dkim=pass header.d=shop.example.org"
+         " header.d=SHOP.example.org", CRM_MAIL_AUTH_PASS},
+        {"mx.example; dkim=pass header.i=@evil.example"
+         " header.i=@shop.example.org", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dmarc=pass header.from=evil.example"
+         " header.from=shop.example.org", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; spf=pass smtp.mailfrom=a smtp.mailfrom=b;"
+         " dkim=pass header.d=shop.example.org", CRM_MAIL_AUTH_PASS},
+        /* a signature that passed and failed; two signatures */
+        {"mx.example; dkim=pass header.d=shop.example.org;"
+         " dkim=fail header.d=shop.example.org", CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dkim=fail header.i=@shop.example.org header.b=ab;"
+         " dkim=pass header.d=shop.example.org header.b=ab",
+         CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dkim=fail header.d=shop.example.org header.b=ab;"
+         " dkim=pass header.d=shop.example.org header.b=cd",
+         CRM_MAIL_AUTH_PASS},
+        {"mx.example; dkim=fail header.d=shop.example.org header.s=old;"
+         " dkim=pass header.d=shop.example.org header.s=new",
+         CRM_MAIL_AUTH_PASS},
+        {"mx.example; dkim=policy header.d=shop.example.org;"
+         " dkim=pass header.d=shop.example.org", CRM_MAIL_AUTH_PASS},
+        {"mx.example; dkim=fail header.d=evil.example;"
+         " dkim=pass header.d=shop.example.org", CRM_MAIL_AUTH_PASS},
+        /* "none" is alone */
+        {"mx.example; dmarc=fail header.from=shop.example.org; none",
+         CRM_MAIL_AUTH_FAIL},
+        {"mx.example; dkim=pass (header.d=evil.example)"
+         " header.d=shop.example.org", CRM_MAIL_AUTH_PASS},
         {"mx.example; dkim=pass header.d=org", CRM_MAIL_AUTH_NONE},
         {"mx.example; dkim=pass header.d=op.example.org", CRM_MAIL_AUTH_NONE},
         {"mx.example; dkim=pass header.d=x.shop.example.org",
@@ -740,7 +777,14 @@ END_TEST
 #define FAIL(id) "Authentication-Results: " id "; dmarc=fail" \
     " header.from=example.org\n"
 #define SPF(id) "Authentication-Results: " id "; spf=pass\n"
+#define DKIM(id, result) "Authentication-Results: " id "; dkim=" result \
+    " header.d=example.org\n"
 #define RECEIVED "Received: from x by y; Mon, 02 Nov 2026 10:00:00 +0100\n"
+#define RECEIVED_BY(host) "Received: from x (x [192.0.2.1])\n\tby " host \
+    " (Postfix) with ESMTPS id 1\n\tfor <a@b>; Mon, 02 Nov 2026\n"
+/* Another host had the mail from HOST, whom it saw as in SEEN. */
+#define HOP(host, seen) "Received: from " host " " seen " by store" \
+    " with LMTP id 1; Mon, 02 Nov 2026\n"
 #define FROM "From: Ada <ada@example.org>\n"
 
 START_TEST(only_a_trusted_host_verifies_a_sender)
@@ -750,18 +794,49 @@ START_TEST(only_a_trusted_host_verifies_a_sender)
         int verified;
     } cases[] = {
         {PASS("a") RECEIVED FROM, 1},
-        {RECEIVED PASS("a") FROM, 1},
-        {RECEIVED RECEIVED PASS("c") PASS("a") FROM, 1},
+        {PASS("a") RECEIVED_BY("a") FROM, 1},
+        {"Return-Path: <x@y>\n" SPF("c") PASS("a") RECEIVED_BY("a") FROM, 1},
+        /* below the topmost Received of a trusted host, anybody's word */
+        {RECEIVED_BY("a") PASS("a") FROM, 0},
+        {RECEIVED_BY("B") PASS("a") RECEIVED_BY("a") FROM, 0},
+        {"Received: from evil (evil [192.0.2.1])\n\tby (x (y) z) \"a\" (P)"
+         " with\n SMTP; now\n" PASS("a") FROM, 0},
+        {RECEIVED PASS("a") FROM, 0},
+        {RECEIVED RECEIVED PASS("c") PASS("a") FROM, 0},
+        {RECEIVED SPF("b") PASS("a") RECEIVED FROM, 0},
+        {RECEIVED PASS("a") RECEIVED_BY("a") FROM, 0},
+        /* another host had it from a trusted one */
+        {HOP("a", "") PASS("a") RECEIVED_BY("a") FROM, 1},
+        {HOP("A", "(a [192.0.2.9])") PASS("a") RECEIVED_BY("a") FROM, 1},
+        {HOP("a", "([127.0.0.1])") PASS("a") RECEIVED_BY("a") FROM, 1},
+        {HOP("a", "(unknown [10.1.2.3])") PASS("a") RECEIVED_BY("a") FROM, 1},
+        {HOP("a", "([IPv6:fd00::1])") PASS("a") RECEIVED_BY("a") FROM, 1},
+        {"Received: by y (x, from userid 7) id 1; now\n"
+         PASS("a") RECEIVED_BY("a") FROM, 1},
+        {"Received: (qmail 1 invoked by uid 7); now\n"
+         PASS("a") RECEIVED_BY("a") FROM, 1},
+        /* or says so */
+        {HOP("a", "(evil [192.0.2.1])") PASS("a") RECEIVED_BY("a") FROM, 0},
+        {HOP("a", "(unknown [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a", "([192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a(a", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a(a)", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a\"", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a;", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("\\", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        /* no host had it before */
         {PASS("a") FROM, 1},
+        {FROM PASS("a"), 0},
+        {SPF("a") PASS("a") FROM, 0},
         {PASS("c") RECEIVED FROM, 0},
         /* several by the host, then what a stranger wrote */
         {SPF("a") PASS("a") RECEIVED FROM, 1},
         {PASS("b") FAIL("a") RECEIVED FROM, 0},
+        {DKIM("a", "pass") DKIM("b", "fail") RECEIVED FROM, 0},
+        {DKIM("a", "pass") DKIM("b", "neutral") RECEIVED FROM, 1},
         {FAIL("a") RECEIVED PASS("a") FROM, 0},
         {SPF("a") RECEIVED PASS("a") FROM, 0},
         {RECEIVED SPF("a") PASS("a") FROM, 0},
-        {RECEIVED SPF("b") PASS("a") RECEIVED FROM, 0},
-        {SPF("a") PASS("a") FROM, 0},
         /* whoever looks at From sees the same address */
         {PASS("a") RECEIVED FROM FROM, 0},
         {PASS("a") RECEIVED "From: ada@example.org, eve@example.org\n", 0},
