@@ -346,6 +346,8 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
 
 static const crm_access_t access_chat = {"chat", crm_access_admit_address};
 static const crm_access_t access_poll = {"poll", crm_access_admit_poll};
+static const crm_access_t access_preflight = {"preflight",
+                                              crm_access_admit_poll};
 
 #define START "/chat/{bot_id}/start"
 #define MESSAGES "/chat/{bot_id}/messages"
@@ -354,8 +356,8 @@ static const crm_access_t access_poll = {"poll", crm_access_admit_poll};
      .max_body = CRM_ACCESS_BODY_MAX, .serve = handler, \
      .show_error = show_error}
 #define PREFLIGHT_ROUTE(at, methods) \
-    {.method = "OPTIONS", .path = at, .access = &crm_access_anybody, \
-     .serve = serve_preflight, .data = methods}
+    {.method = "OPTIONS", .path = at, .access = &access_preflight, \
+     .serve = serve_preflight, .show_error = show_error, .data = methods}
 
 const crm_route_t crm_intake_chat_routes[] = {
     {.method = "GET", .path = "/chat/widget.js",

@@ -6,12 +6,15 @@
 
 #include "apr_strings.h"
 
+#include "crm_address.h"
 #include "crm_intake_site.h"
 #include "crm_query.h"
 #include "crm_slots.h"
 #include "intake_chat_load.h"
 
 #define WAIT_MAX 25             /* seconds */
+#define SHARE 4                 /* an address may have this part of the waiting
+                                   polls of a process */
 /* Interval of queries while waiting. Notifiers do not cover events stored by
  * other hosts, and a closed connection is only noticed at this interval. */
 #define QUERY_INTERVAL apr_time_from_sec(5)
@@ -96,18 +99,38 @@ static crm_notifier_t *notifier_of(const poll_t *poll)
     return crm_intake_site(poll->chat->call)->notifier;
 }
 
+/* Set *CLIENT to the networks of CALL's client. An address may have a quarter of
+ * the waiting polls of this process, and the /48 of an IPv6 address half of them,
+ * unless addresses have no limit (CrmApiAddressLimit 0). */
+static void find_client(crm_notifier_client_t *client, const crm_call_t *call)
+{
+    int limited = call->service->settings.address_limit > 0;
+    int pollers = crm_intake_site(call)->pollers;
+
+    crm_address_names(client->nets, call->request->address, call->pool);
+    for (int i = 0; i < CRM_NOTIFIER_NETS; i++) {
+        int most = pollers * (i + 1) / SHARE;
+
+        client->most[i] = !limited ? 0 : most ? most : 1;
+    }
+}
+
 /* Return whether POLL may wait: there is room among the waiting polls of this
- * process, and it is its visitor's only one. */
+ * process and among those of its client, and it is its visitor's only one. */
 static int enter(poll_t *poll)
 {
+    const crm_call_t *call = poll->chat->call;
+    crm_notifier_client_t client;
+
     if (poll->waiter) {
         return 1;
     }
-    if (!crm_slots_try(&slots, crm_intake_site(poll->chat->call)->pollers)) {
+    if (!crm_slots_try(&slots, crm_intake_site(call)->pollers)) {
         return 0;
     }
+    find_client(&client, call);
     poll->waiter = crm_notifier_enter(notifier_of(poll), poll->chat->visitor,
-                                      poll->until);
+                                      &client, poll->until);
     if (!poll->waiter) {
         crm_slots_leave(&slots);
     }

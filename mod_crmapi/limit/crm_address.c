@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "apr_escape.h"
+
 #include "crm_budget.h"
 #include "crm_buf.h"
 #include "crm_key.h"
@@ -48,6 +50,16 @@ static crm_error_t *charge(crm_limit_t *addresses, crm_limit_key_t *key,
     } while (crm_limit_add(addresses, key, NULL) == CRM_LIMIT_ADDED);
     return crm_error_logf(CRM_E_UNAVAILABLE, pool,
                           "CRM4001: the table of addresses cannot be used");
+}
+
+void crm_address_names(const char *names[2], const char *address,
+                       apr_pool_t *pool)
+{
+    unsigned char net[16];
+    apr_size_t len = crm_network_address(net, address);
+
+    names[0] = apr_pescape_hex(pool, net, len == 16 ? SUBNET : len, 0);
+    names[1] = len == 16 ? apr_pescape_hex(pool, net, SITE, 0) : NULL;
 }
 
 /* Set KEYS to the keys that a request from ADDRESS is charged to: those of its

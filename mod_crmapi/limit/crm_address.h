@@ -17,6 +17,12 @@
  * for each kind. */
 #define CRM_ADDRESS_KEY "key"
 
+/* Set NAMES, in POOL, to the names of the networks of the client ADDRESS that
+ * are charged: an IPv4 address, or the /64 and the /48 of an IPv6 address.
+ * NAMES[1] is NULL if there is one. */
+void crm_address_names(const char *names[2], const char *address,
+                       apr_pool_t *pool);
+
 /* Charge a request of KIND and CLASS to the client ADDRESS ("203.0.113.7") in
  * the table ADDRESSES. The limit is MAX requests in 60 s. For an IPv6 address
  * its /64 and its /48 are charged, or neither if one of them refuses. REALM

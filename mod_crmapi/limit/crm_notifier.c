@@ -173,7 +173,54 @@ static int waits_elsewhere(const crm_notifier_t *notifier, apr_uint64_t owner,
     return 0;
 }
 
+/* Return how many threads of this process wait for clients whose network WHICH
+ * has the hash NET. */
+static int count_of(const crm_notifier_t *notifier, apr_uint64_t net,
+                    int which)
+{
+    apr_uint32_t process = (apr_uint32_t)getpid();
+    int count = 0;
+
+    for (int i = 0; i < CRM_NOTIFIER_WAITERS; i++) {
+        const crm_waiter_t *waiter = &notifier->waiters[i];
+
+        count += is_used(waiter) && LOAD(waiter->process) == process
+                 && LOAD(waiter->nets[which]) == net;
+    }
+    return count;
+}
+
+/* Return whether a network of CLIENT, which has entered WAITER, has more places
+ * than it may have. */
+static int is_greedy(const crm_notifier_t *notifier,
+                     const crm_notifier_client_t *client,
+                     const crm_waiter_t *waiter)
+{
+    for (int i = 0; i < CRM_NOTIFIER_NETS && client->nets[i]; i++) {
+        if (client->most[i]
+            && count_of(notifier, waiter->nets[i], i) > client->most[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Fill WAITER, which was taken, for the owner with the hash OWNER. */
+static void fill(crm_waiter_t *waiter, apr_uint64_t owner,
+                 const crm_notifier_client_t *client, apr_time_t until)
+{
+    STORE(waiter->count, 0);
+    STORE(waiter->process, (apr_uint32_t)getpid());
+    STORE(waiter->owner, owner);
+    STORE(waiter->until, until);
+    for (int i = 0; i < CRM_NOTIFIER_NETS; i++) {
+        STORE(waiter->nets[i], client->nets[i] ? hash_of(client->nets[i]) : 0);
+    }
+    __atomic_store_n(&waiter->used, 1, __ATOMIC_SEQ_CST);
+}
+
 crm_waiter_t *crm_notifier_enter(crm_notifier_t *notifier, const char *owner,
+                                 const crm_notifier_client_t *client,
                                  apr_time_t until)
 {
     apr_uint64_t hash = hash_of(owner);
@@ -187,12 +234,9 @@ crm_waiter_t *crm_notifier_enter(crm_notifier_t *notifier, const char *owner,
         if (!take(notifier, waiter)) {
             continue;
         }
-        STORE(waiter->count, 0);
-        STORE(waiter->process, (apr_uint32_t)getpid());
-        STORE(waiter->owner, hash);
-        STORE(waiter->until, until);
-        __atomic_store_n(&waiter->used, 1, __ATOMIC_SEQ_CST);
-        if (waits_elsewhere(notifier, hash, waiter)) {
+        fill(waiter, hash, client, until);
+        if (waits_elsewhere(notifier, hash, waiter)
+            || is_greedy(notifier, client, waiter)) {
             crm_notifier_leave(notifier, waiter);
             return NULL;
         }

@@ -8,6 +8,7 @@
 #define CRM_NOTIFIER_LINES 4096
 #define CRM_NOTIFIER_WAITERS 1024
 #define CRM_NOTIFIER_NAMES 9
+#define CRM_NOTIFIER_NETS 2
 
 /* A thread that waits. */
 typedef struct crm_waiter_t {
@@ -17,6 +18,8 @@ typedef struct crm_waiter_t {
     apr_uint32_t count;         /* number of LINES */
     apr_uint32_t lines[CRM_NOTIFIER_NAMES]; /* that it waits for */
     apr_uint64_t owner;         /* hash of the owner's name */
+    apr_uint64_t nets[CRM_NOTIFIER_NETS]; /* of the client's networks; 0:
+                                             none */
     apr_time_t until;           /* the latest time at which it stops waiting */
 } crm_waiter_t;
 
@@ -40,9 +43,19 @@ void crm_notifier_notify(crm_notifier_t *notifier, const char *name);
 apr_uint32_t crm_notifier_count(const crm_notifier_t *notifier,
                                 const char *name);
 
-/* Return a place in which OWNER may wait until UNTIL. An owner has one place at
- * a time. NULL: OWNER waits already, or all places are in use. */
+/* The client of a place: the names of its networks, the narrowest first (NULL:
+ * there are no more), and how many places of this process each may have (0: any
+ * number). */
+typedef struct crm_notifier_client_t {
+    const char *nets[CRM_NOTIFIER_NETS];
+    int most[CRM_NOTIFIER_NETS];
+} crm_notifier_client_t;
+
+/* Return a place in which OWNER, a CLIENT, may wait until UNTIL. An owner has
+ * one place at a time. NULL: OWNER waits already, a network of CLIENT has the
+ * most places that it may have, or all places are in use. */
 crm_waiter_t *crm_notifier_enter(crm_notifier_t *notifier, const char *owner,
+                                 const crm_notifier_client_t *client,
                                  apr_time_t until);
 
 /* Release the place WAITER. */

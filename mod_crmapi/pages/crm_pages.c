@@ -123,7 +123,7 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
     }
 }
 
-static const crm_access_t access_link = {"link", crm_access_admit_address};
+static const crm_access_t access_link = {"link", crm_access_admit_link};
 static const crm_page_kind_t review = {CRM_TOKEN_REVIEW, crm_page_review};
 static const crm_page_kind_t unsubscribe = {CRM_TOKEN_UNSUBSCRIBE,
                                             crm_page_unsubscribe};

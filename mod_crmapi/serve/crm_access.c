@@ -357,15 +357,40 @@ crm_error_t *crm_access_admit_poll(crm_call_t *call)
                           * call->service->settings.address_limit);
 }
 
-crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
-                                       const char *visitor)
+/* Charge CALL as a request of CLASS to NAME, of KIND, with the limit of TIMES
+ * that of an address. */
+static crm_error_t *charge_name(const crm_call_t *call, const char *kind,
+                                const char *name, crm_limit_class_t class,
+                                apr_uint32_t times)
 {
     const crm_settings_t *settings = &call->service->settings;
 
-    return crm_address_charge_name(call->service->addresses, "visitor",
-                                   visitor, settings->realm, CRM_LIMIT_READ,
-                                   CRM_ACCESS_VISITOR_POLLS
-                                   * settings->address_limit, call->pool);
+    return crm_address_charge_name(call->service->addresses, kind, name,
+                                   settings->realm, class,
+                                   times * settings->address_limit,
+                                   call->pool);
+}
+
+crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
+                                       const char *visitor)
+{
+    return charge_name(call, "visitor", visitor, CRM_LIMIT_READ,
+                       CRM_ACCESS_VISITOR_POLLS);
+}
+
+crm_error_t *crm_access_admit_link(crm_call_t *call)
+{
+    const crm_arg_t *link = &call->args[0];
+    crm_error_t *error;
+
+    CRM_ERR(crm_access_admit_address(call));
+    error = charge_name(call, "one link", apr_pstrmemdup(call->pool, link->text,
+                                                         link->len),
+                        CRM_LIMIT_WRITE, CRM_ACCESS_LINK);
+    if (error) {
+        crm_access_proven(call);        /* the address pays for no refusal */
+    }
+    return error;
 }
 
 void crm_access_proven(crm_call_t *call)

@@ -15,6 +15,9 @@
 #define CRM_ACCESS_POLLS 5
 #define CRM_ACCESS_VISITOR_POLLS 3
 
+/* The budget of a link in a mail, as the same multiple. */
+#define CRM_ACCESS_LINK 3
+
 /* A way to admit requests. It runs before the body is read. */
 struct crm_access_t {
     const char *kind;           /* name of the budget that its requests share */
@@ -23,7 +26,7 @@ struct crm_access_t {
     crm_error_t *(*admit)(crm_call_t *call);
 };
 
-/* Anybody, without a budget: documents and preflight requests. */
+/* Anybody, without a budget: what is answered from memory. */
 extern const crm_access_t crm_access_anybody;
 
 /* An API key (contract 3), charged to the key's budget (contract 4). Scopes and
@@ -36,15 +39,21 @@ extern const crm_access_t crm_access_token;
 /* An admit(): anybody, charged to the client's address (contract 2.5). */
 crm_error_t *crm_access_admit_address(crm_call_t *call);
 
-/* An admit(): anybody, charged to the address's larger budget for polls. */
+/* An admit(): anybody, charged to the address's larger budget for polls, and for
+ * the preflight requests that a browser sends before them. */
 crm_error_t *crm_access_admit_poll(crm_call_t *call);
+
+/* An admit(): anybody, charged to the client's address and to the link, the first
+ * parameter of the path. crm_access_proven() refunds the address only, so that a
+ * valid link is not opened for ever. */
+crm_error_t *crm_access_admit_link(crm_call_t *call);
 
 /* Charge the poll CALL to VISITOR as well. Errors: CRM_E_RATE_LIMITED. */
 crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
                                        const char *visitor);
 
-/* Refund what crm_access_admit_address() charged to CALL's address, since the
- * request has proven its rights. */
+/* Refund what crm_access_admit_address() or crm_access_admit_link() charged to
+ * CALL's address, since the request has proven its rights. */
 void crm_access_proven(crm_call_t *call);
 
 /* If CALL was served before its budget had decided, wait for the decision.

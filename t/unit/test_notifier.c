@@ -134,11 +134,20 @@ START_TEST(no_ring_is_lost)
 }
 END_TEST
 
-/* Return a count of NAME that is known, in a new place to wait. */
+/* Return a place in which OWNER waits, whose networks NET and SITE may have
+ * MOST places and twice as many; NULL: none. */
+static crm_waiter_t *enter_from(const char *owner, const char *net,
+                                const char *site, int most)
+{
+    const crm_notifier_client_t client = {{net, site}, {most, 2 * most}};
+
+    return crm_notifier_enter(notifier, owner, &client, apr_time_now()
+                              + apr_time_from_sec(30));
+}
+
 static crm_waiter_t *enter(const char *owner)
 {
-    return crm_notifier_enter(notifier, owner, apr_time_now()
-                              + apr_time_from_sec(30));
+    return enter_from(owner, NULL, NULL, 0);
 }
 
 START_TEST(an_owner_waits_once)
@@ -150,6 +159,37 @@ START_TEST(an_owner_waits_once)
     ck_assert_ptr_nonnull(enter("b"));
     crm_notifier_leave(notifier, waiter);
     ck_assert_ptr_nonnull(enter("a"));
+}
+END_TEST
+
+START_TEST(a_network_has_its_share_of_the_places)
+{
+    crm_waiter_t *first = enter_from("a", "net 1", NULL, 2);
+
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_nonnull(enter_from("b", "net 1", NULL, 2));
+    ck_assert_ptr_null(enter_from("c", "net 1", NULL, 2));
+    ck_assert_ptr_nonnull(enter_from("c", "net 2", NULL, 2));
+    ck_assert_ptr_nonnull(enter_from("d", "net 1", NULL, 0));  /* no limit */
+    ck_assert_ptr_null(enter_from("e", "net 1", NULL, 2));
+    crm_notifier_leave(notifier, first);
+    ck_assert_ptr_null(enter_from("e", "net 1", NULL, 2));
+    ck_assert_ptr_nonnull(enter_from("e", "net 1", NULL, 3));
+    /* places of other processes do not count */
+    for (int i = 0; i < CRM_NOTIFIER_WAITERS; i++) {
+        notifier->waiters[i].process++;
+    }
+    ck_assert_ptr_nonnull(enter_from("f", "net 1", NULL, 1));
+}
+END_TEST
+
+START_TEST(the_networks_of_a_site_share_its_places)
+{
+    ck_assert_ptr_nonnull(enter_from("a", "net 1", "site", 1));
+    ck_assert_ptr_null(enter_from("b", "net 1", "site", 1));
+    ck_assert_ptr_nonnull(enter_from("b", "net 2", "site", 1));
+    ck_assert_ptr_null(enter_from("c", "net 3", "site", 1));
+    ck_assert_ptr_nonnull(enter_from("c", "net 3", "another", 1));
 }
 END_TEST
 
@@ -271,6 +311,8 @@ int main(void)
     tcase_add_test(tcase, what_was_written_before_a_ring_is_there);
     tcase_add_test(tcase, no_ring_is_lost);
     tcase_add_test(tcase, an_owner_waits_once);
+    tcase_add_test(tcase, a_network_has_its_share_of_the_places);
+    tcase_add_test(tcase, the_networks_of_a_site_share_its_places);
     tcase_add_test(tcase, places_are_taken_again);
     tcase_add_test(tcase, what_came_before_is_not_slept_over);
     tcase_add_test(tcase, a_wait_has_a_timeout);
