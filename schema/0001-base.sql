@@ -25,7 +25,7 @@ CREATE EXTENSION IF NOT EXISTS btree_gin SCHEMA public;
 CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public;
 
 -- ---- roles -----------------------------------------------------------------
--- repeat/0001-rights.sql has their rights.
+-- repeat/0002-rights.sql has their rights.
 
 -- Roles belong to the cluster. They may exist, and the migration of another
 -- database may create them at the same time.

@@ -291,11 +291,12 @@ END
 $$;
 
 -- ---- what an event has -----------------------------------------------------
--- For each resource the text of the columns that the API shows, and of those
--- that it computes (mod_crmapi/crm/). A migration that adds one replaces the
--- function. t/61-events.t compares events with the answers of the API. Few
--- workspaces have a feed, so whether there is one is asked first, and by the
--- cheapest statement.
+-- The text of the columns that the API shows of a resource, and of those that it
+-- computes: each migrate makes the functions <table>_fields() of its tables
+-- (repeat/0001-events.sql). What is computed from other rows is their parameters
+-- after the row, in the order of the resource's table. t/61-events.t compares events
+-- with the answers of the API. Few workspaces have a feed, so whether there is one
+-- is asked first, and by the cheapest statement.
 
 -- The event that a row was deleted: its type is the trigger's argument. A
 -- trigger function.
@@ -348,24 +349,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, 'contact.created', json_object(
-        '{id,workspace_id,bot_id,first_name,last_name,emails,'
-            'phone_numbers,company,company_id,job_title,lead_source,'
-            'tags,deal_value,pipeline_stage_id,contact_type,'
-            'address_line1,address_line2,city,state,postal_code,'
-            'country,linkedin_url,notes,custom_fields,created_at,'
-            'updated_at,last_contacted_at}',
-        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text,
-            NEW.first_name, NEW.last_name, NEW.emails::text,
-            NEW.phone_numbers::text, NEW.company, NEW.company_id::text,
-            NEW.job_title, NEW.lead_source, NEW.tags::text,
-            NEW.deal_value::text, NEW.pipeline_stage_id::text,
-            NEW.contact_type, NEW.address_line1, NEW.address_line2, NEW.city,
-            NEW.state, NEW.postal_code, NEW.country, NEW.linkedin_url,
-            NEW.notes, NEW.custom_fields::text,
-            crmapi.event_time(NEW.created_at),
-            crmapi.event_time(NEW.updated_at),
-            NULL]))
+        NEW.workspace_id, 'contact.created', crmapi.contact_fields(NEW, NULL))
     RETURNING v.id INTO event;
     IF 'contact.created' = ANY (types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.created');
@@ -403,27 +387,10 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     SELECT crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, 'contact.updated', json_object(
-        '{id,workspace_id,bot_id,first_name,last_name,emails,'
-            'phone_numbers,company,company_id,job_title,lead_source,'
-            'tags,deal_value,pipeline_stage_id,contact_type,'
-            'address_line1,address_line2,city,state,postal_code,'
-            'country,linkedin_url,notes,custom_fields,created_at,'
-            'updated_at,last_contacted_at}',
-        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text,
-            NEW.first_name, NEW.last_name, NEW.emails::text,
-            NEW.phone_numbers::text, NEW.company, NEW.company_id::text,
-            NEW.job_title, NEW.lead_source, NEW.tags::text,
-            NEW.deal_value::text, NEW.pipeline_stage_id::text,
-            NEW.contact_type, NEW.address_line1, NEW.address_line2, NEW.city,
-            NEW.state, NEW.postal_code, NEW.country, NEW.linkedin_url,
-            NEW.notes, NEW.custom_fields::text,
-            crmapi.event_time(NEW.created_at),
-            crmapi.event_time(NEW.updated_at),
-            crmapi.event_time((SELECT a.created_at FROM crmapi.activity a
-                WHERE a.workspace_id = NEW.workspace_id
-                  AND a.contact_id = NEW.id
-                ORDER BY a.created_at DESC LIMIT 1))])
+        NEW.workspace_id, 'contact.updated', crmapi.contact_fields(NEW,
+            (SELECT a.created_at FROM crmapi.activity a
+             WHERE a.workspace_id = NEW.workspace_id AND a.contact_id = NEW.id
+             ORDER BY a.created_at DESC LIMIT 1))
     RETURNING v.id INTO event;
     IF 'contact.updated' = ANY (types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.updated');
@@ -438,7 +405,7 @@ CREATE FUNCTION crmapi.company_event() RETURNS trigger
 DECLARE
     feed record;
     event uuid;
-    deals text;
+    deals numeric;
     latest timestamptz;
 BEGIN
     SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
@@ -451,7 +418,7 @@ BEGIN
         RETURN NULL;
     END IF;
     IF TG_OP = 'UPDATE' THEN
-        SELECT sum(c.deal_value)::text, greatest(
+        SELECT sum(c.deal_value), greatest(
                 (SELECT max(a.created_at) FROM crmapi.activity a
                  WHERE a.workspace_id = NEW.workspace_id
                    AND a.company_id = NEW.id), max(l.latest))
@@ -464,24 +431,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,workspace_id,bot_id,name,domain,website,industry,'
-            'company_size,company_type,employee_count,annual_revenue,'
-            'description,emails,phone_numbers,tags,pipeline_stage_id,'
-            'address_line1,address_line2,city,state,postal_code,'
-            'country,linkedin_url,notes,custom_fields,created_at,'
-            'updated_at,total_deal_value,last_activity_at}',
-        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text, NEW.name,
-            NEW.domain, NEW.website, NEW.industry, NEW.company_size,
-            NEW.company_type, NEW.employee_count::text,
-            NEW.annual_revenue::text, NEW.description, NEW.emails::text,
-            NEW.phone_numbers::text, NEW.tags::text,
-            NEW.pipeline_stage_id::text, NEW.address_line1, NEW.address_line2,
-            NEW.city, NEW.state, NEW.postal_code, NEW.country,
-            NEW.linkedin_url, NEW.notes, NEW.custom_fields::text,
-            crmapi.event_time(NEW.created_at),
-            crmapi.event_time(NEW.updated_at),
-            deals, crmapi.event_time(latest)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.company_fields(NEW, deals, latest))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -508,14 +458,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,pipeline_stage_id,contact_id,title,description,tags,'
-            'order_index,archived_at,created_at,updated_at}',
-        ARRAY[NEW.id::text, NEW.pipeline_stage_id::text, NEW.contact_id::text,
-            NEW.title, NEW.description, NEW.tags::text, NEW.order_index::text,
-            crmapi.event_time(NEW.archived_at),
-            crmapi.event_time(NEW.created_at),
-            crmapi.event_time(NEW.updated_at)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.pipeline_card_fields(NEW))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -541,15 +484,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,contact_id,company_id,activity_type,title,'
-            'description,due_date,duration_minutes,completed_at,'
-            'metadata,created_at}',
-        ARRAY[NEW.id::text, NEW.contact_id::text, NEW.company_id::text,
-            NEW.activity_type, NEW.title, NEW.description,
-            crmapi.event_time(NEW.due_date), NEW.duration_minutes::text,
-            crmapi.event_time(NEW.completed_at), NEW.metadata::text,
-            crmapi.event_time(NEW.created_at)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.activity_fields(NEW))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -578,25 +513,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,bot_id,contact_id,type,email,phone_number,human,'
-            'human_takeover,assigned_to,assigned_at,active,archived,'
-            'archived_at,deleted,deleted_at,internal,internal_notes,'
-            'last_message,last_message_at,last_active_at,'
-            'sentiment_positive,sentiment_score,sentiment_summary,'
-            'audio_url,minutes,visitor_id,created_at}',
-        ARRAY[NEW.id::text, NEW.bot_id::text, NEW.contact_id::text,
-            NEW.type::text, NEW.email, NEW.phone_number, NEW.human,
-            NEW.human_takeover::text, NEW.assigned_to,
-            crmapi.event_time(NEW.assigned_at), NEW.active::text,
-            NEW.archived::text, crmapi.event_time(NEW.archived_at),
-            NEW.deleted::text, crmapi.event_time(NEW.deleted_at),
-            NEW.internal::text, NEW.internal_notes, NEW.last_message,
-            crmapi.event_time(NEW.last_message_at),
-            crmapi.event_time(NEW.last_active_at),
-            NEW.sentiment_positive::text, NEW.sentiment_score::text,
-            NEW.sentiment_summary, NEW.audio_url, NEW.minutes::text,
-            NEW.visitor_id, crmapi.event_time(NEW.created_at)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.conversation_fields(NEW))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -622,12 +539,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,conversation_id,role,content,content_type,status,'
-            'tool_used,tool_arguments,created_at}',
-        ARRAY[NEW.id::text, NEW.conversation_id::text, NEW.role, NEW.content,
-            NEW.content_type, NEW.status, NEW.tool_used,
-            NEW.tool_arguments::text, crmapi.event_time(NEW.created_at)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.message_fields(NEW))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -653,12 +565,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,form_id,contact_id,custom_field_responses,is_internal,'
-            'submitted_at}',
-        ARRAY[NEW.id::text, NEW.form_id::text, NEW.contact_id::text,
-            NEW.custom_field_responses::text, NEW.is_internal::text,
-            crmapi.event_time(NEW.submitted_at)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.submission_fields(NEW))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -713,22 +620,16 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     SELECT crmapi.event_id(crmapi.event_next(t.workspace_id)),
-        t.workspace_id, TG_ARGV[0], json_object(
-        '{id,sequence_id,contact_id,status,generation_error,approved_at,'
-            'stop_reason,created_at,updated_at,sequence,steps}',
-        ARRAY[t.id::text, t.sequence_id::text, t.contact_id::text, t.status,
-            t.generation_error, crmapi.event_time(t.approved_at),
-            t.stop_reason, crmapi.event_time(t.created_at),
-            crmapi.event_time(t.updated_at),
+        t.workspace_id, TG_ARGV[0], crmapi.enrollment_fields(t,
             (SELECT json_build_object('id', q.id, 'name', q.name, 'status',
                  q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)
              FROM crmapi.sequence q WHERE q.workspace_id = NEW.workspace_id
-               AND q.id = t.sequence_id)::text,
+               AND q.id = t.sequence_id),
             (SELECT coalesce(json_agg(crmapi.event_step(s)
                                       ORDER BY s.sort_order), '[]')
              FROM crmapi.enrollment_step s
              WHERE s.workspace_id = NEW.workspace_id
-               AND s.enrollment_id = t.id)::text])
+               AND s.enrollment_id = t.id))
     FROM crmapi.enrollment t
     WHERE t.workspace_id = NEW.workspace_id AND t.id = NEW.id
     RETURNING v.id INTO event;
@@ -759,8 +660,8 @@ BEGIN
             FOR EACH ROW EXECUTE FUNCTION crmapi.%s', name, call);
     END LOOP;
     -- An event tells what a field was changed to, and tag_keys is none: so the
-    -- trigger has a list of all other columns. A migration that adds a column
-    -- creates the trigger again.
+    -- trigger has a list of all other columns. What a migration adds need not be in
+    -- it: whoever changes such a field sets updated_at, too.
     FOR name, call IN VALUES
         ('contact', 'contact_updated()'),
         ('company', 'company_event(''company.updated'')') LOOP

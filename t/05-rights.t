@@ -143,7 +143,7 @@ subtest "none of the other ways to the owner, the files or the server" => sub {
 
 # ---- the list ---------------------------------------------------------------
 
-my $LIST = read_file("$CrmTest::TOP/schema/repeat/0001-rights.sql");
+my $LIST = read_file("$CrmTest::TOP/schema/repeat/0002-rights.sql");
 
 # The text of the VALUES of NAME in the list.
 sub listed {

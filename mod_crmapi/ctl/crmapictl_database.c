@@ -13,6 +13,7 @@
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_rights.h"
+#include "crmapictl_shown.h"
 
 /* The default and the maximum of --lock-wait, in seconds. */
 #define LOCK_WAIT_DEFAULT 600
@@ -39,6 +40,7 @@ crm_error_t *ctl_migrate(ctl_t *ctl)
     int applied;
 
     CRM_ERR(ctl_number(&lock_wait, ctl, CTL_LOCK_WAIT, LOCK_WAIT_MAX));
+    CRM_ERR(ctl_shown_tell(ctl));
     CRM_ERR(crm_migrate_apply(&applied, ctl->conn, ctl_schema_dir(ctl),
                               apr_time_from_sec(lock_wait), &log, ctl->pool));
     CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));

@@ -11,6 +11,7 @@
 #include "crm_migrate.h"
 #include "crm_schema.h"
 #include "crmapictl_output.h"
+#include "crmapictl_shown.h"
 
 /* Return an error unless the database can be distributed now. Set *NODES_P to
  * the number of servers that will have the workspaces. */
@@ -42,6 +43,7 @@ static crm_error_t *run(ctl_t *ctl)
 {
     const char *dir = ctl_schema_dir(ctl);
 
+    CRM_ERR(ctl_shown_tell(ctl));
     CRM_ERR(crm_migrate_run(ctl->conn, apr_pstrcat(ctl->pool, dir, "/citus",
                                                    NULL), ctl->pool));
     return crm_migrate_repeat(ctl->conn, dir, 1, ctl->pool);

@@ -157,24 +157,7 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,workspace_id,bot_id,first_name,last_name,emails,'
-            'phone_numbers,company,company_id,job_title,lead_source,'
-            'tags,deal_value,pipeline_stage_id,contact_type,'
-            'address_line1,address_line2,city,state,postal_code,'
-            'country,linkedin_url,notes,custom_fields,created_at,'
-            'updated_at,last_contacted_at}',
-        ARRAY[NEW.id::text, NEW.workspace_id::text, NEW.bot_id::text,
-            NEW.first_name, NEW.last_name, NEW.emails::text,
-            NEW.phone_numbers::text, NEW.company, NEW.company_id::text,
-            NEW.job_title, NEW.lead_source, NEW.tags::text,
-            NEW.deal_value::text, NEW.pipeline_stage_id::text,
-            NEW.contact_type, NEW.address_line1, NEW.address_line2, NEW.city,
-            NEW.state, NEW.postal_code, NEW.country, NEW.linkedin_url,
-            NEW.notes, NEW.custom_fields::text,
-            crmapi.event_time(NEW.created_at),
-            crmapi.event_time(NEW.updated_at),
-            crmapi.event_time(latest)]))
+        NEW.workspace_id, TG_ARGV[0], crmapi.contact_fields(NEW, latest))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);

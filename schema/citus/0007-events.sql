@@ -129,7 +129,7 @@ DECLARE
     event uuid;
     t crmapi.enrollment;
     step crmapi.enrollment_step;
-    followed text;
+    followed json;
     stages text;            -- separated by commas
 BEGIN
     SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
@@ -161,14 +161,8 @@ BEGIN
     END LOOP;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], json_object(
-        '{id,sequence_id,contact_id,status,generation_error,approved_at,'
-            'stop_reason,created_at,updated_at,sequence,steps}',
-        ARRAY[t.id::text, t.sequence_id::text, t.contact_id::text, t.status,
-            t.generation_error, crmapi.event_time(t.approved_at),
-            t.stop_reason, crmapi.event_time(t.created_at),
-            crmapi.event_time(t.updated_at), followed,
-            '[' || coalesce(stages, '') || ']']))
+        NEW.workspace_id, TG_ARGV[0], crmapi.enrollment_fields(t,
+            followed, ('[' || coalesce(stages, '') || ']')::json))
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);

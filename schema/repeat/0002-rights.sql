@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0001-rights.sql: who may do what
+-- 0002-rights.sql: who may do what
 --
 -- crmapictl runs the files of this folder at the end of each migrate, so they are
 -- not recorded. This one makes the rights of PUBLIC and of the two roles what is
@@ -96,7 +96,11 @@ function (who, names) AS (VALUES
         -- on values: columns, defaults and checks of the tables call them
         ' conversation_last_activity counter_slot digits email_base email_keys'
         ' enrollment_is_live event_id event_time fold list_join list_primary'
-        ' list_text now_ms pacing_fit phone_fold phone_keys tag_keys')),
+        ' list_text now_ms pacing_fit phone_fold phone_keys tag_keys'
+        -- on rows: 0001-events.sql makes them
+        ' activity_fields company_fields contact_fields conversation_fields'
+        ' enrollment_fields message_fields pipeline_card_fields'
+        ' submission_fields')),
 -- one row for each right: the catalog and number of its object, its column, the
 -- right, whom it is granted (0: PUBLIC), and whether he may grant it
 listed AS (
