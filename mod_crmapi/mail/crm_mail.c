@@ -21,10 +21,9 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* GMime registers its types at their first use, without a lock. crm_mail_init()
- * reads this mail, which uses all of them. */
+/* GMime keeps nothing for the whole process but its types, its default options
+ * and its names of charsets. It registers types at their first use, without a
+ * lock. crm_mail_init() reads this mail, which uses all of them. */
 static const char sample[] =
     "From: A <a@example.com>\nTo: g: b@example.com;\n"
     "Subject: =?iso-8859-1?Q?=E4?=\nDate: Sat, 1 Jan 2000 00:00:00 +0000\n"
@@ -135,6 +134,8 @@ static void init_library(void)
     apr_pool_t *pool;
 
     g_mime_init();
+    g_type_ensure(GMIME_TYPE_FILTER_DOS2UNIX);  /* of mails that are made */
+    g_type_ensure(GMIME_TYPE_FILTER_UNIX2DOS);
     xmlInitParser();
     apr_pool_create(&pool, NULL);
     read_mail(&mail, sample, sizeof(sample) - 1, &options, pool);
@@ -146,21 +147,9 @@ void crm_mail_init(void)
     pthread_once(&once, init_library);
 }
 
-void crm_mail_lock(void)
-{
-    crm_mail_init();
-    pthread_mutex_lock(&lock);
-}
-
-void crm_mail_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 void crm_mail_read(crm_mail_t *mail, const char *bytes, apr_size_t len,
                    const crm_mail_options_t *options, apr_pool_t *result_pool)
 {
-    crm_mail_lock();
+    crm_mail_init();
     read_mail(mail, bytes, len, options, result_pool);
-    crm_mail_unlock();
 }

@@ -95,14 +95,9 @@ typedef struct crm_mail_t {
 } crm_mail_t;
 
 /* Initialise GMime and libxml2. Call it before the process has threads that use
- * GMime. Further calls do nothing. */
+ * GMime without crm_mail_read(). Further calls do nothing. No lock is needed
+ * afterwards: threads share no object of GMime. */
 void crm_mail_init(void);
-
-/* Lock GMime for this thread, after initialising it, and unlock it. GMime does
- * not promise to be thread-safe, and a mail takes a few milliseconds, so one
- * thread of a process uses it at a time. crm_mail_read() locks it itself. */
-void crm_mail_lock(void);
-void crm_mail_unlock(void);
 
 /* Read the LEN BYTES of a mail (RFC 5322, MIME) into MAIL, in RESULT_POOL. It
  * never fails: bytes that are not a mail become its text. For any thread. */

@@ -375,9 +375,8 @@ crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
                             apr_pool_t *result_pool)
 {
     CRM_ERR(read_names(mail, message, config, result_pool));
-    crm_mail_lock();
+    crm_mail_init();
     make_mail(mail, message, config, crlf, result_pool);
-    crm_mail_unlock();
     if (message->return_to && crmd_mail_address(message->return_to)) {
         mail->from = message->return_to;
     }
@@ -388,10 +387,9 @@ const char *crmd_mail_wire(const char *address, apr_pool_t *result_pool)
 {
     InternetAddress *mailbox;
 
-    crm_mail_lock();
+    crm_mail_init();
     mailbox = internet_address_mailbox_new(NULL, address);
     address = ascii_of(mailbox, address, result_pool);
     g_object_unref(mailbox);
-    crm_mail_unlock();
     return address;
 }
