@@ -412,18 +412,18 @@ subtest "17.5 a complaint says more than an unsubscription" => sub {
 
 # ---- shared cases ------------------------------------------------------------
 
-subtest "what becomes of a sequence: t/mail/seq-*.eml" => sub {
-    my %fates = (p4 => "suppressed bounced", p5 => "suppressed bounced",
-        p7 => "running", map { $_ => "stopped_reply" } qw(p8 p10 p12));
-    for my $case (sort keys %fates) {
+subtest "what becomes of a sequence: t/mail/cases" => sub {
+    my $folder = "$CrmTest::TOP/t/mail/cases";
+    my $cases = $json->decode(read_file("$folder/cases.json"));
+    for my $case (grep { $cases->{$_}{seq} } sort keys %$cases) {
         my $s = sequence("who-$case\@p.example.net");
         my %put = (WHO => $s->{email}, "MESSAGE-ID" => $s->{id},
             ORIGINAL => original($s), "ORIGINAL-OTHER-ID" => original($s)
                 =~ s/^(Message-ID: <)\S+>/$1another-$case\@relay>/mir);
-        my $text = read_file("$CrmTest::TOP/t/mail/seq-$case.in")
+        my $text = read_file("$folder/$case.eml")
             =~ s/\@([A-Z]+(?:-[A-Z]+)*)\@/$put{$1} \/\/ die $1/ger;
         deliver($text =~ s/sales\@crm\.example\.org/$sales/gr);
-        is(fate($s), $fates{$case}, $case);
+        like(fate($s), qr/^$cases->{$case}{seq}\b/, $case);
     }
 };
 

@@ -10,6 +10,8 @@
 #include "crm_mail.h"
 #include "crm_text.h"
 #include "mail_charset.h"
+#include "mail_read.h"
+#include "mail_word.h"
 
 #define NAME_CHARS 1000
 #define ID_BYTES 998            /* length of a line (RFC 5322, 2.1.1) */
@@ -70,28 +72,41 @@ static int visit_words(const char *value, visit_fn visit, void *baton,
     return 0;
 }
 
-/* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
+/* Call VISIT for the addresses in VALUE, a header, by its syntax. Return 1 if it
  * stopped. */
+static int visit_value(const char *value, visit_fn visit, void *baton)
+{
+    InternetAddressList *list = internet_address_list_parse(NULL, value);
+    int done = visit_list(list, visit, baton, 0);
+
+    if (list) {
+        g_object_unref(list);
+    }
+    return done;
+}
+
+/* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
+ * stopped. Some mails encode the address together with the name. */
 static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
                          void *baton, apr_pool_t *pool)
 {
     GMimeHeaderList *headers =
         g_mime_object_get_header_list(GMIME_OBJECT(mime));
     int count = g_mime_header_list_get_count(headers), done = 0;
+    const char *hint = crm_mail_hint(mime);
 
     for (int i = 0; i < count && !done; i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
-        const char *raw = g_mime_header_get_raw_value(header);
-        InternetAddressList *list;
+        const char *raw = g_mime_header_get_raw_value(header), *decoded;
 
         if (!raw || strcasecmp(g_mime_header_get_name(header), name)) {
             continue;
         }
-        list = internet_address_list_parse(NULL, raw);
-        done = visit_list(list, visit, baton, 0)
-               || visit_words(raw, visit, baton, pool);
-        if (list) {
-            g_object_unref(list);
+        done = visit_value(crm_mail_recode(raw, hint, pool), visit, baton);
+        if (!done) {
+            decoded = crm_mail_decode(raw, hint, pool);
+            done = (strstr(raw, "=?") && visit_value(decoded, visit, baton))
+                   || visit_words(decoded, visit, baton, pool);
         }
     }
     return done;

@@ -23,6 +23,7 @@
 typedef struct walk_t {
     crm_mail_t *mail;
     const crm_mail_options_t *options;
+    const char *hint;           /* charset of headers that declare none */
     crm_buf_t text;
     const char *other;          /* first attached text, used if there is no
                                    other text */
@@ -158,7 +159,8 @@ static void add_attachment(walk_t *walk, const char *name, const char *type,
 
 static void attach_part(walk_t *walk, GMimePart *part)
 {
-    const char *name = g_mime_part_get_filename(part);
+    const char *name = crm_mail_file_name(GMIME_OBJECT(part), walk->hint,
+                                          walk->pool);
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, walk->pool);
 
@@ -185,8 +187,7 @@ static void attach_message(walk_t *walk, GMimeMessagePart *part)
         g_mime_object_write_to_stream(GMIME_OBJECT(inner), NULL, stream);
     }
     bytes = g_mime_stream_mem_get_byte_array(GMIME_STREAM_MEM(stream));
-    name = g_mime_object_get_content_disposition_parameter(GMIME_OBJECT(part),
-                                                           "filename");
+    name = crm_mail_file_name(GMIME_OBJECT(part), walk->hint, walk->pool);
     add_attachment(walk, name ? name : subject
                    ? apr_pstrcat(walk->pool, subject, ".eml", NULL) : NULL,
                    type_of(GMIME_OBJECT(part), walk->pool),
@@ -342,7 +343,10 @@ static const char *trim(const char *text, apr_pool_t *pool)
 void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool)
 {
-    walk_t walk = {mail, options, {0}, NULL, pool, 0};
+    walk_t walk = {
+        .mail = mail, .options = options, .hint = crm_mail_hint(mime),
+        .pool = pool
+    };
     const char *text;
 
     crm_buf_init(&walk.text, 4096, pool);

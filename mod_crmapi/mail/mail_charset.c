@@ -5,76 +5,30 @@
 #include <errno.h>
 #include <iconv.h>
 #include <string.h>
-#include <strings.h>
+
+#include <unicode/ucnv.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_text.h"
-
-/* Names of charsets in mails, and the charset of iconv() that decodes them:
- * often Microsoft's superset, as in the WHATWG's Encoding Standard. Names from
- * mails are never passed to iconv_open(). */
-static const struct {
-    const char *name, *iconv;
-} charsets[] = {
-    {"ansi_x3.4-1968", "CP1252"}, {"big5", "BIG5-HKSCS"},
-    {"big5-hkscs", "BIG5-HKSCS"}, {"cp1250", "CP1250"}, {"cp1251", "CP1251"},
-    {"cp1252", "CP1252"}, {"cp437", "CP437"}, {"cp850", "CP850"},
-    {"cp866", "CP866"}, {"cp932", "CP932"}, {"cp936", "GB18030"},
-    {"cp949", "CP949"}, {"euc-jp", "EUC-JP"}, {"euc-kr", "CP949"},
-    {"gb18030", "GB18030"}, {"gb2312", "GB18030"}, {"gbk", "GB18030"},
-    {"gb_2312-80", "GB18030"}, {"hz-gb-2312", NULL}, {"ibm437", "CP437"},
-    {"ibm850", "CP850"}, {"ibm866", "CP866"}, {"iso-2022-jp", "ISO-2022-JP"},
-    {"iso-2022-kr", "ISO-2022-KR"}, {"iso-8859-1", "CP1252"},
-    {"iso-8859-10", "ISO-8859-10"}, {"iso-8859-13", "ISO-8859-13"},
-    {"iso-8859-14", "ISO-8859-14"}, {"iso-8859-15", "ISO-8859-15"},
-    {"iso-8859-16", "ISO-8859-16"}, {"iso-8859-2", "ISO-8859-2"},
-    {"iso-8859-3", "ISO-8859-3"}, {"iso-8859-4", "ISO-8859-4"},
-    {"iso-8859-5", "ISO-8859-5"}, {"iso-8859-6", "ISO-8859-6"},
-    {"iso-8859-7", "ISO-8859-7"}, {"iso-8859-8", "ISO-8859-8"},
-    {"iso-8859-8-i", "ISO-8859-8"}, {"iso-8859-9", "CP1254"},
-    {"iso8859-1", "CP1252"}, {"iso8859-15", "ISO-8859-15"},
-    {"iso8859-2", "ISO-8859-2"}, {"iso_8859-1", "CP1252"},
-    {"koi8-r", "KOI8-R"}, {"koi8-u", "KOI8-U"},
-    {"ks_c_5601-1987", "CP949"}, {"latin1", "CP1252"},
-    {"macintosh", "MACINTOSH"}, {"ms_kanji", "CP932"},
-    {"shift-jis", "CP932"}, {"shift_jis", "CP932"}, {"sjis", "CP932"},
-    {"tis-620", "CP874"}, {"utf-16", "UTF-16"}, {"utf-16be", "UTF-16BE"},
-    {"utf-16le", "UTF-16LE"}, {"utf-32", "UTF-32"}, {"utf-7", "UTF-7"},
-    {"windows-1250", "CP1250"}, {"windows-1251", "CP1251"},
-    {"windows-1252", "CP1252"}, {"windows-1253", "CP1253"},
-    {"windows-1254", "CP1254"}, {"windows-1255", "CP1255"},
-    {"windows-1256", "CP1256"}, {"windows-1257", "CP1257"},
-    {"windows-1258", "CP1258"}, {"windows-31j", "CP932"},
-    {"windows-874", "CP874"}, {"windows-936", "GB18030"},
-    {"windows-949", "CP949"}, {"x-gbk", "GB18030"}, {"x-sjis", "CP932"},
-};
+#include "mail_detect.h"
+#include "mail_jis.h"
+#include "mail_label.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Return iconv()'s name for CHARSET of a mail; NULL if it is unknown, us-ascii
- * or utf-8. */
-static const char *iconv_name(const char *charset)
+/* Add the LEN BYTES to BUF, converted by iconv()'s converter NAME. */
+static void convert_iconv(crm_buf_t *buf, const char *name, const char *bytes,
+                          apr_size_t len)
 {
-    for (size_t i = 0; charset && i < CRM_NELTS(charsets); i++) {
-        if (!strcasecmp(charsets[i].name, charset)) {
-            return charsets[i].iconv;
-        }
-    }
-    return NULL;
-}
-
-/* Add the LEN BYTES to BUF, converted by CONVERTER. */
-static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
-                    apr_size_t len)
-{
+    iconv_t converter = iconv_open("UTF-8", name);
     union {
         const char *from;
         char *to;               /* iconv() does not write to it */
     } in = {bytes};
-    size_t left = len;
+    size_t left = converter != (iconv_t)-1 ? len : 0;
 
     while (left) {
         char *out = crm_buf_reserve(buf, 64);
@@ -91,6 +45,43 @@ static void convert(crm_buf_t *buf, iconv_t converter, const char *bytes,
             left--;
         }
     }
+    if (converter != (iconv_t)-1) {
+        iconv_close(converter);
+    }
+}
+
+/* Add the LEN BYTES to BUF, converted by the ICU converters FROM and TO. */
+static void convert(crm_buf_t *buf, UConverter *to, UConverter *from,
+                    const char *bytes, apr_size_t len)
+{
+    UChar pivot[1024], *begin = pivot, *end = pivot;
+    const char *in = bytes;
+    UErrorCode error;
+
+    do {
+        char *out = crm_buf_reserve(buf, 1024);
+
+        error = U_ZERO_ERROR;
+        ucnv_convertEx(to, from, &out, buf->data + buf->size, &in, bytes + len,
+                       pivot, &begin, &end, pivot + CRM_NELTS(pivot),
+                       FALSE, TRUE, &error);
+        buf->len = (apr_size_t)(out - buf->data);
+    } while (error == U_BUFFER_OVERFLOW_ERROR);
+}
+
+/* Add the LEN BYTES to BUF, converted by ICU's converter NAME. */
+static void convert_icu(crm_buf_t *buf, const char *name, const char *bytes,
+                        apr_size_t len)
+{
+    UErrorCode error = U_ZERO_ERROR;
+    UConverter *from = ucnv_open(name, &error);
+    UConverter *to = ucnv_open("UTF-8", &error);
+
+    if (U_SUCCESS(error)) {
+        convert(buf, to, from, bytes, len);
+    }
+    ucnv_close(from);
+    ucnv_close(to);
 }
 
 /* Add the LEN BYTES of UTF-8 to BUF, with U+FFFD for invalid bytes. */
@@ -112,20 +103,21 @@ static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
     }
 }
 
-/* Return whether the LEN BYTES are valid UTF-8 and not only ASCII. */
-static int is_utf8(const char *bytes, apr_size_t len)
+/* Return whether the LEN BYTES are the beginning of a character of UTF-8. */
+static int is_cut(const char *bytes, apr_size_t len)
 {
-    apr_size_t i = 0;
+    unsigned char c = (unsigned char)*bytes;
+    apr_size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0;
 
-    while (i < len && !(bytes[i] & 0x80)) {
-        i++;
+    for (apr_size_t i = 1; i < len && i < 4; i++) {
+        need = ((unsigned char)bytes[i] & 0xc0) == 0x80 ? need : 0;
     }
-    return i < len && crm_text_valid_utf8(bytes, len);
+    return len < need;
 }
 
 /* Return the percentage of invalid UTF-8 characters among those of the LEN
- * BYTES that are not ASCII. CUT: ignore an incomplete character at the end. */
-static unsigned percent_invalid(const char *bytes, apr_size_t len, int cut)
+ * BYTES that are not ASCII. An incomplete one at the end does not count. */
+static unsigned percent_invalid(const char *bytes, apr_size_t len)
 {
     apr_size_t bad = 0, all = 1;
 
@@ -133,7 +125,7 @@ static unsigned percent_invalid(const char *bytes, apr_size_t len, int cut)
         apr_size_t n;
 
         crm_text_next(&n, bytes, len);
-        if (!n && cut && len < 4 && (unsigned char)*bytes >= 0xc2) {
+        if (!n && is_cut(bytes, len)) {
             break;
         }
         all += n != 1;
@@ -145,31 +137,129 @@ static unsigned percent_invalid(const char *bytes, apr_size_t len, int cut)
     return (unsigned)(bad * 100 / all);
 }
 
-/* Return iconv()'s name for the charset of the LEN BYTES, declared as CHARSET;
- * NULL: UTF-8. */
-static const char *guess(const char *bytes, apr_size_t len,
-                         const char *charset)
+/* Add the LEN BYTES of UTF-16 or UTF-32 to BUF. Without a byte order mark: most
+ * text has more zeros in the higher bytes. */
+static void convert_utf16(crm_buf_t *buf, const char *name, const char *bytes,
+                          apr_size_t len)
 {
-    const char *name = iconv_name(charset);
-    int wide = name && (!strncmp(name, "UTF-", 4)
-                        || !strncmp(name, "ISO-2022", 8));
+    apr_size_t even = 0, odd = 0;
 
-    if (!wide && is_utf8(bytes, len)) {
-        /* Longer text in another charset is never valid UTF-8 by chance. A few
-         * characters in a double-byte charset can be. */
-        return name && (!strcmp(name, "GB18030") || !strcmp(name, "CP932")
-                        || !strncmp(name, "BIG5", 4)
-                        || !strcmp(name, "CP949")) && len < 24 ? name : NULL;
+    for (apr_size_t i = 0; i + 1 < len && i < 1000; i += 2) {
+        even += !bytes[i];
+        odd += !bytes[i + 1];
     }
-    if (name) {
-        return name;
+    if (!strcmp(name, "UTF-16") && odd > even
+        && memcmp(bytes, "\xfe\xff", 2) && memcmp(bytes, "\xff\xfe", 2)) {
+        name = "UTF-16LE";
     }
-    if (!charset && memmem(bytes, len, "\033$B", 3)) {
-        return "ISO-2022-JP";
+    convert_icu(buf, name, bytes, len);
+}
+
+/* Add the LEN BYTES in CHARSET to BUF. */
+static void decode(crm_buf_t *buf, const crm_mail_charset_t *charset,
+                   const char *bytes, apr_size_t len)
+{
+    switch (charset->coding) {
+    case CRM_MAIL_UNKNOWN:
+    case CRM_MAIL_UTF8:
+        repair(buf, bytes, len);
+        break;
+    case CRM_MAIL_JIS: {
+        apr_size_t euc_len;
+        const char *euc = crm_mail_jis(&euc_len, bytes, len, buf->pool);
+
+        if (euc) {
+            convert_icu(buf, "euc-jp-2007", euc, euc_len);
+        }
+        else {
+            convert_icu(buf, "ISO-2022-JP-2", bytes, len);
+        }
+        break;
     }
-    return percent_invalid(bytes, len, charset
-                           && !strcasecmp(charset, "utf-8")) > 40
-           ? "CP1252" : NULL;
+    case CRM_MAIL_ICONV:
+        convert_iconv(buf, charset->name, bytes, len);
+        break;
+    case CRM_MAIL_WIDE:
+        convert_utf16(buf, charset->name, bytes, len);
+        break;
+    default:
+        convert_icu(buf, charset->name, bytes, len);
+        break;
+    }
+}
+
+/* ---- which charset ------------------------------------------------------- */
+
+/* A few characters of two bytes can be valid UTF-8 by chance. Longer text in
+ * another charset is not. */
+#define CHANCE 24
+
+/* Percentage of invalid characters from which on text is not in the charset that
+ * it says. */
+#define INVALID 40
+
+/* Return whether the LEN BYTES have one above 0x7f. */
+static int has_high(const char *bytes, apr_size_t len)
+{
+    apr_size_t i = 0;
+
+    while (i < len && !(bytes[i] & 0x80)) {
+        i++;
+    }
+    return i < len;
+}
+
+/* Return the charset of the LEN BYTES, declared as CHARSET, with HINT if that
+ * says nothing. Both may be NULL. */
+static crm_mail_charset_t charset_of(const char *bytes, apr_size_t len,
+                                     const char *charset, const char *hint)
+{
+    static const crm_mail_charset_t utf8 = {"UTF-8", CRM_MAIL_UTF8},
+                                    jis = {"ISO-2022-JP", CRM_MAIL_JIS};
+    crm_mail_charset_t said = crm_mail_label(charset);
+    int high = has_high(bytes, len);
+
+    if (said.coding == CRM_MAIL_WIDE) {
+        return said;
+    }
+    if (!high && (said.coding == CRM_MAIL_JIS || crm_mail_has_jis(bytes, len))) {
+        return jis;
+    }
+    if (said.coding == CRM_MAIL_JIS && crm_mail_has_jis(bytes, len)) {
+        return said;
+    }
+    if (high && crm_text_valid_utf8(bytes, len)
+        && (said.coding != CRM_MAIL_MULTI || len >= CHANCE)) {
+        return utf8;
+    }
+    if (!high || said.coding == CRM_MAIL_SINGLE
+        || said.coding == CRM_MAIL_MULTI || said.coding == CRM_MAIL_ICONV) {
+        return said;
+    }
+    if (said.coding == CRM_MAIL_UTF8
+        && percent_invalid(bytes, len) <= INVALID) {
+        return said;
+    }
+    said = crm_mail_label(hint);
+    return said.coding == CRM_MAIL_SINGLE || said.coding == CRM_MAIL_MULTI
+           || said.coding == CRM_MAIL_ICONV ? said
+           : crm_mail_detect(bytes, len);
+}
+
+/* Return the percentage of U+FFFD among the characters of BUF that are not
+ * ASCII. */
+static unsigned percent_replaced(const crm_buf_t *buf)
+{
+    apr_size_t bad = 0, all = 1;
+
+    for (apr_size_t i = 0; i < buf->len; i++) {
+        unsigned char c = (unsigned char)buf->data[i];
+
+        all += c >= 0xc2;
+        bad += c == 0xef && i + 2 < buf->len
+               && !memcmp(buf->data + i, REPLACEMENT, 3);
+    }
+    return (unsigned)(bad * 100 / all);
 }
 
 /* Return the text of BUF, changed in place: without a byte order mark, NUL and
@@ -197,24 +287,29 @@ static const char *clean(crm_buf_t *buf)
     return buf->data;
 }
 
-const char *crm_mail_utf8(const char *bytes, apr_size_t len,
-                          const char *charset, apr_pool_t *pool)
+const char *crm_mail_utf8_or(const char *bytes, apr_size_t len,
+                             const char *charset, const char *hint,
+                             apr_pool_t *pool)
 {
-    const char *name = guess(bytes, len, charset);
-    iconv_t converter = name ? iconv_open("UTF-8", name) : (iconv_t)-1;
+    crm_mail_charset_t found = charset_of(bytes, len, charset, hint);
     crm_buf_t buf;
 
     crm_buf_init(&buf, len + 64, pool);
-    if (converter != (iconv_t)-1) {
-        convert(&buf, converter, bytes, len);
-        iconv_close(converter);
-    }
-    else {
-        repair(&buf, bytes, len);
+    decode(&buf, &found, bytes, len);
+    if (found.coding == CRM_MAIL_MULTI && percent_replaced(&buf) > INVALID) {
+        buf.len = 0;
+        found = crm_mail_detect(bytes, len);
+        decode(&buf, &found, bytes, len);
     }
     crm_buf_putc(&buf, '\0');
     buf.len--;
     return clean(&buf);
+}
+
+const char *crm_mail_utf8(const char *bytes, apr_size_t len,
+                          const char *charset, apr_pool_t *pool)
+{
+    return crm_mail_utf8_or(bytes, len, charset, NULL, pool);
 }
 
 const char *crm_mail_cut(apr_size_t *cut_p, const char *text, apr_size_t max,

@@ -8,7 +8,14 @@
 /* Return the LEN BYTES as UTF-8 in POOL, without NUL and control characters
  * except tab and line feed; all lines end with LF. CHARSET is the declared
  * charset (NULL: none). It is corrected if the bytes are certainly in another
- * one. Invalid bytes become U+FFFD. */
+ * one. If it says nothing (contract 18.1): UTF-8 if the bytes are valid, else
+ * HINT, a charset too (NULL: none), else what a detector says. Invalid bytes
+ * become U+FFFD. */
+const char *crm_mail_utf8_or(const char *bytes, apr_size_t len,
+                             const char *charset, const char *hint,
+                             apr_pool_t *pool);
+
+/* The same without a hint. */
 const char *crm_mail_utf8(const char *bytes, apr_size_t len,
                           const char *charset, apr_pool_t *pool);
 

@@ -8,7 +8,11 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_text.h"
 #include "mail_charset.h"
+#include "mail_detect.h"
+#include "mail_label.h"
+#include "mail_word.h"
 
 /* ---- bytes --------------------------------------------------------------- */
 
@@ -116,21 +120,86 @@ static const char *prepare(apr_size_t *len_p, const char *bytes,
     return made;
 }
 
-/* Return the parser's options: headers that are not encoded are UTF-8, else
- * Windows-1252. */
-static GMimeParserOptions *parser_options(void)
-{
-    static const char *charsets[] = {"utf-8", "cp1252", NULL};
-    GMimeParserOptions *options = g_mime_parser_options_new();
+/* The name of a message's property: crm_mail_hint(). */
+#define HINT "crm-charset"
 
-    g_mime_parser_options_set_fallback_charsets(options, charsets);
-    return options;
+#define DEPTH 8
+
+/* Bytes of the text whose charset is detected. */
+#define HINT_BYTES 65536
+
+/* Return the first part of type text in OBJECT, NULL if there is none. */
+static GMimePart *find_text(GMimeObject *object, int depth)
+{
+    GMimePart *found = NULL;
+
+    if (object && GMIME_IS_MULTIPART(object) && depth < DEPTH) {
+        GMimeMultipart *multipart = GMIME_MULTIPART(object);
+        int count = g_mime_multipart_get_count(multipart);
+
+        for (int i = 0; !found && i < count && i < DEPTH; i++) {
+            found = find_text(g_mime_multipart_get_part(multipart, i),
+                              depth + 1);
+        }
+    }
+    else if (object && GMIME_IS_PART(object)
+             && g_mime_content_type_is_type(
+                 g_mime_object_get_content_type(object), "text", "*")) {
+        found = GMIME_PART(object);
+    }
+    return found;
+}
+
+/* Return the values of MIME's headers that are not UTF-8, one after the other,
+ * in POOL; "" if there is none. */
+static const char *odd_values(GMimeMessage *mime, apr_pool_t *pool)
+{
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    int count = g_mime_header_list_get_count(list);
+    const char *values = "";
+
+    for (int i = 0; i < count && strlen(values) < HINT_BYTES; i++) {
+        const char *raw = g_mime_header_get_raw_value(
+            g_mime_header_list_get_header_at(list, i));
+        apr_size_t len = raw ? strnlen(raw, HINT_BYTES) : 0;
+
+        if (len && !crm_text_valid_utf8(raw, len)) {
+            values = apr_pstrcat(pool, values, apr_pstrmemdup(pool, raw, len),
+                                 NULL);
+        }
+    }
+    return values;
+}
+
+/* Set the property HINT of MIME: the charset that its text declares; without
+ * one, what is detected in its text and in the headers. */
+static void set_hint(GMimeMessage *mime, apr_pool_t *pool)
+{
+    GMimePart *part = find_text(g_mime_message_get_mime_part(mime), 0);
+    const char *charset = part ? g_mime_object_get_content_type_parameter(
+                              GMIME_OBJECT(part), "charset") : NULL;
+    const char *values = odd_values(mime, pool), *bytes;
+    crm_mail_charset_t found = crm_mail_label(charset);
+    apr_size_t len = 0;
+
+    if (!*values) {
+        return;
+    }
+    if (found.coding == CRM_MAIL_UNKNOWN || found.coding == CRM_MAIL_UTF8) {
+        bytes = part ? crm_mail_bytes(&len, part, pool) : "";
+        len = len < HINT_BYTES ? len : HINT_BYTES;
+        if (!crm_text_valid_utf8(bytes, len)) {
+            values = apr_pstrcat(pool, apr_pstrmemdup(pool, bytes, len), "\n",
+                                 values, NULL);
+        }
+        found = crm_mail_detect(values, strlen(values));
+    }
+    g_object_set_data_full(G_OBJECT(mime), HINT, g_strdup(found.name), g_free);
 }
 
 GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
                              apr_pool_t *pool)
 {
-    GMimeParserOptions *options = parser_options();
     GMimeMessage *message;
     GMimeStream *stream;
     GMimeParser *parser;
@@ -146,11 +215,12 @@ GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
     }
     stream = g_mime_stream_mem_new_with_buffer(bytes, len);
     parser = g_mime_parser_new_with_stream(stream);
-    message = g_mime_parser_construct_message(parser, options);
+    message = g_mime_parser_construct_message(parser, NULL);
     g_object_unref(parser);
     g_object_unref(stream);
-    g_mime_parser_options_free(options);
-    return message ? message : g_mime_message_new(FALSE);
+    message = message ? message : g_mime_message_new(FALSE);
+    set_hint(message, pool);
+    return message;
 }
 
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
@@ -174,11 +244,20 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
 
 /* ---- headers ------------------------------------------------------------- */
 
+const char *crm_mail_hint(GMimeMessage *mime)
+{
+    return g_object_get_data(G_OBJECT(mime), HINT);
+}
+
 const char *crm_mail_header(GMimeMessage *mime, const char *name,
                             apr_size_t max, apr_pool_t *pool)
 {
-    return crm_mail_line(g_mime_object_get_header(GMIME_OBJECT(mime), name),
-                         max, pool);
+    GMimeHeader *header = g_mime_header_list_get_header(
+        g_mime_object_get_header_list(GMIME_OBJECT(mime)), name);
+    const char *raw = header ? g_mime_header_get_raw_value(header) : NULL;
+
+    return raw ? crm_mail_line(crm_mail_decode(raw, crm_mail_hint(mime), pool),
+                               max, pool) : NULL;
 }
 
 int crm_mail_count(GMimeMessage *mime, const char *name)
@@ -191,4 +270,43 @@ int crm_mail_count(GMimeMessage *mime, const char *name)
                                  g_mime_header_list_get_header_at(list, i)));
     }
     return found;
+}
+
+/* ---- file names ---------------------------------------------------------- */
+
+/* Return the raw value of the header NAME of PART, recoded, in POOL; NULL if it
+ * is missing. */
+static const char *recoded(GMimeObject *part, const char *name,
+                           const char *hint, apr_pool_t *pool)
+{
+    GMimeHeader *header = g_mime_header_list_get_header(
+        g_mime_object_get_header_list(part), name);
+    const char *raw = header ? g_mime_header_get_raw_value(header) : NULL;
+
+    return raw ? crm_mail_recode(raw, hint, pool) : NULL;
+}
+
+const char *crm_mail_file_name(GMimeObject *part, const char *hint,
+                               apr_pool_t *pool)
+{
+    const char *value = recoded(part, "Content-Disposition", hint, pool);
+    const char *name = NULL;
+
+    if (value) {
+        GMimeContentDisposition *disposition =
+            g_mime_content_disposition_parse(NULL, value);
+
+        name = apr_pstrdup(pool, g_mime_content_disposition_get_parameter(
+                               disposition, "filename"));
+        g_object_unref(disposition);
+    }
+    value = name ? NULL : recoded(part, "Content-Type", hint, pool);
+    if (value) {
+        GMimeContentType *type = g_mime_content_type_parse(NULL, value);
+
+        name = apr_pstrdup(pool, g_mime_content_type_get_parameter(type,
+                                                                   "name"));
+        g_object_unref(type);
+    }
+    return name && *name ? name : NULL;
 }

@@ -7,6 +7,10 @@
 
 #include "apr_pools.h"
 
+/* Return the charset of the text of MIME, which headers without a charset are
+ * in; NULL if it is not needed: they are UTF-8. */
+const char *crm_mail_hint(GMimeMessage *mime);
+
 /* Return the value of the first header NAME of MIME, decoded, as one line of
  * at most MAX characters in POOL; NULL if it is missing or blank. */
 const char *crm_mail_header(GMimeMessage *mime, const char *name,
@@ -14,6 +18,11 @@ const char *crm_mail_header(GMimeMessage *mime, const char *name,
 
 /* Return the number of headers NAME in MIME. */
 int crm_mail_count(GMimeMessage *mime, const char *name);
+
+/* Return the file name of PART, from Content-Disposition, else Content-Type, in
+ * POOL; NULL if it has none. */
+const char *crm_mail_file_name(GMimeObject *part, const char *hint,
+                               apr_pool_t *pool);
 
 /* Return the decoded content of PART, *LEN_P bytes and a NUL, in POOL. */
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_detect.c: the charset of text that does not say it (contract 18.1) */
+#include "mail_detect.h"
+
+#include <string.h>
+
+#include <uchardet/uchardet.h>
+
+#include "crm_array.h"
+
+/* Bytes that are looked at. */
+#define BYTES (64 * 1024)
+
+/* ---- short East Asian texts ---------------------------------------------- */
+
+typedef struct range_t {
+    unsigned char from, to;
+} range_t;
+
+/* The most frequent syllables of Korean, of which each sentence has some: all
+ * common characters of GB 2312 are syllables as well. */
+static const char syllables[] =
+    "\xc0\xcc\xb4\xd9\xb4\xc2\xc0\xbb\xc0\xc7\xbf\xa1\xb0\xa1\xb0\xed"
+    "\xc7\xcf\xc1\xf6\xb1\xe2\xb7\xce\xbb\xe7\xc7\xd1\xb4\xeb\xc0\xda"
+    "\xbd\xc3\xbe\xc6\xb8\xae\xbe\xee\xb4\xcf\xc0\xba\xb5\xb5\xc0\xce"
+    "\xb1\xd7\xc7\xd8\xbc\xad\xb3\xaa\xc0\xcf\xc1\xa4\xb8\xa6\xbc\xf6"
+    "\xba\xb8\xb5\xe9\xc0\xd6\xb0\xd4\xbd\xc0\xb0\xa8\xc7\xd5\xb5\xe5"
+    "\xbf\xe4\xbc\xbc\xb9\xae\xbe\xc8\xba\xce\xc5\xb9\xb6\xf3\xc1\xd6"
+    "\xc1\xa6\xbd\xba\xbf\xa9\xc0\xfc";
+
+/* Charsets of two bytes for a character, and the first bytes of their common
+ * characters: those that a short text, of which uchardet says nothing, should
+ * consist of. The likelier one is first. */
+static const struct {
+    const char *label;
+    range_t common[3];
+    unsigned char second;       /* the least second byte */
+    const char *frequent;       /* a fifth should be of these; NULL: of any */
+} doubles[] = {
+    {"euc-kr", {{0xb0, 0xc8}, {0xa1, 0xa1}, {0xa3, 0xa3}}, 0xa1,
+     syllables},
+    {"gb18030", {{0xb0, 0xd7}, {0xa1, 0xa1}, {0xa3, 0xa3}}, 0xa1, NULL},
+    {"euc-jp", {{0xa4, 0xa5}, {0xb0, 0xcf}, {0xa1, 0xa1}}, 0xa1, NULL},
+    {"big5", {{0xa4, 0xc6}, {0xa1, 0xa1}, {0xa1, 0xa1}}, 0x40, NULL},
+    {"shift_jis", {{0x81, 0x83}, {0x88, 0x97}, {0x81, 0x81}}, 0x40, NULL},
+};
+
+/* Return whether PAIR is in the list LIST. */
+static int is_in(const char *list, const unsigned char *pair)
+{
+    for (; *list; list += 2) {
+        if (!memcmp(list, pair, 2)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the percentage of common characters of the charset at INDEX of the
+ * table in the LEN BYTES, 0 if they cannot be in it. */
+static unsigned percent_common(size_t index, const unsigned char *bytes,
+                               apr_size_t len)
+{
+    const range_t *common = doubles[index].common;
+    const char *frequent = doubles[index].frequent;
+    apr_size_t all = 0, found = 0, often = 0;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        if (bytes[i] < 0x80) {
+            continue;
+        }
+        if (i + 1 == len || bytes[i + 1] < doubles[index].second
+            || bytes[i + 1] == 0x7f || bytes[i + 1] == 0xff) {
+            return 0;
+        }
+        for (int r = 0; r < 3; r++) {
+            if (bytes[i] >= common[r].from && bytes[i] <= common[r].to) {
+                found++;
+                break;
+            }
+        }
+        often += !frequent || is_in(frequent, bytes + i);
+        all++;
+        i++;
+    }
+    return all > 1 && often * 5 >= all ? (unsigned)(found * 100 / all) : 0;
+}
+
+/* Return the label of the East Asian charset of the LEN BYTES; NULL if they are
+ * rather words with a few accents. */
+static const char *detect_double(const unsigned char *bytes, apr_size_t len)
+{
+    apr_size_t high = 0, letters = 0;
+    const char *label = NULL;
+    unsigned best = 74;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        high += bytes[i] >= 0x80;
+        letters += bytes[i] > '@';
+    }
+    for (size_t i = 0; high * 2 > letters && i < CRM_NELTS(doubles); i++) {
+        unsigned percent = percent_common(i, bytes, len);
+
+        if (percent > best) {
+            best = percent;
+            label = doubles[i].label;
+        }
+    }
+    return label;
+}
+
+/* ---- uchardet ------------------------------------------------------------ */
+
+/* Return what uchardet says of the LEN BYTES. */
+static crm_mail_charset_t ask(const char *bytes, apr_size_t len)
+{
+    uchardet_t detector = uchardet_new();
+    crm_mail_charset_t found = {NULL, CRM_MAIL_UNKNOWN};
+
+    if (detector && !uchardet_handle_data(detector, bytes, len)) {
+        uchardet_data_end(detector);
+        found = crm_mail_label(uchardet_get_charset(detector));
+    }
+    if (detector) {
+        uchardet_delete(detector);
+    }
+    return found;
+}
+
+crm_mail_charset_t crm_mail_detect(const char *bytes, apr_size_t len)
+{
+    crm_mail_charset_t found;
+    const char *label = NULL;
+
+    len = len < BYTES ? len : BYTES;
+    found = ask(bytes, len);
+    if (found.coding == CRM_MAIL_UTF8 || found.coding == CRM_MAIL_UNKNOWN
+        || (found.name && !strcmp(found.name, "windows-1252"))) {
+        label = detect_double((const unsigned char *)bytes, len);
+        found = crm_mail_label(label ? label : "windows-1252");
+    }
+    return found;
+}
