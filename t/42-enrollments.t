@@ -470,4 +470,31 @@ subtest "upkeep" => sub {
     is($kept->(), 0, "for a week");
 };
 
+# The sum of the counts in the lines CODE of the log.
+sub told {
+    my ($code) = @_;
+    my $sum = 0;
+    $sum += $_ for map { /$code: (\d+) / } $worker->log_lines(qr/$code: /);
+    return $sum;
+}
+
+subtest "what fails or waits for nobody is told, with counts" => sub {
+    my %before = map { $_ => told($_) } qw(CRM3115 CRM3116);
+    my $w = with_template();
+    start($w, auto_approve => false) for 1 .. 3;
+    my $mute = with_template(allowed_channels => ["sms"]);
+    start($mute, contact => { emails => ["m$_\@x.org"] }) for 1 .. 2;
+    my $said = $worker->once;
+    is(told("CRM3115") - $before{CRM3115}, 2, "two have failed");
+    is(told("CRM3116") - $before{CRM3116}, 3, "three wait, without an admin");
+    cmp_ok(scalar(() = $said =~ /CRM3116: /g), "<=", 2,
+        "not a line for each");
+    crmapictl_ok($database, qw(admin add --email boss@x.org --workspace),
+        $w->id);
+    my $admin = told("CRM3116");
+    start($w, auto_approve => false);
+    $worker->once;
+    is(told("CRM3116"), $admin, "with an admin somebody is asked");
+};
+
 done_testing;

@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Metrics;
 use CrmTest::Receiver;
+use File::Temp qw(tempdir);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
@@ -245,10 +246,12 @@ SKIP: {
 my $server = CrmTest::Postgres->start;
 my $away = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
 my $port2 = CrmTest::Httpd::free_port();
+my $run_dir = tempdir("crm-status-XXXXXX", TMPDIR => 1, CLEANUP => 1) . "/run";
 my $second = worker(no_start => 1, database => $away,
     conninfo => $server->conninfo($away, $CrmTest::Postgres::WORKER),
     may_log => [qr/CRM3003: |CRM3007: |CRM2\d+: |connection to server|server closed|terminat|no connection/],
-    conf => { status_listen => "127.0.0.1:$port2" });
+    conf => { status_listen => "127.0.0.1:$port2", run_dir => $run_dir,
+        lease => "3s" });
 
 # The answer to /ready is STATUS and WORD within SECONDS, and each answer takes
 # less than one.
@@ -288,6 +291,16 @@ subtest "a database that hangs" => sub {
     ready_is(503, "database", 3, "is noticed");
     kill CONT => grep { $_ } @backends, $server->{pid};
     ready_is(200, "ready", 10, "and its return");
+};
+
+subtest "a folder run_dir that cannot be written" => sub {
+    $second->expect_log(qr/ error: run_dir: /, qr/CRM3013: /);
+    rename $run_dir, "$run_dir.away" or die $!;
+    ready_is(503, "run_dir", 10, "is noticed");
+    rename "$run_dir.away", $run_dir or die $!;
+    ready_is(200, "ready", 10, "and that it is back");
+    ok($second->wait_log(qr/CRM3014: run_dir can be written again/, 10),
+        "and said, not of the database");
 };
 
 subtest "another schema" => sub {

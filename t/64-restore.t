@@ -278,17 +278,17 @@ subtest "a folder that cannot be written while it runs" => sub {
         conf => { run_dir => $run_dir, lease => "3s" });
     my $beat = sub { sql($other, "SELECT heartbeat_at FROM crmapi.worker") };
     $full->expect_log(qr/ error: run_dir: \Q$run_dir\E\/mark/ => 1,
-        qr/CRM3003: / => 1);
+        qr/CRM3013: / => 1);
     wait_for($beat, 20) or die "no heartbeat\n";
     rename $run_dir, "$run_dir.away" or die $!;
     for (1 .. 4) {
         my $last = $beat->();
         wait_for(sub { $beat->() ne $last }, 20) or die "no heartbeat\n";
     }
-    is(scalar($full->log_lines(qr/CRM3004/)), 0, "other threads, which need"
+    is(scalar($full->log_lines(qr/CRM3014/)), 0, "other threads, which need"
         . " no folder, do not say that all is well");
     rename "$run_dir.away", $run_dir or die $!;
-    ok($full->wait_log(qr/CRM3004/, 20), "it is said when all is");
+    ok($full->wait_log(qr/CRM3014/, 20), "it is said when all is");
     $full->stop;
 };
 

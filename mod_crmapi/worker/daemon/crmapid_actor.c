@@ -3,28 +3,45 @@
 #include "crmapid_actor.h"
 
 #include "crmapid_conn.h"
+#include "crmapid_journal.h"
 #include "crmapid_log.h"
 #include "crmapid_stats.h"
+
+/* What is said when a daemon cannot work, and when it can again: of the
+ * database, of the folder run_dir. */
+static const char *const down_text[2] = {
+    "CRM3003: the database is unavailable; crmapid tries again twice a second",
+    "CRM3013: nothing is sent, because run_dir cannot be written; crmapid"
+    " tries again twice a second"
+};
+static const char *const up_text[2] = {
+    "CRM3004: the database is available again",
+    "CRM3014: run_dir can be written again"
+};
 
 void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
 {
     crmd_daemon_t *daemon = actor->daemon;
     int down = error != NULL;
+    int folder = down && crmd_journal_failed();
     int before, after;
 
-    crm_metrics_add(&crmd_stats.db_errors, (apr_uint64_t)down);
+    crm_metrics_add(&crmd_stats.db_errors, (apr_uint64_t)(down && !folder));
     apr_thread_mutex_lock(daemon->mutex);
     before = daemon->down;
+    if (!before) {
+        daemon->folder_down = folder;
+    }
+    folder = daemon->folder_down;
     after = daemon->down += down - actor->down;
     actor->down = down;
     apr_thread_mutex_unlock(daemon->mutex);
     if (error && !before) {
         crmd_log_error(CRM_LOG_ERR, error);
-        crmd_logf(CRM_LOG_WARNING, "CRM3003: the database is unavailable;"
-                  " crmapid tries again twice a second");
+        crmd_logf(CRM_LOG_WARNING, "%s", down_text[folder]);
     }
     else if (before && !after) {
-        crmd_logf(CRM_LOG_NOTICE, "CRM3004: the database is available again");
+        crmd_logf(CRM_LOG_NOTICE, "%s", up_text[folder]);
     }
 }
 

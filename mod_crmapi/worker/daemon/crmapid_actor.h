@@ -38,6 +38,7 @@ struct crmd_daemon_t {
     int stopping;               /* no jobs are claimed any more */
     int ending;                 /* the other threads end, too */
     int down;                   /* number of actors that are down */
+    int folder_down;            /* run_dir was the cause of the first */
 };
 
 /* A thread with its own connection and pools. */

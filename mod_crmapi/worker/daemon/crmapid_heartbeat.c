@@ -10,6 +10,7 @@
 #include "crm_sql.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
+#include "crmapid_notice.h"
 #include "crmapid_stats.h"
 
 /* Return the ids of the jobs that DAEMON runs, as a PostgreSQL array; *COUNT_P
@@ -88,6 +89,7 @@ void crmd_heartbeat_end(crmd_actor_t *actor)
                        values};
     PGresult *result;
 
+    crmd_notice_flush(1);
     if (actor->conn) {
         crm_db_query(&result, actor->conn, &stmt, actor->pool);
     }
@@ -103,6 +105,7 @@ void *APR_THREAD_FUNC crmd_heartbeat_main(apr_thread_t *thread, void *data)
         crm_error_t *error = crmd_heartbeat(actor);
 
         crmd_actor_note(actor, error);
+        crmd_notice_flush(0);
         apr_pool_clear(actor->pool);
         ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end, error
                                  ? CRMD_DOWN_TIME : daemon->config->lease / 3);

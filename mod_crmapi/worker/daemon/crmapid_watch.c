@@ -16,6 +16,7 @@
 #include "crm_schema.h"
 #include "crm_sql.h"
 #include "crmapid_conn.h"
+#include "crmapid_journal.h"
 #include "crmapid_pool.h"
 
 /* Interval of checks, and the time within which the database must answer. */
@@ -236,7 +237,7 @@ const char *crmd_watch_fault(crmd_watch_t *watch)
     fault = watch->checking && apr_time_now() - watch->checking > ANSWER
             ? "database" : watch->fault;
     pthread_mutex_unlock(&watch->mutex);
-    return fault;
+    return fault || !crmd_journal_failed() ? fault : "run_dir";
 }
 
 int crmd_watch_counts(crmd_counts_t counts[CRMD_LANES], crmd_watch_t *watch)

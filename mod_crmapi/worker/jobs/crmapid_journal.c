@@ -38,9 +38,28 @@ static struct {
     apr_interval_time_t keep;
 } journal = {"", "", "", -1, 0};
 
-/* Return an error of CODE about PATH with the text of errno, in POOL. */
+/* Whether the last attempt to write failed. Read without the lock. */
+static int failed;
+
+int crmd_journal_failed(void)
+{
+    return __atomic_load_n(&failed, __ATOMIC_RELAXED);
+}
+
+/* Return ERROR, the result of an attempt to write, and remember it. */
+static crm_error_t *wrote(crm_error_t *error)
+{
+    __atomic_store_n(&failed, error != NULL, __ATOMIC_RELAXED);
+    return error;
+}
+
+/* Return an error of CODE about PATH with the text of errno, in POOL. A folder
+ * that is full may have room later. */
 static crm_error_t *fault(crm_code_t code, const char *path, apr_pool_t *pool)
 {
+    if (errno == ENOSPC || errno == EDQUOT) {
+        code = CRM_E_UNAVAILABLE;
+    }
     return crm_error_createf(code, pool, "run_dir: %s: %s", path,
                              strerror(errno));
 }
@@ -245,9 +264,9 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
         crm_error_t *error = fault(CRM_E_UNAVAILABLE, path, scratch_pool);
 
         unlink(new);
-        return error;
+        return wrote(error);
     }
-    return NULL;
+    return wrote(NULL);
 }
 
 crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
@@ -265,10 +284,11 @@ crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
     }
     if (!crm_file_write(journal.fd, line, len)
         || (sync && fdatasync(journal.fd))) {
-        return fault(CRM_E_UNAVAILABLE, day_path(day, scratch_pool),
-                     scratch_pool);
+        *journal.day = '\0';    /* the next line opens the file again */
+        return wrote(fault(CRM_E_UNAVAILABLE, day_path(day, scratch_pool),
+                           scratch_pool));
     }
-    return NULL;
+    return wrote(NULL);
 }
 
 int crmd_journal_is(const char *run_dir, const char *instance)

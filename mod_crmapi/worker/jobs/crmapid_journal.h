@@ -49,4 +49,8 @@ crm_error_t *crmd_journal_each(crm_error_t *(*take)(void *baton,
                                                     const char *line),
                                void *baton, apr_pool_t *scratch_pool);
 
+/* Return whether the last attempt to write to the folder failed: it is full, or
+ * its rights have changed. For any thread. */
+int crmd_journal_failed(void);
+
 #endif /* CRMAPID_JOURNAL_H */

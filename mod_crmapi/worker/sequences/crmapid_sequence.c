@@ -9,6 +9,7 @@
 #include "crm_resources.h"
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
+#include "crmapid_notice.h"
 #include "crmapid_pacing.h"
 
 #define FIRST_WAIT apr_time_from_sec(5)
@@ -73,6 +74,7 @@ static crm_error_t *fail(crmd_work_t *work, const char *reason)
                        " $5::uuid, $6::text)", 6, values));
     crmd_logf(CRM_LOG_INFO, "CRM3111: enrollment %s failed: %s", values[4],
               reason);
+    crmd_notice(CRMD_NOTICE_FAILED);
     work->end = CRMD_ENDED;
     return NULL;
 }
@@ -176,6 +178,20 @@ static const char *steps_json(const enrollment_t *enrollment,
     return crm_json_end(steps, enrollment->work->pool);
 }
 
+/* Tell if WORK's enrollment, which waits for approval, waits for nobody. */
+static crm_error_t *look_for_admin(crmd_work_t *work)
+{
+    const char *values[1] = {work->job->workspace_id};
+    PGresult *result;
+
+    CRM_ERR(crmd_query(&result, work, "SELECT FROM crmapi.admin a WHERE"
+                       " a.workspace_id = $1::uuid LIMIT 1", 1, values));
+    if (!PQntuples(result)) {
+        crmd_notice(CRMD_NOTICE_NO_ADMIN);
+    }
+    return NULL;
+}
+
 /* Store the steps of OUTLINE and end the job, in one transaction. */
 static crm_error_t *store(const enrollment_t *enrollment,
                           const crmd_outline_t *outline, const char *pacing)
@@ -198,7 +214,8 @@ static crm_error_t *store(const enrollment_t *enrollment,
               enrollment->id, outline->steps->nelts,
               PQgetvalue(result, 0, 0));
     work->end = CRMD_ENDED;
-    return NULL;
+    return strcmp(PQgetvalue(result, 0, 0), "pending_approval") ? NULL
+           : look_for_admin(work);
 }
 
 /* The generator failed for a temporary reason: retry the job, or fail the

@@ -15,6 +15,7 @@
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
+#include "crmapid_notice.h"
 #include "crmapid_stats.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
@@ -285,6 +286,9 @@ static void log_outcome(const delivery_t *delivery, const outcome_t *outcome)
               delivery->endpoint, delivery->id, delivery->attempts + 1,
               outcome->name, outcome->error ? ": " : "",
               outcome->error ? outcome->error : "");
+    if (strcmp(outcome->name, "delivered")) {
+        crmd_notice(CRMD_NOTICE_WEBHOOK);
+    }
 }
 
 /* Make one attempt at DELIVERY. The caller holds a slot. */

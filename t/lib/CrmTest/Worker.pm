@@ -40,6 +40,9 @@ sub new {
         quiet => qr/^(?:\S+Z \[\d+\] $QUIET: |(?:<\d>)?\{$TIME,$LEVEL)/);
     $self->expect_log(@{$arg{expect_log} || []});
     $self->may_log(@{$arg{may_log} || []});
+    # Failures that a test makes are told, at most once a minute:
+    # t/42-enrollments.t looks at these lines.
+    $self->may_log(qr/CRM(?:3115|3116|3142): \d+ /);
     chmod 0700, $self->{dir};
     write_file($self->log_file, "");
     $self->configure($arg{conf} || {});

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_notice.c: failures of the sites' own work, told to who runs crmapid */
+#include "crmapid_notice.h"
+
+#include <pthread.h>
+
+#include "apr_time.h"
+
+#include "crmapid_log.h"
+
+#define EVERY apr_time_from_sec(60)
+
+/* A kind: its line, and how often it has happened since the last line. */
+typedef struct notice_t {
+    const char *code;
+    const char *text;
+    unsigned long count;
+    apr_time_t told;            /* when the last line was logged */
+} notice_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static notice_t notices[CRMD_NOTICES] = {
+    [CRMD_NOTICE_FAILED] = {"CRM3115: ", "enrollments that have failed: see"
+        " crmapictl enrollment list --status failed", 0, 0},
+    [CRMD_NOTICE_NO_ADMIN] = {"CRM3116: ", "enrollments that wait for approval,"
+        " in workspaces without an admin: see crmapictl admin add", 0, 0},
+    [CRMD_NOTICE_WEBHOOK] = {"CRM3142: ", "attempts to deliver a webhook that"
+        " have failed: see crmapictl webhook deliveries", 0, 0},
+};
+
+/* Log NOTICE if it has a count, and if it is time or ALL is set. The caller has
+ * the lock. */
+static void tell(notice_t *notice, int all)
+{
+    apr_time_t now = apr_time_now();
+
+    if (notice->count && (all || now - notice->told >= EVERY)) {
+        crmd_logf(CRM_LOG_WARNING, "%s%lu %s", notice->code, notice->count,
+                  notice->text);
+        notice->count = 0;
+        notice->told = now;
+    }
+}
+
+void crmd_notice(crmd_notice_t kind)
+{
+    pthread_mutex_lock(&lock);
+    notices[kind].count++;
+    tell(&notices[kind], 0);
+    pthread_mutex_unlock(&lock);
+}
+
+void crmd_notice_flush(int all)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < CRMD_NOTICES; i++) {
+        tell(&notices[i], all);
+    }
+    pthread_mutex_unlock(&lock);
+}
