@@ -28,7 +28,8 @@ CREATE TABLE crmapi.event_feed (
     since uuid NOT NULL
 );
 
-CREATE SEQUENCE crmapi.event_number;
+CREATE SEQUENCE crmapi.event_number
+    MAXVALUE 1152921504606846975;       -- an id has 60 bits of it
 
 -- An event. It has fields, {"column": "its text", ...}, until the first attempt of
 -- a webhook makes body of them: every attempt sends the same bytes. The workspace
@@ -699,27 +700,48 @@ CREATE CONSTRAINT TRIGGER event AFTER INSERT OR UPDATE ON crmapi.enrollment
 
 -- ---- reading ---------------------------------------------------------------
 
+-- The number whose last 31 bits are LOW, all that the lock of a ticket has: the
+-- one that is nearest to N, up to 2^30 below or above. A reader that takes N waits
+-- for nothing before it looks at the locks, so a ticket may be above.
+CREATE FUNCTION crmapi.event_ticket(n bigint, low bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN n - ((n - low + 1073741823 & 2147483647) - 1073741823);
+
+-- The greatest id that an event with a number up to N can have; there is none
+-- below 0.
+CREATE FUNCTION crmapi.event_bound(n bigint) RETURNS uuid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (overlay(lpad(to_hex(greatest(n, 0)), 15, '0')
+        PLACING '8' FROM 13 FOR 0) || 'bfffffffffffffff')::uuid;
+
+-- event_end(), with N, the last number that was taken: no ticket that is taken
+-- later moves it. For the API.
+CREATE FUNCTION crmapi.event_end_at(workspace uuid, n bigint) RETURNS uuid
+    LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    ticket bigint;
+BEGIN
+    SELECT min(crmapi.event_ticket(n, l.objid::bigint)) INTO ticket
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 2
+      AND l.classid::bigint = uuid_hash(workspace) & 4294967295
+      AND l.database = (SELECT d.oid FROM pg_database d
+                        WHERE d.datname = current_database());
+    RETURN crmapi.event_bound(least(n, ticket));
+END
+$$;
+
 -- The greatest id that an event of WORKSPACE can have so that all events up to
 -- it are there, or never will be, for a statement that begins after this one.
--- The order matters: a transaction that has no ticket yet when the locks are
--- read gets numbers above N, and one that has none any more is committed. For
--- the API.
+-- The order matters, the number before the locks: a transaction that has no
+-- ticket yet when the locks are read gets numbers above that, and one that has
+-- none any more is committed. For the API.
 CREATE FUNCTION crmapi.event_end(workspace uuid) RETURNS uuid
     LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n bigint := last_value FROM crmapi.event_number;
-    ticket bigint;
 BEGIN
-    -- of a ticket the lock has 31 bits
-    SELECT min(n - ((n - l.objid::bigint) & 2147483647)) INTO ticket
-    FROM pg_locks l
-    WHERE l.locktype = 'advisory' AND l.objsubid = 2
-      AND l.classid::bigint = uuid_hash(event_end.workspace) & 4294967295
-      AND l.database = (SELECT d.oid FROM pg_database d
-                        WHERE d.datname = current_database());
-    n := least(n, ticket);
-    RETURN lpad(to_hex(n >> 12), 12, '0') || '8'
-        || lpad(to_hex(n & 4095), 3, '0') || 'bfffffffffffffff';
+    RETURN crmapi.event_end_at(workspace, n);
 END
 $$;
 

@@ -118,13 +118,15 @@ CREATE TYPE crmapi.intake_item AS (
 CREATE SEQUENCE crmapi.intake_order;
 
 -- A UUID of version 7 for the time AT, with a counter after the time (RFC
--- 9562, 6.2): messages of one millisecond sort as they were taken. Internal.
+-- 9562, 6.2): messages of one millisecond sort as they were taken. The time is 48
+-- bits from 1970 on: what is older has that of 1970. Internal.
 CREATE FUNCTION crmapi.uuid_v7(at timestamptz) RETURNS uuid
     LANGUAGE plpgsql AS $$
 DECLARE
     n bigint := nextval('crmapi.intake_order');
+    ms bigint := greatest(floor(extract(epoch FROM at) * 1000), 0);
 BEGIN
-    RETURN (lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint), 12, '0')
+    RETURN (lpad(to_hex(ms), 12, '0')
         || '7' || lpad(to_hex(n >> 30 & 4095), 3, '0')
         || to_hex(8 | (n >> 28 & 3)) || lpad(to_hex(n & 268435455), 7, '0')
         || right(gen_random_uuid()::text, 8))::uuid;

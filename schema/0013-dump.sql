@@ -93,29 +93,53 @@ END;
 
 -- ---- numbers above those of a dump -----------------------------------------
 
+-- Wait until no other transaction has a ticket that is more than 2^28 numbers below
+-- N, the last one that was taken. Internal.
+CREATE FUNCTION crmapi.event_ticket_wait(n bigint) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    WHILE EXISTS (
+        SELECT FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.objsubid = 2
+          AND l.mode = 'ShareLock' AND l.pid <> pg_backend_pid()
+          AND l.database = (SELECT d.oid FROM pg_database d
+                            WHERE d.datname = current_database())
+          AND n - crmapi.event_ticket(n, l.objid::bigint) > 268435456)
+    LOOP
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+END
+$$;
+
 -- Have NUMBERS, a sequence, continue above UPTO. It never goes back: a small gap
--- is closed by taking numbers, a larger one by steps that no other session can
--- pass in that moment. Readers of events know only 31 bits of the numbers that
--- transactions have taken (event_end()), so these end between two steps. Internal.
+-- is closed by taking numbers, a larger one by steps to what no other session can
+-- reach meanwhile; sessions that do so take turns. Readers of events know a ticket
+-- only up to 2^30 numbers below the last one (event_ticket()), so a step of 2^29
+-- waits for those that are far below, whoever made the step before. Locks: the
+-- advisory one of NUMBERS. Internal.
 CREATE FUNCTION crmapi.sequence_raise(numbers regclass, upto bigint)
     RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     small CONSTANT bigint := 100000;
-    large CONSTANT bigint := 1073741824;
+    ahead CONSTANT bigint := 16777216;
+    large CONSTANT bigint := 536870912;
     n bigint := nextval(numbers);
 BEGIN
-    WHILE n < upto LOOP
-        IF upto - n <= small THEN
-            PERFORM nextval(numbers) FROM generate_series(1, upto - n);
-        ELSE
-            PERFORM setval(numbers, least(upto, n + large));
-            IF n + large < upto THEN
-                PERFORM crmapi.event_log_wait();
-            END IF;
+    IF upto - n > small THEN
+        PERFORM pg_advisory_xact_lock(
+            hashtextextended('sequence:' || numbers, 0));
+        n := nextval(numbers);
+    END IF;
+    WHILE upto - n > small LOOP
+        IF numbers = 'crmapi.event_number'::regclass THEN
+            PERFORM crmapi.event_ticket_wait(n);
+            n := nextval(numbers);
         END IF;
+        PERFORM setval(numbers, least(greatest(n, upto) + ahead, n + large));
         n := nextval(numbers);
     END LOOP;
+    PERFORM nextval(numbers) FROM generate_series(n, upto);
 END
 $$;
 

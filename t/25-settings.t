@@ -495,7 +495,8 @@ my %ODD = (TimeZone => "'Pacific/Chatham'", DateStyle => "'SQL, DMY'",
     xmloption => "'document'", search_path => "odd, public",
     lc_monetary => "'C'", transform_null_equals => "on",
     quote_all_identifiers => "on", client_encoding => "'LATIN1'",
-    default_transaction_deferrable => "on");
+    default_transaction_deferrable => "on",
+    default_transaction_isolation => "'serializable'");
 
 # What runs in the locale NAME, which this test makes, whatever the machine has:
 # (env, locale), or nothing.

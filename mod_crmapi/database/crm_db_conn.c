@@ -52,6 +52,10 @@ static const struct {
     /* Otherwise NULL in an array in text format, as crm_sql_array() writes it,
      * is the text "NULL". */
     {"array_nulls", "on", 0},
+    /* Each statement sees what was committed before it: the page of GET /events
+     * what event_end() has found committed, a statement behind a lock what its
+     * holder did. */
+    {"default_transaction_isolation", "read committed", 0},
     /* JIT compilation would take longer than it saves: statements are short,
      * but some estimated costs are too high, because OFFSET is a bind. */
     {"jit", "off", 0},

@@ -50,7 +50,8 @@ CREATE FUNCTION crmapi.event_base(workspace uuid) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    n bigint := last_value FROM crmapi.event_number;
+    -- a sequence that has given no number has its first one as the last
+    n bigint := last_value - (NOT is_called)::integer FROM crmapi.event_number;
     mine integer := n >> 48;
     plus bigint;
 BEGIN
@@ -89,6 +90,31 @@ BEGIN
 END
 $$;
 
+-- event_end(), with N, the last number that this server's sequence has given: no
+-- ticket that is taken later moves it. Internal.
+CREATE OR REPLACE FUNCTION crmapi.event_end_at(workspace uuid, n bigint)
+    RETURNS uuid
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    mine integer := n >> 48;
+    ticket bigint;
+    plus bigint;
+BEGIN
+    SELECT min(crmapi.event_ticket(n, l.objid::bigint)) INTO ticket
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.objsubid = 2
+      AND l.classid::bigint = uuid_hash(workspace) & 4294967295
+      AND l.database = (SELECT d.oid FROM pg_database d
+                        WHERE d.datname = current_database());
+    SELECT h.base INTO plus FROM crmapi.event_home h
+    WHERE h.workspace_id = event_end_at.workspace AND h.server = mine;
+    -- without a base no event has come since the workspace moved here
+    RETURN crmapi.event_bound(coalesce(
+        plus + (least(n, ticket) & 281474976710655),
+        crmapi.event_last(workspace)));
+END
+$$;
+
 -- The greatest id that an event of WORKSPACE can have so that all events up to
 -- it are there, or never will be, for a statement that begins after this one.
 -- It runs on the server of the workspace. For the API.
@@ -98,23 +124,8 @@ CREATE OR REPLACE FUNCTION crmapi.event_end(workspace uuid) RETURNS uuid
     SET citus.allow_nested_distributed_execution = on AS $$
 DECLARE
     n bigint := last_value FROM crmapi.event_number;
-    mine integer := n >> 48;
-    ticket bigint;
-    plus bigint;
 BEGIN
-    SELECT min(n - ((n - l.objid::bigint) & 2147483647)) INTO ticket
-    FROM pg_locks l
-    WHERE l.locktype = 'advisory' AND l.objsubid = 2
-      AND l.classid::bigint = uuid_hash(event_end.workspace) & 4294967295
-      AND l.database = (SELECT d.oid FROM pg_database d
-                        WHERE d.datname = current_database());
-    SELECT h.base INTO plus FROM crmapi.event_home h
-    WHERE h.workspace_id = event_end.workspace AND h.server = mine;
-    -- without a base no event has come since the workspace moved here
-    n := coalesce(plus + (least(n, ticket) & 281474976710655),
-                  crmapi.event_last(workspace));
-    RETURN lpad(to_hex(n >> 12), 12, '0') || '8'
-        || lpad(to_hex(n & 4095), 3, '0') || 'bfffffffffffffff';
+    RETURN crmapi.event_end_at(workspace, n);
 END
 $$;
 

@@ -79,8 +79,8 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('event_home', 'SELECT', 'SELECT'),
     ('live_key', 'SELECT', '')),
 function (who, names) AS (VALUES
-    ('crmapi_api', 'event_end intake_key_find key_look_up review_act'
-        ' review_digest review_times token_sign_page token_signed'
+    ('crmapi_api', 'event_end event_end_at intake_key_find key_look_up'
+        ' review_act review_digest review_times token_sign_page token_signed'
         ' key_may contact_last_contacted_at'),
     ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated event_trim'
@@ -95,8 +95,9 @@ function (who, names) AS (VALUES
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
         ' conversation_last_activity counter_slot digits email_base email_keys'
-        ' enrollment_is_live event_id event_time fold list_join list_primary'
-        ' list_text now_ms pacing_fit phone_fold phone_keys tag_keys'
+        ' enrollment_is_live event_bound event_id event_ticket event_time fold'
+        ' list_join list_primary list_text now_ms pacing_fit phone_fold'
+        ' phone_keys tag_keys'
         -- on rows: 0001-events.sql makes them
         ' activity_fields company_fields contact_fields conversation_fields'
         ' enrollment_fields message_fields pipeline_card_fields'
