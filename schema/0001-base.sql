@@ -69,7 +69,7 @@ CREATE DOMAIN crmapi.tags AS text[] COLLATE "C"
     CHECK (cardinality(VALUE) <= 100 AND array_position(VALUE, NULL) IS NULL);
 -- [{"email": "x@y", "is_primary": true}, ...], or the same with "phone_number"
 CREATE DOMAIN crmapi.addresses AS jsonb
-    CHECK (CASE WHEN jsonb_typeof(VALUE) = 'array'
+    CHECK (VALUE IS NULL OR CASE WHEN jsonb_typeof(VALUE) = 'array'
            THEN jsonb_array_length(VALUE) <= 50 ELSE false END);
 
 -- ---- functions on values ---------------------------------------------------

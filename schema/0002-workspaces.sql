@@ -131,9 +131,17 @@ CREATE TRIGGER terms BEFORE UPDATE OF read_limit, write_limit, networks
 CREATE FUNCTION crmapi.workspace_terms() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    key uuid;
+    made uuid;
 BEGIN
-    UPDATE crmapi.api_key k SET terms = gen_random_uuid()
-    WHERE k.workspace_id = NEW.id;
+    FOR key IN SELECT k.id FROM crmapi.api_key k
+        WHERE k.workspace_id = NEW.id ORDER BY k.id
+    LOOP
+        made := gen_random_uuid();
+        UPDATE crmapi.api_key k SET terms = made
+        WHERE k.workspace_id = NEW.id AND k.id = key;
+    END LOOP;
     RETURN NULL;
 END
 $$;
@@ -179,10 +187,13 @@ CREATE TRIGGER plan BEFORE INSERT ON crmapi.api_key
 CREATE FUNCTION crmapi.workspace_plan() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    may record;
 BEGIN
+    SELECT r.* INTO may FROM crmapi.plan_rights(NEW.plan) r;
     UPDATE crmapi.api_key k
-    SET plan_api = r.api, plan_sequences = r.sequences
-    FROM crmapi.plan_rights(NEW.plan) r WHERE k.workspace_id = NEW.id;
+    SET plan_api = may.api, plan_sequences = may.sequences
+    WHERE k.workspace_id = NEW.id;
     RETURN NULL;
 END
 $$;

@@ -126,17 +126,21 @@ CREATE FUNCTION crmapi.counter_add(workspace uuid, kind text,
                                    bot uuid, n bigint)
     RETURNS void
     LANGUAGE plpgsql AS $$
-#variable_conflict use_column
+DECLARE
+    own smallint := crmapi.counter_slot();
+    zero CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
 BEGIN
     INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
-    SELECT counter_add.workspace, counter_add.kind, p.parent,
-           crmapi.counter_slot(), counter_add.n
-    FROM unnest(ARRAY['00000000-0000-0000-0000-000000000000',
-                      counter_add.bot]) p(parent)
-    WHERE p.parent IS NOT NULL
-    ORDER BY p.parent
-    ON CONFLICT (workspace_id, kind, parent, slot)
-    DO UPDATE SET n = c.n + excluded.n;
+    VALUES (counter_add.workspace, counter_add.kind, zero, own,
+            counter_add.n)
+    ON CONFLICT ON CONSTRAINT counter_pkey DO UPDATE SET n = c.n + excluded.n;
+    IF bot IS NOT NULL THEN
+        INSERT INTO crmapi.counter AS c (workspace_id, kind, parent, slot, n)
+        VALUES (counter_add.workspace, counter_add.kind, counter_add.bot, own,
+                counter_add.n)
+        ON CONFLICT ON CONSTRAINT counter_pkey
+        DO UPDATE SET n = c.n + excluded.n;
+    END IF;
 END
 $$;
 

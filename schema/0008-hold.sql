@@ -248,6 +248,7 @@ CREATE FUNCTION crmapi.release(workspace uuid, workspaces boolean)
 DECLARE
     held uuid;
     taken record;
+    here record;
     n bigint := 0;
     m bigint := 0;
 BEGIN
@@ -270,9 +271,10 @@ BEGIN
         UPDATE crmapi.instance i SET held_at = NULL, held_reason = NULL
         WHERE i.held_at IS NOT NULL;
         GET DIAGNOSTICS m = ROW_COUNT;
-        UPDATE crmapi.instance i SET system_id = p.system_id,
-            database_id = p.database_id
-        FROM crmapi.instance_place() p;
+        SELECT p.* INTO here FROM crmapi.instance_place() p;
+        UPDATE crmapi.instance i SET system_id = here.system_id,
+            database_id = here.database_id
+        WHERE i.one;
     END IF;
     PERFORM pg_notify('crmapi_job', l.lane)
     FROM unnest('{sequence,webhook}'::text[]) l(lane);
@@ -339,18 +341,24 @@ CREATE FUNCTION crmapi.instance_look(known bigint[], OUT why text,
                                      OUT marks bigint[])
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    here record;
+    noted record;
 BEGIN
-    UPDATE crmapi.instance i SET system_id = p.system_id,
-        database_id = p.database_id
-    FROM crmapi.instance_place() p WHERE i.system_id IS NULL;
-    why := CASE WHEN crmapi.mark_behind(known)
-        THEN 'an older state of the database was restored'
-        ELSE (SELECT 'the database was restored or copied from another one'
-              FROM crmapi.instance i, crmapi.instance_place() p
-              WHERE (i.system_id, i.database_id)
-                    IS DISTINCT FROM (p.system_id, p.database_id)) END;
-    marks := (SELECT array_agg(m.n ORDER BY m.slot)
-              FROM crmapi.send_mark m);
+    SELECT p.* INTO here FROM crmapi.instance_place() p;
+    SELECT i.system_id, i.database_id INTO noted FROM crmapi.instance i;
+    IF noted.system_id IS NULL THEN     -- a write needs all servers
+        UPDATE crmapi.instance i SET system_id = here.system_id,
+            database_id = here.database_id
+        WHERE i.one;
+        noted := here;
+    END IF;
+    IF crmapi.mark_behind(known) THEN
+        why := 'an older state of the database was restored';
+    ELSIF noted IS DISTINCT FROM here THEN
+        why := 'the database was restored or copied from another one';
+    END IF;
+    marks := (SELECT array_agg(m.n ORDER BY m.slot) FROM crmapi.send_mark m);
 END
 $$;
 

@@ -174,53 +174,64 @@ $$;
 -- null), as the primary or another one. Internal.
 CREATE FUNCTION crmapi.contacts_with(workspace uuid, email text, phone text)
     RETURNS SETOF uuid
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT c.id FROM crmapi.contact c
-    WHERE contacts_with.email IS NOT NULL
-      AND c.workspace_id = contacts_with.workspace
-      AND c.search LIKE '%' || replace(replace(replace(
-              crmapi.fold(contacts_with.email), '\', '\\'), '%', '\%'), '_',
-              '\_') || '%'
-      AND crmapi.fold(contacts_with.email) = ANY (crmapi.email_keys(c.emails))
-    UNION ALL
-    SELECT c.id FROM crmapi.contact c
-    WHERE contacts_with.phone IS NOT NULL
-      AND c.workspace_id = contacts_with.workspace
-      AND c.phone_digits LIKE '%' || crmapi.digits(contacts_with.phone) || '%'
-      AND crmapi.phone_fold(contacts_with.phone)
-          = ANY (crmapi.phone_keys(c.phone_numbers));
-END;
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    mail CONSTANT text := crmapi.fold(email);
+    digits CONSTANT text := crmapi.digits(phone);
+    number CONSTANT text := crmapi.phone_fold(phone);
+BEGIN
+    IF mail IS NOT NULL THEN
+        RETURN QUERY SELECT c.id FROM crmapi.contact c
+        WHERE c.workspace_id = contacts_with.workspace
+          AND c.search LIKE '%' || replace(replace(replace(mail, '\', '\\'),
+                  '%', '\%'), '_', '\_') || '%'
+          AND mail = ANY (crmapi.email_keys(c.emails));
+    END IF;
+    IF number IS NOT NULL THEN
+        RETURN QUERY SELECT c.id FROM crmapi.contact c
+        WHERE c.workspace_id = contacts_with.workspace
+          AND c.phone_digits LIKE '%' || digits || '%'
+          AND number = ANY (crmapi.phone_keys(c.phone_numbers));
+    END IF;
+END
+$$;
 
 -- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
 -- the live enrollments of contacts with the address stop. Returns how many
 -- stopped. An address may be suppressed already; of "unsubscribed" and what
 -- forbids answers as well, "bounced" or "complaint", the latter stays. For the
 -- API and the worker.
-CREATE FUNCTION crmapi.suppress(workspace uuid, email text,
-        phone text, reason text) RETURNS bigint
+CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
+                                reason text) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    made CONSTANT uuid := gen_random_uuid();
+    contacts uuid[];
     enrollment uuid;
-    made uuid := gen_random_uuid();
     n bigint := 0;
 BEGIN
     INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
-                                    reason)
-    VALUES (made, suppress.workspace, suppress.email,
-            suppress.phone, suppress.reason)
+                                         reason)
+    VALUES (made, suppress.workspace, suppress.email, suppress.phone,
+            suppress.reason)
     ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
     DO UPDATE SET reason = excluded.reason
     WHERE s.reason = 'unsubscribed'
       AND excluded.reason IN ('bounced', 'complaint');
+    IF NOT EXISTS (SELECT FROM crmapi.enrollment e
+                   WHERE e.workspace_id = suppress.workspace
+                     AND e.status IN ('generating', 'pending_approval',
+                                      'approved', 'running')) THEN
+        RETURN 0;       -- most often: contacts are not looked for
+    END IF;
+    contacts := ARRAY(SELECT crmapi.contacts_with(workspace, email, phone));
     FOR enrollment IN
         SELECT e.id FROM crmapi.enrollment e
         WHERE e.workspace_id = suppress.workspace
           AND e.status IN ('generating', 'pending_approval', 'approved',
                            'running')
-          AND e.contact_id IN (SELECT crmapi.contacts_with(
-              suppress.workspace, suppress.email, suppress.phone))
+          AND e.contact_id = ANY (contacts)
         ORDER BY e.id
     LOOP
         IF crmapi.enrollment_is_live(crmapi.enrollment_end(workspace,
@@ -346,18 +357,18 @@ BEGIN
         RETURN had;
     END IF;
     UPDATE crmapi.enrollment_step s SET
-        email_subject = CASE s.channel WHEN 'email'
+        email_subject = CASE WHEN s.channel = 'email'
             THEN coalesce(step_edit.subject, s.email_subject)
             ELSE s.email_subject END,
-        email_body = CASE s.channel WHEN 'email'
+        email_body = CASE WHEN s.channel = 'email'
             THEN coalesce(step_edit.body, s.email_body)
             ELSE s.email_body END,
-        sms_body = CASE s.channel WHEN 'sms'
+        sms_body = CASE WHEN s.channel = 'sms'
             THEN coalesce(step_edit.body, s.sms_body) ELSE s.sms_body END,
-        voice_script = CASE s.channel WHEN 'voice'
+        voice_script = CASE WHEN s.channel = 'voice'
             THEN coalesce(step_edit.body, s.voice_script)
             ELSE s.voice_script END,
-        voice_objective = CASE s.channel WHEN 'voice'
+        voice_objective = CASE WHEN s.channel = 'voice'
             THEN coalesce(step_edit.objective, s.voice_objective)
             ELSE s.voice_objective END
     WHERE s.workspace_id = step_edit.workspace AND s.id = step_edit.step
@@ -471,6 +482,7 @@ CREATE FUNCTION crmapi.enrollment_generated(workspace uuid, job bigint,
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    at timestamptz := date_trunc('milliseconds', moment);
     had text;
     auto boolean;
 BEGIN
@@ -499,8 +511,7 @@ BEGIN
       AND e.id = enrollment_generated.enrollment;
     UPDATE crmapi.enrollment e SET status = CASE WHEN auto
             THEN 'approved' ELSE 'pending_approval' END,
-        approved_at = CASE WHEN auto
-            THEN date_trunc('milliseconds', moment) END,
+        approved_at = CASE WHEN auto THEN at END,
         pacing = enrollment_generated.pacing
     WHERE e.workspace_id = enrollment_generated.workspace
       AND e.id = enrollment_generated.enrollment;

@@ -146,21 +146,25 @@ CREATE FUNCTION crmapi.event_id(n bigint) RETURNS uuid
 CREATE FUNCTION crmapi.event_feed_make(workspace uuid, log boolean)
     RETURNS void
     LANGUAGE plpgsql AS $$
+DECLARE
+    wanted text[];
+    mark uuid;
 BEGIN
     PERFORM FROM crmapi.workspace w WHERE w.id = event_feed_make.workspace
     FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN;     -- it is being deleted
     END IF;
+    wanted := ARRAY(SELECT DISTINCT unnest(e.events)
+                    FROM crmapi.webhook_endpoint e
+                    WHERE e.workspace_id = event_feed_make.workspace
+                      AND e.disabled_at IS NULL
+                    ORDER BY 1);
+    mark := crmapi.event_id(crmapi.event_next(workspace));
     INSERT INTO crmapi.event_feed AS f (workspace_id, log, types, since)
-    SELECT event_feed_make.workspace, coalesce(event_feed_make.log, false),
-           ARRAY(SELECT DISTINCT unnest(e.events)
-                 FROM crmapi.webhook_endpoint e
-                 WHERE e.workspace_id = event_feed_make.workspace
-                   AND e.disabled_at IS NULL
-                 ORDER BY 1),
-           crmapi.event_id(nextval('crmapi.event_number'))
-    ON CONFLICT (workspace_id) DO UPDATE
+    VALUES (event_feed_make.workspace, coalesce(event_feed_make.log, false),
+            wanted, mark)
+    ON CONFLICT ON CONSTRAINT event_feed_pkey DO UPDATE
     SET log = coalesce(event_feed_make.log, f.log), types = excluded.types,
         since = CASE WHEN f.log THEN f.since ELSE excluded.since END;
     DELETE FROM crmapi.event_feed f
@@ -762,9 +766,11 @@ CREATE FUNCTION crmapi.webhook_disable(workspace uuid, endpoint uuid,
                                        reason text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    at timestamptz := crmapi.now_ms();
 BEGIN
     UPDATE crmapi.webhook_endpoint e
-    SET disabled_at = coalesce(e.disabled_at, crmapi.now_ms()),
+    SET disabled_at = coalesce(e.disabled_at, at),
         disabled_reason = coalesce(e.disabled_reason, left(reason, 1000))
     WHERE e.workspace_id = webhook_disable.workspace
       AND e.id = webhook_disable.endpoint;
@@ -776,11 +782,11 @@ BEGIN
         ORDER BY d.id FOR UPDATE),
     ended AS (
         UPDATE crmapi.webhook_delivery d
-        SET status = 'cancelled', next_at = NULL, finished_at = crmapi.now_ms()
+        SET status = 'cancelled', next_at = NULL, finished_at = at
         FROM waiting w
         WHERE d.workspace_id = w.workspace_id AND d.id = w.id
         RETURNING d.workspace_id, d.job_id)
-    UPDATE crmapi.job j SET state = 'cancelled', finished_at = crmapi.now_ms()
+    UPDATE crmapi.job j SET state = 'cancelled', finished_at = at
     FROM ended x
     WHERE j.workspace_id = x.workspace_id AND j.id = x.job_id
       AND j.state = 'ready';
@@ -903,12 +909,14 @@ CREATE FUNCTION crmapi.webhook_wait(workspace uuid, job bigint, owner text,
         attempt integer, after interval, moment timestamptz) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    at timestamptz := coalesce(moment, statement_timestamp());
 BEGIN
     PERFORM crmapi.job_hold(workspace, job, owner, attempt);
     PERFORM crmapi.job_end(workspace, job, owner, attempt, 'ready', NULL,
                            after);
     UPDATE crmapi.job j SET attempts = j.attempts - 1,
-        run_at = coalesce(moment, statement_timestamp()) + after
+        run_at = at + after
     WHERE j.workspace_id = webhook_wait.workspace AND j.id = webhook_wait.job;
 END
 $$;

@@ -64,18 +64,20 @@ $$;
 CREATE FUNCTION crmapi.intake_use_key(workspace uuid, key bytea)
     RETURNS boolean
     LANGUAGE plpgsql AS $$
+DECLARE
+    moment timestamptz := crmapi.now_ms();
+    before timestamptz := moment - interval '1 minute';
 BEGIN
     IF NOT EXISTS (SELECT FROM crmapi.live_intake k
                    WHERE k.workspace_id = workspace AND k.key_hash = key) THEN
         RETURN false;
     END IF;
-    UPDATE crmapi.intake_key k SET last_used_at = crmapi.now_ms()
+    UPDATE crmapi.intake_key k SET last_used_at = moment
     WHERE k.workspace_id = workspace AND k.id = (
         SELECT i.id FROM crmapi.intake_key i
         WHERE i.workspace_id = workspace
           AND i.key_hash = key
-          AND (i.last_used_at IS NULL
-               OR i.last_used_at < now() - interval '1 minute')
+          AND (i.last_used_at IS NULL OR i.last_used_at < before)
         FOR NO KEY UPDATE SKIP LOCKED);
     RETURN true;
 END
@@ -482,6 +484,19 @@ BEGIN
 END
 $$;
 
+-- Add ATTACHMENTS to MESSAGE. Internal.
+CREATE FUNCTION crmapi.intake_attach(workspace uuid, message uuid,
+                                     attachments jsonb) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
+        content_type, size, body)
+    SELECT workspace, message, a.n, a.one ->> 'name', a.one ->> 'type',
+        (a.one ->> 'size')::bigint, decode(a.one ->> 'body', 'base64')
+    FROM jsonb_array_elements(attachments) WITH ORDINALITY a(one, n);
+END
+$$;
+
 -- Append ITEM's message of the time AT to CONVERSATION; return its id. A
 -- claim's metadata says that it is one. Internal.
 CREATE FUNCTION crmapi.intake_message(workspace uuid,
@@ -503,11 +518,7 @@ BEGIN
         || CASE WHEN item.verified THEN '{}'::jsonb
            ELSE '{"verified": false}' END);
     IF item.attachments IS NOT NULL THEN
-        INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
-            content_type, size, body)
-        SELECT workspace, made, a.n, a.one ->> 'name', a.one ->> 'type',
-            (a.one ->> 'size')::bigint, decode(a.one ->> 'body', 'base64')
-        FROM jsonb_array_elements(item.attachments) WITH ORDINALITY a(one, n);
+        PERFORM crmapi.intake_attach(workspace, made, item.attachments);
     END IF;
     RETURN made;
 END
@@ -804,17 +815,20 @@ $$;
 -- that it is in BOTS. Locks: agent, in the order of ids. Internal.
 CREATE FUNCTION crmapi.intake_count(workspace uuid, bots uuid[]) RETURNS void
     LANGUAGE plpgsql AS $$
+DECLARE
+    bot uuid;
+    more bigint;
 BEGIN
     IF bots = '{}' THEN
         RETURN;
     END IF;
-    PERFORM FROM crmapi.agent a
-    WHERE a.workspace_id = workspace AND a.id = ANY (bots)
-    ORDER BY a.id FOR NO KEY UPDATE;
-    UPDATE crmapi.agent a
-    SET number_of_conversations = a.number_of_conversations + b.n
-    FROM (SELECT t.id, count(*) AS n FROM unnest(bots) t(id) GROUP BY 1) b
-    WHERE a.workspace_id = workspace AND a.id = b.id;
+    FOR bot, more IN
+        SELECT t.id, count(*) FROM unnest(bots) t(id) GROUP BY 1 ORDER BY 1
+    LOOP
+        UPDATE crmapi.agent a
+        SET number_of_conversations = a.number_of_conversations + more
+        WHERE a.workspace_id = workspace AND a.id = bot;
+    END LOOP;
 END
 $$;
 

@@ -78,11 +78,22 @@ sub add_row {
         . "}\n$3$row\n"/me or die "there is no table $table";
 }
 
+subtest "a dump of the last version that was not released is taken" => sub {
+    my $fresh = database();
+    crmapictl_ok($fresh, { stdin => forged(sub {
+        s/"format":2,"schema":\d+/"format":1,"schema":27/ }) }, "workspace",
+        "restore");
+    same_dump(dump_of($fresh, $small->id), $short, "all of it");
+};
+
 subtest "a dump that was forged, with a checksum that fits" => sub {
     my $id = $small->id;
     my @cases = (
         "another format" => sub { s/"format":2/"format":3/ },
             qr/line 1: the dump has format 3, and this crmapictl reads format 2/,
+        "a version before the last that was not released" => sub {
+            s/"format":2,"schema":\d+/"format":1,"schema":26/ },
+            qr/line 1: the dump has format 1, and this crmapictl reads format 2/,
         "a later schema" => sub { s/"schema":\d+/"schema":999/ },
             qr/line 1: the dump has schema version 999/,
         "no id" => sub { s/"workspace":"[^"]*"/"workspace":"x"/ },

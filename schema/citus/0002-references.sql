@@ -35,10 +35,3 @@ CREATE TRIGGER zz_forget BEFORE DELETE ON crmapi.company FOR EACH ROW
 CREATE TRIGGER zz_forget BEFORE DELETE ON crmapi.pipeline_stage FOR EACH ROW
     EXECUTE FUNCTION crmapi.forget_references('contact', 'pipeline_stage_id',
         'company', 'pipeline_stage_id');
-
-
--- Citus evaluates a bind before it knows whether there is a row.
-ALTER DOMAIN crmapi.addresses DROP CONSTRAINT addresses_check;
-ALTER DOMAIN crmapi.addresses ADD CONSTRAINT addresses_check
-    CHECK (VALUE IS NULL OR CASE WHEN jsonb_typeof(VALUE) = 'array'
-           THEN jsonb_array_length(VALUE) <= 50 ELSE false END);

@@ -28,26 +28,6 @@ BEGIN
 END
 $$;
 
--- As before, but key by key: Citus takes no volatile function in an UPDATE. A
--- trigger function.
-CREATE OR REPLACE FUNCTION crmapi.workspace_terms() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    key uuid;
-    made uuid;
-BEGIN
-    FOR key IN SELECT k.id FROM crmapi.api_key k
-        WHERE k.workspace_id = NEW.id ORDER BY k.id
-    LOOP
-        made := gen_random_uuid();
-        UPDATE crmapi.api_key k SET terms = made
-        WHERE k.workspace_id = NEW.id AND k.id = key;
-    END LOOP;
-    RETURN NULL;
-END
-$$;
-
 -- The live token with the hash HASH: one row or none, as key_look_up(). For the
 -- API.
 CREATE OR REPLACE FUNCTION crmapi.intake_key_find(hash bytea)
@@ -104,21 +84,6 @@ CREATE OR REPLACE FUNCTION crmapi.plan_rights(name text, OUT api boolean,
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.api, p.api AND p.sequences FROM crmapi.plan p
     WHERE p.name = plan_rights.name
-$$;
-
--- Update the keys of a workspace whose plan changes. A trigger function.
-CREATE OR REPLACE FUNCTION crmapi.workspace_plan() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    may record;
-BEGIN
-    SELECT r.* INTO may FROM crmapi.plan_rights(NEW.plan) r;
-    UPDATE crmapi.api_key k
-    SET plan_api = may.api, plan_sequences = may.sequences
-    WHERE k.workspace_id = NEW.id;
-    RETURN NULL;
-END
 $$;
 
 -- Give the keys of all workspaces with the plan NAME its rights, which the

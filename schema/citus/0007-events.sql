@@ -182,39 +182,6 @@ BEGIN
 END
 $$;
 
--- Make the feed of WORKSPACE what its endpoints want, and turn its log on or
--- off unless LOG is null. Locks: workspace, feed. Internal.
-CREATE OR REPLACE FUNCTION crmapi.event_feed_make(workspace uuid, log boolean)
-    RETURNS void
-    LANGUAGE plpgsql AS $$
-DECLARE
-    wanted text[];
-    mark uuid;
-BEGIN
-    PERFORM FROM crmapi.workspace w WHERE w.id = event_feed_make.workspace
-    FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        RETURN;     -- it is being deleted
-    END IF;
-    wanted := ARRAY(SELECT DISTINCT unnest(e.events)
-                    FROM crmapi.webhook_endpoint e
-                    WHERE e.workspace_id = event_feed_make.workspace
-                      AND e.disabled_at IS NULL
-                    ORDER BY 1);
-    mark := crmapi.event_id(crmapi.event_base(workspace)
-        + (nextval('crmapi.event_number') & 281474976710655));
-    INSERT INTO crmapi.event_feed AS f (workspace_id, log, types, since)
-    VALUES (event_feed_make.workspace, coalesce(event_feed_make.log, false),
-            wanted, mark)
-    ON CONFLICT ON CONSTRAINT event_feed_pkey DO UPDATE
-    SET log = coalesce(event_feed_make.log, f.log), types = excluded.types,
-        since = CASE WHEN f.log THEN f.since ELSE excluded.since END;
-    DELETE FROM crmapi.event_feed f
-    WHERE f.workspace_id = event_feed_make.workspace AND NOT f.log
-      AND f.types = '{}';
-END
-$$;
-
 -- event_log_wait() on the server of WORKSPACE. For the owner.
 CREATE FUNCTION crmapi.event_log_wait(workspace uuid) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -7,30 +7,6 @@
 -- Forced plans have no values to find the server by.
 ALTER FUNCTION crmapi.intake RESET plan_cache_mode;
 
--- Whether the token with the hash KEY is live. Its use is recorded at most
--- once a minute, and not if another transaction holds the row. Internal.
-CREATE OR REPLACE FUNCTION crmapi.intake_use_key(workspace uuid, key bytea)
-    RETURNS boolean
-    LANGUAGE plpgsql AS $$
-DECLARE
-    moment timestamptz := crmapi.now_ms();
-    before timestamptz := moment - interval '1 minute';
-BEGIN
-    IF NOT EXISTS (SELECT FROM crmapi.live_intake k
-                   WHERE k.workspace_id = workspace AND k.key_hash = key) THEN
-        RETURN false;
-    END IF;
-    UPDATE crmapi.intake_key k SET last_used_at = moment
-    WHERE k.workspace_id = workspace AND k.id = (
-        SELECT i.id FROM crmapi.intake_key i
-        WHERE i.workspace_id = workspace
-          AND i.key_hash = key
-          AND (i.last_used_at IS NULL OR i.last_used_at < before)
-        FOR NO KEY UPDATE SKIP LOCKED);
-    RETURN true;
-END
-$$;
-
 -- Insert the events' ids of EVENTS; return the places of those that are new,
 -- counted from 1, NULL if none is. A transaction that takes the same event
 -- waits here; all insert in the order of ids. Internal.
@@ -58,56 +34,23 @@ BEGIN
 END
 $$;
 
--- Append ITEM's message of the time AT to CONVERSATION; return its id. A
--- claim's metadata says that it is one. Internal.
-CREATE OR REPLACE FUNCTION crmapi.intake_message(workspace uuid,
-        conversation uuid, item crmapi.intake_item, at timestamptz)
-    RETURNS uuid
-    LANGUAGE plpgsql AS $$
-DECLARE
-    made uuid := crmapi.uuid_v7(at);
-    place bigint;
-    part jsonb;
-BEGIN
-    INSERT INTO crmapi.message (id, workspace_id, conversation_id, role,
-        content, content_type, status, tool_used, tool_arguments, created_at,
-        external_id, metadata)
-    VALUES (made, workspace, conversation, coalesce(item.role,
-            CASE WHEN item.outbound THEN 'assistant' ELSE 'user' END),
-        coalesce(item.content, ''), item.content_type, item.status,
-        item.tool_used, item.tool_arguments, at, item.external_id,
-        coalesce(item.metadata, '{}') || CASE WHEN item.author IS NULL
-            THEN '{}' ELSE jsonb_build_object('user_id', item.author) END
-        || CASE WHEN item.verified THEN '{}'::jsonb
-           ELSE '{"verified": false}' END);
-    FOR part, place IN
-        SELECT a.one, a.n
-        FROM jsonb_array_elements(item.attachments) WITH ORDINALITY a(one, n)
-    LOOP
-        INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
-            content_type, size, body)
-        VALUES (workspace, made, place, part ->> 'name', part ->> 'type',
-            (part ->> 'size')::bigint, decode(part ->> 'body', 'base64'));
-    END LOOP;
-    RETURN made;
-END
-$$;
-
--- Add 1 to the number of conversations of each agent of BOTS for each time
--- that it is in BOTS. Locks: agent, in the order of ids. Internal.
-CREATE OR REPLACE FUNCTION crmapi.intake_count(workspace uuid, bots uuid[])
+-- Add ATTACHMENTS to MESSAGE. Internal.
+CREATE OR REPLACE FUNCTION crmapi.intake_attach(workspace uuid, message uuid,
+                                                attachments jsonb)
     RETURNS void
     LANGUAGE plpgsql AS $$
 DECLARE
-    bot uuid;
-    more bigint;
+    place bigint;
+    part jsonb;
 BEGIN
-    FOR bot, more IN
-        SELECT t.id, count(*) FROM unnest(bots) t(id) GROUP BY 1 ORDER BY 1
+    FOR part, place IN
+        SELECT a.one, a.n
+        FROM jsonb_array_elements(attachments) WITH ORDINALITY a(one, n)
     LOOP
-        UPDATE crmapi.agent a
-        SET number_of_conversations = a.number_of_conversations + more
-        WHERE a.workspace_id = workspace AND a.id = bot;
+        INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
+            content_type, size, body)
+        VALUES (workspace, message, place, part ->> 'name', part ->> 'type',
+            (part ->> 'size')::bigint, decode(part ->> 'body', 'base64'));
     END LOOP;
 END
 $$;

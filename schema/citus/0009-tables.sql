@@ -51,6 +51,7 @@ BEGIN
         PERFORM create_distributed_table(format('crmapi.%I', name),
             'workspace_id', colocate_with => 'crmapi.workspace');
     END LOOP;
+    -- the coordinator's place is that of the database, and its marks
     FOR of IN SELECT p.oid::regprocedure FROM pg_proc p
         WHERE p.pronamespace = 'crmapi'::regnamespace
           AND p.proname NOT IN ('mark_behind', 'instance_place')
