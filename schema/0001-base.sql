@@ -83,11 +83,15 @@ CREATE FUNCTION crmapi.now_ms() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN date_trunc('milliseconds', statement_timestamp());
 
--- Unicode lower case, whatever the database's locale (contract 7.8). The two
--- forms of small sigma, U+03C2 and U+03C3, are equal.
+-- Unicode lower case in Normalization Form C, whatever the database's locale
+-- (contract 7.8). The two forms of small sigma, U+03C2 and U+03C3, are equal. Most
+-- texts are ASCII: as many bytes as characters.
 CREATE FUNCTION crmapi.fold(text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN translate(lower($1 COLLATE "und-x-icu"), chr(962), chr(963)) COLLATE "C";
+    RETURN CASE WHEN octet_length($1) = char_length($1)
+        THEN lower($1 COLLATE "C")
+        ELSE normalize(translate(lower(normalize($1) COLLATE "und-x-icu"),
+                                 chr(962), chr(963))) COLLATE "C" END;
 
 -- EMAIL without case and without what follows a "+": mail to ada+x@ is for ada@.
 CREATE FUNCTION crmapi.email_base(email text) RETURNS text
@@ -99,12 +103,77 @@ CREATE FUNCTION crmapi.digits(text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN translate($1, translate($1, E'0123456789\x1f', ''), '');
 
--- The key that phone numbers match by: digits and a leading plus sign
--- (contract 9.2).
-CREATE FUNCTION crmapi.phone_fold(text) RETURNS text
+-- NUMBER, a phone number with characters that are not ASCII: see phone_plain().
+CREATE FUNCTION crmapi.phone_ascii(number text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    -- the zeros of the scripts, each with its nine digits after it
+    zeros CONSTANT integer[] := ARRAY[1632, 1776, 1984, 2406, 2534, 2662, 2790,
+        2918, 3046, 3174, 3302, 3430, 3558, 3664, 3792, 3872, 4160, 4240, 6112,
+        6160, 6470, 6608, 6784, 6800, 6992, 7088, 7232, 7248, 42528, 43216, 43264,
+        43472, 43504, 43600, 44016];
+BEGIN
+    number := translate(regexp_replace(normalize(number, NFKC),
+            '[\u00AD\u0600-\u0605\u061C\u06DD\u070F\u0890\u0891\u08E2\u180E'
+            '\u200B-\u200F\u202A-\u202E\u2060-\u2064\u2066-\u206F\uFEFF'
+            '\uFFF9-\uFFFB\U000110BD\U000110CD\U00013430-\U0001343F'
+            '\U0001BCA0-\U0001BCA3\U0001D173-\U0001D17A\U000E0001'
+            '\U000E0020-\U000E007F]', '', 'g'),
+        -- U+2010 to U+2015, U+2212
+        chr(8208) || chr(8209) || chr(8210) || chr(8211) || chr(8212) || chr(8213)
+            || chr(8722), '-------');
+    RETURN CASE WHEN octet_length(number) = char_length(number) THEN number
+        ELSE translate(number, (SELECT string_agg(chr(z + d), '' ORDER BY z, d)
+                FROM unnest(zeros) z, generate_series(0, 9) d),
+            repeat('0123456789', cardinality(zeros))) END;
+END
+$$;
+
+-- A phone number in Normalization Form KC, without characters of category Cf,
+-- with the digits of all scripts (of the Basic Multilingual Plane) as ASCII digits
+-- and Unicode's hyphens and dashes as "-". The C function is crm_phone_plain().
+CREATE FUNCTION crmapi.phone_plain(text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE -- STRICT could not be inlined
-    RETURN CASE WHEN left(ltrim($1), 1) = '+' THEN '+' ELSE '' END
-        || crmapi.digits($1);
+    RETURN CASE WHEN octet_length($1) = char_length($1) THEN $1
+        ELSE crmapi.phone_ascii($1) END;
+
+-- The E.164 form of NUMBER, which is written in another way: see phone_e164().
+CREATE FUNCTION crmapi.phone_read(number text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    -- No country code is the beginning of another one (E.164, 6.2.1).
+    code CONSTANT text := '([17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]'
+        '|9[0-58]|(2[1-689]|3[578]|42|5[09]|6[7-9]|8[035789]|9[679])[0-9])';
+    written text := btrim(regexp_replace(
+        btrim(crmapi.phone_plain(number), E' \t\n\v\f\r'), '^tel:', '', 'i'),
+        E' \t\n\v\f\r');
+BEGIN
+    written := regexp_replace(written, '^\(\+' || code || '\)', '+\1)');
+    written := regexp_replace(written,
+        '^(\+[ ./()-]*' || code || '[ ./()-]*)\(0\)', '\1');
+    -- A zero at the start of a bracket is a trunk prefix: who dials it after a
+    -- country code reaches somebody else, or nobody.
+    IF written ~ '^\+[0-9 ./()-]+$' AND written !~ '\([ ./()-]*0' THEN
+        written := '+' || crmapi.digits(written);
+        RETURN CASE WHEN written ~ '^\+[1-9][0-9]{7,14}$' THEN written END;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- The E.164 form of a phone number (contract 17.1), NULL if it is not plainly one
+-- number with its country code. A message or a call goes to nothing else. The C
+-- function is crm_phone_e164().
+CREATE FUNCTION crmapi.phone_e164(text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN $1 ~ '^\+[1-9][0-9]{7,14}$' THEN $1
+        ELSE crmapi.phone_read($1) END;
+
+-- What phone numbers are matched by: their E.164 form. Without it, only an equal
+-- text is the same number. The C function is crm_phone_key().
+CREATE FUNCTION crmapi.phone_key(text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(crmapi.phone_e164($1), $1);
 
 -- The member MEMBER of the primary entry of LIST, an array of addresses; of
 -- the first entry if none is primary. NULL if LIST is empty.
@@ -124,7 +193,7 @@ CREATE FUNCTION crmapi.email_keys(list jsonb) RETURNS text[]
 -- The keys of all phone numbers in LIST.
 CREATE FUNCTION crmapi.phone_keys(list jsonb) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ARRAY(SELECT crmapi.phone_fold(e ->> 'phone_number')
+    RETURN ARRAY(SELECT crmapi.phone_key(e ->> 'phone_number')
                  FROM jsonb_array_elements(list) e);
 
 -- The members MEMBER of all entries of LIST in one text. No search matches

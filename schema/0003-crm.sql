@@ -109,7 +109,7 @@ CREATE INDEX agent_by_base ON crmapi.agent (crmapi.email_base(agent_email))
 CREATE INDEX agent_by_outbound_base
     ON crmapi.agent (crmapi.email_base(email_outbound_email))
     WHERE email_outbound_email IS NOT NULL;
-CREATE INDEX agent_by_phone ON crmapi.agent (crmapi.phone_fold(agent_phone))
+CREATE INDEX agent_by_phone ON crmapi.agent (crmapi.phone_key(agent_phone))
     WHERE agent_phone IS NOT NULL;
 CREATE INDEX agent_by_id ON crmapi.agent (id);
 
@@ -346,13 +346,19 @@ BEGIN
     phone := crmapi.list_primary(NEW.phone_numbers, 'phone_number');
     phones := crmapi.list_text(NEW.phone_numbers, 'phone_number');
     NEW.email_key := crmapi.fold(crmapi.list_primary(NEW.emails, 'email'));
-    NEW.phone_key := crmapi.phone_fold(phone);
-    NEW.search := crmapi.fold(coalesce(NEW.first_name || ' ' || NEW.last_name,
-                                       NEW.first_name, NEW.last_name, '')
+    NEW.phone_key := crmapi.phone_key(phone);
+    NEW.search := coalesce(NEW.first_name || ' ' || NEW.last_name,
+                           NEW.first_name, NEW.last_name, '')
         || chr(31) || coalesce(crmapi.list_text(NEW.emails, 'email'), '')
         || chr(31) || coalesce(phones, '')
-        || chr(31) || coalesce(NEW.company, ''));
+        || chr(31) || coalesce(NEW.company, '');
+    NEW.search := crmapi.fold(NEW.search);
+    phones := crmapi.phone_plain(phones);
     NEW.phone_digits := crmapi.digits(phones);
+    IF phones LIKE '%(0)%' THEN     -- it is not dialled
+        NEW.phone_digits := NEW.phone_digits || chr(31) || crmapi.digits(
+            array_to_string(crmapi.phone_keys(NEW.phone_numbers), chr(31)));
+    END IF;
     RETURN NEW;
 END
 $$;

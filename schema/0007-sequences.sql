@@ -198,13 +198,14 @@ CREATE TABLE crmapi.suppression (
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
     email crmapi.line,
-    phone_number crmapi.line CHECK (phone_number ~ '[0-9]'),
+    phone_number crmapi.line
+        CHECK (crmapi.digits(crmapi.phone_plain(phone_number)) <> ''),
     reason crmapi.line,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     kind text COLLATE "C" NOT NULL GENERATED ALWAYS AS
         (CASE WHEN email IS NOT NULL THEN 'email' ELSE 'phone' END) STORED,
     address text COLLATE "C" NOT NULL GENERATED ALWAYS AS
-        (coalesce(crmapi.fold(email), crmapi.phone_fold(phone_number)))
+        (coalesce(crmapi.fold(email), crmapi.phone_key(phone_number)))
         STORED,
     PRIMARY KEY (workspace_id, id),
     UNIQUE (workspace_id, kind, address),
@@ -227,7 +228,7 @@ BEGIN
                        ELSE 'phone' END
           AND s.address = CASE is_suppressed.channel WHEN 'email'
               THEN crmapi.fold(is_suppressed.address)
-              ELSE crmapi.phone_fold(is_suppressed.address) END);
+              ELSE crmapi.phone_key(is_suppressed.address) END);
 END
 $$;
 
@@ -245,7 +246,7 @@ BEGIN
       AND s.kind = CASE WHEN suppress_lift.email IS NOT NULL
                    THEN 'email' ELSE 'phone' END
       AND s.address = coalesce(crmapi.fold(suppress_lift.email),
-                               crmapi.phone_fold(suppress_lift.phone));
+                               crmapi.phone_key(suppress_lift.phone));
     GET DIAGNOSTICS n = ROW_COUNT;
     RETURN n;
 END

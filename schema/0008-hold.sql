@@ -152,7 +152,7 @@ CREATE FUNCTION crmapi.address_taken(own crmapi.agent, OUT field text,
 DECLARE
     mail text := nullif(crmapi.email_base(own.agent_email), '');
     shown text := nullif(crmapi.email_base(own.email_outbound_email), '');
-    phone text := nullif(crmapi.phone_fold(own.agent_phone), '');
+    phone text := nullif(crmapi.phone_key(own.agent_phone), '');
 BEGIN
     SELECT f.field, f.workspace_id INTO field, taken_by
     FROM (SELECT CASE WHEN crmapi.email_base(a.agent_email) = mail
@@ -171,7 +171,7 @@ BEGIN
             AND a.workspace_id <> own.workspace_id
           UNION ALL
           SELECT 'agent_phone', a.workspace_id FROM crmapi.agent a
-          WHERE crmapi.phone_fold(a.agent_phone) = phone
+          WHERE crmapi.phone_key(a.agent_phone) = phone
             AND (a.workspace_id, a.id) <> (own.workspace_id, own.id)) f
     LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = f.workspace_id
     WHERE h.workspace_id IS NULL ORDER BY f.field LIMIT 1;
@@ -186,7 +186,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('address:' || a.one, 0))
     FROM (SELECT crmapi.email_base(own.agent_email) AS one
           UNION SELECT crmapi.email_base(own.email_outbound_email)
-          UNION SELECT crmapi.phone_fold(own.agent_phone) ORDER BY 1) a
+          UNION SELECT crmapi.phone_key(own.agent_phone) ORDER BY 1) a
     WHERE a.one <> '';
 END
 $$;

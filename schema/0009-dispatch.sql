@@ -177,8 +177,8 @@ CREATE FUNCTION crmapi.contacts_with(workspace uuid, email text, phone text)
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     mail CONSTANT text := crmapi.fold(email);
-    digits CONSTANT text := crmapi.digits(phone);
-    number CONSTANT text := crmapi.phone_fold(phone);
+    number CONSTANT text := crmapi.phone_key(phone);
+    digits CONSTANT text := crmapi.digits(crmapi.phone_plain(number));
 BEGIN
     IF mail IS NOT NULL THEN
         RETURN QUERY SELECT c.id FROM crmapi.contact c

@@ -180,7 +180,7 @@ BEGIN
         SELECT DISTINCT hashtextextended(workspace || k.name, 0) AS h
         FROM unnest(items) i, LATERAL (VALUES
             (':e:' || crmapi.fold(i.email)),
-            (':p:' || crmapi.phone_fold(i.phone_number)),
+            (':p:' || crmapi.phone_key(i.phone_number)),
             (':v:' || i.visitor_id),
             (':t:' || i.thread)) k(name)
         WHERE k.name IS NOT NULL ORDER BY h) l;
@@ -208,7 +208,7 @@ BEGIN
     IF found_id IS NULL AND item.phone_number IS NOT NULL THEN
         SELECT c.id INTO found_id FROM crmapi.contact c
         WHERE c.workspace_id = workspace
-          AND c.phone_key = crmapi.phone_fold(item.phone_number)
+          AND c.phone_key = crmapi.phone_key(item.phone_number)
         ORDER BY c.created_at, c.id LIMIT 1;
     END IF;
     RETURN found_id;
@@ -448,7 +448,7 @@ CREATE FUNCTION crmapi.intake_thread(person uuid, item crmapi.intake_item)
 BEGIN
     RETURN CASE WHEN person IS NULL AND item.visitor_id IS NULL
         THEN 'address:' || coalesce(crmapi.fold(item.email),
-                                    crmapi.phone_fold(item.phone_number)) END;
+                                    crmapi.phone_key(item.phone_number)) END;
 END
 $$;
 

@@ -25,9 +25,9 @@ sub database_folds {
 sub module_folds {
     my @lines = map { utf8::encode(my $line = $_); $line } @_;
     my ($code, $out, $err) = run_program(
-        command => ["$CrmTest::BUILD{DIR}/t/unit/fold_lines"],
+        command => ["$CrmTest::BUILD{DIR}/t/unit/text_lines", "fold"],
         stdin => join("", map { "$_\n" } @lines));
-    die "CrmTest: fold_lines: $err\n" if $code;
+    die "CrmTest: text_lines: $err\n" if $code;
     return split /\n/, $out;
 }
 

@@ -109,7 +109,11 @@ subtest "contacts: search (7.8)" => sub {
         ["5550101234", "ann", "digits to digits"],
         ["555-010-1234", "ann", "digits to digits, written otherwise"],
         ["+15550101234", "ann", "in E.164"],
-        ["0301112223", "", "other digits"],
+        ["0301112223", "bob", "digits without a leading 0"],
+        ["00301112223", "bob", "or 00"],
+        ["0309988", "bob", "that it begins with"],
+        ["0309989", "", "other digits"],
+        ["0555010", "ann", "a part of them"],
         ["301112223", "bob", "every phone number"],
         ["309988", "bob", "the first one"],
         ["1234 030", "", "not across two numbers"],
@@ -117,6 +121,9 @@ subtest "contacts: search (7.8)" => sub {
         ["web", "", "nor in the lead source"],
         ["zzz", ""], ["b", "bob cyd", "one letter"],
         ["an", "ann", "two letters"],
+        ["  ann\x{2003}", "ann", "the text is trimmed"],
+        ["a\x{308}pfel", "ann", "NFD finds NFC"],
+        ["E\x{301}cole", "dee", "without case, too"],
     ) {
         my ($search, $wanted, $name) = @$case;
         lists($c, "/contacts", { search => $search }, \%contact,
@@ -126,6 +133,8 @@ subtest "contacts: search (7.8)" => sub {
         "7.3 an empty search is no filter");
     lists($c, "/contacts", { search => "x" x 200 }, \%contact, [],
         "7.8 200 characters");
+    lists($c, "/contacts", { search => " \t\x{3000}" }, \%contact, \@ALL,
+        "7.3, 7.8 nor is one of blanks");
     refused($c, "/contacts", { search => "x" x 201 }, "search", "7.8 201");
     lists($c, "/contacts", { search => "ä" x 200 }, \%contact, [],
         "7.8 200 characters of two bytes");
@@ -137,6 +146,40 @@ subtest "contacts: search (7.8)" => sub {
         "+ is a space");
     lists($c, "/contacts", "search=Ann%20%C3%84pfel", \%contact, ["ann"],
         "%20, too");
+};
+
+subtest "contacts: phone numbers, digits to digits (7.8)" => sub {
+    my $own = workspace($httpd);
+    my %numbers = (
+        zero => ["+49 (0) 151 5550009"], wide => ["\x{ff0b}49 171 5550009"],
+        arabic => ["+\x{664}\x{669} 1725550009"], words => ["+1-800-FLOWERS 22"],
+        domestic => ["0160 5550009", "+49 30 5550009"],
+        abroad => ["+43 160 5550009"]);
+    my @names = sort keys %numbers;
+    my %id;
+    @id{@names} = $own->import_objects([map { { object => "contact",
+        bot_id => $own->agent, first_name => $_,
+        phone_numbers => $numbers{$_} } } @names]);
+    for my $case (
+        ["+49 151 5550009", "zero", "a trunk zero is not a part of it"],
+        ["0151 5550009", "zero", "as it is dialled there"],
+        ["0049 151 555", "zero", "as it is dialled from elsewhere"],
+        ["+49 (0) 151 5550009", "zero", "as it was sent"],
+        ["49 (0) 151", "zero", "a part of what was sent"],
+        ["+491715550009", "wide", "full width"],
+        ["491725550009", "arabic", "another script's digits"],
+        ["\x{202a}+49 172 5550009\x{202c}", "arabic", "copied from a phone"],
+        ["180022", "words", "one that is no number has its digits"],
+        ["+1-800-flowers", "words", "and its text"],
+        ["01605550009", "domestic", "what begins so goes before"],
+        ["1605550009", "abroad domestic", "without the zero: both"],
+        ["0305550009", "domestic", "the second number"],
+        ["5550009", "abroad arabic domestic wide zero", "the end of all"],
+    ) {
+        my ($search, $wanted, $name) = @$case;
+        lists($own->client, "/contacts", { search => $search }, \%id,
+            [split / /, $wanted], "7.8 $name");
+    }
 };
 
 subtest "contacts: tags (7.4)" => sub {

@@ -59,20 +59,20 @@ subtest "10.1 match by primary e-mail, else by primary phone" => sub {
     my $mail = made($w, first_name => "Mail", emails => ["A\@x.org",
         "second\@x.org"], phone_numbers => ["111"]);
     my $phone = made($w, first_name => "Phone",
-        phone_numbers => ["+1 (2) 3", "999"]);
+        phone_numbers => ["+1 (234) 567-8", "999"]);
     my $later = made($w, first_name => "Later", emails => ["a\@X.org"],
-        phone_numbers => ["+123"]);
+        phone_numbers => ["+12345678"]);
     for my $case (
         ["by e-mail, without case; the oldest wins", $mail,
             { emails => ["a\@X.ORG"] }],
         ["the primary one of the item, wherever it stands", $mail,
             { emails => ["other1\@x.org", email("a\@x.org", 1)] }],
-        ["by phone: digits and the leading +", $phone,
-            { phone_numbers => ["+1-23"] }],
+        ["by phone, written otherwise", $phone,
+            { phone_numbers => ["+1-234-5678"] }],
         ["the e-mail goes before the phone", $mail,
-            { emails => ["a\@x.org"], phone_numbers => ["+123"] }],
+            { emails => ["a\@x.org"], phone_numbers => ["+12345678"] }],
         ["the phone, if the e-mail has no match", $phone,
-            { emails => ["nobody\@x.org"], phone_numbers => ["+123"] }],
+            { emails => ["nobody\@x.org"], phone_numbers => ["+12345678"] }],
     ) {
         my ($name, $whom, $item) = @$case;
         my $r = upsert($w, [$item]);
@@ -87,7 +87,7 @@ subtest "10.1 match by primary e-mail, else by primary phone" => sub {
         ["one's other e-mail does not count",
             { emails => ["x2\@x.org", "a\@x.org"] }],
         ["a phone that is primary of nobody", { phone_numbers => ["999"] }],
-        ["a phone without the leading +", { phone_numbers => ["123"] }],
+        ["a phone without the leading +", { phone_numbers => ["12345678"] }],
         ["neither given", { first_name => "N" }],
         ["neither given again", { first_name => "N" }],
         ["empty lists", { emails => [], phone_numbers => [] }],
@@ -102,6 +102,41 @@ subtest "10.1 match by primary e-mail, else by primary phone" => sub {
     }
     record_is($w->client->get("/api/v1/contacts/$later->{id}"), $later,
         "the younger one of the same e-mail was never touched");
+};
+
+subtest "17.1 phone numbers are the same by their E.164 form alone" => sub {
+    my $w = workspace($httpd);
+    my $same = made($w, phone_numbers => ["+49 (0) 151 5550009"]);
+    for my $text ("+491515550009", "(+49) 151 5550009", "tel:+49-151-5550009",
+            "\x{202a}+49 151 5550009\x{202c}", "\x{ff0b}49\x{a0}151/5550009",
+            "+49 151 555\x{2011}0009") {
+        my $r = upsert($w, [{ phone_numbers => [$text], first_name => $text }]);
+        is_deeply([map { $_->{id} } @{$r->data->{updated}}], [$same->{id}],
+            "the same: " . $text =~ s/([^ -~])/sprintf "{%X}", ord $1/ger);
+        is_deeply($r->data->{updated}[0]{phone_numbers},
+            [phone("+49 (0) 151 5550009", 1)], "united, as it was sent first");
+    }
+    my %id;
+    for my $text ("+1-800-FLOWERS", "+1-800-COLLECT", "+1800", "+49 151",
+            "+49.151.555.0009 ext. 7", "+49 151 5550009 / +49 151 5550010",
+            "+49 (0151) 5550009", "0151 5550009", "01515550009",
+            "++491515550009", "00491515550009", "+49 151 5550009 x7") {
+        my $r = upsert($w, [{ phone_numbers => [$text], first_name => "a" }]);
+        my $made = $r->data->{created}[0];
+        ok($made, "its own number: $text") or next;
+        is_deeply($made->{phone_numbers}, [phone($text, 1)], "shown as sent");
+        $r = upsert($w, [{ phone_numbers => [$text], first_name => "b" }]);
+        is($r->data->{updated}[0] && $r->data->{updated}[0]{id}, $made->{id},
+            "only an equal text is the same");
+    }
+    my $r = upsert($w, [{ phone_numbers => ["+44 20 7946 0018"] },
+        { phone_numbers => ["+44 (0)20-7946-0018"], first_name => "F" }]);
+    is_deeply([map { scalar @{$r->data->{$_}} } qw(created updated)], [1, 1],
+        "in one batch, too");
+    my $made = made($w, phone_numbers => ["+44 20 7946 0019",
+        phone("+442079460019", 1), "+1-800-A", "+1-800-a"]);
+    is_deeply($made->{phone_numbers}, [phone("+44 20 7946 0019", 1),
+        phone("+1-800-A"), phone("+1-800-a")], "9.2 equal ones collapse");
 };
 
 subtest "10.1 over the workspace, whoever owns; 10.3 an item's bot_id" => sub {

@@ -161,7 +161,7 @@ subtest "8.2 what is wrong: 422" => sub {
         map({ ["11.5 a phone that is not E.164: $_", { %ok, contact => {
             phone_numbers => ["+493012345", $_] } },
             "contact.phone_numbers[1]"] } "030 12345", "493012345",
-            "+49 30 12345", "+030123456", "+1234567890123456", "+", "x",
+            "+49 30 12345", "+030123456", "+1234567", "+1234567890123456", "+", "x",
             "", "+49301234x", "++4930123"),
         ["5.6 the same in an object", { %ok, contact => { phone_numbers =>
             ["+493012345", { phone_number => "030 12345" }] } },
@@ -177,7 +177,7 @@ subtest "8.2 what is wrong: 422" => sub {
             "contact.company_id"],
         ["6.2 a member too many in an e-mail", { %ok, contact => {
             emails => ["a\@x.org", { email => "b\@x.org", kind => "work" }],
-            phone_numbers => [{ phone_number => "+4930123", x => undef }] } },
+            phone_numbers => [{ phone_number => "+49301234", x => undef }] } },
             "contact.emails[1].kind", "contact.phone_numbers[0].x"],
         ["a member too many", { %ok, channel => "email" }, "channel"],
         ["auto_approve a text", { %ok, auto_approve => "true" },
@@ -324,7 +324,7 @@ subtest "spec: matched by e-mail; by phone when no e-mail is given" => sub {
 
 subtest "11.5 the shortest and longest numbers" => sub {
     my $w = with_templates();
-    for my $number ("+6834001", "+123456789012345") {
+    for my $number ("+12345678", "+123456789012345") {
         my $got = started(start($w, contact => {
             phone_numbers => [$number] }), $number);
         next if !$got->{contact_id};

@@ -270,6 +270,60 @@ subtest "a mail server with accounts, one that is away" => sub {
     is(steps(enrollment($w, $id)), "email sent", "somebody does");
 };
 
+subtest "17.1 who is dialled" => sub {
+    my $n = 0;
+    for my $channel (qw(sms voice)) {
+        my $w = with_template([{ channel => $channel, "${channel}_" . ($channel
+            eq "sms" ? "body" : "script") => "Hi" }]);
+        # What the provider is asked to call for a contact with NUMBERS.
+        my $dialled = sub {
+            my $mail = "n" . ++$n . "\@x.example";
+            my $r = $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
+                emails => [$mail], phone_numbers => [@_] });
+            status_is($r, 201, "a contact") or return "none";
+            my $before = $provider->requests;
+            my $id = start($w, contact => { emails => [$mail] });
+            $worker->once;
+            my @now = $provider->requests;
+            return join " ", map({ $_->{json}{to} } @now[$before .. $#now]),
+                enrollment($w, $id)->{generation_error} // ();
+        };
+        my $i = $channel eq "sms" ? 1 : 2;
+        for my $text ("+49 (0) 151 55500${i}1", "(+49)151/55500${i}2",
+                "tel:+49-151-55500${i}3", "\x{202a}+49 151 55500${i}4\x{202c}",
+                "\x{ff0b}49 151 55500${i}5") {
+            is($dialled->($text), "+4915155500" . ($text =~ /(..)\x{202c}?$/)[0],
+                "$channel: " . $text =~ s/([^ -~])/sprintf "{%X}", ord $1/ger);
+        }
+        for my $text ("+49.151.555.0009 ext. 7", "+1 650 253 2671 x12",
+                "+49 151 5550009 DW 15", "+1-800-FLOWERS", "+49 151",
+                "+49 151 5550009 / +49 151 5550010", "+49 (0151) 5550009",
+                "0151 5550009", "tel:+49-151-5550009;ext=7", "++491515550009") {
+            is($dialled->($text), "no_usable_channels", "$channel: not $text");
+        }
+        is($dialled->("+1-800-FLOWERS", "+44 (0)20 7946 0018"), "+442079460018",
+            "$channel: the first that is a number");
+        crmapictl_ok($database, qw(suppress add --workspace), $w->id,
+            "--phone", "+44 (0)20 7946 0019");
+        is($dialled->("tel:+44-20-7946-0019", "+442079460020"),
+            "+442079460020", "$channel: suppressed, however it is written");
+    }
+    # a step that was imported, or written before
+    my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
+    my $id = start($w, auto_approve => false, contact => {
+        phone_numbers => ["+4915155501"] });
+    $worker->once;
+    sql($database, "UPDATE crmapi.enrollment_step SET to_identifier ="
+        . " '+49 151 5550009 ext. 7' WHERE enrollment_id = '$id'");
+    my $before = $provider->requests;
+    status_is($w->client->post("/api/v1/sequences/enrollments/$id/approve"),
+        200, "approved");
+    $worker->expect_log(qr/CRM3122: .*the recipient's address is not usable/);
+    $worker->once;
+    is(scalar $provider->requests, $before, "nobody is dialled for it");
+    is(steps(enrollment($w, $id)), "sms failed", "and it has failed");
+};
+
 subtest "a provider that fails in every way" => sub {
     my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
     $worker->configure({ provider_timeout => valgrinded() ? "7s" : "700ms" });

@@ -43,7 +43,7 @@ WITH made AS (
     SELECT gen_random_uuid(), '$id', '$bot', 'C' || n,
         jsonb_build_array(jsonb_build_object('email', n || '\@x.example',
             'is_primary', true)),
-        jsonb_build_array(jsonb_build_object('phone_number', '+4930' || n,
+        jsonb_build_array(jsonb_build_object('phone_number', '+4930' || 1000000 + n,
             'is_primary', true))
     FROM generate_series($first, $last) n RETURNING id),
 sequences AS (

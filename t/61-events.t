@@ -148,7 +148,7 @@ subtest "13.4 every type, with data as the API shows it" => sub {
             sms_body => "B" }, { channel => "voice", voice_objective => "O",
             voice_script => "B" }] }]);
     my $lead = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => ["l\@x.org"], phone_numbers => ["+49302"] } })
+        contact => { emails => ["l\@x.org"], phone_numbers => ["+4930200001"] } })
         ->data;
     $worker->once;
     my $enrollment = $lead->{enrollment_id};

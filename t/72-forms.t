@@ -339,7 +339,7 @@ subtest "contacts: found or made, and never changed" => sub {
     my $known = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => ["Known\@x.example"], company => "Old" })->data;
     send_form($form, email => "KNOWN\@x.example", name => "Grace Hopper",
-        company => "New", city => "Arlington", phone_number => "+1 703");
+        company => "New", city => "Arlington", phone_number => "+1 703 555 0100");
     my ($one) = submissions($w, $form);
     is($one->{contact_id}, $known->{id}, "found by its address");
     is_deeply($c->get("/api/v1/contacts/$known->{id}")->data, $known,
@@ -348,14 +348,14 @@ subtest "contacts: found or made, and never changed" => sub {
         . " contact_id = '$known->{id}'");
     my ($said) = @{$c->get("/api/v1/conversations/$talk/messages",
         query => { include => "metadata" })->data};
-    like($said->{content}, qr/^E-mail: KNOWN\@x.example\n.*^Phone: \+1 703$/ms,
+    like($said->{content}, qr/^E-mail: KNOWN\@x.example\n.*^Phone: \+1 703 555 0100$/ms,
         "what was said stays in the conversation");
     is($said->{metadata}{verified}, false, "which says that it is a claim");
-    send_form($form, phone_number => "+1 (703)");
+    send_form($form, phone_number => "+1 (703) 555-0100");
     isnt((submissions($w, $form))[0]{contact_id}, $known->{id},
         "the number that was claimed leads to somebody else");
     my $made = (submissions($w, $form))[0]{contact_id};
-    send_form($form, phone_number => "+1 703", name => "Eve");
+    send_form($form, phone_number => "+1 703 555 0100", name => "Eve");
     is((submissions($w, $form))[0]{contact_id}, $made, "found by its number");
     is($c->get("/api/v1/contacts/$made")->data->{first_name}, undef,
         "a contact that a form made is not changed by the next");

@@ -56,7 +56,7 @@ sub samples {
         "phone numbers" => [["+4930123"], ["x" x 1001]],
         channel => ["chat", "pigeon"],
         "array of channels" => [["email"], ["sms", "fax"]],
-        "E.164 number" => ["+4930123456", "+none"],
+        "phone number" => ["+4930123456", "+none"],
         object => [{ a => 1 }, []], array => [[1], {}]);
     return @{$sample{$value} || die "no such value: $value\n"};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_text.c: UTF-8, case folding, e-mail addresses, phone numbers */
+/* crm_text.c: UTF-8, normal forms, case folding, rules for addresses */
 #include "crm_text.h"
 
 #include <pthread.h>
@@ -8,6 +8,8 @@
 
 #include <unicode/uchar.h>
 #include <unicode/ucasemap.h>
+#include <unicode/unorm2.h>
+#include <unicode/ustring.h>
 #include <unicode/utf8.h>
 
 #include "apr_lib.h"
@@ -15,8 +17,6 @@
 
 #define EMAIL_MAX 254
 #define PHONE_MAX 64
-#define E164_MIN 2
-#define E164_MAX 15
 
 apr_size_t crm_text_length(const char *s, apr_size_t len)
 {
@@ -59,15 +59,59 @@ int crm_text_valid_utf8(const char *s, apr_size_t len)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static UCaseMap *case_map;      /* for the root locale */
+static const UNormalizer2 *normal_forms[2];     /* NFC, NFKC */
 
-static void open_case_map(void)
+/* End the process if STATUS is a failure: no memory, or no ICU data. */
+static void require(UErrorCode status)
+{
+    if (U_FAILURE(status)) {
+        abort();
+    }
+}
+
+static void open_icu(void)
 {
     UErrorCode status = U_ZERO_ERROR;
 
     case_map = ucasemap_open("", 0, &status);
-    if (U_FAILURE(status)) {
-        abort();                /* no memory, or no ICU data */
+    normal_forms[0] = unorm2_getNFCInstance(&status);
+    normal_forms[1] = unorm2_getNFKCInstance(&status);
+    require(status);
+}
+
+/* Return the COUNT units of UTF-16 at S as UTF-8, in POOL. */
+static const char *utf8_of(const UChar *s, int32_t count, apr_pool_t *pool)
+{
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t size = count * 3 + 1;
+    char *utf8 = apr_palloc(pool, (apr_size_t)size);
+
+    u_strToUTF8(utf8, size, NULL, s, count, &status);
+    require(status);
+    return utf8;
+}
+
+const char *crm_text_normalize(const char *s, int kc, apr_pool_t *result_pool)
+{
+    UErrorCode status = U_ZERO_ERROR;
+    int32_t len = (int32_t)strlen(s), count, needed;
+    UChar *from = apr_palloc(result_pool, ((apr_size_t)len + 1) * sizeof(*from));
+    const UNormalizer2 *form;
+    UChar *to;
+
+    pthread_once(&once, open_icu);
+    form = normal_forms[kc != 0];
+    u_strFromUTF8(from, len + 1, &count, s, len, &status);
+    if (unorm2_quickCheck(form, from, count, &status) == UNORM_YES) {
+        return s;
     }
+    require(status);
+    needed = unorm2_normalize(form, from, count, NULL, 0, &status);
+    status = U_ZERO_ERROR;
+    to = apr_palloc(result_pool, ((apr_size_t)needed + 1) * sizeof(*to));
+    needed = unorm2_normalize(form, from, count, to, needed + 1, &status);
+    require(status);
+    return utf8_of(to, needed, result_pool);
 }
 
 /* Replace final sigmas (U+03C2) in TEXT by U+03C3. */
@@ -81,11 +125,14 @@ static void unite_sigmas(char *text)
 /* Return S in lower case, in POOL. */
 static const char *fold_unicode(const char *s, apr_pool_t *pool)
 {
-    int32_t len = (int32_t)strlen(s), size = len + 1, needed;
+    int32_t len, size, needed;
     UErrorCode status = U_ZERO_ERROR;
-    char *folded = apr_palloc(pool, (apr_size_t)size);
+    char *folded;
 
-    pthread_once(&once, open_case_map);
+    s = crm_text_normalize(s, 0, pool);
+    len = (int32_t)strlen(s);
+    size = len + 1;
+    folded = apr_palloc(pool, (apr_size_t)size);
     needed = ucasemap_utf8ToLower(case_map, folded, size, s, len, &status);
     if (needed >= size) {       /* the lower case is longer */
         size = needed + 1;
@@ -93,11 +140,10 @@ static const char *fold_unicode(const char *s, apr_pool_t *pool)
         status = U_ZERO_ERROR;
         ucasemap_utf8ToLower(case_map, folded, size, s, len, &status);
     }
-    if (U_FAILURE(status)) {
-        abort();
-    }
+    require(status);
     unite_sigmas(folded);
-    return folded;
+    /* J and a caron have no letter of their own, their lower case has one. */
+    return crm_text_normalize(folded, 0, pool);
 }
 
 const char *crm_text_fold(const char *s, apr_pool_t *result_pool)
@@ -124,6 +170,28 @@ void crm_text_trim(const char **s_p, apr_size_t *len_p)
     while (*len_p && apr_isspace((*s_p)[*len_p - 1])) {
         (*len_p)--;
     }
+}
+
+void crm_text_trim_blanks(const char **s_p, apr_size_t *len_p)
+{
+    const uint8_t *bytes = (const uint8_t *)*s_p;
+    int32_t start = 0, end = (int32_t)*len_p, next;
+    UChar32 c;
+
+    for (next = start; next < end; start = next) {
+        U8_NEXT(bytes, next, end, c);
+        if (c < 0 || !u_isUWhiteSpace(c)) {
+            break;
+        }
+    }
+    for (next = end; next > start; end = next) {
+        U8_PREV(bytes, start, next, c);
+        if (c < 0 || !u_isUWhiteSpace(c)) {
+            break;
+        }
+    }
+    *s_p += start;
+    *len_p = (apr_size_t)(end - start);
 }
 
 const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
@@ -198,24 +266,17 @@ const char *crm_text_email(const char *s, apr_size_t len)
 
 const char *crm_text_phone(const char *s, apr_size_t len)
 {
+    const uint8_t *bytes = (const uint8_t *)s;
+    apr_size_t next = 0;
     int digits = 0;
+    UChar32 c;
 
-    for (apr_size_t i = 0; i < len; i++) {
-        digits += apr_isdigit(s[i]) != 0;
+    while (next < len) {
+        U8_NEXT(bytes, next, len, c);
+        digits += c >= 0 && c < 0x10000 && u_isdigit(c);
     }
     if (crm_text_length(s, len) > PHONE_MAX) {
         return "must have at most 64 characters";
     }
     return !digits || has_control(s, len) ? "must be a phone number" : NULL;
-}
-
-const char *crm_text_e164(const char *s, apr_size_t len)
-{
-    int good = len >= E164_MIN + 1 && len <= E164_MAX + 1 && s[0] == '+'
-               && s[1] != '0';
-
-    for (apr_size_t i = 1; i < len; i++) {
-        good = good && apr_isdigit(s[i]);
-    }
-    return good ? NULL : "must be an E.164 number, for example +14155550123";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_text.h: UTF-8, case folding, e-mail addresses, phone numbers */
+/* crm_text.h: UTF-8, normal forms, case folding, rules for addresses */
 #ifndef CRM_TEXT_H
 #define CRM_TEXT_H
 
@@ -21,13 +21,21 @@ int crm_text_valid_utf8(const char *s, apr_size_t len);
  * sequence; LEN if all are valid. */
 apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len);
 
+/* Return S, valid UTF-8, in Normalization Form C, in RESULT_POOL or S itself;
+ * with KC, in Form KC (UAX #15). */
+const char *crm_text_normalize(const char *s, int kc, apr_pool_t *result_pool);
+
 /* Return S, valid UTF-8, folded for comparisons without case, in RESULT_POOL.
  * The result equals that of the database's crmapi.fold(): ICU's lower case in
- * the root locale, with U+03C3 for both small sigmas (contract 7.8). */
+ * the root locale, with U+03C3 for both small sigmas, in Normalization Form C
+ * (contract 7.8). */
 const char *crm_text_fold(const char *s, apr_pool_t *result_pool);
 
 /* Remove ASCII white space from both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
+
+/* The same for valid UTF-8 and the white space of Unicode. */
+void crm_text_trim_blanks(const char **s_p, apr_size_t *len_p);
 
 /* Return the LEN bytes at S as one line in RESULT_POOL. The text is cut to at
  * most MAX bytes (0: no limit), not within a character, and trimmed. Control
@@ -41,12 +49,9 @@ const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
  * spaces, no control characters. */
 const char *crm_text_email(const char *s, apr_size_t len);
 
-/* The same for phone numbers: at most 64 characters, one or more digits, no
- * control characters. */
+/* The same for phone numbers in any notation: at most 64 characters, one or more
+ * digits of any script, no control characters. crm_phone.h has their E.164
+ * form. */
 const char *crm_text_phone(const char *s, apr_size_t len);
-
-/* The same for E.164 numbers (contract 11.5): '+' and 2 to 15 digits, the first
- * not 0. */
-const char *crm_text_e164(const char *s, apr_size_t len);
 
 #endif /* CRM_TEXT_H */

@@ -79,7 +79,7 @@ static const crm_filter_t list_filters[] = {
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .indexed = crm_filter_search_indexed,
      .sql = "t.search",
-     .digits = "t.phone_digits"},
+     .digits = "phone_digits", .digits_table = "crmapi.contact"},
     {.field = {.name = "tags", .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
      .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,

@@ -12,6 +12,7 @@
 #include "crm_array.h"
 #include "crm_body.h"
 #include "crm_op.h"
+#include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_sql.h"
@@ -54,28 +55,6 @@ static const char *primary_of(const char *list, const char *member,
     return primary;
 }
 
-/* Return the key that PHONE is matched by: its digits and a leading '+'
- * (contract 9.2). crmapi.contact.phone_key is computed in the same way. */
-static const char *phone_key(const char *phone, apr_pool_t *pool)
-{
-    char *key = apr_palloc(pool, strlen(phone) + 1);
-    char *out = key;
-
-    while (apr_isspace(*phone)) {
-        phone++;
-    }
-    if (*phone == '+') {
-        *out++ = '+';
-    }
-    for (; *phone; phone++) {
-        if (apr_isdigit(*phone)) {
-            *out++ = *phone;
-        }
-    }
-    *out = '\0';
-    return key;
-}
-
 void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
                        apr_pool_t *pool)
 {
@@ -86,7 +65,7 @@ void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
         primary_of(values->binds[crm_contact_index("phone_numbers")],
                    "phone_number", pool);
     if (identity->phone) {
-        identity->phone_key = phone_key(identity->phone, pool);
+        identity->phone_key = crm_phone_key(identity->phone, pool);
     }
     identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
@@ -380,7 +359,7 @@ static void identify(crm_contact_batch_t *batch,
     if (!email || !contact->email_key) {
         contact->email_key = email ? identity->email_key : NULL;
     }
-    contact->phone_key = phone ? phone_key(phone, batch->pool) : NULL;
+    contact->phone_key = phone ? crm_phone_key(phone, batch->pool) : NULL;
     APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
 }
 

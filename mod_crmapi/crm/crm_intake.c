@@ -459,8 +459,8 @@ static const char by_email_sql[] =
 /* The agents with the number $1. */
 static const char by_phone_sql[] =
     "WITH found AS (SELECT a.workspace_id, a.id, a.text_greeting, true AS own,"
-    " true AS exact FROM crmapi.agent a WHERE crmapi.phone_fold(a.agent_phone)"
-    " = crmapi.phone_fold($1::text))" AGENTS_SQL;
+    " true AS exact FROM crmapi.agent a WHERE crmapi.phone_key(a.agent_phone)"
+    " = crmapi.phone_key($1::text))" AGENTS_SQL;
 
 /* Return why the rows of RESULT name no agent for now, or NULL. Two agents of one
  * workspace may have an address with and without a "+". */

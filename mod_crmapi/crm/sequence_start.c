@@ -7,6 +7,7 @@
 #include "contact_batch.h"
 #include "crm_body.h"
 #include "crm_json.h"
+#include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_text.h"
@@ -67,8 +68,16 @@ static void require(start_t *start, const char *name, int present)
     }
 }
 
-/* Check that phones are in E.164 format (contract 11.5). Entries may be strings
- * or, as in other requests, objects. */
+/* Return whether TEXT is a number in its E.164 form. */
+static int is_e164(const start_t *start, const char *text)
+{
+    const char *number = crm_phone_e164(text, start->pool);
+
+    return number && !strcmp(number, text);
+}
+
+/* Check that phones are in their E.164 form (contract 11.5). Entries may be
+ * strings or, as in other requests, objects. */
 static void check_phones(start_t *start, json_object *phones)
 {
     size_t count = json_object_is_type(phones, json_type_array)
@@ -86,8 +95,9 @@ static void check_phones(start_t *start, json_object *phones)
             const char *text = json_object_get_string(entry);
 
             /* other errors are reported by the field's type */
-            rule = crm_text_phone(text, strlen(text)) ? NULL
-                   : crm_text_e164(text, strlen(text));
+            rule = crm_text_phone(text, strlen(text)) || is_e164(start, text)
+                   ? NULL
+                   : "must be an E.164 number, for example +14155550123";
         }
         if (rule) {
             crm_input_error(&start->input,

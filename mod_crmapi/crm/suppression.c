@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "crm_resources.h"
+#include "crm_text.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -21,14 +22,18 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
     long email = crm_resource_field(resource, "email") - resource->fields;
     long phone = crm_resource_field(resource, "phone_number")
                  - resource->fields;
+    const char *rule = NULL;
 
     (void)sent;
     if (!binds[email] == !binds[phone]) {
         crm_input_error(input, "email",
                         "or phone_number is required, and not both");
     }
-    if (binds[phone] && !strpbrk(binds[phone], "0123456789")) {
-        crm_input_error(input, "phone_number", "must have a digit");
+    if (binds[phone]) {
+        rule = crm_text_phone(binds[phone], strlen(binds[phone]));
+    }
+    if (rule) {
+        crm_input_error(input, "phone_number", rule);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_phone.h"
 #include "crm_rest.h"
 #include "crm_text.h"
 
@@ -91,13 +92,17 @@ int crm_filter_tags_indexed(const crm_filter_t *filter, const char *bind,
     return *bind != '\0';
 }
 
-/* Return a LIKE pattern that matches strings containing TEXT. */
-static const char *like_pattern(const char *text, apr_pool_t *pool)
+/* Return a LIKE pattern that matches strings which contain TEXT after BEFORE. */
+static const char *like_pattern(const char *before, const char *text,
+                                apr_pool_t *pool)
 {
-    char *pattern = apr_palloc(pool, strlen(text) * 2 + 3);
+    char *pattern = apr_palloc(pool, strlen(text) * 2 + strlen(before) + 3);
     char *out = pattern;
 
     *out++ = '%';
+    while (*before) {
+        *out++ = *before++;
+    }
     for (; *text; text++) {
         if (strchr("%_\\", *text)) {
             *out++ = '\\';
@@ -109,13 +114,25 @@ static const char *like_pattern(const char *text, apr_pool_t *pool)
     return pattern;
 }
 
+/* What a search compares with phone numbers (contract 7.8). */
+typedef struct digits_t {
+    const char *given;          /* the digits; NULL: it compares nothing */
+    const char *international;  /* those without a leading 00 or 0, for when no
+                                   number begins with GIVEN; or NULL */
+} digits_t;
+
 /* Return the digits of TEXT if it has only characters used in phone numbers,
- * NULL otherwise (contract 7.8). */
+ * NULL otherwise. */
 static const char *digits_of(const char *text, apr_pool_t *pool)
 {
-    char *digits = apr_palloc(pool, strlen(text) + 1);
-    char *out = digits;
+    const char *number = crm_phone_e164(text, pool);
+    char *digits, *out;
 
+    if (number) {
+        return number + 1;
+    }
+    text = crm_phone_plain(text, pool);
+    digits = out = apr_palloc(pool, strlen(text) + 1);
     for (; *text; text++) {
         if (apr_isdigit(*text)) {
             *out++ = *text;
@@ -126,6 +143,25 @@ static const char *digits_of(const char *text, apr_pool_t *pool)
     }
     *out = '\0';
     return *digits ? digits : NULL;
+}
+
+/* Return what FILTER, a search, compares with phone numbers for TEXT. */
+static digits_t read_digits(const crm_filter_t *filter, const char *text,
+                            apr_pool_t *pool)
+{
+    digits_t digits = {NULL, NULL};
+    const char *rest;
+
+    if (!filter->digits) {
+        return digits;
+    }
+    digits.given = digits_of(text, pool);
+    rest = digits.given ? digits.given : "";
+    rest += !strncmp(rest, "00", 2) ? 2 : *rest == '0';
+    if (*rest && rest != digits.given) {
+        digits.international = rest;
+    }
+    return digits;
 }
 
 /* Return whether C is a letter or digit. This is an approximation, which
@@ -151,19 +187,41 @@ static int has_trigram(const char *text)
     return run == 3;
 }
 
-/* Add the condition that FILTER's column contains TEXT, or that its column of
- * digits contains DIGITS (NULL: none). COLLATION is "" or UNINDEXED. fold() is
- * in a subquery so that it is evaluated once and not for each row. */
-static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
-                       const char *text, const char *digits,
-                       const char *collation, apr_pool_t *pool)
+/* Add the condition that FILTER's column of digits contains DIGITS. */
+static void add_digits(crm_sql_t *sql, const crm_filter_t *filter,
+                       const digits_t *digits, const char *collation,
+                       apr_pool_t *pool)
 {
+    crm_sql_adds(sql, " OR t.", filter->digits, collation, " LIKE ", NULL);
+    crm_sql_bind(sql, like_pattern("", digits->given, pool), "text");
+    if (!digits->international) {
+        return;
+    }
+    crm_sql_adds(sql, " OR (t.", filter->digits, collation, " LIKE ", NULL);
+    crm_sql_bind(sql, like_pattern("", digits->international, pool), "text");
+    crm_sql_adds(sql, " AND NOT EXISTS (SELECT FROM ", filter->digits_table,
+                 " n WHERE n.workspace_id = $1::uuid AND n.", filter->digits,
+                 collation, " LIKE ", NULL);
+    crm_sql_bind(sql, like_pattern("", digits->given, pool), "text");
+    crm_sql_adds(sql, " AND chr(31) || n.", filter->digits, " LIKE ", NULL);
+    crm_sql_bind(sql, like_pattern("\x1f", digits->given, pool), "text");
+    crm_sql_add(sql, "))");
+}
+
+/* Add the condition that FILTER's column contains TEXT, or that its column of
+ * digits contains those of TEXT. COLLATION is "" or UNINDEXED. fold() is in a
+ * subquery so that it is evaluated once and not for each row. */
+static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
+                       const char *text, const char *collation,
+                       apr_pool_t *pool)
+{
+    digits_t digits = read_digits(filter, text, pool);
+
     crm_sql_adds(sql, " AND (", filter->sql, collation, NULL);
     crm_sql_template(sql, " LIKE (SELECT crmapi.fold(?))",
-                     like_pattern(text, pool), "text");
-    if (digits) {
-        crm_sql_adds(sql, " OR ", filter->digits, collation, " LIKE ", NULL);
-        crm_sql_bind(sql, like_pattern(digits, pool), "text");
+                     like_pattern("", text, pool), "text");
+    if (digits.given) {
+        add_digits(sql, filter, &digits, collation, pool);
     }
     crm_sql_add(sql, ")");
 }
@@ -171,24 +229,23 @@ static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
 int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,
                               apr_pool_t *pool)
 {
-    const char *digits = filter->digits ? digits_of(bind, pool) : NULL;
+    digits_t digits = read_digits(filter, bind, pool);
+    const char *shortest = digits.international ? digits.international
+                           : digits.given;
 
-    return has_trigram(bind) && (!digits || has_trigram(digits));
+    return has_trigram(bind) && (!shortest || has_trigram(shortest));
 }
 
 void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *bind, const crm_call_t *call)
 {
-    const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
     int indexed = crm_filter_search_indexed(filter, bind, call->pool);
 
-    add_search(sql, filter, bind, digits, indexed ? "" : UNINDEXED, call->pool);
+    add_search(sql, filter, bind, indexed ? "" : UNINDEXED, call->pool);
 }
 
 void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
                                  const char *bind, const crm_call_t *call)
 {
-    const char *digits = filter->digits ? digits_of(bind, call->pool) : NULL;
-
-    add_search(sql, filter, bind, digits, UNINDEXED, call->pool);
+    add_search(sql, filter, bind, UNINDEXED, call->pool);
 }

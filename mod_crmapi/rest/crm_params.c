@@ -14,6 +14,7 @@
 #include "crm_op_log.h"
 #include "crm_query.h"
 #include "crm_rest.h"
+#include "crm_text.h"
 
 #define PAGE_SIZE 25            /* specification, Limits */
 #define PAGE_SIZE_MAX 100
@@ -125,14 +126,21 @@ static const char *value_check(const crm_query_param_t *param, int again)
            : again ? "is given more than once" : NULL;
 }
 
-/* Read TEXT into PARAM. Empty text means no filter for search and tags and is
- * refused for others (contract 7.3). */
+/* Read TEXT into PARAM. The text of a search is trimmed (contract 7.8). Empty
+ * text means no filter for search and tags and is refused for others (contract
+ * 7.3). */
 static const char *set_filter(crm_param_t *param, const char *text,
                               apr_pool_t *pool)
 {
     const crm_field_t *field = &param->filter->field;
     const char *rule;
 
+    if (param->filter->add == crm_filter_search) {
+        apr_size_t len = strlen(text);
+
+        crm_text_trim_blanks(&text, &len);
+        text = apr_pstrmemdup(pool, text, len);
+    }
     if (!*text) {
         return param->filter->add == crm_filter_search
                || param->filter->add == crm_filter_tags

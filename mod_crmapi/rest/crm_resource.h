@@ -27,10 +27,11 @@ struct crm_filter_t {
                           const char *bind, const crm_call_t *call);
     /* For ADD. By default: a condition with '?' for the bind. Booleans: the
      * conditions for true and for false ("": none). Searches: the column, and
-     * the column of digits or NULL. */
+     * that of the digits of phone numbers with its table, or NULL. */
     const char *sql;
     const char *sql_false;
-    const char *digits;
+    const char *digits;         /* without an alias */
+    const char *digits_table;
     int absent_is_false;        /* a boolean defaults to false */
     int counted;                /* crmapi.counter has totals by this filter */
     /* Return whether ADD's predicate for BIND uses the GIN index. NULL: it

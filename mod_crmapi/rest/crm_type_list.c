@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_json_store.h"
+#include "crm_phone.h"
 #include "crm_sql.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
@@ -27,22 +28,24 @@ typedef struct kind_t {
     int last;                   /* MEMBER follows is_primary, because jsonb
                                    sorts members by length */
     const char *(*check)(const char *text, apr_size_t len);
+    const char *(*key)(const char *text, apr_pool_t *pool); /* equal: one */
     const char *rule;           /* error of an entry that is neither a string
                                    nor an object */
 } kind_t;
 
 static const kind_t email_kind = {
-    "email", 0, crm_text_email, "must be a string or an object with email"
+    "email", 0, crm_text_email, crm_text_fold,
+    "must be a string or an object with email"
 };
 static const kind_t phone_kind = {
-    "phone_number", 1, crm_text_phone,
+    "phone_number", 1, crm_text_phone, crm_phone_key,
     "must be a string or an object with phone_number"
 };
 
 /* An entry of an e-mail or phone list. */
 typedef struct address_t {
     const char *text;
-    const char *folded;         /* TEXT case-folded */
+    const char *key;            /* equal keys are one address */
     int primary;
 } address_t;
 
@@ -51,32 +54,32 @@ static const kind_t *kind_of(const crm_field_t *field)
     return field->type == &crm_type_emails ? &email_kind : &phone_kind;
 }
 
-/* Return the entry of LIST whose text is FOLDED, or NULL. */
+/* Return the entry of LIST with KEY, or NULL. */
 static address_t *find_address(const apr_array_header_t *list,
-                               const char *folded)
+                               const char *key)
 {
     for (int i = 0; i < list->nelts; i++) {
         address_t *entry = &APR_ARRAY_IDX(list, i, address_t);
 
-        if (!strcmp(entry->folded, folded)) {
+        if (!strcmp(entry->key, key)) {
             return entry;
         }
     }
     return NULL;
 }
 
-/* Add TEXT to LIST. If it has an equal entry, only set that entry's primary
- * flag if PRIMARY. */
-static void add_address(apr_array_header_t *list, const char *text,
-                        int primary)
+/* Add TEXT to LIST, a list of KIND. If it has an equal entry, only set that
+ * entry's primary flag if PRIMARY. */
+static void add_address(apr_array_header_t *list, const kind_t *kind,
+                        const char *text, int primary)
 {
-    const char *folded = crm_text_fold(text, list->pool);
-    address_t *entry = find_address(list, folded);
+    const char *key = kind->key(text, list->pool);
+    address_t *entry = find_address(list, key);
 
     if (!entry) {
         entry = apr_array_push(list);
         entry->text = text;
-        entry->folded = folded;
+        entry->key = key;
         entry->primary = 0;
     }
     entry->primary |= primary;
@@ -148,7 +151,7 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
         crm_input_error(input, path, rule);
     }
     else {
-        add_address(list, text, primary);
+        add_address(list, kind, text, primary);
     }
     return primary;
 }
@@ -231,7 +234,8 @@ static void read_bind(apr_array_header_t *list, const kind_t *kind,
 
         json_object_object_get_ex(entry, kind->member, &text);
         json_object_object_get_ex(entry, "is_primary", &is_primary);
-        add_address(list, apr_pstrdup(pool, json_object_get_string(text)),
+        add_address(list, kind,
+                    apr_pstrdup(pool, json_object_get_string(text)),
                     primary && json_object_get_boolean(is_primary));
     }
     json_object_put(array);

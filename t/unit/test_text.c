@@ -105,7 +105,9 @@ static const struct {
     {"\xd5\xa1", "\xd4\xb1", 1},                    /* Armenian */
     {"\xe2\x84\xaa", "k", 1},                       /* Kelvin */
     {"\xf0\x90\x90\x80", "\xf0\x90\x90\xa8", 1},    /* Deseret, 4 bytes */
-    {"\xc3\xa4", "a\xcc\x88", 0},                   /* not normalised */
+    {"\xc3\xa4", "a\xcc\x88", 1},                   /* NFC and NFD */
+    {"\xc3\x84", "a\xcc\x88", 1},
+    {"J\xcc\x8c", "\xc7\xb0", 1},                   /* J has no such capital */
     {"\xc3\xa4", "a", 0},
     {"x\xc3\x96y", "X\xc3\xb6Y", 1},
     {"\xc3\x97", "\xc3\xb7", 0},                    /* times is no letter */
@@ -251,10 +253,10 @@ START_TEST(what_is_a_phone_number)
     static const char *const good[] = {
         "1", "+14155550123", "(415) 555-0123", "415.555.0123 ext. 4",
         "tel: 0800 FLOWERS 1", "+49\xc2\xa0(30)\xc2\xa0#1", "#31#",
+        "\xd9\xa1\xd9\xa2\xd9\xa3",     /* Arabic digits alone */
     };
     static const char *const bad_phones[] = {
         "", " ", "+", "none", "n/a", "1\n", "\t1", "1\x7f", "1\001/2",
-        "\xd9\xa1\xd9\xa2\xd9\xa3",     /* Arabic digits alone */
     };
 
     for (int i = 0; i < COUNT(good); i++) {
@@ -267,30 +269,6 @@ START_TEST(what_is_a_phone_number)
     ck_assert_ptr_null(ask(crm_text_phone, repeat('1', 64, "")));
     ck_assert_ptr_nonnull(ask(crm_text_phone, repeat('1', 65, "")));
     ck_assert_ptr_nonnull(crm_text_phone("1\0" "2", 3));
-}
-END_TEST
-
-START_TEST(contract_11_5_what_is_e164)
-{
-    static const char *const good[] = {
-        "+14155550123", "+6834001", "+123456789012345", "+442079460000",
-    };
-    static const char *const bad_numbers[] = {
-        "", "+", "+1", "+1234567890123456", "+01234567890",
-        "14155550123", "0014155550123", "+1 415 555 0123", "+1-415-5550123",
-        "+(415)5550123", "+1415555012a", "++14155550123", "+14155550123 ",
-        " +14155550123", "+14155550123\n", "\357\274\21314155550123",
-        "+1415555\xd9\xa1\xd9\xa2", "tel:+14155550123",
-    };
-
-    for (int i = 0; i < COUNT(good); i++) {
-        ck_assert_msg(!ask(crm_text_e164, good[i]), "%s", good[i]);
-    }
-    for (int i = 0; i < COUNT(bad_numbers); i++) {
-        ck_assert_msg(ask(crm_text_e164, bad_numbers[i]) != NULL,
-                      "\"%s\" is accepted", bad_numbers[i]);
-    }
-    ck_assert_ptr_nonnull(crm_text_e164("+1415555\0" "12", 11));
 }
 END_TEST
 
@@ -314,7 +292,6 @@ int main(void)
                         COUNT(no_emails));
     tcase_add_test(address, contract_6_3_an_email_has_254_at_most);
     tcase_add_test(address, what_is_a_phone_number);
-    tcase_add_test(address, contract_11_5_what_is_e164);
     suite_add_tcase(suite, utf8);
     suite_add_tcase(suite, fold);
     suite_add_tcase(suite, address);

@@ -7,8 +7,10 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_phone.h"
 #include "crm_slots.h"
 #include "crm_text.h"
+#include "crmapid_mime.h"
 #include "crmapid_stats.h"
 
 enum { RELAYS = CRMD_STATS_RELAYS };
@@ -155,6 +157,16 @@ void crmd_relay_leave(const crmd_relay_t *relay)
     }
 }
 
+const char *crmd_relay_wire(const char *channel, const char *address,
+                            apr_pool_t *result_pool)
+{
+    if (!address) {
+        return NULL;
+    }
+    return strcmp(channel, "email") ? crm_phone_e164(address, result_pool)
+                                    : crmd_mail_wire(address, result_pool);
+}
+
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool)
@@ -163,6 +175,11 @@ void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
     apr_time_t begun = apr_time_now();
 
     memset(receipt, 0, sizeof(*receipt));
+    if (!message->to) {
+        crmd_receipt_fill(receipt, CRMD_REFUSED, "the recipient's address is"
+                          " not usable");
+        return;
+    }
     relay->send(receipt, message, config, pool);
     if (number >= 0) {
         crm_metrics_observe(&crmd_stats.relays[number],

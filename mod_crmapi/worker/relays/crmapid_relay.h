@@ -22,7 +22,7 @@ typedef struct crmd_message_t {
     const char *from;           /* address or E.164 number; NULL: the
                                    configuration's */
     const char *from_name;      /* or NULL */
-    const char *to;
+    const char *to;             /* by crmd_relay_wire() */
     const char *to_name;        /* or NULL */
     const char *subject;        /* of an email */
     const char *text;           /* of an email or sms; of a call: the script */
@@ -102,7 +102,14 @@ void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config);
 /* Return RELAY's slot. */
 void crmd_relay_leave(const crmd_relay_t *relay);
 
-/* Send MESSAGE by RELAY and fill RECEIPT, in POOL. The caller holds a slot. */
+/* Return what goes over the wire of CHANNEL for ADDRESS (may be NULL): its
+ * domain in ASCII, the E.164 form of a number; in RESULT_POOL. NULL if it has no
+ * such form: nothing is sent to it (contract 17.1, 17.2). */
+const char *crmd_relay_wire(const char *channel, const char *address,
+                            apr_pool_t *result_pool);
+
+/* Send MESSAGE by RELAY and fill RECEIPT, in POOL. MESSAGE's address is that of
+ * crmd_relay_wire(); if there is none, it is refused. The caller holds a slot. */
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool);

@@ -88,7 +88,7 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     message.workspace_id = work->job->workspace_id;
     message.from = *config->mail_from ? config->mail_from : NULL;
     message.from_name = config->mail_from_name;
-    message.to = PQgetvalue(row, 0, TO);
+    message.to = crmd_relay_wire("email", PQgetvalue(row, 0, TO), work->pool);
     message.to_name = crm_db_value(row, 0, TO_NAME);
     message.subject = apr_psprintf(work->pool, "Please review: %s for %s",
                                    PQgetvalue(row, 0, SEQUENCE),

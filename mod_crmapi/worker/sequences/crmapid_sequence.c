@@ -38,16 +38,16 @@ typedef struct enrollment_t {
     " ORDER BY coalesce((a ->> 'is_primary') = 'true', false) DESC, n" \
     " LIMIT 1)"
 
-/* The E.164 form of a phone number. Numbers without one are not used. */
-#define PHONE "crmapi.phone_fold(a ->> 'phone_number')"
+/* The E.164 form of a phone number. Numbers without one are not used (contract
+ * 17.1). */
+#define PHONE "crmapi.phone_e164(a ->> 'phone_number')"
 
 static const char enrollment_sql[] =
     "SELECT e.status, c.id, c.company_id, q.bot_id, q.template_id,"
     " w.time_zone, "
     USABLE("emails", "email", "a ->> 'email'",
            "crmapi.fold(a ->> 'email')", "") ", "
-    USABLE("phone_numbers", "phone", PHONE, "crmapi.phone_fold(" PHONE ")",
-           PHONE " LIKE '+%' AND")
+    USABLE("phone_numbers", "phone", PHONE, PHONE, PHONE " IS NOT NULL AND")
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"

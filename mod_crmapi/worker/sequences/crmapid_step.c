@@ -8,10 +8,10 @@
 
 #include "apr_strings.h"
 
+#include "crm_phone.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
-#include "crmapid_mime.h"
 #include "crmapid_relay.h"
 #include "crmapid_stats.h"
 
@@ -77,40 +77,47 @@ static const char *or_else(const char *value, const char *default_value)
     return value ? value : *default_value ? default_value : NULL;
 }
 
+/* Return the E.164 form of the number NUMBER (may be NULL), in POOL; NUMBER itself
+ * if it has none: senders may have short codes and names. */
+static const char *number_of(const char *number, apr_pool_t *pool)
+{
+    return number ? crm_phone_key(number, pool) : NULL;
+}
+
 /* Fill SENDING's message from the first row of RESULT. */
 static void make_message(sending_t *sending, const PGresult *result)
 {
     const crmd_config_t *config = sending->work->config;
     crmd_message_t *message = &sending->message;
+    apr_pool_t *pool = sending->work->pool;
 
     sending->part = PQgetvalue(result, 0, PART);
     sending->was_sending = !strcmp(PQgetvalue(result, 0, STATUS), "sending");
     message->channel = PQgetvalue(result, 0, CHANNEL);
     message->id = sending->step;
     message->workspace_id = sending->work->job->workspace_id;
-    message->to = PQgetvalue(result, 0, TO);
+    message->to = crmd_relay_wire(message->channel,
+                                  PQgetvalue(result, 0, TO), pool);
     message->to_name = crm_db_value(result, 0, TO_NAME);
     message->from_name = crm_db_value(result, 0, FROM_NAME);
     if (!strcmp(message->channel, "email")) {
         message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
                                 config->mail_from);
-        message->to = crmd_mail_wire(message->to, sending->work->pool);
         sending->own = crm_db_value(result, 0, FROM_EMAIL);
         sending->agent_email = crm_db_value(result, 0, AGENT_EMAIL);
         message->subject = crm_db_value(result, 0, SUBJECT);
         message->text = crm_db_value(result, 0, EMAIL_BODY);
         sending->link = crmd_link_unsubscribe_head(
-            config, message->workspace_id, sending->step,
-            sending->work->pool);
+            config, message->workspace_id, sending->step, pool);
     }
     else if (!strcmp(message->channel, "sms")) {
-        message->from = or_else(crm_db_value(result, 0, FROM_PHONE),
-                                config->sms_from);
+        message->from = number_of(or_else(crm_db_value(result, 0, FROM_PHONE),
+                                          config->sms_from), pool);
         message->text = crm_db_value(result, 0, SMS_BODY);
     }
     else {
-        message->from = or_else(crm_db_value(result, 0, FROM_PHONE),
-                                config->voice_from);
+        message->from = number_of(or_else(crm_db_value(result, 0, FROM_PHONE),
+                                          config->voice_from), pool);
         message->text = crm_db_value(result, 0, SCRIPT);
         message->objective = crm_db_value(result, 0, OBJECTIVE);
     }

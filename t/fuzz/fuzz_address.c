@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_address.c: the forms that addresses are compared by (contract 17.1). With
+ * CRM_FUZZ_DATABASE, a connection string, each result is compared with that of the
+ * database's function. */
+/* libFuzzer: -max_len=256 */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+#include "apr_general.h"
+#include "apr_strings.h"
+
+#include "crm_phone.h"
+#include "crm_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int is)
+{
+    if (!is) {
+        abort();
+    }
+}
+
+/* Return the connection to compare with, NULL if there is none. */
+static PGconn *database(void)
+{
+    static PGconn *conn;
+    const char *where = getenv("CRM_FUZZ_DATABASE");
+
+    if (!conn && where && *where) {
+        conn = PQconnectdb(where);
+        must(PQstatus(conn) == CONNECTION_OK);
+        PQclear(PQexec(conn, "SET client_encoding = 'UTF8'"));
+    }
+    return conn;
+}
+
+/* The database's function of SQL, a query with $1, makes RESULT (or NULL) of
+ * TEXT. */
+static void as_in_sql(const char *sql, const char *text, const char *result)
+{
+    PGconn *conn = database();
+    PGresult *answer;
+
+    if (!conn) {
+        return;
+    }
+    answer = PQexecParams(conn, sql, 1, NULL, &text, NULL, NULL, 0);
+    must(PQresultStatus(answer) == PGRES_TUPLES_OK);
+    must(PQgetisnull(answer, 0, 0) == !result
+         && (!result || !strcmp(PQgetvalue(answer, 0, 0), result)));
+    PQclear(answer);
+}
+
+/* NUMBER is an E.164 number (E.164, 6). */
+static void is_number(const char *number)
+{
+    size_t digits = strspn(number + 1, "0123456789");
+
+    must(*number == '+' && number[1] != '0' && !number[digits + 1]);
+    must(digits >= 8 && digits <= 15);
+}
+
+static void phone(const char *text, apr_pool_t *pool)
+{
+    const char *plain = crm_phone_plain(text, pool);
+    const char *number = crm_phone_e164(text, pool);
+    const char *key = crm_phone_key(text, pool);
+
+    must(crm_text_valid_utf8(plain, strlen(plain)));
+    must(!strcmp(key, number ? number : text));
+    must(!strcmp(crm_phone_key(key, pool), key));
+    if (number) {
+        is_number(number);
+    }
+    as_in_sql("SELECT crmapi.phone_plain($1::text)", text, plain);
+    as_in_sql("SELECT crmapi.phone_e164($1::text)", text, number);
+    as_in_sql("SELECT crmapi.phone_key($1::text)", text, key);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static apr_pool_t *pool;
+    const char *text;
+
+    if (!pool) {
+        apr_initialize();
+        apr_pool_create(&pool, NULL);
+    }
+    text = apr_pstrmemdup(pool, (const char *)data, size);
+    if (crm_text_valid_utf8(text, strlen(text))) {
+        phone(text, pool);
+    }
+    apr_pool_clear(pool);
+    return 0;
+}
