@@ -77,7 +77,7 @@ is_deeply([map { m{([^/_]+)_[^/]*\z} } @packages],
 my %HAS = (
     "libapache2-mod-crmapi" => [qw(usr/lib/apache2/modules/mod_crmapi.so
         etc/apache2/mods-available/crmapi.load
-        etc/apache2/mods-available/crmapi.conf)],
+        usr/share/doc/libapache2-mod-crmapi/examples/crmapi.conf)],
     crmapid => [qw(usr/sbin/crmapid usr/lib/sysusers.d/crmapid.conf
         usr/share/man/man8/crmapid.8.gz
         usr/share/doc/crmapid/examples/crmapid.conf)],

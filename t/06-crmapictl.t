@@ -346,6 +346,36 @@ subtest "logins of httpd and crmapid" => sub {
     }
 };
 
+subtest "httpd-conf prints httpd's configuration for a database" => sub {
+    my ($one, $two) = map { "$_-" . substr $db, -6 } "one", "two";
+    my $params = sub { ($_[0] =~ /^DBDParams "(.*)"$/m)[0] };
+    crmapictl_ok($db, "role", "create", "api", $_) for $one, $two;
+    fails("several logins", $db, 1, qr/which login.*: .*$one.*, .*$two/,
+        "httpd-conf");
+    fails("another login", $db, 1, qr/no login nobody of crmapi_api: role/,
+        "httpd-conf", "nobody");
+    my $conf = crmapictl_ok($db, "httpd-conf", $one);
+    like($conf, qr/\A# crmapi\.conf/, "a configuration with comments");
+    is($params->($conf), "host=" . postgres()->host . " dbname=$db user=$one"
+        . " connect_timeout=5", "of this database, for that login");
+
+    # What libpq reads is what was given, through the quotes of httpd.conf.
+    my $odd = qq{o"d'd \\ \$x %y} . substr $db, -6;
+    crmapictl_ok($db, "role", "create", "api", $odd);
+    $conf = crmapictl_ok($db, "httpd-conf", $odd);
+    my $read = $params->($conf) =~ s/\\(["\\])/$1/gr;
+    my ($user) = $read =~ / user='((?:[^'\\]|\\.)*)' /;
+    is($user =~ s/\\(.)/$1/gr, $odd, "a login with quotes");
+    my $variable = "a\${x}" . substr $db, -6;
+    crmapictl_ok($db, "role", "create", "api", $variable);
+    fails("httpd would replace it", $db, 1, qr/user has characters that httpd/,
+        "httpd-conf", $variable);
+    for my $role ($one, $two, $odd, $variable) {
+        my $quoted = $role =~ s/"/""/gr;
+        sql($db, qq(DROP OWNED BY "$quoted"; DROP ROLE "$quoted"));
+    }
+};
+
 subtest "values that are refused" => sub {
     my @create = ("workspace", "create", "--name");
     my $w = crmapictl_ok($db, @create, "Taken", "--slug", "taken");

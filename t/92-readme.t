@@ -24,7 +24,7 @@ my @not_here = (
     qr{^\. var/env$},                   # 04-run.t
     # 04-packages.t
     qr{^build/package$},
-    qr{^(?:sudo (?:apt|a2enmod|apachectl|systemctl)|journalctl) },
+    qr{^(?:sudo (?:apt|a2enmod|a2enconf|apachectl|systemctl)|journalctl) },
 );
 
 # The lines of SECTION that are run here.
@@ -103,24 +103,21 @@ subtest "Adding it to a site" => sub {
     $pg->sql("postgres", "DROP ROLE $CrmTest::Postgres::OWNER");
     my %values = (PGHOST => $pg->host, USER => "operator",
         PGUSER => "operator");
-    my @lines = map { s{/etc/(?:apache2/mods-available/)?|/usr/sbin/}{$bin/}gr }
+    my @lines = map { s{/etc/(?:apache2/conf-available/)?|/usr/sbin/}{$bin/}gr }
         to_run("Adding it to a site");
-    my ($first_post) = grep { $lines[$_] =~ /^AGENT=/ } 0 .. $#lines;
+    my ($first_post) = grep { $lines[$_] =~ /^curl / } 0 .. $#lines;
     ok($first_post, "a first POST");
-    # what the package puts into mods-available
-    script("the package's configuration", {}, "'$CrmTest::TOP/debian/"
-        . "mods-available' '$CrmTest::BUILD{DIR}/crmapi.conf' .");
 
     my @before = @lines[0 .. $first_post - 1];
-    my $out = script("steps 2 to 4", \%values, $sudo, @before,
-        'echo "W=$W KEY=$KEY"');
-    my ($w, $key) = $out =~ /^W=(\S+) KEY=(svc_live_\w{30})$/m;
-    ok($key, "a workspace and a key") or diag($out), return;
-    like($out, qr/^\Q$key\E$/m, "the key is shown");
+    my $out = script("steps 2 to 4", \%values, $sudo, @before);
+    my ($w, $agent, $key) = $out
+        =~ /^workspace (\S+), agent (\S+), key (svc_live_\w{30})$/m;
+    ok($key, "a workspace, an agent and a key are shown") or diag($out), return;
 
     my $conf = read_file("$bin/crmapi.conf");
     like($conf, qr/^CrmApi On$/m, "the API is switched on");
-    $conf =~ s{host=\S+}{host=@{[$pg->host]}};
+    like($conf, qr/^DBDParams "host=\Q@{[$pg->host]}\E dbname=crmapi user=www-data /m,
+        "for this database, with httpd's login");
     my $httpd = httpd(modules => [], on => 0, conf => "$conf\n");
     my ($post) = grep { /^curl/ } @lines;
     is(CrmTest::Client->new(port => $httpd->port, key => $key)
@@ -128,13 +125,13 @@ subtest "Adding it to a site" => sub {
         "the configuration serves it");
     my $local = "http://localhost";
     my $answer = answers({ %values, CRMAPI_DATABASE => "dbname=crmapi" },
-        "W=$w KEY=$key", $lines[$first_post],
+        "AGENT=$agent KEY=$key",
         $post =~ s{\Q$local\E/}{"http://127.0.0.1:" . $httpd->port . "/"}er);
     is($answer->{data}{first_name}, "Grace", "the contact was created");
     $httpd->stop;
 
     # crmapid waits for a database that it may not use: then this would not end
-    script("step 7", { %values, CRMAPI_DATABASE => "dbname=crmapi" }, $sudo,
+    script("step 6", { %values, CRMAPI_DATABASE => "dbname=crmapi" }, $sudo,
         grep { /crmapid/ } @lines);
     like(read_file("$bin/crmapid.conf"), qr/^database = dbname=crmapi$/m,
         "the worker's configuration was written");

@@ -22,6 +22,7 @@
 #include "crmapictl_deliver.h"
 #include "crmapictl_dump.h"
 #include "crmapictl_hold.h"
+#include "crmapictl_httpd.h"
 #include "crmapictl_init.h"
 #include "crmapictl_intake.h"
 #include "crmapictl_job.h"
@@ -177,6 +178,10 @@ const ctl_command_t ctl_commands[] = {
      "make the login NAME for httpd (api) or crmapid (worker), or repair its"
      " rights and settings",
      ctl_role_create},
+    {"httpd-conf", NULL, "LOGIN", 0, 0, 0,
+     "print the configuration of httpd for this database, with the login LOGIN"
+     " of role create api",
+     ctl_httpd_conf},
     {"hold", NULL, NULL, 0, ALL, REASON,
      "hold the database: no step, webhook or mail is sent until release",
      ctl_hold},
@@ -422,6 +427,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 
     if (!database) {
         database = getenv("CRMAPI_DATABASE");
+        ctl->options[CTL_DATABASE] = database;
     }
     if (!database || !*database) {
         return ctl_misuse(ctl, "no database: give --database or set"
