@@ -10,11 +10,11 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_text.h"
 #include "mail_address.h"
 #include "mail_auth.h"
 #include "mail_body.h"
 #include "mail_kind.h"
+#include "mail_person.h"
 #include "mail_read.h"
 
 #define LINE_CHARS 1000
@@ -59,23 +59,15 @@ static const char *date_of(GMimeMessage *mime, apr_pool_t *pool)
     return text;
 }
 
-static void read_from(crm_mail_t *mail, GMimeMessage *mime,
-                      const crm_mail_options_t *options, apr_pool_t *pool)
+/* Return the first id in the headers NAME of MIME, in POOL; NULL if there is
+ * none. */
+static const char *first_id(GMimeMessage *mime, const char *name,
+                            apr_pool_t *pool)
 {
-    static const char *const names[] = {
-        "From", "Sender", "Reply-To", "Return-Path"
-    };
+    apr_array_header_t *ids = apr_array_make(pool, 2, sizeof(const char *));
 
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        if (crm_mail_mailbox(&mail->from, &mail->from_name, mime, names[i],
-                             pool)) {
-            return;
-        }
-    }
-    if (options->sender
-        && !crm_text_email(options->sender, strlen(options->sender))) {
-        mail->from = apr_pstrdup(pool, options->sender);
-    }
+    crm_mail_ids(ids, mime, name, pool);
+    return ids->nelts ? APR_ARRAY_IDX(ids, 0, const char *) : NULL;
 }
 
 static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
@@ -84,22 +76,20 @@ static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
     static const char *const names[] = {
         "Delivered-To", "X-Original-To", "Envelope-To", "To", "Cc"
     };
-    apr_array_header_t *ids = apr_array_make(pool, 2, sizeof(const char *));
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
         crm_mail_addresses(mail->recipients, mime, names[i], pool);
     }
-    read_from(mail, mime, options, pool);
+    crm_mail_people(mail, mime, options, pool);
     mail->to = crm_mail_header(mime, "To", LINE_CHARS, pool);
     mail->cc = crm_mail_header(mime, "Cc", LINE_CHARS, pool);
     mail->subject = crm_mail_header(mime, "Subject", LINE_CHARS, pool);
     mail->date = date_of(mime, pool);
     crm_mail_ids(mail->references, mime, "References", pool);
+    mail->references_header = apr_array_copy(pool, mail->references);
     crm_mail_ids(mail->references, mime, "In-Reply-To", pool);
-    crm_mail_ids(ids, mime, "Message-ID", pool);
-    if (ids->nelts) {
-        mail->message_id = APR_ARRAY_IDX(ids, 0, const char *);
-    }
+    mail->message_id = first_id(mime, "Message-ID", pool);
+    mail->in_reply_to = first_id(mime, "In-Reply-To", pool);
 }
 
 static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,

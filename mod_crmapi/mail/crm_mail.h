@@ -55,6 +55,12 @@ typedef struct crm_mail_bounce_t {
     crm_mail_failure_t failure;
 } crm_mail_bounce_t;
 
+/* Whom a mail may be from. */
+typedef struct crm_mail_person_t {
+    const char *address;
+    const char *name;           /* or NULL */
+} crm_mail_person_t;
+
 /* A mail as it was read. Texts are UTF-8 without NUL and, except TEXT, without
  * control characters. NULL: the mail does not contain it. */
 typedef struct crm_mail_t {
@@ -64,6 +70,12 @@ typedef struct crm_mail_t {
     const char *from;           /* the first address in From, Sender, Reply-To
                                    and the envelope's sender */
     const char *from_name;
+    const char *reply_to;       /* the first address in Reply-To */
+    const char *original_sender; /* X-Original-Sender: who wrote the mail that
+                                   a mailing list sends */
+    apr_array_header_t *people; /* of crm_mail_person_t: whom the mail is from
+                                   (contract 18.2), the best first; the last one
+                                   is FROM */
     int verified;               /* a trusted host has verified that FROM's
                                    domain sent it */
     const char *to;             /* To, decoded */
@@ -72,6 +84,9 @@ typedef struct crm_mail_t {
     const char *date;           /* Date in UTC (RFC 3339); unchanged if it is
                                    malformed */
     const char *message_id;     /* with brackets */
+    const char *in_reply_to;    /* the first id in In-Reply-To */
+    apr_array_header_t *references_header; /* of const char *: the ids in
+                                   References alone */
     apr_array_header_t *references; /* of const char *, with brackets: from
                                    References and In-Reply-To, the closest
                                    last; of a bounce: the returned mail */

@@ -30,6 +30,7 @@ typedef struct delivery_t {
     const char *bot_id;
     const char *step_id;        /* the step that it answers, or NULL */
     const char *step_to;        /* the address that the step was sent to */
+    const crm_mail_person_t *person; /* whom the mail is from, or NULL */
     const char *automatic;
     apr_pool_t *pool;
 } delivery_t;
@@ -67,22 +68,27 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
 /* ---- the state in the database ------------------------------------------- */
 
 /* One row: the step whose mail the mail answers or returns; whether the mail is
- * one of crmapid's own; whether its sender is the agent itself; the number of
- * mails from its sender within an hour, at most $6; the address that the step
- * was sent to; the step's agent. */
+ * one of crmapid's own; the number of the first of its people $9 that is not the
+ * agent itself, with or without a suffix of the local part; the number of mails from its sender with its Reply-To within an
+ * hour, at most $6; the address that the step was sent to. */
 #define STATE_SQL \
     "SELECT o.step_id," \
     " EXISTS (SELECT FROM crmapi.step_named($1::uuid, ARRAY[$5::text]," \
     " NULL))," \
-    " coalesce(crmapi.fold($3::text) IN (crmapi.fold(a.agent_email)," \
-    " crmapi.fold(a.email_outbound_email)), false)," \
+    " (SELECT p.n FROM unnest($9::text[]) WITH ORDINALITY p(address, n)" \
+    " WHERE NOT ARRAY[crmapi.fold(p.address)," \
+    " crmapi.fold(regexp_replace(p.address, '\\+[^@]*@', '@'))]" \
+    " && ARRAY[crmapi.fold(a.agent_email)," \
+    " crmapi.fold(a.email_outbound_email)]" \
+    " ORDER BY p.n LIMIT 1)," \
     " (SELECT count(*) FROM (SELECT FROM crmapi.conversation c" \
     " JOIN crmapi.message m ON m.workspace_id = c.workspace_id" \
     " AND m.conversation_id = c.id WHERE c.workspace_id = $1::uuid" \
     " AND c.last_message_at > now() - interval '1 hour'" \
     " AND c.bot_id = a.id AND c.type = " CHANNEL_EMAIL \
     " AND m.created_at > now() - interval '1 hour'" \
-    " AND m.metadata ->> 'from' = $3::text LIMIT $6::integer) t)," \
+    " AND m.metadata ->> 'from' = $3::text AND m.metadata ->> 'reply_to'" \
+    " IS NOT DISTINCT FROM $8::text LIMIT $6::integer) t)," \
     " o.to_identifier FROM crmapi.agent a LEFT JOIN" \
     " crmapi.step_named($1::uuid, $4::text[], $7::text[]) o ON true" \
     " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
@@ -100,6 +106,20 @@ static const apr_array_header_t *tokens_of(const delivery_t *delivery)
     }
     crm_mail_address_token(tokens, delivery->recipient);
     return tokens;
+}
+
+/* Return the addresses of the people that DELIVERY's mail may be from. */
+static const apr_array_header_t *addresses_of(const delivery_t *delivery)
+{
+    const apr_array_header_t *people = delivery->mail->people;
+    apr_array_header_t *addresses = apr_array_make(
+        delivery->pool, people->nelts, sizeof(const char *));
+
+    for (int i = 0; i < people->nelts; i++) {
+        APR_ARRAY_PUSH(addresses, const char *) =
+            APR_ARRAY_IDX(people, i, crm_mail_person_t).address;
+    }
+    return addresses;
 }
 
 /* Set *STATUS_P and return what DELIVERY's mail, a bounce of the mail to
@@ -138,13 +158,14 @@ static crm_error_t *read_state(delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
     int hourly = delivery->options->hourly;
-    const char *values[7] = {
+    const char *values[9] = {
         delivery->workspace_id, delivery->bot_id, mail->from,
         crm_sql_array(mail->references, delivery->pool), mail->message_id,
         apr_itoa(delivery->pool, hourly),
-        crm_sql_array(tokens_of(delivery), delivery->pool)
+        crm_sql_array(tokens_of(delivery), delivery->pool), mail->reply_to,
+        crm_sql_array(addresses_of(delivery), delivery->pool)
     };
-    crm_stmt_t stmt = {STATE_SQL, 7, values};
+    crm_stmt_t stmt = {STATE_SQL, 9, values};
     PGresult *result;
 
     delivery->automatic = mail->automatic;
@@ -155,7 +176,13 @@ static crm_error_t *read_state(delivery_t *delivery)
     }
     delivery->step_id = crm_db_value(result, 0, 0);
     delivery->step_to = crm_db_value(result, 0, 4);
-    if (*PQgetvalue(result, 0, 1) == 't' || *PQgetvalue(result, 0, 2) == 't') {
+    if (!PQgetisnull(result, 0, 2)) {
+        delivery->person = &APR_ARRAY_IDX(mail->people, atoi(
+                                              PQgetvalue(result, 0, 2)) - 1,
+                                          crm_mail_person_t);
+    }
+    if (*PQgetvalue(result, 0, 1) == 't'
+        || (mail->people->nelts && !delivery->person)) {
         delivery->automatic = "loop";
     }
     else if (!delivery->automatic && hourly
@@ -199,7 +226,12 @@ static void set_participant(crm_intake_event_t *event,
             APR_ARRAY_IDX(mail->bounces, 0, crm_mail_bounce_t).address;
         event->binds[CRM_INTAKE_ROLE] = "system";
     }
+    else if (delivery->person && !delivery->step_id) {
+        event->binds[CRM_INTAKE_FROM_EMAIL] = delivery->person->address;
+        event->binds[CRM_INTAKE_FROM_NAME] = delivery->person->name;
+    }
     else if (mail->from) {
+        /* Whether a reply is the contact's own depends on From. */
         event->binds[CRM_INTAKE_FROM_EMAIL] = mail->from;
         event->binds[CRM_INTAKE_FROM_NAME] = mail->from_name;
     }
@@ -248,6 +280,17 @@ static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
     }
 }
 
+/* Return whether a trusted host vouches for the participant: it verified From,
+ * not who else a mail may be from. */
+static int is_verified(const delivery_t *delivery)
+{
+    const crm_mail_t *mail = delivery->mail;
+
+    return mail->verified && mail->from
+           && (delivery->step_id || !delivery->person
+               || !strcasecmp(delivery->person->address, mail->from));
+}
+
 /* Fill EVENT from DELIVERY. A bounce or a complaint can be forged. It counts
  * only for the address of a step whose mail it names or returns: only the
  * recipient's server can do that. */
@@ -262,7 +305,7 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     binds[CRM_INTAKE_BOT_ID] = delivery->bot_id;
     binds[CRM_INTAKE_AUTOMATIC] = delivery->automatic ? "t" : NULL;
     binds[CRM_INTAKE_STEP_ID] = delivery->step_id;
-    binds[CRM_INTAKE_VERIFIED] = delivery->mail->verified ? "t" : NULL;
+    binds[CRM_INTAKE_VERIFIED] = is_verified(delivery) ? "t" : NULL;
     if (delivery->mail->references->nelts) {
         binds[CRM_INTAKE_REFERENCES] = crm_mail_references(
             delivery->mail, delivery->pool);

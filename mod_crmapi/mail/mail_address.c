@@ -3,6 +3,7 @@
 #include "mail_address.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "apr_lib.h"
 #include "apr_strings.h"
@@ -51,23 +52,57 @@ static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
     return 0;
 }
 
-/* Call VISIT for each word of VALUE that is an address: for headers that are
- * not well-formed. Return 1 if it stopped. */
+/* What stands around addresses and names in headers that are not
+ * well-formed. */
+#define AROUND " \t\r\n<>()[],;:\"'"
+
+/* Return the name in TEXT, LEN bytes beside an address, in POOL; NULL if there is
+ * none. */
+static const char *name_beside(const char *text, apr_size_t len,
+                               apr_pool_t *pool)
+{
+    static const char mailto[] = "mailto";
+
+    while (len && strchr(AROUND, *text) && !memchr("[(", *text, 2)) {
+        text++;
+        len--;
+    }
+    while (len && strchr(AROUND, text[len - 1])
+           && !memchr("])", text[len - 1], 2)) {
+        len--;
+    }
+    if (len >= sizeof(mailto) - 1
+        && !strncasecmp(text + len - (sizeof(mailto) - 1), mailto,
+                        sizeof(mailto) - 1)) {
+        return name_beside(text, len - (sizeof(mailto) - 1), pool);
+    }
+    return len > 1 ? apr_pstrmemdup(pool, text, len) : NULL;
+}
+
+/* Call VISIT for each word of VALUE that is an address, with what stands before
+ * it since the last one, else after it, as its name: for headers that are not
+ * well-formed. Return 1 if it stopped. */
 static int visit_words(const char *value, visit_fn visit, void *baton,
                        apr_pool_t *pool)
 {
-    static const char ends[] = " \t\r\n<>()[],;:\"'";
+    const char *before = value;
 
     while (value && *value) {
-        apr_size_t len = strcspn(value, ends);
+        apr_size_t len = strcspn(value, AROUND);
+        const char *name, *after = value + len;
 
         if (len && memchr(value, '@', len) && !crm_text_email(value, len)
-            && crm_text_valid_utf8(value, len)
-            && visit(baton, apr_pstrmemdup(pool, value, len), NULL)) {
-            return 1;
+            && crm_text_valid_utf8(value, len)) {
+            name = name_beside(before, (apr_size_t)(value - before), pool);
+            if (!name && !strchr(after, '@')) {
+                name = name_beside(after, strlen(after), pool);
+            }
+            if (visit(baton, apr_pstrmemdup(pool, value, len), name)) {
+                return 1;
+            }
+            before = after;
         }
-        value += len;
-        value += strspn(value, ends);
+        value = after + strspn(after, AROUND);
     }
     return 0;
 }
@@ -112,35 +147,65 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
     return done;
 }
 
-/* The baton of keep_first(). */
-typedef struct first_t {
-    const char *address, *name;
-    apr_pool_t *pool;
-} first_t;
+/* Return NAME, of ADDRESS, as a line in POOL, without the single quotes that some
+ * programs put around it; NULL if it only repeats the address. */
+static const char *tidy_name(const char *name, const char *address,
+                             apr_pool_t *pool)
+{
+    const char *line = crm_mail_line(name, NAME_CHARS, pool);
+    apr_size_t len = line ? strlen(line) : 0;
 
+    if (len > 2 && line[0] == '\'' && line[len - 1] == '\'') {
+        line = crm_mail_line(apr_pstrmemdup(pool, line + 1, len - 2),
+                             NAME_CHARS, pool);
+    }
+    return line && strcasecmp(line, address) ? line : NULL;
+}
+
+/* A visit_fn: add the mailbox to the list BATON, unless it is there. */
+static int add_mailbox(void *baton, const char *address, const char *name)
+{
+    apr_array_header_t *list = baton;
+    crm_mail_person_t *person;
+
+    for (int i = 0; i < list->nelts; i++) {
+        if (!strcasecmp(APR_ARRAY_IDX(list, i, crm_mail_person_t).address,
+                        address)) {
+            return 0;
+        }
+    }
+    person = apr_array_push(list);
+    person->address = apr_pstrdup(list->pool, address);
+    person->name = tidy_name(name, address, list->pool);
+    return list->nelts >= CRM_MAIL_LIST_MAX;
+}
+
+/* A visit_fn: keep the first mailbox in the list BATON. */
 static int keep_first(void *baton, const char *address, const char *name)
 {
-    first_t *first = baton;
-
-    first->address = apr_pstrdup(first->pool, address);
-    first->name = crm_mail_line(name, NAME_CHARS, first->pool);
+    add_mailbox(baton, address, name);
     return 1;
 }
 
 int crm_mail_mailbox(const char **address_p, const char **name_p,
                      GMimeMessage *mime, const char *name, apr_pool_t *pool)
 {
-    first_t first = {NULL, NULL, pool};
+    apr_array_header_t *list = apr_array_make(pool, 1,
+                                              sizeof(crm_mail_person_t));
 
-    if (!visit_headers(mime, name, keep_first, &first, pool)) {
+    visit_headers(mime, name, keep_first, list, pool);
+    if (!list->nelts) {
         return 0;
     }
-    *address_p = first.address;
-    *name_p = first.name;
-    if (first.name && !strcmp(first.name, first.address)) {
-        *name_p = NULL;
-    }
+    *address_p = APR_ARRAY_IDX(list, 0, crm_mail_person_t).address;
+    *name_p = APR_ARRAY_IDX(list, 0, crm_mail_person_t).name;
     return 1;
+}
+
+void crm_mail_mailboxes(apr_array_header_t *list, GMimeMessage *mime,
+                        const char *name, apr_pool_t *pool)
+{
+    visit_headers(mime, name, add_mailbox, list, pool);
 }
 
 /* A visit_fn: add ADDRESS, or another text, to the list BATON, unless it is

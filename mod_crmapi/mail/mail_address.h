@@ -12,6 +12,11 @@
 int crm_mail_mailbox(const char **address_p, const char **name_p,
                      GMimeMessage *mime, const char *name, apr_pool_t *pool);
 
+/* Add the mailboxes with a valid address in all headers NAME of MIME to LIST (of
+ * crm_mail_person_t). */
+void crm_mail_mailboxes(apr_array_header_t *list, GMimeMessage *mime,
+                        const char *name, apr_pool_t *pool);
+
 /* Add the addresses in all headers NAME of MIME to LIST (of const char *),
  * each once. */
 void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,

@@ -55,12 +55,32 @@ static json_object *bounces_of(const crm_mail_t *mail)
     return list;
 }
 
+/* Return a new array of the texts in LIST. */
+static json_object *list_of(const apr_array_header_t *list)
+{
+    json_object *made = json_object_new_array();
+
+    for (int i = 0; i < list->nelts; i++) {
+        json_object_array_add(made, json_object_new_string(
+                                  APR_ARRAY_IDX(list, i, const char *)));
+    }
+    return made;
+}
+
 const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
                               const char *automatic, apr_pool_t *pool)
 {
     json_object *object = json_object_new_object();
 
     crm_json_add_text(object, "from", mail->from);
+    crm_json_add_text(object, "reply_to", mail->reply_to);
+    crm_json_add_text(object, "original_sender", mail->original_sender);
+    crm_json_add_text(object, "message_id", mail->message_id);
+    crm_json_add_text(object, "in_reply_to", mail->in_reply_to);
+    if (mail->references_header->nelts) {
+        json_object_object_add(object, "references",
+                               list_of(mail->references_header));
+    }
     crm_json_add_text(object, "to", mail->to);
     crm_json_add_text(object, "cc", mail->cc);
     crm_json_add_text(object, "recipient", recipient);
@@ -91,14 +111,7 @@ const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
 
 const char *crm_mail_references(const crm_mail_t *mail, apr_pool_t *pool)
 {
-    json_object *list = json_object_new_array();
-
-    for (int i = 0; i < mail->references->nelts; i++) {
-        json_object_array_add(list, json_object_new_string(
-                                  APR_ARRAY_IDX(mail->references, i,
-                                                const char *)));
-    }
-    return crm_json_end(list, pool);
+    return crm_json_end(list_of(mail->references), pool);
 }
 
 const char *crm_mail_attachments(const crm_mail_t *mail, apr_pool_t *pool)

@@ -9,6 +9,7 @@
 #include "mail_address.h"
 #include "mail_away.h"
 #include "mail_bounce.h"
+#include "mail_person.h"
 #include "mail_read.h"
 
 /* Maximum headers Received. A mail with more is in a loop: mails seldom pass 15
@@ -73,14 +74,6 @@ static int is_answer(const crm_mail_t *mail, GMimeMessage *mime,
     }
     return begins(header(mime, "Precedence", pool), "auto_reply")
            || begins(header(mime, "X-Precedence", pool), "auto_reply");
-}
-
-/* Return whether MIME was sent by a mailing list. */
-static int is_list(GMimeMessage *mime, apr_pool_t *pool)
-{
-    return header(mime, "List-Id", pool) || header(mime, "List-Post", pool)
-           || header(mime, "Mailing-List", pool)
-           || begins(header(mime, "Precedence", pool), "list");
 }
 
 /* Return whether MIME is a bulk mail. */
@@ -174,7 +167,7 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (system || null) {
         return system ? "bounce" : "auto-reply";
     }
-    if (is_list(mime, pool)) {
+    if (crm_mail_is_list(mime, pool)) {
         return "list";
     }
     return is_bulk(mime, pool) ? "bulk" : NULL;

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mail_people.c: whom a mail is from (contract 18.2) */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_mail.h"
+
+#define LIST "List-Id: <l.example.org>\nList-Post: <mailto:l@example.org>\n"
+#define GRACE "grace@example.org"
+
+/* Headers; the address and the name of the person; Reply-To's address. */
+static const struct {
+    const char *headers, *address, *name, *reply_to;
+} people[] = {
+    {"From: Grace <" GRACE ">\n", GRACE, "Grace", NULL},
+    {"From: Shop <w@example.org>\nReply-To: Grace <" GRACE ">\n", GRACE,
+     "Grace", GRACE},
+    {"From: Grace <" GRACE ">\nReply-To: " GRACE "\n", GRACE, "Grace", GRACE},
+    {"From: w@example.org\nReply-To: =?utf-8?Q?Grace_=3Cgrace=40example=2Eorg"
+     "=3E?=\n", GRACE, "Grace", GRACE},
+    {"From: w@example.org\nReply-To: Grace grace@example.org\n", GRACE,
+     "Grace", GRACE},
+    {"From: w@example.org\nReply-To: " GRACE ", b@example.org\n", GRACE, NULL,
+     GRACE},
+    {"From: w@example.org\nReply-To: people: Grace <" GRACE ">;\n", GRACE,
+     "Grace", GRACE},
+    /* a Reply-To that names nobody */
+    {"From: " GRACE "\nReply-To:\n", GRACE, NULL, NULL},
+    {"From: " GRACE "\nReply-To: no-reply\n", GRACE, NULL, NULL},
+    {"From: " GRACE "\nReply-To: undisclosed-recipients:;\n", GRACE, NULL,
+     NULL},
+    /* groups, several addresses */
+    {"From: Team: Grace <" GRACE ">, b@example.org;\n", GRACE, "Grace", NULL},
+    {"From: undisclosed-senders:;\nSender: " GRACE "\n", GRACE, NULL, NULL},
+    {"From: " GRACE "; b@example.org\n", GRACE, NULL, NULL},
+    {"From: Grace <" GRACE ">\nFrom: eve@example.org\n", GRACE, "Grace", NULL},
+    /* malformed */
+    {"From: Grace Hopper " GRACE "\n", GRACE, "Grace Hopper", NULL},
+    {"From: \"Grace\" <" GRACE "\n", GRACE, "Grace", NULL},
+    {"From: " GRACE " (Grace Hopper)\n", GRACE, "Grace Hopper", NULL},
+    {"From: <mailto:" GRACE ">\n", GRACE, NULL, NULL},
+    {"From: Grace [mailto:" GRACE "]\n", GRACE, "Grace", NULL},
+    {"From: Hopper, Grace <" GRACE ">\n", GRACE, "Hopper, Grace", NULL},
+    {"From: Grace <<" GRACE ">>\n", GRACE, "Grace", NULL},
+    {"From: [Navy] Grace <" GRACE ">\n", GRACE, "[Navy] Grace", NULL},
+    {"From: Grace &amp; Co <" GRACE ">\n", GRACE, "Grace &amp; Co", NULL},
+    {"From: Grace\\Hopper <" GRACE ">\n", GRACE, "Grace\\Hopper", NULL},
+    {"From: Grace @ Navy <" GRACE ">\n", GRACE, "Grace @ Navy", NULL},
+    {"From: 'Grace' <" GRACE ">\n", GRACE, "Grace", NULL},
+    {"From: 'grace@example.org' <" GRACE ">\n", GRACE, NULL, NULL},
+    {"From: \"a@example.net\" <" GRACE ">\n", GRACE, "a@example.net", NULL},
+    {"From: =?utf-8?Q?Grace_=3Cgrace=40example=2Eorg=3E?=\n", GRACE, "Grace",
+     NULL},
+    {"From: Grace <@r.example,@s.example:" GRACE ">\n", GRACE, "Grace", NULL},
+    {"From: nobody at all\n", NULL, NULL, NULL},
+    /* lists */
+    {LIST "From: Grace via L <l@example.org>\nX-Original-Sender: " GRACE "\n",
+     GRACE, NULL, NULL},
+    {LIST "From: Grace via L <l@example.org>\nX-Original-From: Grace <" GRACE
+     ">\n", GRACE, "Grace", NULL},
+    {LIST "From: l@example.org\nX-Original-Sender: " GRACE "\nReply-To: Grace"
+     " <" GRACE ">\n", GRACE, "Grace", GRACE},
+    {LIST "From: l@example.org\nReply-To: l@example.org, Grace <" GRACE ">\n",
+     GRACE, "Grace", "l@example.org"},
+    {LIST "From: Grace via L <l@example.org>\nReply-To: l@example.org\nCc: b"
+     "@example.org, Grace <" GRACE ">\n", GRACE, "Grace", "l@example.org"},
+    {LIST "From: Grace <" GRACE ">\nReply-To: L <l@example.org>\n", GRACE,
+     "Grace", "l@example.org"},
+    /* only a list says who wrote what it sends */
+    {"From: " GRACE "\nX-Original-Sender: bounce@esp.example\n", GRACE, NULL,
+     NULL},
+};
+
+static void same(const char *mail, const char *got, const char *want)
+{
+    ck_assert_msg(want ? got && !strcmp(got, want) : !got,
+                  "%s\n\"%s\", not \"%s\"", mail, got ? got : "(none)",
+                  want ? want : "(none)");
+}
+
+START_TEST(a_mail_is_from_whom_its_headers_name)
+{
+    static const crm_mail_options_t options;
+    const char *headers = people[_i].headers;
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, headers, "\nx\n", NULL);
+    const crm_mail_person_t *one;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    one = mail.people->nelts ? &APR_ARRAY_IDX(mail.people, 0,
+                                              crm_mail_person_t) : NULL;
+    same(headers, one ? one->address : NULL, people[_i].address);
+    same(headers, one ? one->name : NULL, people[_i].name);
+    same(headers, mail.reply_to, people[_i].reply_to);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mail_people");
+    TCase *people_case = tcase_create("people");
+
+    tcase_add_loop_test(people_case, a_mail_is_from_whom_its_headers_name, 0,
+                        COUNT(people));
+    suite_add_tcase(suite, people_case);
+    return crm_check_main(suite);
+}
