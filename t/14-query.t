@@ -72,11 +72,12 @@ my %contact;
             created_at => "2026-01-02T12:30:00.123Z",
             updated_at => "2026-01-02T12:30:00.123Z" }],
         [cyd => { first_name => "ΣΊΣΥΦΟΣ", last_name => "100%_sure",
-            company => "back\\slash", tags => ["berlin"],
+            company => "back\\slash", tags => ["berlin", "Smith, John"],
             lead_source => "ads and more",
             created_at => "2026-01-03T00:00:00.500Z",
             updated_at => "2026-01-03T00:00:00.500Z" }],
-        [dee => { last_name => "ÉCOLE", tags => [], notes => "vip Ann",
+        [dee => { last_name => "ÉCOLE", tags => ["John", "6\" pipe, long",
+                "6\" nail"], notes => "vip Ann",
             created_at => "2026-01-03T00:00:00.500Z",
             updated_at => "2026-03-01T00:00:00.000Z" }],
     );
@@ -191,7 +192,18 @@ subtest "contacts: tags (7.4)" => sub {
             "trimmed"],
         ["a b", "bob", "a blank within"], ["none,vip", "ann bob"],
         ["vi", "", "the whole tag"], ["50%", "ann"], ["%", ""],
-        ["{vip}", "", "braces are themselves"], ["\"vip\"", ""],
+        ["{vip}", "", "braces are themselves"],
+        ["\"vip\"", "ann bob", "quotes are around a tag"],
+        [" \" vip \" , none", "ann bob", "it is trimmed in quotes, too"],
+        ["\"Smith, John\"", "cyd", "in quotes a comma is a part of the tag"],
+        ["\"Smith, John\",vip", "ann bob cyd", "beside another"],
+        ["Berlin,\"Smith, John\"", "ann cyd", "after another"],
+        ["Smith, John", "dee", "without quotes it is not"],
+        ["\"6\"\" pipe, long\"", "dee", "a quote in quotes is two"],
+        ["6\" nail", "dee", "a quote within a tag is itself"],
+        ["\"6\"\" nail\"", "dee", "or in quotes"],
+        ["\"vip", "", "quotes that do not end are themselves"],
+        ["\"vip\"x", "", "as is text after them"],
         ["vip,vip", "ann bob"],
     ) {
         my ($tags, $wanted, $name) = @$case;
@@ -275,6 +287,16 @@ subtest "contacts: times (7.5)" => sub {
         "7.5 a + that arrived as a space is repaired");
     lists($c, "/contacts", "created_after=2026-01-02T13:30:00.124+01:00",
         \%contact, [qw(cyd dee)], "7.5 and counts");
+    for my $offset ("+0100", "+01", "%2B0100", "%2B01", "%20+01") {
+        my $is = $offset eq "%20+01" ? \&refused : \&lists;
+        $is->($c, "/contacts", "created_after=2026-01-02T13:30:00,123$offset",
+            $is == \&refused ? "created_after"
+            : (\%contact, [qw(bob cyd dee)]), "7.5 as people send it");
+    }
+    lists($c, "/contacts", "created_before=2026-01-02T12:31Z", \%contact,
+        [qw(ann bob)], "7.5 Z without seconds");
+    lists($c, "/contacts", "created_before=2026-01-02T12:30", \%contact,
+        ["ann"], "7.5 neither seconds nor offset");
     lists($c, "/contacts", { created_after => "2026-01-02",
         created_before => "2026-01-02T23:59:59.999Z" }, \%contact, ["bob"],
         "7.5 both bounds");
@@ -282,7 +304,8 @@ subtest "contacts: times (7.5)" => sub {
         created_before => "2026-01-02" }, \%contact, [], "the wrong way");
     for my $bad ("yesterday", "2026", "2026-13-01", "2026-02-30",
             "2025-02-29", "2026-01-01T25:00:00Z", "2026-01-01T00:60:00Z",
-            "2026-1-1", "01/02/2026", "1767225600", "2026-01-01T00:00",
+            "2026-1-1", "01/02/2026", "1767225600", "2026-01-01T00",
+            "2026-W01-1", "2026-001",
             "2026-01-01T00:00:00ZZ", "2026-01-01T00:00:00+1", "now",
             "infinity", "2026-01-01T00:00:00.Z", "20260101", " 2026-01-01",
             "2026-01-01T", "2026-01-01 ", "0000-00-00", "") {
@@ -458,6 +481,43 @@ subtest "7.1 unknown parameters, the same one twice" => sub {
         ["created_after", "page", "page_size", "tags_match"]);
     lists($c, "/contacts", "se%61rch=an%6e", \%contact, ["ann"],
         "names are decoded, too");
+};
+
+subtest "13.3 updated_after and updated_before" => sub {
+    my $own = workspace($httpd);
+    my $of = $own->client;
+    my $stage = ($own->stages)[0];
+    my $at = sub { "2026-05-0$_[0]T00:00:00.00$_[0]Z" };
+    my %make = (contacts => { object => "contact", bot_id => $own->agent },
+        companies => { object => "company", name => "x",
+            bot_id => $own->agent },
+        "pipeline-cards" => { object => "pipeline_card", title => "x",
+            pipeline_stage_id => $stage },
+        conversations => { object => "conversation", type => "chat",
+            bot_id => $own->agent });
+    for my $path (sort keys %make) {
+        my %rows;
+        @rows{qw(a b c)} = $own->import_objects([map { { %{$make{$path}},
+            created_at => "2026-05-01", updated_at => $at->($_) } } 1 .. 3]);
+        for my $case ([{ updated_after => $at->(2) }, "b c"],
+            [{ updated_before => $at->(2) }, "a b"],
+            [{ updated_after => $at->(2), updated_before => $at->(2) }, "b"],
+            [{ updated_before => "2026-05-02" }, "a"],
+            [{ updated_after => "2026-05-04" }, ""],
+            [{ updated_before => $at->(2), sort => "updated_at",
+                order => "desc" }, "a b"],
+        ) {
+            my ($query, $wanted) = @$case;
+            lists($of, "/$path", $query, \%rows, [split / /, $wanted],
+                "13.3 inclusive");
+        }
+        my $walk = $of->get("/api/v1/$path", query => { cursor => "*",
+            updated_before => $at->(2), page_size => 1,
+            sort => "updated_at" });
+        is_deeply($walk->ids, [$rows{a}], "13.3 by cursor: $path");
+        refused($of, "/$path", { $_ => "soon" }, $_, "7.5")
+            for qw(updated_after updated_before);
+    }
 };
 
 # --- companies ----------------------------------------------------------------

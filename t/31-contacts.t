@@ -19,7 +19,7 @@ my %FULL = (first_name => "Ánna", last_name => "O'Brien", company => "A & Co",
     city => "Köln", state => "NW", postal_code => "D-50667", country => "DE",
     linkedin_url => "https://li.example/in/a?b=c&d=e",
     notes => "one\ntwo\tthree \x{1F600}", deal_value => 1250.5,
-    tags => ["vip", "a,b", " ", "Ö"],
+    tags => ["vip", "a,b", "a b", "Ö"],
     custom_fields => { a => 1, b => [true, undef, "x"], c => { d => -0.5 } });
 
 subtest "spec Contact: every field of a create comes back, 9.1, 9.2, 9.3"
@@ -49,6 +49,30 @@ subtest "spec Contact: every field of a create comes back, 9.1, 9.2, 9.3"
     list_is($c->get("/api/v1/contacts"), [$whole], "and so does the list");
     record_is($c->get("/api/v1/contacts/by-email",
         query => { email => "B\@X.EXAMPLE" }), $whole, "and by-email");
+};
+
+subtest "tags are trimmed when they are stored, empty ones are left out (7.4)"
+        => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my @sent = (" vip", "b c\x{a0}", "", "\x{3000} \t", "vip ", "VIP",
+        " " . "x" x 100 . " ");
+    my @kept = ("vip", "b c", "VIP", "x" x 100);
+    my $made = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        tags => \@sent, emails => ["t\@x.example"] });
+    is_deeply($made->data->{tags}, \@kept, "7.4 in a create");
+    is_deeply($c->patch("/api/v1/contacts/" . $made->data->{id},
+        { tags => [@sent, " n "] })->data->{tags}, [@kept, "n"],
+        "7.4 in a PATCH");
+    is_deeply($c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [{ emails => ["t\@x.example"], tags => \@sent }] })
+        ->data->{updated}[0]{tags}, \@kept, "7.4 in an upsert");
+    is($c->get("/api/v1/contacts", query => { tags => " vip " })
+        ->json->{pagination}{total}, 1, "7.4 and they are found");
+    my ($id) = $w->import_objects([{ object => "company", name => "T",
+        bot_id => $w->agent, tags => \@sent }]);
+    is_deeply($c->get("/api/v1/companies/$id")->data->{tags}, \@kept,
+        "7.4 in an import");
 };
 
 subtest "spec: only bot_id is required; null is absent (6.5)" => sub {

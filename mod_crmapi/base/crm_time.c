@@ -7,7 +7,7 @@
 #include <time.h>
 
 static const char rule[] =
-    "must be an RFC 3339 time or a date, for example 2026-11-21T01:59:27Z";
+    "must be an ISO 8601 time or a date, for example 2026-11-21T01:59:27Z";
 
 /* The text that is not read yet. */
 typedef struct reader_t {
@@ -116,19 +116,29 @@ static int read_fraction(apr_int64_t *micros_p, reader_t *reader)
     return reader->at > start;
 }
 
+/* Read optional seconds, with ':' before them, into *SECOND_P and *MICROS_P.
+ * Return 0 if they are invalid. */
+static int read_seconds(int *second_p, apr_int64_t *micros_p,
+                        reader_t *reader)
+{
+    *second_p = 0;
+    *micros_p = 0;
+    if (!skip(reader, ":")) {
+        return 1;
+    }
+    return read_digits(second_p, reader, 2) && *second_p <= 60
+           && (!skip(reader, ".,") || read_fraction(micros_p, reader));
+}
+
 /* Read a time of day into *MICROS_P. Return 0 if it is invalid. */
 static int read_clock(apr_int64_t *micros_p, reader_t *reader)
 {
-    apr_int64_t fraction = 0;
+    apr_int64_t fraction;
     int hour, minute, second;
 
     if (!read_digits(&hour, reader, 2) || !skip(reader, ":")
-        || !read_digits(&minute, reader, 2) || !skip(reader, ":")
-        || !read_digits(&second, reader, 2)) {
-        return 0;
-    }
-    if (hour > 23 || minute > 59 || second > 60
-        || (skip(reader, ".") && !read_fraction(&fraction, reader))) {
+        || !read_digits(&minute, reader, 2) || hour > 23 || minute > 59
+        || !read_seconds(&second, &fraction, reader)) {
         return 0;
     }
     *micros_p = ((hour * 60 + minute) * 60 + second) * APR_USEC_PER_SEC
@@ -136,11 +146,11 @@ static int read_clock(apr_int64_t *micros_p, reader_t *reader)
     return 1;
 }
 
-/* Read an optional offset into *MINUTES_P. PLUS: the characters that are
- * accepted as '+'. Return 0 if it is invalid. */
+/* Read an optional offset (Z, +01:00, +0100, +01) into *MINUTES_P. PLUS: the
+ * characters that are accepted as '+'. Return 0 if it is invalid. */
 static int read_offset(int *minutes_p, reader_t *reader, const char *plus)
 {
-    int hour, minute, sign = 1;
+    int hour, minute = 0, sign = 1;
 
     *minutes_p = 0;
     if (reader->at == reader->end || skip(reader, "Zz")) {
@@ -152,8 +162,10 @@ static int read_offset(int *minutes_p, reader_t *reader, const char *plus)
     else if (!skip(reader, plus)) {
         return 0;
     }
-    if (!read_digits(&hour, reader, 2) || !skip(reader, ":")
-        || !read_digits(&minute, reader, 2) || hour > 23 || minute > 59) {
+    if (!read_digits(&hour, reader, 2)
+        || ((skip(reader, ":") || reader->at < reader->end)
+            && !read_digits(&minute, reader, 2))
+        || hour > 23 || minute > 59) {
         return 0;
     }
     *minutes_p = sign * (hour * 60 + minute);

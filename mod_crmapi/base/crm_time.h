@@ -9,8 +9,9 @@
 #define CRM_TIME_SIZE 32
 
 /* Set *TIME_P (microseconds since 1970 UTC) from the LEN bytes at TEXT: an RFC
- * 3339 time, whose offset may be missing (UTC), or a date (00:00 UTC). Years
- * 0001 to 9999. Second 60 is the first second of the next minute. Digits beyond
+ * 3339 time, or a date (00:00 UTC). Seconds and offset (UTC) may be missing, an
+ * offset may be +0100 or +01, and ',' may stand before the fraction. Years 0001
+ * to 9999. Second 60 is the first second of the next minute. Digits beyond
  * microseconds are ignored. Return NULL, or the rule that is broken. */
 const char *crm_time_parse(apr_time_t *time_p, const char *text,
                            apr_size_t len);

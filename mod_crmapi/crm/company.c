@@ -4,6 +4,7 @@
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_address.h"
 #include "crm_type_list.h"
 
 static const char *const tags_matches[] = {"any", "all", NULL};
@@ -108,6 +109,7 @@ static const crm_filter_t list_filters[] = {
      .add = crm_filter_bind,
      .sql = "t.bot_id = ?",
      .counted = 1},
+    CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,
     {.field = {.name = NULL}}
 };

@@ -4,6 +4,7 @@
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_type_address.h"
 #include "crm_type_list.h"
 
 static const char *const tags_matches[] = {"any", "all", NULL};
@@ -107,10 +108,7 @@ static const crm_filter_t list_filters[] = {
                .doc = "inclusive"},
      .add = crm_filter_bind,
      .sql = "t.created_at <= ?"},
-    {.field = {.name = "updated_after", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .add = crm_filter_bind,
-     .sql = "t.updated_at >= ?", .sql_by_time = "c.updated_at >= ?"},
+    CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,
     {.field = {.name = NULL}}
 };

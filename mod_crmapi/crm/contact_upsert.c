@@ -10,7 +10,7 @@
 #include "crm_envelope.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
-#include "crm_type_list.h"
+#include "crm_type_address.h"
 #include "crm_uuid.h"
 
 #define ITEMS_MAX 200           /* specification, Limits */

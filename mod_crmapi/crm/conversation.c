@@ -139,10 +139,7 @@ static const crm_filter_t list_filters[] = {
                .doc = "inclusive"},
      .add = crm_filter_bind,
      .sql = "t.last_message_at <= ?"},
-    {.field = {.name = "updated_after", .type = &crm_type_time,
-               .doc = "inclusive (extension)"},
-     .add = crm_filter_bind,
-     .sql = "t.updated_at >= ?"},
+    CRM_FILTER_UPDATED,
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of the latest message, e-mail, phone number "
                       "or human name"},

@@ -55,6 +55,7 @@ static const crm_filter_t list_filters[] = {
      .sql = "",
      .sql_false = "t.archived_at IS NULL",
      .absent_is_false = 1},
+    CRM_FILTER_UPDATED,
     {.field = {.name = NULL}}
 };
 

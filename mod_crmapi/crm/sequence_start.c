@@ -11,6 +11,7 @@
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_text.h"
+#include "crm_type_address.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
 

@@ -16,6 +16,17 @@
      .sql = "t.id = ANY (?)", \
      .by_key = 1}
 
+/* The filters by updated_at (contract 13.3). */
+#define CRM_FILTER_UPDATED \
+    {.field = {.name = "updated_after", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .add = crm_filter_bind, \
+     .sql = "t.updated_at >= ?", .sql_by_time = "c.updated_at >= ?"}, \
+    {.field = {.name = "updated_before", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .add = crm_filter_bind, \
+     .sql = "t.updated_at <= ?", .sql_by_time = "c.updated_at <= ?"}
+
 /* Implementations of crm_filter_t.add, add_unindexed and add_scoped. */
 void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
                      const char *bind, const crm_call_t *call);

@@ -46,7 +46,8 @@ struct crm_filter_t {
     int by_key;                 /* it names few rows by the primary key: they
                                    are read first, and other filters apply to
                                    them */
-    const char *sql_by_time;    /* SQL over the resource's times c; or NULL */
+    const char *sql_by_time;    /* SQL over the resource's times c, if it has
+                                   them; or NULL */
 };
 
 /* The maximum number of keys of a sort order. */

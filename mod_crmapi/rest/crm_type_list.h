@@ -12,14 +12,6 @@ extern const crm_type_t crm_type_array;     /* free-form JSON array */
 extern const crm_type_t crm_type_tags;
 extern const crm_type_t crm_type_strings;   /* string[] or null */
 extern const crm_type_t crm_type_ids;       /* up to 100, in a query; 13.5 */
-extern const crm_type_t crm_type_emails;    /* contract 9.2 */
-extern const crm_type_t crm_type_phones;    /* contract 9.2 */
-
-/* Set *MERGED_P to the e-mail or phone list HAVE followed by those entries of
- * MORE that it lacks, with HAVE's primary entry (contract 10.3). All are binds
- * of FIELD, whose type is crm_type_emails or crm_type_phones. */
-void crm_type_merge(const char **merged_p, const crm_field_t *field,
-                    const char *have, const char *more, apr_pool_t *pool);
 
 /* Set *MERGED_P to the tags HAVE followed by those of MORE that it lacks
  * (contract 11.5). All are binds of crm_type_tags. */

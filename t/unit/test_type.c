@@ -11,6 +11,7 @@
 #include "crm_resources.h"
 #include "crm_sql.h"
 #include "crm_type.h"
+#include "crm_type_address.h"
 #include "crm_type_list.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
@@ -139,7 +140,10 @@ static const case_t cases[] = {
     {&crm_type_tags, "[\"a\",\"a\",\"A\"]", "{\"a\",\"A\"}", NULL},
     {&crm_type_tags, "[\"{,}\\\"\\\\\"]", "{\"{,}\\\"\\\\\"}", NULL},
     {&crm_type_tags, "[\"NULL\"]", "{\"NULL\"}", NULL},
-    {&crm_type_tags, "[\"a\",\"\"]", NULL, "f[1]"},
+    {&crm_type_tags, "[\"a\",\"\"]", "{\"a\"}", NULL},
+    {&crm_type_tags, "[\" \",\"\\u3000\"]", "{}", NULL},
+    {&crm_type_tags, "[\" a\",\"b c\\u00a0\",\"a\\n\"]", "{\"a\",\"b c\"}",
+     NULL},
     {&crm_type_tags, "[\"a\",1,null]", NULL, "f[1]; f[2]"},
     {&crm_type_tags, "[\"a\\u0000\"]", NULL, "f[0]"},
     {&crm_type_tags, "\"a\"", NULL, "f"},
@@ -369,6 +373,8 @@ static const struct {
      "2026-01-02T03:04:05.123456Z"},
     {&crm_type_time, "2026-01-02T03:04:05 01:00",
      "2026-01-02T02:04:05.000000Z"},
+    {&crm_type_time, "2026-01-02T03:04 0100", "2026-01-02T02:04:00.000000Z"},
+    {&crm_type_time, "2026-01-02 03:04:05 01", "2026-01-02T02:04:05.000000Z"},
     {&crm_type_time, "soon", NULL}, {&crm_type_time, "2026-02-30", NULL},
     {&crm_type_enum, "red", "red"}, {&crm_type_enum, "RED", NULL},
     {&crm_type_channel, "chat", "1"}, {&crm_type_channel, "phone", "2"},
@@ -381,6 +387,15 @@ static const struct {
     {&crm_type_tags, " a , b c ", "{\"a\",\"b c\"}"},
     {&crm_type_tags, "a,,b,", "{\"a\",\"b\"}"},
     {&crm_type_tags, "{\"", "{\"{\\\"\"}"},
+    {&crm_type_tags, "\"a, b\"", "{\"a, b\"}"},
+    {&crm_type_tags, "x, \"a, b\" ,y", "{\"x\",\"a, b\",\"y\"}"},
+    {&crm_type_tags, "\" a \",\"\"", "{\"a\"}"},
+    {&crm_type_tags, "\"a\"\"b,\"", "{\"a\\\"b,\"}"},
+    {&crm_type_tags, "\"a,b", "{\"\\\"a\",\"b\"}"},
+    {&crm_type_tags, "\"a,b\"c", "{\"\\\"a\",\"b\\\"c\"}"},
+    {&crm_type_tags, "a\",b\"", "{\"a\\\"\",\"b\\\"\"}"},
+    {&crm_type_tags, "\"", "{\"\\\"\"}"},
+    {&crm_type_tags, "\"\"\"\"", "{\"\\\"\"}"},
 };
 
 START_TEST(contract_7_what_a_parameter_takes)

@@ -236,8 +236,8 @@ our %FIELDS = (
 );
 
 # With those of contract 13.3: sort and order of lists that can be in the order
-# of updated_at, and updated_after of conversations.
-my @conversations = qw(updated_after bot_id contact_id visitor_id assigned_to type active
+# of updated_at, and updated_after and updated_before of these.
+my @conversations = qw(updated_after updated_before bot_id contact_id visitor_id assigned_to type active
     archived human_takeover include_deleted created_after created_before
     last_message_after last_message_before search sort order page page_size);
 
@@ -247,7 +247,7 @@ our %PARAMETERS = (
         page_size)],
     "GET /agents/{id}" => [],
     "GET /contacts" => [qw(search tags lead_source pipeline_stage_id bot_id
-        created_after created_before updated_after sort order page
+        created_after created_before updated_after updated_before sort order page
         page_size)],
     "GET /contacts/by-email" => [qw(email)],
     "GET /contacts/{id}" => [],
@@ -258,8 +258,8 @@ our %PARAMETERS = (
     "GET /contacts/{id}/activities" => [qw(activity_type page page_size)],
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
-    "GET /companies" => [qw(search tags industry domain bot_id sort order page
-        page_size)],
+    "GET /companies" => [qw(search tags industry domain bot_id updated_after updated_before
+        sort order page page_size)],
     "GET /companies/{id}" => [],
     "POST /companies" => [],
     "PATCH /companies/{id}" => [],
@@ -267,7 +267,8 @@ our %PARAMETERS = (
     "GET /pipelines" => [qw(bot_id page page_size)],
     "GET /pipelines/{id}/stages" => [],
     "GET /pipeline-cards" => [qw(pipeline_id pipeline_stage_id bot_id
-        contact_id include_archived sort order page page_size)],
+        contact_id include_archived updated_after updated_before sort order page
+        page_size)],
     "GET /pipeline-cards/{id}" => [],
     "POST /pipeline-cards" => [],
     "PATCH /pipeline-cards/{id}" => [],
