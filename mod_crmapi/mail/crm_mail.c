@@ -106,7 +106,7 @@ static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,
     mail->bounces = apr_array_make(result_pool, 1,
                                    sizeof(crm_mail_bounce_t));
     mail->tokens = apr_array_make(result_pool, 2, sizeof(const char *));
-    mime = crm_mail_parse(bytes, len, result_pool);
+    mime = crm_mail_parse(&mail->cut, bytes, len, result_pool);
     read_headers(mail, mime, options, result_pool);
     crm_mail_body(mail, mime, options, result_pool);
     crm_mail_kind(mail, mime, options, result_pool);

@@ -61,6 +61,14 @@ typedef struct crm_mail_person_t {
     const char *name;           /* or NULL */
 } crm_mail_person_t;
 
+/* What was left out of a mail, because it is beyond the limits of contract 18.7:
+ * bits. */
+#define CRM_MAIL_CUT_LEVELS 1u  /* parts within parts */
+#define CRM_MAIL_CUT_PARTS 2u
+#define CRM_MAIL_CUT_HEADERS 4u /* fields, or their ends */
+#define CRM_MAIL_CUT_HTML 8u
+#define CRM_MAIL_CUT_ATTRIBUTES 16u /* of an element of HTML */
+
 /* A mail as it was read. Texts are UTF-8 without NUL and, except TEXT, without
  * control characters. NULL: the mail does not contain it. */
 typedef struct crm_mail_t {
@@ -105,6 +113,7 @@ typedef struct crm_mail_t {
     const char *status;         /* in its words, or NULL */
     apr_array_header_t *tokens; /* of const char *: reply tokens of the mails
                                    that a report returns */
+    unsigned cut;               /* bits of CRM_MAIL_CUT_... */
     int complaint;              /* a report that the recipient of the returned
                                    mail has complained (RFC 5965) */
 } crm_mail_t;

@@ -10,12 +10,13 @@
 #include "crm_buf.h"
 #include "mail_charset.h"
 #include "mail_flowed.h"
+#include "mail_html.h"
 #include "mail_read.h"
 #include "mail_text.h"
+#include "mail_tree.h"
 
-/* Maximum depth and number of parts. Further ones are left out. */
-#define DEPTH 40
-#define PARTS 2000
+/* The property of a part with its text. */
+#define TEXT "crm-text"
 
 #define NAME_CHARS 255
 
@@ -27,13 +28,13 @@ typedef struct walk_t {
     crm_buf_t text;
     const char *other;          /* first attached text, used if there is no
                                    other text */
+    apr_size_t html;            /* bytes of HTML that were read */
     apr_pool_t *pool;
-    int parts;
 } walk_t;
 
-/* Add OBJECT, at DEPTH, to the mail. TEXT: its parts may be the mail's text;
- * otherwise they are attachments or left out. */
-static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth);
+/* Add OBJECT to the mail. TEXT: its parts may be the mail's text; otherwise they
+ * are attachments or left out. */
+static void walk_part(walk_t *walk, GMimeObject *object, int text);
 
 static int is_type(GMimeObject *object, const char *type, const char *subtype)
 {
@@ -71,8 +72,22 @@ static const char *html_charset(const char *bytes, apr_size_t len,
     return apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
 }
 
-/* Return the text of PART, which is of type text. */
-static const char *text_of(walk_t *walk, GMimePart *part)
+/* Return the text of HTML (UTF-8), as far as the mail has not too much of it. */
+static const char *html_text(walk_t *walk, const char *html)
+{
+    apr_size_t len = strlen(html), left = CRM_MAIL_HTML_BYTES - walk->html;
+
+    if (len > left) {
+        walk->mail->cut |= CRM_MAIL_CUT_HTML;
+        for (len = left; len && (html[len] & 0xc0) == 0x80; len--) {
+        }
+    }
+    walk->html += len;
+    return crm_mail_text(&walk->mail->cut, html, len, walk->pool);
+}
+
+/* Read the text of PART, which is of type text. */
+static const char *read_text(walk_t *walk, GMimePart *part)
 {
     GMimeObject *object = GMIME_OBJECT(part);
     const char *charset = parameter(object, "charset");
@@ -88,11 +103,24 @@ static const char *text_of(walk_t *walk, GMimePart *part)
     }
     text = crm_mail_utf8(bytes, len, charset, walk->pool);
     if (html) {
-        return crm_mail_text(text, walk->pool);
+        return html_text(walk, text);
     }
     if (format && !strcasecmp(format, "flowed")) {
         return crm_mail_unflow(text, delsp && !strcasecmp(delsp, "yes"),
                                walk->pool);
+    }
+    return text;
+}
+
+/* Return the text of PART, which is of type text. It is read once. */
+static const char *text_of(walk_t *walk, GMimePart *part)
+{
+    const char *text = g_object_get_data(G_OBJECT(part), TEXT);
+
+    if (!text) {
+        text = read_text(walk, part);
+        g_object_set_data(G_OBJECT(part), TEXT,
+                          apr_pstrdup(walk->pool, text));
     }
     return text;
 }
@@ -178,22 +206,17 @@ static void attach_part(walk_t *walk, GMimePart *part)
 static void attach_message(walk_t *walk, GMimeMessagePart *part)
 {
     GMimeMessage *inner = g_mime_message_part_get_message(part);
-    GMimeStream *stream = g_mime_stream_mem_new();
-    const char *subject = NULL, *name;
-    GByteArray *bytes;
+    const char *subject = inner ? crm_mail_header(inner, "Subject", 200,
+                                                  walk->pool) : NULL;
+    const char *name, *bytes;
+    apr_size_t len;
 
-    if (inner) {
-        subject = crm_mail_header(inner, "Subject", 200, walk->pool);
-        g_mime_object_write_to_stream(GMIME_OBJECT(inner), NULL, stream);
-    }
-    bytes = g_mime_stream_mem_get_byte_array(GMIME_STREAM_MEM(stream));
+    bytes = crm_mail_enclosed(&len, part);
     name = crm_mail_file_name(GMIME_OBJECT(part), walk->hint, walk->pool);
     add_attachment(walk, name ? name : subject
                    ? apr_pstrcat(walk->pool, subject, ".eml", NULL) : NULL,
                    type_of(GMIME_OBJECT(part), walk->pool),
-                   apr_pstrmemdup(walk->pool, (const char *)bytes->data,
-                                  bytes->len), bytes->len);
-    g_object_unref(stream);
+                   apr_pstrmemdup(walk->pool, bytes, len), len);
 }
 
 /* ---- parts --------------------------------------------------------------- */
@@ -218,16 +241,15 @@ static int may_be_text(const walk_t *walk, GMimePart *part)
 /* Return the first part of type text/SUBTYPE in OBJECT that may be the mail's
  * text and is not blank; NULL if there is none. */
 static GMimePart *find_text(walk_t *walk, GMimeObject *object,
-                            const char *subtype, int depth)
+                            const char *subtype)
 {
-    if (GMIME_IS_MULTIPART(object) && depth < DEPTH) {
+    if (GMIME_IS_MULTIPART(object)) {
         GMimeMultipart *multipart = GMIME_MULTIPART(object);
         int count = g_mime_multipart_get_count(multipart);
 
         for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
             GMimePart *part = find_text(
-                walk, g_mime_multipart_get_part(multipart, i), subtype,
-                depth + 1);
+                walk, g_mime_multipart_get_part(multipart, i), subtype);
 
             if (part) {
                 return part;
@@ -245,55 +267,45 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
 /* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML. Other
  * parts are attachments, unless they are another form of the text. */
 static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
-                             int text, int depth)
+                             int text)
 {
     int count = g_mime_multipart_get_count(multipart);
     GMimePart *best = NULL;
 
     if (text) {
-        best = find_text(walk, GMIME_OBJECT(multipart), "plain", depth);
+        best = find_text(walk, GMIME_OBJECT(multipart), "plain");
     }
     if (text && !best) {
-        best = find_text(walk, GMIME_OBJECT(multipart), "html", depth);
+        best = find_text(walk, GMIME_OBJECT(multipart), "html");
     }
     if (best) {
         add_text(walk, best);
     }
     for (int i = 0; i < count; i++) {
-        walk_part(walk, g_mime_multipart_get_part(multipart, i), 0,
-                  depth + 1);
+        walk_part(walk, g_mime_multipart_get_part(multipart, i), 0);
     }
 }
 
-static void walk_multipart(walk_t *walk, GMimeMultipart *multipart, int text,
-                           int depth)
+static void walk_multipart(walk_t *walk, GMimeMultipart *multipart, int text)
 {
     int count = g_mime_multipart_get_count(multipart);
 
-    if (depth > DEPTH) {
-        walk->mail->more_attachments++;
-        return;
-    }
     if (is_type(GMIME_OBJECT(multipart), "multipart", "alternative")) {
-        walk_alternative(walk, multipart, text, depth);
+        walk_alternative(walk, multipart, text);
         return;
     }
     for (int i = 0; i < count; i++) {
-        walk_part(walk, g_mime_multipart_get_part(multipart, i), text,
-                  depth + 1);
+        walk_part(walk, g_mime_multipart_get_part(multipart, i), text);
     }
 }
 
-static void walk_part(walk_t *walk, GMimeObject *object, int text, int depth)
+static void walk_part(walk_t *walk, GMimeObject *object, int text)
 {
     if (!object) {
         return;
     }
-    if (walk->parts++ > PARTS) {
-        walk->mail->more_attachments++;
-    }
-    else if (GMIME_IS_MULTIPART(object)) {
-        walk_multipart(walk, GMIME_MULTIPART(object), text, depth);
+    if (GMIME_IS_MULTIPART(object)) {
+        walk_multipart(walk, GMIME_MULTIPART(object), text);
     }
     else if (GMIME_IS_MESSAGE_PART(object)) {
         attach_message(walk, GMIME_MESSAGE_PART(object));
@@ -350,7 +362,7 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     const char *text;
 
     crm_buf_init(&walk.text, 4096, pool);
-    walk_part(&walk, g_mime_message_get_mime_part(mime), 1, 0);
+    walk_part(&walk, g_mime_message_get_mime_part(mime), 1);
     crm_buf_putc(&walk.text, '\0');
     text = walk.text.data;
     if (is_blank(text) && walk.other) {

@@ -6,6 +6,7 @@
 
 #include "apr_base64.h"
 
+#include "crm_array.h"
 #include "crm_json.h"
 
 /* Return a new array of MAIL's attachments, with their bodies if BODIES. */
@@ -67,6 +68,28 @@ static json_object *list_of(const apr_array_header_t *list)
     return made;
 }
 
+/* Return a new array of the names of what was left out of MAIL. */
+static json_object *truncated_of(const crm_mail_t *mail)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } names[] = {
+        {CRM_MAIL_CUT_LEVELS, "levels"}, {CRM_MAIL_CUT_PARTS, "parts"},
+        {CRM_MAIL_CUT_HEADERS, "headers"}, {CRM_MAIL_CUT_HTML, "html"},
+        {CRM_MAIL_CUT_ATTRIBUTES, "attributes"},
+    };
+    json_object *list = json_object_new_array();
+
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        if (mail->cut & names[i].bit) {
+            json_object_array_add(list, json_object_new_string(
+                                      names[i].name));
+        }
+    }
+    return list;
+}
+
 const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
                               const char *automatic, apr_pool_t *pool)
 {
@@ -93,6 +116,9 @@ const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
     if (mail->text_cut) {
         json_object_object_add(object, "characters_cut", json_object_new_int64(
                                    (int64_t)mail->text_cut));
+    }
+    if (mail->cut) {
+        json_object_object_add(object, "truncated", truncated_of(mail));
     }
     if (mail->bounces->nelts) {
         json_object_object_add(object, "bounces", bounces_of(mail));

@@ -7,96 +7,15 @@
 
 #include "apr_strings.h"
 
-#include "crm_array.h"
+#include "crm_buf.h"
 #include "crm_text.h"
 #include "mail_charset.h"
 #include "mail_detect.h"
 #include "mail_label.h"
+#include "mail_tree.h"
 #include "mail_word.h"
 
 /* ---- bytes --------------------------------------------------------------- */
-
-/* Return whether the LEN BYTES begin with the name of a header and a colon. */
-static int has_header(const char *bytes, apr_size_t len)
-{
-    apr_size_t i = 0;
-
-    while (i < len && bytes[i] > ' ' && bytes[i] != ':'
-           && (unsigned char)bytes[i] < 0x7f) {
-        i++;
-    }
-    while (i < len && (bytes[i] == ' ' || bytes[i] == '\t')) {
-        i++;
-    }
-    return i && i < len && bytes[i] == ':';
-}
-
-/* Skip the line "From " that a mailbox file has before a mail. */
-static void skip_from(const char **bytes_p, apr_size_t *len_p)
-{
-    const char *end = memchr(*bytes_p, '\n', *len_p);
-    const char *bytes = *bytes_p;
-
-    if (end && *len_p > 6
-        && (!memcmp(bytes, "From ", 5) || !memcmp(bytes, ">From ", 6))) {
-        *len_p -= (apr_size_t)(end + 1 - bytes);
-        *bytes_p = end + 1;
-    }
-}
-
-/* Maximum colons in a header of addresses. Each may begin a group, and GMime
- * recurses for a group within a group. */
-#define COLONS 200
-
-/* Return whether LINE, LEN bytes, begins a header of addresses. */
-static int is_addresses(const char *line, apr_size_t len)
-{
-    static const char *const names[] = {
-        "From", "Sender", "To", "Cc", "Bcc", "Reply-To", "Return-Path",
-        "Delivered-To", "Envelope-To", "X-Original-To", "Errors-To",
-        "X-Failed-Recipients", "Disposition-Notification-To",
-        "Mail-Followup-To", "Mail-Reply-To", "Resent-From", "Resent-Sender",
-        "Resent-To", "Resent-Cc", "Resent-Bcc", "Resent-Reply-To"
-    };
-
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        size_t n = strlen(names[i]);
-
-        if (n < len && !strncasecmp(line, names[i], n)
-            && strchr(": \t", line[n]) && line[n]) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Return the LEN BYTES with spaces instead of excess colons in headers of
- * addresses. All lines are checked, since enclosed mails have headers, too. */
-static const char *limit_colons(const char *bytes, apr_size_t len,
-                                apr_pool_t *pool)
-{
-    const char *line = bytes, *end = bytes + len;
-    char *made = NULL;
-    int inside = 0, colons = 0;
-
-    while (line < end) {
-        const char *next = memchr(line, '\n', (apr_size_t)(end - line));
-
-        next = next ? next + 1 : end;
-        if (*line != ' ' && *line != '\t') {
-            inside = is_addresses(line, (apr_size_t)(next - line));
-            colons = 0;
-        }
-        for (const char *c = line; inside && c < next; c++) {
-            if (*c == ':' && ++colons > COLONS) {
-                made = made ? made : apr_pmemdup(pool, bytes, len);
-                made[c - bytes] = ' ';
-            }
-        }
-        line = next;
-    }
-    return made ? made : bytes;
-}
 
 /* Return the LEN BYTES, *LEN_P after the change, in a form that GMime can
  * parse: if all lines end with CR alone they get LF; NULs are removed. */
@@ -156,19 +75,20 @@ static const char *odd_values(GMimeMessage *mime, apr_pool_t *pool)
 {
     GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
     int count = g_mime_header_list_get_count(list);
-    const char *values = "";
+    crm_buf_t values;
 
-    for (int i = 0; i < count && strlen(values) < HINT_BYTES; i++) {
+    crm_buf_init(&values, 0, pool);
+    for (int i = 0; i < count && values.len < HINT_BYTES; i++) {
         const char *raw = g_mime_header_get_raw_value(
             g_mime_header_list_get_header_at(list, i));
         apr_size_t len = raw ? strnlen(raw, HINT_BYTES) : 0;
 
         if (len && !crm_text_valid_utf8(raw, len)) {
-            values = apr_pstrcat(pool, values, apr_pstrmemdup(pool, raw, len),
-                                 NULL);
+            crm_buf_add(&values, raw, len);
         }
     }
-    return values;
+    crm_buf_putc(&values, '\0');
+    return values.data;
 }
 
 /* Set the property HINT of MIME: the charset that its text declares; without
@@ -197,30 +117,22 @@ static void set_hint(GMimeMessage *mime, apr_pool_t *pool)
     g_object_set_data_full(G_OBJECT(mime), HINT, g_strdup(found.name), g_free);
 }
 
-GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
-                             apr_pool_t *pool)
+GMimeMessage *crm_mail_parse(unsigned *cut_p, const char *bytes,
+                             apr_size_t len, apr_pool_t *pool)
 {
     GMimeMessage *message;
-    GMimeStream *stream;
-    GMimeParser *parser;
 
-    bytes = limit_colons(prepare(&len, bytes, len, pool), len, pool);
-    skip_from(&bytes, &len);
-    if (len && !has_header(bytes, len) && *bytes != '\n' && *bytes != '\r') {
-        char *made = apr_palloc(pool, len + 1);
-
-        made[0] = '\n';         /* there is no header: all is the body */
-        memcpy(made + 1, bytes, len++);
-        bytes = made;
-    }
-    stream = g_mime_stream_mem_new_with_buffer(bytes, len);
-    parser = g_mime_parser_new_with_stream(stream);
-    message = g_mime_parser_construct_message(parser, NULL);
-    g_object_unref(parser);
-    g_object_unref(stream);
-    message = message ? message : g_mime_message_new(FALSE);
+    bytes = prepare(&len, bytes, len, pool);
+    message = crm_mail_tree(cut_p, bytes, len, pool);
     set_hint(message, pool);
     return message;
+}
+
+GMimeMessage *crm_mail_parse_head(unsigned *cut_p, const char *bytes,
+                                  apr_size_t len, apr_pool_t *pool)
+{
+    bytes = prepare(&len, bytes, len, pool);
+    return crm_mail_tree_head(cut_p, bytes, len, pool);
 }
 
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,

@@ -29,8 +29,13 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool);
 
 /* Return a mail parsed from the LEN BYTES, which must live as long as the mail.
- * The caller unrefs it. Never NULL. */
-GMimeMessage *crm_mail_parse(const char *bytes, apr_size_t len,
-                             apr_pool_t *pool);
+ * What is beyond the limits of mail_tree.h is left out; bits are then set in
+ * *CUT_P. The caller unrefs it. Never NULL. */
+GMimeMessage *crm_mail_parse(unsigned *cut_p, const char *bytes,
+                             apr_size_t len, apr_pool_t *pool);
+
+/* The same without a body. */
+GMimeMessage *crm_mail_parse_head(unsigned *cut_p, const char *bytes,
+                                  apr_size_t len, apr_pool_t *pool);
 
 #endif /* CRM_MAIL_READ_H */

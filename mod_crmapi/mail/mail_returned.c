@@ -87,7 +87,7 @@ static int read_part(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
         return crm_mail_returned_text(&ignored, mail, crm_mail_utf8(
                                           bytes, len, NULL, pool), pool);
     }
-    original = crm_mail_parse(bytes, len, pool);
+    original = crm_mail_parse_head(&mail->cut, bytes, len, pool);
     found = add_original(mail, original, pool);
     g_object_unref(original);
     return found;

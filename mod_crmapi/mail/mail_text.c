@@ -15,10 +15,9 @@
 #include "crm_buf.h"
 #include "crm_mail.h"
 #include "mail_charset.h"
+#include "mail_html.h"
 
-/* Maximum bytes of HTML that are parsed, bytes of text that are made, and
- * depth of elements. */
-#define HTML_BYTES (2 * 1024 * 1024)
+/* Maximum bytes of text that are made, and depth of elements. */
 #define TEXT_BYTES (4 * CRM_MAIL_TEXT_MAX + 1024)
 #define DEPTH 512
 
@@ -61,6 +60,7 @@ typedef struct writer_t {
     htmlParserCtxtPtr parser;
     open_t open[DEPTH];
     int depth;
+    unsigned cut;               /* bits of CRM_MAIL_CUT_... */
     int hidden;                 /* number of open hidden elements */
     int pre, quotes, lists;     /* numbers of open elements of these kinds */
     int newlines;               /* line ends before the next text; 2: a blank
@@ -274,6 +274,7 @@ static void begin_element(void *baton, const xmlChar *name,
     open_t *open;
 
     if (writer->depth == DEPTH) {
+        writer->cut |= CRM_MAIL_CUT_LEVELS;
         xmlStopParser(writer->parser);
         return;
     }
@@ -391,20 +392,18 @@ static void parse(writer_t *writer, const char *html, apr_size_t len)
     htmlFreeParserCtxt(writer->parser);
 }
 
-const char *crm_mail_text(const char *html, apr_pool_t *pool)
+const char *crm_mail_text(unsigned *cut_p, const char *html, apr_size_t len,
+                          apr_pool_t *pool)
 {
     writer_t *writer = apr_pcalloc(pool, sizeof(*writer));
-    apr_size_t len = strlen(html);
     crm_buf_t buf;
 
-    if (len > HTML_BYTES) {
-        for (len = HTML_BYTES; (html[len] & 0xc0) == 0x80; len--) {
-        }
-    }
+    html = crm_mail_html(&len, &writer->cut, html, len, pool);
     crm_buf_init(&buf, len / 2 + 64, pool);
     writer->buf = &buf;
     writer->pool = pool;
     parse(writer, html, len);
+    *cut_p |= writer->cut;
     crm_buf_putc(&buf, '\0');
     /* The parser may have produced characters such as &#0;, which are
      * removed. */

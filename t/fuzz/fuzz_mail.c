@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <glib.h>
+
 #include "apr_general.h"
 
 #include "crm_mail.h"
@@ -31,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         apr_initialize();
         apr_pool_create(&parent, NULL);
         crm_mail_init();
+        g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL);
     }
     apr_pool_create(&pool, parent);
     memset(&options, 0, sizeof(options));

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_head.c: the header of a mail or part, within limits (contract 18.7)
+ *
+ * GMime recurses for groups of addresses, reads all fields of a name again when
+ * one is added, compares parameters pairwise, and looks for the end of each
+ * encoded word up to the end of the field. So a header is cut before GMime sees
+ * it. */
+#include "mail_head.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "crm_array.h"
+
+/* Maximum fields of a header, bytes of a header, bytes of a field, and fields
+ * with addresses of the same name. */
+#define FIELDS 1000
+#define HEAD_BYTES (256 * 1024)
+#define FIELD_BYTES (64 * 1024)
+#define SAME 10
+
+/* Maximum bytes of a field with parameters, and its semicolons. */
+#define CONTENT_BYTES (8 * 1024)
+#define SEMICOLONS 100
+
+/* Maximum colons in a field with addresses. Each may begin a group. */
+#define COLONS 200
+
+/* Maximum beginnings of encoded words behind the end of the last one. */
+#define WORDS 8
+
+static const char *const addresses[CRM_MAIL_ADDRESS_FIELDS] = {
+    "From", "Sender", "To", "Cc", "Bcc", "Reply-To", "Return-Path",
+    "Delivered-To", "Envelope-To", "X-Original-To", "Errors-To",
+    "X-Failed-Recipients", "Disposition-Notification-To", "Mail-Followup-To",
+    "Mail-Reply-To", "Resent-From", "Resent-Sender", "Resent-To", "Resent-Cc",
+    "Resent-Bcc", "Resent-Reply-To"
+};
+
+/* Return the length of the name of the field that LINE, LEN bytes, begins; 0 if
+ * it begins none. Blanks may follow it, before the colon. */
+static apr_size_t name_length(const char *line, apr_size_t len)
+{
+    apr_size_t name = 0, i;
+
+    while (name < len && line[name] > ' ' && line[name] < 0x7f
+           && line[name] != ':') {
+        name++;
+    }
+    for (i = name; i < len && (line[i] == ' ' || line[i] == '\t'); i++) {
+    }
+    return i < len && line[i] == ':' ? name : 0;
+}
+
+static int is_name(const char *line, apr_size_t len, const char *name)
+{
+    return len == strlen(name) && !strncasecmp(line, name, len);
+}
+
+/* Return the kind of the field NAME, LEN bytes, which HEAD gets. */
+static crm_mail_field_t kind_of(crm_mail_head_t *head, const char *name,
+                                apr_size_t len)
+{
+    if (head->fields++ >= FIELDS || head->block.len >= HEAD_BYTES) {
+        return CRM_MAIL_FIELD_DROPPED;
+    }
+    if (len > 8 && !strncasecmp(name, "Content-", 8)) {
+        head->has_type |= is_name(name, len, "Content-Type");
+        return CRM_MAIL_FIELD_CONTENT;
+    }
+    for (size_t i = 0; i < CRM_NELTS(addresses); i++) {
+        if (is_name(name, len, addresses[i])) {
+            return ++head->counts[i] > SAME ? CRM_MAIL_FIELD_DROPPED
+                                            : CRM_MAIL_FIELD_ADDRESSES;
+        }
+    }
+    return CRM_MAIL_FIELD_OTHER;
+}
+
+/* Return the offset in FIELD, LEN bytes, after which COUNT characters C stand;
+ * LEN if there are fewer. */
+static apr_size_t offset_of(const char *field, apr_size_t len, char c,
+                            int count)
+{
+    for (apr_size_t i = 0; i < len; i++) {
+        if (field[i] == c && !count--) {
+            return i;
+        }
+    }
+    return len;
+}
+
+/* Return the length of FIELD, LEN bytes of its beginning, up to the last of the
+ * characters ENDS: without what may be incomplete; 0 if nothing is left. */
+static apr_size_t without_end(const char *field, apr_size_t len,
+                              const char *ends)
+{
+    apr_size_t colon = offset_of(field, len, ':', 0);
+
+    while (len > colon && !strchr(ends, field[len - 1])) {
+        len--;
+    }
+    return len > colon + 1 ? len - 1 : 0;
+}
+
+/* Write blanks over the beginnings of encoded words that do not end in FIELD, LEN
+ * bytes, except for the first WORDS. Return whether there were more. */
+static int limit_words(char *field, apr_size_t len)
+{
+    char *end = field + len, *last = end - 1, *c;
+    int words = 0;
+
+    while (last > field && (last[-1] != '?' || last[0] != '=')) {
+        last--;
+    }
+    for (c = last; c < end - 1; c++) {
+        if (c[0] == '=' && c[1] == '?' && ++words > WORDS) {
+            c[0] = ' ';
+        }
+    }
+    return words > WORDS;
+}
+
+/* Change FIELD, *LEN_P bytes of KIND, to what is read. OVER: its end is
+ * missing. */
+static void limit_field(char *field, apr_size_t *len_p, crm_mail_field_t kind,
+                        int over)
+{
+    apr_size_t at = *len_p;
+
+    switch (kind) {
+    case CRM_MAIL_FIELD_ADDRESSES:
+        for (at = offset_of(field, at, ':', COLONS); at < *len_p; at++) {
+            field[at] = field[at] == ':' ? ' ' : field[at];
+        }
+        *len_p = over ? without_end(field, *len_p, ",") : *len_p;
+        break;
+    case CRM_MAIL_FIELD_CONTENT:
+        at = offset_of(field, at, ';', SEMICOLONS);
+        *len_p = over && at == *len_p ? without_end(field, at, ";") : at;
+        break;
+    default:
+        *len_p = over ? without_end(field, *len_p, " \t\n") : *len_p;
+        break;
+    }
+}
+
+/* End the last field of HEAD, if it is in BLOCK. */
+static void end_field(crm_mail_head_t *head)
+{
+    char *field = head->block.data + head->start;
+    apr_size_t whole = head->block.len - head->start, len = whole;
+
+    if (head->field == CRM_MAIL_FIELD_OTHER
+        || head->field == CRM_MAIL_FIELD_ADDRESSES
+        || head->field == CRM_MAIL_FIELD_CONTENT) {
+        limit_field(field, &len, head->field, head->over);
+        head->cut |= limit_words(field, len) || head->over || len < whole;
+        head->block.len = head->start + len;
+        if (len && field[len - 1] != '\n') {
+            crm_buf_putc(&head->block, '\n');
+        }
+    }
+    head->over = 0;
+}
+
+/* Add LINE, LEN bytes, to the last field of HEAD, as far as it has room. */
+static void add_line(crm_mail_head_t *head, const char *line, apr_size_t len)
+{
+    apr_size_t max = head->field == CRM_MAIL_FIELD_CONTENT ? CONTENT_BYTES
+                                                           : FIELD_BYTES;
+    apr_size_t room = head->start + max - head->block.len;
+
+    if (head->field == CRM_MAIL_FIELD_BROKEN) {
+        return;
+    }
+    if (head->field == CRM_MAIL_FIELD_DROPPED) {
+        head->cut = 1;
+        return;
+    }
+    head->over |= len > room;
+    crm_buf_add(&head->block, line, len > room ? room : len);
+}
+
+void crm_mail_head_begin(crm_mail_head_t *head, apr_pool_t *pool)
+{
+    memset(head, 0, sizeof(*head));
+    crm_buf_init(&head->block, 1024, pool);
+}
+
+int crm_mail_head_add(crm_mail_head_t *head, const char *line, apr_size_t len)
+{
+    apr_size_t name = name_length(line, len);
+    int folded = len && (*line == ' ' || *line == '\t');
+
+    if (head->field == CRM_MAIL_FIELD_NONE && (folded || !name)) {
+        return 0;
+    }
+    if (!folded) {
+        end_field(head);
+        head->start = head->block.len;
+        head->field = name ? kind_of(head, line, name)
+                           : CRM_MAIL_FIELD_BROKEN;
+    }
+    add_line(head, line, len);
+    return 1;
+}
+
+void crm_mail_head_end(crm_mail_head_t *head)
+{
+    end_field(head);
+    head->start = head->block.len;
+    head->field = CRM_MAIL_FIELD_BROKEN;
+}

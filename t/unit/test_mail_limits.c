@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mail_limits.c: what is read of a mail that is too large in some way, and
+ * what it costs (contract 18.7) */
+#include "crm_check.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <libxml/parser.h>
+
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_mail.h"
+#include "mail_json.h"
+#include "mail_text.h"
+
+/* Sanitizers (clang does not say whether they are there) take their time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#define SECONDS 30
+#else
+#define SECONDS 3
+#endif
+
+static const crm_mail_options_t options = {.attachment_bytes = 65536};
+
+static void read_buf(crm_mail_t *mail, const crm_buf_t *buf)
+{
+    crm_mail_read(mail, buf->data, buf->len, &options, crm_check_pool());
+}
+
+/* Return a new buffer with TEXT. */
+static crm_buf_t *begin(const char *text)
+{
+    crm_buf_t *buf = apr_palloc(crm_check_pool(), sizeof(*buf));
+
+    crm_buf_init(buf, 1024, crm_check_pool());
+    crm_buf_puts(buf, text);
+    return buf;
+}
+
+/* The names in the metadata of MAIL's message of what was left out must be
+ * WANT, JSON; NULL: nothing was. */
+static void check_truncated(const crm_mail_t *mail, const char *want)
+{
+    const char *metadata = crm_mail_metadata(mail, "a@b.example", NULL,
+                                             crm_check_pool());
+
+    ck_assert_msg(want ? strstr(metadata, apr_pstrcat(
+                              crm_check_pool(), "\"truncated\":[\"", want,
+                              "\"]", NULL)) != NULL
+                       : !strstr(metadata, "truncated"), "%s", metadata);
+}
+
+/* ---- levels and parts ---------------------------------------------------- */
+
+/* Read a mail with a text at LEVEL. */
+static void read_level(crm_mail_t *mail, int level)
+{
+    crm_buf_t *buf = begin("Subject: x\n");
+
+    for (int i = 1; i < level; i++) {
+        crm_buf_printf(buf, "Content-Type: multipart/mixed; boundary=b%d\n\n"
+                       "--b%d\n", i, i);
+    }
+    crm_buf_puts(buf, "Content-Type: text/plain\n\nhere\n");
+    read_buf(mail, buf);
+}
+
+START_TEST(parts_are_read_up_to_100_levels)
+{
+    crm_mail_t mail;
+
+    read_level(&mail, 100);
+    ck_assert_str_eq(mail.text, "here");
+    check_truncated(&mail, NULL);
+    read_level(&mail, 101);
+    ck_assert_str_eq(mail.text, "");
+    ck_assert_str_eq(mail.subject, "x");
+    check_truncated(&mail, "levels");
+}
+END_TEST
+
+/* Read a mail of COUNT parts. */
+static void read_parts(crm_mail_t *mail, int count)
+{
+    crm_buf_t *buf = begin("Content-Type: multipart/mixed; boundary=b\n\n");
+
+    for (int i = 2; i <= count; i++) {  /* all of them are the first one */
+        crm_buf_printf(buf, "--b\n\npart %d\n", i);
+    }
+    crm_buf_puts(buf, "--b--\n");
+    read_buf(mail, buf);
+}
+
+START_TEST(a_thousand_parts_are_read)
+{
+    crm_mail_t mail;
+
+    read_parts(&mail, 1000);
+    ck_assert(strstr(mail.text, "part 1000"));
+    check_truncated(&mail, NULL);
+    read_parts(&mail, 1001);
+    ck_assert(strstr(mail.text, "part 1000"));
+    ck_assert(!strstr(mail.text, "part 1001"));
+    check_truncated(&mail, "parts");
+}
+END_TEST
+
+START_TEST(fields_of_headers_are_read_up_to_a_thousand)
+{
+    crm_buf_t *buf = begin("");
+    crm_mail_t mail;
+
+    for (int i = 1; i < 1000; i++) {
+        crm_buf_printf(buf, "X%d: y\n", i);
+    }
+    crm_buf_puts(buf, "Subject: here\n\nx\n");
+    read_buf(&mail, buf);
+    ck_assert_str_eq(mail.subject, "here");
+    check_truncated(&mail, NULL);
+    buf->len -= strlen("Subject: here\n\nx\n");
+    crm_buf_puts(buf, "X: y\nSubject: here\n\nx\n");
+    read_buf(&mail, buf);
+    ck_assert_ptr_null(mail.subject);
+    ck_assert_str_eq(mail.text, "x");
+    check_truncated(&mail, "headers");
+}
+END_TEST
+
+/* The bytes of a mail in a mail are what came, whatever they are. */
+START_TEST(an_enclosed_mail_is_kept_as_it_came)
+{
+    static const char inner[] = "Subject:  In =?x?= it\nX :y\nbroken\n\n--b2\n";
+    crm_buf_t *buf = begin("Content-Type: multipart/mixed; boundary=b\n\n"
+                           "--b\nContent-Type: message/rfc822\n\n");
+    const crm_mail_attachment_t *one;
+    crm_mail_t mail;
+
+    crm_buf_puts(buf, inner);
+    crm_buf_puts(buf, "\n--b\n\nhere\n--b--\n");
+    read_buf(&mail, buf);
+    ck_assert_str_eq(mail.text, "here");
+    ck_assert_int_eq(mail.attachments->nelts, 1);
+    one = &APR_ARRAY_IDX(mail.attachments, 0, crm_mail_attachment_t);
+    ck_assert_uint_eq(one->size, strlen(inner));
+    ck_assert_mem_eq(one->body, inner, one->size);
+    check_truncated(&mail, NULL);
+}
+END_TEST
+
+/* ---- HTML ---------------------------------------------------------------- */
+
+#define HTML "Content-Type: text/html\n\n"
+#define MIB (1024 * 1024)
+
+/* Read a mail with LEN bytes of HTML before "here". */
+static void read_html(crm_mail_t *mail, apr_size_t len)
+{
+    crm_buf_t *buf = begin(HTML "first<!--");
+
+    while (buf->len < sizeof(HTML) - 1 + len - 3) {
+        crm_buf_putc(buf, 'x');
+    }
+    crm_buf_puts(buf, "-->here");
+    read_buf(mail, buf);
+}
+
+START_TEST(a_mib_of_html_is_read)
+{
+    crm_mail_t mail;
+
+    read_html(&mail, MIB - 4);
+    ck_assert_str_eq(mail.text, "firsthere");
+    check_truncated(&mail, NULL);
+    read_html(&mail, MIB);
+    ck_assert_str_eq(mail.text, "first");
+    check_truncated(&mail, "html");
+}
+END_TEST
+
+START_TEST(the_limit_of_html_is_that_of_all_parts)
+{
+    crm_buf_t *buf = begin("Content-Type: multipart/mixed; boundary=b\n\n");
+    crm_mail_t mail;
+
+    for (int i = 1; i <= 20; i++) {
+        crm_buf_printf(buf, "--b\nContent-Type: text/html\n\n%d<!--%0100000d"
+                       "-->", i, 0);
+        crm_buf_puts(buf, "\n");
+    }
+    read_buf(&mail, buf);
+    ck_assert(strstr(mail.text, "10"));
+    ck_assert(!strstr(mail.text, "12"));
+    check_truncated(&mail, "html");
+}
+END_TEST
+
+/* Read HTML whose only element is hidden by its attribute NUMBER. */
+static void read_attributes(crm_mail_t *mail, int number)
+{
+    crm_buf_t *buf = begin(HTML "<p");
+
+    for (int i = 1; i < number; i++) {
+        crm_buf_printf(buf, " a%d=b", i);
+    }
+    crm_buf_puts(buf, " hidden>here");
+    read_buf(mail, buf);
+}
+
+START_TEST(attributes_are_read_up_to_256)
+{
+    crm_mail_t mail;
+
+    read_attributes(&mail, 256);
+    ck_assert_str_eq(mail.text, "");
+    check_truncated(&mail, NULL);
+    read_attributes(&mail, 257);
+    ck_assert_str_eq(mail.text, "here");
+    check_truncated(&mail, "attributes");
+}
+END_TEST
+
+/* Tags are what browsers take for tags (HTML Living Standard, 13.2.5). */
+static const struct {
+    const char *html, *text;
+} tags[] = {
+    {"<p title=\"a>b\">x", "x"},
+    {"<p title='a>b' >x", "x"},
+    {"<p title=a\"b>x", "x"},
+    {"<P\nHIDDEN\n>x</P>y", "y"},
+    {"<p/hidden/>x</p>y", "y"},
+    {"<p title='<hidden' hidden>x</p>y", "y"},
+    {"<p =hidden>x", "x"},
+    {"<p title= hidden>x", "x"},
+    {"a < b, 1<2, <3 and <>", "a < b, 1<2, <3 and <>"},
+    {"a</>b", "ab"},
+    {"a</ b>c", "ac"},
+    {"a<!-- <b> -- > -->b", "ab"},
+    {"a<!-->b", "ab"},
+    {"a<!--->b", "ab"},
+    {"a<!DOCTYPE html>b<?x y?>c<![CDATA[d>e]]>f", "abce]]>f"},
+    {"a<script>if (a</b/.c) '<p>'</script>b", "ab"},
+    {"a<style>b{c:'<p>'}</style >d", "ad"},
+    {"<title>b</titles></title>c", "c"},
+    {"<a href=\"http://a.example/?b=1&amp;c=%22\">x</a>",
+     "x <http://a.example/?b=1&c=%22>"},
+    {"<a href='http://a.example/\"'>x</a>", "x <http://a.example/\">"},
+    {"<img alt='a < b & c \"d\"'>", "a < b & c \"d\""},
+    {"a&lt;p hidden&gt;b", "a<p hidden>b"},
+    {"<o:p>x</o:p>y", "xy"},
+    {"a<b", "a"},
+    {"a<b c=\"d", "a"},
+    {"a<", "a<"},
+};
+
+START_TEST(tags_are_what_browsers_take_for_tags)
+{
+    const char *text = crm_mail_text(&(unsigned){0}, tags[_i].html,
+                                     strlen(tags[_i].html), crm_check_pool());
+
+    ck_assert_msg(!strcmp(text, tags[_i].text), "%s: %s, not %s",
+                  tags[_i].html, text, tags[_i].text);
+}
+END_TEST
+
+/* ---- processor time ------------------------------------------------------ */
+
+/* Add COUNT of UNIT to BUF, each with its number for each '#'. */
+static void add_many(crm_buf_t *buf, const char *unit, int count)
+{
+    for (int i = 0; i < count; i++) {
+        for (const char *c = unit; *c; c++) {
+            if (*c == '#') {
+                crm_buf_printf(buf, "%d", i);
+            }
+            else {
+                crm_buf_putc(buf, *c);
+            }
+        }
+    }
+}
+
+/* Mails that took minutes: BEFORE, COUNT times FIRST, then THEN up to BYTES. */
+static const struct {
+    const char *name, *before, *first;
+    int count;
+    const char *then;
+    apr_size_t bytes;
+} hostile[] = {
+    {"160,000 attributes", HTML "<p", " a#=b", 160000, NULL, 0},
+    {"600,000 attributes", HTML "<p", " a#=b", 600000, ">", 0},
+    {"elements with 256 attributes", HTML, "<p a a#", 1000,
+     "<p a b c d e f g h i j k l m n o p q r s t u v w x y z>", 4000000},
+    {"1,000 multiparts and lines of hyphens", "",
+     "Content-Type: multipart/mixed; boundary=b#\n\n--b#\n", 1000,
+     "--\n", 25000000},
+    {"1,000 multiparts and lines like boundaries", "",
+     "Content-Type: multipart/mixed; boundary=b#\n\n--b#\n", 1000,
+     "--b500x\n", 25000000},
+    {"parts without end", "Content-Type: multipart/mixed; boundary=b\n\n", "",
+     0, "--b\n\nx\n", 25000000},
+    {"mails in parts", "Content-Type: multipart/digest; boundary=b\n\n", "",
+     0, "--b\n\nSubject: =?a?q? =?a?q? =?a?q?\n\nx\n", 25000000},
+    {"fields", "", "X#: y\n", 500000, "Subject: x\n", 25000000},
+    {"words that do not end", "Subject: ", "", 0, "=?utf-8?Q? ", 25000000},
+    {"addresses", "To: ", "a#@b.example, ", 500000, NULL, 0},
+    {"groups", "To: ", "", 0, "g:", 25000000},
+    {"ids", "References: ", "<#@b.example> ", 500000, NULL, 0},
+    {"end tags", HTML, "<x#>", 500, "</i>", 2000000},
+    {"links within links", HTML, "", 0, "<a href=http://a/><div>x", 2000000},
+};
+
+START_TEST(hostile_mails_take_time_by_their_size)
+{
+    crm_buf_t *buf = begin(hostile[_i].before);
+    crm_mail_t mail;
+    clock_t before;
+    double seconds;
+
+    add_many(buf, hostile[_i].first, hostile[_i].count);
+    while (hostile[_i].then && buf->len < hostile[_i].bytes) {
+        crm_buf_puts(buf, hostile[_i].then);
+    }
+    before = clock();           /* processor time, whatever else runs */
+    read_buf(&mail, buf);
+    seconds = (double)(clock() - before) / CLOCKS_PER_SEC;
+    ck_assert_msg(seconds < SECONDS, "%s: %.1f s", hostile[_i].name, seconds);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mail_limits");
+    TCase *limits = tcase_create("limits");
+
+    crm_check_pool();           /* APR comes first */
+    crm_mail_init();
+    atexit(xmlCleanupParser);
+    tcase_add_test(limits, parts_are_read_up_to_100_levels);
+    tcase_add_test(limits, a_thousand_parts_are_read);
+    tcase_add_test(limits, fields_of_headers_are_read_up_to_a_thousand);
+    tcase_add_test(limits, an_enclosed_mail_is_kept_as_it_came);
+    tcase_add_test(limits, a_mib_of_html_is_read);
+    tcase_add_test(limits, the_limit_of_html_is_that_of_all_parts);
+    tcase_add_test(limits, attributes_are_read_up_to_256);
+    tcase_add_loop_test(limits, tags_are_what_browsers_take_for_tags, 0,
+                        COUNT(tags));
+    tcase_add_loop_test(limits, hostile_mails_take_time_by_their_size, 0,
+                        COUNT(hostile));
+    suite_add_tcase(suite, limits);
+    return crm_check_main(suite);
+}
