@@ -40,7 +40,7 @@ END {
 sub readme_commands {
     my ($section) = read_file("$CrmTest::TOP/README")
         =~ /^Adding it to a site\n-+\n(.*?)^[A-Z][^\n]*\n---/ms;
-    return grep { !/^(?:build\/package|sudo apt|journalctl)\b/ }
+    return grep { !/^(?:build\/package|sudo apt|sudo journalctl)\b/ }
         $section =~ /^ {4}(\S[^\n]*)$/mg;
 }
 
@@ -86,7 +86,7 @@ my %HAS = (
         map { s{.*/schema/}{usr/share/mod_crmapi/schema/}r }
             glob "$CrmTest::TOP/schema/{,repeat/}*.sql"],
     "crmapi-doc" => [map { "usr/share/doc/crmapi-doc/$_" } qw(
-        README.gz docs/README docs/operations.md.gz docs/hosting.md.gz
+        README.gz docs/README docs/operations.md docs/hosting.md
         examples/grafana/crmapi.json examples/prometheus/alerts.yml
         examples/httpd/json-lines)],
 );

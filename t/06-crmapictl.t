@@ -324,6 +324,27 @@ subtest "logins of httpd and crmapid" => sub {
     is(postgres()->sql("postgres", "SELECT rolpassword FROM pg_authid WHERE"
         . " rolname = '$api'"), $stored, "without the option it stays");
 
+    # what a restore into another database loses
+    my $warning = sub { join "\n", grep { /settings/ } split /\n/,
+        (crmapictl($db, "status"))[2] };
+    is($warning->(), "", "status: nothing is missing");
+    sql($db, "ALTER ROLE $api IN DATABASE $db RESET ALL");
+    like($warning->(), qr/\Acrmapictl:\ warning:\ no\ login\ of\ crmapi_api\ has
+        .* role\ create\ api\ (?:LOGIN|$api)\z/x,
+        "status: no login has them");
+    crmapictl_ok($db, qw(role create api), $_) for $api,
+        my $second = "${api}_2";
+    sql($db, "ALTER ROLE $second IN DATABASE $db RESET jit");
+    is($warning->(), "", "a login of another database needs none");
+    open(my $session, "|-", "psql", "-X", "-q", "-d",
+        postgres()->conninfo($db, $second)) or die "psql: $!\n";
+    ok(wait_for(sub { sql($db, "SELECT 1 FROM pg_stat_activity WHERE usename ="
+        . " '$second'") }), "a session");
+    like($warning->(), qr/\Acrmapictl:\ warning:\ the\ login\ "$second"\ lacks
+        .*\ role\ create\ api\ $second\z/x, "one with a session here does");
+    close $session;
+    sql($db, "DROP OWNED BY $second; DROP ROLE $second");
+
     my $strange = qq(x"'; \\ \$1 ü$$);
     crmapictl_ok($db, qw(role create api), $strange);
     is(postgres()->sql("postgres", "SELECT count(*) FROM pg_roles WHERE rolname"
@@ -373,6 +394,29 @@ subtest "httpd-conf prints httpd's configuration for a database" => sub {
     for my $role ($one, $two, $odd, $variable) {
         my $quoted = $role =~ s/"/""/gr;
         sql($db, qq(DROP OWNED BY "$quoted"; DROP ROLE "$quoted"));
+    }
+};
+
+subtest "webhook add refuses where nothing can be reached" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Hooks");
+    my $add = sub { return ("webhook", "add", "--workspace", $w, "--events",
+        "contact.created", "--url", $_[0]) };
+    fails($_, $db, 1, qr/--url: n/, $add->($_)) for map({ "http://$_/" }
+        qw(0.0.0.0 0 [::] 224.0.0.1 [ff02::1] 255.255.255.255 240.0.0.1 0xf0.1
+        192.0.2.1 [2001:db8::1] [::ffff:224.0.0.1] x.invalid INVALID x.invalid.
+        x.onion), "public.example:0", "public.example:00", "8.8.8.8:65536",
+        "8.8.8.8:x");
+    for my $host (qw(10.0.0.1 127.1 2130706433 [::1] [fe80::1%25lo] localhost
+            a.localhost 192.168.0.1:8080)) {
+        my ($code, $out, $err) = crmapictl($db, $add->("http://$host/"));
+        is($code, 0, "$host may be in an intranet");
+        like($err, qr/\Acrmapictl:\ warning:\ \S+\ is\ not\ public:\ crmapid
+            .*webhook_private\ is\ on\n\z/x, "a warning says what it needs");
+    }
+    for my $host (qw(8.8.8.8 [2606:4700::1111] hooks.example invalid.example
+            onion.example:8443 notlocalhost)) {
+        my ($code, $out, $err) = crmapictl($db, $add->("https://$host/x?y"));
+        is("$code $err", "0 ", "$host needs no warning");
     }
 };
 

@@ -13,6 +13,7 @@
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_rights.h"
+#include "crmapictl_role.h"
 #include "crmapictl_shown.h"
 
 /* The default and the maximum of --lock-wait, in seconds. */
@@ -133,6 +134,7 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
                       " FROM s, k, h, l, d, w, i, j",
                       SCHEMA_COLUMNS, values));
     ctl_print(ctl, result, status_columns, 1);
+    CRM_ERR(ctl_role_tell(ctl));
     return ctl_rights_tell(ctl);
 }
 

@@ -151,3 +151,11 @@ void ctl_print_one(ctl_t *ctl, const char *alone, const PGresult *result,
         puts(alone);
     }
 }
+
+void ctl_warn(ctl_t *ctl, const PGresult *result)
+{
+    for (int i = 0; i < PQntuples(result); i++) {
+        fprintf(stderr, "crmapictl: warning: %s\n",
+                ctl_clean(PQgetvalue(result, i, 0), ctl->pool));
+    }
+}

@@ -24,6 +24,9 @@ void ctl_print(ctl_t *ctl, const PGresult *result,
 void ctl_print_one(ctl_t *ctl, const char *alone, const PGresult *result,
                    const ctl_column_t *columns);
 
+/* Print the first column of RESULT to stderr, a warning for each row. */
+void ctl_warn(ctl_t *ctl, const PGresult *result);
+
 /* Return TEXT in POOL with control characters replaced by spaces, safe for a
  * terminal. */
 const char *ctl_clean(const char *text, apr_pool_t *pool);

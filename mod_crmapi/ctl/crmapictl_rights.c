@@ -2,8 +2,6 @@
 /* crmapictl_rights.c: who may do more than he needs */
 #include "crmapictl_rights.h"
 
-#include <stdio.h>
-
 #include "crmapictl_output.h"
 
 /* What is wrong, a text each. What crmapictl may change itself, migrate has
@@ -41,9 +39,6 @@ crm_error_t *ctl_rights_tell(ctl_t *ctl)
     PGresult *result;
 
     CRM_ERR(ctl_query(&result, ctl, wrong_sql, 0, NULL));
-    for (int i = 0; i < PQntuples(result); i++) {
-        fprintf(stderr, "crmapictl: warning: %s\n",
-                ctl_clean(PQgetvalue(result, i, 0), ctl->pool));
-    }
+    ctl_warn(ctl, result);
     return NULL;
 }

@@ -36,6 +36,31 @@ static const char script_sql[] =
     " FROM (VALUES ($2::text)) g(name)"
     " LEFT JOIN pg_roles r ON r.rolname = $1::text";
 
+/* $1 and $2: names and values of settings. A text for each warning. The roles
+ * belong to the cluster: logins of other databases need no settings here. */
+static const char lacking_sql[] =
+    "WITH l AS (SELECT g.kind, r.rolname, EXISTS (SELECT"
+    "  FROM unnest($1::text[], $2::text[]) s(name, value)"
+    "  WHERE s.name || '=' || s.value <> ALL (coalesce((SELECT c.setconfig"
+    "   FROM pg_db_role_setting c WHERE c.setrole = r.oid"
+    "   AND c.setdatabase = d.oid), '{}'))) AS lacks,"
+    "  EXISTS (SELECT FROM pg_stat_activity a WHERE a.usesysid = r.oid"
+    "   AND a.datid = d.oid) AS here"
+    " FROM (VALUES ('api'), ('worker')) g(kind)"
+    " JOIN pg_database d ON d.datname = current_database()"
+    " JOIN pg_roles w ON w.rolname = 'crmapi_' || g.kind"
+    " JOIN pg_auth_members m ON m.roleid = w.oid"
+    " JOIN pg_roles r ON r.oid = m.member AND r.rolcanlogin)"
+    " SELECT format('no login of crmapi_%s has the settings of its sessions in"
+    " this database, as after a restore. As a superuser: crmapictl role create"
+    " %s %s', kind, kind, CASE count(*) WHEN 1 THEN min(rolname)"
+    " ELSE 'LOGIN' END) FROM l GROUP BY kind HAVING bool_and(lacks)"
+    " UNION ALL "
+    "SELECT format('the login \"%s\" lacks settings of its sessions in this"
+    " database. As a superuser: crmapictl role create %s %s', rolname, kind,"
+    " rolname) FROM l WHERE lacks AND here AND kind IN (SELECT kind FROM l"
+    "  WHERE NOT lacks)";
+
 /* Return the role of KIND, or NULL. */
 static const char *role_of(const char *kind)
 {
@@ -120,4 +145,15 @@ crm_error_t *ctl_role_create(ctl_t *ctl)
                                    " is a login of ", values[1], NULL),
                   result, columns);
     return ctl_rights_tell(ctl);
+}
+
+crm_error_t *ctl_role_tell(ctl_t *ctl)
+{
+    const char *values[2];
+    PGresult *result;
+
+    crm_conn_settings(&values[0], &values[1], ctl->pool);
+    CRM_ERR(ctl_query(&result, ctl, lacking_sql, 2, values));
+    ctl_warn(ctl, result);
+    return NULL;
 }

@@ -12,4 +12,9 @@
  * more than that. */
 crm_error_t *ctl_role_create(ctl_t *ctl);
 
+/* Print a warning to stderr for each kind of logins of which none has these
+ * settings in this database, as after a restore into another one, and for each
+ * other login with a session here that lacks some. */
+crm_error_t *ctl_role_tell(ctl_t *ctl);
+
 #endif /* CRMAPICTL_ROLE_H */

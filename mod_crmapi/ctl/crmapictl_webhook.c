@@ -2,6 +2,7 @@
 /* crmapictl_webhook.c: webhook endpoints and deliveries */
 #include "crmapictl_webhook.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "apr_strings.h"
@@ -9,6 +10,7 @@
 #include "crm_uuid.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_url.h"
 #include "crmapictl_workspace.h"
 
 /* The columns of an endpoint, and their SQL. */
@@ -68,9 +70,11 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
 {
     char id[CRM_UUID_LEN + 1];
     const char *values[4] = {id, NULL, ctl->options[CTL_URL], NULL};
+    const char *private;
     PGresult *result;
 
     CRM_ERR(get_events(&values[3], ctl));
+    CRM_ERR(ctl_url_check(&private, ctl, ctl->options[CTL_URL]));
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);
     CRM_ERR(explain(ctl, ctl_query(&result, ctl, "INSERT INTO"
@@ -85,6 +89,10 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, id, "\t",
                                    PQgetvalue(result, 0, SECRET_COLUMN),
                                    NULL), result, new_columns);
+    if (private) {
+        fprintf(stderr, "crmapictl: warning: %s is not public: crmapid sends"
+                " nothing there unless its webhook_private is on\n", private);
+    }
     return NULL;
 }
 

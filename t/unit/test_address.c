@@ -9,7 +9,7 @@
 
 #include "apr_strings.h"
 
-#include "crmapid_address.h"
+#include "crm_address.h"
 #include "crmapid_curl.h"
 
 static const char *const public_addresses[] = {
@@ -47,33 +47,62 @@ static const char *const other_addresses[] = {
     "ff02::1", "ff0e::1", "ffff::1",
 };
 
-/* Return what crmd_address_public() says of TEXT. */
-static int ask(const char *text)
+/* Those of them that nothing can ever have, or that TCP cannot reach. */
+static const char *const never_addresses[] = {
+    "0.0.0.0", "0.255.255.255", "192.0.2.1", "198.51.100.1", "203.0.113.1",
+    "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.254",
+    "255.255.255.255", "::", "::ffff:0.0.0.0", "::ffff:224.0.0.1",
+    "64:ff9b::240.0.0.1", "100::1", "2001:db8::1", "2001:db8:ffff::1",
+    "3fff::1", "3fff:fff::1", "ff00::1", "ff02::1", "ff0e::1", "ffff::1",
+};
+
+/* Return what crm_address_kind() says of TEXT. */
+static crm_address_kind_t ask(const char *text)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST,
                              .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
-    int said;
+    crm_address_kind_t said;
 
     ck_assert_msg(!getaddrinfo(text, "80", &hints, &found), "%s", text);
-    said = crmd_address_public(found->ai_addr, found->ai_addrlen);
+    said = crm_address_kind(found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
     return said;
 }
 
 START_TEST(test_public)
 {
-    ck_assert_msg(ask(public_addresses[_i]), "%s is not public",
+    ck_assert_msg(ask(public_addresses[_i]) == CRM_ADDRESS_PUBLIC, "%s is not public",
                   public_addresses[_i]);
 }
 END_TEST
 
 START_TEST(test_not_public)
 {
-    ck_assert_msg(!ask(other_addresses[_i]), "%s is public",
+    crm_address_kind_t kind = CRM_ADDRESS_PRIVATE;
+
+    for (size_t i = 0; i < CRM_NELTS(never_addresses); i++) {
+        if (!strcmp(never_addresses[i], other_addresses[_i])) {
+            kind = CRM_ADDRESS_NEVER;
+        }
+    }
+    ck_assert_msg(ask(other_addresses[_i]) == kind, "%s",
                   other_addresses[_i]);
 }
 END_TEST
+
+START_TEST(test_never)
+{
+    ck_assert_msg(ask(never_addresses[_i]) == CRM_ADDRESS_NEVER, "%s",
+                  never_addresses[_i]);
+}
+END_TEST
+
+static crm_address_kind_t kind_of(const struct sockaddr_storage *address,
+                                  size_t len)
+{
+    return crm_address_kind((const struct sockaddr *)address, (socklen_t)len);
+}
 
 START_TEST(test_no_address)
 {
@@ -81,17 +110,17 @@ START_TEST(test_no_address)
 
     memset(&address, 0, sizeof(address));
     address.ss_family = AF_UNIX;
-    ck_assert(!crmd_address_public((struct sockaddr *)&address,
-                                   sizeof(address)));
+    ck_assert_int_eq(kind_of(&address, sizeof(address)),
+                     CRM_ADDRESS_PRIVATE);
     address.ss_family = AF_INET;
     ((struct sockaddr_in *)&address)->sin_addr.s_addr = htonl(0x08080808);
-    ck_assert(crmd_address_public((struct sockaddr *)&address,
-                                  sizeof(struct sockaddr_in)));
-    ck_assert(!crmd_address_public((struct sockaddr *)&address,
-                                   sizeof(struct sockaddr_in) - 1));
+    ck_assert_int_eq(kind_of(&address, sizeof(struct sockaddr_in)),
+                     CRM_ADDRESS_PUBLIC);
+    ck_assert_int_eq(kind_of(&address, sizeof(struct sockaddr_in) - 1),
+                     CRM_ADDRESS_PRIVATE);
     address.ss_family = AF_INET6;
-    ck_assert(!crmd_address_public((struct sockaddr *)&address,
-                                   sizeof(struct sockaddr_in6) - 1));
+    ck_assert_int_eq(kind_of(&address, sizeof(struct sockaddr_in6) - 1),
+                     CRM_ADDRESS_PRIVATE);
 }
 END_TEST
 
@@ -154,7 +183,7 @@ static int only_public(const struct sockaddr *address, socklen_t len,
                        void *baton)
 {
     ++*(int *)baton;
-    return crmd_address_public(address, len);
+    return crm_address_kind(address, len) == CRM_ADDRESS_PUBLIC;
 }
 
 /* Post to HOST's PORT; FORBIDDING: as webhooks do. *ASKED_P = how many
@@ -261,6 +290,7 @@ int main(void)
     crm_check_pool();
     tcase_add_loop_test(tcase, test_public, 0, COUNT(public_addresses));
     tcase_add_loop_test(tcase, test_not_public, 0, COUNT(other_addresses));
+    tcase_add_loop_test(tcase, test_never, 0, COUNT(never_addresses));
     tcase_add_test(tcase, test_no_address);
     tcase_add_loop_test(tcase, test_no_connection, 0, COUNT(hosts));
     tcase_add_test(tcase, test_no_connection_six);

@@ -7,11 +7,11 @@
 
 #include "apr_strings.h"
 
+#include "crm_address.h"
 #include "crm_buf.h"
 #include "crm_time.h"
 #include "crm_trace.h"
 #include "event.h"
-#include "crmapid_address.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
@@ -170,7 +170,7 @@ static int is_public(const struct sockaddr *address, socklen_t len,
                      void *baton)
 {
     (void)baton;
-    return crmd_address_public(address, len);
+    return crm_address_kind(address, len) == CRM_ADDRESS_PUBLIC;
 }
 
 /* Send DELIVERY, wait for the answer, and fill ANSWER; or set *HELD_P. */

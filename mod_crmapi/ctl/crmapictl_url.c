@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_url.c: whether the address of a webhook can be reached */
+#include "crmapictl_url.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+#include "apr_uri.h"
+
+#include "crm_address.h"
+#include "crm_array.h"
+#include "crmapictl_output.h"
+
+/* Top-level names that the DNS does not have: RFC 6761, 7686, 9476. */
+static const char *const nowhere[] = {"invalid", "onion", "alt"};
+
+/* Return whether NAME is TOP or ends with "." and TOP. */
+static int is_below(const char *name, const char *top)
+{
+    size_t len = strlen(name), top_len = strlen(top);
+
+    return len >= top_len && !strcasecmp(name + len - top_len, top)
+           && (len == top_len || name[len - top_len - 1] == '.');
+}
+
+/* Return HOST in POOL without the zone of an address and the dot at the end. */
+static char *bare_host(const char *host, apr_pool_t *pool)
+{
+    char *bare = apr_pstrmemdup(pool, host, strcspn(host, "%"));
+    size_t len = strlen(bare);
+
+    if (len && bare[len - 1] == '.') {
+        bare[len - 1] = '\0';
+    }
+    return bare;
+}
+
+/* Return the kind of HOST, a name or any form of an address. Only names of this
+ * machine are known not to be public. */
+static crm_address_kind_t kind_of(const char *host)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST,
+                             .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    crm_address_kind_t kind;
+
+    for (size_t i = 0; i < CRM_NELTS(nowhere); i++) {
+        if (is_below(host, nowhere[i])) {
+            return CRM_ADDRESS_NEVER;
+        }
+    }
+    if (is_below(host, "localhost")) {
+        return CRM_ADDRESS_PRIVATE;
+    }
+    if (getaddrinfo(host, NULL, &hints, &found)) {
+        return CRM_ADDRESS_PUBLIC;
+    }
+    kind = crm_address_kind(found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return kind;
+}
+
+crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
+                           const char *url)
+{
+    apr_uri_t parts;
+    long port;
+    char *end;
+
+    *private_p = NULL;
+    if (apr_uri_parse(ctl->pool, url, &parts)) {
+        return ctl_fault(ctl, "--url: nothing can be reached at %s",
+                         ctl_clean(url, ctl->pool));
+    }
+    if (!parts.hostname) {
+        return NULL;
+    }
+    port = strtol(parts.port_str ? parts.port_str : "", &end, 10);
+    if (parts.port_str && *parts.port_str
+        && (*end || port < 1 || port > 65535)) {
+        return ctl_fault(ctl, "--url: no port is %s",
+                         ctl_clean(parts.port_str, ctl->pool));
+    }
+    switch (kind_of(bare_host(parts.hostname, ctl->pool))) {
+    case CRM_ADDRESS_NEVER:
+        return ctl_fault(ctl, "--url: nothing can be reached at %s",
+                         ctl_clean(parts.hostname, ctl->pool));
+    case CRM_ADDRESS_PRIVATE:
+        *private_p = ctl_clean(parts.hostname, ctl->pool);
+        break;
+    case CRM_ADDRESS_PUBLIC:
+        break;
+    }
+    return NULL;
+}
