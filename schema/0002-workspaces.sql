@@ -155,8 +155,8 @@ CREATE TRIGGER terms AFTER UPDATE OF read_limit, write_limit
 -- Triggers update the keys in the transaction that changes a plan or a
 -- workspace's plan. Locks: workspace, plan, key.
 
--- What the plan NAME permits. Locks the plan: a transaction that changes it
--- waits for this one, or this one for it. Internal.
+-- What the plan NAME permits. A transaction that changes it waits for this one, or
+-- this one for it. Locks: plan. Internal.
 CREATE FUNCTION crmapi.plan_rights(name text, OUT api boolean,
                                    OUT sequences boolean)
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -166,7 +166,7 @@ $$;
 
 -- Fill the rights of a new key. Two statements: after a statement has waited
 -- for a lock it sees the new version of the locked row only, not of rows that
--- it joins. A trigger function.
+-- it joins. Locks: workspace, plan. A trigger function.
 CREATE FUNCTION crmapi.api_key_plan() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -183,7 +183,8 @@ $$;
 CREATE TRIGGER plan BEFORE INSERT ON crmapi.api_key
     FOR EACH ROW EXECUTE FUNCTION crmapi.api_key_plan();
 
--- Update the keys of a workspace whose plan changes. A trigger function.
+-- Update the keys of a workspace whose plan changes. Locks: workspace, plan, key.
+-- A trigger function.
 CREATE FUNCTION crmapi.workspace_plan() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

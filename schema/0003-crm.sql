@@ -428,8 +428,9 @@ CREATE INDEX pipeline_card_contact ON crmapi.pipeline_card
     (workspace_id, contact_id) WHERE contact_id IS NOT NULL;
 
 -- Put a card without order_index at the end of its stage (contract 9.8). It
--- takes the stage's advisory lock first: the next statement of a volatile
--- function sees what was committed while it waited. A trigger function.
+-- takes the lock first: the next statement of a volatile function sees what was
+-- committed while it waited. Locks: an advisory one of the stage. A trigger
+-- function.
 CREATE FUNCTION crmapi.pipeline_card_position() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE

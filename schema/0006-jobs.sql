@@ -162,9 +162,9 @@ $$;
 -- indexes: its statistics may be of a time when the queue was empty.
 
 -- Mark as due what is due at MOMENT in LANES, up to 1,000 jobs of each, the
--- earliest first; jobs that another transaction has locked are skipped.
--- Returns for each lane whether a job can be claimed, and in how many
--- microseconds the next becomes due (null: none waits). For the worker.
+-- earliest first. Returns for each lane whether a job can be claimed, and in how
+-- many microseconds the next becomes due (null: none waits). Locks: job, skipping
+-- locked ones. For the worker.
 CREATE FUNCTION crmapi.job_poll(lanes text[], moment timestamptz)
     RETURNS TABLE (lane text, ready boolean, wait bigint)
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -202,11 +202,10 @@ $$;
 
 -- Claim the first job of LANE that is due at MOMENT, for OWNER and the time
 -- LEASE. Workspaces take turns: it is a job of the next workspace AFTER (null:
--- of any) in the order of ids; after the last comes the first. Jobs that
--- another transaction has locked are skipped. An UPDATE looks no further than
--- the next workspace that is held, and the next one begins after it: so a claim
--- never reads the jobs of one that is held, however many. Locks: job. For the
--- worker.
+-- of any) in the order of ids; after the last comes the first. An UPDATE looks
+-- no further than the next workspace that is held, and the next one begins after
+-- it: so a claim never reads the jobs of one that is held, however many. Locks:
+-- job, skipping locked ones. For the worker.
 CREATE FUNCTION crmapi.job_claim(lane text, owner text,
         lease interval, moment timestamptz, after uuid DEFAULT NULL)
     RETURNS TABLE (workspace_id uuid, id bigint, kind text, payload jsonb,
@@ -257,8 +256,8 @@ $$;
 -- OWNER and ATTEMPT identify the lease of JOB.
 
 -- Lock the job until the end of the transaction, or fail with CRM01 if the
--- lease is lost: another worker has the job, or it was cancelled. For the
--- worker.
+-- lease is lost: another worker has the job, or it was cancelled. Locks: job. For
+-- the worker.
 CREATE FUNCTION crmapi.job_hold(workspace uuid, job bigint, owner text,
                                 attempt integer) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

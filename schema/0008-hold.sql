@@ -178,8 +178,8 @@ BEGIN
 END
 $$;
 
--- Take turns with others who write an address of OWN, an agent. Locks: advisory
--- ones, until the transaction ends. Internal.
+-- Take turns with others who write an address of OWN, an agent, until the
+-- transaction ends. Locks: advisory ones of its addresses. Internal.
 CREATE FUNCTION crmapi.address_lock(own crmapi.agent) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -192,7 +192,7 @@ END
 $$;
 
 -- Refuse an agent with an address of another one. The message does not say whose
--- it is. A trigger function.
+-- it is. Locks: advisory ones of its addresses. A trigger function.
 CREATE FUNCTION crmapi.agent_address() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -240,8 +240,9 @@ $$;
 -- End the hold of WORKSPACE, or that of the database if it is null, and with
 -- WORKSPACES those of all workspaces, too. Daemons are told. A database that is
 -- released is at home where it is now. Returns how many holds ended. Fails with
--- unique_violation if an address belongs to another workspace now. Locks:
--- workspace_hold, advisory ones of addresses. For the owner.
+-- unique_violation if an address belongs to another workspace now. Locks: of each
+-- workspace advisory ones of its addresses, workspace_hold; instance. For the
+-- owner.
 CREATE FUNCTION crmapi.release(workspace uuid, workspaces boolean)
     RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -131,7 +131,7 @@ END
 $$;
 
 -- Stop an enrollment at a user's request because of REASON. Returns as
--- enrollment_end(). For the API and the worker.
+-- enrollment_end(). Locks: enrollment, step, job. For the API and the worker.
 CREATE FUNCTION crmapi.enrollment_stop(workspace uuid, enrollment uuid,
                                        reason text) RETURNS text
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -139,7 +139,8 @@ CREATE FUNCTION crmapi.enrollment_stop(workspace uuid, enrollment uuid,
                                  reason);
 
 -- A contact has replied: stop its live enrollments whose template has
--- stop_on_reply. Returns how many stopped. For the API and the worker.
+-- stop_on_reply. Returns how many stopped. Locks: enrollment, step, job. For the
+-- API and the worker.
 CREATE FUNCTION crmapi.contact_replied(workspace uuid, contact uuid)
     RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -199,8 +200,8 @@ $$;
 -- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
 -- the live enrollments of contacts with the address stop. Returns how many
 -- stopped. An address may be suppressed already; of "unsubscribed" and what
--- forbids answers as well, "bounced" or "complaint", the latter stays. For the
--- API and the worker.
+-- forbids answers as well, "bounced" or "complaint", the latter stays. Locks:
+-- enrollment, step, job. For the API and the worker.
 CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
                                 reason text) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -290,8 +291,8 @@ CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.contact
 
 -- Approve an enrollment at MOMENT (null: now): its first step is due then.
 -- Returns the status before, NULL if there is no such enrollment; nothing
--- changes unless it was pending_approval. Locks: enrollment, step, job. For
--- the API and the worker.
+-- changes unless it was pending_approval. Locks: enrollment, step. For the API
+-- and the worker.
 CREATE FUNCTION crmapi.enrollment_approve(workspace uuid, enrollment uuid,
                                           moment timestamptz DEFAULT NULL)
     RETURNS text
@@ -317,8 +318,8 @@ BEGIN
 END
 $$;
 
--- Reject an enrollment: it stops. Returns as enrollment_approve(). For the API
--- and the worker.
+-- Reject an enrollment: it stops. Returns as enrollment_approve(). Locks:
+-- enrollment, step, job. For the API and the worker.
 CREATE FUNCTION crmapi.enrollment_reject(workspace uuid, enrollment uuid)
     RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -401,7 +402,7 @@ $$;
 -- "body", "objective"}, as step_edit() takes them. SEEN is the digest that the
 -- page showed. Returns the status before, NULL if there is no such enrollment,
 -- "changed" if the texts differ from SEEN; nothing changes unless it returns
--- pending_approval. Locks: enrollment, step, job. For the API.
+-- pending_approval. Locks: enrollment, step, job (reject only). For the API.
 CREATE FUNCTION crmapi.review_act(workspace uuid, enrollment uuid, seen text,
                                   action text, edits jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -473,8 +474,8 @@ $$;
 -- names, and its PACING. If its sequence has auto_approve, it is approved at
 -- MOMENT and its first step due; otherwise it waits, and a job asks each admin
 -- of the workspace to review it. Ends JOB. Returns the new status; only the
--- job changes if the enrollment was not generating. Locks: enrollment, job,
--- step. For the worker.
+-- job changes if the enrollment was not generating. Locks: enrollment, job. For
+-- the worker.
 CREATE FUNCTION crmapi.enrollment_generated(workspace uuid, job bigint,
         owner text, attempt integer, enrollment uuid, steps jsonb,
         pacing jsonb, moment timestamptz)
@@ -584,7 +585,7 @@ END
 $$;
 
 -- Whether a step that TAKEN and ENROLLED say may be sent is sent at MOMENT: the
--- verdict "wait" with its time, or "send". Locks: send_count. Internal.
+-- verdict "wait" with its time, or "send". Locks: send_count, step. Internal.
 CREATE FUNCTION crmapi.step_permit(enrolled crmapi.enrollment,
         taken crmapi.enrollment_step, moment timestamptz, daily_limit integer,
         OUT verdict text, OUT until timestamptz)

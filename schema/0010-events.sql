@@ -931,6 +931,18 @@ AS $$
 DECLARE
     n bigint;
 BEGIN
+    -- a job that is being claimed is leased in the snapshot of the next statement
+    PERFORM FROM crmapi.webhook_delivery d
+    WHERE d.workspace_id = webhook_redrive.workspace
+      AND (d.id = target OR (d.endpoint_id = target AND d.status = 'failed'))
+    ORDER BY d.id FOR UPDATE;
+    PERFORM FROM crmapi.job j
+    WHERE j.workspace_id = webhook_redrive.workspace AND j.id = ANY (ARRAY(
+        SELECT d.job_id FROM crmapi.webhook_delivery d
+        WHERE d.workspace_id = webhook_redrive.workspace
+          AND (d.id = target OR (d.endpoint_id = target
+                                 AND d.status = 'failed'))))
+    ORDER BY j.id FOR UPDATE;
     WITH chosen AS MATERIALIZED (
         SELECT d.workspace_id, d.id, d.job_id AS old_id
         FROM crmapi.webhook_delivery d

@@ -171,7 +171,8 @@ END
 $$;
 
 -- Lock the participants of ITEMS until the end of the transaction, by the
--- names that an upsert locks identities by (contract 10.5). Internal.
+-- names that an upsert locks identities by (contract 10.5). Locks: the
+-- participants' advisory ones. Internal.
 CREATE FUNCTION crmapi.intake_lock(workspace uuid, items crmapi.intake_item[])
     RETURNS void
     LANGUAGE plpgsql AS $$
@@ -342,8 +343,9 @@ END
 $$;
 
 -- Fill what the contact PERSON lacks and ITEM has; what it has stays, because
--- the source has no API key. Looking first is cheap; an UPDATE of this table
--- is not, even of no row. Locks: contact, if it lacks something. Internal.
+-- the source has no API key. Looking first is cheap; a lock is not. Then it is
+-- looked again: somebody else may have filled it meanwhile. Locks: contact (if it
+-- lacks something). Internal.
 CREATE FUNCTION crmapi.intake_fill_contact(workspace uuid, person uuid,
                                            item crmapi.intake_item)
     RETURNS void
@@ -353,6 +355,12 @@ DECLARE
     lacks text[] := crmapi.intake_contact_lacks(workspace, person, item,
                                                 texts);
 BEGIN
+    IF lacks = '{}' THEN
+        RETURN;
+    END IF;
+    PERFORM FROM crmapi.contact c
+    WHERE c.workspace_id = workspace AND c.id = person FOR NO KEY UPDATE;
+    lacks := crmapi.intake_contact_lacks(workspace, person, item, texts);
     IF lacks = '{}' THEN
         RETURN;
     END IF;

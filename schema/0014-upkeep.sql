@@ -75,8 +75,8 @@ END
 $$;
 
 -- Close active conversations without activity since BEFORE, of the N that are
--- found first; return how many. Rows that another transaction has locked are
--- skipped. For the worker.
+-- found first; return how many. Locks: conversation, skipping locked ones. For
+-- the worker.
 CREATE FUNCTION crmapi.conversation_idle(before timestamptz,
                                          n integer)
     RETURNS bigint
@@ -112,8 +112,7 @@ END
 $$;
 
 -- Delete ids of events that intake took before BEFORE, of the N that are found
--- first; return how many. Rows that another transaction has locked are skipped.
--- For the worker.
+-- first; return how many. Locks: event, skipping locked ones. For the worker.
 CREATE FUNCTION crmapi.intake_trim(before timestamptz, n integer)
     RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

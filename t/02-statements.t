@@ -185,7 +185,7 @@ subtest "so are the statements of a function" => sub {
         \$x\$" } @BODIES);
     for (0 .. $#BODIES) {
         my ($wanted, $body) = @{$BODIES[$_]};
-        is(join(",", @{$faults{"x$_"}}), $wanted, $body);
+        is(join(",", map { @{$_->[1]} } @{$faults{"x$_"}}), $wanted, $body);
     }
 };
 

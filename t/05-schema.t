@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Data qw(triggers_kept_up);
+use CrmTest::Functions;
 use CrmTest::Process qw(spawn);
 use CrmTest::Session;
 use CrmTest::Spec;
@@ -1257,29 +1258,6 @@ subtest "12.2 webhooks are signed as Standard Webhooks has it" => sub {
 };
 
 # ---- the files ----------------------------------------------------------------
-
-sub files { my ($dir) = @_; return sort map { s{.*/}{}r } glob "$dir/*.sql" }
-
-# The functions in the files of schema/, by name: { file, comment, lines }. The
-# last file that has one counts.
-sub functions {
-    my (%found, $one, $end, $comment);
-    for my $file (files("$CrmTest::TOP/schema")) {
-        for (split /\n/, read_file("$CrmTest::TOP/schema/$file")) {
-            if (/^CREATE (?:OR REPLACE )?FUNCTION crmapi\.(\w+)/) {
-                $one = $found{$1} = { file => $file, comment => $comment };
-                $end = qr/;$/;
-            }
-            delete $found{$1} if /^DROP FUNCTION crmapi\.(\w+);/;
-            $end = qr/^\$\$;$/ if /\bAS \$\$/;
-            $end = qr/^END;$/ if /^BEGIN ATOMIC/;
-            $one->{lines}++ if $one;
-            $one = undef if $one && /$end/;
-            $comment = /^--(.*)/ ? ($comment // "") . $1 : undef;
-        }
-    }
-    return \%found;
-}
 
 # Who may call a function, by the last sentence of its comment.
 my %CALLERS = (Internal => "", "For the owner" => "",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 41-upkeep.t: upkeep reads a few rows for each that it changes, though the
-# statistics do not know the workspace yet; it ends with its daemon
+# statistics do not know the workspace yet; it ends with its daemon; it leaves rows
+# of other workspaces alone that have the same ids and keys
 # plain build only
 use strict;
 use warnings;
@@ -99,6 +100,70 @@ subtest "a daemon that ends cancels what upkeep is doing" => sub {
     $worker->once;
     is(sql($database, "SELECT count(*) FROM crmapi.event WHERE created_at"
         . " < now() - interval '30 days'"), 0, "the next run goes on");
+};
+
+# What upkeep deletes or changes: a table, the columns of a row of the workspace w
+# that is not due, those in which a row that is due differs, and the condition for
+# a row that upkeep has left as it was.
+my $id = "00000000-0000-8000-8000-00000000000a";
+my @SAME = (
+    ["conversation", { id => "'$id'", bot_id => "w.id", type => 1,
+        active => "true" }, { created_at => $old, last_active_at => $old,
+        activated_at => $old }, "active"],
+    ["intake_event", { event_id => "'e'" }, { created_at => $old }],
+    ["idempotent_answer", { key => "'k'", request => "'r'", status => 200 },
+        { created_at => $old }],
+    ["event", { id => "'$id'", type => "'t'" }, { created_at => $old }],
+    ["job", { id => 1000001, kind => "'test.x'", state => "'done'",
+        finished_at => "now()" }, { finished_at => $old }],
+    ["job", { id => 1000002, kind => "'test.x'", state => "'leased'",
+        leased_by => "'me'", leased_until => "now() + interval '1 h'" },
+        { leased_until => $old }, "leased_by = 'me'"],
+    ["counter", { kind => "'contact'", parent => "'$id'", slot => -2, n => 1 },
+        { n => 0 }, "slot = -2"],
+);
+
+subtest "the same ids and keys in another workspace" => sub {
+    plan(skip_all => "ids of jobs are each server's")
+        if CrmTest::Citus::wanted();
+    postgres()->wait_reaping;
+    my $own = database();
+    my @ids = (uuid(), uuid());     # either may come first
+    sql($own, join "", map { "INSERT INTO crmapi.workspace (id, name, slug) VALUES
+        ('$_', 'W', '" . substr($_, -12) . "'); INSERT INTO crmapi.agent (id,
+        workspace_id, name, slug) VALUES ('$_', '$_', 'A', 'a');" } @ids);
+    for my $due (0, 1) {
+        my $rows = sub { my ($w, $table, $columns, $condition) = @_;
+            my ($key) = grep { $columns->{$_} } qw(id event_id key parent);
+            return "FROM crmapi.$table WHERE workspace_id = '$w' AND $key ="
+                . " $columns->{$key} AND " . ($condition // "true") };
+        for my $n (0, 1) {
+            for my $one (@SAME) {
+                my ($table, $columns, $old_ones) = @$one;
+                my %row = (%$columns, $n == $due ? %$old_ones : (),
+                    workspace_id => "w.id");
+                my @names = sort keys %row;
+                sql($own, "DELETE " . $rows->($ids[$n], $table, $columns));
+                sql($own, "INSERT INTO crmapi.$table (" . join(", ", @names)
+                    . ") OVERRIDING SYSTEM VALUE SELECT "
+                    . join(", ", @row{@names})
+                    . " FROM crmapi.workspace w WHERE id = '$ids[$n]'");
+            }
+        }
+        # the total that is not zero stays right
+        sql($own, "DELETE FROM crmapi.upkeep; DELETE FROM crmapi.counter WHERE"
+            . " slot = -1; INSERT INTO crmapi.counter (workspace_id, kind, parent,"
+            . " slot, n) SELECT workspace_id, kind, parent, -1, -n FROM"
+            . " crmapi.counter WHERE slot = -2 AND n <> 0");
+        worker(database => $own, no_start => 1, expect_log =>
+            [qr/CRM3005: 1 jobs of daemons/])->once;
+        for my $one (@SAME) {
+            my ($table, $columns, undef, $condition) = @$one;
+            my @left = map { scalar sql($own, "SELECT count(*) "
+                . $rows->($_, $table, $columns, $condition)) } @ids;
+            is("@left[$due, 1 - $due]", "0 1", "$table: one is due, one stays");
+        }
+    }
 };
 
 done_testing;

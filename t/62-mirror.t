@@ -156,7 +156,9 @@ sub is_copy {
     for my $kind (@KINDS) {
         my ($mine, $real) = ($copy->{$kind} || {}, $there->{$kind});
         is(first_of(grep { !$mine->{$_} } sort keys %$real), "",
-            "$kind: none of " . keys(%$real) . " rows is missing");
+            "$kind: none of " . keys(%$real) . " rows is missing")
+            or diag("it began at ", $began // "never", ": ", map {
+                $json->encode($real->{$_}) } grep { !$mine->{$_} } keys %$real);
         is(first_of(grep { !$real->{$_} } sort keys %$mine), "",
             "$kind: there is no other");
         my @differ;
@@ -194,6 +196,16 @@ sub disturb {
     }
 }
 
+# Wait for FILE, which the program makes when it has listed everything. Activities
+# of companies only that were made before it began were made before now.
+sub began {
+    my ($file) = @_;
+    wait_for(sub { -e $file }, 60) or die "no $file\n";
+    my $now = time;
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime $now)
+        . sprintf ".%03dZ", 1000 * ($now - int $now);
+}
+
 subtest "a reader of the log" => sub {
     my $w = workspace($httpd, twin => 0);
     $w->ctl("workspace", "set", $w->id, "--events", "on");
@@ -210,8 +222,7 @@ subtest "a reader of the log" => sub {
     while_writing($w, sub {
         my ($round) = @_;
         disturb($round);
-        $began //= strftime("%Y-%m-%dT%H:%M:%S.000Z", gmtime)
-            if -e "$dir/copy.json";
+        $began //= began("$dir/copy.json");
         if ($round % 4 == 0) {          # the program itself, too
             end_process($pid, "KILL");
             $pid = $start->();

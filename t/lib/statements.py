@@ -4,7 +4,8 @@
 Reads JSON from stdin: {"keys": {table or view: its column that names the
 workspace}, "volatile": [functions], "across": [functions that read tables and
 are not told a workspace], "statements": [SQL], "functions": [CREATE FUNCTION]}.
-Writes a list of faults for each statement, then for each function:
+Writes a list of faults for each statement; then for each function a list of its
+statements that have faults, each as [statement, [faults]]:
 
     unbound TABLE      no condition says which workspace's rows
     set TABLE          rows of each workspace of an array of the client's
@@ -431,27 +432,37 @@ def expressions(tree, found, datums):
                 expressions(value, found, datums)
 
 
-def function_faults(sql, given):
-    """The faults of the statements of a PL/pgSQL function."""
-    found, datums, faults = [], set(), set()
-    expressions(parse_plpgsql(sql), found, datums)
-    for query in found:
-        faults |= faults_of(query, given, datums)
-    return faults
-
-
-def judged(judge, sql, given):
+def judged(sql, given, variables=None):
     try:
-        return sorted(judge(sql, given))
+        return sorted(faults_of(sql, given, variables))
     except Exception as error:  # whatever the parser throws is a finding
         return [f"unread: {error}"]
 
 
+def readable(sql):
+    """A PL/pgSQL function with what the parser does not know in other words: a
+    member of a parameter that is set, and RETURN NEXT without a value."""
+    sql = re.sub(r"(?m)^(\s*)\w+\.\w+ := ", r"\1PERFORM ", sql)
+    return re.sub(r"\bRETURN NEXT;", "NULL;", sql)
+
+
+def judged_function(sql, given):
+    """The statements of a PL/pgSQL function that have faults."""
+    found, datums = [], set()
+    try:
+        expressions(parse_plpgsql(readable(sql)), found, datums)
+    except Exception as error:
+        return [["", [f"unread: {error}"]]]
+    pairs = [[" ".join(query.split()), judged(query, given, datums)]
+             for query in found]
+    return [pair for pair in pairs if pair[1]]
+
+
 def main():
     given = json.load(sys.stdin)
-    json.dump([judged(faults_of, s, given) for s in given["statements"]]
-              + [judged(function_faults, s, given)
-                 for s in given["functions"]], sys.stdout)
+    json.dump([judged(s, given) for s in given["statements"]]
+              + [judged_function(s, given) for s in given["functions"]],
+              sys.stdout)
 
 
 if __name__ == "__main__":

@@ -93,17 +93,30 @@ sub new {
 # which error() explains. Dies after $SECONDS.
 sub run {
     my ($self, $sql) = @_;
-    my $mark = "end of " . ++$self->{marks};
-    my $until = time + $SECONDS;
-    my $text = "";
+    $self->begin($sql);
+    return $self->result;
+}
+
+# Begin to run SQL, without waiting for it. result() has to follow.
+sub begin {
+    my ($self, $sql) = @_;
     local $SIG{PIPE} = "IGNORE";
 
-    print {$self->{in}} "$sql\n;\n\\echo $mark\n";
-    while ($text !~ s/\Q$mark\E\n\z//) {
+    $self->{running} = $sql;
+    print {$self->{in}} "$sql\n;\n\\echo end of " . ++$self->{marks} . "\n";
+}
+
+# What the SQL prints that was begun; as run().
+sub result {
+    my ($self) = @_;
+    my $until = time + $SECONDS;
+    my $text = "";
+
+    while ($text !~ s/end of $self->{marks}\n\z//) {
         my $ready = IO::Select->new($self->{out})->can_read($until - time);
         if (!$ready) {
             kill KILL => $self->{pid};
-            die "CrmTest: psql did not end (in: $sql)\n";
+            die "CrmTest: psql did not end (in: $self->{running})\n";
         }
         sysread($self->{out}, $text, 65536, length $text) or return undef;
     }

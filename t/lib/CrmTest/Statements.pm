@@ -75,8 +75,9 @@ sub judge_statements {
     return judge($database, statements => \@statements);
 }
 
-# The faults of DATABASE's PL/pgSQL functions by name: {"name": [faults]}. SQL,
-# if given, is done before the functions are read, and undone.
+# What is wrong in DATABASE's PL/pgSQL functions, by name: {"name": [[statement,
+# [faults]]]}, the statements that have faults, in one line. SQL, if given, is done
+# before the functions are read, and undone.
 sub judge_functions {
     my ($database, $sql) = @_;
     my @functions = postgres()->sql($database, "BEGIN; " . ($sql // "") . ";
