@@ -528,6 +528,22 @@ subtest "import and export go through the tool" => sub {
         "import", "--workspace", $two);
     is(crmapictl_ok($db, "export", "--workspace", $two), "",
         "and nothing is imported");
+    {
+        my $three = crmapictl_ok($db, "workspace", "create", "--name", "BOM");
+        my $line = qq({"object":"agent","name":"Bo"}\n);
+        crmapictl_ok($db, { stdin => "\xef\xbb\xbf$line" }, "import",
+            "--workspace", $three);
+        crmapictl_ok($db, { stdin => "\xef\xbb\xbf\r\n" . $line =~
+            s/Bo/By/r }, "import", "--workspace", $three);
+        my $got = crmapictl_ok($db, "export", "--workspace", $three);
+        is(() = $got =~ /"name":"B[oy]"/g, 2, "a byte order mark is left out");
+        fails("one within", $db, 1, qr/stdin: line 2: is not valid JSON/,
+            { stdin => "$line\xef\xbb\xbf$line" }, "import", "--workspace",
+            $three);
+        fails("UTF-16", $db, 1, qr/stdin: line 1: is UTF-16; .* be UTF-8/,
+            { stdin => $_ }, "import", "--workspace", $three)
+            for "\xff\xfe{\0}\0\n\0", "\xfe\xff\0{\0}\0\n";
+    }
     fails("no such file", $db, 1, qr{/nowhere/f}, "import", "--workspace",
         $two, "/nowhere/f");
     my ($code, $out, $err) = crmapictl($db, { stdin => $lines }, "import",

@@ -304,6 +304,27 @@ subtest "5.3 media types" => sub {
         200, "Accept is nothing");
 };
 
+subtest "5.3 a body that is encoded: 415" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $body = qq({"bot_id":"@{[$w->agent]}"});
+    require IO::Compress::Gzip;
+    IO::Compress::Gzip::gzip(\$body, \my $zipped);
+    for my $coding ("gzip", "GZIP", "deflate", "br", "zstd", "identity, gzip",
+            "gzip,identity", "x-none") {
+        error_is($c->request("POST", "/api/v1/contacts", body => $zipped,
+            headers => { "Content-Encoding" => $coding }), 415,
+            "unsupported_media_type", "5.3 $coding");
+    }
+    for my $coding ("identity", "Identity", " identity , identity", "") {
+        status_is($c->request("POST", "/api/v1/contacts", body => $body,
+            headers => { "Content-Encoding" => $coding }), 201,
+            "5.3 '$coding' is none");
+    }
+    status_is($c->get("/api/v1/agents", headers => {
+        "Content-Encoding" => "gzip" }), 200, "a GET has no body");
+};
+
 subtest "5.3 413 from Content-Length, and while reading chunks" => sub {
     my $max = 5000;
     my $small = httpd(database => $database,

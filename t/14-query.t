@@ -447,15 +447,35 @@ subtest "7.2 pages" => sub {
 };
 
 subtest "7.1 unknown parameters, the same one twice" => sub {
+    my %told = ("foo=bar" => "foo", "foo" => "foo", "=" => undef,
+        "&&" => undef, "foo=%zz" => "foo", "%ff=1" => "%25ff",
+        "foo=1&foo=2" => "foo", "Page=0" => "Page", "a=b=c" => "a",
+        "offset=1&per_page=2" => "offset,per_page",
+        "x[]=1&foo[bar]=2" => "x[],foo[bar]",
+        "a%2Cb%0d%0aX:=1" => "a%2Cb%0D%0AX%3A", "%c3%a4=1" => "%C3%A4",
+        join("&", map { "a$_=secret" } 1 .. 12) =>
+            join(",", map { "a$_" } 1 .. 10), "x" x 70 => "x" x 64);
     for my $path (qw(/agents /contacts /companies /pipelines /pipeline-cards
             /conversations /forms), "/agents/$agent",
             "/contacts/$contact{ann}") {
         my $plain = $c->get("/api/v1$path");
         status_is($plain, 200);
-        for my $odd ("foo=bar", "foo", "=", "&&", "foo=%zz", "%ff=1",
-                "foo=1&foo=2", "Page=0", "page[]=0", "a=b=c") {
-            is($c->get("/api/v1$path", query => $odd)->body, $plain->body,
-                "7.1 $path?$odd: ignored");
+        is($plain->header("X-Ignored-Parameters"), undef, "none to tell");
+        for my $odd (sort keys %told) {
+            my $r = $c->get("/api/v1$path", query => $odd);
+            is($r->body, $plain->body, "7.1 $path?$odd: ignored");
+            is($r->header("X-Ignored-Parameters"), $told{$odd},
+                "7.1 and told");
+        }
+        for my $odd ("page[]=1", "page[number]=1", "page[=1") {
+            my $r = $c->get("/api/v1$path", query => $odd);
+            if ($path =~ m{/.*/}) {
+                is($r->header("X-Ignored-Parameters"),
+                    $odd =~ s/=.*//r, "7.1 $path has no page: $odd");
+                next;
+            }
+            error_is($r, 422, "validation_error", "7.1 $path?$odd",
+                [$odd =~ s/=.*//r]);
         }
         error_is($c->get("/api/v1$path", query => "foo=bar&a=b",
             headers => { Prefer => "handling=strict" }), 422,
@@ -465,6 +485,36 @@ subtest "7.1 unknown parameters, the same one twice" => sub {
     status_is($c->get("/api/v1/contacts", query => "search=a&page=1&tags=b",
         headers => { Prefer => "handling=strict" }), 200,
         "7.1 strict: what is known is known");
+    for my $name (qw(search lead_source bot_id created_after tags
+            pipeline_stage_id ids sort page_size cursor)) {
+        refused($c, "/contacts", "$name\[]=vip", "$name\[]",
+            "7.1 a known name with brackets");
+    }
+    refused($c, "/contacts", "created_after[gte]=2026-01-01&tags[0]=a",
+        ["created_after[gte]", "tags[0]"], "7.1 brackets with text");
+    refused($c, "/contacts/by-email", "email=ann\@example.com&email[]=x",
+        "email[]", "7.1 beside the name itself");
+    refused($c, "/events", "page=1", "page", "7.1 where there is no page");
+    refused($c, "/events", "page[]=1&page_size[]=1", ["page[]",
+        "page_size[]"], "7.1 nor with brackets");
+    is($c->get("/api/v1/events", query => "order=asc&type=x")
+        ->header("X-Ignored-Parameters"), "order,type", "7.1 others are told");
+    {
+        my $r = $c->patch("/api/v1/contacts/$contact{dee}?dry_run=1", {});
+        status_is($r, 200, "7.1 of a PATCH, too");
+        is($r->header("X-Ignored-Parameters"), "dry_run", "7.1 it is told");
+        $r = $c->get("/api/v1/contacts", query => "page=0&dry_run=1");
+        error_is($r, 422, "validation_error", "7.1 beside an error", ["page"]);
+        is($r->header("X-Ignored-Parameters"), "dry_run", "7.1 it is told");
+        my $site = httpd(database => $database,
+            conf => "CrmApiUnknownParameters refuse\n");
+        my $of = $w->client(port => $site->{port});
+        error_is($of->get("/api/v1/contacts", query => "foo=1&search=a"), 422,
+            "validation_error", "7.1 CrmApiUnknownParameters refuse", ["foo"]);
+        status_is($of->get("/api/v1/contacts", query => "search=a"), 200,
+            "7.1 what is known is known there");
+        $site->stop;
+    }
     for my $name (qw(search lead_source bot_id created_after tags
             pipeline_stage_id)) {
         refused($c, "/contacts", { $name => ["2026-01-01", "2026-01-01"] },

@@ -76,6 +76,7 @@ my @BAD = (
     ["CrmApiWorkspace " . "a" x 64, qr/id or slug/],
     ["CrmApiNamedStatements 1", qr/On, Off or Shared/],
     ["CrmApiRequestIdInDatabase yes", qr/On or Off/],
+    ["CrmApiUnknownParameters ignore", qr/tell or refuse/],
 );
 
 subtest "a bad value: configtest names directive, value and range" => sub {

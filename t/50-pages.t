@@ -527,11 +527,13 @@ subtest "RFC 8058: one click, by a mail program" => sub {
     my $id = enrollment($w, \@STEPS);
     my ($mail) = map { $_->[0] } steps_of($w, $id, "id");
     my $path = link_to($w, "unsubscribe", $mail);
-    for my $body ("", "List-Unsubscribe=No", "x=1",
-            "list-unsubscribe=One-Click") {
+    for my $body ("List-Unsubscribe=No", "x=1", "List-Unsubscribe",
+            "list-unsubscribe=One-Click", "List-Unsubscribe=One-Click2",
+            "\r\n") {
         page_is($web->request("POST", $path, body => $body,
-            headers => { "Content-Type" => $FORM }), 400,
-            qr/List-Unsubscribe=One-Click/, "not with '$body'");
+            headers => { "Content-Type" => $_ }), 400,
+            qr/List-Unsubscribe=One-Click/, "not with '$body'")
+            for $FORM, "text/plain";
     }
     is_deeply(suppressed($w, "zoe\@x.example"), [], "nothing was done");
     my $contact = sql($database, "SELECT contact_id FROM crmapi.enrollment"
@@ -544,6 +546,24 @@ subtest "RFC 8058: one click, by a mail program" => sub {
     page_is($r, 200, qr/You are unsubscribed/,
         "multipart, from another site, the contact deleted meanwhile");
     is_deeply(suppressed($w, "zoe\@x.example"), ["unsubscribed"], "done");
+};
+
+subtest "RFC 8058: receivers differ in the body that they send" => sub {
+    my $field = "List-Unsubscribe=One-Click";
+    for my $case (["", $FORM], ["", undef], ["", "multipart/form-data"],
+            ["", "application/json"], ["$field\r\n", $FORM],
+            ["$field\n", $FORM], ["$field ", $FORM], [$field, undef],
+            ["$field\r\n", "text/plain"], ["$field&x=1", $FORM]) {
+        my ($body, $type) = @$case;
+        my $w = workspace($httpd, twin => 0);
+        my $id = enrollment($w, \@STEPS);
+        my ($mail) = map { $_->[0] } steps_of($w, $id, "id");
+        page_is($web->request("POST", link_to($w, "unsubscribe", $mail),
+            body => $body, headers => { $type ? ("Content-Type" => $type)
+            : () }), 200, qr/You are unsubscribed/,
+            "'$body' as " . ($type // "no type"));
+        is_deeply(suppressed($w, "zoe\@x.example"), ["unsubscribed"], "done");
+    }
 };
 
 subtest "contract 2.5: links that nobody has signed have a budget" => sub {

@@ -282,6 +282,23 @@ static stage_t *find_stage(import_t *import, const char *name)
     return NULL;
 }
 
+/* Remove the byte order mark at the start of the first line, the *LEN_P bytes at
+ * *TEXT_P. That of another encoding than UTF-8 is an error. */
+static crm_error_t *skip_mark(import_t *import, const char **text_p,
+                              apr_size_t *len_p)
+{
+    if (*len_p >= 3 && !memcmp(*text_p, "\xef\xbb\xbf", 3)) {
+        *text_p += 3;
+        *len_p -= 3;
+    }
+    else if (*len_p >= 2 && (!memcmp(*text_p, "\xff\xfe", 2)
+                             || !memcmp(*text_p, "\xfe\xff", 2))) {
+        return refuse(import, import->line, NULL,
+                      "is UTF-16; the file must be UTF-8");
+    }
+    return NULL;
+}
+
 /* Read a line, the LEN bytes at TEXT. */
 static crm_error_t *read_line(import_t *import, const char *text,
                               apr_size_t len)
@@ -291,6 +308,12 @@ static crm_error_t *read_line(import_t *import, const char *text,
     const char *rule;
     stage_t *stage;
 
+    if (import->line == 1) {
+        CRM_ERR(skip_mark(import, &text, &len));
+    }
+    if (!len) {
+        return NULL;
+    }
     if (len > LINE_MAX_BYTES) {
         return refuse(import, import->line, NULL, "is longer than 4 MiB");
     }
@@ -325,9 +348,7 @@ static crm_error_t *read_lines(import_t *import, FILE *in,
         while (len && strchr("\r\n \t", text[len - 1])) {
             len--;
         }
-        if (len) {
-            error = read_line(import, text, (apr_size_t)len);
-        }
+        error = read_line(import, text, (apr_size_t)len);
         apr_pool_clear(import->line_pool);
         if (progress && import->line % PROGRESS_LINES == 0) {
             progress(baton, import->line);

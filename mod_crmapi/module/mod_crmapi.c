@@ -82,6 +82,7 @@ static void complete_server(crmapi_config_t *config,
     settings->token_limit = (apr_uint32_t)config->intake_limit;
     settings->address_limit = (apr_uint32_t)config->address_limit;
     settings->unknown_key_limit = (apr_uint32_t)config->unknown_key_limit;
+    settings->refuse_unknown = config->refuse_unknown;
     settings->request_id_in_database = config->request_id_in_database;
     settings->database_wait = config->database_wait;
     crmapi_pool_make(config, pconf);

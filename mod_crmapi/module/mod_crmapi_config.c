@@ -67,6 +67,7 @@ static const struct {
     {OFFSET(request_id_in_database), 0},
     {OFFSET(dbd.persist), 1},
     {OFFSET(batches), 1},
+    {OFFSET(refuse_unknown), 0},
 };
 
 /* Directives with a time: member of the configuration, range and default in
@@ -244,6 +245,17 @@ static const char *set_names(cmd_parms *cmd, void *dir, const char *value)
     }
     return apr_psprintf(cmd->pool, "%s must be On, Off or Shared, not \"%s\"",
                         cmd->cmd->name, value);
+}
+
+static const char *set_unknown(cmd_parms *cmd, void *dir, const char *value)
+{
+    int refuse = !ap_cstr_casecmp(value, "refuse");
+
+    (void)dir;
+    crmapi_config(cmd->server)->refuse_unknown = refuse;
+    return refuse || !ap_cstr_casecmp(value, "tell") ? NULL
+           : apr_psprintf(cmd->pool, "%s must be tell or refuse, not \"%s\"",
+                          cmd->cmd->name, value);
 }
 
 static const char *set_duration(cmd_parms *cmd, void *dir, const char *value)
@@ -435,6 +447,9 @@ const command_rec crmapi_commands[] = {
                   "Off or Shared: use no named prepared statements, or the "
                   "same names for all connections, for connection poolers; "
                   "default On"),
+    AP_INIT_TAKE1("CrmApiUnknownParameters", set_unknown, NULL, RSRC_CONF,
+                  "refuse: unknown query parameters are 422; tell (default): "
+                  "they are ignored, and named in X-Ignored-Parameters"),
     AP_INIT_FLAG("CrmApiRequestIdInDatabase", set_flag,
                  INFO(&flags[2].offset), RSRC_CONF,
                  "On: set the database session's application_name to the "

@@ -30,6 +30,7 @@ typedef struct crmapi_config_t {
     const struct crmapi_store_t *store; /* NULL: none; main server only */
     int max_body;
     int named_statements;       /* crm_names_t */
+    int refuse_unknown;
     int request_id_in_database;
     int keepalive_wait;         /* microseconds */
     int batches;

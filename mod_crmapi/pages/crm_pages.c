@@ -18,6 +18,7 @@
 typedef struct crm_page_kind_t {
     crm_token_purpose_t purpose;
     crm_error_t *(*serve)(crm_page_t *page);
+    int any_type;               /* a form may have any media type, or none */
 } crm_page_kind_t;
 
 /* Whether workspace $1 signed the token with the head $3 and the signature $4.
@@ -43,11 +44,22 @@ static crm_error_t *authenticate(int *is_p, crm_page_t *page)
 }
 
 /* Read the form of PAGE. */
-static crm_error_t *read_form(crm_page_t *page)
+static crm_error_t *read_form(crm_page_t *page, const crm_page_kind_t *kind)
 {
+    const char *type = crm_request_header(page->call->request,
+                                          "Content-Type");
     apr_array_header_t *fields;
+    const char *body;
+    apr_size_t len;
 
-    CRM_ERR(crm_call_form(&fields, FIELDS_MAX, page->call));
+    CRM_ERR(crm_call_body(&body, &len, page->call));
+    if (!len || (kind->any_type
+                 && !crm_form_is_type(type, "multipart/form-data"))) {
+        CRM_ERR(crm_form_pairs(&fields, body, len, FIELDS_MAX, page->pool));
+    }
+    else {
+        CRM_ERR(crm_call_form(&fields, FIELDS_MAX, page->call));
+    }
     CRM_ERR(crm_form_once(fields, page->pool));
     page->fields = fields;
     return NULL;
@@ -72,7 +84,7 @@ static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
         return NULL;
     }
     if (page->posts) {
-        CRM_ERR(read_form(page));
+        CRM_ERR(read_form(page, kind));
     }
     return kind->serve(page);
 }
@@ -124,9 +136,9 @@ static void show_error(crm_call_t *call, const crm_error_t *error)
 }
 
 static const crm_access_t access_link = {"link", crm_access_admit_link};
-static const crm_page_kind_t review = {CRM_TOKEN_REVIEW, crm_page_review};
+static const crm_page_kind_t review = {CRM_TOKEN_REVIEW, crm_page_review, 0};
 static const crm_page_kind_t unsubscribe = {CRM_TOKEN_UNSUBSCRIBE,
-                                            crm_page_unsubscribe};
+                                            crm_page_unsubscribe, 1};
 
 #define ROUTE(verb, kind) \
     {.method = verb, .path = "/{token}", .access = &access_link, \

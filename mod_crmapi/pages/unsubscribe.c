@@ -8,6 +8,7 @@
 
 #include "crm_form.h"
 #include "crm_sequence.h"
+#include "crm_text.h"
 
 /* The recipient of the step $2. It is kept when the contact is deleted. */
 static const char step_sql[] =
@@ -84,9 +85,25 @@ static crm_error_t *suppress(crm_page_t *page, const char *channel,
     return NULL;
 }
 
+/* Return whether the body of PAGE is that of RFC 8058. Some receivers of mail
+ * send none, or one that ends with a line break. */
+static int is_confirmed(const crm_page_t *page)
+{
+    const char *value = crm_form_get(page->fields, FIELD);
+    apr_size_t len = value ? strlen(value) : 0;
+
+    if (!page->fields->nelts) {
+        return 1;
+    }
+    if (value) {
+        crm_text_trim(&value, &len);
+    }
+    return len == sizeof(VALUE) - 1 && !memcmp(value, VALUE, len);
+}
+
 crm_error_t *crm_page_unsubscribe(crm_page_t *page)
 {
-    const char *values[2], *channel, *address, *name, *value;
+    const char *values[2], *channel, *address, *name;
     PGresult *result;
 
     values[0] = page->token.workspace_id;
@@ -103,8 +120,7 @@ crm_error_t *crm_page_unsubscribe(crm_page_t *page)
         ask(page, mask(address, page->pool), name);
         return NULL;
     }
-    value = crm_form_get(page->fields, FIELD);
-    if (!value || strcmp(value, VALUE)) {
+    if (!is_confirmed(page)) {
         return crm_error_create(CRM_E_BAD_REQUEST, "The form must have "
                                 FIELD "=" VALUE, page->pool);
     }

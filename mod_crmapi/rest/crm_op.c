@@ -87,8 +87,10 @@ static int add_where(crm_sql_t *sql, crm_call_t *call,
     return id;
 }
 
-/* Make the statement that reads CALL's row. */
-static void make_get(crm_sql_t *sql, crm_call_t *call)
+/* Make the statement that reads CALL's row if the key permits the operation, as
+ * PERMIT says. */
+static void make_get(crm_sql_t *sql, crm_call_t *call,
+                     void (*permit)(crm_sql_t *sql, const crm_call_t *call))
 {
     const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     int one = call->distributed && has_id(call) && shape->one_columns;
@@ -97,7 +99,7 @@ static void make_get(crm_sql_t *sql, crm_call_t *call)
     crm_sql_adds(sql, "SELECT ", one ? shape->one_columns : shape->row_columns,
                  " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
                  " t", NULL);
-    add_where(sql, call, one ? crm_rest_permit_one : crm_rest_permit);
+    add_where(sql, call, one ? crm_rest_permit_one : permit);
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -115,7 +117,7 @@ static crm_error_t *serve_get(crm_call_t *call)
     if (error) {
         return crm_rest_refuse(call, error, checks);
     }
-    make_get(&sql, call);
+    make_get(&sql, call, crm_rest_permit);
     if (sort) {
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
                      NULL);
@@ -137,9 +139,8 @@ const crm_kind_t crm_op_get = {
     .tagged = 1, .condition = "If-None-Match",
 };
 
-/* Read the parameters, and the body into *VALUES in MODE. */
-static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
-                              crm_body_mode_t mode)
+/* Read the parameters and the body of CALL, a create, into *VALUES. */
+static crm_error_t *read_body(crm_values_t *values, crm_call_t *call)
 {
     json_object *body;
     crm_input_t input;
@@ -147,7 +148,7 @@ static crm_error_t *read_body(crm_values_t *values, crm_call_t *call,
     memset(values, 0, sizeof(*values));
     CRM_ERR(crm_rest_body(&body, &input, call));
     crm_body_read(values, &input, crm_rest(call)->endpoint->resource, body,
-                  mode, "");
+                  CRM_BODY_CREATE, "");
     return input.error;
 }
 
@@ -194,7 +195,7 @@ static crm_error_t *serve_create(crm_call_t *call)
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     const char *location = NULL;
     crm_values_t values;
-    crm_error_t *error = read_body(&values, call, CRM_BODY_CREATE);
+    crm_error_t *error = read_body(&values, call);
     crm_rows_t rows;
     crm_sql_t sql;
 
@@ -354,7 +355,7 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
         count += is_set(resource, values, i);
     }
     if (!count) {
-        make_get(sql, call);
+        make_get(sql, call, crm_rest_permit);
         add_fixed(sql, checks, call, values);
         add_match(sql, checks, call);
         return;
@@ -382,13 +383,84 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     }
 }
 
+/* Remove from BODY, a JSON object, the fields of RESOURCE that are equal in
+ * SHOWN. Return whether there were any. */
+static int remove_equal(json_object *body, json_object *shown,
+                        const crm_resource_t *resource)
+{
+    int count = 0;
+
+    for (int i = 0; resource->fields[i].name; i++) {
+        const char *name = resource->fields[i].name;
+        json_object *sent, *is;
+
+        if (json_object_object_get_ex(body, name, &sent)
+            && json_object_object_get_ex(shown, name, &is)
+            && json_object_equal(sent, is)) {
+            json_object_object_del(body, name);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Read BODY, which was refused with ERROR, into *VALUES again, without the
+ * fields that have the values that the row shows now: those are never an error
+ * (contract 6.2). Return what is still one. */
+static crm_error_t *read_changed(crm_values_t *values, crm_call_t *call,
+                                 json_object *body, crm_error_t *error)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    crm_input_t input = {call->pool, NULL, rest->lenient};
+    json_object *shown;
+    crm_rows_t rows;
+    crm_sql_t sql;
+    crm_buf_t buf;
+    int removed;
+
+    make_get(&sql, call, crm_rest_permit_key);
+    CRM_ERR(crm_call_read(&rows, call, &sql, 1));
+    if (!rows.count) {
+        return error;
+    }
+    crm_buf_init(&buf, 1024, call->pool);
+    crm_shape_write(&buf, rest->endpoint->shape, rows.result, rows.first, 0);
+    crm_buf_putc(&buf, '\0');
+    crm_rows_drop(&rows);
+    shown = json_tokener_parse(buf.data);
+    removed = remove_equal(body, shown, rest->endpoint->resource);
+    json_object_put(shown);
+    if (removed) {
+        crm_body_read(values, &input, rest->endpoint->resource, body,
+                      CRM_BODY_UPDATE, "");
+        return input.error;
+    }
+    return error;
+}
+
+/* Read the parameters and the body of CALL, a PATCH, into *VALUES. */
+static crm_error_t *read_patch(crm_values_t *values, crm_call_t *call)
+{
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
+    json_object *body;
+    crm_input_t input;
+    int refused;
+
+    memset(values, 0, sizeof(*values));
+    CRM_ERR(crm_rest_body(&body, &input, call));
+    refused = input.error != NULL;
+    crm_body_read(values, &input, resource, body, CRM_BODY_UPDATE, "");
+    return input.error && !refused && crm_rest(call)->path_id
+           ? read_changed(values, call, body, input.error) : input.error;
+}
+
 static crm_error_t *serve_update(crm_call_t *call)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     int status = crm_rest(call)->endpoint->operation->kind->status;
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
-    crm_error_t *error = read_body(&values, call, CRM_BODY_UPDATE);
+    crm_error_t *error = read_patch(&values, call);
     crm_rows_t rows;
     crm_sql_t sql;
 

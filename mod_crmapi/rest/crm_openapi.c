@@ -303,6 +303,8 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, (operation->kind == &crm_op_list && !operation->whole)
              || operation->kind == &crm_op_log
         ? "'Link':{'$ref':'#/components/headers/Link'}," : "");
+    add(buf, "'X-Ignored-Parameters':{'$ref':"
+        "'#/components/headers/X-Ignored-Parameters'},");
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
     add(buf, endpoint->deprecation ? deprecated_headers : "");

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
@@ -20,6 +21,8 @@
 #define PAGE_SIZE_MAX 100
 #define PAGE_MAX APR_INT64_C(9007199254740991) /* exact in every JSON parser;
                                                   offsets fit 64 bits */
+#define IGNORED_MAX 10          /* names in X-Ignored-Parameters */
+#define NAME_MAX_BYTES 64       /* of each of them */
 
 /* Parameters of lists other than filters. */
 typedef struct list_param_t {
@@ -200,6 +203,103 @@ static int read_list_param(crm_input_t *input, crm_call_t *call,
     return 0;
 }
 
+/* ---- unknown parameters (contract 7.1) ---- */
+
+/* Return whether the LEN characters at NAME are a parameter of OPERATION, or
+ * "page" where lists have none (contract 7.1). */
+static int is_known(const crm_operation_t *operation, const char *name,
+                    size_t len)
+{
+    const crm_filter_t *filter = operation->filters;
+
+    for (; filter && filter->field.name; filter++) {
+        if (strlen(filter->field.name) == len
+            && !memcmp(filter->field.name, name, len)) {
+            return 1;
+        }
+    }
+    for (int i = 0; i < LIST_PARAMS; i++) {
+        if (strlen(list_params[i].name) == len
+            && !memcmp(list_params[i].name, name, len)
+            && (list_params[i].takes(operation)
+                || operation->kind == &crm_op_log)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the rule that the unknown parameter NAME breaks, NULL if it is
+ * ignored. */
+static const char *unknown_check(const crm_call_t *call, const char *name)
+{
+    const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
+    size_t len = strcspn(name, "[");
+
+    if (operation->kind == &crm_op_log && !strcmp(name, "page")) {
+        return "is not available: send the next_cursor as cursor";
+    }
+    if (name[len] && is_known(operation, name, len)) {
+        return "must be written without brackets";
+    }
+    return crm_rest(call)->strict ? "is not a known parameter" : NULL;
+}
+
+/* Return NAME, of any characters, as it can be in a header, in POOL. */
+static const char *header_name(const char *name, apr_pool_t *pool)
+{
+    char *out = apr_palloc(pool, NAME_MAX_BYTES * 3 + 1), *at = out;
+
+    for (int i = 0; name[i] && i < NAME_MAX_BYTES; i++) {
+        unsigned char c = (unsigned char)name[i];
+
+        if (apr_isalnum(c) || strchr("-._~[]", c)) {
+            *at++ = (char)c;
+        }
+        else {
+            at += apr_snprintf(at, 4, "%%%02X", c);
+        }
+    }
+    *at = '\0';
+    return out;
+}
+
+/* Tell CALL's client that the parameter NAME is ignored. NAMES are those that
+ * it has been told. */
+static void tell(crm_call_t *call, apr_array_header_t *names,
+                 const char *name)
+{
+    const char *text = header_name(name, call->pool);
+
+    for (int i = 0; i < names->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(names, i, const char *), text)) {
+            return;
+        }
+    }
+    if (*text && names->nelts < IGNORED_MAX) {
+        APR_ARRAY_PUSH(names, const char *) = text;
+        apr_table_setn(call->response->headers, "X-Ignored-Parameters",
+                       apr_array_pstrcat(call->pool, names, ','));
+    }
+}
+
+/* Refuse the parameter NAME, which the operation does not have, or tell CALL's
+ * client that it is ignored. */
+static void read_unknown(crm_input_t *input, crm_call_t *call,
+                         apr_array_header_t *names, const char *name)
+{
+    const char *rule = unknown_check(call, name);
+
+    if (rule) {
+        crm_input_error(input, name, rule);
+    }
+    else {
+        tell(call, names, name);
+    }
+}
+
+/* ---- all parameters ---- */
+
 /* Return the number of filters of OPERATION. */
 static size_t filter_count(const crm_operation_t *operation)
 {
@@ -320,6 +420,8 @@ crm_error_t *crm_rest_params(crm_call_t *call)
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t count = filter_count(operation);
     unsigned char *seen = apr_pcalloc(call->pool, count + LIST_PARAMS);
+    apr_array_header_t *ignored = apr_array_make(call->pool, IGNORED_MAX,
+                                                 sizeof(const char *));
     apr_array_header_t *items;
 
     set_defaults(call);
@@ -336,9 +438,8 @@ crm_error_t *crm_rest_params(crm_call_t *call)
                                                        crm_query_param_t);
 
         if (!read_filter(&input, call, seen, item)
-            && !read_list_param(&input, call, seen + count, item)
-            && crm_rest(call)->strict) {
-            crm_input_error(&input, item->name, "is not a known parameter");
+            && !read_list_param(&input, call, seen + count, item)) {
+            read_unknown(&input, call, ignored, item->name);
         }
     }
     for (size_t i = 0; i < count; i++) {

@@ -23,7 +23,8 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
     rest->endpoint = call->route->data;
     /* contract 6.2, 7.1 */
     rest->lenient = crm_prefer_has(prefer, "handling", "lenient");
-    rest->strict = crm_prefer_has(prefer, "handling", "strict");
+    rest->strict = call->service->settings.refuse_unknown
+                   || crm_prefer_has(prefer, "handling", "strict");
     if (call->args[0].text
         && crm_uuid_parse(id, call->args[0].text, call->args[0].len)) {
         rest->path_id = id;

@@ -18,7 +18,9 @@ typedef struct crm_rest_t {
     const crm_endpoint_t *endpoint;
     const char *path_id;        /* the path's {id}; NULL if the path has none or
                                    it is not a UUID */
-    int lenient, strict;        /* Prefer: handling=... */
+    int lenient;                /* Prefer: handling=lenient */
+    int strict;                 /* unknown parameters are refused: Prefer:
+                                   handling=strict, or the vhost does it */
     crm_idempotency_t *idempotency; /* the key of a write, or NULL */
     crm_param_t *params;        /* one for each filter of the operation */
     apr_int64_t page, page_size;

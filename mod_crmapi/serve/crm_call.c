@@ -283,9 +283,32 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
     return rows->result ? NULL : run_alone(rows, call, sql);
 }
 
+/* Return whether the body of REQUEST is encoded (RFC 9110, section 8.4). */
+static int is_encoded(const crm_request_t *request)
+{
+    static const char identity[] = "identity";
+    const char *at = crm_request_header(request, "Content-Encoding");
+
+    for (at = at ? at + strspn(at, ", \t") : ""; *at;
+         at += strspn(at, ", \t")) {
+        size_t len = strcspn(at, ", \t");
+
+        if (len != sizeof(identity) - 1 || strncasecmp(at, identity, len)) {
+            return 1;
+        }
+        at += len;
+    }
+    return 0;
+}
+
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call)
 {
+    if (is_encoded(call->request)) {
+        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must "
+                                "not be encoded (Content-Encoding)",
+                                call->pool);
+    }
     crm_call_release(call);
     if (call->body) {           /* the call is served again */
         *data_p = call->body;

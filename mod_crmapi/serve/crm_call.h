@@ -89,7 +89,8 @@ void crm_call_count(crm_call_t *call, apr_time_t began);
 
 /* Set *DATA_P and *LEN_P to CALL's body, limited to the route's MAX_BODY. No
  * connection is held while it is read, so that a slow client does not occupy
- * one. Errors: those of crm_service_t.read_body. */
+ * one. Errors: CRM_E_UNSUPPORTED_MEDIA_TYPE if its Content-Encoding is other
+ * than identity (contract 5.3), those of crm_service_t.read_body. */
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call);
 

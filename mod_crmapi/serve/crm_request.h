@@ -29,6 +29,8 @@ typedef struct crm_settings_t {
                                    rights */
     apr_uint32_t unknown_key_limit; /* look-ups of unknown keys and tokens, for
                                        each address (contract 2.4) */
+    int refuse_unknown;         /* unknown query parameters are 422 (contract
+                                   7.1) */
     int request_id_in_database; /* set application_name to the request's id */
     apr_interval_time_t database_wait; /* time limit of the wait for a
                                           connection */
