@@ -11,6 +11,7 @@ use CrmTest::Data;
 use CrmTest::Provider;
 use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
+use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
 
 plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
@@ -170,6 +171,52 @@ sub later {
     return POSIX::strftime("%Y-%m-%dT%H:%M:%SZ",
         gmtime(CORE::time + 60 * $_[0]));
 }
+
+# What a stranger says the own name is, as a chat takes it, and with an address
+# that is somebody else's.
+subtest "a value is one line and no link in a mail of ours" => sub {
+    my $w = with_template([{ channel => "email",
+        email_subject => "For {{full_name}}",
+        email_body => "Dear {{first_name}},\n\nyours\n" }]);
+    crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
+        "chief\@crm.example");
+    my $nbsp = chr 0xa0;
+    my $id = start($w, auto_approve => false, contact => {
+        first_name => "Security notice:$nbsp$nbsp\x{2028}confirm \"now\"",
+        last_name => "https://evil.example/login www.evil.example",
+        emails => ["victim\@x.example"] });
+    $worker->once;
+    my $text = sub {
+        my ($to) = @_;
+        my ($mail) = grep { /^X-Envelope-To: $to/m } received($smtp);
+        my ($head, $body) = split /\n\n/, decode_qp($mail =~ s/\r//gr), 2;
+        return ($head =~ s/\n[ \t]+/ /gr, $body);
+    };
+    my ($head, $body) = $text->("chief");
+    my ($subject) = $head =~ /^Subject: (.*)/m;
+    like($subject, qr{^Please review: Welcome for "Security notice: confirm},
+        "the subject of the admin's mail quotes the name");
+    my @links = "$head\n$body" =~ m{(?:https?://|www\.)[^\s"<]+}g;
+    is_deeply([grep { !m{^http://127\.0\.0\.1:} } @links], [],
+        "the mail has the links that are ours only");
+    unlike("$head$body", qr/evil\.example/, "and no other domain");
+    my ($quoted) = $body =~ /^> (Security notice: confirm 'now' .*)$/m;
+    like($quoted, qr/^Security notice: confirm 'now' https: /,
+        "the name is one quoted line");
+    cmp_ok(index($body, "/crmapi/review/"), "<",
+        index($body, "> Security"), "below the link");
+
+    status_is($w->client->post("/api/v1/sequences/enrollments/$id/approve"),
+        200, "it is approved");
+    $worker->once;
+    ($head, $body) = $text->("victim");
+    like($body, qr/^Dear Security notice: confirm "now",$/m,
+        "a merge field is one line in the step's mail");
+    @links = "$head\n$body" =~ m{(?:https?://|www\.)[^\s"<]+}g;
+    is_deeply([grep { !m{^http://127\.0\.0\.1:} } @links], [],
+        "which has links of ours only, too");
+    unlike("$head$body", qr/evil\.example/, "in no header either");
+};
 
 subtest "one click stops what runs" => sub {
     my $w = with_template([@MAIL, { %{$MAIL[0]}, delay => "1d" }]);

@@ -23,12 +23,14 @@ static const char contact[] =
     "\"is_primary\":false}],"
     "\"custom_fields\":{\"plan\":\"gold\",\"seats\":3,\"paid\":false,"
     "\"share\":0.5,\"list\":[1],\"deep\":{\"a\":1},\"no\":null,"
-    "\"Two words\":\"2\",\"a.b\":\"dots\"}}";
+    "\"Two words\":\"2\",\"blank\":\"\\u00a0\\u2028\\u3164\","
+    "\"url\":\"https://a.example/b\",\"a.b\":\"dots\"}}";
 static const char company[] =
     "{\"name\":\"Analytical Engines\",\"city\":\"London\","
     "\"employee_count\":7,\"emails\":[],\"industry\":null}";
 static const char agent[] =
     "{\"name\":\"Bo\",\"agent_role\":\"sales\",\"enabled\":true,"
+    "\"summary\":\"Ask\\nhttps://b.example\\u2029now\","
     "\"agent_email\":null,\"popular_topics\":[\"x\"]}";
 
 /* What becomes of texts. */
@@ -40,9 +42,9 @@ static const struct {
     {"Hi {{first_name}}!", "Hi Ada!"},
     {"{{first_name}}{{first_name}}", "AdaAda"},
     {"{{ first_name }} {{\tfirst_name\n|\n x }}", "Ada Ada"},
-    {"{{contact.first_name}} {{contact.email}}", "Ada ada@x.org"},
+    {"{{contact.first_name}} {{contact.email}}", "Ada ada@x. org"},
     {"{{full_name}}", "Ada L\xc3\xb8v \"x\""},
-    {"{{email}} {{phone_number}}", "ada@x.org +4930123"},
+    {"{{email}} {{phone_number}}", "ada@x. org +4930123"},
     {"{{deal_value}}", "12.5"},
     {"{{company}} in {{company.city}}", "Analytical Engines in London"},
     {"{{company.employee_count}}", "7"},
@@ -66,7 +68,12 @@ static const struct {
     {"{{{{first_name}} {{{{ }} } { {x}", "{{first_name}} {{ }} } { {x}"},
     {"{{{{{{first_name}}", "{{Ada"},
     {"a { b } c }} d", "a { b } c }} d"},
-    {"{{notes}}", "one\r\ntwo"},
+    {"{{notes}}", "one two"},
+    /* a value that shows nothing is empty */
+    {"{{custom.blank|x}}", "x"},
+    /* only the workspace's own values are links */
+    {"{{custom.url}}", "https: / /a. example/b"},
+    {"{{agent.summary}}", "Ask https://b.example now"},
 };
 
 static const struct {
@@ -200,7 +207,7 @@ START_TEST(one_line)
 
     ck_assert(!crmd_merge(&out, "{{notes}} {{job_title|a\nb}}", &subject, 1,
                           1000, crm_check_pool()));
-    ck_assert_str_eq(out, "one  two a b");
+    ck_assert_str_eq(out, "one two a b");
 }
 END_TEST
 

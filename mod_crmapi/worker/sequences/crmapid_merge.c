@@ -4,11 +4,13 @@
 
 #include <string.h>
 
+#include "apr_hash.h"
 #include "apr_strings.h"
 
 #include "crm_buf.h"
 #include "crm_resources.h"
 #include "crm_text.h"
+#include "crm_value.h"
 
 /* A text whose fields are being replaced. */
 typedef struct merging_t {
@@ -16,6 +18,7 @@ typedef struct merging_t {
     crm_buf_t buf;
     int one_line;
     int syntax_only;            /* empty values are accepted */
+    apr_hash_t *shown;          /* of const char *: values by fields' names */
     apr_pool_t *pool;
 } merging_t;
 
@@ -158,6 +161,28 @@ static char *trimmed(const char *text, size_t len, apr_pool_t *pool)
     return apr_pstrmemdup(pool, text, len);
 }
 
+/* Return whether the field NAME is the workspace's own. Other values may be what
+ * a stranger wrote. */
+static int is_own(const char *name)
+{
+    return !strncmp(name, "agent.", 6) || !strcmp(name, "template.name");
+}
+
+/* Return VALUE, that of the field NAME, as it is shown. */
+static const char *shown(merging_t *merging, const char *name,
+                         const char *value)
+{
+    const char *made = apr_hash_get(merging->shown, name,
+                                    APR_HASH_KEY_STRING);
+
+    if (!made) {
+        made = is_own(name) ? crm_value_line(value, merging->pool)
+                            : crm_value_show(value, merging->pool);
+        apr_hash_set(merging->shown, name, APR_HASH_KEY_STRING, made);
+    }
+    return made;
+}
+
 /* Add the value of FIELD, the text between the braces, or its fallback. Return
  * NULL, or the rule that FIELD breaks. */
 static const char *put_field(merging_t *merging, const char *field)
@@ -175,9 +200,8 @@ static const char *put_field(merging_t *merging, const char *field)
         return apr_psprintf(pool, "{{%s}} is not a known field",
                             crmd_name_shown(name));
     }
-    if (!value) {
-        value = fallback;
-    }
+    value = value ? shown(merging, name, value) : "";
+    value = *value ? value : fallback;
     if (!value && !merging->syntax_only) {
         return apr_psprintf(pool, "{{%s}} is empty here, and there is no"
                             " fallback", crmd_name_shown(name));
@@ -229,7 +253,8 @@ const char *crmd_merge(const char **out_p, const char *text,
                        apr_pool_t *pool)
 {
     merging_t merging = {.subject = subject, .one_line = one_line,
-                         .syntax_only = !out_p, .pool = pool};
+                         .syntax_only = !out_p,
+                         .shown = apr_hash_make(pool), .pool = pool};
     const char *fault = NULL, *open;
 
     crm_buf_init(&merging.buf, strlen(text) + 256, pool);

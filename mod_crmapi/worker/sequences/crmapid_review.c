@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_mark.h"
 #include "crmapid_relay.h"
@@ -48,8 +49,39 @@ static const char permit_sql[] =
 
 enum { LINK_MAC, NUMBER };
 
+/* Maximum characters of the contact's name in a mail. */
+#define NAME_CHARS 80
+
+/* Return the column COLUMN of ROW as it may stand in the mail. */
+static const char *shown(crmd_work_t *work, const PGresult *row, int column)
+{
+    return crm_value_show(PQgetvalue(row, 0, column), work->pool);
+}
+
+/* Return the contact's name of ROW, which a stranger may have written: cut, and
+ * without quotes. */
+static const char *contact_of(crmd_work_t *work, const PGresult *row)
+{
+    const char *name = shown(work, row, CONTACT);
+    apr_size_t end = 0, chars = 0;
+    char *made;
+
+    while (name[end] && ((name[end] & 0xc0) == 0x80
+                         || chars++ < NAME_CHARS)) {
+        end++;
+    }
+    made = apr_pstrcat(work->pool, apr_pstrmemdup(work->pool, name, end),
+                       name[end] ? "..." : NULL, NULL);
+
+    for (char *c = made; *c; c++) {
+        *c = *c == '"' ? '\'' : *c;
+    }
+    return made;
+}
+
 /* Return the text of the mail about ENROLLMENT. LINK leads to its page, or is
- * NULL. */
+ * NULL. What the contact is called comes last, as a quotation: nobody should take
+ * it for a word of this mail. */
 static const char *make_text(crmd_work_t *work, const PGresult *row,
                              const char *enrollment, const char *link)
 {
@@ -62,12 +94,13 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                        "crmapictl enrollment reject %s\n", enrollment,
                        enrollment);
 
-    return apr_psprintf(work->pool, "The sequence \"%s\" for %s (%s steps) is"
-                        " ready and waits for your review in %s. Nothing is"
-                        " sent before it is approved.\n\n%s",
-                        PQgetvalue(row, 0, SEQUENCE),
-                        PQgetvalue(row, 0, CONTACT), PQgetvalue(row, 0, STEPS),
-                        PQgetvalue(row, 0, WORKSPACE), how);
+    return apr_psprintf(work->pool, "A sequence is ready and waits for your"
+                        " review in %s: \"%s\" (%s steps). Nothing is sent"
+                        " before it is approved.\n\n%s\nThe contact, as"
+                        " it was written by whoever it is:\n\n> %s\n",
+                        shown(work, row, WORKSPACE),
+                        shown(work, row, SEQUENCE), PQgetvalue(row, 0, STEPS),
+                        how, contact_of(work, row));
 }
 
 /* Send the mail about ENROLLMENT, from ROW, with the LINK, and set how WORK
@@ -90,9 +123,9 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     message.from_name = config->mail_from_name;
     message.to = crmd_relay_wire("email", PQgetvalue(row, 0, TO), work->pool);
     message.to_name = crm_db_value(row, 0, TO_NAME);
-    message.subject = apr_psprintf(work->pool, "Please review: %s for %s",
-                                   PQgetvalue(row, 0, SEQUENCE),
-                                   PQgetvalue(row, 0, CONTACT));
+    message.subject = apr_psprintf(work->pool, "Please review: %s for \"%s\"",
+                                   shown(work, row, SEQUENCE),
+                                   contact_of(work, row));
     message.text = make_text(work, row, enrollment, link);
     message.automatic = 1;
     CRM_ERR(crmd_mark_begin(&entry, work));

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_phone.h"
+#include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
@@ -99,6 +100,9 @@ static void make_message(sending_t *sending, const PGresult *result)
     message->to = crmd_relay_wire(message->channel,
                                   PQgetvalue(result, 0, TO), pool);
     message->to_name = crm_db_value(result, 0, TO_NAME);
+    if (message->to_name) {     /* a stranger may have given name and address */
+        message->to_name = crm_value_show(message->to_name, pool);
+    }
     message->from_name = crm_db_value(result, 0, FROM_NAME);
     if (!strcmp(message->channel, "email")) {
         message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
