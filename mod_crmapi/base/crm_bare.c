@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_bare.c: the letters and digits of a text */
+/* crm_bare.c: the letters and digits of a text, what it shows */
 #include "crm_bare.h"
 
 #include <stdlib.h>
@@ -14,15 +14,25 @@
  * NormalizationTest: U+FDFA is 18). */
 #define GROWTH 18
 
-/* Return whether C says nothing. */
-static int is_silent(UChar32 c)
+#define BRAILLE_BLANK 0x2800    /* a symbol, but one without dots */
+
+/* Return whether C cannot be seen. */
+static int is_invisible(UChar32 c)
 {
-    return (U_GET_GC_MASK(c) & (U_GC_P_MASK | U_GC_S_MASK | U_GC_Z_MASK
-                                | U_GC_CC_MASK | U_GC_CF_MASK)) != 0
+    return (U_GET_GC_MASK(c) & (U_GC_Z_MASK | U_GC_CC_MASK | U_GC_CF_MASK))
+           != 0 || c == BRAILLE_BLANK
            || u_hasBinaryProperty(c, UCHAR_DEFAULT_IGNORABLE_CODE_POINT);
 }
 
-apr_size_t crm_text_bare_span(const char *s)
+/* Return whether C says nothing. */
+static int is_silent(UChar32 c)
+{
+    return (U_GET_GC_MASK(c) & (U_GC_P_MASK | U_GC_S_MASK)) != 0
+           || is_invisible(c);
+}
+
+/* Return the length of the characters at S that are IN a set. */
+static apr_size_t span(const char *s, int (*in)(UChar32 c))
 {
     const uint8_t *bytes = (const uint8_t *)s;
     int32_t at = 0, next = 0;
@@ -31,12 +41,27 @@ apr_size_t crm_text_bare_span(const char *s)
         UChar32 c;
 
         U8_NEXT(bytes, next, -1, c);
-        if (c < 0 || !is_silent(c)) {
+        if (c < 0 || !in(c)) {
             break;
         }
         at = next;
     }
     return (apr_size_t)at;
+}
+
+apr_size_t crm_text_bare_span(const char *s)
+{
+    return span(s, is_silent);
+}
+
+apr_size_t crm_text_blank_span(const char *s)
+{
+    return span(s, is_invisible);
+}
+
+int crm_text_shows(const char *s)
+{
+    return s[crm_text_blank_span(s)] != '\0';
 }
 
 /* Return S as NFKC_Casefold in UTF-16, *LEN_P units, in POOL. */

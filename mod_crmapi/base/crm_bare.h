@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_bare.h: the letters and digits of a text */
+/* crm_bare.h: the letters and digits of a text, what it shows */
 #ifndef CRM_BARE_H
 #define CRM_BARE_H
 
@@ -13,5 +13,12 @@ const char *crm_text_bare(const char *s, apr_pool_t *result_pool);
 /* Return the length of the characters at S, valid UTF-8, that crm_text_bare()
  * leaves out. */
 apr_size_t crm_text_bare_span(const char *s);
+
+/* Return the length of the characters at S, valid UTF-8, that cannot be seen:
+ * white space, control and invisible characters. */
+apr_size_t crm_text_blank_span(const char *s);
+
+/* Return whether S, valid UTF-8, shows anything. */
+int crm_text_shows(const char *s);
 
 #endif /* CRM_BARE_H */

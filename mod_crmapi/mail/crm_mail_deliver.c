@@ -248,7 +248,9 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
 
     binds[CRM_INTAKE_SUBJECT] = mail->subject;
     binds[CRM_INTAKE_MESSAGE_KEY] = mail->message_id;
-    binds[CRM_INTAKE_CONTENT] = mail->text;
+    /* A subject alone is a message (contract 18.3). */
+    binds[CRM_INTAKE_CONTENT] = *mail->text || !mail->subject ? mail->text
+                                : mail->subject;
     binds[CRM_INTAKE_CONTENT_TYPE] = "text/plain";
     binds[CRM_INTAKE_METADATA] = crm_mail_metadata(
         mail, delivery->recipient, delivery->automatic, delivery->pool);

@@ -7,11 +7,13 @@
 
 #include "apr_strings.h"
 
+#include "crm_bare.h"
 #include "crm_buf.h"
 #include "mail_charset.h"
 #include "mail_flowed.h"
 #include "mail_html.h"
 #include "mail_read.h"
+#include "mail_smime.h"
 #include "mail_text.h"
 #include "mail_tree.h"
 
@@ -19,6 +21,9 @@
 #define TEXT "crm-text"
 
 #define NAME_CHARS 255
+
+/* Maximum number of signed messages in a mail that are read. */
+#define SIGNED 4
 
 /* The state of a walk through the parts of a mail. */
 typedef struct walk_t {
@@ -29,6 +34,7 @@ typedef struct walk_t {
     const char *other;          /* first attached text, used if there is no
                                    other text */
     apr_size_t html;            /* bytes of HTML that were read */
+    int enclosed;               /* number of signed messages that were read */
     apr_pool_t *pool;
 } walk_t;
 
@@ -46,11 +52,6 @@ static const char *parameter(GMimeObject *object, const char *name)
 {
     return g_mime_content_type_get_parameter(
         g_mime_object_get_content_type(object), name);
-}
-
-static int is_blank(const char *text)
-{
-    return !text[strspn(text, " \t\n")];
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -125,12 +126,12 @@ static const char *text_of(walk_t *walk, GMimePart *part)
     return text;
 }
 
-/* Add the text of PART to the mail's text, unless it is blank. */
+/* Add the text of PART to the mail's text, if it shows anything. */
 static void add_text(walk_t *walk, GMimePart *part)
 {
     const char *text = text_of(walk, part);
 
-    if (is_blank(text)) {
+    if (!crm_text_shows(text)) {
         return;
     }
     if (is_type(GMIME_OBJECT(part), "text", "html")) {
@@ -202,6 +203,23 @@ static void attach_part(walk_t *walk, GMimePart *part)
                    len);
 }
 
+/* Read PART if it is a signed message that encloses what was signed (RFC 8551,
+ * 3.5.2). */
+static void read_signed(walk_t *walk, GMimePart *part)
+{
+    apr_size_t len;
+    const char *bytes = walk->enclosed < SIGNED
+                        ? crm_mail_signed(&len, part, walk->pool) : NULL;
+    GMimeMessage *inner;
+
+    if (bytes) {
+        inner = crm_mail_parse(&walk->mail->cut, bytes, len, walk->pool);
+        walk->enclosed++;
+        walk_part(walk, g_mime_message_get_mime_part(inner), 1);
+        g_object_unref(inner);
+    }
+}
+
 /* Attach an enclosed mail, unchanged. */
 static void attach_message(walk_t *walk, GMimeMessagePart *part)
 {
@@ -239,7 +257,7 @@ static int may_be_text(const walk_t *walk, GMimePart *part)
 }
 
 /* Return the first part of type text/SUBTYPE in OBJECT that may be the mail's
- * text and is not blank; NULL if there is none. */
+ * text and shows something; NULL if there is none. */
 static GMimePart *find_text(walk_t *walk, GMimeObject *object,
                             const char *subtype)
 {
@@ -258,7 +276,7 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
     }
     else if (GMIME_IS_PART(object) && is_type(object, "text", subtype)
              && may_be_text(walk, GMIME_PART(object))
-             && !is_blank(text_of(walk, GMIME_PART(object)))) {
+             && crm_text_shows(text_of(walk, GMIME_PART(object)))) {
         return GMIME_PART(object);
     }
     return NULL;
@@ -314,6 +332,9 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text)
         walk->mail->more_attachments++;
     }
     else if (!may_be_text(walk, GMIME_PART(object))) {
+        if (text) {
+            read_signed(walk, GMIME_PART(object));
+        }
         attach_part(walk, GMIME_PART(object));
     }
     else if (text) {
@@ -339,17 +360,22 @@ static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
     return stray ? crm_mail_utf8(stray, strlen(stray), NULL, pool) : "";
 }
 
-/* Return TEXT without blank lines at both ends, in POOL. */
+/* Return TEXT without lines that show nothing at both ends, in POOL. */
 static const char *trim(const char *text, apr_pool_t *pool)
 {
-    apr_size_t len, line;
+    apr_size_t blank = crm_text_blank_span(text), len;
+    char *made, *line;
 
-    while (text[line = strspn(text, " \t")] == '\n') {
-        text += line + 1;
+    while (blank && text[blank - 1] != '\n') {
+        blank--;                /* the indent of the first line stays */
     }
-    for (len = strlen(text); len && strchr(" \t\n", text[len - 1]); len--) {
+    made = apr_pstrdup(pool, crm_text_shows(text) ? text + blank : "");
+    while ((line = strrchr(made, '\n')) && !crm_text_shows(line)) {
+        *line = '\0';
     }
-    return apr_pstrmemdup(pool, text, len);
+    for (len = strlen(made); len && strchr(" \t", made[len - 1]); len--) {
+    }
+    return apr_pstrmemdup(pool, made, len);
 }
 
 void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
@@ -365,10 +391,10 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     walk_part(&walk, g_mime_message_get_mime_part(mime), 1);
     crm_buf_putc(&walk.text, '\0');
     text = walk.text.data;
-    if (is_blank(text) && walk.other) {
+    if (!crm_text_shows(text) && walk.other) {
         text = walk.other;
     }
-    if (is_blank(text)) {
+    if (!crm_text_shows(text)) {
         text = stray_text(mime, pool);
     }
     mail->text = crm_mail_cut(&mail->text_cut, trim(text, pool),

@@ -9,9 +9,11 @@
 
 #include "crm_buf.h"
 #include "crm_text.h"
+#include "mail_base64.h"
 #include "mail_charset.h"
 #include "mail_detect.h"
 #include "mail_label.h"
+#include "mail_repair.h"
 #include "mail_tree.h"
 #include "mail_word.h"
 
@@ -123,6 +125,7 @@ GMimeMessage *crm_mail_parse(unsigned *cut_p, const char *bytes,
     GMimeMessage *message;
 
     bytes = prepare(&len, bytes, len, pool);
+    bytes = crm_mail_repair(&len, bytes, pool);
     message = crm_mail_tree(cut_p, bytes, len, pool);
     set_hint(message, pool);
     return message;
@@ -135,15 +138,21 @@ GMimeMessage *crm_mail_parse_head(unsigned *cut_p, const char *bytes,
     return crm_mail_tree_head(cut_p, bytes, len, pool);
 }
 
-const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
-                           apr_pool_t *pool)
+/* Return the bytes of CONTENT, *LEN_P and a NUL, in POOL: decoded, or as they came
+ * if RAW. */
+static const char *read_content(apr_size_t *len_p, GMimeDataWrapper *content,
+                                int raw, apr_pool_t *pool)
 {
-    GMimeDataWrapper *content = g_mime_part_get_content(part);
     GMimeStream *stream = g_mime_stream_mem_new();
     GByteArray *array;
     const char *bytes;
 
-    if (content) {
+    if (content && raw) {
+        g_mime_stream_reset(g_mime_data_wrapper_get_stream(content));
+        g_mime_stream_write_to_stream(g_mime_data_wrapper_get_stream(content),
+                                      stream);
+    }
+    else if (content) {
         g_mime_data_wrapper_write_to_stream(content, stream);
     }
     array = g_mime_stream_mem_get_byte_array(GMIME_STREAM_MEM(stream));
@@ -152,6 +161,27 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                                         array->len) : "";
     g_object_unref(stream);
     return bytes;
+}
+
+const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
+                           apr_pool_t *pool)
+{
+    GMimeDataWrapper *content = g_mime_part_get_content(part);
+    GMimeContentType *type =
+        g_mime_object_get_content_type(GMIME_OBJECT(part));
+    const char *raw;
+
+    if (g_mime_part_get_content_encoding(part)
+        == GMIME_CONTENT_ENCODING_BASE64
+        && g_mime_content_type_is_type(type, "text", "*")) {
+        raw = read_content(len_p, content, 1, pool);
+        if (!crm_mail_is_base64(raw, *len_p,
+                                g_mime_content_type_get_parameter(
+                                    type, "charset"), pool)) {
+            return raw;
+        }
+    }
+    return read_content(len_p, content, 0, pool);
 }
 
 /* ---- headers ------------------------------------------------------------- */

@@ -24,7 +24,8 @@ int crm_mail_count(GMimeMessage *mime, const char *name);
 const char *crm_mail_file_name(GMimeObject *part, const char *hint,
                                apr_pool_t *pool);
 
-/* Return the decoded content of PART, *LEN_P bytes and a NUL, in POOL. */
+/* Return the decoded content of PART, *LEN_P bytes and a NUL, in POOL. A text that
+ * is no base64, as is said of it, is returned as it is. */
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool);
 

@@ -12,10 +12,12 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_mail.h"
 #include "mail_charset.h"
 #include "mail_html.h"
+#include "mail_style.h"
 
 /* Maximum bytes of text that are made, and depth of elements. */
 #define TEXT_BYTES (4 * CRM_MAIL_TEXT_MAX + 1024)
@@ -33,12 +35,15 @@ static const struct {
 } elements[] = {
     {"a", LINK}, {"address", LINE}, {"article", LINE}, {"aside", LINE},
     {"audio", NOTHING}, {"blockquote", QUOTE}, {"br", BREAK},
-    {"caption", LINE}, {"center", LINE}, {"dd", LINE}, {"div", LINE},
+    {"caption", LINE}, {"center", LINE}, {"datalist", NOTHING},
+    {"dd", LINE}, {"div", LINE},
     {"dl", PARAGRAPH}, {"dt", LINE}, {"fieldset", LINE}, {"footer", LINE},
     {"form", LINE}, {"h1", PARAGRAPH}, {"h2", PARAGRAPH}, {"h3", PARAGRAPH},
     {"h4", PARAGRAPH}, {"h5", PARAGRAPH}, {"h6", PARAGRAPH},
-    {"head", NOTHING}, {"header", LINE}, {"hr", RULE}, {"img", IMAGE},
-    {"li", ITEM}, {"main", LINE}, {"nav", LINE}, {"object", NOTHING},
+    {"head", NOTHING}, {"header", LINE}, {"hr", RULE},
+    {"iframe", NOTHING}, {"img", IMAGE},
+    {"li", ITEM}, {"main", LINE}, {"nav", LINE}, {"noembed", NOTHING},
+    {"noframes", NOTHING}, {"object", NOTHING},
     {"ol", NUMBERS}, {"option", LINE}, {"p", PARAGRAPH}, {"pre", PRE},
     {"script", NOTHING}, {"section", LINE}, {"select", NOTHING},
     {"style", NOTHING}, {"svg", NOTHING}, {"table", LINE}, {"td", CELL},
@@ -52,6 +57,7 @@ typedef struct open_t {
     int number;                 /* of the last item, for a list */
     const char *href;           /* of a link */
     apr_size_t start;           /* offset of its text */
+    unsigned unseen;            /* of the element around it */
 } open_t;
 
 typedef struct writer_t {
@@ -62,6 +68,10 @@ typedef struct writer_t {
     int depth;
     unsigned cut;               /* bits of CRM_MAIL_CUT_... */
     int hidden;                 /* number of open hidden elements */
+    int show;                   /* what is hidden is shown, too */
+    unsigned unseen;            /* CRM_MAIL_STYLE_TINY, CRM_MAIL_STYLE_UNSEEN: why
+                                   the text of the innermost element is not
+                                   shown */
     int pre, quotes, lists;     /* numbers of open elements of these kinds */
     int newlines;               /* line ends before the next text; 2: a blank
                                    line */
@@ -185,26 +195,38 @@ static const char *attribute(const xmlChar **attributes, const char *name)
     return NULL;
 }
 
-/* Return whether ATTRIBUTES hide an element. Mails hide preview texts and
- * tracking pixels. */
-static int is_hidden(const xmlChar **attributes)
+/* Apply the ATTRIBUTES of the element NAME to WRITER, whose text it changes.
+ * Return whether they hide the element. */
+static int is_hidden(writer_t *writer, const char *name,
+                     const xmlChar **attributes)
 {
     const char *style = attribute(attributes, "style");
-    const char *at = style ? strcasestr(style, "display") : NULL;
+    unsigned bits = style ? crm_mail_style(style) : 0;
 
-    if (attribute(attributes, "hidden")) {
-        return 1;
-    }
-    if (!at) {
+    if (writer->show) {
         return 0;
     }
-    at += strlen("display");
-    at += strspn(at, " \t");
-    if (*at++ != ':') {
-        return 0;
+    if (!strcasecmp(name, "font") && attribute(attributes, "size")) {
+        bits |= bits & CRM_MAIL_STYLE_TINY ? 0 : CRM_MAIL_STYLE_SIZED;
     }
-    at += strspn(at, " \t");
-    return !strncasecmp(at, "none", 4);
+    writer->unseen |= bits & (CRM_MAIL_STYLE_TINY | CRM_MAIL_STYLE_UNSEEN);
+    writer->unseen &= bits & CRM_MAIL_STYLE_SIZED ? ~CRM_MAIL_STYLE_TINY : ~0u;
+    writer->unseen &= bits & CRM_MAIL_STYLE_SEEN ? ~CRM_MAIL_STYLE_UNSEEN
+                                                 : ~0u;
+    return (bits & CRM_MAIL_STYLE_HIDES) || attribute(attributes, "hidden");
+}
+
+/* Return whether ATTRIBUTES are those of a picture that cannot be seen. */
+static int is_pixel(const xmlChar **attributes)
+{
+    const char *width = attribute(attributes, "width");
+    const char *height = attribute(attributes, "height");
+
+    return width && height && strspn(width, "01px") == strlen(width)
+           && strspn(height, "01px") == strlen(height)
+           && strlen(width) < 4 && strlen(height) < 4
+           && width[0] && height[0] && width[1] != '0' && height[1] != '0'
+           && width[1] != '1' && height[1] != '1';
 }
 
 /* Begin an item of the innermost list. */
@@ -259,7 +281,7 @@ static void begin_effect(writer_t *writer, open_t *open,
         break;
     case IMAGE:
         text = attribute(attributes, "alt");
-        if (text && *text) {
+        if (text && *text && !writer->unseen && !is_pixel(attributes)) {
             write_text(writer, text, strlen(text));
         }
         break;
@@ -281,8 +303,8 @@ static void begin_element(void *baton, const xmlChar *name,
     open = &writer->open[writer->depth];
     memset(open, 0, sizeof(*open));
     open->effect = effect_of((const char *)name);
-    if (open->effect != IMAGE && open->effect != BREAK
-        && is_hidden(attributes)) {
+    open->unseen = writer->unseen;
+    if (is_hidden(writer, (const char *)name, attributes)) {
         open->effect = NOTHING;
     }
     if (open->effect == NOTHING) {
@@ -337,6 +359,7 @@ static void end_element(void *baton, const xmlChar *name)
         return;
     }
     open = &writer->open[--writer->depth];
+    writer->unseen = open->unseen;
     switch (open->effect) {
     case NOTHING: writer->hidden--; break;
     case LINE:
@@ -358,7 +381,7 @@ static void characters(void *baton, const xmlChar *text, int len)
 {
     writer_t *writer = baton;
 
-    if (!writer->hidden) {
+    if (!writer->hidden && !writer->unseen) {
         write_text(writer, (const char *)text, (apr_size_t)len);
     }
 }
@@ -392,20 +415,33 @@ static void parse(writer_t *writer, const char *html, apr_size_t len)
     htmlFreeParserCtxt(writer->parser);
 }
 
-const char *crm_mail_text(unsigned *cut_p, const char *html, apr_size_t len,
-                          apr_pool_t *pool)
+/* Return the text of the LEN bytes of HTML, by crm_mail_html(), in POOL; SHOW:
+ * also what is hidden. Set bits in *CUT_P. */
+static const char *make_text(unsigned *cut_p, const char *html, apr_size_t len,
+                             int show, apr_pool_t *pool)
 {
     writer_t *writer = apr_pcalloc(pool, sizeof(*writer));
     crm_buf_t buf;
 
-    html = crm_mail_html(&len, &writer->cut, html, len, pool);
     crm_buf_init(&buf, len / 2 + 64, pool);
     writer->buf = &buf;
     writer->pool = pool;
+    writer->show = show;
     parse(writer, html, len);
     *cut_p |= writer->cut;
     crm_buf_putc(&buf, '\0');
     /* The parser may have produced characters such as &#0;, which are
      * removed. */
     return crm_mail_utf8(buf.data, buf.len - 1, "utf-8", pool);
+}
+
+const char *crm_mail_text(unsigned *cut_p, const char *html, apr_size_t len,
+                          apr_pool_t *pool)
+{
+    const char *text;
+
+    html = crm_mail_html(&len, cut_p, html, len, pool);
+    text = make_text(cut_p, html, len, 0, pool);
+    return crm_text_shows(text) ? text
+           : make_text(cut_p, html, len, 1, pool);
 }

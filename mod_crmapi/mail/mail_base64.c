@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_base64.c: texts that are said to be base64
+ *
+ * Some programs declare base64 and send the text as it is. */
+#include "mail_base64.h"
+
+#include <string.h>
+
+#include "apr_base64.h"
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+#include "crm_text.h"
+#include "mail_label.h"
+
+/* Bytes of the first line that are decoded. */
+#define SAMPLE 400
+
+static int is_digit(char c)
+{
+    return apr_isalnum(c) || c == '+' || c == '/';
+}
+
+/* Return whether BYTES, LEN of them, can be a text: without control characters,
+ * and UTF-8 if UTF8. CUT: they may end within a character. */
+static int is_text(const char *bytes, apr_size_t len, int utf8, int cut)
+{
+    for (apr_size_t i = 0; i < len; i++) {
+        if ((unsigned char)bytes[i] < ' '
+            && !strchr("\t\n\r\f\033", bytes[i])) {
+            return 0;
+        }
+    }
+    while (cut && len && (bytes[len - 1] & 0x80)) {
+        len--;
+    }
+    return len && (!utf8 || crm_text_valid_utf8(bytes, len));
+}
+
+/* Return whether the digits of base64 in LINE, LEN bytes, are a text. */
+static int decodes(const char *line, apr_size_t len, int utf8,
+                   apr_pool_t *pool)
+{
+    char digits[SAMPLE + 1], *made;
+    apr_size_t count = 0;
+
+    for (apr_size_t i = 0; i < len && count < SAMPLE; i++) {
+        if (is_digit(line[i])) {
+            digits[count++] = line[i];
+        }
+    }
+    digits[count - count % 4] = '\0';
+    made = apr_palloc(pool, (apr_size_t)apr_base64_decode_len(digits) + 1);
+    count = (apr_size_t)apr_base64_decode_binary((unsigned char *)made,
+                                                 digits);
+    return is_text(made, count, utf8, len > count * 4 / 3 + 4);
+}
+
+int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
+                       apr_pool_t *pool)
+{
+    crm_mail_charset_t known = crm_mail_label(charset);
+    int utf8 = known.coding == CRM_MAIL_UNKNOWN
+               || known.coding == CRM_MAIL_UTF8;
+    apr_size_t line, digits = 0, last;
+
+    while (len && strchr(" \t\r\n", *raw)) {
+        raw++;
+        len--;
+    }
+    while (len && strchr(" \t\r\n", raw[len - 1])) {
+        len--;
+    }
+    for (line = 0; line < len && raw[line] != '\n'; line++) {
+        digits += is_digit(raw[line]);
+    }
+    for (last = line; last && strchr(" \t\r=", raw[last - 1]); last--) {
+    }
+    if (!line || (last == digits
+                  && (line < len
+                      || (!utf8 && (known.coding != CRM_MAIL_SINGLE
+                                    || digits % 4 == 0))))) {
+        return 1;
+    }
+    return decodes(raw, line, utf8, pool);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mail_base64.h: texts that are said to be base64 */
+#ifndef CRM_MAIL_BASE64_H
+#define CRM_MAIL_BASE64_H
+
+#include "apr_pools.h"
+
+/* Return whether the LEN bytes RAW, a text in CHARSET (NULL: not declared), are
+ * base64, as is said of them; otherwise they are the text itself. */
+int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
+                       apr_pool_t *pool);
+
+#endif /* CRM_MAIL_BASE64_H */

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mail_texts.c: which text a mail has (contract 18.3) */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_bare.h"
+#include "crm_mail.h"
+#include "mail_repair.h"
+#include "mail_style.h"
+#include "mail_text.h"
+
+/* Return the text of MAIL. */
+static const char *text_of(const char *bytes)
+{
+    static const crm_mail_options_t options;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, strlen(bytes), &options, crm_check_pool());
+    return mail.text;
+}
+
+static void same(const char *what, const char *got, const char *want)
+{
+    ck_assert_msg(!strcmp(got, want), "%s\n\"%s\", not \"%s\"", what, got,
+                  want);
+}
+
+/* ---- headers that are not where they belong ------------------------------- */
+
+#define HEAD "From: ada@example.org\nDate: Wed, 25 Nov 2026 12:00:00 +0000\n" \
+             "Subject: S\nMessage-ID: <x@example.org>\n"
+#define ALTERNATIVES "--b\nContent-Type: text/plain\n\nplain\n--b\n" \
+                     "Content-Type: text/html\n\n<p>rich</p>\n--b--\n"
+
+static const struct {
+    const char *mail, *text;
+} repaired[] = {
+    {HEAD "\nbody\n", "body"},
+    /* before the header */
+    {"\n" HEAD "\nbody\n", "body"},
+    {"\r\n \n\t\r\n" HEAD "\nbody\n", "body"},
+    {" \t" HEAD "\nbody\n", "body"},
+    {"\xef\xbb\xbf" HEAD "\nbody\n", "body"},
+    {"From ada@example.org Wed Nov 25\n\n" HEAD "\nbody\n", "body"},
+    {"\nX-Spam: no\n" HEAD "\nbody\n", "body"},
+    {"\nnot: a field\n\nbody\n", "not: a field\n\nbody"},
+    {"\nno field\n", "no field"},
+    /* within it */
+    {"Return-Path: <ada@example.org>\nReceived: by mx\n\n" HEAD "\nbody\n",
+     "body"},
+    {"Received: by mx\r\n\r\nFrom: a@example.org\r\n\r\nbody\r\n", "body"},
+    {HEAD "\nMIME-Version: 1.0\nContent-Type: multipart/alternative;"
+     " boundary=b\n\n" ALTERNATIVES, "plain"},
+    {HEAD "\n\n\nContent-Type: text/html\n\n<p>rich</p>\n", "rich"},
+    {"From: a@example.org\n\nSubject: S\nDate: today\n\nbody\n", "body"},
+    {"Received: by a\n\nReceived: by b\n\nFrom: a@example.org\n\nbody\n",
+     "body"},
+    /* a text that looks like one */
+    {HEAD "\nNote: x\n\nbody\n", "Note: x\n\nbody"},
+    {HEAD "\nFrom: b@example.org\nTo: c@example.org\n\nforwarded\n",
+     "From: b@example.org\nTo: c@example.org\n\nforwarded"},
+    {HEAD "\nReply-To: me\nand call\n", "Reply-To: me\nand call"},
+    {HEAD "\nMIME-Version: is what?\nno idea\n",
+     "MIME-Version: is what?\nno idea"},
+    /* several Content-Types */
+    {HEAD "Content-Type: multipart/alternative; boundary=b\n"
+     "Content-Type: text/plain\n\n" ALTERNATIVES, "plain"},
+    {HEAD "Content-Type: text/plain\nContent-Type: multipart/alternative;\n"
+     "\tboundary=\"b\"\n\n" ALTERNATIVES, "plain"},
+    {HEAD "Content-Type: multipart/alternative; boundary=z\n"
+     "Content-Type: multipart/alternative; boundary=b\n\n" ALTERNATIVES,
+     "plain"},
+    {HEAD "Content-Type: text/html\ncontent-type: text/plain\n\n<p>rich</p>",
+     "rich"},
+    {HEAD "Content-Type: text/plain\nContent-Type: text/html\n\n<p>", "<p>"},
+    {HEAD "Content-Type: multipart/mixed; boundary=a\n\n--a\n"
+     "Content-Type: text/html\nContent-Type: text/plain\n\n<p>rich</p>\n"
+     "--a--\n", "rich"},
+    {HEAD "Content-Type: multipart/mixed; boundary=a\n\n--a\n"
+     "Content-Type: multipart/alternative; boundary=b\n"
+     "Content-Type: text/plain\n\n" ALTERNATIVES "\n--a--\n", "plain"},
+    {"\n" HEAD "\nContent-Type: text/html\nContent-Type: text/plain\n\n<p>x",
+     "x"},
+};
+
+START_TEST(a_header_is_read_where_it_stands)
+{
+    same(repaired[_i].mail, text_of(repaired[_i].mail), repaired[_i].text);
+}
+END_TEST
+
+START_TEST(a_mail_that_needs_no_repair_is_not_copied)
+{
+    static const char mail[] = HEAD "Content-Type: text/plain\n\nbody\n";
+    apr_size_t len = sizeof(mail) - 1;
+
+    ck_assert_ptr_eq(crm_mail_repair(&len, mail, crm_check_pool()), mail);
+    ck_assert_uint_eq(len, sizeof(mail) - 1);
+}
+END_TEST
+
+/* Each part of a hostile mail has two types, whose boundaries nobody uses. */
+START_TEST(repairs_take_bounded_time)
+{
+    apr_pool_t *pool = crm_check_pool();
+    static const char one[] = "--b\nContent-Type: multipart/x; boundary=n\n"
+                              "Content-Type: text/plain\n\n";
+    apr_size_t count = 200000, size = sizeof(one) - 1;
+    char *mail = apr_palloc(pool, count * size + 1);
+    apr_size_t len = count * size;
+
+    for (apr_size_t i = 0; i < count; i++) {
+        memcpy(mail + i * size, one, size);
+    }
+    crm_mail_repair(&len, mail, pool);
+    ck_assert_uint_eq(len, count * size);
+}
+END_TEST
+
+/* ---- base64 that is none ------------------------------------------------- */
+
+static const struct {
+    const char *charset, *body, *text;
+} encoded[] = {
+    {"utf-8", "SGVsbG8gdGhlcmUhIQ==", "Hello there!!"},
+    {"utf-8", "SGVsbG8gdGhlcmUhISEh", "Hello there!!!!"},
+    {"utf-8", "SGVsb\nG8gdGh\nlcmUhIQ==", "Hello there!!"},
+    {"utf-8", "SGVs bG8g*dGhlcmUhIQ==", "Hello there!!"},
+    {"utf-8", "R3LDvMOfZQ==", "Gr\xc3\xbc\xc3\x9f""e"},
+    {"iso-8859-1", "R3L832U=", "Gr\xc3\xbc\xc3\x9f""e"},
+    {"utf-8", "Hello there please call me", "Hello there please call me"},
+    {"utf-8", "Hi Bob,\n\ncall me.", "Hi Bob,\n\ncall me."},
+    {"iso-8859-1", "Hello there please call me", "Hello there please call me"},
+    {"utf-8", "Thanks", "Thanks"}, {"utf-8", "Test", "Test"},
+    {"iso-8859-1", "Thanks", "Thanks"}, {"utf-8", "yes", "yes"},
+    {"utf-8", "Gr\xc3\xbc\xc3\x9f""e", "Gr\xc3\xbc\xc3\x9f""e"},
+    {"utf-8", "", ""},
+};
+
+START_TEST(a_text_that_is_no_base64_is_taken_as_it_is)
+{
+    same(encoded[_i].body, text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: text/plain; charset=",
+        encoded[_i].charset, "\nContent-Transfer-Encoding: base64\n\n",
+        encoded[_i].body, "\n", NULL)), encoded[_i].text);
+}
+END_TEST
+
+/* ---- what shows nothing -------------------------------------------------- */
+
+static const struct {
+    const char *text;
+    int shows;
+} shown[] = {
+    {"", 0}, {" \t\r\n", 0}, {"\xc2\xa0", 0}, {"\xe2\x80\x8b", 0},
+    {"\xef\xbb\xbf", 0}, {"\xe2\x80\x8c\xe2\x80\x8d\xe2\x80\x8e", 0},
+    {"\xc2\xad\xcd\x8f", 0}, {"\xe3\x80\x80\xe2\x80\x89", 0},
+    {"\xe2\xa0\x80\xe3\x85\xa4", 0}, {"\xe2\x80\xa8\xe2\x81\xa0", 0},
+    {".", 1}, {"\xc2\xa0?\xc2\xa0", 1}, {"\xe2\x80\x8b" "a", 1},
+    {"\xf0\x9f\x91\x8d", 1}, {"\xe4\xbd\xa0", 1},
+};
+
+START_TEST(a_text_that_shows_nothing_does_not_hide_the_html)
+{
+    const char *text = shown[_i].text;
+
+    ck_assert_int_eq(crm_text_shows(text), shown[_i].shows);
+    ck_assert_int_eq(strcmp(text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: multipart/alternative;"
+        " boundary=b\n\n--b\nContent-Type: text/plain; charset=utf-8\n\n",
+        text, "\n--b\nContent-Type: text/html\n\nwords\n--b--\n", NULL)),
+        "words") == 0, !shown[_i].shows);
+}
+END_TEST
+
+/* ---- what styles hide ---------------------------------------------------- */
+
+static const struct {
+    const char *style;
+    int hidden;
+} styles[] = {
+    {"display:none", 1}, {"DISPLAY : None !important", 1},
+    {"color:red; display:none;", 1}, {"/* a */display/**/:/**/none", 1},
+    {"display:none!important;display:block", 1},
+    {"display:none;display:block", 0}, {"display:block", 0},
+    {"background:url('x;display:none')", 0}, {"x-display:none", 0},
+    {"visibility:hidden", 1}, {"visibility:collapse", 1},
+    {"visibility:visible", 0}, {"mso-hide:all", 1},
+    {"max-height:0", 1}, {"max-height:0px;overflow:hidden", 1},
+    {"max-height:0;position:relative;opacity:.999", 0},
+    {"max-height:100px;overflow:hidden", 0},
+    {"height:0;overflow:hidden", 1}, {"width:0px;overflow:hidden", 1},
+    {"max-width:0;overflow:hidden", 1},
+    {"max-width:0;width:100%;overflow:hidden", 0}, {"height:0", 0},
+    {"opacity:0", 1}, {"opacity:0.0", 1}, {"opacity:0%", 1},
+    {"opacity:.5", 0}, {"opacity:1", 0},
+    {"font-size:0", 1}, {"font-size:0px;line-height:0", 1},
+    {"font-size:1px;color:#fff", 1}, {"font-size:1em", 0},
+    {"font-size:12px", 0}, {"font:0/0 a", 1}, {"font:bold 12px/1.2 Arial", 0},
+    {"font:400 0px Arial", 1},
+    {"text-indent:-9999px", 1}, {"text-indent:-1em", 0},
+    {"position:absolute;left:-10000px", 1}, {"margin-left:-20px", 0},
+    {"clip:rect(0 0 0 0)", 1}, {"clip:rect(1px, 1px, 1px, 1px)", 1},
+    {"clip:rect(0, 200px, 100px, 0)", 0}, {"clip-path:inset(50%)", 1},
+    {"transform:scale(0)", 1}, {"transform:scale(0.5)", 0},
+    {"", 0}, {";;:;", 0}, {"display", 0}, {"display:", 0},
+    {"display:none /* ", 1}, {"content:\"", 0}, {"x:url(;display:none", 1},
+};
+
+/* Return STYLE as the value of an attribute. */
+static const char *quoted(const char *style)
+{
+    const char *quote = strchr(style, '"');
+
+    return quote ? apr_pstrcat(crm_check_pool(), apr_pstrndup(
+                                   crm_check_pool(), style,
+                                   (apr_size_t)(quote - style)), "&quot;",
+                               quote + 1, NULL) : style;
+}
+
+START_TEST(a_style_may_hide)
+{
+    const char *text = text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: text/html\n\n<div style=\"",
+        quoted(styles[_i].style), "\">pre</div><p>words</p>", NULL));
+
+    ck_assert_msg((strstr(text, "pre") == NULL) == styles[_i].hidden, "%s\n%s",
+                  styles[_i].style, text);
+    ck_assert_ptr_nonnull(strstr(text, "words"));
+}
+END_TEST
+
+static const struct {
+    const char *html, *text;
+} hidden[] = {
+    {"<div style='font-size:0'>no<b style='font-size:14px'>yes</b>no</div>",
+     "yes"},
+    {"<div style='font-size:0'>no<font size=3>yes</font>no</div>", "yes"},
+    {"<div style='font-size:0'>no<b style='font-size:2em'>no</b></div>yes",
+     "yes"},
+    {"<p style='visibility:hidden'>no<b style='visibility:visible'>yes</b>",
+     "yes"},
+    {"<div style='display:none'>no<b style='display:block'>no</b></div>yes",
+     "yes"},
+    {"<div hidden>no</div>yes", "yes"},
+    {"<img width=1 height=1 alt=no src=x>yes", "yes"},
+    {"<img style='display:none' alt=no src=x>yes", "yes"},
+    {"<img width=10 height=11 alt=logo src=x>", "logo"},
+    {"<br style='display:none'>yes<iframe>no</iframe>", "yes"},
+    /* if all is hidden, it is the text */
+    {"<div style='display:none'>all</div>", "all"},
+    {"<div style='opacity:0'>all</div>&nbsp;&zwnj;", "all"},
+};
+
+START_TEST(what_html_hides_is_not_its_text)
+{
+    same(hidden[_i].html, text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: text/html\n\n", hidden[_i].html,
+        NULL)), hidden[_i].text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mail_texts");
+    TCase *texts = tcase_create("texts");
+
+    tcase_add_loop_test(texts, a_header_is_read_where_it_stands, 0,
+                        COUNT(repaired));
+    tcase_add_test(texts, a_mail_that_needs_no_repair_is_not_copied);
+    tcase_add_test(texts, repairs_take_bounded_time);
+    tcase_add_loop_test(texts, a_text_that_is_no_base64_is_taken_as_it_is, 0,
+                        COUNT(encoded));
+    tcase_add_loop_test(texts,
+                        a_text_that_shows_nothing_does_not_hide_the_html, 0,
+                        COUNT(shown));
+    tcase_add_loop_test(texts, a_style_may_hide, 0, COUNT(styles));
+    tcase_add_loop_test(texts, what_html_hides_is_not_its_text, 0,
+                        COUNT(hidden));
+    suite_add_tcase(suite, texts);
+    return crm_check_main(suite);
+}
