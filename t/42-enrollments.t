@@ -378,6 +378,25 @@ subtest "pacing: windows and time zones" => sub {
     @step = @{enrollment($w, $id)->{steps}};
     is($step[0]{status}, "scheduled", "after it has closed: not yet");
     is($step[0]{scheduled_for}, "2026-12-07T14:00:00.000Z", "but then");
+    # the last millisecond of the window, and the first after it
+    for my $case (["21:59:59.999", "2026-12-04T21:59:59.999Z", "sent"],
+            ["22:00:00", "2026-12-07T14:00:00.000Z", "scheduled"]) {
+        my ($moment, $due, $status) = @$case;
+        $id = start($w);
+        $worker->once("2026-12-04T${moment}Z");
+        my ($first) = @{enrollment($w, $id)->{steps}};
+        is("$first->{status} $first->{scheduled_for}", "$status $due",
+            "at $moment");
+    }
+    for my $case (["04T13:59:59.999", "04T14:00:00"], ["04T14:00:00",
+            "04T14:00:00"], ["04T21:59:59.999", "04T21:59:59.999"],
+            ["04T22:00:00", "07T14:00:00"], ["06T23:00:00", "07T14:00:00"]) {
+        my ($moment, $fits) = map { "2026-12-${_}Z" } @$case;
+        is(sql($database, q{SELECT crmapi.pacing_fit('{"time_zone":
+            "America/New_York", "from": "09:00", "to": "17:00", "days":
+            [1, 2, 3, 4, 5]}', '} . "$moment') = '$fits'"), "t",
+            "$moment: $fits");
+    }
     # the clocks change on 2026-03-08 in New York
     my $spring = sql($database, q{SELECT crmapi.pacing_fit('{"time_zone":
         "America/New_York", "from": "09:00", "to": "17:00", "days": [7]}',

@@ -12,6 +12,7 @@ use CrmTest::Data;
 use CrmTest::Provider;
 use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
+use POSIX qw(WNOHANG);
 
 plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
@@ -186,6 +187,35 @@ subtest "while the mail server has a mail, the journal says so" => sub {
         =~ /"state":"sent".*"enrollment_id":"$enrollment"/ }, 30),
         "when it has answered, as sent");
     $worker->stop;
+    recorded();
+};
+
+subtest "TERM while the mail server has a mail" => sub {
+    unlink "$smtp->{folder}/speak";
+    my $w = space("email");
+    my $enrollment = start($w, { emails => ["mute-term\@x.example"] });
+    my $states = sub { scalar sql($database, "SELECT e.status || ' ' || s.status"
+        . " || ' ' || j.state FROM crmapi.enrollment e, crmapi.enrollment_step s,"
+        . " crmapi.job j WHERE e.id = '$enrollment' AND s.enrollment_id = e.id"
+        . " AND j.payload ->> 'step_id' = s.id::text") };
+    my $worker = daemon();
+    my $had = $smtp->received;
+    $worker->start;
+    ok(wait_for(sub { $smtp->received > $had }, 30),
+        "it has all of the mail, and has not answered");
+    kill TERM => $worker->pid;
+    ok(wait_for(sub { sql($database, "SELECT bool_or(stopping) FROM"
+        . " crmapi.worker WHERE pid = " . $worker->pid) eq "t" }, 30),
+        "crmapid is stopping");
+    is(waitpid($worker->pid, WNOHANG), 0, "it does not leave the mail behind");
+    is($states->(), "approved sending leased", "which is its own");
+    write_file("$smtp->{folder}/speak", "");
+    $worker->stop;
+    is($states->(), "completed sent done", "the answer is recorded, then it ends");
+    like(read_file((glob $worker->dir . "/sent.*")[0]),
+        qr/"state":"sent".*"enrollment_id":"$enrollment"/, "the journal has it");
+    $worker->once;
+    is($smtp->received, $had + 1, "the mail was handed over once");
     recorded();
 };
 

@@ -217,6 +217,53 @@ subtest "13.4 every way of writing: upsert, import, foreign keys" => sub {
         "a conversation is deleted once, and then nothing is told of it");
 };
 
+# The foreign keys that null a column when the row goes to which it refers.
+my @NULLED = sql($database, "SELECT c.conrelid::regclass::text, a.attname,
+        c.confrelid::regclass::text
+    FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid
+        AND a.attnum = ANY (c.confdelsetcols)
+    WHERE c.contype = 'f' AND c.confdeltype = 'n' ORDER BY 1, 2");
+
+subtest "13.4 a foreign key that nulls a column" => sub {
+    cmp_ok(scalar @NULLED, ">", 5, "there are such keys");
+    my $w = logged();
+    my ($pipeline) = $w->import_objects([{ object => "pipeline", name => "P",
+        bot_id => $w->agent }]);
+    my %own = (bot_id => $w->agent);
+    my %needs = (contact => \%own, company => { %own, name => "C" },
+        pipeline_stage => { %own, name => "S", pipeline_id => $pipeline },
+        conversation => { %own, type => 1 },
+        pipeline_card => { title => "T", pipeline_stage_id => ($w->stages)[0] },
+        activity => { activity_type => "note" },
+        form => { %own, name => "F" });
+    ($needs{submission}{form_id}) = $w->import_objects([{ object => "form",
+        %{$needs{form}} }]);
+    # an activity has one of both
+    $needs{activity}{$_->[0]} = ($w->import_objects([{ object => $_->[1],
+        %{$needs{$_->[1]}} }]))[0] for [contact_id => "contact"],
+        [company_id => "company"];
+    for my $key (@NULLED) {
+        my ($table, $column, $other) = map { s/^crmapi\.//r } @$key;
+        my ($gone) = $w->import_objects([{ object => $other,
+            %{$needs{$other}} }]);
+        my ($row) = $w->import_objects([{ object => $table, %{$needs{$table}},
+            $column => $gone }]);
+        my $cursor = end_of($w);
+        sql($database, "DELETE FROM crmapi.$other WHERE id = '$gone'");
+        my ($events) = events($w, $cursor);
+        my ($event) = grep { $_->{data}{id} eq $row } @$events;
+        # nothing is told of these when they change
+        if ($table =~ /^(?:activity|submission)$/) {
+            is($event, undef, "$table.$column: it has no such event");
+            next;
+        }
+        is($event && $event->{type}, "$table.updated", "$table.$column: an event");
+        my $data = $event ? $event->{data} : {};
+        ok(exists $data->{$column} && !defined $data->{$column},
+            "$table.$column: which has null");
+    }
+};
+
 subtest "13.4 whatever the settings of the writer's session are" => sub {
     my $w = logged();
     my $id = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
