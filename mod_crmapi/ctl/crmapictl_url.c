@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 #include "apr_uri.h"
 
-#include "crm_address.h"
+#include "crm_address_kind.h"
 #include "crm_array.h"
 #include "crmapictl_output.h"
 

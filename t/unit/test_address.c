@@ -9,7 +9,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_address.h"
+#include "crm_address_kind.h"
 #include "crmapid_curl.h"
 
 static const char *const public_addresses[] = {

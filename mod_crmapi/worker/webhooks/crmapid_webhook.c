@@ -7,7 +7,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_address.h"
+#include "crm_address_kind.h"
 #include "crm_buf.h"
 #include "crm_time.h"
 #include "crm_trace.h"

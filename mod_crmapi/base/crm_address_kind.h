@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_address.h: whether an address is public (contract 12.4) */
-#ifndef CRM_ADDRESS_H
-#define CRM_ADDRESS_H
+/* crm_address_kind.h: whether an address is public (contract 12.4) */
+#ifndef CRM_ADDRESS_KIND_H
+#define CRM_ADDRESS_KIND_H
 
 #include <sys/socket.h>
 
@@ -22,4 +22,4 @@ typedef enum crm_address_kind_t {
 crm_address_kind_t crm_address_kind(const struct sockaddr *address,
                                     socklen_t len);
 
-#endif /* CRM_ADDRESS_H */
+#endif /* CRM_ADDRESS_KIND_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_address.c: whether an address is public (contract 12.4) */
-#include "crm_address.h"
+/* crm_address_kind.c: whether an address is public (contract 12.4) */
+#include "crm_address_kind.h"
 
 #include <netinet/in.h>
 #include <string.h>
