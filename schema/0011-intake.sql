@@ -59,6 +59,23 @@ BEGIN
 END
 $$;
 
+-- The first eight bytes of the hash of each key and token that is not revoked, in
+-- no order; null if there are none. The module asks for them when an address has
+-- used up its look-ups (contract 2.4): it refuses a key that is not among them.
+-- They do not tell the key. For the API.
+CREATE FUNCTION crmapi.key_roll() RETURNS bytea
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT string_agg(substr(l.key_hash, 1, 8), '')
+            FROM (SELECT k.key_hash FROM crmapi.api_key k
+                  WHERE k.revoked_at IS NULL
+                  UNION ALL
+                  SELECT i.key_hash FROM crmapi.intake_key i
+                  WHERE i.revoked_at IS NULL) l);
+END
+$$;
+
 -- Whether the token with the hash KEY is live. Its use is recorded at most
 -- once a minute, and not if another transaction holds the row. Internal.
 CREATE FUNCTION crmapi.intake_use_key(workspace uuid, key bytea)

@@ -252,6 +252,9 @@ my @BEYOND = (
     [qr/^unbound live_/, "a key or token leads to its workspace",
         map { "$_: SELECT k.key_id, k.workspace_id, k.slug" } qw(
         intake_key_find key_look_up)],
+    [qr/^unbound (?:api_key|intake_key)$/, "which keys exist is not known by"
+        . " workspace; on Citus it is asked of a table that each server has",
+        "key_roll: (SELECT string_agg(substr(l.key_hash, 1, 8), '')"],
     [qr/^unbound /, "a plan changes for all its workspaces",
         "plan_change: UPDATE crmapi.api_key k"],
     [qr/^unbound /, "without a workspace it is for all of the database",

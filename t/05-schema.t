@@ -1155,11 +1155,11 @@ subtest "functions with their owner's rights" => sub {
           AND p.proname IN ('intake_key_find', 'token_mac',
               'token_sign_link', 'token_sign_page', 'token_signed',
               'token_old_mac', 'link_key_rotate', 'link_key_drop',
-              'key_look_up', 'webhook_mac', 'webhook_sign')
+              'key_look_up', 'key_roll', 'webhook_mac', 'webhook_sign')
           AND has_function_privilege(r.oid, p.oid, 'EXECUTE')
         ORDER BY 1, 2");
     is_deeply(\@allowed, ["crmapi_api intake_key_find",
-        "crmapi_api key_look_up",
+        "crmapi_api key_look_up", "crmapi_api key_roll",
         "crmapi_api token_sign_page", "crmapi_api token_signed",
         "crmapi_worker token_sign_link", "crmapi_worker webhook_sign"],
         "who may call those that use secrets");

@@ -6,6 +6,7 @@
 
 #include "crm_envelope.h"
 #include "crm_intake_site.h"
+#include "crm_look_up.h"
 
 /* The events of a request. EVENTS and RESULTS have the valid ones, in order. */
 typedef struct batch_t {
@@ -79,7 +80,7 @@ static crm_error_t *take(batch_t *batch)
     int known;
 
     CRM_ERR(crm_intake_take_all(batch->results, &known, call,
-                                call->key.workspace_id, crm_access_hash(call),
+                                call->key.workspace_id, crm_look_up_hash(call),
                                 batch->events, batch->valid));
     if (!known) {
         return crm_access_revoked(call);

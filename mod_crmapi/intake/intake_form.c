@@ -11,6 +11,7 @@
 #include "crm_intake_site.h"
 #include "crm_json.h"
 #include "crm_key.h"
+#include "crm_look_up.h"
 #include "crm_query.h"
 #include "crm_uuid.h"
 #include "intake_form_body.h"
@@ -124,7 +125,7 @@ static crm_error_t *check_token(const crm_webform_t *form,
         return crm_error_create(CRM_E_UNAUTHORIZED, "Intake token is missing "
                                 "or invalid", call->pool);
     }
-    hash = crm_access_hash(call);
+    hash = crm_look_up_hash(call);
     CRM_ERR(crm_call_run(&result, call, token_sql, 1, &hash));
     if (!PQntuples(result)) {
         return crm_access_revoked(call);

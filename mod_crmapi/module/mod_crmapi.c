@@ -88,6 +88,7 @@ static void complete_server(crmapi_config_t *config,
     crmapi_pool_make(config, pconf);
     config->service.limit = shm->limit;
     config->service.store = store;
+    config->service.keys = &config->pool->keys;
     config->service.addresses = shm->addresses;
     config->service.acquire = crmapi_acquire;
     config->service.distributed = crmapi_distributed;
@@ -158,7 +159,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     }
     if (!problem) {
         complete_servers(main_server, &shm, pconf);
-        problem = crmapi_pools_share(pconf, ptemp);
+        problem = crmapi_pools_share(&shm.keys, pconf, ptemp);
     }
     if (problem) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "%s", problem);

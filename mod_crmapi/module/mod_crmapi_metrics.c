@@ -378,6 +378,7 @@ static int add_block(void *baton, const void *key, apr_ssize_t len,
     totals->busy += crm_metrics_peek(&counts->busy);
     totals->batches += crm_metrics_peek(&counts->batches);
     totals->batched += crm_metrics_peek(&counts->batched);
+    totals->refused += crm_metrics_peek(&counts->look_ups[CRM_LOOK_UP_REFUSED]);
     return 1;
 }
 

@@ -66,6 +66,7 @@ typedef struct crmapi_totals_t {
     apr_uint64_t busy;
     apr_uint64_t batches;
     apr_uint64_t batched;
+    apr_uint64_t refused;       /* look-ups of keys, by their addresses */
 } crmapi_totals_t;
 
 /* Create the counters of the servers from MAIN_SERVER on that serve a mount, or

@@ -144,7 +144,8 @@ void crmapi_pool_join(crmapi_config_t *config)
 
 /* The memory lives as long as the configuration, so errors are logged again
  * after a restart. */
-const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
+const char *crmapi_pools_share(const crm_keys_t *keys, apr_pool_t *pconf,
+                               apr_pool_t *ptemp)
 {
     apr_size_t size = (apr_size_t)pools->nelts * sizeof(crmapi_pool_shared_t);
     crmapi_pool_shared_t *shared;
@@ -163,6 +164,8 @@ const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp)
         pool->state_news = &shared[i].state_news;
         pool->busy_news = &shared[i].busy_news;
         pool->health = &shared[i].health;
+        pool->keys = *keys;
+        pool->keys.state = &shared[i].roll;
     }
     return NULL;
 }

@@ -36,6 +36,7 @@ typedef struct crmapi_pool_shared_t {
     crmapi_news_t state_news;
     crmapi_news_t busy_news;
     crmapi_health_t health;
+    crm_roll_state_t roll;
 } crmapi_pool_shared_t;
 
 /* One of mod_dbd's connection pools in this process. Servers share one as they
@@ -46,6 +47,7 @@ typedef struct crmapi_pool_t {
     crmapi_news_t *state_news;  /* the state that was logged last */
     crmapi_news_t *busy_news;   /* last log message on failed waits */
     crmapi_health_t *health;
+    crm_keys_t keys;            /* for its service */
     const crmapi_dbd_t *settings;
     const char *missing;        /* error in the configuration, or NULL */
     const char *name;           /* for the log: " (dbname=crm)", or "" */
@@ -106,8 +108,10 @@ void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf);
 void crmapi_pool_join(crmapi_config_t *config);
 
 /* Put the states of all pools into shared memory. All pools must have been made
- * before. Return NULL or an error text allocated in PTEMP. */
-const char *crmapi_pools_share(apr_pool_t *pconf, apr_pool_t *ptemp);
+ * before. KEYS is what they have in common. Return NULL or an error text
+ * allocated in PTEMP. */
+const char *crmapi_pools_share(const crm_keys_t *keys, apr_pool_t *pconf,
+                               apr_pool_t *ptemp);
 
 /* Log what is missing in the configuration, once for each pool. */
 void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp);

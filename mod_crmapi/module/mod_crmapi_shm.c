@@ -217,6 +217,28 @@ static int any_intake(const server_rec *main_server)
     return 0;
 }
 
+/* Make KEYS, which live as long as the configuration: processes of the previous
+ * one have their own. Return NULL or an error. */
+static const char *make_keys(crm_keys_t *keys, server_rec *main_server,
+                             apr_pool_t *ptemp)
+{
+    apr_pool_t *pconf = main_server->process->pconf;
+    void *flights = NULL, *roll = NULL;
+    const char *problem = crmapi_shm_make(&flights, crm_flights_size(),
+                                          "look-ups of keys", pconf, ptemp);
+
+    if (!problem && !crm_flights_init(flights)) {
+        problem = "CRM1403: rate limits: the system has no robust shared locks";
+    }
+    if (!problem) {
+        problem = crmapi_shm_make(&roll, sizeof(crm_roll_t),
+                                  "the roll of keys", pconf, ptemp);
+    }
+    keys->flights = flights;
+    keys->roll = roll;
+    return problem;
+}
+
 const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
@@ -228,6 +250,9 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
     configure_keys(&config, main_server);
     problem = share_limit(&shm->limit, "mod_crmapi_shm", &config, main_server,
                           ptemp);
+    if (!problem) {
+        problem = make_keys(&shm->keys, main_server, ptemp);
+    }
     configure_addresses(&config, main_server);
     if (!problem && (config.ring[CRM_LIMIT_READ]
                      || config.ring[CRM_LIMIT_WRITE])) {

@@ -5,6 +5,7 @@
 
 #include "crm_limit.h"
 #include "crm_notifier.h"
+#include "crm_request.h"
 #include "crm_store.h"
 
 #include "mod_crmapi.h"
@@ -13,6 +14,7 @@ typedef struct crmapi_shm_t {
     crm_limit_t *limit;         /* for keys and intake tokens */
     crm_limit_t *addresses;     /* NULL if no server limits addresses */
     crm_store_shared_t *store;  /* state of the store, also without one */
+    crm_keys_t keys;            /* without STATE, which each database has */
     crm_notifier_t *notifier;   /* NULL if no server has intake */
 } crmapi_shm_t;
 

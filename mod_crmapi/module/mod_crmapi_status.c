@@ -240,9 +240,11 @@ static void print_totals(request_rec *r, int flags,
 /* Print the counts of the rate limits and of their store. */
 static void print_limits(request_rec *r, int flags)
 {
-    crm_limit_stats_t stats, look_ups;
+    crm_limit_stats_t stats, others;
+    crmapi_totals_t totals;
 
-    crmapi_status_limits(&stats, &look_ups);
+    crmapi_status_limits(&stats, &others);
+    crmapi_metrics_totals(&totals);
     const line_t lines[] = {
         {"ReadsAdmitted", "Reads admitted", stats.admitted[CRM_LIMIT_READ]},
         {"WritesAdmitted", "Writes admitted",
@@ -253,7 +255,7 @@ static void print_limits(request_rec *r, int flags)
          stats.refused[CRM_LIMIT_WRITE]},
         {"KeysRefused", "Keys refused because the table was full", stats.full},
         {"LookUpsRefused", "Look-ups of unknown keys over an address's limit",
-         look_ups.refused[CRM_LIMIT_READ]},
+         totals.refused},
         {"Keys", "Keys known", stats.slots},
         {"KeysMax", "Maximum number of keys", stats.capacity},
         {"LocksRecovered", "Locks taken over from killed processes",

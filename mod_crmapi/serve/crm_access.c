@@ -11,6 +11,7 @@
 #include "crm_address.h"
 #include "crm_key.h"
 #include "crm_limit_key.h"
+#include "crm_look_up.h"
 #include "crm_network.h"
 
 /* The minimum interval at which the terms of a key are read again because it
@@ -18,16 +19,6 @@
 #define REFRESH_US APR_INT64_C(1000000)
 
 /* ---- keys and tokens ----------------------------------------------------- */
-
-/* A kind of credential sent as "Authorization: Bearer ...". */
-typedef struct crm_credential_t {
-    const char *prefix;         /* NULL: the vhost's CrmApiKeyPrefix */
-    const char *look_up;        /* SQL: the live key or token with the hash
-                                   $1 */
-    const char *refusal;        /* message of a 401, NULL: the default */
-    int is_key;                 /* an API key: it has terms, and
-                                   crm_touch() records its last use */
-} crm_credential_t;
 
 static const crm_credential_t api_key = {
     NULL,
@@ -48,94 +39,6 @@ static crm_error_t *unauthorized(const crm_call_t *call)
                             call->pool);
 }
 
-const char *crm_access_hash(const crm_call_t *call)
-{
-    char *bind = apr_palloc(call->pool, CRM_KEY_BIND_SIZE);
-
-    crm_key_hash_bind(bind, call->key.hash);
-    return bind;
-}
-
-/* Look up CALL's key in the database. *RESULT_P has one row if the key is
- * alive. */
-static crm_error_t *look_up(PGresult **result_p, crm_call_t *call)
-{
-    const char *hash = crm_access_hash(call);
-
-    return crm_call_run(result_p, call, call->credential->look_up, 1, &hash);
-}
-
-/* Copy the value of RESULT's first row and COLUMN to TEXT, SIZE bytes. */
-static void copy(char *text, apr_size_t size, const PGresult *result,
-                 int column)
-{
-    apr_cpystrn(text, PQgetvalue(result, 0, column), size);
-}
-
-/* Set *NUMBER to the value of RESULT's first row and COLUMN, 0 for null. */
-static void copy_number(apr_uint32_t *number, const PGresult *result,
-                        int column)
-{
-    *number = (apr_uint32_t)strtoul(PQgetvalue(result, 0, column), NULL, 10);
-}
-
-/* Set the properties of CALL's key from RESULT of look_up(), and add the key to
- * shared memory. */
-static crm_error_t *remember(crm_call_t *call, const PGresult *result)
-{
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
-    crm_limit_key_t *key = &call->key;
-
-    copy(key->key_id, sizeof(key->key_id), result, 0);
-    copy(key->workspace_id, sizeof(key->workspace_id), result, 1);
-    copy(key->slug, sizeof(key->slug), result, 2);
-    if (call->credential->is_key) {
-        int count = crm_networks_parse(networks, PQgetvalue(result, 0, 6));
-
-        if (count < 0) {
-            return crm_error_logf(CRM_E_INTERNAL, call->pool, "CRM1007: the"
-                                  " networks of key %s are invalid",
-                                  key->key_id);
-        }
-        key->networks = (unsigned char)count;
-        copy(key->terms, sizeof(key->terms), result, 3);
-        copy_number(&key->limits[CRM_LIMIT_READ], result, 4);
-        copy_number(&key->limits[CRM_LIMIT_WRITE], result, 5);
-    }
-    if (crm_limit_add(call->service->limit, key, networks)
-        == CRM_LIMIT_FULL) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, call->pool, CRM_BUDGET_FULL);
-    }
-    return NULL;
-}
-
-/* Look up CALL's key, which is not in shared memory or may be outdated there,
- * and add it there. */
-static crm_error_t *learn(crm_call_t *call)
-{
-    PGresult *result;
-
-    call->response->look_up = CRM_LOOK_UP_FAILED;
-    CRM_ERR(look_up(&result, call));
-    call->response->look_up = CRM_LOOK_UP_UNKNOWN;
-    if (!PQntuples(result)) {
-        return crm_access_revoked(call);
-    }
-    call->response->look_up = CRM_LOOK_UP_KNOWN;
-    return remember(call, result);
-}
-
-/* Charge a request of KIND and CLASS to CALL's address, with the limit MAX a
- * minute. */
-static crm_error_t *charge_address(const crm_call_t *call, const char *kind,
-                                   crm_limit_class_t class, apr_uint32_t max)
-{
-    return crm_address_charge(call->service->addresses, kind,
-                              call->request->address,
-                              call->service->settings.realm, class, max,
-                              call->pool);
-}
-
 /* Set *HASH to that of the key in CALL's request (contract 3). */
 static crm_error_t *read_key(unsigned char hash[CRM_KEY_HASH_LEN],
                              crm_call_t *call)
@@ -150,16 +53,6 @@ static crm_error_t *read_key(unsigned char hash[CRM_KEY_HASH_LEN],
         return unauthorized(call);
     }
     crm_key_hash(hash, text, len);
-    return NULL;
-}
-
-/* Charge the look-up of CALL's key to its address (contract 2.4). */
-static crm_error_t *charge_look_up(crm_call_t *call)
-{
-    call->response->look_up = CRM_LOOK_UP_REFUSED;
-    CRM_ERR(charge_address(call, CRM_ADDRESS_KEY, CRM_LIMIT_READ,
-                           call->service->settings.unknown_key_limit));
-    call->response->look_up = CRM_LOOK_UP_NONE;
     return NULL;
 }
 
@@ -182,14 +75,14 @@ static int permits_address(const crm_call_t *call)
  * again first: they may permit the address now. */
 static crm_error_t *refuse_address(crm_call_t *call)
 {
-    CRM_ERR(charge_look_up(call));
     if (crm_limit_ask(call->service->limit, call->key.hash, call->key.realm,
                       REFRESH_US)) {
-        CRM_ERR(learn(call));
+        CRM_ERR(crm_look_up_learn(call));
         if (permits_address(call)) {
             return NULL;
         }
     }
+    CRM_ERR(crm_look_up_charge(call));
     return unauthorized(call);
 }
 
@@ -198,17 +91,13 @@ static crm_error_t *authenticate(crm_call_t *call)
 {
     const crm_settings_t *settings = &call->service->settings;
     crm_limit_key_t *key = &call->key;
-    unsigned char hash[CRM_KEY_HASH_LEN];
     int known;
 
-    CRM_ERR(read_key(hash, call));
-    known = crm_limit_find(key, call->service->limit, hash, settings->realm)
-            && (*key->terms || !call->credential->is_key);
+    CRM_ERR(read_key(key->hash, call));
+    key->realm = settings->realm;
+    known = crm_look_up_recall(call);
     if (!known) {
-        memcpy(key->hash, hash, sizeof(hash));
-        key->realm = settings->realm;
-        CRM_ERR(charge_look_up(call));
-        CRM_ERR(learn(call));
+        CRM_ERR(crm_look_up_key(call));
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
         && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
@@ -304,14 +193,14 @@ crm_error_t *crm_access_revoked(crm_call_t *call)
     return unauthorized(call);
 }
 
-/* If CALL's key has other terms in RESULT of look_up() than in shared memory,
+/* If CALL's key has other terms in RESULT of crm_look_up_ask() than in shared memory,
  * renew them there and set CALL->renewed. */
 static crm_error_t *renew(crm_call_t *call, const PGresult *result)
 {
     if (call->credential->is_key
         && strcmp(PQgetvalue(result, 0, 3), call->key.terms)) {
         call->renewed = 1;
-        return remember(call, result);
+        return crm_look_up_remember(call, result);
     }
     return NULL;
 }
@@ -320,7 +209,7 @@ crm_error_t *crm_access_check(crm_call_t *call)
 {
     PGresult *result;
 
-    CRM_ERR(look_up(&result, call));
+    CRM_ERR(crm_look_up_ask(&result, call));
     if (!PQntuples(result)) {
         return crm_access_revoked(call);
     }
@@ -332,7 +221,7 @@ crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error)
 {
     PGresult *result;
 
-    if (look_up(&result, call)) {
+    if (crm_look_up_ask(&result, call)) {
         return error;
     }
     if (!PQntuples(result)) {
@@ -344,15 +233,27 @@ crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error)
 
 /* ---- addresses ----------------------------------------------------------- */
 
+/* Charge a request of CLASS to CALL's address and its route's kind, with the limit
+ * MAX a minute. */
+static crm_error_t *charge_address(const crm_call_t *call,
+                                   crm_limit_class_t class, apr_uint32_t max)
+{
+    return crm_address_charge(call->service->addresses,
+                              call->route->access->kind,
+                              call->request->address,
+                              call->service->settings.realm, class, max,
+                              call->pool);
+}
+
 crm_error_t *crm_access_admit_address(crm_call_t *call)
 {
-    return charge_address(call, call->route->access->kind, CRM_LIMIT_WRITE,
+    return charge_address(call, CRM_LIMIT_WRITE,
                           call->service->settings.address_limit);
 }
 
 crm_error_t *crm_access_admit_poll(crm_call_t *call)
 {
-    return charge_address(call, call->route->access->kind, CRM_LIMIT_READ,
+    return charge_address(call, CRM_LIMIT_READ,
                           CRM_ACCESS_POLLS
                           * call->service->settings.address_limit);
 }

@@ -77,8 +77,4 @@ crm_error_t *crm_access_check(crm_call_t *call);
  * key's terms were outdated, set CALL->renewed. */
 crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error);
 
-/* Return the hash of CALL's key or token as a bind for bytea, in CALL's
- * pool. */
-const char *crm_access_hash(const crm_call_t *call);
-
 #endif /* CRM_ACCESS_H */

@@ -10,8 +10,10 @@
 #include "crm_buf.h"
 #include "crm_db_conn.h"
 #include "crm_error.h"
+#include "crm_flight.h"
 #include "crm_limit.h"
 #include "crm_log.h"
+#include "crm_roll.h"
 #include "crm_store.h"
 
 /* The configuration of a vhost. */
@@ -36,6 +38,13 @@ typedef struct crm_settings_t {
                                           connection */
 } crm_settings_t;
 
+/* What all processes of the host know of keys that are not in their table. */
+typedef struct crm_keys_t {
+    crm_flights_t *flights;     /* look-ups under way */
+    crm_roll_t *roll;           /* which keys exist, in all databases */
+    crm_roll_state_t *state;    /* of the roll of the vhost's database */
+} crm_keys_t;
+
 /* The configuration and functions of a vhost. BATON is the request's. */
 typedef struct crm_service_t {
     crm_settings_t settings;
@@ -44,6 +53,8 @@ typedef struct crm_service_t {
                                    has its own */
     crm_limit_t *addresses;     /* client addresses, in shared memory; NULL: not
                                    limited */
+    const crm_keys_t *keys;     /* NULL: look-ups are neither shared nor
+                                   charged */
     const void *site;           /* configuration that one mount needs */
     crm_batcher_t *batcher;     /* NULL: requests share no statements */
     struct crm_toucher_t *toucher; /* keys whose use is to be recorded; NULL: each

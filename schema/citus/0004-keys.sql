@@ -48,6 +48,17 @@ BEGIN
 END
 $$;
 
+-- As before, from a table that each server has. It has revoked ones, too, which
+-- the module looks up then. For the API.
+CREATE OR REPLACE FUNCTION crmapi.key_roll() RETURNS bytea
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT string_agg(substr(h.key_hash, 1, 8), '')
+            FROM crmapi.key_home h);
+END
+$$;
+
 -- The keys that are neither revoked nor expired and what they permit. It is read
 -- with the caller's rights on each server, so it has no hash. It is in each
 -- request's statement, and Citus plans that each time: so it has one table only.

@@ -80,7 +80,8 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('live_key', 'SELECT', '')),
 function (who, names) AS (VALUES
     ('crmapi_api', 'event_end event_end_at intake_key_find key_look_up'
-        ' review_act review_digest review_times token_sign_page token_signed'
+        ' key_roll review_act review_digest review_times token_sign_page'
+        ' token_signed'
         ' key_may contact_last_contacted_at'),
     ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated event_trim'
