@@ -116,6 +116,8 @@ static crm_error_t *read_query(crm_call_t *call, const char *path,
     request->query = query;
     request->headers = apr_table_make(crm_check_pool(), 1);
     call->request = request;
+    call->response = apr_pcalloc(crm_check_pool(), sizeof(*call->response));
+    call->response->headers = apr_table_make(crm_check_pool(), 1);
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key,
                                     crm_check_pool());
     router = crm_router_create(tables, "", NULL, crm_check_pool());
