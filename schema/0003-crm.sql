@@ -470,6 +470,7 @@ CREATE TABLE crmapi.activity (
     completed_at timestamptz(3),
     metadata crmapi.object NOT NULL DEFAULT '{}',
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     PRIMARY KEY (workspace_id, id),
     CHECK (contact_id IS NOT NULL OR company_id IS NOT NULL),
     FOREIGN KEY (workspace_id, contact_id) REFERENCES crmapi.contact
@@ -508,8 +509,8 @@ $$;
 -- same time. The trigger of a contact is in 0009-dispatch.sql: it stops enrollments as
 -- well.
 
--- Delete the activities that have no contact, and detach the company's
--- contacts. Locks: activity, contact. A trigger function.
+-- Delete the activities that have no contact, and detach the company's other
+-- activities and contacts. Locks: activity, contact. A trigger function.
 CREATE FUNCTION crmapi.company_before_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -526,6 +527,10 @@ BEGIN
     DELETE FROM crmapi.activity a
     WHERE a.workspace_id = OLD.workspace_id AND a.company_id = OLD.id
       AND a.contact_id IS NULL;
+    UPDATE crmapi.activity a SET company_id = NULL,
+        updated_at = greatest(crmapi.now_ms(),
+                              a.updated_at + interval '1 millisecond')
+    WHERE a.workspace_id = OLD.workspace_id AND a.company_id = OLD.id;
     UPDATE crmapi.contact c SET company_id = NULL,
         updated_at = greatest(crmapi.now_ms(),
                               c.updated_at + interval '1 millisecond')

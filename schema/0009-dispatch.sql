@@ -246,8 +246,8 @@ $$;
 
 -- ---- deleting a contact (contract 9.6) -------------------------------------
 
--- Delete the activities that have no company, detach the contact's cards and
--- stop its live enrollments; as company_before_delete(). Locks:
+-- Delete the activities that have no company, detach the contact's others and its
+-- cards, and stop its live enrollments; as company_before_delete(). Locks:
 -- activity, card, enrollment, step, job. A trigger function.
 CREATE FUNCTION crmapi.contact_before_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -267,6 +267,10 @@ BEGIN
     DELETE FROM crmapi.activity a
     WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id
       AND a.company_id IS NULL;
+    UPDATE crmapi.activity a SET contact_id = NULL,
+        updated_at = greatest(crmapi.now_ms(),
+                              a.updated_at + interval '1 millisecond')
+    WHERE a.workspace_id = OLD.workspace_id AND a.contact_id = OLD.id;
     UPDATE crmapi.pipeline_card c SET contact_id = NULL,
         updated_at = greatest(crmapi.now_ms(),
                               c.updated_at + interval '1 millisecond')

@@ -67,8 +67,8 @@ CREATE TABLE crmapi.webhook_endpoint (
             'contact.created', 'contact.updated', 'contact.deleted',
             'company.created', 'company.updated', 'company.deleted',
             'pipeline_card.created', 'pipeline_card.updated',
-            'pipeline_card.deleted', 'activity.created',
-            'conversation.created', 'conversation.updated',
+            'pipeline_card.deleted', 'activity.created', 'activity.updated',
+            'activity.deleted', 'conversation.created', 'conversation.updated',
             'conversation.deleted', 'message.created', 'form.submitted',
             'enrollment.updated']),
     -- The keys that sign (Standard Webhooks 1.0: 24 to 64 bytes). The old one
@@ -484,7 +484,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
         RETURN NULL;
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
@@ -677,12 +678,14 @@ BEGIN
              WHERE a.attrelid = format('crmapi.%I', name)::regclass
                AND a.attnum > 0 AND a.attname <> 'tag_keys'), name, call);
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['pipeline_card', 'conversation'] LOOP
+    FOREACH name IN ARRAY ARRAY['pipeline_card', 'activity',
+        'conversation'] LOOP
         EXECUTE format('CREATE TRIGGER event_update AFTER UPDATE ON crmapi.%I
             FOR EACH ROW EXECUTE FUNCTION crmapi.%I(%L)', name,
             name || '_event', name || '.updated');
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['contact', 'company', 'pipeline_card'] LOOP
+    FOREACH name IN ARRAY ARRAY['contact', 'company', 'pipeline_card',
+        'activity'] LOOP
         EXECUTE format('CREATE TRIGGER event_delete AFTER DELETE ON crmapi.%I
             FOR EACH ROW EXECUTE FUNCTION crmapi.event_deleted(%L)', name,
             name || '.deleted');

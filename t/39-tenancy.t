@@ -90,6 +90,7 @@ subtest "the twin is there, and its own key sees it" => sub {
     my $t = $w->{twin_client};
     for my $case (["contacts", "contact"], ["companies", "company"],
             ["agents", "agent"], ["pipeline-cards", "card"],
+            ["activities", "activity"],
             ["conversations", "conversation"], ["forms", "form"],
             ["submissions", "submission"]) {
         my ($path, $name) = @$case;
@@ -105,7 +106,7 @@ subtest "the twin is there, and its own key sees it" => sub {
 subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
     my %body = (contacts => { first_name => "x" }, companies => { name => "x" },
         "pipeline-cards" => { title => "x" },
-        conversations => { active => false });
+        activities => { title => "x" }, conversations => { active => false });
     my @paths = (
         map({ [GET => "agents/%s", $_] } "agent"),
         map({ ["$_" => "contacts/%s", "contact"] } qw(GET PATCH DELETE)),
@@ -114,6 +115,7 @@ subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
         map({ ["$_" => "companies/%s", "company"] } qw(GET PATCH DELETE)),
         [GET => "pipelines/%s/stages", "pipeline"],
         map({ ["$_" => "pipeline-cards/%s", "card"] } qw(GET PATCH DELETE)),
+        map({ ["$_" => "activities/%s", "activity"] } qw(GET PATCH DELETE)),
         map({ ["$_" => "conversations/%s", "conversation"] }
             qw(GET PATCH DELETE)),
         [GET => "conversations/%s/messages", "conversation"],
@@ -140,7 +142,8 @@ subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
     }
     # a body that is refused otherwise, too: 404 comes before 422
     for my $case (["contacts", "contact"], ["companies", "company"],
-            ["pipeline-cards", "card"], ["conversations", "conversation"]) {
+            ["pipeline-cards", "card"], ["activities", "activity"],
+            ["conversations", "conversation"]) {
         my ($path, $name) = @$case;
         my ($theirs, $unknown) = map { $c->patch("/api/v1/$path/$_",
             { nonsense => 1 }) } $their{$name}, uuid();

@@ -16,12 +16,15 @@ static int takes(const crm_field_t *field, crm_body_mode_t mode)
                             : CRM_F_CREATE)) != 0;
 }
 
-/* Read VALUE into VALUES at INDEX, the index of FIELD. */
+/* Read VALUE into VALUES at INDEX, the index of FIELD. A PATCH stores nothing of a
+ * field that breaks a rule, and no second error follows. */
 static void read_field(crm_values_t *values, crm_input_t *input,
                        const crm_field_t *field, int index,
                        crm_body_mode_t mode, const char *path,
                        json_object *value)
 {
+    int errors = crm_input_errors(input);
+
     if (mode == CRM_BODY_UPDATE && (field->flags & CRM_F_REFUSED)) {
         crm_input_error(input, path, "cannot be changed");
         return;
@@ -31,6 +34,9 @@ static void read_field(crm_values_t *values, crm_input_t *input,
     }
     values->sent[index] = 1;
     crm_type_parse(&values->binds[index], input, field, path, value);
+    if (mode == CRM_BODY_UPDATE && crm_input_errors(input) > errors) {
+        values->sent[index] = 0;
+    }
 }
 
 /* Return the index of the field NAME of RESOURCE, -1 if it has none. */
@@ -92,7 +98,7 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
     if (mode == CRM_BODY_CREATE) {
         complete(values, input, resource, prefix);
     }
-    if (resource->check) {
+    if (resource->check && mode != CRM_BODY_UPDATE) {
         resource->check(input, resource, values->binds, values->sent);
     }
 }

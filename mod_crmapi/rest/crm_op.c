@@ -290,6 +290,26 @@ static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
     crm_sql_add(list->sql, " THEN " CRM_SQL_LATER " ELSE t.updated_at END");
 }
 
+/* Add to SQL the condition that FIELD, which is CRM_F_FIXED, has the value BIND
+ * (NULL: null), and add to CHECKS the check that reports a difference. */
+static void add_fixed_field(crm_sql_t *sql, apr_array_header_t *checks,
+                            crm_call_t *call, const crm_field_t *field,
+                            const char *bind)
+{
+    const char *rule = apr_pstrcat(call->pool, field->name,
+                                   bind ? " = ?" : " IS NULL", NULL);
+    crm_check_t *check = apr_array_push(checks);
+
+    crm_sql_add(sql, " AND t.");
+    crm_sql_template(sql, rule, bind, field->type->cast);
+    crm_check_path_row(check, call, crm_rest(call)->endpoint->resource);
+    check->more_sql = apr_pstrcat(call->pool, " AND r.", rule, ")", NULL);
+    check->more_bind = bind;
+    check->more_cast = field->type->cast;
+    check->field = field->name;
+    check->message = "cannot be changed";
+}
+
 /* Add to SQL the conditions that CRM_F_FIXED fields have the values sent, and
  * add to CHECKS the checks that report a difference. */
 static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
@@ -298,22 +318,10 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
 
     for (int i = 0; resource->fields[i].name; i++) {
-        const crm_field_t *field = &resource->fields[i];
-        crm_check_t *check;
-
-        if (!values->binds[i] || !(field->flags & CRM_F_FIXED)) {
-            continue;
+        if (values->sent[i] && resource->fields[i].flags & CRM_F_FIXED) {
+            add_fixed_field(sql, checks, call, &resource->fields[i],
+                            values->binds[i]);
         }
-        crm_sql_adds(sql, " AND t.", field->name, " = ", NULL);
-        crm_sql_bind(sql, values->binds[i], field->type->cast);
-        check = apr_array_push(checks);
-        crm_check_path_row(check, call, resource);
-        check->more_sql = apr_pstrcat(call->pool, " AND r.", field->name,
-                                      " = ?)", NULL);
-        check->more_bind = values->binds[i];
-        check->more_cast = field->type->cast;
-        check->field = field->name;
-        check->message = "cannot be changed";
     }
 }
 

@@ -127,7 +127,7 @@ struct crm_resource_t {
     const char *times;
     /* The SET list of a soft delete (conversations); NULL: rows are deleted. */
     const char *soft_delete;
-    /* Check rules that concern several fields of a body and add errors to
+    /* Check rules that concern several fields of a new row and add errors to
      * INPUT. BINDS and SENT are indexed by field. NULL: there are none. */
     void (*check)(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent);

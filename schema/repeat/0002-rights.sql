@@ -22,7 +22,10 @@ BEGIN
     FOR statement IN
 WITH relation (name, api, worker) AS (VALUES
     -- what          crmapi_api            crmapi_worker
-    ('activity', 'SELECT, INSERT', 'SELECT, INSERT'),
+    -- a PATCH leaves what it belongs to and its type
+    ('activity', 'SELECT, INSERT, UPDATE (title, description, due_date,'
+        ' duration_minutes, completed_at, metadata, updated_at), DELETE',
+        'SELECT, INSERT'),
     ('admin', 'SELECT', 'SELECT'),
     ('agent', 'SELECT', 'SELECT'),
     ('api_key', 'SELECT (id, workspace_id, last_used_at),'

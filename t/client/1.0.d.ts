@@ -269,6 +269,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/activities/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an activity */
+        get: operations["getActivity"];
+        put?: never;
+        post?: never;
+        /** Delete an activity permanently */
+        delete: operations["deleteActivity"];
+        options?: never;
+        head?: never;
+        /** Change an activity */
+        patch: operations["updateActivity"];
+        trace?: never;
+    };
     "/api/v1/conversations": {
         parameters: {
             query?: never;
@@ -658,6 +677,40 @@ export interface webhooks {
         put?: never;
         /** An activity was created */
         post: operations["onActivityCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was changed */
+        post: operations["onActivityUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was deleted */
+        post: operations["onActivityDeleted"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1375,6 +1428,8 @@ export interface components {
             };
             /** Format: date-time */
             created_at: string;
+            /** Format: date-time */
+            updated_at: string;
         };
         ActivityCreate: {
             /**
@@ -1386,6 +1441,26 @@ export interface components {
             company_id?: string | null;
             /** @enum {string} */
             activity_type: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+            title?: string | null;
+            description?: string | null;
+            /**
+             * Format: date-time
+             * @description used for task, todo, reminder
+             */
+            due_date?: string | null;
+            /** @description useful for call, meeting, video_call */
+            duration_minutes?: number | null;
+            /**
+             * Format: date-time
+             * @description marks the activity done
+             */
+            completed_at?: string | null;
+            /** @description free-form JSON */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        ActivityUpdate: {
             title?: string | null;
             description?: string | null;
             /**
@@ -1576,7 +1651,7 @@ export interface components {
         Event: {
             /** @description the webhook-id of a webhook with this event */
             id: string;
-        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
+        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
         ContactCreatedEvent: {
             /** @constant */
             type: "contact.created";
@@ -1646,6 +1721,20 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Activity"];
+        };
+        ActivityUpdatedEvent: {
+            /** @constant */
+            type: "activity.updated";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Activity"];
+        };
+        ActivityDeletedEvent: {
+            /** @constant */
+            type: "activity.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Deleted"];
         };
         ConversationCreatedEvent: {
             /** @constant */
@@ -1918,6 +2007,8 @@ export interface components {
         "X-RateLimit-Reset": number;
         /** @description Seconds to wait */
         "Retry-After": number;
+        /** @description Names of query parameters that were ignored because the operation has none of that name, at most 10; absent if there are none */
+        "X-Ignored-Parameters": string;
         /** @description The id of this request */
         "X-Request-Id": string;
         /** @description Bearer */
@@ -1989,6 +2080,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -2032,6 +2124,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2081,6 +2174,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -2122,6 +2216,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -2159,6 +2254,10 @@ export interface operations {
                 domain?: string;
                 /** @description only rows of this agent */
                 bot_id?: string;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
                 /** @description comma-separated, up to 100; others are left out (extension) */
                 ids?: string;
                 sort?: "created_at" | "updated_at";
@@ -2184,6 +2283,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -2230,6 +2330,7 @@ export interface operations {
             201: {
                 headers: {
                     Location: components["headers"]["Location"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2278,6 +2379,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2325,6 +2427,7 @@ export interface operations {
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2373,6 +2476,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2421,6 +2525,8 @@ export interface operations {
                 created_before?: string;
                 /** @description inclusive */
                 updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
                 /** @description comma-separated, up to 100; others are left out (extension) */
                 ids?: string;
                 sort?: "created_at" | "updated_at";
@@ -2446,6 +2552,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -2492,6 +2599,7 @@ export interface operations {
             201: {
                 headers: {
                     Location: components["headers"]["Location"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2541,6 +2649,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2588,6 +2697,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2635,6 +2745,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2682,6 +2793,7 @@ export interface operations {
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2730,6 +2842,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2769,6 +2882,10 @@ export interface operations {
                 contact_id?: string;
                 /** @description default false */
                 include_archived?: boolean;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
                 sort?: "position" | "updated_at";
                 order?: "asc" | "desc";
                 page?: components["parameters"]["page"];
@@ -2791,6 +2908,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -2837,6 +2955,7 @@ export interface operations {
             201: {
                 headers: {
                     Location: components["headers"]["Location"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -2885,6 +3004,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2932,6 +3052,7 @@ export interface operations {
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -2980,6 +3101,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -3035,6 +3157,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3081,6 +3204,9 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    Location: components["headers"]["Location"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3098,6 +3224,154 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    getActivity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Activity"];
+                    };
+                };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    deleteActivity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    updateActivity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityUpdate"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Activity"];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             422: components["responses"]["422"];
@@ -3132,8 +3406,10 @@ export interface operations {
                 last_message_after?: string;
                 /** @description inclusive */
                 last_message_before?: string;
-                /** @description inclusive (extension) */
+                /** @description inclusive */
                 updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
                 /** @description substring of the latest message, e-mail, phone number or human name */
                 search?: string;
                 /** @description comma-separated, up to 100; others are left out (extension) */
@@ -3161,6 +3437,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3208,8 +3485,10 @@ export interface operations {
                 last_message_after?: string;
                 /** @description inclusive */
                 last_message_before?: string;
-                /** @description inclusive (extension) */
+                /** @description inclusive */
                 updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
                 /** @description substring of the latest message, e-mail, phone number or human name */
                 search?: string;
                 /** @description comma-separated, up to 100; others are left out (extension) */
@@ -3239,6 +3518,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3283,6 +3563,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3330,6 +3611,7 @@ export interface operations {
             /** @description Deleted */
             204: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3378,6 +3660,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -3441,6 +3724,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3489,6 +3773,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3532,6 +3817,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3583,6 +3869,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -3627,6 +3914,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3674,6 +3962,7 @@ export interface operations {
             /** @description Accepted */
             202: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3722,6 +4011,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     ETag: components["headers"]["ETag"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3767,6 +4057,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3812,6 +4103,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -3858,6 +4150,7 @@ export interface operations {
             200: {
                 headers: {
                     Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -4285,6 +4578,92 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ActivityCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onActivityUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onActivityDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityDeletedEvent"];
             };
         };
         responses: {

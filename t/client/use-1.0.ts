@@ -189,13 +189,21 @@ async function pipelines(contact_id: string): Promise<void> {
 }
 
 async function activities(contact_id: string): Promise<void> {
-    need(await client.POST("/api/v1/activities", {
+    const { data: made } = need(await client.POST("/api/v1/activities", {
         body: { contact_id, activity_type: "call", duration_minutes: 4 },
     }));
+    const { data: done } = need(await client.PATCH("/api/v1/activities/{id}", {
+        ...byId(made.id), body: { completed_at: "2026-01-01T00:00:00Z" },
+    }));
+    const { data: shown } = need(await client.GET("/api/v1/activities/{id}",
+        byId(made.id)));
+    check(shown.updated_at === done.updated_at, "it was changed");
     const list = need(await client.GET("/api/v1/contacts/{id}/activities", {
         params: { path: { id: contact_id }, query: { activity_type: "call" } },
     }));
     check(first(list).duration_minutes === 4, "the list has it");
+    const gone = await client.DELETE("/api/v1/activities/{id}", byId(made.id));
+    check(gone.response.status === 204, "it is deleted");
     const refused = await client.POST("/api/v1/activities", {
         body: { contact_id: crypto.randomUUID(), activity_type: "task" },
     });

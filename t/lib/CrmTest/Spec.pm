@@ -145,13 +145,15 @@ our %FIELDS = (
         company_id => "string or null, created",
         activity_type => "string, required, one of note call meeting
             video_call task todo reminder",
-        title => "string or null, created",
-        description => "string or null, created",
-        due_date => "string or null, created",
-        duration_minutes => "number or null, created",
-        completed_at => "string or null, created",
-        metadata => "object, created",
+        title => "string or null, written",
+        description => "string or null, written",
+        due_date => "string or null, written",
+        duration_minutes => "number or null, written",
+        completed_at => "string or null, written",
+        metadata => "object, written",
         created_at => "string",
+        # contract 20.2
+        updated_at => "string",
     ],
     Conversation => [
         id => "string",
@@ -274,6 +276,10 @@ our %PARAMETERS = (
     "PATCH /pipeline-cards/{id}" => [],
     "DELETE /pipeline-cards/{id}" => [],
     "POST /activities" => [],
+    # contract 20.2
+    "GET /activities/{id}" => [],
+    "PATCH /activities/{id}" => [],
+    "DELETE /activities/{id}" => [],
     "GET /conversations" => [@conversations],
     "GET /conversations/{id}" => [],
     "PATCH /conversations/{id}" => [],
