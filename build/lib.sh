@@ -68,9 +68,9 @@ build_folder() {
     esac
 }
 
-# Make the build NAME and everything the tests need.
+# Make the build NAME and what TEST... need; without TEST, what all need.
 build_for_tests() {
-    local folder options
+    local folder options targets=(tests)
     folder=$(build_folder "$1")
     case $1 in
     plain) options=(--enable-werror) ;;
@@ -81,12 +81,15 @@ build_for_tests() {
     fuzz) options=(--enable-werror --enable-fuzzers CC=clang
                    CFLAGS="-O1 -g") ;;
     esac
+    if [ $# -gt 1 ]; then
+        mapfile -t targets < <(printf '%s\n' tools "${@:2}" | grep -v '[.]t$')
+    fi
     mkdir -p _build
     exec 8>_build/lock
     flock 8
     shadow_sources
     configure_in "$folder" --prefix=/usr/local "${options[@]}"
-    make_in "$folder" all tests
+    make_in "$folder" all "${targets[@]}"
     flock -u 8
     exec 8>&-
 }
