@@ -283,11 +283,13 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
     return rows->result ? NULL : run_alone(rows, call, sql);
 }
 
-/* Return whether the body of REQUEST is encoded (RFC 9110, section 8.4). */
+/* Return whether the body of REQUEST is encoded (RFC 9110, section 8.4), and
+ * stays so. */
 static int is_encoded(const crm_request_t *request)
 {
     static const char identity[] = "identity";
-    const char *at = crm_request_header(request, "Content-Encoding");
+    const char *at = request->inflates
+                     ? NULL : crm_request_header(request, "Content-Encoding");
 
     for (at = at ? at + strspn(at, ", \t") : ""; *at;
          at += strspn(at, ", \t")) {

@@ -97,6 +97,7 @@ typedef struct crm_request_t {
     const apr_table_t *headers;
     int expects_continue;       /* "Expect: 100-continue": the client waits for
                                    the server before it sends the body */
+    int inflates;               /* the site decodes bodies (mod_deflate) */
 } crm_request_t;
 
 /* The result of looking up a key or token that is not in shared memory. */

@@ -134,13 +134,14 @@ sub triggers_kept_up {
 }
 
 # Two RESPONSES are the same to the byte, but for their date, their request id,
-# what the budget has left (contract 2.1), and the connection's 100th request.
+# what the budget has left (contract 2.1), what their query had that is ignored,
+# and the connection's 100th request.
 sub same_answer {
     my ($response, $other, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my @texts = map { my $r = $_; join "\n", $r->status, $r->{reason},
         (map { "$_->[0]: $_->[1]" } grep { $_->[0] !~
-            /^(Date|Connection|X-Request-Id
+            /^(Date|Connection|X-Request-Id|X-Ignored-Parameters
                 |X-RateLimit-(Remaining|Reset))$/xi }
             @{$r->{headers}}), "", $r->body } $response, $other;
     return Test::More::is($texts[0], $texts[1], $name);
