@@ -366,9 +366,8 @@ static crm_error_t *begin(restore_t *restore)
     return NULL;
 }
 
-/* After the rows of the table I, delete the rows that its triggers wrote to tables
- * that follow; after the workspace's, hold it. In a distributed database, add
- * what leads to the workspace. */
+/* Undo what triggers added after the rows of the table I. After the workspace's
+ * row, hold it. In a distributed database, add what leads to the workspace. */
 static crm_error_t *after_table(restore_t *restore, int i)
 {
     static const struct {

@@ -215,11 +215,10 @@ static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
            && (!queue->busy || now >= queue->sent + queue->rule->holds_up);
 }
 
-/* Set the verdict of CALL, which has none, if it need not wait any longer at
- * the time NOW. It stops waiting if its time limit has passed or the database
- * is OVERLOADED, but not while its batch is being built. A write that was sent
- * must not be sent again. CALL leads if it is in no batch and its queue has no
- * leader. */
+/* Set the verdict of CALL, which has none, at the time NOW.
+ * 1. Give up when late or OVERLOADED, but not while its batch is being built. A
+ *    write that was sent must not be sent again.
+ * 2. Lead if no one does. */
 static void decide(const crm_batch_call_t *call, crm_batch_waiter_t *waiter,
                    apr_interval_time_t now, int overloaded)
 {

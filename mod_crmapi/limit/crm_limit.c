@@ -216,12 +216,12 @@ int crm_limit_find(crm_limit_key_t *key_out, crm_limit_t *block,
     return number != 0;
 }
 
-/* Return whether crm_limit_close() has closed WINDOW under LIMIT, at most BEFORE
- * microseconds ago. */
+/* Return whether WINDOW is closed under LIMIT (crm_limit_close()), or was until
+ * GRACE microseconds ago. */
 static int is_closed(const crm_window_t *window, apr_uint32_t limit,
-                     apr_int64_t now, apr_int64_t before)
+                     apr_int64_t now, apr_int64_t grace)
 {
-    return window->closed_limit == limit && now - before < window->closed;
+    return window->closed_limit == limit && now - grace < window->closed;
 }
 
 /* Decide on a request at NOW under LIMIT, at least 1, set VERDICT, and count

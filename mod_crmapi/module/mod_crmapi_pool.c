@@ -290,15 +290,20 @@ static apr_interval_time_t wait_free(crmapi_pool_t *pool,
     return apr_time_now() - began;
 }
 
-/* If TAKES, take a place in POOL, whose mutex is held. Wake the next thread if
- * there is a place for it. */
-static void take_place(crmapi_pool_t *pool, int takes)
+/* Take a place in POOL, whose mutex is held. */
+static void take_place(crmapi_pool_t *pool)
 {
-    if (takes && !pool->used) {
+    if (!pool->used) {
         pool->moved = apr_time_now();
     }
-    pool->used += takes;
-    crmapi_metrics_used(takes);
+    pool->used++;
+    crmapi_metrics_used(1);
+}
+
+/* Wake the next thread that waits for POOL, if there is a place for it. The
+ * mutex is held. */
+static void wake_next(crmapi_pool_t *pool)
+{
     if (!is_full(pool) && pool->waiting) {
         apr_thread_cond_signal(pool->freed);
     }
@@ -312,7 +317,10 @@ int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
     apr_thread_mutex_lock(pool->mutex);
     *waited_p = wait_free(pool, wait);
     entered = !is_full(pool) && !is_overloaded(pool, 1);
-    take_place(pool, entered);
+    if (entered) {
+        take_place(pool);
+    }
+    wake_next(pool);
     apr_thread_mutex_unlock(pool->mutex);
     return entered;
 }
@@ -327,7 +335,8 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
         } while (is_full(pool));
         change_waiting(pool, -1);
     }
-    take_place(pool, 1);
+    take_place(pool);
+    wake_next(pool);
     apr_thread_mutex_unlock(pool->mutex);
 }
 

@@ -232,10 +232,8 @@ int crm_list_is_indexed(const crm_param_t *param, const crm_call_t *call)
                || filter->indexed(filter, param->bind, call->pool));
 }
 
-/* Return the filter of CALL that has an index with the workspace in its keys, if
- * no other filter has an index for its content, and none names rows by the
- * primary key. NULL otherwise: the index of all filters by content finds rows
- * that match several of them. */
+/* Return the tags filter of CALL if tags are the only indexed filter, NULL
+ * otherwise. With several, the common GIN index is better. */
 static const crm_param_t *scoped(const crm_call_t *call)
 {
     const crm_param_t *found = NULL;

@@ -83,8 +83,8 @@ static void add_range_condition(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
-/* Add the first rows of RANGE in the order of the list. If MATCHES, add none if
- * s, the count of matches, says that all matches were collected. */
+/* Add the first rows of RANGE in the order of the list. With MATCHES the rows
+ * count only if not all matches were collected (s.few). */
 static void add_range(crm_sql_t *sql, const crm_call_t *call, range_t range,
                       int matches)
 {

@@ -14,8 +14,8 @@
 #include "crm_look_up.h"
 #include "crm_network.h"
 
-/* The minimum interval at which the terms of a key are read again because it
- * was used from an address that they do not permit, in microseconds. */
+/* A key used from a forbidden address may have new terms. They are read at most
+ * this often, in microseconds. */
 #define REFRESH_US APR_INT64_C(1000000)
 
 /* ---- keys and tokens ----------------------------------------------------- */
@@ -70,9 +70,9 @@ static int permits_address(const crm_call_t *call)
     return crm_networks_have(networks, count, call->request->address);
 }
 
-/* Handle CALL, whose key is known but may not be used from its address, like
- * one with an unknown key. If the terms were not read for a while, read them
- * again first: they may permit the address now. */
+/* Refuse CALL, whose key is used from a forbidden address, as if its key were
+ * unknown. The key may have new terms: read them first, at most every
+ * REFRESH_US. */
 static crm_error_t *refuse_address(crm_call_t *call)
 {
     if (crm_limit_ask(call->service->limit, call->key.hash, call->key.realm,
@@ -177,7 +177,8 @@ crm_error_t *crm_access_settle(crm_call_t *call, crm_error_t *error)
     if (!call->budget.undecided) {
         return error;
     }
-    crm_call_release(call);     /* nobody waits for two servers at once */
+    /* give the connection back before waiting for the store */
+    crm_call_release(call);
     refusal = crm_budget_settle(&call->budget, call->pool);
     if (!refusal || (error && error->code == CRM_E_UNAUTHORIZED)) {
         return error;
