@@ -45,8 +45,7 @@ ServerName good.example
 END
 # What mod_dbd, the module and libpq say when there is no database, and httpd
 # of so many clients.
-$httpd->may_log(qr/CRM(?:130[34]|200[16]): /,
-    qr/AH0(?:0629|0632|0639|2653|2655): /,
+$httpd->may_log(qr/CRM(?:130[345]|200[16]): /,
     qr/AH00(?:484|161): /);
 my $w = workspace($httpd);
 my $x = at_bad(sub { workspace($bad) });

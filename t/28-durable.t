@@ -26,8 +26,8 @@ CrmApiIntakeLimit 0
 END
 # What mod_dbd, the module and libpq say when there is no database, and httpd
 # of so many clients.
-$httpd->may_log(qr/CRM(?:130[34]|200[146]): /,
-    qr/AH0(?:0629|0632|0639|2653|2655): /, qr/AH00(?:484|161): /);
+$httpd->may_log(qr/CRM(?:130[345]|200[146]): /,
+    qr/AH00(?:484|161): /);
 my $w = workspace($httpd, twin => 0);
 my $writers = CrmTest::Writers->new($httpd, $w, $WRITERS);
 

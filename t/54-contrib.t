@@ -98,8 +98,8 @@ subtest "the dashboard" => sub {
     }
     my %families = map { s/_(?:bucket|sum|count)$//r => 1 } keys %there;
     delete @families{map { s/_(?:bucket|sum|count)$//r } keys %used};
-    is_deeply([sort keys %families], [qw(crmapi_limit_full_total
-        crmapi_limit_locks_recovered_total crmapi_store_round_trips_total)],
+    is_deeply([sort keys %families], [qw(crmapi_database_usable
+        crmapi_limit_full_total crmapi_limit_locks_recovered_total crmapi_store_round_trips_total)],
         "it shows all but what alerts are better for");
 };
 
@@ -138,6 +138,7 @@ SKIP: {
 # a value a minute, as promtool writes them.
 my %FIRES = (
     CrmApiDown => [10, ['up{job="crmapi"}', "0x90", "1x90"]],
+    CrmApiDatabaseUnusable => [10, ["crmapi_database_usable", "0x90", "1x90"]],
     CrmApiFailures => [20,
         ['crmapi_requests_total{status="5xx"}', "0+20x90", "0+5x90"],
         ['crmapi_requests_total{status="2xx"}', "0+980x90", "0+995x90"]],

@@ -46,6 +46,8 @@ typedef struct crm_error_t {
     apr_array_header_t *details; /* of crm_detail_t, or NULL */
     int retry_after;            /* seconds; 0: none */
     const char *sqlstate;       /* five characters, or NULL */
+    int outage;                 /* the database cannot be reached: LOG is the
+                                   same for all requests */
 } crm_error_t;
 
 /* The properties of a crm_code_t. */

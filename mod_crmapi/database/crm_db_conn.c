@@ -275,48 +275,14 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
     return NULL;
 }
 
-/* Return TEXT, libpq's error for a connection string, without quoted parts,
- * which may be parts of a password. */
-static const char *without_quotes(const char *text, apr_pool_t *pool)
-{
-    const char *first = strchr(text, '"');
-    const char *last = strrchr(text, '"');
-
-    if (!first || first == last) {
-        return text;
-    }
-    return apr_pstrcat(pool, apr_pstrmemdup(pool, text,
-                                            (apr_size_t)(first - text)),
-                       "\"...\"", last + 1, NULL);
-}
-
-/* Refuse CONNINFO if libpq cannot parse it, or if its host contains '@'. The
- * cause is an '@' in the password that was not written as %40. libpq's messages
- * would then show a part of the password. */
+/* Refuse CONNINFO if it cannot be used. */
 static crm_error_t *check_conninfo(const char *conninfo, apr_pool_t *pool)
 {
-    char *message = NULL;
-    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
-    const char *reason = NULL;
+    const char *fault = crm_hosts_fault(conninfo, pool);
 
-    if (!options) {
-        reason = message ? without_quotes(message, pool) : "no memory";
-    }
-    else if (strchr(crm_hosts_value(options, "host"), '@')) {
-        reason = "the host contains '@'; in a password it must be written"
-                 " %40";
-    }
-    if (reason) {
-        reason = crm_db_line(reason, pool);
-    }
-    PQconninfoFree(options);
-    PQfreemem(message);
-    if (reason) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, pool, "the database's"
-                              " connection string is invalid: %s",
-                              reason);
-    }
-    return NULL;
+    return !fault ? NULL : crm_error_logf(
+        CRM_E_UNAVAILABLE, pool, "the database's connection string is invalid:"
+        " %s", fault);
 }
 
 /* Return the error of PG, which could not be opened. A message about the server
@@ -330,7 +296,7 @@ static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
         return crm_db_error(NULL, pg, pool);
     }
     return crm_error_logf(CRM_E_UNAVAILABLE, pool, "CRM2002: database: %s",
-                          crm_db_line(without_quotes(text, pool), pool));
+                          crm_db_line(crm_hosts_unquoted(text, pool), pool));
 }
 
 /* Pool cleanup: close the PGconn at DATA. */

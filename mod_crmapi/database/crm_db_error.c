@@ -83,6 +83,13 @@ static crm_code_t code_of(const char *state)
     return CRM_E_INTERNAL;
 }
 
+/* Return whether STATE is that of a server that is going, coming or away: no
+ * SQLSTATE, or 57P01 to 57P04. */
+static int is_outage(const char *state)
+{
+    return !state || (!strncmp(state, "57P0", 4) && state[4] <= '4');
+}
+
 const char *crm_db_line(const char *text, apr_pool_t *result_pool)
 {
     return crm_text_one_line(text, strlen(text), 0, result_pool);
@@ -124,5 +131,6 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
                            "CRM2001: database: %s%s%s", state ? state : "",
                            state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
+    error->outage = is_outage(state);
     return error;
 }

@@ -8,6 +8,8 @@
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "crm_text.h"
+
 const char *crm_hosts_value(const PQconninfoOption *options,
                             const char *keyword)
 {
@@ -75,6 +77,42 @@ int crm_hosts_hang(const char *conninfo)
     hang = count_hosts(options) > 1 && atoi(timeout) <= 0;
     PQconninfoFree(options);
     return hang;
+}
+
+const char *crm_hosts_unquoted(const char *text, apr_pool_t *result_pool)
+{
+    const char *first = strchr(text, '"');
+    const char *last = strrchr(text, '"');
+
+    if (!first || first == last) {
+        return text;
+    }
+    return apr_pstrcat(result_pool,
+                       apr_pstrmemdup(result_pool, text,
+                                      (apr_size_t)(first - text)),
+                       "\"...\"", last + 1, NULL);
+}
+
+const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
+    const char *reason = NULL;
+
+    if (!options) {
+        reason = message ? crm_hosts_unquoted(message, result_pool)
+                         : "no memory";
+    }
+    else if (strchr(crm_hosts_value(options, "host"), '@')) {
+        reason = "the host contains '@'; in a password it must be written"
+                 " %40";
+    }
+    if (reason) {
+        reason = crm_text_one_line(reason, strlen(reason), 0, result_pool);
+    }
+    PQconninfoFree(options);
+    PQfreemem(message);
+    return reason;
 }
 
 /* Return whether the value of KEYWORD has a part for each host. */

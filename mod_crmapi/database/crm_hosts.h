@@ -11,6 +11,16 @@
 const char *crm_hosts_value(const PQconninfoOption *options,
                             const char *keyword);
 
+/* Return TEXT, a message of libpq, without what is between its first and its
+ * last quote, which may be a part of a password, in RESULT_POOL. */
+const char *crm_hosts_unquoted(const char *text, apr_pool_t *result_pool);
+
+/* Return why CONNINFO cannot be used, in RESULT_POOL, or NULL: libpq cannot
+ * parse it, or its host contains '@'. The cause is an '@' in the password that
+ * was not written as %40; libpq's messages would then show a part of the
+ * password. */
+const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool);
+
 /* Keywords and values for PQconnectdbParams(), each ended by a NULL. */
 typedef struct crm_params_t {
     const char **keywords;

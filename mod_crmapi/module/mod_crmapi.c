@@ -27,6 +27,7 @@
 #include "mod_crmapi_keepalive.h"
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_mount.h"
+#include "mod_crmapi_outage.h"
 #include "mod_crmapi_permit.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
@@ -166,6 +167,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     crmapi_pools_complain(main_server, ptemp);
+    crmapi_outage_quiet(main_server, pconf);
     return OK;
 }
 
@@ -262,6 +264,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_log_transaction(crmapi_log_transaction, loggers, NULL,
                             APR_HOOK_LAST);
     crmapi_dbd_register();
+    crmapi_outage_register();
     crmapi_request_register();
     crmapi_error_register();
     crmapi_body_register();

@@ -15,9 +15,11 @@
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_metrics.h"
+#include "mod_crmapi_outage.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
 #include "mod_crmapi_status.h"
+#include "mod_crmapi_usable.h"
 
 APLOG_USE_MODULE(crmapi);
 
@@ -66,6 +68,7 @@ static ap_dbd_t *open_counted(apr_pool_t *p, server_rec *s)
         apr_pool_userdata_setn(pool, PLACE, NULL, dbd->pool);
     }
     else {
+        crmapi_outage_explain(pool, s, p);
         crmapi_pool_leave(pool, 0);
     }
     return dbd;
@@ -110,9 +113,11 @@ static int hold_place(crmapi_pool_t *pool, apr_pool_t *holder)
     return 1;
 }
 
-/* Release HOLDER's place in POOL, because it got no connection. */
-static void drop_place(crmapi_pool_t *pool, apr_pool_t *holder)
+/* Release HOLDER's place in POOL of S, because it got no connection. */
+static void drop_place(crmapi_pool_t *pool, const server_rec *s,
+                       apr_pool_t *holder)
 {
+    crmapi_outage_explain(pool, s, holder);
     apr_pool_userdata_setn(NULL, PLACE, NULL, holder);
     apr_pool_cleanup_kill(holder, pool, leave);
     crmapi_pool_leave(pool, 0);
@@ -133,7 +138,7 @@ static ap_dbd_t *acquire_counted(request_rec *r)
     is_new = pool && hold_place(pool, r->pool);
     dbd = dbd_functions.acquire(r);
     if (!dbd && is_new) {
-        drop_place(pool, r->pool);
+        drop_place(pool, r->server, r->pool);
     }
     return dbd;
 }
@@ -146,7 +151,7 @@ static ap_dbd_t *cacquire_counted(conn_rec *c)
     ap_dbd_t *dbd = dbd_functions.cacquire(c);
 
     if (!dbd && is_new) {
-        drop_place(pool, c->pool);
+        drop_place(pool, c->base_server, c->pool);
     }
     return dbd;
 }
@@ -194,6 +199,9 @@ static apr_status_t post_connect(apr_pool_t *p, dbd_cfg_t *config,
 
     (void)p;
     (void)dbd;
+    if (pool) {
+        __atomic_store_n(&pool->opened, 1, __ATOMIC_RELAXED);
+    }
     if (pool && config->nmax > 0) {
         before = crmapi_pool_limit(pool, config->nmax);
         if (before != config->nmax) {
@@ -257,6 +265,7 @@ crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
 {
     crm_schema_t schema;
     const char *fault;
+    apr_time_t now;
 
     CRM_ERR(crm_schema_read(&schema, conn, p));
     __atomic_store_n(&pool->dialect, schema.distributed ? 2 : 1,
@@ -271,7 +280,10 @@ crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
                                        "; requests are answered 503", NULL));
         return unavailable(p);
     }
-    __atomic_store_n(&pool->schema_seen, apr_time_now(), __ATOMIC_RELAXED);
+    now = apr_time_now();
+    __atomic_store_n(&pool->schema_seen, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->health->verdict, CRMAPI_USABLE, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->health->at, now, __ATOMIC_RELEASE);
     crmapi_pool_report(pool, CRMAPI_POOL_READY, APLOG_NOTICE, s,
                        "CRM1304: the database is ready now");
     return NULL;
@@ -375,10 +387,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     }
     dbd = dbd_functions.open(p, s);
     if (!dbd) {
-        /* mod_dbd has logged the reason. Record the outage, so that its end is
-         * logged. */
-        crmapi_status_news(pool->state_news, CRMAPI_POOL_UNREACHABLE,
-                           CRMAPI_POOL_LOG_AGAIN);
+        crmapi_outage_explain(pool, s, p);
         crmapi_pool_leave(pool, 0);
         return unavailable(p);
     }

@@ -19,6 +19,7 @@
 #include "mod_crmapi_body.h"
 #include "mod_crmapi_keepalive.h"
 #include "mod_crmapi_metrics.h"
+#include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
 
 APLOG_USE_MODULE(crmapi);
@@ -60,6 +61,25 @@ void crmapi_set_headers(crmapi_request_t *request, apr_size_t len)
     }
 }
 
+/* Log REQUEST's line. Of an outage, the line of one request is enough. */
+static void write_line(const crmapi_request_t *request)
+{
+    const crm_response_t *response = &request->response;
+    request_rec *r = request->r;
+    const char *text = apr_psprintf(r->pool, "%s [%s, request %s]",
+                                    response->log, response->route
+                                    ? response->route : "no route",
+                                    request->id);
+
+    if (response->outage && request->config->pool) {
+        crmapi_pool_report(request->config->pool, CRMAPI_POOL_UNREACHABLE,
+                           (int)response->level, r->server, text);
+    }
+    else {
+        ap_log_rerror(APLOG_MARK, (int)response->level, 0, r, "%s", text);
+    }
+}
+
 /* Log REQUEST. The values of crm_level_t are httpd's log levels. */
 static void write_log(crmapi_request_t *request)
 {
@@ -67,10 +87,7 @@ static void write_log(crmapi_request_t *request)
     request_rec *r = request->r;
 
     if (response->log) {
-        ap_log_rerror(APLOG_MARK, (int)response->level, 0, r,
-                      "%s [%s, request %s]", response->log,
-                      response->route ? response->route : "no route",
-                      request->id);
+        write_line(request);
     }
     ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, "CRM1201: %s: %d, %"
                   APR_SIZE_T_FMT " bytes, database %" APR_INT64_T_FMT

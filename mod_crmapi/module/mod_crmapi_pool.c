@@ -3,14 +3,18 @@
  * them */
 #include "mod_crmapi_pool.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apr_strings.h"
 
 #include "ap_mpm.h"
+#include "unixd.h"
 
 #include <libpq-fe.h>
 
+#include "crm_array.h"
 #include "crm_hosts.h"
 
 #include "mod_crmapi_config.h"
@@ -30,10 +34,22 @@ void crmapi_pools_clear(apr_pool_t *pconf)
     pools = apr_array_make(pconf, 4, sizeof(crmapi_pool_t *));
 }
 
+int crmapi_pools_count(void)
+{
+    return pools ? pools->nelts : 0;
+}
+
+crmapi_pool_t *crmapi_pool_at(int index)
+{
+    return APR_ARRAY_IDX(pools, index, crmapi_pool_t *);
+}
+
 /* Return the reason, allocated in P, why SETTINGS cannot serve the API, or
  * NULL. */
 static const char *find_missing(const crmapi_dbd_t *settings, apr_pool_t *p)
 {
+    const char *fault;
+
     if (!ap_find_linked_module("mod_dbd.c")) {
         return "CRM1101: mod_dbd is not loaded: add LoadModule dbd_module, "
                "DBDriver pgsql and DBDParams";
@@ -46,7 +62,9 @@ static const char *find_missing(const crmapi_dbd_t *settings, apr_pool_t *p)
         return apr_psprintf(p, "CRM1103: DBDriver is %s, but must be pgsql",
                             settings->driver);
     }
-    return NULL;
+    fault = crm_hosts_fault(settings->params, p);
+    return fault ? apr_pstrcat(p, "CRM1108: DBDParams is not a connection "
+                               "string of libpq: ", fault, NULL) : NULL;
 }
 
 /* Return a hash (FNV-1a) of SETTINGS' driver and parameters. It is the same for
@@ -64,26 +82,47 @@ static apr_uint32_t realm_of(const crmapi_dbd_t *settings)
     return hash;
 }
 
-/* Return, in P, the name for the log of the database with the conninfo PARAMS:
- * the parameters that say where it is, never a password. */
+/* Return, in P, the role that libpq uses if a conninfo names none: PGUSER, or
+ * the system user that children of httpd run as. */
+static const char *default_role(apr_pool_t *p)
+{
+    PQconninfoOption *options;
+    const char *role;
+
+    if (!geteuid() && !getenv("PGUSER")) {
+        return ap_unixd_config.user_name;
+    }
+    options = PQconndefaults();
+    role = apr_pstrdup(p, crm_hosts_value(options, "user"));
+    PQconninfoFree(options);
+    return role;
+}
+
+/* Return, in P, the name for the log and the metrics of the database with the
+ * conninfo PARAMS: the parameters that say where it is and whom it knows, never
+ * a password. */
 static const char *name_of(const char *params, apr_pool_t *p)
 {
     static const char *const keywords[] = {
-        "service", "host", "hostaddr", "port", "dbname", NULL
+        "service", "host", "hostaddr", "port", "dbname", "user"
     };
     PQconninfoOption *options = PQconninfoParse(params, NULL);
-    const char *name = NULL;
+    const char *name = "";
 
-    for (PQconninfoOption *o = options; o && o->keyword; o++) {
-        for (const char *const *word = keywords; *word && o->val; word++) {
-            if (!strcmp(*word, o->keyword)) {
-                name = apr_pstrcat(p, name ? name : "", name ? " " : " (",
-                                   *word, "=", o->val, NULL);
-            }
+    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
+        const char *value = crm_hosts_value(options, keywords[i]);
+
+        if (!*value && !strcmp(keywords[i], "user")
+            && !*crm_hosts_value(options, "service")) {
+            value = default_role(p);
+        }
+        if (value && *value) {
+            name = apr_pstrcat(p, name, *name ? " " : "", keywords[i], "=",
+                               value, NULL);
         }
     }
     PQconninfoFree(options);
-    return name ? apr_pstrcat(p, name, ")", NULL) : "";
+    return name;
 }
 
 /* Return whether mod_dbd has one pool for A and B. (If a label of DBDPrepareSQL
@@ -118,9 +157,10 @@ static crmapi_pool_t *make_pool(const crmapi_dbd_t *settings,
 
     pool->settings = settings;
     pool->missing = find_missing(settings, pconf);
-    pool->name = "";
+    pool->name = pool->label = "";
     if (!pool->missing) {
-        pool->name = name_of(settings->params, pconf);
+        pool->label = name_of(settings->params, pconf);
+        pool->name = apr_pstrcat(pconf, " (", pool->label, ")", NULL);
         pool->realm = realm_of(settings);
         pool->max = settings->persist ? settings->max : 0;
     }
@@ -170,14 +210,27 @@ const char *crmapi_pools_share(const crm_keys_t *keys, apr_pool_t *pconf,
     return NULL;
 }
 
+/* Return the interval at which STATE is logged again. */
+static apr_interval_time_t again(apr_uint32_t state)
+{
+    return state == CRMAPI_POOL_READY ? 0 : CRMAPI_POOL_LOG_AGAIN;
+}
+
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text)
 {
-    if (crmapi_status_news(pool->state_news, state,
-                           state == CRMAPI_POOL_READY
-                           ? 0 : CRMAPI_POOL_LOG_AGAIN)) {
+    if (crmapi_status_news(pool->state_news, state, again(state))) {
+        if (state != CRMAPI_POOL_READY) {
+            /* let the next who asks for it check again */
+            __atomic_store_n(&pool->health->at, 0, __ATOMIC_RELEASE);
+        }
         ap_log_error(APLOG_MARK, level, 0, s, "%s%s", text, pool->name);
     }
+}
+
+int crmapi_pool_is_news(const crmapi_pool_t *pool, apr_uint32_t state)
+{
+    return crmapi_status_is_news(pool->state_news, state, again(state));
 }
 
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,

@@ -50,13 +50,19 @@ typedef struct crmapi_pool_t {
     crm_keys_t keys;            /* for its service */
     const crmapi_dbd_t *settings;
     const char *missing;        /* error in the configuration, or NULL */
-    const char *name;           /* for the log: " (dbname=crm)", or "" */
+    const char *label;          /* for the metrics: "dbname=crm user=www-data";
+                                   "" if something is missing */
+    const char *name;           /* for the log: " (LABEL)", or "" */
     apr_uint32_t realm;
     int max;                    /* connections per process; 0: no limit */
     int share;                  /* limit of threads while the database hangs; 0:
                                    none */
     int dialect;                /* 0: unknown, 1: plain, 2: distributed;
                                    atomic */
+    int opened;                 /* whether mod_dbd has opened a connection in
+                                   this process; atomic */
+    int explaining;             /* whether a thread looks for the cause of an
+                                   outage; atomic */
     apr_time_t schema_seen;     /* when the schema was last valid; atomic */
     apr_thread_mutex_t *mutex;  /* of all that follows; NULL in the parent */
     apr_thread_cond_t *freed;
@@ -93,6 +99,9 @@ int crmapi_pool_limit(crmapi_pool_t *pool, int max);
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text);
 
+/* Return whether crmapi_pool_report() would log STATE for POOL now. */
+int crmapi_pool_is_news(const crmapi_pool_t *pool, apr_uint32_t state);
+
 /* Log in the same way what is missing in POOL's configuration. Scratch memory
  * is in P. */
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,
@@ -106,6 +115,10 @@ void crmapi_pool_make(crmapi_config_t *config, apr_pool_t *pconf);
 
 /* Set CONFIG's pool to one that was made for another server, or to NULL. */
 void crmapi_pool_join(crmapi_config_t *config);
+
+/* Return the number of pools, and the pool number INDEX, from 0. */
+int crmapi_pools_count(void);
+crmapi_pool_t *crmapi_pool_at(int index);
 
 /* Put the states of all pools into shared memory. All pools must have been made
  * before. KEYS is what they have in common. Return NULL or an error text

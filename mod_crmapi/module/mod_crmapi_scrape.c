@@ -19,14 +19,21 @@
 #include "mod_crmapi_permit.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_status.h"
+#include "mod_crmapi_usable.h"
 
 #define HANDLER "crmapi-metrics"
+
+/* How old the verdict about a database may be, and how long the search for new
+ * ones may take, but for the last. */
+#define GAUGE_TRUST apr_time_from_sec(10)
+#define GAUGE_TIME apr_time_from_msec(500)
 
 /* A response in progress. */
 typedef struct scrape_t {
     crm_metrics_t out;
     crm_limit_stats_t keys, addresses;
     crmapi_process_t processes;
+    const server_rec *server;
     apr_pool_t *pool;
 } scrape_t;
 
@@ -264,6 +271,30 @@ static void put_connections_max(scrape_t *scrape, const family_t *family)
                        (apr_uint64_t)max * scrape->processes.pid);
 }
 
+/* Whether the database of each vhost can be used. A verdict that is older than
+ * GAUGE_TRUST is renewed, as far as GAUGE_TIME permits: a provider has many
+ * databases, and they may all hang. */
+static void put_usable(scrape_t *scrape, const family_t *family)
+{
+    apr_time_t end = apr_time_now() + GAUGE_TIME;
+
+    (void)family;
+    for (int i = 0; i < vhost_count(); i++) {
+        crmapi_pool_t *pool = vhost_at(i)->config->pool;
+        crmapi_verdict_t verdict
+            = apr_time_now() < end
+              ? crmapi_usable(pool, GAUGE_TRUST, scrape->server, scrape->pool)
+              : crmapi_usable_last(pool);
+
+        if (verdict != CRMAPI_NEVER_CHECKED) {
+            crm_metrics_sample(&scrape->out, "", apr_pstrcat(
+                scrape->pool, vhost_label(vhost_at(i), scrape->pool),
+                ",database=\"", crm_metrics_label(pool->label, scrape->pool),
+                "\"", NULL), verdict == CRMAPI_USABLE);
+        }
+    }
+}
+
 /* A counter of the store. */
 static void put_store(scrape_t *scrape, const family_t *family)
 {
@@ -303,6 +334,8 @@ static const family_t families[] = {
      put_routes, 0},
     {"crmapi_connection_wait_seconds", "histogram", "Wait of requests for a "
      "database connection", put_waits, 0},
+    {"crmapi_database_usable", "gauge", "1 if the database answers and has a "
+     "schema that the module can use", put_usable, 0},
     {"crmapi_database_busy", "counter", "Requests that got no database "
      "connection in time", put_vhosts, IN_COUNTS(busy)},
     {"crmapi_limited", "counter", "Requests that were answered 429",
@@ -376,6 +409,7 @@ int crmapi_metrics_handler(request_rec *r)
         return HTTP_NOT_FOUND;  /* no server has a mount */
     }
     memset(&scrape, 0, sizeof(scrape));
+    scrape.server = r->server;
     scrape.pool = r->pool;
     crm_metrics_init(&scrape.out, apr_table_get(r->headers_in, "Accept"),
                      r->pool);

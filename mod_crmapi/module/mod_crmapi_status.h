@@ -21,6 +21,10 @@ typedef struct crmapi_news_t {
 int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
                        apr_interval_time_t again);
 
+/* Return whether crmapi_status_news() would return true now. */
+int crmapi_status_is_news(const crmapi_news_t *news, apr_uint32_t state,
+                          apr_interval_time_t again);
+
 /* Register the section, if mod_status is loaded. */
 void crmapi_status_register(void);
 

@@ -107,6 +107,7 @@ static void respond_error(crm_call_t *call, const crm_error_t *error)
 
     response->status = crm_code_info(error->code)->status;
     response->log = error->log;
+    response->outage = error->outage;
     response->level = response->status >= 500 ? CRM_LOG_ERR : CRM_LOG_INFO;
     response->body.len = 0;
     response->content_type = NULL;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_probe.c: whether a database can be reached, within a time limit */
+#include "crm_probe.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_hosts.h"
+#include "crm_text.h"
+
+/* SQLSTATE too_many_connections. */
+#define TOO_MANY "53300: "
+
+/* What follows the message of a server in PQERRORS_VERBOSE. */
+#define LOCATION "LOCATION: "
+
+/* Wait until END for PG's socket to be ready for EVENTS. Return whether it
+ * is. */
+static int wait_socket(PGconn *pg, short events, apr_time_t end)
+{
+    struct pollfd poller = {PQsocket(pg), events, 0};
+    apr_interval_time_t left = end - apr_time_now();
+
+    return left > 0 && poll(&poller, 1, (int)((left + 999) / 1000)) > 0;
+}
+
+/* Open a connection with PARAMS before END. Return NULL if there is no memory.
+ * Otherwise the caller calls PQfinish(), also if it failed. */
+static PGconn *open_until(const crm_params_t *params, apr_time_t end)
+{
+    PGconn *pg = PQconnectStartParams(params->keywords, params->values, 0);
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+    if (pg) {
+        PQsetErrorVerbosity(pg, PQERRORS_VERBOSE);
+    }
+    while (pg && PQstatus(pg) != CONNECTION_BAD
+           && (state == PGRES_POLLING_READING
+               || state == PGRES_POLLING_WRITING)
+           && wait_socket(pg, state == PGRES_POLLING_READING
+                          ? POLLIN : POLLOUT, end)) {
+        state = PQconnectPoll(pg);
+    }
+    return pg;
+}
+
+/* Return whether PG answers a statement before END. Afterwards it is idle. */
+static int answers_until(PGconn *pg, apr_time_t end)
+{
+    PGresult *result;
+    int good = 0;
+
+    if (PQstatus(pg) != CONNECTION_OK || !PQsendQuery(pg, "SELECT 1")) {
+        return 0;
+    }
+    do {
+        while (PQisBusy(pg)) {
+            if (!wait_socket(pg, POLLIN, end) || !PQconsumeInput(pg)) {
+                return 0;
+            }
+        }
+        result = PQgetResult(pg);
+        good |= PQresultStatus(result) == PGRES_TUPLES_OK;
+        PQclear(result);
+    } while (result);
+    return good;
+}
+
+/* Return why PG (NULL: no memory) does not answer, in POOL. A message that is
+ * not about the server may quote a part of the password. */
+static const char *cause_of(PGconn *pg, apr_pool_t *pool)
+{
+    const char *text = pg ? PQerrorMessage(pg) : "no memory";
+    const char *end = strstr(text, LOCATION);
+
+    if (!*text) {
+        return "no answer in time";
+    }
+    if (strncmp(text, "connection to server", 20)) {
+        text = crm_hosts_unquoted(text, pool);
+        end = strstr(text, LOCATION);
+    }
+    return crm_text_one_line(text, end ? (apr_size_t)(end - text)
+                                       : strlen(text), 0, pool);
+}
+
+void crm_probe_open(crm_probe_t *probe, const char *conninfo,
+                    const char *name, apr_interval_time_t time,
+                    apr_pool_t *result_pool)
+{
+    apr_time_t begun = apr_time_now();
+    int hosts = crm_hosts_count(conninfo);
+
+    memset(probe, 0, sizeof(*probe));
+    for (int i = 0; i < hosts; i++) {
+        crm_params_t params = crm_hosts_one(conninfo, i, name, result_pool);
+        apr_time_t end = begun + time * (i + 1) / hosts;
+        PGconn *pg = open_until(&params, end);
+        const char *cause;
+
+        if (pg && answers_until(pg, end)) {
+            PQsetErrorVerbosity(pg, PQERRORS_DEFAULT);
+            probe->pg = pg;
+            probe->cause = NULL;
+            return;
+        }
+        cause = cause_of(pg, result_pool);
+        probe->full |= strstr(cause, TOO_MANY) != NULL;
+        probe->cause = probe->cause
+                       ? apr_pstrcat(result_pool, probe->cause, "; ", cause,
+                                     NULL)
+                       : cause;
+        PQfinish(pg);
+    }
+}

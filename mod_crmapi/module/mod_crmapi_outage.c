@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_outage.c: what error_log says when a database cannot be used: one
+ * line with host, user and cause, instead of mod_dbd's for each request and
+ * process */
+#include "mod_crmapi_outage.h"
+
+#include "apr_strings.h"
+
+#include "http_config.h"
+#include "http_log.h"
+
+#include "crm_probe.h"
+
+#include "mod_crmapi_config.h"
+#include "mod_crmapi_usable.h"
+
+APLOG_USE_MODULE(crmapi);
+
+/* mod_dbd has no message above APLOG_CRIT. */
+#define QUIET APLOG_ALERT
+
+/* ---- mod_dbd's log level -------------------------------------------------- */
+
+/* Set the level of S for the module INDEX to LEVEL. Servers may share a table of
+ * levels, so S gets its own, in PCONF. */
+static void set_level(server_rec *s, int index, int level, apr_pool_t *pconf)
+{
+    struct ap_logconf own = s->log;
+
+    own.module_levels = NULL;
+    for (module **m = ap_loaded_modules; *m; m++) {
+        int i = (*m)->module_index;
+
+        if (s->log.module_levels && s->log.module_levels[i] >= 0) {
+            ap_set_module_loglevel(pconf, &own, i, s->log.module_levels[i]);
+        }
+    }
+    ap_set_module_loglevel(pconf, &own, index, level);
+    s->log.module_levels = own.module_levels;
+}
+
+/* Return whether LogLevel names the module INDEX for S. */
+static int has_level(const server_rec *s, int index)
+{
+    return s->log.module_levels && s->log.module_levels[index] >= 0;
+}
+
+void crmapi_outage_quiet(server_rec *main_server, apr_pool_t *pconf)
+{
+    const module *dbd = ap_find_linked_module("mod_dbd.c");
+
+    for (server_rec *s = main_server; s && dbd; s = s->next) {
+        if (crmapi_config(s)->pool && !has_level(s, dbd->module_index)) {
+            set_level(s, dbd->module_index, QUIET, pconf);
+        }
+    }
+}
+
+/* ---- the message ---------------------------------------------------------- */
+
+void crmapi_outage_report(const crmapi_pool_t *pool, const char *cause,
+                          const server_rec *s, apr_pool_t *p)
+{
+    crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE, APLOG_ERR, s,
+                       apr_pstrcat(p, "CRM1305: the database cannot be used, "
+                                   "so requests are answered 503: ",
+                                   cause ? cause : "no answer", NULL));
+}
+
+void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
+                           apr_pool_t *p)
+{
+    crm_probe_t probe;
+
+    if (!crmapi_pool_is_news(pool, CRMAPI_POOL_UNREACHABLE)
+        || __atomic_exchange_n(&pool->explaining, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    crm_probe_open(&probe, pool->settings->params, "crmapi health",
+                   CRMAPI_CHECK_TIME, p);
+    if (probe.pg) {
+        probe.cause = "mod_dbd got no connection, though there is one now; "
+                      "\"LogLevel dbd:error\" shows why";
+    }
+    PQfinish(probe.pg);
+    crmapi_outage_report(pool, probe.cause, s, p);
+    __atomic_store_n(&pool->explaining, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- child_init ----------------------------------------------------------- */
+
+/* The main server's levels before mod_dbd's child_init. */
+static signed char *levels_before;
+
+/* The hook before mod_dbd's, which logs for the main server that a connection
+ * failed, whichever server it is for, with the level crit. Nothing else runs in
+ * this process yet. */
+static void before_dbd(apr_pool_t *pchild, server_rec *main_server)
+{
+    const module *dbd = ap_find_linked_module("mod_dbd.c");
+
+    levels_before = main_server->log.module_levels;
+    if (dbd && crmapi_pools_count()
+        && !has_level(main_server, dbd->module_index)) {
+        set_level(main_server, dbd->module_index, QUIET, pchild);
+    }
+}
+
+/* The hook after it: say what mod_dbd could not. */
+static void after_dbd(apr_pool_t *pchild, server_rec *main_server)
+{
+    main_server->log.module_levels = levels_before;
+    for (int i = 0; i < crmapi_pools_count(); i++) {
+        crmapi_pool_t *pool = crmapi_pool_at(i);
+
+        if (!pool->missing && pool->settings->persist
+            && pool->settings->min > 0
+            && !__atomic_load_n(&pool->opened, __ATOMIC_RELAXED)) {
+            crmapi_outage_explain(pool, main_server, pchild);
+        }
+    }
+}
+
+void crmapi_outage_register(void)
+{
+    static const char *const dbd[] = {"mod_dbd.c", NULL};
+
+    ap_hook_child_init(before_dbd, NULL, dbd, APR_HOOK_FIRST);
+    ap_hook_child_init(after_dbd, dbd, NULL, APR_HOOK_LAST);
+}

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+# 16-outage.t: what error_log says of a database that is away, and when: one line
+# with host, role and cause, one when it is back, none of mod_dbd; and the gauge
+# in the metrics (contract 15.1)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+# This file stops and starts the server, so it has one of its own.
+BEGIN { delete $ENV{CRM_TEST_PG} }
+use CrmTest;
+use CrmTest::Child;
+use CrmTest::Session;
+
+my $port = CrmTest::Httpd::free_port();
+my $pg = CrmTest::Postgres->get(port => $port,
+    listen_addresses => "'127.0.0.1'",
+    password_encryption => "'scram-sha-256'");
+my $database = database();
+my $ROLE = $CrmTest::Postgres::API;
+my $PASSWORD = "geheim-Qx7";
+my $CONF = <<'END';
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+<Location "/metrics">
+    SetHandler crmapi-metrics
+    Require local
+</Location>
+END
+my $AWAY = qr/CRM(?:1305|2001): /;
+my $BACK = qr/CRM1304: the database is ready now/;
+
+# Lines of the log of level warn and above, or of mod_dbd, or that say that the
+# database is back.
+sub told {
+    my ($httpd) = @_;
+    return grep { /$BACK|\[dbd:|AH0(?:06[23]|265)/
+        || /\[\w*:(?:warn|error|crit|alert|emerg)\]/ }
+        split /\n/, $httpd->log_text;
+}
+
+# LINE is ours, and names host, role and CAUSE.
+sub is_outage {
+    my ($line, $cause, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    like($line, qr/\[crmapi:error\].*$AWAY/, "$name: ours");
+    like($line, $cause, "$name: it has the cause");
+    like($line, qr/\bhost=\S*\Q@{[$pg->host]}\E|\bhost=127\.0\.0\.1/,
+        "$name: the host");
+    like($line, qr/\buser=$ROLE\b/, "$name: and the role");
+}
+
+# The gauge of HTTPD's database, undef if there is none.
+sub usable {
+    my ($httpd) = @_;
+    my ($value) = $httpd->client->get("/metrics")->body
+        =~ /^crmapi_database_usable\{vhost="[^"]*",database="[^"]*dbname=
+            $database[^"]*"\}\ ([01])$/mx;
+    return $value;
+}
+
+# Ask HTTPD from N clients at once, TIMES each. Return the statuses.
+sub ask {
+    my ($httpd, $key, $n, $times) = @_;
+    my @clients = map { CrmTest::Child->start(sub {
+        return map { $httpd->client(key => $key)->get("/api/v1/agents")
+            ->status } 1 .. $times;
+    }) } 1 .. $n;
+    my %status;
+    $status{$_}++ for map { $_->result } @clients;
+    return \%status;
+}
+
+my $first = httpd(database => $database, conf => $CONF);
+my $key = workspace($first)->key;
+is(usable($first), 1, "15.1 the gauge of a database that can be used");
+$first->stop;
+
+for my $mpm ($ENV{CRM_MPM} || qw(event worker prefork)) {
+    subtest "$mpm: started without PostgreSQL" => sub {
+        $pg->halt;
+        my $httpd = httpd(database => $database, conf => $CONF, mpm => $mpm,
+            expect_log => [$AWAY => 1]);
+        is_deeply(ask($httpd, $key, 3, 5), { 503 => 15 }, "all are told 503");
+        my @told = told($httpd);
+        is(scalar @told, 1, "it is said once, by nobody else")
+            or diag(join "\n", @told);
+        is_outage($told[0], qr/No such file or directory|Connection refused/,
+            "the line");
+        is(usable($httpd), 0, "15.1 the gauge says so");
+        $pg->resume;
+        ok(wait_for(sub { (usable($httpd) // "") eq 1 }, 20),
+            "15.1 and sees by itself that it is back");
+        is_deeply(ask($httpd, $key, 3, 5), { 200 => 15 }, "it serves");
+        @told = told($httpd);
+        is(scalar(grep { /$BACK/ } @told), 1, "the end is said once");
+        is(scalar @told, 2, "and nothing else") or diag(join "\n", @told);
+        $httpd->stop;
+    };
+
+    subtest "$mpm: an outage in the middle" => sub {
+        my $httpd = httpd(database => $database, conf => $CONF, mpm => $mpm);
+        is_deeply(ask($httpd, $key, 3, 5), { 200 => 15 }, "before");
+        for my $times (1, 2) {
+            $httpd->expect_log($AWAY => 1);
+            # some have been sent, and get no answer
+            my $let_go = holding($database, "LOCK TABLE crmapi.contact");
+            my @sent = map { CrmTest::Child->start(sub {
+                return $httpd->client(key => $key)->get("/api/v1/contacts")
+                    ->status;
+            }) } 1 .. 2;
+            wait_blocked($database, 2);
+            $pg->halt($times == 1 ? "INT" : "QUIT");
+            eval { $let_go->() };
+            is_deeply([map { $_->result } @sent], [503, 503],
+                "what was under way: 503");
+            is_deeply(ask($httpd, $key, 4, 10), { 503 => 40 },
+                "outage $times: 503");
+            is(usable($httpd), 0, "15.1 the gauge says so");
+            $pg->resume;
+            ok(wait_for(sub { $httpd->client(key => $key)
+                ->get("/api/v1/agents")->status == 200
+                && (() = $httpd->log_lines($BACK)) == $times }, 20),
+                "the end is said");
+            is_deeply(ask($httpd, $key, 3, 5), { 200 => 15 }, "it serves");
+            is(usable($httpd), 1, "15.1 the gauge says so");
+            my @told = told($httpd);
+            is(scalar @told, 2 * $times, "two lines for each outage")
+                or diag(join "\n", @told);
+            is_outage($told[-2], qr/No such file|refused|terminat|closed/,
+                "outage $times");
+        }
+        $httpd->stop;
+    };
+
+    subtest "$mpm: a wrong password" => sub {
+        write_file($pg->host . "/data/pg_hba.conf", "local all all trust\n"
+            . "host all all 127.0.0.1/32 scram-sha-256\n");
+        sql("postgres", "SELECT pg_reload_conf()");
+        sql("postgres", "ALTER ROLE $ROLE PASSWORD '$PASSWORD-other'");
+        my $httpd = httpd(database => $database, conf => $CONF, mpm => $mpm,
+            expect_log => [$AWAY => 1], conninfo => "host=127.0.0.1"
+            . " port=$port dbname=$database user=$ROLE password=$PASSWORD");
+        is_deeply(ask($httpd, $key, 3, 5), { 503 => 15 }, "all are told 503");
+        my @told = told($httpd);
+        is(scalar @told, 1, "it is said once") or diag(join "\n", @told);
+        is_outage($told[0], qr/password authentication failed/, "the line");
+        is(usable($httpd), 0, "15.1 the gauge says so");
+        sql("postgres", "ALTER ROLE $ROLE PASSWORD '$PASSWORD'");
+        is_deeply(ask($httpd, $key, 3, 5), { 200 => 15 },
+            "with the right one it serves, without a restart");
+        @told = told($httpd);
+        is(scalar @told, 2, "which is said") or diag(join "\n", @told);
+        unlike($httpd->log_text . $httpd->client->get("/metrics")->body,
+            qr/\Q$PASSWORD\E/, "3.4 log and metrics have no password");
+        $httpd->stop;
+    };
+}
+
+subtest "LogLevel dbd: shows what mod_dbd says" => sub {
+    $pg->halt;
+    my $httpd = httpd(database => $database, conf => $CONF,
+        level => "info dbd:error", expect_log => [qr/AH00629: /, $AWAY => 1],
+        may_log => [qr/AH00633: /, qr/AH00636: /, qr/AH02655: /]);
+    is($httpd->client(key => $key)->get("/api/v1/agents")->status, 503, "503: away");
+    $pg->resume;
+    $httpd->stop;
+};
+
+subtest "DBDParams that libpq cannot read" => sub {
+    my $httpd = httpd(database => $database, conf => $CONF,
+        expect_log => [qr/CRM1108: DBDParams/ => 1],
+        conninfo => "host=127.0.0.1 password=$PASSWORD $PASSWORD");
+    is($httpd->client(key => $key)->get("/api/v1/agents")->status, 503, "503: away");
+    unlike($httpd->log_text, qr/\Q$PASSWORD\E/, "3.4 no password");
+    $httpd->stop;
+};
+
+subtest "another module's pool keeps its words" => sub {
+    my $httpd = httpd(database => $database, conf => <<"END",
+$CONF
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName crm.example
+</VirtualHost>
+<VirtualHost 127.0.0.1:\@PORT\@>
+    ServerName other.example
+    CrmApi Off
+    DBDParams "host=/nonexistent dbname=other"
+    DBDMin 1
+</VirtualHost>
+END
+        expect_log => [qr/AH00629: Can't connect to pgsql: .*nonexistent/]);
+    is($httpd->client(host => "crm.example", key => $key)
+        ->get("/api/v1/agents")->status, 200, "the API serves");
+    $httpd->stop;
+};
+
+done_testing;
