@@ -274,6 +274,61 @@ END
     $httpd->stop;
 };
 
+# httpd's statuses, and the code of contract 5.5 for each that has one.
+my %CODE = (401 => "unauthorized", 403 => "forbidden", 404 => "not_found",
+    405 => "method_not_allowed", 409 => "conflict", 410 => "gone",
+    412 => "precondition_failed", 413 => "payload_too_large",
+    414 => "uri_too_long", 415 => "unsupported_media_type",
+    422 => "validation_error", 429 => "rate_limited",
+    503 => "service_unavailable");
+my @STATUSES = (400 .. 417, 421 .. 424, 426, 428, 429, 431, 451, 500 .. 508,
+    510, 511);
+
+subtest "5.5 whatever status another module makes" => sub {
+    my $rules = join "", map {
+        "RewriteRule ^/api/v1/made/$_\$ - [R=$_,L]\n" } @STATUSES;
+    for my $document ("", "503 \"the site's own\"", "503 /page.txt",
+            "503 http://elsewhere.example/down") {
+        my $httpd = httpd(database => $database,
+            modules => [qw(rewrite alias headers)], conf => <<"END");
+RewriteEngine On
+$rules
+Redirect 503 /api/v1/alias
+Redirect gone /api/v1/old
+@{[$document && "ErrorDocument $document"]}
+<Location /api/v1/later>
+    Header always set Retry-After 120
+    Redirect 503
+</Location>
+END
+        write_file($httpd->dir . "/htdocs/page.txt", "the site's own\n");
+        my $c = $httpd->client;
+        my $with = $document || "no ErrorDocument";
+        for my $status ($document ? 503 : @STATUSES) {
+            my $r = $c->get("/api/v1/made/$status");
+            error_is($r, $status, $CODE{$status} // ($status < 500
+                ? "bad_request" : "internal_error"), "$status: $with");
+            headers_are($r, $status);
+            like($r->header("Retry-After") // "none", $status == 503
+                ? qr/^[1-9]\d*$/ : qr/^none$/,
+                "5.5 $status: Retry-After with 503 only");
+            unlike($r->body, qr/site's own|</, "$status: nothing else");
+        }
+        for my $method (qw(GET HEAD POST PATCH DELETE OPTIONS)) {
+            my $r = $c->request($method, "/api/v1/alias");
+            is(join(" ", map { $_ // "none" } $r->status,
+                $r->header("Content-Type"), $r->header("Retry-After")),
+                "503 application/json 1", "$method: Redirect 503: $with");
+            is(length $r->body, 0, "HEAD: no body") if $method eq "HEAD";
+        }
+        error_is($c->get("/api/v1/old"), 410, "gone", "Redirect gone");
+        my $r = $c->get("/api/v1/later");
+        error_is($r, 503, "service_unavailable", "a site's own Retry-After");
+        is(join("|", $r->header("Retry-After")), "120", "it is the only one");
+        $httpd->stop;
+    }
+};
+
 subtest "a site that redirects everything, the API too" => sub {
     my $httpd = httpd(database => $database, modules => ["alias"],
         conf => "RedirectMatch 301 ^ http://elsewhere.example/\n");

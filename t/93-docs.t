@@ -74,6 +74,46 @@ subtest "directives.md has all directives, and no others" => sub {
     }
 };
 
+# What the module does without a directive: the tables of mod_crmapi_config.c, to
+# which its table of commands points.
+subtest "directives.md has the defaults of the source" => sub {
+    my $source = read_file(
+        "$CrmTest::TOP/mod_crmapi/module/mod_crmapi_config.c");
+    my %table = map { my $name = $_;
+        my ($rows) = $source =~ /\b$name\[\] = \{\n(.*?)\n\};/s
+            ? $1 : $source =~ /\} $name\[\] = \{\n(.*?)\n\};/s;
+        $name => [$rows =~ /\{("\w+", )?OFFSET\(([^{}]*)\}/g];
+    } qw(numbers flags durations);
+    my %initial;
+    for my $table (sort keys %table) {
+        my @rows = @{$table{$table}};
+        while (my (undef, $row) = splice @rows, 0, 2) {
+            my ($member, @values) = split /\)?,\s*/, $row;
+            push @{$initial{$table}}, $values[$table eq "flags" ? 0 : 2];
+        }
+    }
+    my %means = (LIMIT_MAX => 1_000_000, "2 * 1024 * 1024" => 2097152);
+    my $compared = 0;
+    while ($source =~ /AP_INIT_\w+\("(CrmApi\w*)",\s*\w+,\s*
+            INFO\(&(numbers|flags|durations)\[(\d+)\]/xg) {
+        my ($name, $table, $i) = ($1, $2, $3);
+        my ($told) = $section{$name} =~ /^\*\*Default:\*\* `\w+ (.*)`/m;
+        my $value = $initial{$table}[$i];
+        $value = $means{$value} // $value;
+        is($told, $table eq "flags" ? ($value ? "On" : "Off")
+            : $table eq "durations" ? "${value}s" : $value, "$name: its value");
+        $compared++;
+    }
+    cmp_ok($compared, ">=", 16, "those of the tables");
+    while ($source =~ /AP_INIT_\w+\("(CrmApi\w*)",(.*?)\),\n/sg) {
+        my ($name, $help) = ($1, $2);
+        $help =~ s/"\s*"//g;
+        my ($says) = $help =~ /;\s+default (\S+)"/ or next;
+        like($section{$name}, qr/^\*\*Default:\*\* `\w+ \Q$says\E`/m,
+            "$name: what httpd -L says");
+    }
+};
+
 subtest "directives.md has the values that configtest accepts" => sub {
     my $httpd = httpd(no_start => 1);
     my $token = $httpd->dir . "/token";

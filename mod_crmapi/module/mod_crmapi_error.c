@@ -62,6 +62,13 @@ static void clear_headers(request_rec *r)
     r->status_line = NULL;
 }
 
+/* Return whether R's response has the header NAME. */
+static int has_header(const request_rec *r, const char *name)
+{
+    return apr_table_get(r->headers_out, name)
+           || apr_table_get(r->err_headers_out, name);
+}
+
 /* The output filter of an error response. It replaces httpd's page by the JSON
  * envelope (contract 5.5). */
 static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
@@ -80,8 +87,9 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     crm_envelope_error(body, error);
     crmapi_set_headers(crmapi_request_find(r), body->len);
     clear_headers(r);
-    if (error->retry_after && !apr_table_get(r->headers_out, "Retry-After")) {
-        apr_table_setn(r->headers_out, "Retry-After",
+    if (error->retry_after && !has_header(r, "Retry-After")) {
+        /* where "Header always set" replaces it */
+        apr_table_setn(r->err_headers_out, "Retry-After",
                        apr_itoa(r->pool, error->retry_after));
     }
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_pool_create(body->data, body->len,
