@@ -32,6 +32,7 @@ CREATE TABLE crmapi.workspace (
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     read_limit integer,                 -- null: the virtual host's
     write_limit integer,
+    currency text COLLATE "C" CHECK (currency ~ '^[A-Z]{3}$'),
     CONSTRAINT workspace_limits
         CHECK (read_limit BETWEEN 1 AND 1000000
                AND write_limit BETWEEN 1 AND 1000000)
@@ -230,7 +231,7 @@ CREATE VIEW crmapi.live_key AS
            coalesce(k.terms, k.id) AS terms,
            coalesce(k.read_limit, w.read_limit) AS read_limit,
            coalesce(k.write_limit, w.write_limit) AS write_limit,
-           k.networks
+           k.networks, k.name, k.expires_at
     FROM crmapi.api_key k
     LEFT JOIN crmapi.workspace w ON w.id = k.workspace_id
     WHERE k.revoked_at IS NULL

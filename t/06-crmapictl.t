@@ -75,7 +75,7 @@ subtest "workspaces" => sub {
     my $shown = asked($db, "workspace", "show", $id);
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
-        plan => "standard", events => "off", held_at => undef,
+        plan => "standard", events => "off", currency => undef, held_at => undef,
         held_reason => undef, read_limit => undef,
         write_limit => undef }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");

@@ -373,6 +373,86 @@ subtest "13.4 cursors" => sub {
     status_is($reader->get("/api/v1/events"), 200, "a key that reads");
 };
 
+# The ids of what the events of types TYPE say after CURSOR, in pages of SIZE,
+# and the last cursor.
+sub of_type {
+    my ($c, $type, $size, $cursor) = @_;
+    my @ids;
+
+    while (1) {
+        my $r = $c->get("/api/v1/events", query => { type => $type,
+            page_size => $size, cursor => $cursor });
+        status_is($r, 200, "type=$type") or return;
+        push @ids, map { $_->{data}{id} } @{$r->json->{data}};
+        $cursor = $r->json->{pagination}{next_cursor};
+        return (\@ids, $cursor) if !$r->json->{pagination}{has_more};
+    }
+}
+
+subtest "20.6 events of some types" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my (@companies, @contacts);
+    for (1 .. 5) {
+        push @companies, $c->post("/api/v1/companies", { bot_id => $w->agent,
+            name => "C" })->data->{id};
+        push @contacts, $c->post("/api/v1/contacts", { bot_id => $w->agent })
+            ->data->{id};
+    }
+    $c->patch("/api/v1/contacts/$contacts[0]", { notes => "x" });
+    for my $size (1, 2, 5, 100) {
+        is_deeply((of_type($c, "contact.created", $size, "*"))[0], \@contacts,
+            "one type, in pages of $size");
+        is_deeply((of_type($c, "company.created, contact.updated", $size,
+            "*"))[0], [@companies, $contacts[0]], "two");
+    }
+    my ($none, $end) = of_type($c, "pipeline_card.deleted", 5, "*");
+    is_deeply($none, [], "one that there is none of");
+    $c->patch("/api/v1/contacts/$contacts[1]", { notes => "x" });
+    my ($new) = of_type($c, "contact.updated", 5, "*");
+    is_deeply($new, [@contacts[0, 1]], "later ones follow");
+    error_is($c->get("/api/v1/events", query => { cursor => $end }), 422,
+        "validation_error", "a cursor is of its types", ["cursor"]);
+    is_deeply((of_type($c, "pipeline_card.deleted", 5, $end))[0], [],
+        "and goes on with them");
+    my ($at) = of_type($c, "contact.updated", 5, "end");
+    is_deeply($at, [], "cursor=end with a type");
+    for my $bad ("contact.create", "contact", "contact.created,x", "", ",",
+            "contact.created.x", "Contact.created") {
+        error_is($c->get("/api/v1/events", query => { type => $bad }), 422,
+            "validation_error", "type=$bad", ["type"]);
+    }
+};
+
+subtest "20.6 a rare type costs no more than its page" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my $wanted = sub { $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "C" })->data->{id} };
+    my @made = $wanted->();
+    sql($database, "INSERT INTO crmapi.event (id, workspace_id, type, fields)"
+        . " SELECT crmapi.event_id(crmapi.event_next('" . $w->id . "')), '"
+        . $w->id . "', 'contact.updated', json_build_object('id', n) FROM"
+        . " generate_series(1, 25000) n");
+    push @made, $wanted->();
+    my ($cursor, $pages, @ids) = ("*", 0);
+    while (1) {
+        my $r = $c->get("/api/v1/events", query => { cursor => $cursor,
+            type => "company.created" });
+        push @ids, map { $_->{data}{id} } @{$r->json->{data}};
+        $cursor = $r->json->{pagination}{next_cursor};
+        $pages++;
+        is(!!$r->header("Link"), !!$r->json->{pagination}{has_more},
+            "Link is there while there is more");
+        last if !$r->json->{pagination}{has_more} || $pages > 9;
+    }
+    is_deeply(\@ids, \@made, "all of it, once");
+    is($pages, 3, "a page looks at 10,000 events");
+    push @made, $wanted->();
+    is_deeply((of_type($c, "company.created", 5, $cursor))[0], [$made[2]],
+        "and its last cursor has nothing to look through again");
+};
+
 subtest "13.4 off: nothing is written" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
@@ -380,10 +460,11 @@ subtest "13.4 off: nothing is written" => sub {
     $c->patch("/api/v1/contacts/$id", { notes => "x" });
     message($w, "+49308");
     is(count_events($w), 0, "no row");
-    my $r = $c->get("/api/v1/events");
-    is_deeply([@{$r->json}{qw(data pagination)}], [[], { page_size => 25,
-        next_cursor => undef, has_more => JSON::PP::false }],
-        "an empty list without a cursor");
+    error_is($c->get("/api/v1/events$_"), 409, "conflict",
+        "20.6 GET /events$_: events are off")
+        for "", "?cursor=end", "?type=contact.created&cursor=*";
+    like($c->get("/api/v1/events")->json->{error}{message}, qr/events are off/i,
+        "and says so");
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     like($w->ctl("workspace", "show", $w->id), qr/^events\s+on$/m, "show: on");
     is_deeply(told($w), [], "switched on: from now on");
@@ -391,8 +472,8 @@ subtest "13.4 off: nothing is written" => sub {
     $c->patch("/api/v1/contacts/$id", { notes => "y" });
     is_deeply(told($w), ["contact.updated $id"], "and it is told");
     $w->ctl("workspace", "set", $w->id, "--events", "off");
-    error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
-        "switched off: cursors are gone");
+    error_is($c->get("/api/v1/events?cursor=$cursor"), 409, "conflict",
+        "switched off: the same");
     $c->patch("/api/v1/contacts/$id", { notes => "z" });
     is(count_events($w), 1, "nothing more is written");
     $w->ctl("workspace", "set", $w->id, "--events", "on");
@@ -416,7 +497,8 @@ subtest "13.4 the same table feeds webhooks" => sub {
     is(count_events($w), 0, "a type that no endpoint wants is not written");
     $c->patch("/api/v1/contacts/$id", { notes => "x" });
     is(count_events($w), 1, "one that one wants is");
-    is_deeply(told($w), [], "GET /events needs events on");
+    error_is($c->get("/api/v1/events"), 409, "conflict",
+        "20.6 GET /events needs events on, whatever endpoints want");
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     my $cursor = end_of($w);
     my $shown = $c->patch("/api/v1/contacts/$id", { notes => "y" })->data;

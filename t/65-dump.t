@@ -290,10 +290,12 @@ subtest "a copy beside the living original" => sub {
     my $key = crmapictl_ok($here, qw(key create --workspace), $id, "--name",
         "k", "--scopes", "read,write");
     my $got = answers($httpd->client(key => $key));
+    # the workspace has another slug and key
+    delete $got->{$_} for grep { m{/workspace} } keys %$got;
     # cursors are of one workspace
     s/\Q$id\E/$w->{id}/g, s/"next_cursor":"\K[^"]+// for values %$got;
     my %expected = map { $_ => $answers->{$_} =~ s/"next_cursor":"\K[^"]+//r }
-        keys %$answers;
+        grep { !m{/workspace} } keys %$answers;
     is_deeply($got, \%expected, "a new key gets the same answers, but for the id");
     my $replay = $httpd->client(key => $key)->request("POST",
         "/api/v1/contacts", body => $json->encode({ bot_id => $w->agent,

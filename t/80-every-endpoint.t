@@ -46,7 +46,8 @@ sub call {
 
 my $none = uuid();
 # Statuses of what may be done, if there were something and the body were right.
-my $ADMITTED = qr/^(?:2..|400|404|422)$/;
+# 409: the events of a workspace are off.
+my $ADMITTED = qr/^(?:2..|400|404|409|422)$/;
 
 # The id of what is there for OPERATION.
 sub there {

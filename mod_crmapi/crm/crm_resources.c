@@ -3,6 +3,7 @@
 #include "crm_resources.h"
 
 const crm_resource_t *const crm_resources[] = {
+    &crm_resource_workspace,
     &crm_resource_agent,
     &crm_resource_pipeline,
     &crm_resource_pipeline_stage,

@@ -16,6 +16,7 @@ extern const crm_resource_t *const crm_resources[];
 /* All types of events that webhooks send, ended by one without a type. */
 extern const crm_event_type_t crm_event_types[];
 
+extern const crm_resource_t crm_resource_workspace;
 extern const crm_resource_t crm_resource_agent;
 extern const crm_resource_t crm_resource_company;
 extern const crm_resource_t crm_resource_pipeline;

@@ -8,9 +8,11 @@
 
 #include "crm_array.h"
 #include "crm_endpoint.h"
+#include "crm_filter.h"
 #include "crm_op_log.h"
 #include "crm_resources.h"
 #include "crm_time.h"
+#include "crm_type_list.h"
 
 /* Return the type of event with whose name TEXT begins, or NULL. No name begins
  * with another one. */
@@ -124,6 +126,54 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+/* ---- the filter by type -------------------------------------------------- */
+
+static int is_type(const char *text)
+{
+    const crm_event_type_t *type = type_of(text);
+
+    return type && !strcmp(type->type, text);
+}
+
+static const char *types_parse_query(const char **bind_p,
+                                     const crm_field_t *field,
+                                     const char *text, apr_pool_t *pool)
+{
+    apr_array_header_t *types = crm_type_parts(text, pool);
+
+    (void)field;
+    for (int i = 0; i < types->nelts; i++) {
+        if (!is_type(APR_ARRAY_IDX(types, i, const char *))) {
+            return "must be types of events, separated by commas";
+        }
+    }
+    *bind_p = crm_sql_array(types, pool);
+    return types->nelts ? NULL : "must not be empty";
+}
+
+static void types_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    (void)field;
+    (void)side;
+    crm_buf_puts(buf, "\"type\":\"string\"");
+}
+
+static const crm_type_t type_types = {
+    .name = "types", .cast = "text[]", .parse_query = types_parse_query,
+    .schema = types_schema,
+};
+
+static const crm_filter_t filters[] = {
+    {.field = {.name = "type", .type = &type_types,
+               .doc = "comma-separated types of events, for example"
+                      " contact.created,contact.updated; a page may be short"
+                      " then although has_more is true"},
+     .add = crm_filter_bind,
+     .sql = "t.type = ANY (?)"},
+    {.field = {.name = NULL}}
+};
+
 static const crm_sort_t by_id[] = {
     {.name = NULL, .ascending = 1},
     {.name = NULL}
@@ -132,6 +182,7 @@ static const crm_sort_t by_id[] = {
 static const crm_operation_t operations[] = {
     {.id = "listEvents", .method = "GET", .path = "/events",
      .kind = &crm_op_log,
+     .filters = filters,
      .sorts = by_id,
      .feed = "event_feed",
      .summary = "Read what has changed, by cursor"},

@@ -159,6 +159,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "restore under this id, or \"new\" for a new one, without keys"},
     [CTL_SKIP_DUE_BEFORE] = {"skip-due-before", "TIME",
         "skip the steps that were due before: 2027-01-31T12:00:00Z"},
+    [CTL_CURRENCY] = {"currency", "CODE",
+        "currency of amounts: three letters (ISO 4217), or none"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -203,8 +205,10 @@ const ctl_command_t ctl_commands[] = {
      "print all workspaces", ctl_workspace_list},
     {"workspace", "show", "W", 1, 0, 0,
      "print one workspace", ctl_workspace_show},
-    {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS | LIMITS,
-     "change a workspace's name, plan or limits, or turn GET /events on or off",
+    {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS | LIMITS
+     | CTL_BIT(CTL_CURRENCY),
+     "change a workspace's name, plan, limits or currency, or turn GET /events on"
+     " or off",
      ctl_workspace_set},
     {"workspace", "hold", "W", 1, 0, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",

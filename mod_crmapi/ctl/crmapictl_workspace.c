@@ -33,11 +33,11 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
     " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
 
 /* The same, and values of the workspace $1 from other tables. */
-#define ALL_FIELDS FIELDS ", read_limit, write_limit, CASE WHEN EXISTS (" \
+#define ALL_FIELDS FIELDS ", currency, read_limit, write_limit, CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
-    COLUMNS, {"read_limit", 'n'}, {"write_limit", 'n'}, {"events", 's'},
+    COLUMNS, {"currency", 's'}, {"read_limit", 'n'}, {"write_limit", 'n'}, {"events", 's'},
     {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
 
@@ -306,20 +306,35 @@ static crm_error_t *set_events(ctl_t *ctl, const char *id, const char *events)
            : ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
 }
 
+/* Set *CURRENCY_P to the value of --currency, "" for "none"; NULL: it was not
+ * given. */
+static crm_error_t *read_currency(const char **currency_p, ctl_t *ctl)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *code = ctl->options[CTL_CURRENCY];
+
+    *currency_p = code && !strcmp(code, "none") ? "" : code;
+    return !code || !**currency_p
+           || (strlen(code) == 3 && strspn(code, letters) == 3)
+           ? NULL : ctl_misuse(ctl, "--currency must be three capital letters"
+                               " (ISO 4217), or none");
+}
+
 crm_error_t *ctl_workspace_set(ctl_t *ctl)
 {
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
-    const char *values[5] = {NULL, name, plan}, *events;
+    const char *values[6] = {NULL, name, plan}, *events;
     PGresult *result;
 
     CRM_ERR(ctl_switch(&events, ctl, CTL_EVENTS));
     CRM_ERR(ctl_limit(&values[3], ctl, CTL_READ_LIMIT));
     CRM_ERR(ctl_limit(&values[4], ctl, CTL_WRITE_LIMIT));
-    if (!name && !plan && !events && !values[3] && !values[4]) {
+    CRM_ERR(read_currency(&values[5], ctl));
+    if (!name && !plan && !events && !values[3] && !values[4] && !values[5]) {
         return ctl_misuse(ctl, "workspace set needs --name N, --plan P,"
-                          " --read-limit N, --write-limit N or"
-                          " --events on|off");
+                          " --read-limit N, --write-limit N, --currency CODE"
+                          " or --events on|off");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, CTL_NAME));
@@ -330,8 +345,9 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
                    " plan = coalesce($3::text, plan),"
                    " read_limit = nullif(coalesce($4::integer, read_limit), 0),"
                    " write_limit ="
-                   " nullif(coalesce($5::integer, write_limit), 0)"
-                   " WHERE id = $1::uuid RETURNING id", 5, values,
+                   " nullif(coalesce($5::integer, write_limit), 0),"
+                   " currency = nullif(coalesce($6::text, currency), '')"
+                   " WHERE id = $1::uuid RETURNING id", 6, values,
                    values[0], plan));
     if (!PQntuples(result)) {
         return none(ctl, ctl->args[0]);

@@ -14,12 +14,19 @@
  * If the page is empty, these are null. */
 enum {
     KEPT,                       /* whether all events after the cursor are kept;
-                                   null: the log is off, or no cursor */
+                                   null: no cursor */
     SINCE,                      /* the log begins after this id; null: it is
                                    off */
     LAST,                       /* the id of the last row of the log */
+    STOP,                       /* with filters: the id up to which the page has
+                                   looked; null: LAST */
     FIRST
 };
+
+/* The number of rows that one page looks at for those that filters let
+ * through: a type may be rare, and no index has it, which would cost each
+ * write. */
+#define LOOKED_AT "10000"
 
 /* The setting of the transaction that has the greatest id to be shown. */
 #define END_SETTING "crmapi.event_end"
@@ -27,6 +34,17 @@ enum {
 static int at_end(const crm_call_t *call)
 {
     return !strcmp(crm_rest(call)->cursor, CRM_LOG_END);
+}
+
+/* Return whether CALL has filters. */
+static int is_filtered(const crm_call_t *call)
+{
+    const crm_param_t *param = crm_rest(call)->params;
+
+    while (param->filter && !param->given) {
+        param++;
+    }
+    return param->filter != NULL;
 }
 
 /* Add the id after which CALL's page begins. */
@@ -52,7 +70,23 @@ static void add_end(crm_sql_t *sql, const char *upto)
     }
 }
 
-/* Add s: where the log and the page begin, and where the log ends. UPTO: see
+/* Add the id of STOP. UPTO: see add_end(). */
+static void add_stop(crm_sql_t *sql, const crm_call_t *call, const char *upto)
+{
+    if (!is_filtered(call) || at_end(call)) {
+        crm_sql_add(sql, "NULL::uuid");
+        return;
+    }
+    crm_sql_adds(sql, "(SELECT x.id FROM crmapi.",
+                 crm_rest(call)->endpoint->resource->name,
+                 " x WHERE x.workspace_id = $1::uuid AND x.id > ", NULL);
+    add_after(sql, call);
+    crm_sql_add(sql, " AND x.id <= ");
+    add_end(sql, upto);
+    crm_sql_add(sql, " ORDER BY x.id OFFSET " LOOKED_AT " - 1 LIMIT 1)");
+}
+
+/* Add s: where the log and the page begin, and where they end. UPTO: see
  * add_end(). */
 static void add_ends(crm_sql_t *sql, const crm_call_t *call, const char *upto)
 {
@@ -66,7 +100,9 @@ static void add_ends(crm_sql_t *sql, const crm_call_t *call, const char *upto)
                  endpoint->resource->name, " x WHERE x.workspace_id = $1::uuid"
                  " AND x.id > f.since AND x.id <= ", NULL);
     add_end(sql, upto);
-    crm_sql_add(sql, " ORDER BY x.id DESC LIMIT 1) AS last FROM (");
+    crm_sql_add(sql, " ORDER BY x.id DESC LIMIT 1) AS last, ");
+    add_stop(sql, call, upto);
+    crm_sql_add(sql, " AS stop FROM (");
     if (call->distributed) {
         crm_rest_permit_from(sql, call, "SELECT FROM");
     }
@@ -98,39 +134,64 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
     const crm_rest_t *rest = crm_rest(call);
 
     crm_rest_sql(sql, call);
-    crm_sql_template(sql, "SELECT s.since <= ?, s.since, s.last, ",
+    crm_sql_template(sql, "SELECT s.since <= ?, s.since, s.last, s.stop, ",
                      rest->after ? rest->after->id : NULL, "uuid");
     crm_sql_adds(sql, rest->endpoint->shape->columns, ", t.id FROM ", NULL);
     add_ends(sql, call, upto);
     crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
                  " crmapi.", rest->endpoint->resource->name,
                  " t WHERE t.workspace_id = $1::uuid AND s.since IS NOT NULL"
-                 " AND t.id > s.after AND t.id <= s.upto ORDER BY t.id"
-                 " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE) " + 1) t LIMIT ", NULL);
+                 " AND t.id > s.after AND t.id <= coalesce(s.stop, s.upto)",
+                 NULL);
+    for (const crm_param_t *param = rest->params; param->filter; param++) {
+        if (param->given) {
+            param->filter->add(sql, param->filter, param->bind, call);
+        }
+    }
+    crm_sql_add(sql, " ORDER BY t.id LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE)
+                " + 1) t LIMIT ");
     crm_list_number(sql, call, at_end(call) ? 0 : rest->page_size + 1);
     crm_sql_add(sql, ") t ON true");
     crm_rest_permit_where(sql, call);
     crm_sql_add(sql, " ORDER BY t.id");
 }
 
-/* Return the cursor after the last of the COUNT rows of RESULT on the page. If
- * the page is empty, return the cursor at which it begins, or that of the end
- * of the log. NULL: the log is off. */
-static const char *next_cursor(const crm_call_t *call, const PGresult *result,
-                               int count)
+/* Return the later of the ids A and B, which may be NULL. */
+static const char *later(const char *a, const char *b)
+{
+    return !a || (b && strcmp(a, b) < 0) ? b : a;
+}
+
+/* Return the id after which the next page of CALL begins: it is looked for among
+ * RESULT and its rows, of which COUNT are on this page. FULL: the page has no
+ * room for more. */
+static const char *next_after(const crm_call_t *call, const PGresult *result,
+                              int count, int full)
 {
     const crm_rest_t *rest = crm_rest(call);
-    const char *since = crm_db_value(result, 0, SINCE);
     const char *last = crm_db_value(result, 0, LAST);
+    const char *stop = crm_db_value(result, 0, STOP);
+    const char *after = rest->after ? rest->after->id
+                        : crm_db_value(result, 0, SINCE);
+
+    if (!full && (is_filtered(call) || at_end(call))) {
+        return stop ? stop : later(after, last);
+    }
+    return count ? crm_db_value(result, count - 1,
+                                FIRST + rest->endpoint->shape->count) : after;
+}
+
+/* Return the cursor of the page after the COUNT rows of RESULT that are on
+ * this one. FULL: see next_after(). */
+static const char *next_cursor(const crm_call_t *call, const PGresult *result,
+                               int count, int full)
+{
+    const crm_rest_t *rest = crm_rest(call);
     crm_cursor_t cursor;
 
     memset(&cursor, 0, sizeof(cursor));
-    cursor.id = count ? crm_db_value(result, count - 1,
-                                     FIRST + rest->endpoint->shape->count)
-                : at_end(call) && last ? last
-                : rest->after ? rest->after->id : since;
-    return !since ? NULL
-           : crm_cursor_write(&cursor, rest->sort, rest->list, call->pool);
+    cursor.id = next_after(call, result, count, full);
+    return crm_cursor_write(&cursor, rest->sort, rest->list, call->pool);
 }
 
 /* Write the page of ROWS rows of RESULT, of which the last may be one too
@@ -140,7 +201,8 @@ static void write_page(crm_call_t *call, const PGresult *result, int rows)
     const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     int size = (int)crm_rest(call)->page_size;
     int count = rows > size ? size : rows;
-    const char *cursor = next_cursor(call, result, count);
+    int more = rows > size || !PQgetisnull(result, 0, STOP);
+    const char *cursor = next_cursor(call, result, count, rows > size);
     crm_buf_t *body = &call->response->body;
 
     crm_buf_puts(body, "{\"data\":[");
@@ -148,11 +210,10 @@ static void write_page(crm_call_t *call, const PGresult *result, int rows)
         crm_buf_puts(body, i ? "," : "");
         crm_shape_write(body, shape, result, i, FIRST);
     }
-    crm_buf_printf(body, "],\"pagination\":{\"page_size\":%d,\"next_cursor\":",
-                   size);
-    crm_buf_printf(body, cursor ? "\"%s\"" : "null", cursor);
-    crm_buf_printf(body, ",\"has_more\":%s}}", rows > size ? "true" : "false");
-    if (rows > size) {
+    crm_buf_printf(body, "],\"pagination\":{\"page_size\":%d,\"next_cursor\":"
+                   "\"%s\",\"has_more\":%s}}", size, cursor,
+                   more ? "true" : "false");
+    if (more) {
         apr_table_setn(call->response->headers, "Link",
                        crm_walk_link(call, cursor));
     }
@@ -194,6 +255,10 @@ static crm_error_t *serve_log(crm_call_t *call)
         error = crm_rest_refuse(call, NULL, NULL);
         return error ? error
                : crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
+    }
+    if (PQgetisnull(result, 0, SINCE)) {
+        return crm_error_create(CRM_E_CONFLICT, "Events are off: the operator"
+                                " of the site turns them on", call->pool);
     }
     kept = crm_db_value(result, 0, KEPT);
     if (crm_rest(call)->after && (!kept || *kept != 't')) {

@@ -351,7 +351,7 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     case 415:
         return operation->kind->has_body;
     case 409:
-        return endpoint->write;
+        return endpoint->write || operation->kind == &crm_op_log;
     case 410:
         return operation->kind == &crm_op_log;
     case 404:

@@ -199,10 +199,7 @@ static const char *next_part(char *out, const char *text)
     return end;
 }
 
-/* Return the parts of TEXT, "a,b", an array of const char * in POOL. They are
- * trimmed, and empty ones are left out. A part with commas is in quotes
- * (contract 7.4). */
-static apr_array_header_t *split(const char *text, apr_pool_t *pool)
+apr_array_header_t *crm_type_parts(const char *text, apr_pool_t *pool)
 {
     apr_array_header_t *parts = apr_array_make(pool, 4, sizeof(const char *));
     char *out = apr_palloc(pool, strlen(text) + 1);
@@ -227,7 +224,7 @@ static const char *tags_parse_query(const char **bind_p,
                                     const crm_field_t *field,
                                     const char *text, apr_pool_t *pool)
 {
-    apr_array_header_t *tags = split(text, pool);
+    apr_array_header_t *tags = crm_type_parts(text, pool);
 
     (void)field;
     if (tags->nelts > TAGS_MAX) {
@@ -271,7 +268,7 @@ static const char *ids_parse_query(const char **bind_p,
                                    const crm_field_t *field,
                                    const char *text, apr_pool_t *pool)
 {
-    apr_array_header_t *parts = split(text, pool);
+    apr_array_header_t *parts = crm_type_parts(text, pool);
     apr_array_header_t *ids = apr_array_make(pool, parts->nelts,
                                              sizeof(const char *));
 

@@ -23,4 +23,9 @@ void crm_type_merge_tags(const char **merged_p, const char *have,
 apr_array_header_t *crm_type_array_strings(const char *array,
                                            apr_pool_t *pool);
 
+/* Return the parts of TEXT, "a,b", an array of const char * in POOL. They are
+ * trimmed, and empty ones are left out. A part with commas is in quotes
+ * (contract 7.4). */
+apr_array_header_t *crm_type_parts(const char *text, apr_pool_t *pool);
+
 #endif /* CRM_TYPE_LIST_H */

@@ -67,7 +67,7 @@ CREATE VIEW crmapi.live_key AS
     SELECT k.workspace_id, k.id AS key_id,
            k.can_read AS read, k.can_write AS write,
            k.plan_api, k.plan_sequences,
-           coalesce(k.terms, k.id) AS terms
+           coalesce(k.terms, k.id) AS terms, k.name, k.expires_at
     FROM crmapi.api_key k
     WHERE k.revoked_at IS NULL
         AND (k.expires_at IS NULL OR k.expires_at > now());

@@ -22,6 +22,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the key's workspace, and what the key may do */
+        get: operations["getWorkspace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents": {
         parameters: {
             query?: never;
@@ -860,7 +877,7 @@ export interface components {
         EmailAddress: string;
         /** @example +49 30 901820 */
         PhoneNumber: string;
-        /** @example +1415555010 */
+        /** @example +14155550123 */
         E164Number: string;
         Email: {
             email: components["schemas"]["EmailAddress"];
@@ -959,6 +976,37 @@ export interface components {
             auto_approve: boolean;
             status: string;
             status_url: string;
+        };
+        /** @description The workspace that the API key belongs to. */
+        Workspace: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description short name, unique among the workspaces of the site */
+            slug: string;
+            plan: string;
+            /** @description name in the IANA time zone database */
+            time_zone: string;
+            /** @description ISO 4217 code of amounts; null: not set */
+            currency: string | null;
+            /** @description whether GET /events has what changes */
+            events: boolean;
+            /** @description those of the key, as X-RateLimit-Limit shows them */
+            limits: {
+                /** @description GET and HEAD requests a minute; null: unlimited */
+                read: number | null;
+                /** @description other requests a minute; null: unlimited */
+                write: number | null;
+            };
+            /** @description the key of the request */
+            key: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+                scopes: ("read" | "write")[];
+                /** Format: date-time */
+                expires_at: string | null;
+            };
         };
         /** @description An agent of the workspace; its id is passed as bot_id elsewhere. */
         Agent: {
@@ -2047,6 +2095,45 @@ export interface operations {
                 };
             };
             405: components["responses"]["default"];
+            default: components["responses"]["default"];
+        };
+    };
+    getWorkspace: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Workspace"];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
             default: components["responses"]["default"];
         };
     };
@@ -4131,6 +4218,8 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
+                /** @description comma-separated types of events, for example contact.created,contact.updated; a page may be short then although has_more is true */
+                type?: string;
                 page_size?: components["parameters"]["page_size"];
                 /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
                 cursor?: components["parameters"]["log_cursor"];
@@ -4166,6 +4255,7 @@ export interface operations {
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            409: components["responses"]["409"];
             410: components["responses"]["410"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];

@@ -66,6 +66,13 @@ async function document() {
     check(openapi === "3.1.0", "the document is of OpenAPI 3.1");
 }
 
+async function workspace(): Promise<void> {
+    const { data } = need(await client.GET("/api/v1/workspace"));
+
+    check(data.key.scopes.includes("write"), "the key writes");
+    check((data.limits.read ?? 1) > 0, `${data.name} may be read`);
+}
+
 async function agents(): Promise<string> {
     const list = need(await client.GET("/api/v1/agents", {
         params: { query: { is_agent: true, agent_type: "external" } },
@@ -327,6 +334,7 @@ async function remove(contact: Contact, company_id: string): Promise<void> {
 }
 
 await document();
+await workspace();
 const bot_id = await agents();
 const company_id = await companies(bot_id);
 const contact = await contacts(bot_id, company_id);

@@ -49,14 +49,14 @@ sub values { $_[0]{values} }
 sub ids { @{$_[0]{ids}{$_[1]} || []} }
 
 # The schemas of what GET shows. An enrollment is not imported, but started, and
-# events come by themselves.
+# events and the workspace come by themselves.
 sub resources {
     my ($self) = @_;
     my $paths = $self->{openapi}{document}{paths};
     my %shown = map { ($self->shown($_))[0] => 1 }
         grep { $_ } map { $_->{get} } CORE::values %$paths;
 
-    delete @shown{"", "Enrollment", "Event"};
+    delete @shown{"", "Enrollment", "Event", "Workspace"};
     return sort keys %shown;
 }
 

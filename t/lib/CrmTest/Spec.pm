@@ -229,6 +229,18 @@ our %FIELDS = (
         sequence => "object, derived",
         steps => "array, derived",
     ],
+    # contract 20.6
+    Workspace => [
+        id => "string",
+        name => "string",
+        slug => "string",
+        plan => "string",
+        time_zone => "string",
+        currency => "string or null",
+        events => "boolean, derived",
+        limits => "object, derived",
+        key => "object, derived",
+    ],
     Pagination => [
         page => "integer",
         page_size => "integer",
@@ -293,7 +305,9 @@ our %PARAMETERS = (
     "POST /sequences/start" => [],
     "GET /sequences/enrollments/{id}" => [],
     # contract 13.4
-    "GET /events" => [qw(page_size)],
+    "GET /events" => [qw(page_size type)],
+    # contract 20.6
+    "GET /workspace" => [],
     # contract 11.12
     "POST /sequences/enrollments/{id}/approve" => [],
     "POST /sequences/enrollments/{id}/stop" => [],
