@@ -74,7 +74,7 @@ my @BAD = (
     ["CrmApiWorkspace Acme", qr/id or slug/],
     ["CrmApiWorkspace -acme", qr/id or slug/],
     ["CrmApiWorkspace " . "a" x 64, qr/id or slug/],
-    ["CrmApiNamedStatements 1", qr/On, Off or Shared/],
+    ["CrmApiNamedStatements 1", qr/Off, On or Shared/],
     ["CrmApiRequestIdInDatabase yes", qr/On or Off/],
     ["CrmApiUnknownParameters ignore", qr/tell or refuse/],
 );

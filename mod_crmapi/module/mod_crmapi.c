@@ -21,6 +21,7 @@
 #include "mod_crmapi_body.h"
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_dbd.h"
+#include "mod_crmapi_directive.h"
 #include "mod_crmapi_error.h"
 #include "mod_crmapi_handler.h"
 #include "mod_crmapi_health.h"

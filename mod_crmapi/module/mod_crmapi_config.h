@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_config.h: the configuration of a server, and the directives */
+/* mod_crmapi_config.h: the configuration of a server */
 #ifndef MOD_CRMAPI_CONFIG_H
 #define MOD_CRMAPI_CONFIG_H
 
@@ -20,7 +20,7 @@ typedef struct crmapi_dbd_t {
     int exptime;
 } crmapi_dbd_t;
 
-/* A server's configuration. Numbers that are not set are -1. */
+/* A server's configuration. What is not set: crmapi_kind_t. */
 typedef struct crmapi_config_t {
     int enabled;
     int read_limit;
@@ -71,9 +71,6 @@ static inline int crmapi_serves(const crmapi_config_t *config)
            || *config->unsubscribe_path || *config->intake_path;
 }
 
-/* The directives. */
-extern const command_rec crmapi_commands[];
-
 /* Return a new configuration of S, in P, with nothing set. */
 void *crmapi_config_create(apr_pool_t *p, server_rec *s);
 
@@ -83,10 +80,5 @@ void *crmapi_config_merge(apr_pool_t *p, void *base, void *over);
 
 /* Set defaults for members of CONFIG that are not set. */
 void crmapi_config_complete(crmapi_config_t *config);
-
-/* Return NULL, or an error if VALUE of the directive NAME is not the id or slug
- * of a workspace. */
-const char *crmapi_check_workspace(const cmd_parms *cmd, const char *name,
-                                   const char *value);
 
 #endif /* MOD_CRMAPI_CONFIG_H */

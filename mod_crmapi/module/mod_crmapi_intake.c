@@ -9,7 +9,7 @@
 #include "http_config.h"
 
 #include "crm_secret.h"
-#include "mod_crmapi_config.h"
+#include "mod_crmapi_directive.h"
 
 const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
                               const char *path, const char *workspace)
