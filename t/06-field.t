@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 06-field.t: mod_crmapi/README, "Adding a field": in a copy of the sources a contact
+# 06-field.t: mod_crmapi/README, Where a change goes: in a copy of the sources a contact
 # gets one, in three places; events have it, too, and a place that is left out is
 # noticed
 # second gear
