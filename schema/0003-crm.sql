@@ -478,12 +478,28 @@ CREATE TABLE crmapi.activity (
     FOREIGN KEY (workspace_id, company_id) REFERENCES crmapi.company
         ON DELETE SET NULL (company_id)
 );
+CREATE INDEX activity_created ON crmapi.activity
+    (workspace_id, created_at, id);
+-- sort=updated_at; no update is HOT
+CREATE INDEX activity_updated ON crmapi.activity
+    (workspace_id, updated_at, id);
+CREATE INDEX activity_type ON crmapi.activity
+    (workspace_id, activity_type, created_at, id);
+-- sort=due_date; due_after, due_before. What has none is last in both directions.
+CREATE INDEX activity_due ON crmapi.activity (workspace_id, due_date, id);
+CREATE INDEX activity_due_last ON crmapi.activity
+    (workspace_id, due_date DESC NULLS LAST, id DESC);
+-- completed=false: what is to be done, in both orders
+CREATE INDEX activity_open ON crmapi.activity (workspace_id, created_at, id)
+    WHERE completed_at IS NULL;
+CREATE INDEX activity_open_due ON crmapi.activity (workspace_id, due_date, id)
+    WHERE completed_at IS NULL;
 -- the list of a contact, and the last activity of one
 CREATE INDEX activity_contact ON crmapi.activity
     (workspace_id, contact_id, created_at, id) WHERE contact_id IS NOT NULL;
--- the last activity of a company
+-- the list of a company, and the last activity of one
 CREATE INDEX activity_company ON crmapi.activity
-    (workspace_id, company_id, created_at) WHERE company_id IS NOT NULL;
+    (workspace_id, company_id, created_at, id) WHERE company_id IS NOT NULL;
 
 -- ---- ids -------------------------------------------------------------------
 

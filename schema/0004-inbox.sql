@@ -177,6 +177,10 @@ CREATE TABLE crmapi.message (
     FOREIGN KEY (workspace_id, conversation_id)
         REFERENCES crmapi.conversation ON DELETE CASCADE
 );
+CREATE INDEX message_created ON crmapi.message
+    (workspace_id, created_at, id);
+CREATE INDEX message_role ON crmapi.message
+    (workspace_id, role, created_at, id);
 -- a transcript
 CREATE INDEX message_conversation ON crmapi.message
     (workspace_id, conversation_id, created_at, id);
@@ -237,11 +241,12 @@ CREATE TABLE crmapi.submission (
     FOREIGN KEY (workspace_id, contact_id) REFERENCES crmapi.contact
         ON DELETE SET NULL (contact_id)
 );
+CREATE INDEX submission_submitted ON crmapi.submission
+    (workspace_id, submitted_at, id);
 CREATE INDEX submission_form ON crmapi.submission
     (workspace_id, form_id, submitted_at, id);
--- for the foreign key only
 CREATE INDEX submission_contact ON crmapi.submission
-    (workspace_id, contact_id) WHERE contact_id IS NOT NULL;
+    (workspace_id, contact_id, submitted_at, id) WHERE contact_id IS NOT NULL;
 
 -- ---- ids -------------------------------------------------------------------
 

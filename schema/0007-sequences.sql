@@ -22,6 +22,11 @@ CREATE TABLE crmapi.sequence_template (
     PRIMARY KEY (workspace_id, id),
     FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent
 );
+-- A workspace has some dozens at most: the filter bot_id scans them all.
+CREATE INDEX sequence_template_created ON crmapi.sequence_template
+    (workspace_id, created_at, id);
+CREATE INDEX sequence_template_updated ON crmapi.sequence_template
+    (workspace_id, updated_at, id);
 
 -- ---- sequences and enrollments ---------------------------------------------
 
@@ -67,6 +72,8 @@ CREATE TABLE crmapi.enrollment (
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     pacing crmapi.object NOT NULL DEFAULT '{}',
+    -- the sequence's, for the filter: enrollment_template() sets it
+    template_id uuid,
     PRIMARY KEY (workspace_id, id),
     -- a start makes one sequence with one enrollment (contract 11.1)
     UNIQUE (workspace_id, sequence_id),
@@ -79,6 +86,31 @@ CREATE TABLE crmapi.enrollment (
 -- contact's deletion stops
 CREATE INDEX enrollment_live ON crmapi.enrollment (workspace_id, contact_id)
     WHERE status IN ('generating', 'pending_approval', 'approved', 'running');
+
+-- the list, and its filters; no update is HOT
+CREATE INDEX enrollment_created ON crmapi.enrollment
+    (workspace_id, created_at, id);
+CREATE INDEX enrollment_updated ON crmapi.enrollment
+    (workspace_id, updated_at, id);
+CREATE INDEX enrollment_status ON crmapi.enrollment
+    (workspace_id, status, created_at, id);
+CREATE INDEX enrollment_contact ON crmapi.enrollment
+    (workspace_id, contact_id, created_at, id);
+CREATE INDEX enrollment_by_template ON crmapi.enrollment
+    (workspace_id, template_id, created_at, id);
+
+-- Set template_id of a new enrollment. Neither sequence nor template ever
+-- changes. A trigger function.
+CREATE FUNCTION crmapi.enrollment_template() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT q.template_id INTO NEW.template_id FROM crmapi.sequence q
+    WHERE q.workspace_id = NEW.workspace_id AND q.id = NEW.sequence_id;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER template BEFORE INSERT ON crmapi.enrollment
+    FOR EACH ROW EXECUTE FUNCTION crmapi.enrollment_template();
 
 -- A message of an enrollment. delay_seconds counts from the step before.
 --

@@ -99,6 +99,17 @@ subtest "the twin is there, and its own key sees it" => sub {
     }
     is($t->get("/api/v1/sequences/enrollments/$w->{their_enrollment}")
         ->status, 200, "and its enrollment");
+    is_deeply($t->get("/api/v1/sequences/enrollments")->ids,
+        [$w->{their_enrollment}], "which is in its list");
+    list_is($c->get("/api/v1/sequences/enrollments"), [], "and not in ours");
+    for my $filter ([contact_id => $w->{their_contact}],
+            [template_id => $their{template}]) {
+        is_deeply($t->get("/api/v1/sequences/enrollments",
+            query => { @$filter })->ids, [$w->{their_enrollment}],
+            "$filter->[0] finds it there");
+        list_is($c->get("/api/v1/sequences/enrollments",
+            query => { @$filter }), [], "6.8 and nothing here");
+    }
 };
 
 # --- ids in the path ------------------------------------------------------------
@@ -123,6 +134,8 @@ subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
         [GET => "forms/%s/submissions", "form"],
         [GET => "submissions/%s", "submission"],
         [GET => "sequences/enrollments/%s", "enrollment"],
+        [GET => "sequences/templates/%s", "template"],
+        [GET => "companies/%s/activities", "company"],
     );
     my %theirs = (%their, enrollment => $w->{their_enrollment});
     for my $case (@paths) {
@@ -172,6 +185,11 @@ subtest "6.8 their ids in a filter are as unknown ones, to the byte" => sub {
         ["contacts/$id{contact}/conversations", "bot_id", "agent"],
         ["contacts/$id{contact}/conversations", "contact_id", "contact"],
         ["forms", "bot_id", "agent"],
+        ["activities", "contact_id", "contact"],
+        ["messages", "conversation_id", "conversation"],
+        ["submissions", "form_id", "form"],
+        ["submissions", "contact_id", "contact"],
+        ["sequences/templates", "bot_id", "agent"],
     ) {
         my ($path, $filter, $name) = @$case;
         my ($theirs, $unknown) = map { $c->get("/api/v1/$path",
@@ -196,7 +214,10 @@ subtest "what both have finds only ours" => sub {
         ["conversations", "visitor_id=same"],
         ["conversations", "assigned_to=same"], ["forms", ""],
         ["forms/$id{form}/submissions", "include_internal=true"],
-        ["contacts/$id{contact}/activities", ""],
+        ["contacts/$id{contact}/activities", ""], ["activities", ""],
+        ["activities", "activity_type=note"], ["messages", ""],
+        ["messages", "role=user"], ["submissions", ""],
+        ["sequences/templates", ""],
         ["contacts/$id{contact}/conversations", ""],
         ["conversations/$id{conversation}/messages", ""],
     ) {

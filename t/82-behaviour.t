@@ -54,8 +54,16 @@ sub distinct {
 
 sub is_id { ($_[0]{format} // "") eq "uuid" }
 
-# The field of a row that the parameter NAME is about.
-sub field_of { return $_[0] =~ s/_(?:after|before)$/_at/r }
+# The field of ROW that the parameter NAME is about.
+sub field_of {
+    my ($name, $row) = @_;
+    my $field = $name =~ s/_(?:after|before)$/_at/r;
+    my %other = (due_at => "due_date", completed => "completed_at",
+        created_at => "submitted_at");
+
+    return !exists $row->{$field} && exists $row->{$other{$field} // ""}
+        ? $other{$field} : $field;
+}
 
 # Values of PARAMETER that should make a difference to ROWS.
 sub tried {
@@ -67,7 +75,7 @@ sub tried {
     return $schema->{default} ? "end" : "*" if $name eq "cursor";
     return qw(true false) if $schema->{type} eq "boolean";
     return 2 if $schema->{type} eq "integer";
-    my @own = distinct(map { $_->{field_of($name)} } @rows);
+    my @own = distinct(map { $_->{field_of($name, $_)} } @rows);
     # a time that is not shown: it is made equal to one that is, above
     @own = distinct(map { $_->{created_at} } @rows)
         if !@own && ($schema->{format} // "") eq "date-time";
@@ -93,7 +101,7 @@ sub beside {
 # tells.
 sub having {
     my ($name, $value, @rows) = @_;
-    my $field = field_of($name);
+    my $field = field_of($name, $rows[0]);
 
     return [grep { index($value, $_->{id}) >= 0 } @rows] if $name eq "ids";
     return undef if !@rows || !exists $rows[0]{$field};

@@ -41,27 +41,75 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+/* The filters that lists below a contact or company have, too. */
+#define FILTERS \
+    {.field = {.name = "activity_type", .type = &crm_type_enum, \
+               .values = activity_types}, \
+     .add = crm_filter_bind, \
+     .sql = "t.activity_type = ?"}, \
+    {.field = {.name = "completed", .type = &crm_type_boolean, \
+               .doc = "whether it has completed_at"}, \
+     .add = crm_filter_boolean, \
+     .sql = "t.completed_at IS NOT NULL", \
+     .sql_false = "t.completed_at IS NULL"}, \
+    {.field = {.name = "due_after", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .add = crm_filter_bind, \
+     .sql = "t.due_date >= ?"}, \
+    {.field = {.name = "due_before", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .add = crm_filter_bind, \
+     .sql = "t.due_date <= ?"}, \
+    CRM_FILTER_CREATED("t.created_at"), \
+    CRM_FILTER_UPDATED
+
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "activity_type", .type = &crm_type_enum,
-           .values = activity_types},
+    {.field = {.name = "contact_id", .type = &crm_type_ref},
      .add = crm_filter_bind,
-     .sql = "t.activity_type = ?"},
+     .sql = "t.contact_id = ?"},
+    {.field = {.name = "company_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.company_id = ?"},
+    FILTERS,
     {.field = {.name = NULL}}
 };
 
-static const crm_sort_t by_created_at[] = {
-    {.name = NULL, .keys = {"t.created_at"}},
+static const crm_filter_t filters_below[] = {
+    FILTERS,
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t orders[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "due_date", .keys = {"t.due_date"}, .ascending = 1,
+     .nulls_last = 1},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
     {.name = NULL}
 };
 
 static const crm_operation_t operations[] = {
+    {.id = "listActivities", .method = "GET", .path = "/activities",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = orders,
+     .ordered = 1,
+     .summary = "List activities, latest first"},
     {.id = "listContactActivities", .method = "GET",
      .path = "/contacts/{id}/activities",
      .kind = &crm_op_list,
-     .filters = list_filters,
-     .sorts = by_created_at,
+     .filters = filters_below,
+     .sorts = orders,
+     .ordered = 1,
      .parent = "contact",
      .summary = "List a contact's activities, latest first"},
+    {.id = "listCompanyActivities", .method = "GET",
+     .path = "/companies/{id}/activities",
+     .kind = &crm_op_list,
+     .filters = filters_below,
+     .sorts = orders,
+     .ordered = 1,
+     .parent = "company",
+     .summary = "List a company's activities, latest first"},
     {.id = "createActivity", .method = "POST", .path = "/activities",
      .kind = &crm_op_create,
      .location = 1,

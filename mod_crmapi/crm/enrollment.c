@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* enrollment.c: sequence enrollments (specification: Sequence enrollment) */
+#include "crm_filter.h"
 #include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
 
 static const char *const statuses[] = {
@@ -82,12 +84,41 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "status", .type = &crm_type_enum, .values = statuses},
+     .add = crm_filter_bind,
+     .sql = "t.status = ?"},
+    {.field = {.name = "contact_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.contact_id = ?"},
+    {.field = {.name = "template_id", .type = &crm_type_ref,
+               .doc = "of the enrollment's sequence"},
+     .add = crm_filter_bind,
+     .sql = "t.template_id = ?"},
+    CRM_FILTER_CREATED("t.created_at"),
+    CRM_FILTER_UPDATED,
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t orders[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
+    {.name = NULL}
+};
+
 static const crm_operation_t operations[] = {
     {.id = "startSequence", .method = "POST", .path = "/sequences/start",
      .kind = &crm_sequence_start, .sequences = 1,
      .body_schema = "StartInput", .answer_schema = "StartResult",
      .statuses = {400, 404, 413, 415, 422},
      .summary = "Start a sequence for one contact"},
+    {.id = "listEnrollments", .method = "GET",
+     .path = "/sequences/enrollments", .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = orders,
+     .ordered = 1,
+     .sequences = 1,
+     .summary = "List enrollments, latest first"},
     {.id = "getEnrollment", .method = "GET",
      .path = "/sequences/enrollments/{id}", .kind = &crm_op_get,
      .sequences = 1,

@@ -33,21 +33,26 @@ static const crm_field_t fields[] = {
 
 static const char *const more[] = {"metadata", NULL};
 
+/* The filters of each list. */
+#define FILTERS \
+    {.field = {.name = "role", .type = &crm_type_text, \
+               .doc = "for example user, assistant, human, tool"}, \
+     .add = crm_filter_bind, \
+     .sql = "t.role = ?"}, \
+    CRM_FILTER_CREATED("t.created_at"), \
+    {.field = {.name = "include", .type = &crm_type_enum, .values = more, \
+               .doc = "what else to show (extension)"}}
+
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "role", .type = &crm_type_text,
-               .doc = "for example user, assistant, human, tool"},
+    FILTERS,
+    {.field = {.name = NULL}}
+};
+
+static const crm_filter_t all_filters[] = {
+    {.field = {.name = "conversation_id", .type = &crm_type_ref},
      .add = crm_filter_bind,
-     .sql = "t.role = ?"},
-    {.field = {.name = "created_after", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .add = crm_filter_bind,
-     .sql = "t.created_at >= ?"},
-    {.field = {.name = "created_before", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .add = crm_filter_bind,
-     .sql = "t.created_at <= ?"},
-    {.field = {.name = "include", .type = &crm_type_enum, .values = more,
-               .doc = "what else to show (extension)"}},
+     .sql = "t.conversation_id = ?"},
+    FILTERS,
     {.field = {.name = NULL}}
 };
 
@@ -65,6 +70,12 @@ static const crm_operation_t operations[] = {
      .ordered = 1,
      .parent = "conversation",
      .summary = "List a conversation's messages"},
+    {.id = "listAllMessages", .method = "GET", .path = "/messages",
+     .kind = &crm_op_list,
+     .filters = all_filters,
+     .sorts = by_created_at,
+     .ordered = 1,
+     .summary = "List the messages of all conversations"},
     {.id = NULL}
 };
 

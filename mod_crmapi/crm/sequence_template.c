@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sequence_template.c: templates of sequences (import and export only) */
+/* sequence_template.c: templates of sequences, which the operator imports
+ * (contract 20.1) */
 #include <string.h>
 
+#include "crm_filter.h"
+#include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
 
@@ -23,6 +27,37 @@ static const crm_field_t fields[] = {
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},
     {.name = NULL}
+};
+
+static const crm_filter_t list_filters[] = {
+    {.field = {.name = "bot_id", .type = &crm_type_ref,
+               .doc = "only rows of this agent"},
+     .add = crm_filter_bind,
+     .sql = "t.bot_id = ?"},
+    CRM_FILTER_CREATED("t.created_at"),
+    CRM_FILTER_UPDATED,
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t orders[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listSequenceTemplates", .method = "GET",
+     .path = "/sequences/templates", .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = orders,
+     .ordered = 1,
+     .sequences = 1,
+     .summary = "List templates, latest first"},
+    {.id = "getSequenceTemplate", .method = "GET",
+     .path = "/sequences/templates/{id}", .kind = &crm_op_get,
+     .sequences = 1,
+     .summary = "Get a template with its steps"},
+    {.id = NULL}
 };
 
 /* Check the names in allowed_channels. */
@@ -52,5 +87,6 @@ const crm_resource_t crm_resource_sequence_template = {
     .tag = "Sequences",
     .doc = "What sequences are generated from.",
     .fields = fields,
+    .operations = operations,
     .check = check,
 };

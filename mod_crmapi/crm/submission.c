@@ -20,13 +20,29 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+/* The filter of each list. */
+#define INTERNAL \
+    {.field = {.name = "include_internal", .type = &crm_type_boolean, \
+               .doc = "default false"}, \
+     .add = crm_filter_boolean, \
+     .sql = "", \
+     .sql_false = "NOT t.is_internal", \
+     .absent_is_false = 1}
+
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "include_internal", .type = &crm_type_boolean,
-               .doc = "default false"},
-     .add = crm_filter_boolean,
-     .sql = "",
-     .sql_false = "NOT t.is_internal",
-     .absent_is_false = 1},
+    INTERNAL,
+    {.field = {.name = NULL}}
+};
+
+static const crm_filter_t all_filters[] = {
+    {.field = {.name = "form_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.form_id = ?"},
+    {.field = {.name = "contact_id", .type = &crm_type_ref},
+     .add = crm_filter_bind,
+     .sql = "t.contact_id = ?"},
+    INTERNAL,
+    CRM_FILTER_CREATED("t.submitted_at"),
     {.field = {.name = NULL}}
 };
 
@@ -43,6 +59,12 @@ static const crm_operation_t operations[] = {
      .sorts = by_submitted_at,
      .parent = "form",
      .summary = "List a form's submissions, latest first"},
+    {.id = "listAllSubmissions", .method = "GET", .path = "/submissions",
+     .kind = &crm_op_list,
+     .filters = all_filters,
+     .sorts = by_submitted_at,
+     .ordered = 1,
+     .summary = "List the submissions of all forms, latest first"},
     {.id = "getSubmission", .method = "GET", .path = "/submissions/{id}",
      .kind = &crm_op_get,
      .summary = "Get a submission"},

@@ -16,6 +16,17 @@
      .sql = "t.id = ANY (?)", \
      .by_key = 1}
 
+/* The filters by the time at which rows were made, which is in COLUMN. */
+#define CRM_FILTER_CREATED(column) \
+    {.field = {.name = "created_after", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .add = crm_filter_bind, \
+     .sql = column " >= ?"}, \
+    {.field = {.name = "created_before", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .add = crm_filter_bind, \
+     .sql = column " <= ?"}
+
 /* The filters by updated_at (contract 13.3). */
 #define CRM_FILTER_UPDATED \
     {.field = {.name = "updated_after", .type = &crm_type_time, \

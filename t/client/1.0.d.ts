@@ -252,6 +252,24 @@ export interface paths {
         patch: operations["updatePipelineCard"];
         trace?: never;
     };
+    "/api/v1/activities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List activities, latest first */
+        get: operations["listActivities"];
+        put?: never;
+        /** Create an activity */
+        post: operations["createActivity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/contacts/{id}/activities": {
         parameters: {
             query?: never;
@@ -269,17 +287,17 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/activities": {
+    "/api/v1/companies/{id}/activities": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List a company's activities, latest first */
+        get: operations["listCompanyActivities"];
         put?: never;
-        /** Create an activity */
-        post: operations["createActivity"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -375,6 +393,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the messages of all conversations */
+        get: operations["listAllMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/forms": {
         parameters: {
             query?: never;
@@ -426,6 +461,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/submissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the submissions of all forms, latest first */
+        get: operations["listAllSubmissions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/submissions/{id}": {
         parameters: {
             query?: never;
@@ -435,6 +487,40 @@ export interface paths {
         };
         /** Get a submission */
         get: operations["getSubmission"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sequences/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List templates, latest first */
+        get: operations["listSequenceTemplates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sequences/templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a template with its steps */
+        get: operations["getSequenceTemplate"];
         put?: never;
         post?: never;
         delete?: never;
@@ -454,6 +540,23 @@ export interface paths {
         put?: never;
         /** Start a sequence for one contact */
         post: operations["startSequence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sequences/enrollments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List enrollments, latest first */
+        get: operations["listEnrollments"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1671,6 +1774,31 @@ export interface components {
             is_internal: boolean;
             /** Format: date-time */
             submitted_at: string;
+        };
+        /** @description What sequences are generated from. */
+        SequenceTemplate: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: uuid
+             * @description the sender, unless a start names another
+             */
+            bot_id: string | null;
+            name: string;
+            /** @description of email, voice, sms */
+            allowed_channels: string[];
+            stop_on_reply: boolean;
+            goal_prompt: string | null;
+            /** @description when steps are sent */
+            pacing: {
+                [key: string]: unknown;
+            };
+            /** @description what steps are generated from */
+            steps: unknown[];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
         };
         /** @description An enrollment of a contact in a sequence. */
         Enrollment: {
@@ -3218,10 +3346,29 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
-    listContactActivities: {
+    listActivities: {
         parameters: {
             query?: {
+                contact_id?: string;
+                company_id?: string;
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+                /** @description whether it has completed_at */
+                completed?: boolean;
+                /** @description inclusive */
+                due_after?: string;
+                /** @description inclusive */
+                due_before?: string;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
+                sort?: "created_at" | "due_date" | "updated_at";
+                /** @description by default desc for created_at, asc for due_date, asc for updated_at */
+                order?: "asc" | "desc";
                 page?: components["parameters"]["page"];
                 page_size?: components["parameters"]["page_size"];
                 /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
@@ -3233,9 +3380,7 @@ export interface operations {
                 /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
-            path: {
-                id: components["parameters"]["id"];
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -3260,7 +3405,6 @@ export interface operations {
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
-            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -3313,6 +3457,140 @@ export interface operations {
             409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    listContactActivities: {
+        parameters: {
+            query?: {
+                activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+                /** @description whether it has completed_at */
+                completed?: boolean;
+                /** @description inclusive */
+                due_after?: string;
+                /** @description inclusive */
+                due_before?: string;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
+                sort?: "created_at" | "due_date" | "updated_at";
+                /** @description by default desc for created_at, asc for due_date, asc for updated_at */
+                order?: "asc" | "desc";
+                page?: components["parameters"]["page"];
+                page_size?: components["parameters"]["page_size"];
+                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["Pagination"] | components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["Activity"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    listCompanyActivities: {
+        parameters: {
+            query?: {
+                activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+                /** @description whether it has completed_at */
+                completed?: boolean;
+                /** @description inclusive */
+                due_after?: string;
+                /** @description inclusive */
+                due_before?: string;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
+                sort?: "created_at" | "due_date" | "updated_at";
+                /** @description by default desc for created_at, asc for due_date, asc for updated_at */
+                order?: "asc" | "desc";
+                page?: components["parameters"]["page"];
+                page_size?: components["parameters"]["page_size"];
+                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["Pagination"] | components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["Activity"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -3835,6 +4113,62 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    listAllMessages: {
+        parameters: {
+            query?: {
+                conversation_id?: string;
+                /** @description for example user, assistant, human, tool */
+                role?: string;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                /** @description what else to show (extension) */
+                include?: "metadata";
+                order?: "asc" | "desc";
+                page?: components["parameters"]["page"];
+                page_size?: components["parameters"]["page_size"];
+                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["Pagination"] | components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["Message"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listForms: {
         parameters: {
             query?: {
@@ -3980,6 +4314,61 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    listAllSubmissions: {
+        parameters: {
+            query?: {
+                form_id?: string;
+                contact_id?: string;
+                /** @description default false */
+                include_internal?: boolean;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                order?: "asc" | "desc";
+                page?: components["parameters"]["page"];
+                page_size?: components["parameters"]["page_size"];
+                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["Pagination"] | components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["Submission"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getSubmission: {
         parameters: {
             query?: never;
@@ -4012,6 +4401,111 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["Submission"];
+                    };
+                };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    listSequenceTemplates: {
+        parameters: {
+            query?: {
+                /** @description only rows of this agent */
+                bot_id?: string;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
+                sort?: "created_at" | "updated_at";
+                /** @description by default desc for created_at, asc for updated_at */
+                order?: "asc" | "desc";
+                page?: components["parameters"]["page"];
+                page_size?: components["parameters"]["page_size"];
+                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["Pagination"] | components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["SequenceTemplate"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    getSequenceTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SequenceTemplate"];
                     };
                 };
             };
@@ -4070,6 +4564,67 @@ export interface operations {
             409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    listEnrollments: {
+        parameters: {
+            query?: {
+                status?: "generating" | "pending_approval" | "approved" | "running" | "stopped_reply" | "stopped_unsubscribed" | "stopped_user" | "completed" | "failed";
+                contact_id?: string;
+                /** @description of the enrollment's sequence */
+                template_id?: string;
+                /** @description inclusive */
+                created_after?: string;
+                /** @description inclusive */
+                created_before?: string;
+                /** @description inclusive */
+                updated_after?: string;
+                /** @description inclusive */
+                updated_before?: string;
+                sort?: "created_at" | "updated_at";
+                /** @description by default desc for created_at, asc for updated_at */
+                order?: "asc" | "desc";
+                page?: components["parameters"]["page"];
+                page_size?: components["parameters"]["page_size"];
+                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pagination: components["schemas"]["Pagination"] | components["schemas"]["CursorPagination"];
+                        data: components["schemas"]["Enrollment"][];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];

@@ -195,7 +195,7 @@ async function pipelines(contact_id: string): Promise<void> {
     check(gone.response.status === 204, "it is deleted");
 }
 
-async function activities(contact_id: string): Promise<void> {
+async function activities(contact_id: string, company_id: string) {
     const { data: made } = need(await client.POST("/api/v1/activities", {
         body: { contact_id, activity_type: "call", duration_minutes: 4 },
     }));
@@ -209,6 +209,13 @@ async function activities(contact_id: string): Promise<void> {
         params: { path: { id: contact_id }, query: { activity_type: "call" } },
     }));
     check(first(list).duration_minutes === 4, "the list has it");
+    const tasks = need(await client.GET("/api/v1/activities", { params: {
+        query: { contact_id, completed: true, sort: "due_date" } },
+    }));
+    check(first(tasks).id === made.id, "so has that of the workspace");
+    const none = need(await client.GET("/api/v1/companies/{id}/activities",
+        byId(company_id)));
+    check(none.data.length === 0, "the company's is empty");
     const gone = await client.DELETE("/api/v1/activities/{id}", byId(made.id));
     check(gone.response.status === 204, "it is deleted");
     const refused = await client.POST("/api/v1/activities", {
@@ -235,6 +242,9 @@ async function conversations(): Promise<void> {
         "/api/v1/conversations/{id}/messages",
         { params: { path: { id }, query: { include: "metadata" } } }));
     check(first(messages).metadata !== undefined, "metadata on request");
+    const all = need(await client.GET("/api/v1/messages",
+        { params: { query: { conversation_id: id, order: "desc" } } }));
+    check(first(all).conversation_id === id, "the list of all has it");
     need(await client.PATCH("/api/v1/conversations/{id}",
         { ...byId(id), body: { assigned_to: "ada", archived: true } }));
     const gone = await client.DELETE("/api/v1/conversations/{id}", byId(id));
@@ -250,6 +260,9 @@ async function forms(): Promise<void> {
     const { data } = need(await client.GET("/api/v1/submissions/{id}",
         byId(first(list).id)));
     check(data.custom_field_responses["size"] === "M", "the answers are there");
+    const all = need(await client.GET("/api/v1/submissions",
+        { params: { query: { form_id: id } } }));
+    check(first(all).id === data.id, "the list of all has it");
 }
 
 // Start a sequence for EMAIL and wait until it is to be approved.
@@ -285,6 +298,14 @@ async function sequences(): Promise<void> {
 
     check(approved.approved_at !== null, "one is approved");
     check(stopped.status === "stopped_user", "the other is stopped");
+    const template_id = first(need(await client.GET(
+        "/api/v1/sequences/templates"))).id;
+    const { data: template } = need(await client.GET(
+        "/api/v1/sequences/templates/{id}", byId(template_id)));
+    check(template.allowed_channels[0] === "email", "the template is shown");
+    const list = need(await client.GET("/api/v1/sequences/enrollments",
+        { params: { query: { template_id, status: "stopped_user" } } }));
+    check(first(list).id === other, "the list has it");
 }
 
 // What has happened to CONTACT so far.
@@ -341,7 +362,7 @@ const contact = await contacts(bot_id, company_id);
 await upsert(bot_id);
 check(await walk() >= 2, "a walk sees all contacts");
 await pipelines(contact.id);
-await activities(contact.id);
+await activities(contact.id, company_id);
 await conversations();
 await forms();
 await sequences();

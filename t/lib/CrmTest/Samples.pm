@@ -34,13 +34,13 @@ sub new {
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     # all at once, so that rows may refer to those of any other resource
     $self->{ids}{$_} = [map { uuid() } 1 .. $ROWS] for @schemas;
-    my ($template) = @{$self->{ids}{SequenceTemplate} = [uuid()]};
-    $w->import_objects([(map { $self->rows($_) } @schemas),
-        { object => "sequence_template", id => $template, bot_id => $w->agent,
-            name => "Template", allowed_channels => ["email"] }]);
-    $self->{ids}{Enrollment} = [$w->client->post("/api/v1/sequences/start", {
-        template_id => $template, contact => { emails => ['e@e.example'] } })
-        ->data->{enrollment_id}];
+    $w->import_objects([map { $self->rows($_) } @schemas]);
+    my @templates = @{$self->{ids}{SequenceTemplate}};
+    $self->{ids}{Enrollment} = [map { $w->client->post(
+        "/api/v1/sequences/start", { template_id => $templates[$_ % 3],
+            bot_id => $w->agent, contact => { first_name => "Started $_",
+                emails => ["e$_\@e.example"] } })
+        ->data->{enrollment_id} } 0 .. 9];
     return $self;
 }
 
@@ -105,6 +105,9 @@ sub rows {
             $row{$name} = $null && $pick == 2 && $name !~ /_id$/ ? undef
                 : $value;
         }
+        # names of channels are no free texts
+        $row{allowed_channels} = [(qw(email sms voice))[0 .. $n % 3]]
+            if exists $row{allowed_channels};
         # an address is one agent's (contract 14.2)
         $row{$_} .= ++$addresses for grep { defined $row{$_} }
             "agent_email", "email_outbound_email", "agent_phone";

@@ -241,6 +241,19 @@ our %FIELDS = (
         limits => "object, derived",
         key => "object, derived",
     ],
+    # contract 20.1
+    SequenceTemplate => [
+        id => "string",
+        bot_id => "string or null",
+        name => "string",
+        allowed_channels => "string[]",
+        stop_on_reply => "boolean",
+        goal_prompt => "string or null",
+        pacing => "object",
+        steps => "array",
+        created_at => "string",
+        updated_at => "string",
+    ],
     Pagination => [
         page => "integer",
         page_size => "integer",
@@ -254,6 +267,10 @@ our %FIELDS = (
 my @conversations = qw(updated_after updated_before bot_id contact_id visitor_id assigned_to type active
     archived human_takeover include_deleted created_after created_before
     last_message_after last_message_before search sort order page page_size);
+
+# With those of contract 20.1.
+my @activities = qw(activity_type completed due_after due_before created_after
+    created_before updated_after updated_before sort order page page_size);
 
 # Operation => the query parameters of its table, all of them.
 our %PARAMETERS = (
@@ -269,7 +286,7 @@ our %PARAMETERS = (
     "PATCH /contacts/{id}" => [],
     "DELETE /contacts/{id}" => [],
     "POST /contacts/upsert" => [],
-    "GET /contacts/{id}/activities" => [qw(activity_type page page_size)],
+    "GET /contacts/{id}/activities" => [@activities],
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
     "GET /companies" => [qw(search tags industry domain bot_id updated_after updated_before
@@ -288,6 +305,9 @@ our %PARAMETERS = (
     "PATCH /pipeline-cards/{id}" => [],
     "DELETE /pipeline-cards/{id}" => [],
     "POST /activities" => [],
+    # contract 20.1
+    "GET /activities" => ["contact_id", "company_id", @activities],
+    "GET /companies/{id}/activities" => [@activities],
     # contract 20.2
     "GET /activities/{id}" => [],
     "PATCH /activities/{id}" => [],
@@ -298,6 +318,17 @@ our %PARAMETERS = (
     "DELETE /conversations/{id}" => [],
     "GET /conversations/{id}/messages" => [qw(role created_after
         created_before order page page_size)],
+    # contract 20.1
+    "GET /messages" => [qw(conversation_id role created_after created_before
+        order page page_size)],
+    "GET /submissions" => [qw(form_id contact_id include_internal
+        created_after created_before order page page_size)],
+    "GET /sequences/enrollments" => [qw(status contact_id template_id
+        created_after created_before updated_after updated_before sort order
+        page page_size)],
+    "GET /sequences/templates" => [qw(bot_id created_after created_before
+        updated_after updated_before sort order page page_size)],
+    "GET /sequences/templates/{id}" => [],
     "GET /forms" => [qw(bot_id page page_size)],
     "GET /forms/{id}" => [],
     "GET /forms/{id}/submissions" => [qw(include_internal page page_size)],

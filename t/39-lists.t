@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+# 39-lists.t: lists over the workspace: every combination of filters and order, by
+# pages and by cursor, against the same computed from the rows (contract 20.1)
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+
+my $httpd = httpd(database => database(),
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $w = workspace($httpd, plan => "pro");
+my $c = $w->client;
+srand 20;
+
+# ---- the rows ----------------------------------------------------------------
+
+sub some { return $_[rand @_] }
+sub day { return sprintf "2026-%02d-%02dT00:00:00.%03dZ", 1 + rand 3,
+    1 + rand 9, rand 2 }
+
+my @contacts = $w->import_objects([map { { object => "contact",
+    bot_id => $w->agent } } 1 .. 4]);
+my @companies = $w->import_objects([map { { object => "company",
+    bot_id => $w->agent, name => "N$_" } } 1 .. 3]);
+my @forms = $w->import_objects([map { { object => "form", name => "N$_",
+    bot_id => $w->agent } } 1 .. 3]);
+my @talks = $w->import_objects([map { { object => "conversation", type => 1,
+    bot_id => $w->agent, deleted => $_ == 1 ? true : false } } 1 .. 3]);
+my @templates = $w->import_objects([map { { object => "sequence_template",
+    name => "N$_", bot_id => $_ % 2 ? $w->agent : undef,
+    allowed_channels => ["email"], steps => [{ channel => "email",
+        email_subject => "S $_", email_body => "B" }],
+    created_at => day(), updated_at => day() } } 1 .. 9]);
+$w->import_objects([
+    (map { my $company = some(undef, @companies); { object => "activity",
+        contact_id => $company ? some(undef, @contacts) : some(@contacts),
+        company_id => $company, activity_type => some(qw(note task todo)),
+        due_date => some(undef, day()), completed_at => some(undef, day()),
+        title => "T$_", created_at => day(), updated_at => day() } } 1 .. 60),
+    (map { { object => "message", conversation_id => some(@talks),
+        role => some(qw(user assistant human)), content => "M$_",
+        created_at => day() } } 1 .. 40),
+    (map { { object => "submission", form_id => some(@forms),
+        contact_id => some(undef, @contacts), submitted_at => day(),
+        is_internal => some(true, false, false) } } 1 .. 40)]);
+my @enrolled = map { $c->post("/api/v1/sequences/start", {
+    template_id => $templates[$_ % 3], bot_id => $w->agent, contact => {
+        emails => ["e" . $_ % 4 . "\@x.org"] } })->data } 1 .. 12;
+$c->post("/api/v1/sequences/enrollments/$_->{enrollment_id}/stop", {})
+    for @enrolled[2, 3, 7];
+
+# ---- the lists ---------------------------------------------------------------
+
+# A filter: name => [field or code, kind, values].
+my %created = map { ("created_$_" => ["created_at", $_]) } qw(after before);
+my %updated = map { ("updated_$_" => ["updated_at", $_]) } qw(after before);
+my %by_both = (created_at => ["created_at", "desc"],
+    updated_at => ["updated_at", "asc"]);
+my %activities = (%created, %updated,
+    activity_type => ["activity_type", "is", qw(note task todo call)],
+    completed => ["completed_at", "there"],
+    due_after => ["due_date", "after"], due_before => ["due_date", "before"]);
+my %due = (%by_both, due_date => ["due_date", "asc"]);
+my @lists = (
+    { path => "activities", count => 60, sorts => \%due,
+        filters => { %activities,
+            contact_id => ["contact_id", "is", @contacts],
+            company_id => ["company_id", "is", @companies] } },
+    { path => "contacts/$contacts[0]/activities", sorts => \%due,
+        filters => \%activities, of => ["contact_id", $contacts[0]] },
+    { path => "companies/$companies[0]/activities", sorts => \%due,
+        filters => \%activities, of => ["company_id", $companies[0]] },
+    { path => "messages", count => 40,
+        sorts => { "" => ["created_at", "asc"] }, filters => { %created,
+            conversation_id => ["conversation_id", "is", @talks],
+            role => ["role", "is", qw(user assistant human tool)] } },
+    { path => "submissions", count => 40, all => "include_internal=true",
+        sorts => { "" => ["submitted_at", "desc"] }, filters => {
+            form_id => ["form_id", "is", @forms],
+            contact_id => ["contact_id", "is", @contacts],
+            created_after => ["submitted_at", "after"],
+            created_before => ["submitted_at", "before"],
+            include_internal => [sub { !$_[0]{is_internal} }, "hides"] } },
+    { path => "sequences/enrollments", count => 12, sorts => \%by_both,
+        filters => { %created, %updated,
+            status => ["status", "is", qw(generating stopped_user failed)],
+            contact_id => ["contact_id", "is",
+                map { $_->{contact_id} } @enrolled],
+            template_id => [sub { $_[0]{sequence}{template_id} }, "is",
+                @templates[0 .. 3]] } },
+    { path => "sequences/templates", count => 9, sorts => \%by_both,
+        filters => { %created, %updated,
+            bot_id => ["bot_id", "is", $w->agent] } },
+);
+
+# The value that FILTER is about, of ROW.
+sub value {
+    my ($filter, $row) = @_;
+    return ref $filter->[0] ? $filter->[0]->($row) : $row->{$filter->[0]};
+}
+
+# A value to ask FILTER for, if the list has ROWS.
+sub asked {
+    my ($filter, @rows) = @_;
+    my (undef, $kind, @values) = @$filter;
+    return some(qw(true false)) if $kind eq "there" || $kind eq "hides";
+    return some(@values, uuid()) if $kind eq "is" && $values[0] =~ /^[0-9a-f]{8}-/;
+    return some(@values) if $kind eq "is";
+    return some(grep { defined } map { value($filter, $_) } @rows) // day();
+}
+
+# Whether ROW passes FILTER with VALUE.
+sub passes {
+    my ($filter, $value, $row) = @_;
+    my $has = value($filter, $row);
+    my $kind = $filter->[1];
+    return ($value // "false") eq "true" || !!$has if $kind eq "hides";
+    return 1 if !defined $value;
+    return defined $has == ($value eq "true") if $kind eq "there";
+    return 0 if !defined $has;
+    return $kind eq "is" ? $has eq $value : $kind eq "after"
+        ? $has ge $value : $has le $value;
+}
+
+# ROWS in the order of FIELD, then of the id; what has no value is last.
+sub in_order {
+    my ($field, $descending, @rows) = @_;
+    my $sign = $descending ? -1 : 1;
+    return sort { my ($x, $y) = ($a->{$field}, $b->{$field});
+        (defined $y) <=> (defined $x)
+            || $sign * (($x // "") cmp ($y // "") || $a->{id} cmp $b->{id}) }
+        @rows;
+}
+
+# The ids of LIST with QUERY, read by cursor.
+sub walked {
+    my ($path, $query) = @_;
+    my ($cursor, @ids) = ("*");
+    while (defined $cursor) {
+        my $r = $c->get($path, query => { %$query, cursor => $cursor,
+            page_size => 1 + int rand 9 });
+        return $r->text if $r->status != 200;
+        push @ids, @{$r->ids};
+        $cursor = $r->json->{pagination}{next_cursor};
+    }
+    return "@ids";
+}
+
+for my $list (@lists) {
+    my ($path, $filters) = ("/api/v1/$list->{path}", $list->{filters});
+    subtest "GET $path" => sub {
+        my @rows = @{$c->get($path, query => "page_size=100"
+            . ($list->{all} ? "&$list->{all}" : ""))->data};
+        if ($list->{of}) {
+            my ($field, $id) = @{$list->{of}};
+            is_deeply([map { $_->{id} } @rows], $c->get("/api/v1/activities",
+                query => { page_size => 100, $field => $id })->ids,
+                "it has what the filter $field finds");
+        }
+        else {
+            is(scalar @rows, $list->{count}, "all are there");
+        }
+        for my $round (1 .. 30) {
+            # the plain list first, then each filter, then several
+            my @names = $round == 1 ? () : sort { rand() <=> 0.5 }
+                keys %$filters;
+            my %query = map { $_ => asked($filters->{$_}, @rows) }
+                splice @names, 0, $round < 12 ? 1 : 1 + rand 3;
+            my $sort = some(sort keys %{$list->{sorts}});
+            my ($field, $order) = @{$list->{sorts}{$sort}};
+            my %how = ($sort ne "" ? (sort => $sort) : (),
+                rand() < 0.5 ? (order => $order = some(qw(asc desc))) : ());
+            my @right = in_order($field, $order eq "desc", grep {
+                my $row = $_;
+                !grep { !passes($filters->{$_}, $query{$_}, $row) }
+                    keys %$filters } @rows);
+            my $r = $c->get($path, query => { %query, %how, page_size => 7 });
+            my $name = join " ", map { "$_=$query{$_}" } sort keys %query;
+            status_is($r, 200, "$name: status") or next;
+            value_is([$r->json->{pagination}{total}, $r->data],
+                [scalar @right, [@right[0 .. ($#right < 6 ? $#right : 6)]]],
+                "$name @{[%how]}: " . @right . " rows, the first page");
+            is(walked($path, { %query, %how }),
+                join(" ", map { $_->{id} } @right), "13.3 and by cursor");
+        }
+    };
+}
+
+subtest "20.1 templates, with what a start needs to know" => sub {
+    my ($first) = @{$c->get("/api/v1/sequences/templates")->data};
+    my $r = $c->get("/api/v1/sequences/templates/$first->{id}");
+    record_is($r, $first, "one is as in the list");
+    is_deeply([@{$first}{qw(allowed_channels stop_on_reply)}], [["email"], true],
+        "10 of the specification");
+    like($first->{steps}[0]{email_subject}, qr/^S \d$/, "and its steps");
+    status_is($c->post("/api/v1/sequences/start", { template_id =>
+        $first->{id}, bot_id => $w->agent, contact => {
+        emails => ['t@x.org'] } }), 202, "its id starts a sequence");
+};
+
+subtest "20.1 what belongs to a deleted conversation is in the list" => sub {
+    my @theirs = grep { $_->{conversation_id} eq $talks[0] }
+        @{$c->get("/api/v1/messages?page_size=100")->data};
+    cmp_ok(scalar @theirs, ">", 0, "8.1 its messages stay readable");
+    is(scalar @theirs, total_of($c, "/conversations/$talks[0]/messages"),
+        "all of them");
+};
+
+$httpd->stop;
+done_testing;
