@@ -93,10 +93,161 @@ CREATE FUNCTION crmapi.fold(text) RETURNS text
         ELSE normalize(translate(lower(normalize($1) COLLATE "und-x-icu"),
                                  chr(962), chr(963))) COLLATE "C" END;
 
--- EMAIL without case and without what follows a "+": mail to ada+x@ is for ada@.
+-- The Punycode of LABEL, part of a domain (RFC 3492, 6.3): "kln-sna" of U+006B
+-- U+00F6 U+006C U+006E.
+CREATE FUNCTION crmapi.punycode(label text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    digits CONSTANT text := 'abcdefghijklmnopqrstuvwxyz0123456789';
+    points CONSTANT integer[] := ARRAY(SELECT ascii(c)
+        FROM regexp_split_to_table(label, '') WITH ORDINALITY s(c, n) ORDER BY n);
+    basic CONSTANT text := regexp_replace(label, '[^\u0001-\u007F]', '', 'g');
+    made text := CASE WHEN basic <> '' THEN basic || '-' ELSE '' END;
+    coded integer := char_length(basic);    -- how many of POINTS are coded
+    next integer;           -- the least one that is not
+    last integer := 128;
+    bias integer := 72;
+    delta integer := 0;
+    point integer;
+    q integer;
+    t integer;
+BEGIN
+    WHILE coded < cardinality(points) LOOP
+        next := (SELECT min(p) FROM unnest(points) p WHERE p >= last);
+        delta := delta + (next - last) * (coded + 1);
+        last := next;
+        FOREACH point IN ARRAY points LOOP
+            delta := delta + (point < last)::integer;
+            CONTINUE WHEN point <> last;
+            q := delta;
+            FOR k IN 1 .. 99 LOOP
+                t := greatest(1, least(26, 36 * k - bias));
+                EXIT WHEN q < t;
+                made := made || substr(digits, t + (q - t) % (36 - t) + 1, 1);
+                q := (q - t) / (36 - t);
+            END LOOP;
+            made := made || substr(digits, q + 1, 1);
+            coded := coded + 1;
+            delta := CASE WHEN coded = char_length(basic) + 1 THEN delta / 700
+                ELSE delta / 2 END;
+            delta := delta + delta / coded;
+            bias := 0;
+            WHILE delta > 455 LOOP
+                delta := delta / 35;
+                bias := bias + 36;
+            END LOOP;
+            bias := bias + 36 * delta / (delta + 38);
+            delta := 0;
+        END LOOP;
+        delta := delta + 1;
+        last := last + 1;
+    END LOOP;
+    RETURN made;
+END
+$$;
+
+-- C, a character, as UTS 46 maps it, not transitionally: as its compatibility
+-- decomposition in lower case, with these exceptions. U+1E9E is U+00DF, as since
+-- Unicode 15.1.
+CREATE FUNCTION crmapi.domain_character(c text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    made text;
+    point integer;
+BEGIN
+    IF c ~ '[\u00AD\u034F\u180B-\u180D\u180F\u200B\u2060\u2064\uFE00-\uFE0F'
+        '\uFEFF\U0001BCA0-\U0001BCA3\U000E0100-\U000E01EF]' THEN
+        RETURN '';
+    ELSIF c = chr(962) THEN         -- a final sigma, nothing else that is like one
+        RETURN c;
+    END IF;
+    made := normalize(lower(normalize(c, NFKC) COLLATE "und-x-icu"), NFKC);
+    -- the iota below, and small letters of Cherokee
+    IF normalize(made, NFD) LIKE '%' || chr(837) || '%' THEN
+        RETURN replace(normalize(made, NFD), chr(837), chr(953));
+    END IF;
+    point := ascii(made);
+    RETURN CASE WHEN point BETWEEN 43888 AND 43967 THEN chr(point - 38864)
+        WHEN point BETWEEN 5112 AND 5117 THEN chr(point - 8)
+        ELSE translate(made, U&'\03C2\3002\1C80\1C81\1C82\1C83\1C84\1C85\1C86'
+            '\1C87\1C88', U&'\03C3.\0432\0434\043E\0441\0442\0442\044A\0463\A64B')
+        END;
+END
+$$;
+
+-- DOMAIN as A-labels in lower case, without a trailing dot (UTS 46); NULL if it has
+-- no such form. What UTS 46 says of right-to-left text, of joiners and of A-labels
+-- that are none is checked by the C function only.
+CREATE FUNCTION crmapi.domain_ascii(domain text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+BEGIN
+    IF octet_length(domain) > char_length(domain) THEN
+        IF domain ~ '[\u115F\u1160\u17B4\u17B5\u1806\u2024-\u2026\u2488-\u249B'
+            '\u3164\u33C2\u33C7\u33D8\uE000-\uF8FF\uFE12\uFE19\uFE30\uFE52\uFFA0'
+            '\uFFFC\uFFFD\U0001F100\U000F0000-\U0010FFFF]' THEN
+            RETURN NULL;
+        END IF;
+        domain := (SELECT normalize(string_agg(crmapi.domain_character(s.c), ''
+                ORDER BY s.n))
+            FROM regexp_split_to_table(normalize(domain), '')
+                WITH ORDINALITY s(c, n));
+    END IF;
+    domain := regexp_replace(lower(domain COLLATE "C"), '\.$', '');
+    IF domain COLLATE "und-x-icu" ~ '[^[:graph:]]' OR domain ~ '(^|\.)-|-(\.|$)'
+    THEN
+        RETURN NULL;
+    END IF;
+    IF octet_length(domain) > char_length(domain) THEN
+        domain := (SELECT string_agg(CASE
+                WHEN octet_length(s.label) = char_length(s.label) THEN s.label
+                ELSE 'xn--' || crmapi.punycode(s.label) END, '.' ORDER BY s.n)
+            FROM unnest(string_to_array(domain, '.'))
+                WITH ORDINALITY s(label, n));
+    END IF;
+    RETURN CASE WHEN char_length(domain) <= 253 AND domain !~ '[^.]{64}'
+        AND domain ~ '^[a-z0-9_-]+(\.[a-z0-9_-]+)*$' THEN domain END;
+END
+$$;
+
+-- The canonical form of the address EMAIL (contract 17.2); NULL if mail cannot be
+-- sent to it. The local part is folded; quotes that it does not need are left out
+-- (RFC 5321, 4.1.2). The C function is crm_email_canonical().
+CREATE FUNCTION crmapi.email_canonical(email text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    local text := split_part(email, '@', 1);
+    domain text := split_part(email, '@', 2);
+BEGIN
+    IF local = '' OR split_part(email, '@', 3) <> '' OR email LIKE '%@%@%'
+       OR char_length(email) > 254
+       OR email ~ '[\u0001- \u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F'
+            '\u205F\u3000]' THEN
+        RETURN NULL;
+    END IF;
+    IF local ~ '^"([^"\\]|\\.)+"$' THEN
+        local := regexp_replace(substr(local, 2, char_length(local) - 2),
+                                '\\(.)', '\1', 'g');
+        IF local ~ '[]"(),:;<>@[\\]' THEN
+            local := '"' || regexp_replace(local, '(["\\])', '\\\1', 'g') || '"';
+        END IF;
+    END IF;
+    email := crmapi.fold(local) || '@' || crmapi.domain_ascii(domain);
+    RETURN CASE WHEN char_length(email) <= 254 THEN email END;
+END
+$$;
+
+-- What e-mail addresses are matched by: their canonical form, else the text without
+-- case. Most have no other form. The C function is crm_email_key().
+CREATE FUNCTION crmapi.email_key(text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN octet_length($1) = char_length($1) AND $1 !~ '"|\.$'
+        THEN lower($1 COLLATE "C")
+        ELSE coalesce(crmapi.email_canonical($1), crmapi.fold($1)) END;
+
+-- The key of EMAIL without what follows a "+": mail to ada+x@ is for ada@.
 CREATE FUNCTION crmapi.email_base(email text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN crmapi.fold(regexp_replace(email, '\+[^@]*@', '@'));
+    RETURN crmapi.email_key(regexp_replace(email, '\+[^@]*@', '@'));
 
 -- The ASCII digits of a text, and the separators of list_text().
 CREATE FUNCTION crmapi.digits(text) RETURNS text
@@ -187,7 +338,7 @@ CREATE FUNCTION crmapi.list_primary(list jsonb, member text) RETURNS text
 -- The keys of all e-mail addresses in LIST; suppressions match by them.
 CREATE FUNCTION crmapi.email_keys(list jsonb) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ARRAY(SELECT crmapi.fold(e ->> 'email')
+    RETURN ARRAY(SELECT crmapi.email_key(e ->> 'email')
                  FROM jsonb_array_elements(list) e);
 
 -- The keys of all phone numbers in LIST.

@@ -99,10 +99,10 @@ CREATE INDEX agent_created ON crmapi.agent (workspace_id, created_at, id);
 CREATE INDEX agent_slug ON crmapi.agent (workspace_id, slug);
 -- Channels find the agent, and by it the workspace: mail and text messages by
 -- its address, mail to its second one, a chat by its id.
-CREATE INDEX agent_by_email ON crmapi.agent (crmapi.fold(agent_email))
+CREATE INDEX agent_by_email ON crmapi.agent (crmapi.email_key(agent_email))
     WHERE agent_email IS NOT NULL;
 CREATE INDEX agent_by_outbound_email ON crmapi.agent
-    (crmapi.fold(email_outbound_email))
+    (crmapi.email_key(email_outbound_email))
     WHERE email_outbound_email IS NOT NULL;
 CREATE INDEX agent_by_base ON crmapi.agent (crmapi.email_base(agent_email))
     WHERE agent_email IS NOT NULL;
@@ -326,6 +326,7 @@ CREATE INDEX contact_tags ON crmapi.contact USING gin (tag_keys)
 CREATE FUNCTION crmapi.contact_compute() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
+    emails text;
     phone text;
     phones text;
 BEGIN
@@ -345,14 +346,20 @@ BEGIN
     END IF;
     phone := crmapi.list_primary(NEW.phone_numbers, 'phone_number');
     phones := crmapi.list_text(NEW.phone_numbers, 'phone_number');
-    NEW.email_key := crmapi.fold(crmapi.list_primary(NEW.emails, 'email'));
+    emails := crmapi.list_text(NEW.emails, 'email');
+    NEW.email_key := crmapi.email_key(
+        crmapi.list_primary(NEW.emails, 'email'));
     NEW.phone_key := crmapi.phone_key(phone);
     NEW.search := coalesce(NEW.first_name || ' ' || NEW.last_name,
                            NEW.first_name, NEW.last_name, '')
-        || chr(31) || coalesce(crmapi.list_text(NEW.emails, 'email'), '')
+        || chr(31) || coalesce(emails, '')
         || chr(31) || coalesce(phones, '')
         || chr(31) || coalesce(NEW.company, '');
     NEW.search := crmapi.fold(NEW.search);
+    IF octet_length(emails) > char_length(emails) OR emails ~ '"|[.](\x1f|$)' THEN
+        NEW.search := NEW.search || chr(31)     -- what contacts_with() looks for
+            || array_to_string(crmapi.email_keys(NEW.emails), chr(31));
+    END IF;
     phones := crmapi.phone_plain(phones);
     NEW.phone_digits := crmapi.digits(phones);
     IF phones LIKE '%(0)%' THEN     -- it is not dialled

@@ -237,7 +237,7 @@ CREATE TABLE crmapi.suppression (
     kind text COLLATE "C" NOT NULL GENERATED ALWAYS AS
         (CASE WHEN email IS NOT NULL THEN 'email' ELSE 'phone' END) STORED,
     address text COLLATE "C" NOT NULL GENERATED ALWAYS AS
-        (coalesce(crmapi.fold(email), crmapi.phone_key(phone_number)))
+        (coalesce(crmapi.email_key(email), crmapi.phone_key(phone_number)))
         STORED,
     PRIMARY KEY (workspace_id, id),
     UNIQUE (workspace_id, kind, address),
@@ -259,7 +259,7 @@ BEGIN
           AND s.kind = CASE is_suppressed.channel WHEN 'email' THEN 'email'
                        ELSE 'phone' END
           AND s.address = CASE is_suppressed.channel WHEN 'email'
-              THEN crmapi.fold(is_suppressed.address)
+              THEN crmapi.email_key(is_suppressed.address)
               ELSE crmapi.phone_key(is_suppressed.address) END);
 END
 $$;
@@ -277,7 +277,7 @@ BEGIN
     WHERE s.workspace_id = suppress_lift.workspace
       AND s.kind = CASE WHEN suppress_lift.email IS NOT NULL
                    THEN 'email' ELSE 'phone' END
-      AND s.address = coalesce(crmapi.fold(suppress_lift.email),
+      AND s.address = coalesce(crmapi.email_key(suppress_lift.email),
                                crmapi.phone_key(suppress_lift.phone));
     GET DIAGNOSTICS n = ROW_COUNT;
     RETURN n;
@@ -295,7 +295,7 @@ CREATE TABLE crmapi.admin (
     name crmapi.line,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     email_key text COLLATE "C" NOT NULL
-        GENERATED ALWAYS AS (crmapi.fold(email)) STORED,
+        GENERATED ALWAYS AS (crmapi.email_key(email)) STORED,
     PRIMARY KEY (workspace_id, id),
     UNIQUE (workspace_id, email_key)
 );

@@ -161,7 +161,8 @@ BEGIN
           FROM crmapi.agent a
           WHERE crmapi.email_base(a.agent_email) IN (mail, shown)
             AND (a.workspace_id <> own.workspace_id OR (a.id <> own.id
-                 AND crmapi.fold(a.agent_email) = crmapi.fold(own.agent_email)))
+                 AND crmapi.email_key(a.agent_email)
+                     = crmapi.email_key(own.agent_email)))
           UNION ALL
           SELECT CASE WHEN crmapi.email_base(a.email_outbound_email) = mail
                  THEN 'agent_email' ELSE 'email_outbound_email' END,

@@ -177,7 +177,7 @@ CREATE FUNCTION crmapi.contacts_with(workspace uuid, email text, phone text)
     RETURNS SETOF uuid
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    mail CONSTANT text := crmapi.fold(email);
+    mail CONSTANT text := crmapi.email_key(email);
     number CONSTANT text := crmapi.phone_key(phone);
     digits CONSTANT text := crmapi.digits(crmapi.phone_plain(number));
 BEGIN

@@ -197,7 +197,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(l.h) FROM (
         SELECT DISTINCT hashtextextended(workspace || k.name, 0) AS h
         FROM unnest(items) i, LATERAL (VALUES
-            (':e:' || crmapi.fold(i.email)),
+            (':e:' || crmapi.email_key(i.email)),
             (':p:' || crmapi.phone_key(i.phone_number)),
             (':v:' || i.visitor_id),
             (':t:' || i.thread)) k(name)
@@ -220,7 +220,7 @@ BEGIN
     IF found_id IS NULL AND item.email IS NOT NULL THEN
         SELECT c.id INTO found_id FROM crmapi.contact c
         WHERE c.workspace_id = workspace
-          AND c.email_key = crmapi.fold(item.email)
+          AND c.email_key = crmapi.email_key(item.email)
         ORDER BY c.created_at, c.id LIMIT 1;
     END IF;
     IF found_id IS NULL AND item.phone_number IS NOT NULL THEN
@@ -271,7 +271,7 @@ BEGIN
     RETURN answered = person AND EXISTS (
         SELECT FROM crmapi.contact c
         WHERE c.workspace_id = workspace AND c.id = answered
-          AND crmapi.fold(item.email) = ANY (crmapi.email_keys(c.emails)));
+          AND crmapi.email_key(item.email) = ANY (crmapi.email_keys(c.emails)));
 END
 $$;
 
@@ -457,7 +457,7 @@ BEGIN
           AND (item.step_id IS NULL OR m.role IN ('assistant', 'human')
                OR c.contact_id = enrolled)
         ORDER BY m.role IN ('assistant', 'human') DESC, r.place DESC,
-            (crmapi.fold(c.email) = crmapi.fold(item.email)) IS TRUE DESC,
+            (crmapi.email_key(c.email) = crmapi.email_key(item.email)) IS TRUE DESC,
             m.created_at, m.id LIMIT 1;
     END IF;
     RETURN talk;
@@ -472,7 +472,7 @@ CREATE FUNCTION crmapi.intake_thread(person uuid, item crmapi.intake_item)
     LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN CASE WHEN person IS NULL AND item.visitor_id IS NULL
-        THEN 'address:' || coalesce(crmapi.fold(item.email),
+        THEN 'address:' || coalesce(crmapi.email_key(item.email),
                                     crmapi.phone_key(item.phone_number)) END;
 END
 $$;

@@ -119,7 +119,7 @@ static const crm_filter_t by_email_filters[] = {
                .doc = "matched to the primary e-mail without case; the oldest "
                       "contact that has it"},
      .add = crm_filter_bind,
-     .sql = "t.email_key = crmapi.fold(?)"},
+     .sql = "t.email_key = ?"},
     {.field = {.name = NULL}}
 };
 

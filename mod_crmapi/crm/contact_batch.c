@@ -12,6 +12,7 @@
 #include "crm_array.h"
 #include "crm_body.h"
 #include "crm_op.h"
+#include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -64,14 +65,17 @@ void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
     identity->phone =
         primary_of(values->binds[crm_contact_index("phone_numbers")],
                    "phone_number", pool);
+    if (identity->email) {
+        identity->email_key = crm_email_key(identity->email, pool);
+    }
     if (identity->phone) {
         identity->phone_key = crm_phone_key(identity->phone, pool);
     }
     identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
 
-/* Return the e-mails (PHONES: the phone keys) of the COUNT IDENTITIES as a
- * text[], null where there is none. */
+/* Return the keys of the e-mails (PHONES: of the numbers) of the COUNT
+ * IDENTITIES as a text[], null where there is none. */
 static const char *identity_array(const crm_identity_t *identities, int count,
                                   int phones, apr_pool_t *pool)
 {
@@ -81,7 +85,7 @@ static const char *identity_array(const crm_identity_t *identities, int count,
     for (int i = 0; i < count; i++) {
         APR_ARRAY_PUSH(texts, const char *) = phones
                                               ? identities[i].phone_key
-                                              : identities[i].email;
+                                              : identities[i].email_key;
     }
     return crm_sql_array(texts, pool);
 }
@@ -160,14 +164,12 @@ static void read_look_up(crm_contact_batch_t *batch,
     crm_time_from_pg(now, PQgetvalue(result, 0, CRM_MATCH_NOW));
     batch->now = now;
     for (int row = 0; row < PQntuples(result); row++) {
-        crm_identity_t *identity = identities
-                              + apr_atoi64(PQgetvalue(result, row,
-                                                    CRM_MATCH_IDENTITY)) - 1;
+        apr_int64_t number = apr_atoi64(PQgetvalue(result, row,
+                                                   CRM_MATCH_IDENTITY));
         crm_contact_t *contact = row_contact(batch, result, row);
 
-        identity->email_key = crm_db_value(result, row, CRM_MATCH_EMAIL_KEY);
         if (contact) {
-            add_match(identity, contact);
+            add_match(&identities[number - 1], contact);
         }
     }
 }

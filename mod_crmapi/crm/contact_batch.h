@@ -24,8 +24,7 @@ typedef struct crm_contact_t {
 typedef struct crm_identity_t {
     const char *email;          /* the primary e-mail sent, or NULL */
     const char *phone;          /* the primary phone number sent, or NULL */
-    const char *email_key;      /* the keys that are matched, set by the
-                                   look-up */
+    const char *email_key;      /* the keys that are matched */
     const char *phone_key;
     apr_array_header_t *matches; /* of crm_contact_t *: contacts stored with one
                                     of the keys, oldest first */

@@ -18,7 +18,7 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
     crm_sql_template(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
                      " DISTINCT hashtextextended(? || k.name, 0) AS h FROM"
                      " (", call->key.workspace_id, "text");
-    crm_sql_template(sql, "SELECT ':e:' || crmapi.fold(e) FROM unnest(?) e",
+    crm_sql_template(sql, "SELECT ':e:' || e FROM unnest(?) e",
                      emails, "text[]");
     crm_sql_template(sql, " UNION SELECT ':p:' || p FROM unnest(?) p",
                      phones, "text[]");
@@ -41,13 +41,12 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
     const char *limit = apr_itoa(call->pool, depth);
 
     crm_rest_sql(sql, call);
-    crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i, crmapi.fold(u.e)"
-                " AS e, u.p FROM unnest(");
+    crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.* FROM unnest(");
     crm_sql_bind(sql, emails, "text[]");
     crm_sql_add(sql, ", ");
     crm_sql_bind(sql, phones, "text[]");
     crm_sql_add(sql, ") WITH ORDINALITY u(e, p, i)),"
-                " m AS MATERIALIZED (SELECT w.i, w.e, ARRAY(SELECT c.id"
+                " m AS MATERIALIZED (SELECT w.i, ARRAY(SELECT c.id"
                 " FROM crmapi.contact c WHERE c.workspace_id = $1::uuid"
                 " AND c.email_key = w.e ORDER BY c.created_at, c.id");
     crm_sql_template(sql, " LIMIT ?) || ARRAY(SELECT c.id FROM crmapi.contact"
@@ -58,7 +57,7 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                 " WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
                 "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
                 " FOR NO KEY UPDATE)"
-                " SELECT m.i, " CRM_SQL_NOW ", m.e, t.email_key, t.phone_key, ");
+                " SELECT m.i, " CRM_SQL_NOW ", t.email_key, t.phone_key, ");
     crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
                  " FROM m LEFT JOIN LATERAL unnest(m.ids) x(id) ON true"
                  " LEFT JOIN t ON t.id = x.id WHERE ", NULL);

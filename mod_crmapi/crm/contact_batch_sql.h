@@ -10,15 +10,14 @@
 enum {
     CRM_MATCH_IDENTITY,         /* number of the identity, from 1 */
     CRM_MATCH_NOW,              /* the database's time */
-    CRM_MATCH_EMAIL_KEY,        /* of the identity */
     CRM_MATCH_CONTACT_EMAIL,    /* the contact's keys */
     CRM_MATCH_CONTACT_PHONE,
     CRM_MATCH_FIRST
 };
 
 /* Set SQL to the statement that takes the advisory locks of identities: of the
- * EMAILS and PHONES (binds of text[], null where there is none) and of the name
- * LOCK (may be NULL). They are taken in the order of their numbers, so that
+ * keys EMAILS and PHONES (binds of text[], null where there is none) and of the
+ * name LOCK (may be NULL). They are taken in the order of their numbers, so that
  * batches cannot deadlock. */
 void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
                            const char *emails, const char *phones,

@@ -442,18 +442,19 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
     " OR w.slug = $2::text ORDER BY 4, 5 DESC, 6 DESC LIMIT 2"
 
 /* The spellings of the e-mail address $1. */
-#define SPELLINGS " IN (crmapi.fold($1::text), crmapi.email_base($1::text))"
+#define SPELLINGS " IN (crmapi.email_key($1::text)," \
+    " crmapi.email_base($1::text))"
 
 /* The agents that receive mail at $1. An agent_email goes before an
  * email_outbound_email, which agents of a workspace may share: of those it is
  * the oldest. */
 static const char by_email_sql[] =
     "WITH found AS ((SELECT a.workspace_id, a.id, a.text_greeting, true AS own,"
-    " crmapi.fold(a.agent_email) = crmapi.fold($1::text) AS exact"
-    " FROM crmapi.agent a WHERE crmapi.fold(a.agent_email)" SPELLINGS
+    " crmapi.email_key(a.agent_email) = crmapi.email_key($1::text) AS exact"
+    " FROM crmapi.agent a WHERE crmapi.email_key(a.agent_email)" SPELLINGS
     ") UNION ALL (SELECT DISTINCT ON (a.workspace_id) a.workspace_id, a.id,"
     " a.text_greeting, false, true FROM crmapi.agent a"
-    " WHERE crmapi.fold(a.email_outbound_email)" SPELLINGS
+    " WHERE crmapi.email_key(a.email_outbound_email)" SPELLINGS
     " ORDER BY a.workspace_id, a.created_at, a.id))" AGENTS_SQL;
 
 /* The agents with the number $1. */

@@ -18,7 +18,7 @@ static const char check_sql[] =
     "  NULL::crmapi.agent, jsonb_build_object('workspace_id', $1::uuid, 'id',"
     "  s.id, 'agent_email', s.agent_email, 'email_outbound_email',"
     "  s.email_outbound_email, 'agent_phone', s.agent_phone))) a"
-    " UNION ALL " TWICE("agent_email", "crmapi.fold(s.agent_email)")
+    " UNION ALL " TWICE("agent_email", "crmapi.email_key(s.agent_email)")
     " UNION ALL " TWICE("agent_phone", "crmapi.phone_key(s.agent_phone)")
     ") t WHERE t.taken_by IS NOT NULL AND NOT crmapi.is_held($1::uuid)"
     " ORDER BY 1 LIMIT 1";

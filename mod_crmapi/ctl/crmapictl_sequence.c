@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_db.h"
+#include "crm_email.h"
 #include "crm_sequence.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
@@ -25,7 +26,7 @@ static const ctl_column_t admin_columns[] = {
 /* Check TEXT, an e-mail address. */
 static crm_error_t *check_email(ctl_t *ctl, const char *text)
 {
-    const char *rule = crm_text_email(text, strlen(text));
+    const char *rule = crm_email_check(text, strlen(text), ctl->pool);
 
     return rule ? ctl_fault(ctl, "--email %s", rule) : NULL;
 }
@@ -81,7 +82,7 @@ crm_error_t *ctl_admin_remove(ctl_t *ctl)
     values[1] = ctl->options[CTL_EMAIL];
     CRM_ERR(ctl_query(&result, ctl, "DELETE FROM crmapi.admin"
                       " WHERE workspace_id = $1::uuid"
-                      " AND email_key = crmapi.fold($2::text)"
+                      " AND email_key = crmapi.email_key($2::text)"
                       " RETURNING " ADMIN, 2, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "%s is not an admin of the workspace",

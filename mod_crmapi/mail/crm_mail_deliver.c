@@ -10,6 +10,7 @@
 #include "apr_escape.h"
 #include "apr_strings.h"
 
+#include "crm_email.h"
 #include "crm_intake.h"
 #include "crm_sql.h"
 #include "crm_text.h"
@@ -60,7 +61,7 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
         return digest(bytes, len, pool);
     }
     key = apr_pstrcat(pool, mail->message_id,
-                      mail->from ? crm_text_fold(mail->from, pool) : "", NULL);
+                      mail->from ? crm_email_key(mail->from, pool) : "", NULL);
     return strlen(key) <= EVENT_ID_CHARS - 64 ? key
            : digest(key, strlen(key), pool);
 }
@@ -76,10 +77,10 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     " EXISTS (SELECT FROM crmapi.step_named($1::uuid, ARRAY[$5::text]," \
     " NULL))," \
     " (SELECT p.n FROM unnest($9::text[]) WITH ORDINALITY p(address, n)" \
-    " WHERE NOT ARRAY[crmapi.fold(p.address)," \
-    " crmapi.fold(regexp_replace(p.address, '\\+[^@]*@', '@'))]" \
-    " && ARRAY[crmapi.fold(a.agent_email)," \
-    " crmapi.fold(a.email_outbound_email)]" \
+    " WHERE NOT ARRAY[crmapi.email_key(p.address)," \
+    " crmapi.email_base(p.address)]" \
+    " && ARRAY[crmapi.email_key(a.agent_email)," \
+    " crmapi.email_key(a.email_outbound_email)]" \
     " ORDER BY p.n LIMIT 1)," \
     " (SELECT count(*) FROM (SELECT FROM crmapi.conversation c" \
     " JOIN crmapi.message m ON m.workspace_id = c.workspace_id" \
@@ -135,7 +136,8 @@ static crm_mail_failure_t failure_of(const char **status_p,
     for (int i = 0; i < mail->bounces->nelts; i++) {
         const crm_mail_bounce_t *one = &APR_ARRAY_IDX(mail->bounces, i,
                                                       crm_mail_bounce_t);
-        int own = !strcasecmp(one->address, delivery->step_to);
+        int own = crm_email_equal(one->address, delivery->step_to,
+                                  delivery->pool);
 
         if (!i || own || one->failure < failure) {
             failure = one->failure;
@@ -290,7 +292,8 @@ static int is_verified(const delivery_t *delivery)
 
     return mail->verified && mail->from
            && (delivery->step_id || !delivery->person
-               || !strcasecmp(delivery->person->address, mail->from));
+               || crm_email_equal(delivery->person->address, mail->from,
+                                  delivery->pool));
 }
 
 /* Fill EVENT from DELIVERY. A bounce or a complaint can be forged. It counts

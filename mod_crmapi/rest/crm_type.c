@@ -7,6 +7,7 @@
 #include "apr_cstr.h"
 #include "apr_strings.h"
 
+#include "crm_email.h"
 #include "crm_number.h"
 #include "crm_text.h"
 #include "crm_time.h"
@@ -264,8 +265,8 @@ const crm_type_t crm_type_text = {
 
 /* ---- one e-mail address (query only: by-email) ---- */
 
-/* A malformed address matches nothing (contract 7.8). A '+' that arrived as a
- * space is restored (contract 7.5). */
+/* The bind is the canonical form: a malformed address matches nothing (contract
+ * 7.8, 17.2). A '+' that arrived as a space is restored (contract 7.5). */
 static const char *email_parse_query(const char **bind_p,
                                      const crm_field_t *field,
                                      const char *text, apr_pool_t *pool)
@@ -278,7 +279,7 @@ static const char *email_parse_query(const char **bind_p,
             *c = '+';
         }
     }
-    *bind_p = crm_text_email(email, strlen(email)) ? NULL : email;
+    *bind_p = crm_email_canonical(email, pool);
     return NULL;
 }
 
@@ -293,7 +294,7 @@ static void email_parse(const char **bind_p, crm_input_t *input,
     if (!get_string(&text, &len, input, path, value)) {
         return;
     }
-    rule = crm_text_email(text, len);
+    rule = crm_email_check(text, len, input->pool);
     if (rule) {
         crm_input_error(input, path, rule);
     }

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_text.h"
 
@@ -16,18 +17,25 @@ typedef struct kind_t {
     const char *member;         /* the name of the address in an entry */
     int last;                   /* MEMBER follows is_primary, because jsonb
                                    sorts members by length */
-    const char *(*check)(const char *text, apr_size_t len);
+    const char *(*check)(const char *text, apr_size_t len, apr_pool_t *pool);
     const char *(*key)(const char *text, apr_pool_t *pool); /* equal: one */
     const char *rule;           /* error of an entry that is neither a string
                                    nor an object */
 } kind_t;
 
+static const char *phone_check(const char *text, apr_size_t len,
+                               apr_pool_t *pool)
+{
+    (void)pool;
+    return crm_text_phone(text, len);
+}
+
 static const kind_t email_kind = {
-    "email", 0, crm_text_email, crm_text_fold,
+    "email", 0, crm_email_check, crm_email_key,
     "must be a string or an object with email"
 };
 static const kind_t phone_kind = {
-    "phone_number", 1, crm_text_phone, crm_phone_key,
+    "phone_number", 1, phone_check, crm_phone_key,
     "must be a string or an object with phone_number"
 };
 
@@ -135,7 +143,8 @@ static int read_entry(apr_array_header_t *list, crm_input_t *input,
     }
     text = json_object_get_string(address);
     rule = strlen(text) == (apr_size_t)json_object_get_string_len(address)
-            ? kind->check(text, strlen(text)) : "must not contain U+0000";
+            ? kind->check(text, strlen(text), input->pool)
+            : "must not contain U+0000";
     if (rule) {
         crm_input_error(input, path, rule);
     }

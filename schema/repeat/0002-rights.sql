@@ -98,10 +98,11 @@ function (who, names) AS (VALUES
         ' enrollment_reject enrollment_stop event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
-        ' conversation_last_activity counter_slot digits email_base email_keys'
+        ' conversation_last_activity counter_slot digits domain_ascii'
+        ' domain_character email_base email_canonical email_key email_keys'
         ' enrollment_is_live event_bound event_id event_ticket event_time fold'
         ' list_join list_primary list_text now_ms pacing_fit phone_ascii'
-        ' phone_e164 phone_key phone_keys phone_plain phone_read tag_keys'
+        ' phone_e164 phone_key phone_keys phone_plain phone_read punycode tag_keys'
         -- on rows: 0001-events.sql makes them
         ' activity_fields company_fields contact_fields conversation_fields'
         ' enrollment_fields message_fields pipeline_card_fields'

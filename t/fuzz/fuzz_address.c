@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_address.c: the forms that addresses are compared by (contract 17.1). With
- * CRM_FUZZ_DATABASE, a connection string, each result is compared with that of the
- * database's function. */
+/* fuzz_address.c: the forms that addresses are compared by (contract 17.1,
+ * 17.2). With CRM_FUZZ_DATABASE, a connection string, each result is compared
+ * with that of the database's function. */
 /* libFuzzer: -max_len=256 */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "apr_general.h"
 #include "apr_strings.h"
 
+#include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_text.h"
 
@@ -81,6 +82,25 @@ static void phone(const char *text, apr_pool_t *pool)
     as_in_sql("SELECT crmapi.phone_key($1::text)", text, key);
 }
 
+static void email(const char *text, apr_pool_t *pool)
+{
+    const char *form = crm_email_canonical(text, pool);
+    const char *key = crm_email_key(text, pool), *at;
+
+    must(!crm_email_check(text, strlen(text), pool) == (form != NULL));
+    must(!form || !strcmp(key, form));
+    if (!form) {        /* the database's function refuses less */
+        return;
+    }
+    at = strchr(form, '@');
+    must(at && at > form && strlen(at) <= 254 && at[1] != '.' && at[1] != '-');
+    must(!at[1 + strspn(at + 1, "abcdefghijklmnopqrstuvwxyz0123456789-_.")]);
+    must(form[strlen(form) - 1] != '.' && !strstr(at, ".."));
+    must(!strcmp(crm_email_key(form, pool), form));
+    as_in_sql("SELECT crmapi.email_canonical($1::text)", text, form);
+    as_in_sql("SELECT crmapi.email_key($1::text)", text, form);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static apr_pool_t *pool;
@@ -93,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text = apr_pstrmemdup(pool, (const char *)data, size);
     if (crm_text_valid_utf8(text, strlen(text))) {
         phone(text, pool);
+        email(text, pool);
     }
     apr_pool_clear(pool);
     return 0;

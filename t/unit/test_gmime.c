@@ -112,10 +112,6 @@ START_TEST(no_mail_waits_for_another_one)
     ck_assert_str_eq(read_text("From: Ada <a@b.example>\nSubject: x\n\ny\n",
                                crm_check_pool()), "a@b.example|Ada|x|y");
     make_mail(1, crm_check_pool());
-    ck_assert_str_eq(crmd_mail_wire("a@b\xc3\xbc""cher.example",
-                                    crm_check_pool()),
-                     "a@xn--bcher-kva.example");
-
     pthread_mutex_lock(&mutex);
     released = 1;
     pthread_cond_broadcast(&changed);

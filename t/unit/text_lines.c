@@ -7,6 +7,7 @@
 
 #include "apr_general.h"
 
+#include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_text.h"
 
@@ -17,6 +18,8 @@ typedef struct function_t {
 
 static const function_t functions[] = {
     {"fold", crm_text_fold},
+    {"email_canonical", crm_email_canonical},
+    {"email_key", crm_email_key},
     {"phone_plain", crm_phone_plain},
     {"phone_e164", crm_phone_e164},
     {"phone_key", crm_phone_key},

@@ -382,14 +382,3 @@ crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
     }
     return NULL;
 }
-
-const char *crmd_mail_wire(const char *address, apr_pool_t *result_pool)
-{
-    InternetAddress *mailbox;
-
-    crm_mail_init();
-    mailbox = internet_address_mailbox_new(NULL, address);
-    address = ascii_of(mailbox, address, result_pool);
-    g_object_unref(mailbox);
-    return address;
-}

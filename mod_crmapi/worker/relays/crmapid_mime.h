@@ -24,8 +24,4 @@ crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
                             const crmd_config_t *config, int crlf,
                             apr_pool_t *result_pool);
 
-/* Return ADDRESS as it goes over the wire, its domain in ASCII (RFC 5890), in
- * RESULT_POOL; unchanged if it has no such form. For any thread. */
-const char *crmd_mail_wire(const char *address, apr_pool_t *result_pool);
-
 #endif /* CRMAPID_MIME_H */

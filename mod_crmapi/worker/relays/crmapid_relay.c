@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_slots.h"
 #include "crm_text.h"
@@ -164,7 +165,7 @@ const char *crmd_relay_wire(const char *channel, const char *address,
         return NULL;
     }
     return strcmp(channel, "email") ? crm_phone_e164(address, result_pool)
-                                    : crmd_mail_wire(address, result_pool);
+                                    : crm_email_canonical(address, result_pool);
 }
 
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,

@@ -103,7 +103,7 @@ void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config);
 void crmd_relay_leave(const crmd_relay_t *relay);
 
 /* Return what goes over the wire of CHANNEL for ADDRESS (may be NULL): its
- * domain in ASCII, the E.164 form of a number; in RESULT_POOL. NULL if it has no
+ * canonical form, the E.164 form of a number; in RESULT_POOL. NULL if it has no
  * such form: nothing is sent to it (contract 17.1, 17.2). */
 const char *crmd_relay_wire(const char *channel, const char *address,
                             apr_pool_t *result_pool);

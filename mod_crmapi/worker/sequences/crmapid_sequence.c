@@ -29,10 +29,10 @@ typedef struct enrollment_t {
 /* The first address of a contact's LIST that is not suppressed, as
  * crmapi.is_suppressed() says; the primary one comes first. ADDRESS is an
  * expression over the entry "a", KEY what the suppression of its KIND has,
- * CONDITION a further condition that ends with AND, or "". */
+ * CONDITION a further condition. */
 #define USABLE(list, kind, address, key, condition) \
     "(SELECT " address " FROM jsonb_array_elements(c." list ")" \
-    " WITH ORDINALITY x(a, n) WHERE " condition " NOT EXISTS (SELECT" \
+    " WITH ORDINALITY x(a, n) WHERE " condition " AND NOT EXISTS (SELECT" \
     " FROM crmapi.suppression s WHERE s.workspace_id = $1::uuid" \
     " AND s.kind = '" kind "' AND s.address = " key ")" \
     " ORDER BY coalesce((a ->> 'is_primary') = 'true', false) DESC, n" \
@@ -42,12 +42,15 @@ typedef struct enrollment_t {
  * 17.1). */
 #define PHONE "crmapi.phone_e164(a ->> 'phone_number')"
 
+/* The canonical form of an e-mail address, likewise (17.2). */
+#define EMAIL_FORM "crmapi.email_canonical(a ->> 'email')"
+
 static const char enrollment_sql[] =
     "SELECT e.status, c.id, c.company_id, q.bot_id, q.template_id,"
     " w.time_zone, "
-    USABLE("emails", "email", "a ->> 'email'",
-           "crmapi.fold(a ->> 'email')", "") ", "
-    USABLE("phone_numbers", "phone", PHONE, PHONE, PHONE " IS NOT NULL AND")
+    USABLE("emails", "email", "a ->> 'email'", EMAIL_FORM, EMAIL_FORM
+           " IS NOT NULL") ", "
+    USABLE("phone_numbers", "phone", PHONE, PHONE, PHONE " IS NOT NULL")
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
