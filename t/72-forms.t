@@ -218,6 +218,8 @@ subtest "what is required, types, lengths" => sub {
             [url => "https://x.example", "javascript:x",
                 "must be an address that begins with https:// or http://"],
             [email2 => "a\@b.example", "a.b", "must be an e-mail address"],
+            [email2 => "a\@köln.example.", "a\@xn--a.example",
+                "must be an e-mail address with a valid domain"],
             [tel => "+49 30", "zero", "must be a phone number"],
             [text => "äöüßx", "äöüßxy", "must have at most 5 characters"],
             [text => "ab", "a", "must have at least 2 characters"],

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_email.h"
 #include "crm_form.h"
 #include "crm_number.h"
 #include "crm_text.h"
@@ -192,7 +193,7 @@ const char *crm_webform_rule(const char **canonical_p,
     case CRM_WEBFORM_DATE:
         return date_rule(field, value, pool);
     case CRM_WEBFORM_EMAIL:
-        return crm_text_email(value, strlen(value));
+        return crm_email_check(value, strlen(value), pool);
     case CRM_WEBFORM_URL:
         return url_rule(value);
     case CRM_WEBFORM_PHONE:
