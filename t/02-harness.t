@@ -574,4 +574,28 @@ subtest "build/setup upgrades an OpenSSL that httpd is too new for" => sub {
     is_deeply([$setup->()], [0, "", ""], "and then nothing is to do");
 };
 
+# t/README, The second gear: which tests of the first keep the same promise.
+subtest "each test of the second gear has a short form in the first" => sub {
+    my ($table) = read_file("$CrmTest::TOP/t/README")
+        =~ /^    second gear +short form in the first gear\n(.*?)^    full size/ms;
+    my %short;
+    my $name;
+    for (split /\n/, $table // "") {
+        ($name) = /^    (\S+\.t) / ? $1 : $name;
+        push @{$short{$name}}, (s/^    \S+ //r =~ /([\w\/-]+\.[tc])\b/g);
+    }
+    my %second;
+    for my $file (glob "$CrmTest::TOP/t/[0-9]*.t") {
+        my ($base) = $file =~ m{([^/]+)$};
+        $second{$base} = 1 if read_file($file) =~ /^# second gear$/m;
+    }
+    is_deeply([sort keys %short], [sort keys %second], "the table has them");
+    for my $base (sort keys %short) {
+        for my $other (@{$short{$base}}) {
+            ok(-e "$CrmTest::TOP/t/$other" && !$second{$other},
+                "$base: $other is in the first");
+        }
+    }
+};
+
 done_testing;

@@ -16,6 +16,9 @@
 /* Maximum bytes of a name or a value that are read. */
 #define TOKEN 64
 
+/* Quotes and brackets without an end that are looked for in a style. */
+#define UNCLOSED 8
+
 /* Lengths that move an element out of sight, in pixels. */
 #define FAR 500
 
@@ -91,13 +94,18 @@ static void declare(style_t *style, const char *name, char *value)
 }
 
 /* Return the length of the declaration at TEXT: up to a semicolon that is in no
- * quotes, brackets and comments. */
-static size_t declaration(const char *text)
+ * quotes, brackets and comments. If these are not closed, up to any. To see that
+ * costs reading all of TEXT, so *UNCLOSED_P counts how often it was seen, and
+ * beyond UNCLOSED any semicolon ends a declaration. */
+static size_t declaration(const char *text, int *unclosed_p)
 {
     char quote = '\0';
     int brackets = 0;
     size_t i;
 
+    if (*unclosed_p > UNCLOSED) {
+        return strcspn(text, ";");
+    }
     for (i = 0; text[i]; i++) {
         if (quote) {
             quote = text[i] == quote ? '\0' : quote;
@@ -120,16 +128,21 @@ static size_t declaration(const char *text)
             brackets += (text[i] == '(') - (text[i] == ')');
         }
     }
-    return quote || brackets > 0 ? strcspn(text, ";") : i;
+    if (quote || brackets > 0) {
+        ++*unclosed_p;
+        return strcspn(text, ";");
+    }
+    return i;
 }
 
 static void read_style(style_t *style, const char *text)
 {
     char name[TOKEN], value[TOKEN];
+    int unclosed = 0;
 
     memset(style, 0, sizeof(*style));
     while (*text) {
-        size_t len = declaration(text);
+        size_t len = declaration(text, &unclosed);
         const char *colon = memchr(text, ':', len);
 
         if (colon) {
