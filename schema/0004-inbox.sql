@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0004-inbox.sql: conversations, messages, attachments, forms, submissions
 --
--- Only crmapi.intake() (0011) adds conversations, messages and submissions.
+-- Only crmapi.intake() (0011) adds conversations, messages and submissions. The
+-- worker adds the files of a message in the same transaction.
 
 -- Find the operator classes below in whatever schema the extensions are.
 SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT
@@ -187,21 +188,69 @@ CREATE INDEX message_conversation ON crmapi.message
 CREATE INDEX message_external ON crmapi.message
     (workspace_id, external_id, created_at) WHERE external_id IS NOT NULL;
 
--- BODY is NULL if the source passed on the size only, because of its limit.
+-- A file of a message. STORED is false if its source passed on only what it is,
+-- because of its limit.
 CREATE TABLE crmapi.attachment (
+    id uuid NOT NULL,
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,
     message_id uuid NOT NULL,
     number integer NOT NULL CHECK (number > 0),
-    name crmapi.line,
+    filename crmapi.line,
     content_type crmapi.line,
+    content_id crmapi.line,             -- of a mail's part, without brackets
     size bigint NOT NULL CHECK (size >= 0),
-    body bytea,
-    PRIMARY KEY (workspace_id, message_id, number),
+    stored boolean NOT NULL,
+    PRIMARY KEY (workspace_id, id),
+    UNIQUE (workspace_id, message_id, number),
     FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
         ON DELETE CASCADE
 );
 CREATE INDEX attachment_by_message ON crmapi.attachment (message_id);
+
+-- Bytes are in pieces of 128 KiB, of which the last one may be smaller, so that
+-- no program holds more of them. PostgreSQL compresses those that get smaller.
+CREATE DOMAIN crmapi.piece AS bytea
+    CHECK (octet_length(VALUE) BETWEEN 1 AND 131072);
+
+-- The bytes of an attachment that is stored. An empty one has no piece.
+CREATE TABLE crmapi.attachment_piece (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    attachment_id uuid NOT NULL,
+    number integer NOT NULL CHECK (number > 0),
+    bytes crmapi.piece NOT NULL,
+    PRIMARY KEY (workspace_id, attachment_id, number),
+    FOREIGN KEY (workspace_id, attachment_id) REFERENCES crmapi.attachment
+        ON DELETE CASCADE
+);
+
+-- A mail as it came. All pieces of one have the same created_at.
+CREATE TABLE crmapi.original (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    message_id uuid NOT NULL,
+    number integer NOT NULL CHECK (number > 0),
+    created_at timestamptz(3) NOT NULL,
+    bytes crmapi.piece NOT NULL,
+    PRIMARY KEY (workspace_id, message_id, number),
+    FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
+        ON DELETE CASCADE
+);
+-- originals that upkeep deletes
+CREATE INDEX original_old ON crmapi.original (created_at) WHERE number = 1;
+
+-- The HTML of a mail that has an original, made safe to be shown. References to
+-- remote content are between two characters U+0001, with their attributes' names.
+CREATE TABLE crmapi.message_html (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    message_id uuid NOT NULL,
+    html text COLLATE "C" NOT NULL CHECK (octet_length(html) <= 1048576),
+    PRIMARY KEY (workspace_id, message_id),
+    FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
+        ON DELETE CASCADE
+);
 
 -- ---- forms -----------------------------------------------------------------
 
@@ -254,8 +303,8 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['conversation', 'message', 'form',
-        'submission'] LOOP
+    FOREACH name IN ARRAY ARRAY['conversation', 'message', 'attachment',
+        'form', 'submission'] LOOP
         EXECUTE format('CREATE TRIGGER id_fixed
             BEFORE UPDATE OF workspace_id, id ON crmapi.%I FOR EACH ROW
             WHEN (NEW.workspace_id <> OLD.workspace_id OR NEW.id <> OLD.id)

@@ -131,7 +131,7 @@ CREATE TYPE crmapi.intake_item AS (
     summary text, takeover boolean, refs text[], step_id uuid,
     automatic boolean, suppress text, bounced text, reason text, lift text,
     form_id uuid, responses jsonb, internal boolean, contact jsonb,
-    attachments jsonb, verified boolean, failed text);
+    verified boolean, failed text);
 
 -- The order of the ids that intake makes.
 CREATE SEQUENCE crmapi.intake_order;
@@ -509,19 +509,6 @@ BEGIN
 END
 $$;
 
--- Add ATTACHMENTS to MESSAGE. Internal.
-CREATE FUNCTION crmapi.intake_attach(workspace uuid, message uuid,
-                                     attachments jsonb) RETURNS void
-    LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
-        content_type, size, body)
-    SELECT workspace, message, a.n, a.one ->> 'name', a.one ->> 'type',
-        (a.one ->> 'size')::bigint, decode(a.one ->> 'body', 'base64')
-    FROM jsonb_array_elements(attachments) WITH ORDINALITY a(one, n);
-END
-$$;
-
 -- Append ITEM's message of the time AT to CONVERSATION; return its id. A
 -- claim's metadata says that it is one. Internal.
 CREATE FUNCTION crmapi.intake_message(workspace uuid,
@@ -542,9 +529,6 @@ BEGIN
             THEN '{}' ELSE jsonb_build_object('user_id', item.author) END
         || CASE WHEN item.verified THEN '{}'::jsonb
            ELSE '{"verified": false}' END);
-    IF item.attachments IS NOT NULL THEN
-        PERFORM crmapi.intake_attach(workspace, made, item.attachments);
-    END IF;
     RETURN made;
 END
 $$;

@@ -141,6 +141,39 @@ BEGIN
 END
 $$;
 
+-- Delete originals of mails from before BEFORE, and their HTML, of the N that are
+-- found first; return how many. Locks: original, skipping locked ones; HTML. For
+-- the worker.
+CREATE FUNCTION crmapi.original_trim(before timestamptz, n integer)
+    RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    workspace uuid;
+    ids uuid[];
+    done bigint := 0;
+BEGIN
+    FOR workspace, ids IN
+        SELECT f.workspace_id, array_agg(f.message_id) FROM (
+            SELECT o.workspace_id, o.message_id FROM crmapi.original o
+            WHERE o.number = 1 AND o.created_at < before LIMIT n) f
+        GROUP BY f.workspace_id
+    LOOP
+        ids := ARRAY(
+            SELECT o.message_id FROM crmapi.original o
+            WHERE o.workspace_id = workspace AND o.message_id = ANY (ids)
+              AND o.number = 1
+            FOR UPDATE SKIP LOCKED);
+        DELETE FROM crmapi.message_html h
+        WHERE h.workspace_id = workspace AND h.message_id = ANY (ids);
+        DELETE FROM crmapi.original d
+        WHERE d.workspace_id = workspace AND d.message_id = ANY (ids);
+        done := done + cardinality(ids);
+    END LOOP;
+    RETURN done;
+END
+$$;
+
 -- Delete answers that are older than 24 hours, of the BATCH that are found
 -- first; return how many. Locks: answer, skipping locked ones. For the worker.
 CREATE FUNCTION crmapi.idempotency_trim(batch integer)

@@ -102,7 +102,7 @@ my @RULES = (
          JOIN d ON d.oid = i.indrelid
          WHERE NOT i.indisunique AND i.indkey[0] <> d.attnum",
         { (map { $_ => $worker } qw(conversation_idle event_old
-              intake_event_old idempotent_answer_old job_due job_waiting
+              intake_event_old idempotent_answer_old original_old job_due job_waiting
               job_leased job_leased_by job_finished job_dead)),
           (map { $_ => "a channel finds its workspace by it" }
               qw(agent_by_email agent_by_base agent_by_outbound_email
@@ -238,6 +238,7 @@ my @BEYOND = (
         "event_trim: SELECT f.workspace_id, array_agg(f.id) FROM (",
         "idempotency_trim: SELECT f.workspace_id, array_agg(f.key) FROM (",
         "intake_trim: SELECT f.workspace_id, array_agg(f.event_id) FROM (",
+        "original_trim: SELECT f.workspace_id, array_agg(f.message_id) FROM (",
         "job_claim: UPDATE crmapi.job j SET state = 'leased'",
         "job_claim: turn := (SELECT h.workspace_id FROM",
         "job_poll: UPDATE crmapi.job j SET is_due = true",

@@ -70,9 +70,12 @@ my ($waits, $other, $runs) = map { (enroll($mine, $template, $contact))[0] }
     1 .. 3;
 change($mine, "enrollment", $_, status => "pending_approval")
     for $waits, $other, $runs;
-sql($db, "INSERT INTO crmapi.attachment (workspace_id, message_id, number,"
-    . " name, size, body) VALUES ('" . $mine->id . "', '$message', 1, 'mine',"
-    . " 4, 'mine')");
+my $file = uuid();
+sql($db, "INSERT INTO crmapi.attachment (workspace_id, id, message_id, number,"
+    . " filename, size, stored) VALUES ('" . $mine->id . "', '$file',"
+    . " '$message', 1, 'mine', 4, true);"
+    . " INSERT INTO crmapi.attachment_piece VALUES ('" . $mine->id . "',"
+    . " '$file', 1, 'mine')");
 my $job = sql($db, "INSERT INTO crmapi.job (workspace_id, kind, state,"
     . " finished_at) VALUES ('" . $mine->id . "', 'review.mail', 'dead',"
     . " now()) RETURNING id");
@@ -90,7 +93,8 @@ sql($db, join ";\n", "SET session_replication_role = replica", map({
     ["agent", "name = 'TWIN', chat_origins = '{https://twin.example}'"],
     ["api_key", "name = 'TWIN'"], ["intake_key", "name = 'TWIN'"],
     ["admin", "name = 'TWIN'"], ["sequence", "name = 'TWIN'"],
-    ["attachment", "name = 'TWIN', body = 'TWIN'"],
+    ["attachment", "filename = 'TWIN'"],
+    ["attachment_piece", "bytes = 'TWIN'"],
     ["webhook_endpoint", "url = 'https://twin.example/'"],
     ["job", "last_error = 'TWIN'"], ["contact", "first_name = 'TWIN'"]);
 
@@ -185,7 +189,7 @@ tries("intake create", ["--name", "k"], how => "writes");
 tries("intake list", [], how => "reads");
 tries("intake revoke", [$token], how => "writes", bare => 1);
 tries("attachment list", [$message], how => "reads", bare => 1, then => sub {
-    like($_[0], qr/^1\tmine\t/m, "its own is shown") });
+    like($_[0], qr/^1\t\Q$file\E\tmine\t/m, "its own is shown") });
 tries("attachment get", ["$message/1"], how => "reads", bare => 1,
     then => sub { is($_[0], "mine", "its own is written") });
 tries("agent origins", [$agent], name => "asked", how => "reads", bare => 1);

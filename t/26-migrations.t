@@ -99,9 +99,16 @@ for my $space (["p", "pro"], ["s", "standard"], ["f", "free"]) {
             form_id => id("form-$key-$n"), is_internal => "false",
             contact_id => id("contact-$key-$n"), submitted_at => $then,
             custom_field_responses => '{"a": "b"}');
-        row(attachment => %in, message_id => id("message-$key-$n"),
-            number => 1, name => "a", content_type => "text/plain",
-            size => 3, body => "\\x616263");
+        row(attachment => %in, id => id("attachment-$key-$n"),
+            message_id => id("message-$key-$n"), number => 1, filename => "a",
+            content_type => "text/plain", content_id => "c\@x", size => 3,
+            stored => "true");
+        row(attachment_piece => %in, attachment_id => id("attachment-$key-$n"),
+            number => 1, bytes => "\\x616263");
+        row(original => %in, message_id => id("message-$key-$n"), number => 1,
+            created_at => $then, bytes => "\\x0a00ff");
+        row(message_html => %in, message_id => id("message-$key-$n"),
+            html => "<p>a</p>");
     }
     row(sequence_template => %own, id => id("template-$key"), name => "T",
         allowed_channels => "{email}", steps => object([{ channel =>

@@ -50,6 +50,17 @@ sub full_workspace {
     ]);
     @id{qw(agent pipeline stage)} = ($w->agent, $w->pipeline, $stage);
     $w->{ids} = \%id;
+    # a file of the message here, and of that there
+    @id{qw(attachment their_attachment)} = (uuid(), uuid());
+    for my $case ([$w->id, $id{message}, $id{attachment}],
+            [$w->twin->id, $w->twin_of($id{message}), $id{their_attachment}]) {
+        my ($in, $message, $file) = @$case;
+        sql($database, "INSERT INTO crmapi.attachment (workspace_id, id,"
+            . " message_id, number, size, stored) VALUES ('$in', '$file',"
+            . " '$message', 1, 1, true); INSERT INTO crmapi.attachment_piece"
+            . " VALUES ('$in', '$file', 1, 'x'); INSERT INTO crmapi.original"
+            . " VALUES ('$in', '$message', 1, now(), 'x')");
+    }
     # an enrollment in the twin, started with the same idempotency key
     # that a test will use here
     my $twin = $httpd->client(key => $w->twin->make_key("read,write"),
@@ -81,7 +92,9 @@ sub state_of_twin {
 my $w = full_workspace();
 my $c = $w->client;
 my %id = %{$w->{ids}};
-my %their = map { $_ => $w->twin_of($id{$_}) } keys %id;
+my %their = map { $_ => $w->twin_of($id{$_}) }
+    grep { !/attachment/ } keys %id;
+$their{attachment} = $id{their_attachment};
 my $before = state_of_twin($w);
 like($before, qr/"first_name":\s*"Same".*\Q$w->{their_enrollment}\E/s,
     "what is compared is what they have");
@@ -130,6 +143,14 @@ subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
         map({ ["$_" => "conversations/%s", "conversation"] }
             qw(GET PATCH DELETE)),
         [GET => "conversations/%s/messages", "conversation"],
+        [GET => "conversations/$id{conversation}/messages/%s", "message"],
+        [GET => "conversations/%s/messages/$id{message}", "conversation"],
+        [GET => "conversations/$their{conversation}/messages/%s", "message"],
+        [GET => "conversations/%s/messages/$id{message}/original",
+            "conversation"],
+        [GET => "conversations/$their{conversation}/messages/%s/original",
+            "message"],
+        [GET => "attachments/%s", "attachment"],
         [GET => "forms/%s", "form"],
         [GET => "forms/%s/submissions", "form"],
         [GET => "submissions/%s", "submission"],

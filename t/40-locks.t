@@ -123,6 +123,8 @@ my %STATE = (
         . " = 'W'; $approved",
     old => "UPDATE crmapi.conversation SET created_at = $ago, activated_at ="
         . " $ago, last_active_at = $ago WHERE workspace_id = 'W';"
+        . " INSERT INTO crmapi.original VALUES ('W', '$ID', 1, $ago, 'x');"
+        . " INSERT INTO crmapi.message_html VALUES ('W', '$ID', 'x');"
         . " UPDATE crmapi.intake_event SET created_at = $ago WHERE workspace_id ="
         . " 'W'; INSERT INTO crmapi.idempotent_answer (workspace_id, key, request,"
         . " status, created_at) VALUES ('W', 'k', 'r', 200, $ago);"
@@ -288,6 +290,8 @@ my %LOCK = (
     event => $row->("event", "body = 'other'"),
     feed => $row->("event_feed", "types = '{message.created}'", "true"),
     intake_event => $row->("intake_event", "result = '{}'", "event_id = 'e'"),
+    original => $row->("original", "bytes = 'other'", "true"),
+    HTML => $row->("message_html", "html = 'other'", "true"),
     answer => $row->("idempotent_answer", "status = 201", "true"),
     "advisory ones of its addresses" => $advisory->("'address:aN\@x.example'"),
     "a participant" => $advisory->("'W' || ':e:a\@x.example'"),
@@ -445,6 +449,8 @@ my %CALL = (
         . " '30 days', 10)"],
     intake_trim => ["old", "SELECT crmapi.intake_trim(now() - interval '30 days',"
         . " 10)", { event => "intake_event" }],
+    original_trim => ["old", "SELECT crmapi.original_trim(now() - interval"
+        . " '30 days', 10)"],
     idempotency_trim => ["old", "SELECT crmapi.idempotency_trim(10)"],
     job_poll => ["old", "SELECT crmapi.job_poll('{test}', now() + interval '1 h')"
         . " IS NULL", { job => "old job" }],

@@ -175,15 +175,19 @@ subtest "attachments" => sub {
         . "--b\nContent-Type: application/pdf; name=b.pdf\n\n" . "x" x 300
         . "\n--b--", "Content-Type" => "multipart/mixed; boundary=b");
     my $got = taken($mail, "--attachment-bytes", 100);
+    my @rows = sql($database, "SELECT a.id, a.filename, a.size, a.stored,"
+        . " encode(p.bytes, 'hex') FROM crmapi.attachment a LEFT JOIN"
+        . " crmapi.attachment_piece p ON p.attachment_id = a.id WHERE"
+        . " a.message_id = '$got->{message_id}' ORDER BY a.number");
+    is_deeply([map { my ($id, @row) = @$_; [@row] } @rows],
+        [["a.png", 8, "t", "89504e470d0a1a0a"], ["b.pdf", 300, "f", undef]],
+        "are kept up to a size");
     is_deeply(metadata($got->{message_id})->{attachments}, [
-        { name => "a.png", type => "image/png", size => 8 },
-        { name => "b.pdf", type => "application/pdf", size => 300 }],
-        "are listed");
-    is_deeply([sql($database, "SELECT name, size, encode(body, 'hex') FROM"
-        . " crmapi.attachment WHERE message_id = '$got->{message_id}'"
-        . " ORDER BY number")],
-        [["a.png", 8, "89504e470d0a1a0a"], ["b.pdf", 300, undef]],
-        "and kept up to a size");
+        { id => $rows[0][0], filename => "a.png", content_type => "image/png",
+            size => 8, stored => JSON::PP::true },
+        { id => $rows[1][0], filename => "b.pdf", size => 300,
+            content_type => "application/pdf", stored => JSON::PP::false }],
+        "18.3 and listed");
     my $id = $got->{message_id};
     my ($message) = grep { $_->{id} eq $id } @{$c->get(
         "/api/v1/conversations/$got->{conversation_id}/messages",
@@ -195,7 +199,7 @@ subtest "attachments" => sub {
     ($code, $out, my $err) = crmapictl($database, "attachment", "get",
         "$id/2");
     like($err, qr/too large to be stored/, "that was too large");
-    is_deeply([map { "$_->{name} $_->{kept}" } @{$json->decode(crmapictl_ok(
+    is_deeply([map { "$_->{filename} $_->{stored}" } @{$json->decode(crmapictl_ok(
         $database, "--json", "attachment", "list", $id))}],
         ["a.png yes", "b.pdf no"], "crmapictl attachment list");
 };

@@ -29,10 +29,7 @@ cmp_ok(scalar @operations, ">", 30, "there are operations");
 # The path of OPERATION with ID in the place of its parameter.
 sub path_of {
     my ($operation, $id) = @_;
-    my $path = $operation->{path};
-
-    $path =~ s/\{id\}/$id/;
-    return $path;
+    return $samples->path($operation->{path}, $id);
 }
 
 # Do OPERATION on ID with what ARG says beside.

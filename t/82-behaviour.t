@@ -27,8 +27,8 @@ my @operations = map { my $path = $_; map { { %{$paths->{$path}{$_}},
 # The address of OPERATION, of something that is there.
 sub address {
     my ($operation) = @_;
-    return $operation->{path}
-        =~ s/\{id\}/$samples->id_for($operation->{path})/er;
+    return $samples->path($operation->{path},
+        $samples->id_for($operation->{path}) // "");
 }
 
 # --- query parameters ---------------------------------------------------------
@@ -71,6 +71,7 @@ sub tried {
     my ($name, $schema) = @$parameter{qw(name schema)};
 
     return @{$schema->{enum}} if $schema->{enum};
+    return split /\|/, $1 if ($schema->{pattern} // "") =~ /^\^\(\?:([^)]*)/;
     return join ",", map { $_->{id} } @rows[0, 2] if $name eq "ids";
     return $schema->{default} ? "end" : "*" if $name eq "cursor";
     return qw(true false) if $schema->{type} eq "boolean";
@@ -118,7 +119,7 @@ sub wrong_values {
     my ($parameter) = @_;
     my $schema = $parameter->{schema};
 
-    return ($schema->{enum} || ($schema->{format} // "") eq "date-time"
+    return ($schema->{enum} || $schema->{pattern} || ($schema->{format} // "") eq "date-time"
             || $schema->{type} =~ /^(?:boolean|integer)$/
             || $parameter->{name} eq "cursor" ? "perhaps" : (),
         $schema->{maxLength} ? "x" x ($schema->{maxLength} + 1) : (),
@@ -198,7 +199,8 @@ subtest "GET /api/v1/contacts/by-email: its parameter" => sub {
     my ($operation, @others) = grep { parameters($_)
         && !($samples->shown($_))[1] } @operations;
     is($operation->{path}, "/api/v1/contacts/by-email", "it has one");
-    is_deeply(\@others, [], "and nothing else that is no list");
+    is_deeply([map { $_->{operationId} } @others], ["getMessage"],
+        "and nothing else that is no list but a message");
     error_is(ask($operation, {}), 422, "validation_error", "7.8 it is missing",
         ["email"]);
     my %primary = map { $_->{emails}[0]{email} => 1 } grep { @{$_->{emails}} }
@@ -206,6 +208,22 @@ subtest "GET /api/v1/contacts/by-email: its parameter" => sub {
     cmp_ok(scalar keys %primary, ">", 1, "there are addresses");
     is(ask($operation, { email => $_ })->data->{emails}[0]{email}, $_,
         "email=$_: who has it") for sort keys %primary;
+};
+
+subtest "GET one message: include" => sub {
+    my ($operation) = grep { $_->{operationId} eq "getMessage" } @operations;
+    my ($include) = parameters($operation);
+    my %plain = %{ask($operation, {})->data};
+    my @names = tried($include);
+    cmp_ok(scalar @names, ">", 2, "there are names");
+    for my $names (@names, join ",", @names) {
+        my %more = %{ask($operation, { include => $names })->data};
+        delete @more{keys %plain};
+        is_deeply([sort keys %more], [sort split /,/, $names],
+            "include=$names shows these");
+    }
+    error_is(ask($operation, { include => $_ }), 422, "validation_error",
+        "include=$_: 422", ["include"]) for wrong_values($include), "html,x";
 };
 
 # --- bodies, which leave much behind: in a workspace of their own -------------

@@ -62,13 +62,15 @@ if ($ENV{CRM_RENEW}) {
 my @versions = sort keys %kept;
 
 # --- what the program needs ---------------------------------------------------
-my ($contact, $conversation, $form, $template) = map { uuid() } 1 .. 4;
+my ($contact, $conversation, $message, $file, $form, $template)
+    = map { uuid() } 1 .. 6;
 $w->import_objects([
     { object => "contact", id => $contact, bot_id => $w->agent },
     { object => "conversation", id => $conversation, type => 4,
         bot_id => $w->agent, contact_id => $contact },
-    { object => "message", conversation_id => $conversation, role => "user",
-        content => "Hello", metadata => { subject => "Hello" } },
+    { object => "message", id => $message, role => "user",
+        conversation_id => $conversation, content => "Hello",
+        metadata => { subject => "Hello", attachments => [{ id => $file }] } },
     { object => "form", id => $form, bot_id => $w->agent, name => "Sizes" },
     { object => "submission", form_id => $form, contact_id => $contact,
         custom_field_responses => { size => "M" } },
@@ -78,6 +80,15 @@ $w->import_objects([
             email_body => "Hello" }] }]);
 
 $w->ctl("workspace", "set", $w->id, "--events", "on");
+sql($httpd->{database}, "INSERT INTO crmapi.attachment (workspace_id, id,"
+    . " message_id, number, size, stored) SELECT workspace_id, '$file', id, 1,"
+    . " 5, true FROM crmapi.message WHERE id = '$message';"
+    . " INSERT INTO crmapi.attachment_piece SELECT workspace_id, '$file', 1,"
+    . " 'bytes' FROM crmapi.message WHERE id = '$message';"
+    . " INSERT INTO crmapi.original SELECT workspace_id, id, 1, now(),"
+    . " 'Subject: Hello' FROM crmapi.message WHERE id = '$message';"
+    . " INSERT INTO crmapi.message_html SELECT workspace_id, id,"
+    . " '<p>Hello</p>' FROM crmapi.message WHERE id = '$message'");
 
 # --- what is compiled ---------------------------------------------------------
 

@@ -149,8 +149,6 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
         F(NULL, NULL, "internal", crm_type_boolean, .max = 0),
     [CRM_INTAKE_CONTACT] =
         F(NULL, NULL, "contact", crm_type_object, .max = 0),
-    [CRM_INTAKE_ATTACHMENTS] =
-        F(NULL, NULL, "attachments", crm_type_array, .max = 0),
 };
 
 /* Members of an item that describe the participant, and their fields in inbound
@@ -390,25 +388,28 @@ static void read_result(crm_intake_result_t *taken, const PGresult *result,
     taken->message = crm_db_value(result, row, 7);
 }
 
-crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
-                        crm_conn_t *conn, const char *workspace_id,
-                        const char *key_hash,
-                        const crm_intake_event_t *events, int count,
-                        apr_pool_t *result_pool)
+/* As crm_intake(). BEGIN: in a transaction that begins before it and stays
+ * open. */
+static crm_error_t *store(crm_intake_result_t *results, int *known_p,
+                          crm_conn_t *conn, const char *workspace_id,
+                          const char *key_hash,
+                          const crm_intake_event_t *events, int count,
+                          int begin, apr_pool_t *result_pool)
 {
     const char *values[3];
-    crm_stmt_t stmt = {
+    crm_stmt_t stmts[2] = {{"BEGIN", 0, NULL}, {
         "SELECT conversation_id, message_id, contact_id, submission_id, again,"
         " opened, field, message FROM crmapi.intake($1::uuid, $2::bytea,"
         " $3::jsonb)", 3, values
-    };
-    PGresult *result;
+    }};
+    PGresult *all[2], *result;
     crm_error_t *error;
 
     values[0] = workspace_id;
     values[1] = key_hash;
     values[2] = write_items(events, count, result_pool);
-    error = crm_db_query(&result, conn, &stmt, result_pool);
+    error = begin ? crm_db_pipeline(all, conn, stmts, 2, result_pool)
+                  : crm_db_query(&all[1], conn, &stmts[1], result_pool);
     if (crm_error_is(error, "23503")) {
         /* A referenced row was deleted meanwhile: the client may retry. */
         error->code = CRM_E_UNAVAILABLE;
@@ -423,11 +424,31 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
         error->retry_after = HELD_SECONDS;
     }
     CRM_ERR(error);
+    result = all[1];
     *known_p = PQntuples(result) == count;
     for (int i = 0; *known_p && i < count; i++) {
         read_result(&results[i], result, i);
     }
     return NULL;
+}
+
+crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
+                        crm_conn_t *conn, const char *workspace_id,
+                        const char *key_hash,
+                        const crm_intake_event_t *events, int count,
+                        apr_pool_t *result_pool)
+{
+    return store(results, known_p, conn, workspace_id, key_hash, events,
+                 count, 0, result_pool);
+}
+
+crm_error_t *crm_intake_begin(crm_intake_result_t *result, int *known_p,
+                              crm_conn_t *conn, const char *workspace_id,
+                              const crm_intake_event_t *event,
+                              apr_pool_t *result_pool)
+{
+    return store(result, known_p, conn, workspace_id, NULL, event, 1, 1,
+                 result_pool);
 }
 
 /* The end of a look-up of agents: f are those with an address, in the workspace

@@ -88,8 +88,6 @@ typedef enum crm_intake_field_t {
                                    address_line1 ... country, linkedin_url,
                                    lead_source). A new contact gets all of them,
                                    an existing one those that it lacks */
-    CRM_INTAKE_ATTACHMENTS,     /* JSON array of {name, type, size, body: base64
-                                   or null}, also listed in METADATA */
     CRM_INTAKE_FIELDS
 } crm_intake_field_t;
 
@@ -140,6 +138,14 @@ crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
                         const char *key_hash,
                         const crm_intake_event_t *events, int count,
                         apr_pool_t *result_pool);
+
+/* The same for one EVENT of an internal source, in a transaction of CONN that is
+ * left open: the source adds to it, and commits it or calls crm_db_rollback().
+ * After an error it is rolled back. */
+crm_error_t *crm_intake_begin(crm_intake_result_t *result, int *known_p,
+                              crm_conn_t *conn, const char *workspace_id,
+                              const crm_intake_event_t *event,
+                              apr_pool_t *result_pool);
 
 /* The agent with an address (contract 14.2). */
 typedef struct crm_intake_agent_t {

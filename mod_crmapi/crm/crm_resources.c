@@ -13,6 +13,7 @@ const crm_resource_t *const crm_resources[] = {
     &crm_resource_activity,
     &crm_resource_conversation,
     &crm_resource_message,
+    &crm_resource_attachment,
     &crm_resource_form,
     &crm_resource_submission,
     &crm_resource_sequence_template,

@@ -18,6 +18,7 @@ extern const crm_event_type_t crm_event_types[];
 
 extern const crm_resource_t crm_resource_workspace;
 extern const crm_resource_t crm_resource_agent;
+extern const crm_resource_t crm_resource_attachment;
 extern const crm_resource_t crm_resource_company;
 extern const crm_resource_t crm_resource_pipeline;
 extern const crm_resource_t crm_resource_pipeline_stage;

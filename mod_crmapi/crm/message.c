@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c: messages of conversations (specification: Message) */
 #include "crm_filter.h"
+#include "crm_op.h"
+#include "crm_op_file.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
+
+/* The HTML of message t, as SHOWN of its row h. */
+#define HTML(shown) \
+    "(SELECT " shown " FROM crmapi.message_html h" \
+    " WHERE h.workspace_id = $1::uuid AND h.message_id = t.id)"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -25,13 +32,34 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_HIDDEN | CRM_F_ON_REQUEST,
      .doc = "what the channel knew besides, such as attachments; with "
             "include=metadata"},
+    {.name = "html", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_DERIVED | CRM_F_HIDDEN | CRM_F_ON_REQUEST,
+     .max = 1048576, .sql = HTML("regexp_replace(h.html, '\\x01[^\\x01]*\\x01',"
+                                 " '', 'g')"),
+     .doc = "a mail's HTML, made safe to be shown, without remote content; "
+            "with include=html"},
+    {.name = "remote_html", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_DERIVED | CRM_F_HIDDEN | CRM_F_ON_REQUEST,
+     .max = 1048576, .sql = HTML("translate(h.html, chr(1), '')"),
+     .doc = "the same with remote content, which tells its sender that the "
+            "mail is read; with include=remote_html"},
     {.name = "external_id", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
      .doc = "the channel's own id"},
     {.name = NULL}
 };
 
-static const char *const more[] = {"metadata", NULL};
+static const char *const more[] = {"metadata", "html", "remote_html", NULL};
+
+/* What the GET of one message takes, and each list. */
+#define INCLUDE \
+    {.field = {.name = "include", .type = &crm_type_names, .values = more, \
+               .doc = "what else to show, separated by commas (extension)"}}
+
+static const crm_filter_t include[] = {
+    INCLUDE,
+    {.field = {.name = NULL}}
+};
 
 /* The filters of each list. */
 #define FILTERS \
@@ -40,8 +68,7 @@ static const char *const more[] = {"metadata", NULL};
      .add = crm_filter_bind, \
      .sql = "t.role = ?"}, \
     CRM_FILTER_CREATED("t.created_at"), \
-    {.field = {.name = "include", .type = &crm_type_enum, .values = more, \
-               .doc = "what else to show (extension)"}}
+    INCLUDE
 
 static const crm_filter_t list_filters[] = {
     FILTERS,
@@ -54,6 +81,14 @@ static const crm_filter_t all_filters[] = {
      .sql = "t.conversation_id = ?"},
     FILTERS,
     {.field = {.name = NULL}}
+};
+
+static const crm_file_t original = {
+    .name = "coalesce(t.metadata ->> 'subject', 'mail') || '.eml'",
+    .type = "'message/rfc822'", .media_type = "message/rfc822",
+    .size = "(SELECT sum(octet_length(o.bytes)) FROM crmapi.original o"
+            " WHERE o.workspace_id = $1::uuid AND o.message_id = t.id)",
+    .pieces = "original", .key = "message_id",
 };
 
 static const crm_sort_t by_created_at[] = {
@@ -76,6 +111,18 @@ static const crm_operation_t operations[] = {
      .sorts = by_created_at,
      .ordered = 1,
      .summary = "List the messages of all conversations"},
+    {.id = "getMessage", .method = "GET",
+     .path = "/conversations/{id}/messages/{message_id}",
+     .kind = &crm_op_get,
+     .filters = include,
+     .parent = "conversation",
+     .summary = "Get a message"},
+    {.id = "getOriginal", .method = "GET",
+     .path = "/conversations/{id}/messages/{message_id}/original",
+     .kind = &crm_op_file,
+     .parent = "conversation",
+     .file = &original,
+     .summary = "Get a mail as it came"},
     {.id = NULL}
 };
 

@@ -70,6 +70,7 @@
 #define SENDER CTL_BIT(CTL_SENDER)
 #define MAX_MESSAGE CTL_BIT(CTL_MAX_MESSAGE)
 #define ATTACHMENT_BYTES CTL_BIT(CTL_ATTACHMENT_BYTES)
+#define NO_ORIGINAL CTL_BIT(CTL_NO_ORIGINAL)
 #define HOURLY CTL_BIT(CTL_HOURLY)
 #define AUTHSERV_ID CTL_BIT(CTL_AUTHSERV_ID)
 #define YES CTL_BIT(CTL_YES)
@@ -129,7 +130,9 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_MAX_MESSAGE] = {"max-message", "BYTES",
         "maximum size of the mail; default 26214400"},
     [CTL_ATTACHMENT_BYTES] = {"attachment-bytes", "BYTES",
-        "maximum size of a stored attachment; default 262144"},
+        "maximum size of a stored attachment; default 10485760"},
+    [CTL_NO_ORIGINAL] = {"no-original", NULL,
+        "do not keep the mail as it came, and its HTML"},
     [CTL_HOURLY] = {"hourly", "COUNT",
         "mails per hour and sender that count as replies; default 30"},
     [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
@@ -261,7 +264,7 @@ const ctl_command_t ctl_commands[] = {
      "print or set the origins of pages that may use an agent's chat",
      ctl_agent_origins},
     {"deliver", NULL, NULL, 0, 0, WORKSPACE | RECIPIENT | SENDER | MAX_MESSAGE
-     | ATTACHMENT_BYTES | HOURLY | AUTHSERV_ID,
+     | ATTACHMENT_BYTES | NO_ORIGINAL | HOURLY | AUTHSERV_ID,
      "deliver the mail on stdin; the exit code is one of sysexits.h",
      ctl_deliver},
     {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,

@@ -36,6 +36,7 @@ typedef enum ctl_option_t {
     CTL_SENDER,
     CTL_MAX_MESSAGE,
     CTL_ATTACHMENT_BYTES,
+    CTL_NO_ORIGINAL,
     CTL_HOURLY,
     CTL_AUTHSERV_ID,
     CTL_YES,

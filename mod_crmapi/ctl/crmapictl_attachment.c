@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "crm_db.h"
 #include "crm_uuid.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
@@ -17,8 +18,8 @@ static const char owners[] = "SELECT DISTINCT t.workspace_id"
 crm_error_t *ctl_attachment_list(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {
-        {"number", 'n'}, {"name", 's'}, {"content_type", 's'}, {"size", 'n'},
-        {"kept", 's'}, {NULL, 0}
+        {"number", 'n'}, {"id", 's'}, {"filename", 's'}, {"content_type", 's'}, {"size", 'n'},
+        {"stored", 's'}, {NULL, 0}
     };
     char id[CRM_UUID_LEN + 1];
     const char *values[2] = {NULL, id};
@@ -26,8 +27,8 @@ crm_error_t *ctl_attachment_list(ctl_t *ctl)
 
     CRM_ERR(ctl_uuid(id, ctl, "MESSAGE_ID", ctl->args[0]));
     CRM_ERR(ctl_owner(&values[0], ctl, owners, id));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT number, name, content_type, size,"
-                      " CASE WHEN body IS NULL THEN 'no' ELSE 'yes' END"
+    CRM_ERR(ctl_query(&result, ctl, "SELECT number, id, filename, content_type,"
+                      " size, CASE WHEN stored THEN 'yes' ELSE 'no' END"
                       " FROM crmapi.attachment WHERE workspace_id = $1::uuid"
                       " AND message_id = $2::uuid ORDER BY number", 2,
                       values));
@@ -35,14 +36,17 @@ crm_error_t *ctl_attachment_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Decode HEX and write the bytes to stdout. */
-static void write_bytes(const char *hex)
+/* A crm_db_row_t: decode a row's only column, and write the bytes to stdout. */
+static crm_error_t *write_piece(void *baton, const PGresult *result)
 {
+    const char *hex = PQgetvalue(result, 0, 0);
     unsigned byte;
 
+    (void)baton;
     for (; sscanf(hex, "%2x", &byte) == 1; hex += 2) {
         putchar((int)byte);
     }
+    return NULL;
 }
 
 crm_error_t *ctl_attachment_get(ctl_t *ctl)
@@ -51,6 +55,11 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
     const char *number = slash ? slash + 1 : "";
     char id[CRM_UUID_LEN + 1];
     const char *values[3] = {NULL, id, number};
+    crm_stmt_t pieces = {
+        "SELECT encode(bytes, 'hex') FROM crmapi.attachment_piece"
+        " WHERE workspace_id = $1::uuid AND attachment_id = $2::uuid"
+        " ORDER BY number", 2, values
+    };
     PGresult *result;
 
     if (!slash || !crm_uuid_parse(id, given, (apr_size_t)(slash - given))
@@ -61,16 +70,16 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
                          "it");
     }
     CRM_ERR(ctl_owner(&values[0], ctl, owners, id));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT encode(body, 'hex')"
+    CRM_ERR(ctl_query(&result, ctl, "SELECT stored, id"
                       " FROM crmapi.attachment WHERE workspace_id = $1::uuid"
                       " AND message_id = $2::uuid AND number = $3::integer",
                       3, values));
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no attachment %s", given);
     }
-    if (PQgetisnull(result, 0, 0)) {
+    if (*PQgetvalue(result, 0, 0) == 'f') {
         return ctl_fault(ctl, "it was too large to be stored");
     }
-    write_bytes(PQgetvalue(result, 0, 0));
-    return NULL;
+    values[1] = PQgetvalue(result, 0, 1);
+    return crm_db_each(ctl->conn, &pieces, write_piece, NULL, ctl->pool);
 }

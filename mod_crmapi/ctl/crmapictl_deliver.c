@@ -125,13 +125,14 @@ crm_error_t *ctl_deliver(ctl_t *ctl)
 
     CRM_ERR(ctl_number(&max, ctl, CTL_MAX_MESSAGE, 100 * 1024 * 1024));
     CRM_ERR(ctl_number(&attachment, ctl, CTL_ATTACHMENT_BYTES,
-                       10 * 1024 * 1024));
+                       100 * 1024 * 1024));
     CRM_ERR(ctl_number(&hourly, ctl, CTL_HOURLY, 1000000));
     if (ctl->options[CTL_WORKSPACE]) {
         CRM_ERR(ctl_workspace_id(&options.workspace, ctl,
                                  ctl->options[CTL_WORKSPACE]));
     }
     options.attachment_bytes = (apr_size_t)attachment;
+    options.keep_original = !ctl->options[CTL_NO_ORIGINAL];
     options.hourly = (int)hourly;
     options.sender = ctl->options[CTL_SENDER];
     options.authserv_ids = ctl->options[CTL_AUTHSERV_ID];

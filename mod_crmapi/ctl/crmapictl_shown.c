@@ -25,6 +25,9 @@ static void write_fields(crm_buf_t *buf, const crm_resource_t *resource)
 
     crm_buf_printf(buf, "\"%s\":{", resource->name);
     for (; field->name; field++) {
+        if (field->flags & CRM_F_DERIVED && field->flags & CRM_F_HIDDEN) {
+            continue;           /* shown to who asks for it only */
+        }
         crm_buf_printf(buf, "%s\"%s\":\"%s\"",
                        field == resource->fields ? "" : ",", field->name,
                        field->flags & CRM_F_DERIVED ? field->type->cast : "");

@@ -16,7 +16,7 @@
 
 /* The defaults of crm_mail_options_t. */
 #define CRM_MAIL_MAX_MESSAGE (25 * 1024 * 1024)
-#define CRM_MAIL_ATTACHMENT_BYTES (256 * 1024)
+#define CRM_MAIL_ATTACHMENT_BYTES (10 * 1024 * 1024)
 #define CRM_MAIL_HOURLY 30
 
 /* The header of our own mails with their reply token. */
@@ -26,6 +26,8 @@
 typedef struct crm_mail_options_t {
     apr_size_t attachment_bytes; /* largest attachment whose body is stored; 0:
                                    none */
+    int keep_original;          /* the mail is kept as it came, and its
+                                   HTML */
     int hourly;                 /* mails per hour from one sender to one agent;
                                    further ones count as automatic; 0: no
                                    limit */
@@ -42,6 +44,7 @@ typedef struct crm_mail_options_t {
 typedef struct crm_mail_attachment_t {
     const char *name;           /* without slashes, or NULL */
     const char *type;           /* "image/png" */
+    const char *content_id;     /* without brackets, or NULL */
     apr_size_t size;            /* decoded bytes */
     const char *body;           /* decoded; NULL: too large to be stored */
 } crm_mail_attachment_t;
@@ -101,6 +104,8 @@ typedef struct crm_mail_t {
     const char *text;           /* never NULL; lines end with LF */
     apr_size_t text_cut;        /* characters left out at its end */
     int html;                   /* the text was made from HTML */
+    const char *display;        /* its HTML, made safe to be shown
+                                   (mail_display.h); NULL: it has none */
     apr_array_header_t *attachments; /* of crm_mail_attachment_t */
     apr_size_t more_attachments; /* number of those that are not listed */
     const char *automatic;      /* NULL: written by a person; "auto-reply",

@@ -14,8 +14,10 @@
 #include "crm_intake.h"
 #include "crm_sql.h"
 #include "crm_text.h"
+#include "crm_uuid.h"
 #include "mail_address.h"
 #include "mail_json.h"
+#include "mail_keep.h"
 
 #define CHANNEL_EMAIL "4"
 #define EVENT_ID_CHARS 255
@@ -33,6 +35,9 @@ typedef struct delivery_t {
     const char *step_to;        /* the address that the step was sent to */
     const crm_mail_person_t *person; /* whom the mail is from, or NULL */
     const char *automatic;
+    const char *bytes;          /* the mail as it came */
+    apr_size_t len;
+    const apr_array_header_t *ids; /* of const char *: of its attachments */
     apr_pool_t *pool;
 } delivery_t;
 
@@ -255,9 +260,8 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
                                 : mail->subject;
     binds[CRM_INTAKE_CONTENT_TYPE] = "text/plain";
     binds[CRM_INTAKE_METADATA] = crm_mail_metadata(
-        mail, delivery->recipient, delivery->automatic, delivery->pool);
-    binds[CRM_INTAKE_ATTACHMENTS] = crm_mail_attachments(mail,
-                                                         delivery->pool);
+        mail, delivery->ids, delivery->recipient, delivery->automatic,
+        delivery->pool);
 }
 
 /* Set what EVENT, which returns the mail of DELIVERY's step, says of it (contract
@@ -323,6 +327,48 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     crm_intake_tidy(event, delivery->pool);
 }
 
+/* Return new ids for the attachments of MAIL, in POOL. */
+static const apr_array_header_t *new_ids(const crm_mail_t *mail,
+                                         apr_pool_t *pool)
+{
+    apr_array_header_t *ids = apr_array_make(pool, mail->attachments->nelts,
+                                             sizeof(const char *));
+
+    for (int i = 0; i < mail->attachments->nelts; i++) {
+        char *id = apr_palloc(pool, CRM_UUID_LEN + 1);
+
+        crm_uuid_v7(id);
+        APR_ARRAY_PUSH(ids, const char *) = id;
+    }
+    return ids;
+}
+
+/* Store EVENT, DELIVERY's, with all that the mail carries, in one
+ * transaction. */
+static crm_error_t *take(crm_intake_result_t *result, int *known_p,
+                         const crm_intake_event_t *event,
+                         const delivery_t *delivery)
+{
+    crm_mail_kept_t kept = {
+        .workspace_id = delivery->workspace_id, .mail = delivery->mail,
+        .ids = delivery->ids, .bytes = delivery->bytes, .len = delivery->len
+    };
+    crm_conn_t *conn = delivery->conn;
+    crm_error_t *error = NULL;
+
+    CRM_ERR(crm_intake_begin(result, known_p, conn, delivery->workspace_id,
+                             event, delivery->pool));
+    kept.message_id = result->message_id;
+    if (*known_p && !result->field && !result->again && kept.message_id) {
+        error = crm_mail_keep(conn, &kept, delivery->options, delivery->pool);
+    }
+    error = error ? error : crm_db_exec(conn, "COMMIT", delivery->pool);
+    if (error) {
+        crm_db_rollback(conn);
+    }
+    return error;
+}
+
 /* Store DELIVERY's mail through intake, and fill OUTCOME. */
 static crm_error_t *store(crm_mail_outcome_t *outcome, delivery_t *delivery)
 {
@@ -331,10 +377,9 @@ static crm_error_t *store(crm_mail_outcome_t *outcome, delivery_t *delivery)
     int known;
 
     CRM_ERR(read_state(delivery));
+    delivery->ids = new_ids(delivery->mail, delivery->pool);
     make_event(&event, delivery);
-    CRM_ERR(crm_intake(&result, &known, delivery->conn,
-                       delivery->workspace_id, NULL, &event, 1,
-                       delivery->pool));
+    CRM_ERR(take(&result, &known, &event, delivery));
     outcome->again = result.again;
     outcome->automatic = delivery->automatic;
     outcome->conversation_id = result.conversation_id;
@@ -447,7 +492,8 @@ void crm_mail_deliver(apr_array_header_t **outcomes_p, crm_conn_t *conn,
                       const crm_mail_options_t *options,
                       apr_pool_t *result_pool)
 {
-    delivery_t base = {.conn = conn, .options = options, .pool = result_pool};
+    delivery_t base = {.conn = conn, .options = options, .bytes = bytes,
+                       .len = len, .pool = result_pool};
     const apr_array_header_t *all;
     crm_mail_t mail;
 

@@ -10,6 +10,7 @@
 #include "crm_bare.h"
 #include "crm_buf.h"
 #include "mail_charset.h"
+#include "mail_display.h"
 #include "mail_flowed.h"
 #include "mail_html.h"
 #include "mail_read.h"
@@ -17,8 +18,9 @@
 #include "mail_text.h"
 #include "mail_tree.h"
 
-/* The property of a part with its text. */
+/* The properties of a part with its text. */
 #define TEXT "crm-text"
+#define SOURCE "crm-source"     /* as it came, in UTF-8 */
 
 #define NAME_CHARS 255
 
@@ -31,6 +33,8 @@ typedef struct walk_t {
     const crm_mail_options_t *options;
     const char *hint;           /* charset of headers that declare none */
     crm_buf_t text;
+    crm_buf_t display;          /* crm_mail_t.display */
+    int shows_html;             /* there is HTML in it */
     const char *other;          /* first attached text, used if there is no
                                    other text */
     apr_size_t html;            /* bytes of HTML that were read */
@@ -73,8 +77,8 @@ static const char *html_charset(const char *bytes, apr_size_t len,
     return apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
 }
 
-/* Return the text of HTML (UTF-8), as far as the mail has not too much of it. */
-static const char *html_text(walk_t *walk, const char *html)
+/* Return HTML (UTF-8), as far as the mail has not too much of it. */
+static const char *limit_html(walk_t *walk, const char *html)
 {
     apr_size_t len = strlen(html), left = CRM_MAIL_HTML_BYTES - walk->html;
 
@@ -84,16 +88,14 @@ static const char *html_text(walk_t *walk, const char *html)
         }
     }
     walk->html += len;
-    return crm_mail_text(&walk->mail->cut, html, len, walk->pool);
+    return apr_pstrmemdup(walk->pool, html, len);
 }
 
-/* Read the text of PART, which is of type text. */
-static const char *read_text(walk_t *walk, GMimePart *part)
+/* Return the text of PART, which is of type text, as it is: UTF-8. */
+static const char *read_source(walk_t *walk, GMimePart *part)
 {
     GMimeObject *object = GMIME_OBJECT(part);
     const char *charset = parameter(object, "charset");
-    const char *format = parameter(object, "format");
-    const char *delsp = parameter(object, "delsp");
     int html = is_type(object, "text", "html");
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, walk->pool);
@@ -103,8 +105,39 @@ static const char *read_text(walk_t *walk, GMimePart *part)
         charset = html_charset(bytes, len, walk->pool);
     }
     text = crm_mail_utf8(bytes, len, charset, walk->pool);
-    if (html) {
-        return html_text(walk, text);
+    return html ? limit_html(walk, text) : text;
+}
+
+/* Return the text of PART, which is of type text, with the property NAME in which
+ * it is kept; READ reads it, once. */
+static const char *once(walk_t *walk, GMimePart *part, const char *name,
+                        const char *(*read)(walk_t *walk, GMimePart *part))
+{
+    char *text = g_object_get_data(G_OBJECT(part), name);
+
+    if (!text) {
+        text = apr_pstrdup(walk->pool, read(walk, part));
+        g_object_set_data(G_OBJECT(part), name, text);
+    }
+    return text;
+}
+
+static const char *source_of(walk_t *walk, GMimePart *part)
+{
+    return once(walk, part, SOURCE, read_source);
+}
+
+/* Read the text of PART as it is shown. */
+static const char *read_text(walk_t *walk, GMimePart *part)
+{
+    GMimeObject *object = GMIME_OBJECT(part);
+    const char *format = parameter(object, "format");
+    const char *delsp = parameter(object, "delsp");
+    const char *text = source_of(walk, part);
+
+    if (is_type(object, "text", "html")) {
+        return crm_mail_text(&walk->mail->cut, text, strlen(text),
+                             walk->pool);
     }
     if (format && !strcasecmp(format, "flowed")) {
         return crm_mail_unflow(text, delsp && !strcasecmp(delsp, "yes"),
@@ -113,17 +146,28 @@ static const char *read_text(walk_t *walk, GMimePart *part)
     return text;
 }
 
-/* Return the text of PART, which is of type text. It is read once. */
 static const char *text_of(walk_t *walk, GMimePart *part)
 {
-    const char *text = g_object_get_data(G_OBJECT(part), TEXT);
+    return once(walk, part, TEXT, read_text);
+}
 
-    if (!text) {
-        text = read_text(walk, part);
-        g_object_set_data(G_OBJECT(part), TEXT,
-                          apr_pstrdup(walk->pool, text));
+/* Add PART to what a mail with HTML shows. */
+static void add_display(walk_t *walk, GMimePart *part)
+{
+    const char *text = source_of(walk, part);
+
+    if (!walk->options->keep_original) {
+        return;
     }
-    return text;
+    if (is_type(GMIME_OBJECT(part), "text", "html")) {
+        walk->shows_html = 1;
+        crm_mail_display(&walk->display, &walk->mail->cut, text, strlen(text),
+                         walk->pool);
+    }
+    else {
+        crm_mail_display_text(&walk->display, &walk->mail->cut,
+                              text_of(walk, part));
+    }
 }
 
 /* Add the text of PART to the mail's text, if it shows anything. */
@@ -168,10 +212,11 @@ static const char *type_of(GMimeObject *object, apr_pool_t *pool)
     return type ? type : "application/octet-stream";
 }
 
-/* Add an attachment NAME of TYPE with the LEN BYTES. */
-static void add_attachment(walk_t *walk, const char *name, const char *type,
+/* Add OBJECT as an attachment NAME with the LEN BYTES. */
+static void add_attachment(walk_t *walk, GMimeObject *object, const char *name,
                            const char *bytes, apr_size_t len)
 {
+    const char *id = g_mime_object_get_content_id(object);
     crm_mail_attachment_t *one;
 
     if (walk->mail->attachments->nelts >= CRM_MAIL_LIST_MAX) {
@@ -180,7 +225,8 @@ static void add_attachment(walk_t *walk, const char *name, const char *type,
     }
     one = apr_array_push(walk->mail->attachments);
     one->name = file_name(name, walk->pool);
-    one->type = type;
+    one->type = type_of(object, walk->pool);
+    one->content_id = id ? crm_mail_line(id, NAME_CHARS, walk->pool) : NULL;
     one->size = len;
     one->body = walk->options->attachment_bytes
                 && len <= walk->options->attachment_bytes ? bytes : NULL;
@@ -199,8 +245,7 @@ static void attach_part(walk_t *walk, GMimePart *part)
                                     parameter(GMIME_OBJECT(part), "charset"),
                                     walk->pool);
     }
-    add_attachment(walk, name, type_of(GMIME_OBJECT(part), walk->pool), bytes,
-                   len);
+    add_attachment(walk, GMIME_OBJECT(part), name, bytes, len);
 }
 
 /* Read PART if it is a signed message that encloses what was signed (RFC 8551,
@@ -231,9 +276,8 @@ static void attach_message(walk_t *walk, GMimeMessagePart *part)
 
     bytes = crm_mail_enclosed(&len, part);
     name = crm_mail_file_name(GMIME_OBJECT(part), walk->hint, walk->pool);
-    add_attachment(walk, name ? name : subject
+    add_attachment(walk, GMIME_OBJECT(part), name ? name : subject
                    ? apr_pstrcat(walk->pool, subject, ".eml", NULL) : NULL,
-                   type_of(GMIME_OBJECT(part), walk->pool),
                    apr_pstrmemdup(walk->pool, bytes, len), len);
 }
 
@@ -282,22 +326,20 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
     return NULL;
 }
 
-/* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML. Other
- * parts are attachments, unless they are another form of the text. */
+/* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML; show the
+ * HTML, if there is any. Other parts are attachments, unless they are another form of the text. */
 static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
                              int text)
 {
     int count = g_mime_multipart_get_count(multipart);
-    GMimePart *best = NULL;
+    GMimePart *plain = text ? find_text(walk, GMIME_OBJECT(multipart), "plain")
+                            : NULL;
+    GMimePart *html = text && (!plain || walk->options->keep_original)
+                      ? find_text(walk, GMIME_OBJECT(multipart), "html") : NULL;
 
-    if (text) {
-        best = find_text(walk, GMIME_OBJECT(multipart), "plain");
-    }
-    if (text && !best) {
-        best = find_text(walk, GMIME_OBJECT(multipart), "html");
-    }
-    if (best) {
-        add_text(walk, best);
+    if (plain || html) {
+        add_text(walk, plain ? plain : html);
+        add_display(walk, html ? html : plain);
     }
     for (int i = 0; i < count; i++) {
         walk_part(walk, g_mime_multipart_get_part(multipart, i), 0);
@@ -339,6 +381,7 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text)
     }
     else if (text) {
         add_text(walk, GMIME_PART(object));
+        add_display(walk, GMIME_PART(object));
     }
     else if (g_mime_part_get_filename(GMIME_PART(object))) {
         attach_part(walk, GMIME_PART(object));
@@ -388,6 +431,7 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     const char *text;
 
     crm_buf_init(&walk.text, 4096, pool);
+    crm_buf_init(&walk.display, 4096, pool);
     walk_part(&walk, g_mime_message_get_mime_part(mime), 1);
     crm_buf_putc(&walk.text, '\0');
     text = walk.text.data;
@@ -396,6 +440,10 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     }
     if (!crm_text_shows(text)) {
         text = stray_text(mime, pool);
+    }
+    if (walk.shows_html) {
+        crm_buf_putc(&walk.display, '\0');
+        mail->display = walk.display.data;
     }
     mail->text = crm_mail_cut(&mail->text_cut, trim(text, pool),
                               CRM_MAIL_TEXT_MAX, pool);

@@ -4,14 +4,12 @@
 
 #include <json-c/json.h>
 
-#include "apr_base64.h"
-
 #include "crm_array.h"
 #include "crm_json.h"
 
-/* Return a new array of MAIL's attachments, with their bodies if BODIES. */
-static json_object *attachments_of(const crm_mail_t *mail, int bodies,
-                                   apr_pool_t *pool)
+/* Return a new array of MAIL's attachments, whose ids are IDS. */
+static json_object *attachments_of(const crm_mail_t *mail,
+                                   const apr_array_header_t *ids)
 {
     json_object *list = json_object_new_array();
 
@@ -20,19 +18,14 @@ static json_object *attachments_of(const crm_mail_t *mail, int bodies,
             &APR_ARRAY_IDX(mail->attachments, i, crm_mail_attachment_t);
         json_object *object = json_object_new_object();
 
-        json_object_object_add(object, "name", one->name
+        crm_json_add_text(object, "id", APR_ARRAY_IDX(ids, i, const char *));
+        json_object_object_add(object, "filename", one->name
                                ? json_object_new_string(one->name) : NULL);
-        crm_json_add_text(object, "type", one->type);
+        crm_json_add_text(object, "content_type", one->type);
         json_object_object_add(object, "size",
                                json_object_new_int64((int64_t)one->size));
-        if (bodies && one->body) {
-            char *body = apr_palloc(
-                pool, (apr_size_t)apr_base64_encode_len((int)one->size));
-
-            apr_base64_encode_binary(body, (const unsigned char *)one->body,
-                                     (int)one->size);
-            crm_json_add_text(object, "body", body);
-        }
+        json_object_object_add(object, "stored",
+                               json_object_new_boolean(one->body != NULL));
         json_object_array_add(list, object);
     }
     return list;
@@ -90,8 +83,10 @@ static json_object *truncated_of(const crm_mail_t *mail)
     return list;
 }
 
-const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
-                              const char *automatic, apr_pool_t *pool)
+const char *crm_mail_metadata(const crm_mail_t *mail,
+                              const apr_array_header_t *ids,
+                              const char *recipient, const char *automatic,
+                              apr_pool_t *pool)
 {
     json_object *object = json_object_new_object();
 
@@ -125,7 +120,7 @@ const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
     }
     if (mail->attachments->nelts) {
         json_object_object_add(object, "attachments", attachments_of(
-                                   mail, 0, pool));
+                                   mail, ids));
     }
     if (mail->more_attachments) {
         json_object_object_add(object, "more_attachments",
@@ -138,10 +133,4 @@ const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
 const char *crm_mail_references(const crm_mail_t *mail, apr_pool_t *pool)
 {
     return crm_json_end(list_of(mail->references), pool);
-}
-
-const char *crm_mail_attachments(const crm_mail_t *mail, apr_pool_t *pool)
-{
-    return mail->attachments->nelts
-           ? crm_json_end(attachments_of(mail, 1, pool), pool) : NULL;
 }

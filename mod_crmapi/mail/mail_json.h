@@ -5,11 +5,12 @@
 
 #include "crm_mail.h"
 
-/* Return as JSON, in POOL: the metadata of MAIL's message; its references; its
- * attachments with their bodies (NULL if it has none). */
-const char *crm_mail_metadata(const crm_mail_t *mail, const char *recipient,
-                              const char *automatic, apr_pool_t *pool);
+/* Return as JSON, in POOL: the metadata of MAIL's message, whose attachments have
+ * the ids IDS (of const char *); its references. */
+const char *crm_mail_metadata(const crm_mail_t *mail,
+                              const apr_array_header_t *ids,
+                              const char *recipient, const char *automatic,
+                              apr_pool_t *pool);
 const char *crm_mail_references(const crm_mail_t *mail, apr_pool_t *pool);
-const char *crm_mail_attachments(const crm_mail_t *mail, apr_pool_t *pool);
 
 #endif /* CRM_MAIL_JSON_H */

@@ -32,7 +32,7 @@ static int set_header(void *r, const char *name, const char *value)
     return 1;
 }
 
-void crmapi_set_headers(crmapi_request_t *request, apr_size_t len)
+void crmapi_set_headers(crmapi_request_t *request, apr_off_t len)
 {
     request_rec *r = request->r;
     const char *etag;
@@ -50,11 +50,11 @@ void crmapi_set_headers(crmapi_request_t *request, apr_size_t len)
         apr_table_unset(r->err_headers_out, "ETag");
         apr_table_setn(r->headers_out, "ETag", etag);
     }
-    if (len) {
+    if (len || request->response.content_type) {
         ap_set_content_type(r, request->response.content_type
                                ? request->response.content_type
                                : "application/json");
-        ap_set_content_length(r, (apr_off_t)len);
+        ap_set_content_length(r, len);
     }
     else {
         r->content_type = NULL;
@@ -137,7 +137,60 @@ static void vary_by_coding(request_rec *r)
     }
 }
 
-/* Send the response. Its body lives as long as the request. If a rest of the
+/* End the response of R, of which a part was sent: its client shall know that it
+ * is not whole. */
+static void break_off(request_rec *r, apr_bucket_brigade *bb)
+{
+    apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
+
+    r->connection->keepalive = AP_CONN_CLOSE;
+    APR_BRIGADE_INSERT_TAIL(bb, ap_bucket_error_create(HTTP_BAD_GATEWAY, NULL,
+                                                       r->pool, alloc));
+}
+
+/* Send the stream of REQUEST's response in BB, part by part: each is out before
+ * the next one is read. */
+static void send_stream(crmapi_request_t *request, apr_bucket_brigade *bb)
+{
+    crm_stream_t *stream = request->response.stream;
+    request_rec *r = request->r;
+    apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
+    crm_error_t *error = NULL;
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, r->pool);
+    while (!error && stream->left && !r->connection->aborted) {
+        const char *data;
+        apr_size_t len;
+
+        apr_pool_clear(pool);
+        error = stream->read(&data, &len, stream, pool);
+        if (!error) {
+            APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_transient_create(
+                                        data, len, alloc));
+            APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_flush_create(alloc));
+            if (ap_pass_brigade(r->output_filters, bb) != APR_SUCCESS) {
+                r->connection->aborted = 1;
+            }
+            apr_brigade_cleanup(bb);
+        }
+    }
+    if (error) {
+        ap_log_rerror(APLOG_MARK, error->code == CRM_E_GONE
+                      || error->code == CRM_E_REQUEST_TIMEOUT
+                      ? APLOG_INFO : APLOG_ERR, 0, r,
+                      "CRM1203: the response was broken off, %"
+                      APR_OFF_T_FMT " bytes before its end: %s [%s, request"
+                      " %s]", stream->left,
+                      error->log ? error->log : error->message,
+                      request->response.route, request->id);
+        break_off(r, bb);
+    }
+    apr_pool_destroy(pool);
+}
+
+/* Send the response. Its body lives as long as the request. httpd would take the
+ * part of it that comes for a HEAD for all of it. If a rest of the
  * request's body must still be read, the response is flushed before. */
 static int send_answer(crmapi_request_t *request)
 {
@@ -146,23 +199,28 @@ static int send_answer(crmapi_request_t *request)
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *bb = apr_brigade_create(r->pool, alloc);
     int rest = crmapi_spare_body(request);
+    int streams = response->stream && !r->header_only;
 
     r->status = response->status;
     r->status_line = NULL;
     r->no_local_copy = 1;
     r->content_encoding = NULL;
     r->content_languages = NULL;
-    crmapi_set_headers(request, response->body.len);
+    crmapi_set_headers(request, (apr_off_t)response->body.len
+                       + (response->stream ? response->stream->left : 0));
     if (response->status == HTTP_NOT_MODIFIED) {
         vary_by_coding(r);
     }
-    if (response->body.len) {
+    if (response->body.len && (streams || !response->stream)) {
         APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_pool_create(
                                     response->body.data, response->body.len,
                                     r->pool, alloc));
     }
     if (rest) {
         APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_flush_create(alloc));
+    }
+    if (streams) {
+        send_stream(request, bb);
     }
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(alloc));
     return ap_pass_brigade(r->output_filters, bb) == APR_SUCCESS

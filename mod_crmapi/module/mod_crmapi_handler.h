@@ -14,7 +14,7 @@ int crmapi_log_transaction(request_rec *r);
 
 /* Set the headers common to all responses (contract 5.4) and those of REQUEST's
  * response, for a body of LEN bytes. */
-void crmapi_set_headers(crmapi_request_t *request, apr_size_t len);
+void crmapi_set_headers(crmapi_request_t *request, apr_off_t len);
 
 /* The implementations of crm_service_t's aborted and gone. */
 int crmapi_aborted(void *baton);

@@ -10,11 +10,27 @@
 static apr_array_header_t *endpoints;   /* of crm_endpoint_t */
 static apr_array_header_t *shapes;      /* of crm_shape_t */
 
+/* Return the bit of FIELD of RESOURCE in crm_shape_t.requested; 0: it has
+ * none. */
+static unsigned bit_of(const crm_resource_t *resource,
+                       const crm_field_t *field)
+{
+    unsigned bit = 1;
+
+    if (!(field->flags & CRM_F_ON_REQUEST)) {
+        return 0;
+    }
+    for (const crm_field_t *one = resource->fields; one != field; one++) {
+        bit <<= one->flags & CRM_F_ON_REQUEST ? 1 : 0;
+    }
+    return bit;
+}
+
 /* Return whether SHAPE shows FIELD. */
 static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
 {
     return !(field->flags & CRM_F_HIDDEN)
-           || (shape->requested && field->flags & CRM_F_ON_REQUEST);
+           || shape->requested & bit_of(shape->resource, field);
 }
 
 /* Return COLUMNS and the column of FIELD, with SQL (NULL: none) for one that is
@@ -67,9 +83,8 @@ static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
     add_to_one(shape, field, pool);
 }
 
-/* Add the shape of RESOURCE to shapes. REQUESTED: with its CRM_F_ON_REQUEST
- * fields. */
-static void add_shape(const crm_resource_t *resource, int requested,
+/* Add the shape of RESOURCE to shapes. REQUESTED: crm_shape_t.requested. */
+static void add_shape(const crm_resource_t *resource, unsigned requested,
                       apr_pool_t *pool)
 {
     crm_shape_t *shape = apr_array_push(shapes);
@@ -104,7 +119,7 @@ static void add_shape(const crm_resource_t *resource, int requested,
 }
 
 static const crm_shape_t *find_shape(const crm_resource_t *resource,
-                                     int requested)
+                                     unsigned requested)
 {
     for (int i = 0; i < shapes->nelts; i++) {
         const crm_shape_t *shape = &APR_ARRAY_IDX(shapes, i, crm_shape_t);
@@ -121,6 +136,33 @@ const crm_shape_t *crm_shape_of(const crm_resource_t *resource)
     return find_shape(resource, 0);
 }
 
+/* Return the CRM_F_ON_REQUEST fields of RESOURCE that are in NAMES, separated by
+ * commas, as bits; NULL: all. */
+static unsigned bits_of(const crm_resource_t *resource, const char *names)
+{
+    unsigned bits = 0;
+
+    for (const crm_field_t *field = resource->fields; field->name; field++) {
+        unsigned bit = bit_of(resource, field);
+        size_t len = strlen(field->name);
+
+        for (const char *at = names; bit && at; at = strchr(at, ',')) {
+            at += *at == ',';
+            if (!strncmp(at, field->name, len) && strchr(",", at[len])) {
+                bits |= bit;
+            }
+        }
+        bits |= names ? 0 : bit;
+    }
+    return bits;
+}
+
+const crm_shape_t *crm_shape_with(const crm_resource_t *resource,
+                                  const char *names)
+{
+    return find_shape(resource, names ? bits_of(resource, names) : 0);
+}
+
 static void add_endpoint(const crm_resource_t *resource,
                          const crm_operation_t *operation, apr_pool_t *pool)
 {
@@ -130,7 +172,6 @@ static void add_endpoint(const crm_resource_t *resource,
     endpoint->operation = operation;
     endpoint->resource = resource;
     endpoint->shape = crm_shape_of(resource);
-    endpoint->requested = find_shape(resource, 1);
     endpoint->write = strcmp(operation->method, "GET") != 0;
     endpoint->tagged = operation->kind->tagged
                        && (operation->kind->status != 201
@@ -150,8 +191,11 @@ crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
     endpoints = apr_array_make(pool, 80, sizeof(crm_endpoint_t));
     shapes = apr_array_make(pool, 40, sizeof(crm_shape_t));
     for (int i = 0; resources[i]; i++) {
-        add_shape(resources[i], 0, pool);
-        add_shape(resources[i], 1, pool);
+        unsigned all = bits_of(resources[i], NULL);
+
+        for (unsigned bits = 0; bits <= all; bits++) {
+            add_shape(resources[i], bits, pool);
+        }
     }
     for (int i = 0; resources[i]; i++) {
         const crm_operation_t *operation = resources[i]->operations;

@@ -10,7 +10,8 @@
  * the resource's table. */
 typedef struct crm_shape_t {
     const crm_resource_t *resource;
-    int requested;              /* includes the CRM_F_ON_REQUEST fields */
+    unsigned requested;         /* which CRM_F_ON_REQUEST fields it includes: a
+                                   bit for each, in their order */
     int count;                  /* number of fields shown */
     const crm_field_t **fields; /* the fields shown */
     int *indexes;               /* index of each in the resource's table */
@@ -34,7 +35,6 @@ typedef struct crm_endpoint_t {
     const crm_operation_t *operation;
     const crm_resource_t *resource;
     const crm_shape_t *shape;
-    const crm_shape_t *requested; /* includes the CRM_F_ON_REQUEST fields */
     int write;                  /* requires the scope "write" */
     int tagged;                 /* a successful response has an entity tag */
     /* The headers of a deprecated operation, else NULL: */
@@ -56,6 +56,11 @@ const crm_route_t *crm_endpoint_routes(crm_error_t *(*serve)(crm_call_t *call),
 
 /* Return the shape of RESOURCE without CRM_F_ON_REQUEST fields. */
 const crm_shape_t *crm_shape_of(const crm_resource_t *resource);
+
+/* Return the shape of RESOURCE with the CRM_F_ON_REQUEST fields whose names are in
+ * NAMES, separated by commas; NULL: none. */
+const crm_shape_t *crm_shape_with(const crm_resource_t *resource,
+                                  const char *names);
 
 /* Add row ROW of RESULT to BUF as a JSON object. SHAPE's columns begin at
  * FIRST_COLUMN. */

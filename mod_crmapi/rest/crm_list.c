@@ -275,10 +275,3 @@ int crm_list_is_by_content(const crm_call_t *call)
     }
     return 0;
 }
-
-const crm_shape_t *crm_list_shape(const crm_call_t *call)
-{
-    return crm_rest_param(call, "include")
-           ? crm_rest(call)->endpoint->requested
-           : crm_rest(call)->endpoint->shape;
-}

@@ -20,9 +20,6 @@
 #define CRM_LIST_TEXT(number) CRM_LIST_TEXT_OF(number)
 #define CRM_LIST_TEXT_OF(number) #number
 
-/* Return the shape of the rows of CALL's list. */
-const crm_shape_t *crm_list_shape(const crm_call_t *call);
-
 /* Add " FROM ... WHERE" and all conditions, so that the rows t can be read in the
  * order of CALL's list. UNINDEXED: write filters by content so that their GIN
  * index is not used. */

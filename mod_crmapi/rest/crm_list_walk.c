@@ -194,7 +194,7 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
     if (collect) {
         crm_list_matches(sql, call);
     }
-    crm_sql_adds(sql, "SELECT s.few, ", crm_list_shape(call)->columns, NULL);
+    crm_sql_adds(sql, "SELECT s.few, ", crm_rest_shape(call)->columns, NULL);
     for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {
         crm_sql_add(sql, ", ");
         crm_list_key(sql, call, "t", i);
@@ -226,7 +226,7 @@ static const char *cursor_of(const crm_call_t *call, const crm_rows_t *rows,
                              int row)
 {
     const crm_rest_t *rest = crm_rest(call);
-    int column = CRM_LIST_FIRST + crm_list_shape(call)->count;
+    int column = CRM_LIST_FIRST + crm_rest_shape(call)->count;
     const char *few = crm_db_value(rows->result, row, CRM_LIST_TOTAL);
     crm_cursor_t cursor;
 

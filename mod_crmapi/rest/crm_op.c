@@ -62,6 +62,32 @@ static int has_id(const crm_call_t *call)
     return strchr(crm_rest(call)->endpoint->operation->path, '{') != NULL;
 }
 
+int crm_op_path(crm_sql_t *sql, const crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    const char *parent = rest->endpoint->operation->parent;
+    int id;
+
+    crm_sql_add(sql, " AND t.id = ");
+    crm_sql_bind(sql, parent ? rest->row_id : rest->path_id, "uuid");
+    id = sql->binds->nelts;
+    if (parent) {
+        crm_sql_adds(sql, " AND t.", parent, "_id = ", NULL);
+        crm_sql_bind(sql, rest->path_id, "uuid");
+    }
+    return id;
+}
+
+void crm_op_check(apr_array_header_t *checks, const crm_call_t *call)
+{
+    if (crm_rest(call)->endpoint->operation->parent) {
+        crm_check_path_below(checks, call);
+    }
+    else if (has_id(call)) {
+        crm_check_path(checks, call, crm_rest(call)->endpoint->resource);
+    }
+}
+
 /* Add " WHERE" and its conditions: the row is the one that CALL's path and
  * filters name, and the key permits the operation, as PERMIT says. Return the
  * number of the bind that has the path's id; 0: the path has none. */
@@ -72,13 +98,11 @@ static int add_where(crm_sql_t *sql, crm_call_t *call,
 
     crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
     if (has_id(call)) {
-        crm_sql_add(sql, " AND t.id = ");
-        crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
-        id = sql->binds->nelts;
+        id = crm_op_path(sql, call);
     }
     for (crm_param_t *param = crm_rest(call)->params; param && param->filter;
          param++) {
-        if (param->given) {
+        if (param->given && param->filter->add) {
             param->filter->add(sql, param->filter, param->bind, call);
         }
     }
@@ -92,7 +116,7 @@ static int add_where(crm_sql_t *sql, crm_call_t *call,
 static void make_get(crm_sql_t *sql, crm_call_t *call,
                      void (*permit)(crm_sql_t *sql, const crm_call_t *call))
 {
-    const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
+    const crm_shape_t *shape = crm_rest_shape(call);
     int one = call->distributed && has_id(call) && shape->one_columns;
 
     crm_rest_sql(sql, call);
@@ -111,9 +135,7 @@ static crm_error_t *serve_get(crm_call_t *call)
     crm_rows_t rows;
     crm_sql_t sql;
 
-    if (has_id(call)) {
-        crm_check_path(checks, call, crm_rest(call)->endpoint->resource);
-    }
+    crm_op_check(checks, call);
     if (error) {
         return crm_rest_refuse(call, error, checks);
     }

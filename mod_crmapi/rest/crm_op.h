@@ -3,12 +3,22 @@
 #ifndef CRM_OP_H
 #define CRM_OP_H
 
+#include "apr_tables.h"
+
 #include "crm_resource.h"
 
 extern const crm_kind_t crm_op_get;     /* one row, by path or by parameters */
 extern const crm_kind_t crm_op_create;  /* one row, inserted from a body */
 extern const crm_kind_t crm_op_update;  /* PATCH */
 extern const crm_kind_t crm_op_delete;  /* DELETE, or an update (soft_delete) */
+
+/* Add to SQL the condition that the row t is the one that CALL's path names, by
+ * its id, or by those of its parent and its own. Return the number of the bind
+ * that has its id. */
+int crm_op_path(crm_sql_t *sql, const crm_call_t *call);
+
+/* Add to CHECKS (of crm_check_t) that this row exists, if the path has an id. */
+void crm_op_check(apr_array_header_t *checks, const crm_call_t *call);
 
 /* Return ERROR. If it is a conflict reported by the database, which the caller
  * could not attribute to a field of the request, make it CRM_E_INTERNAL. */

@@ -238,7 +238,7 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
     if (by_content) {
         crm_list_matches(sql, call);
     }
-    crm_sql_adds(sql, "SELECT s.total, ", crm_list_shape(call)->columns, NULL);
+    crm_sql_adds(sql, "SELECT s.total, ", crm_rest_shape(call)->columns, NULL);
     (by_content ? add_by_content : add_in_list_order)(sql, call);
     crm_sql_add(sql, ") t ON true");
     crm_rest_permit_where(sql, call);
@@ -272,7 +272,7 @@ static int count_of(const crm_call_t *call, const crm_rows_t *rows)
 
 static crm_error_t *answer(crm_call_t *call, const crm_rows_t *rows)
 {
-    const crm_shape_t *shape = crm_list_shape(call);
+    const crm_shape_t *shape = crm_rest_shape(call);
     crm_buf_t *body = &call->response->body;
     int count = count_of(call, rows);
 

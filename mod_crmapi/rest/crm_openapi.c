@@ -202,6 +202,9 @@ static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     if (strchr(operation->path, '{')) {
         add(buf, "{'$ref':'#/components/parameters/id'},");
     }
+    if (strstr(operation->path, "{message_id}")) {
+        add(buf, "{'$ref':'#/components/parameters/message_id'},");
+    }
     for (; filter && filter->field.name; filter++) {
         add_parameter(buf, filter);
     }
@@ -288,6 +291,13 @@ static const char deprecated_headers[] =
     "'Sunset':{'description':'When it will be removed',"
     "'schema':{'type':'string'}},";
 
+/* The headers of a file. */
+static const char file_headers[] =
+    "'Content-Disposition':{'description':'attachment, with its name'"
+    ",'schema':{'type':'string'}},"
+    "'Content-Security-Policy':{'description':'sandbox',"
+    "'schema':{'type':'string'}},";
+
 static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
@@ -308,6 +318,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, endpoint->tagged
         ? "'ETag':{'$ref':'#/components/headers/ETag'}," : "");
     add(buf, endpoint->deprecation ? deprecated_headers : "");
+    add(buf, operation->file ? file_headers : "");
     add(buf, endpoint->write ? "'Idempotent-Replayed':{'$ref':"
         "'#/components/headers/Idempotent-Replayed'}," : "");
     for (size_t i = 0; i < CRM_NELTS(headers); i++) {
@@ -315,7 +326,11 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
                        i ? "," : "", headers[i], headers[i]);
     }
     add(buf, "}");
-    if (status != 204) {
+    if (operation->file) {
+        crm_buf_printf(buf, ",\"content\":{\"%s\":{}}",
+                       operation->file->media_type);
+    }
+    else if (status != 204) {
         add(buf, ",'content':{'application/json':{'schema':");
         add_answer_schema(buf, endpoint);
         add(buf, "}}");
@@ -462,6 +477,9 @@ static crm_error_t *add_resource(json_object *into,
 {
     crm_buf_t buf;
 
+    if (resource->operations->file) {
+        return NULL;            /* it has no JSON */
+    }
     crm_buf_init(&buf, 8192, pool);
     add(&buf, "{'components':{'schemas':{");
     add_resource_schemas(&buf, resource);

@@ -50,6 +50,17 @@ struct crm_filter_t {
                                    them; or NULL */
 };
 
+/* A file that an operation responds with (crm_op_file.h). SQL is over t. */
+typedef struct crm_file_t {
+    const char *name;           /* SQL: its name, may be null */
+    const char *type;           /* SQL: its media type, may be null */
+    const char *size;           /* SQL: its bytes; null: there is none */
+    const char *pieces;         /* table with its bytes: workspace_id, the column
+                                   KEY, number from 1, bytes */
+    const char *key;            /* the column that refers to t.id */
+    const char *media_type;     /* for OpenAPI: its type, or a range */
+} crm_file_t;
+
 /* The maximum number of keys of a sort order. */
 #define CRM_SORT_KEYS 4
 
@@ -93,6 +104,9 @@ struct crm_operation_t {
     int ordered;                /* takes the parameter "order" */
     int whole;                  /* a list without pagination */
     const char *from;           /* JOIN added to FROM of a list, or NULL */
+    const crm_file_t *file;     /* of a file: see crm_op_file.h; or NULL. A
+                                   resource that begins with such an operation
+                                   has no schema */
     const char *feed;           /* of a log: see crm_op_log.h; or NULL */
     const char *counter;        /* crmapi.counter.kind of its total, or NULL */
     const char *parent;         /* the resource that the path's {id} names,

@@ -13,11 +13,18 @@
 #include "crm_prefer.h"
 #include "crm_uuid.h"
 
+/* Return the UUID that ARG of a path is, in POOL, NULL if it is none. */
+static const char *id_of(const crm_arg_t *arg, apr_pool_t *pool)
+{
+    char *id = apr_palloc(pool, CRM_UUID_LEN + 1);
+
+    return arg->text && crm_uuid_parse(id, arg->text, arg->len) ? id : NULL;
+}
+
 crm_error_t *crm_rest_serve(crm_call_t *call)
 {
     const char *prefer = crm_request_header(call->request, "Prefer");
     crm_rest_t *rest = apr_pcalloc(call->pool, sizeof(*rest));
-    char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     crm_error_t *error;
 
     rest->endpoint = call->route->data;
@@ -25,10 +32,8 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
     rest->lenient = crm_prefer_has(prefer, "handling", "lenient");
     rest->strict = call->service->settings.refuse_unknown
                    || crm_prefer_has(prefer, "handling", "strict");
-    if (call->args[0].text
-        && crm_uuid_parse(id, call->args[0].text, call->args[0].len)) {
-        rest->path_id = id;
-    }
+    rest->path_id = id_of(&call->args[0], call->pool);
+    rest->row_id = id_of(&call->args[1], call->pool);
     call->state = rest;
     if (rest->endpoint->deprecation) {
         apr_table_setn(call->response->headers, "Deprecation",
@@ -131,6 +136,20 @@ void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
                     const crm_resource_t *resource)
 {
     crm_check_path_row(apr_array_push(checks), call, resource);
+}
+
+void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    crm_check_t *check = apr_array_push(checks);
+
+    check_row(check, rest->endpoint->resource->name, rest->row_id,
+              call->pool);
+    check->more_sql = apr_pstrcat(call->pool, " AND r.",
+                                  rest->endpoint->operation->parent,
+                                  "_id = ?)", NULL);
+    check->more_bind = rest->path_id;
+    check->more_cast = "uuid";
 }
 
 void crm_check_ref(apr_array_header_t *checks, const char *ref,
@@ -282,6 +301,15 @@ const char *crm_rest_param(const crm_call_t *call, const char *name)
     return NULL;
 }
 
+const crm_shape_t *crm_rest_shape(const crm_call_t *call)
+{
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+    const char *names = crm_rest_param(call, "include");
+
+    return names ? crm_shape_with(endpoint->resource, names)
+                 : endpoint->shape;
+}
+
 void crm_rest_tag(crm_call_t *call, const char *updated_at)
 {
     crm_response_t *response = call->response;
@@ -304,7 +332,7 @@ void crm_rest_tag(crm_call_t *call, const char *updated_at)
 void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
                      int row)
 {
-    const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
+    const crm_shape_t *shape = crm_rest_shape(call);
     crm_buf_t *body = &call->response->body;
 
     crm_buf_puts(body, "{\"data\":");

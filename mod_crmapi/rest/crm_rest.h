@@ -18,6 +18,8 @@ typedef struct crm_rest_t {
     const crm_endpoint_t *endpoint;
     const char *path_id;        /* the path's {id}; NULL if the path has none or
                                    it is not a UUID */
+    const char *row_id;         /* the second id of the path of a row below
+                                   another; as PATH_ID */
     int lenient;                /* Prefer: handling=lenient */
     int strict;                 /* unknown parameters are refused: Prefer:
                                    handling=strict, or the vhost does it */
@@ -86,7 +88,10 @@ void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call);
 void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
                     const crm_resource_t *resource);
 
-/* Set the first part of CHECK to the same condition, in which the row is called
+/* The same for a row below another: both ids of the path. */
+void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call);
+
+/* Set the first part of CHECK to the condition of crm_check_path(), in which the row is called
  * r. The caller sets MORE_SQL, which must close the parenthesis. */
 void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource);
@@ -115,13 +120,16 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
 /* Return the bind of the query parameter NAME, NULL if it was not sent. */
 const char *crm_rest_param(const crm_call_t *call, const char *name);
 
+/* Return the shape of CALL's rows, with what its parameter "include" names. */
+const crm_shape_t *crm_rest_shape(const crm_call_t *call);
+
 /* If CALL's endpoint is tagged, add the ETag of the response, whose body is
  * complete and shows a row with UPDATED_AT. If the request's If-None-Match has
  * the same tag, make the response a 304 without a body (contract 13.2). */
 void crm_rest_tag(crm_call_t *call, const char *updated_at);
 
 /* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}, whose
- * columns are the row_columns of the endpoint's shape, and crm_rest_tag(). */
+ * columns are the row_columns of crm_rest_shape(), and crm_rest_tag(). */
 void crm_rest_answer(crm_call_t *call, int status, const PGresult *result,
                      int row);
 

@@ -261,6 +261,61 @@ const crm_type_t crm_type_strings = {
     .parse = strings_parse, .write = strings_write, .schema = strings_schema,
 };
 
+/* ---- several names (query only) ---- */
+
+/* Return whether NAME is one of FIELD's values. */
+static int is_value(const crm_field_t *field, const char *name)
+{
+    for (const char *const *value = field->values; *value; value++) {
+        if (!strcmp(*value, name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const char *names_parse_query(const char **bind_p,
+                                     const crm_field_t *field,
+                                     const char *text, apr_pool_t *pool)
+{
+    apr_array_header_t *parts = crm_type_parts(text, pool);
+    const char *list = "";
+
+    *bind_p = apr_array_pstrcat(pool, parts, ',');
+    for (int i = 0; i < parts->nelts; i++) {
+        if (!is_value(field, APR_ARRAY_IDX(parts, i, const char *))) {
+            for (const char *const *value = field->values; *value; value++) {
+                list = apr_pstrcat(pool, list, *list ? ", " : "", *value,
+                                   NULL);
+            }
+            return apr_pstrcat(pool, "must be of ", list,
+                               ", separated by commas", NULL);
+        }
+    }
+    return NULL;
+}
+
+/* A string: a list would be an array with a style of its own. */
+static void names_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    (void)side;
+    crm_buf_puts(buf, "\"type\":\"string\",\"pattern\":\"^(?:");
+    for (int again = 0; again < 2; again++) {
+        crm_buf_puts(buf, again ? ")(?:,(?:" : "");
+        for (const char *const *value = field->values; *value; value++) {
+            crm_buf_puts(buf, value == field->values ? "" : "|");
+            crm_buf_puts(buf, *value);
+        }
+    }
+    crm_buf_puts(buf, "))*$\"");
+}
+
+const crm_type_t crm_type_names = {
+    .name = "names", .cast = "text", .parse_query = names_parse_query,
+    .schema = names_schema,
+};
+
 /* ---- several ids (query only) ---- */
 
 /* Malformed ids are left out (contract 13.5). */

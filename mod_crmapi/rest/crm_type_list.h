@@ -11,6 +11,8 @@ extern const crm_type_t crm_type_object;    /* free-form JSON, contract 6.3 */
 extern const crm_type_t crm_type_array;     /* free-form JSON array */
 extern const crm_type_t crm_type_tags;
 extern const crm_type_t crm_type_strings;   /* string[] or null */
+extern const crm_type_t crm_type_names;     /* several of FIELD->values, in a
+                                               query */
 extern const crm_type_t crm_type_ids;       /* up to 100, in a query; 13.5 */
 
 /* Set *MERGED_P to the tags HAVE followed by those of MORE that it lacks

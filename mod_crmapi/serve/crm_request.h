@@ -110,12 +110,25 @@ typedef enum crm_look_up_t {
     CRM_LOOK_UPS
 } crm_look_up_t;
 
+/* The rest of a body, which is not held in memory. */
+typedef struct crm_stream_t {
+    apr_off_t left;             /* bytes that were not read */
+    /* Set *DATA_P to the next *LEN_P bytes of STREAM, in POOL, and subtract them
+     * from LEFT. Called after crm_serve() has returned, until nothing is left;
+     * what it takes from the service it gives back before it returns. An error
+     * ends the response, whose headers were sent. */
+    crm_error_t *(*read)(const char **data_p, apr_size_t *len_p,
+                         struct crm_stream_t *stream, apr_pool_t *pool);
+    void *baton;                /* for READ */
+} crm_stream_t;
+
 /* A response. The module adds the headers common to all responses. */
 typedef struct crm_response_t {
     int status;
     apr_table_t *headers;       /* rate limits, Location, Allow, ... */
     const char *content_type;   /* type of the body; NULL: application/json */
     crm_buf_t body;             /* empty: no body */
+    crm_stream_t *stream;       /* what follows BODY, or NULL */
     const char *log;            /* a line for error_log without secrets, or
                                    NULL */
     crm_level_t level;          /* of LOG */

@@ -110,6 +110,7 @@ static void respond_error(crm_call_t *call, const crm_error_t *error)
     response->outage = error->outage;
     response->level = response->status >= 500 ? CRM_LOG_ERR : CRM_LOG_INFO;
     response->body.len = 0;
+    response->stream = NULL;
     response->content_type = NULL;
     set_error_headers(call, error);
     if (call->route && call->route->show_error) {

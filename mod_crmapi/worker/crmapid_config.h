@@ -78,6 +78,7 @@ typedef struct crmd_config_t {
     apr_interval_time_t lmtp_timeout;
     int mail_max_message;
     int mail_attachment_bytes;
+    apr_interval_time_t mail_keep_original;
     int mail_hourly;
     const char *mail_authserv_id;
     /* webhooks */

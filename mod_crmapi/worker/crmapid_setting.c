@@ -315,8 +315,11 @@ const crmd_setting_t crmd_settings[] = {
              " session."),
     NUMBER(mail_max_message, "26214400", 1024, 104857600, "Largest mail that"
            " is accepted, in bytes."),
-    NUMBER(mail_attachment_bytes, "262144", 0, 10485760, "Largest attachment"
-           " that is stored, in bytes. Larger ones are only listed."),
+    NUMBER(mail_attachment_bytes, "10485760", 0, 104857600, "Largest"
+           " attachment that is stored, in bytes. Larger ones are only"
+           " listed."),
+    DURATION(mail_keep_original, "90d", 0, 10 * YEAR, "How long mails are kept"
+             " as they came, with their HTML. 0: they are not."),
     NUMBER(mail_hourly, "30", 0, 1000000, "Maximum mails per hour from one"
            " sender to one agent that count as replies. Further mails are"
            " stored, but do not count as replies. 0: no limit."),

@@ -34,27 +34,6 @@ BEGIN
 END
 $$;
 
--- Add ATTACHMENTS to MESSAGE. Internal.
-CREATE OR REPLACE FUNCTION crmapi.intake_attach(workspace uuid, message uuid,
-                                                attachments jsonb)
-    RETURNS void
-    LANGUAGE plpgsql AS $$
-DECLARE
-    place bigint;
-    part jsonb;
-BEGIN
-    FOR part, place IN
-        SELECT a.one, a.n
-        FROM jsonb_array_elements(attachments) WITH ORDINALITY a(one, n)
-    LOOP
-        INSERT INTO crmapi.attachment (workspace_id, message_id, number, name,
-            content_type, size, body)
-        VALUES (workspace, message, place, part ->> 'name', part ->> 'type',
-            (part ->> 'size')::bigint, decode(part ->> 'body', 'base64'));
-    END LOOP;
-END
-$$;
-
 -- Store RESULTS, those of the events IDS, and delete the events REFUSED (ids
 -- and reasons), which may come again under the same id. Locks: event; held
 -- already. Internal.

@@ -30,6 +30,8 @@ WITH relation (name, api, worker) AS (VALUES
     ('agent', 'SELECT', 'SELECT'),
     ('api_key', 'SELECT (id, workspace_id, last_used_at),'
         ' UPDATE (last_used_at)', ''),
+    ('attachment', 'SELECT', 'INSERT'),
+    ('attachment_piece', 'SELECT', 'INSERT'),
     ('company', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact_change', 'SELECT, INSERT, UPDATE (updated_at)', ''),
@@ -51,10 +53,12 @@ WITH relation (name, api, worker) AS (VALUES
     ('live_key', 'SELECT (workspace_id, key_id, slug, read, write, plan_api,'
         ' plan_sequences, terms, name, expires_at)', ''),
     ('message', 'SELECT', 'SELECT'),
+    ('message_html', 'SELECT', 'INSERT'),
     -- each program compares the schema's version with its own
     ('migration', 'SELECT (number, name, min_module, steps, steps_done, step,'
         ' rows_done, rows_expected)', 'SELECT (number, name, min_module, steps,'
         ' steps_done, step, rows_done, rows_expected)'),
+    ('original', 'SELECT', 'INSERT'),
     ('past_send', '', 'SELECT'),
     ('pipeline', 'SELECT', 'SELECT'),
     ('pipeline_card', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
@@ -90,7 +94,7 @@ function (who, names) AS (VALUES
         ' enrollment_end enrollment_failed enrollment_generated event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
-        ' mark_behind mark_next past_add step_failed step_named step_names'
+        ' mark_behind mark_next original_trim past_add step_failed step_named step_names'
         ' step_refused step_sent step_take'
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),

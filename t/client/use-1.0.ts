@@ -245,10 +245,30 @@ async function conversations(): Promise<void> {
     const all = need(await client.GET("/api/v1/messages",
         { params: { query: { conversation_id: id, order: "desc" } } }));
     check(first(all).conversation_id === id, "the list of all has it");
+    await mail(id, first(messages).id);
     need(await client.PATCH("/api/v1/conversations/{id}",
         { ...byId(id), body: { assigned_to: "ada", archived: true } }));
     const gone = await client.DELETE("/api/v1/conversations/{id}", byId(id));
     check(gone.response.status === 204, "it is deleted");
+}
+
+// The message MESSAGE_ID of the conversation ID is a mail.
+async function mail(id: string, message_id: string): Promise<void> {
+    const path = { id, message_id };
+    const { data } = need(await client.GET(
+        "/api/v1/conversations/{id}/messages/{message_id}",
+        { params: { path, query: { include: "metadata,html" } } }));
+    const files = data.metadata?.["attachments"];
+
+    check(data.html?.includes("Hello") === true, "its HTML on request");
+    check(Array.isArray(files), "it has attachments");
+    const original = await client.GET(
+        "/api/v1/conversations/{id}/messages/{message_id}/original",
+        { params: { path }, parseAs: "text" });
+    check(original.data === "Subject: Hello", "the mail, unchanged");
+    const file = await client.GET("/api/v1/attachments/{id}", {
+        ...byId(Array.isArray(files) ? files[0].id : ""), parseAs: "text" });
+    check(file.data === "bytes", "an attachment");
 }
 
 async function forms(): Promise<void> {

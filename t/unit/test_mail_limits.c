@@ -43,9 +43,15 @@ static crm_buf_t *begin(const char *text)
  * WANT, JSON; NULL: nothing was. */
 static void check_truncated(const crm_mail_t *mail, const char *want)
 {
-    const char *metadata = crm_mail_metadata(mail, "a@b.example", NULL,
-                                             crm_check_pool());
+    apr_array_header_t *ids = apr_array_make(crm_check_pool(), 8,
+                                             sizeof(const char *));
+    const char *metadata;
 
+    for (int i = 0; i < mail->attachments->nelts; i++) {
+        APR_ARRAY_PUSH(ids, const char *) = "id";
+    }
+    metadata = crm_mail_metadata(mail, ids, "a@b.example", NULL,
+                                 crm_check_pool());
     ck_assert_msg(want ? strstr(metadata, apr_pstrcat(
                               crm_check_pool(), "\"truncated\":[\"", want,
                               "\"]", NULL)) != NULL

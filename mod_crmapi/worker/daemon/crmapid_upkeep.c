@@ -17,6 +17,10 @@
 #define BATCH 1000
 #define BATCH_TEXT "1000"
 
+/* The same of mails with all that they carry. */
+#define MAILS 20
+#define MAILS_TEXT "20"
+
 typedef struct upkeep_t {
     crm_conn_t *conn;
     const crmd_config_t *config;
@@ -31,9 +35,10 @@ typedef struct task_t {
     size_t age;                 /* offset of an age in crmd_config_t; 0: none.
                                    $1 of SQL is the current time minus it. */
     const char *sql;            /* returns the number of changed rows; repeated
-                                   while that is BATCH */
+                                   while that is BATCH, or "batch" */
     /* Used if SQL is NULL. */
     crm_error_t *(*run)(apr_int64_t *count_p, const upkeep_t *upkeep);
+    int batch;                  /* 0: BATCH */
 } task_t;
 
 /* Delete at most BATCH rows of TABLE, with the primary key KEY, that meet
@@ -88,25 +93,29 @@ static crm_error_t *log_migration(apr_int64_t *count_p, const upkeep_t *upkeep)
 
 static const task_t tasks[] = {
     {"conversations", AT(upkeep), AT(conversation_idle),
-     "SELECT crmapi.conversation_idle($1::timestamptz, " BATCH_TEXT ")", NULL},
+     "SELECT crmapi.conversation_idle($1::timestamptz, " BATCH_TEXT ")", NULL,
+     0},
     {"jobs", AT(upkeep), AT(keep_jobs),
      TRIM("job", "workspace_id, id", "state IN ('done', 'cancelled')"
-          " AND finished_at < $1::timestamptz"), NULL},
+          " AND finished_at < $1::timestamptz"), NULL, 0},
     {"deliveries", AT(upkeep), AT(keep_deliveries),
-     "SELECT crmapi.event_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
+     "SELECT crmapi.event_trim($1::timestamptz, " BATCH_TEXT ")", NULL, 0},
     {"intake events", AT(upkeep), AT(keep_events),
-     "SELECT crmapi.intake_trim($1::timestamptz, " BATCH_TEXT ")", NULL},
+     "SELECT crmapi.intake_trim($1::timestamptz, " BATCH_TEXT ")", NULL, 0},
+    {"originals", AT(upkeep), AT(mail_keep_original),
+     "SELECT crmapi.original_trim($1::timestamptz, " MAILS_TEXT ")", NULL,
+     MAILS},
     {"idempotency keys", AT(upkeep), 0,
-     "SELECT crmapi.idempotency_trim(" BATCH_TEXT ")", NULL},
+     "SELECT crmapi.idempotency_trim(" BATCH_TEXT ")", NULL, 0},
     {"send counts", AT(verify_totals), AT(keep_jobs),
      TRIM("send_count", "workspace_id, bot_id, day",
-          "day < $1::timestamptz::date - 2"), NULL},
+          "day < $1::timestamptz::date - 2"), NULL, 0},
     {"workers", AT(upkeep), AT(verify_totals),
-     TRIM("worker", "id", "heartbeat_at < $1::timestamptz"), NULL},
-    {"totals", AT(verify_totals), 0, NULL, verify_totals},
+     TRIM("worker", "id", "heartbeat_at < $1::timestamptz"), NULL, 0},
+    {"totals", AT(verify_totals), 0, NULL, verify_totals, 0},
     {"empty totals", AT(verify_totals), 0,
-     "SELECT crmapi.counter_trim()", NULL},
-    {"migration", AT(upkeep), 0, NULL, log_migration},
+     "SELECT crmapi.counter_trim()", NULL, 0},
+    {"migration", AT(upkeep), 0, NULL, log_migration, 0},
 };
 
 #define TASKS CRM_NELTS(tasks)
@@ -146,7 +155,8 @@ static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
         CRM_ERR(crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool));
         n = apr_atoi64(PQgetvalue(result, 0, 0));
         *count_p += n;
-    } while (n == BATCH && !crm_conn_unwanted(upkeep->conn));
+    } while (n == (task->batch ? task->batch : BATCH)
+             && !crm_conn_unwanted(upkeep->conn));
     return NULL;
 }
 

@@ -291,6 +291,7 @@ static void deliver(session_t *session, const crm_buf_t *buf)
     const crmd_config_t *config = session->config;
     crm_mail_options_t options = {
         .attachment_bytes = (apr_size_t)config->mail_attachment_bytes,
+        .keep_original = config->mail_keep_original > 0,
         .hourly = config->mail_hourly, .sender = session->sender,
         .authserv_ids = config->mail_authserv_id
     };

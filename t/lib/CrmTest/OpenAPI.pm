@@ -346,7 +346,8 @@ sub body_problems {
     local $self->{closed} = 1;
     my $type = lc($response->header("Content-Type") // "");
     $type =~ s/\s*;.*//;
-    my $media = $content->{$type} or return "has the type \"$type\"";
+    my $media = $content->{$type} // $content->{"*/*"}
+        or return "has the type \"$type\"";
     return unless $media->{schema};
     my $value = eval {
         Cpanel::JSON::XS->new->utf8->allow_nonref->decode($body);

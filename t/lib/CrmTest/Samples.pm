@@ -41,7 +41,27 @@ sub new {
             bot_id => $w->agent, contact => { first_name => "Started $_",
                 emails => ["e$_\@e.example"] } })
         ->data->{enrollment_id} } 0 .. 9];
+    $self->add_files;
     return $self;
+}
+
+# A message with all that a mail leaves: its original, its HTML, an attachment.
+sub add_files {
+    my ($self) = @_;
+    my $w = $self->{w};
+    my $in = "'" . $w->id . "'";
+    my ($message) = sql($w->{database}, "SELECT conversation_id, id"
+        . " FROM crmapi.message WHERE workspace_id = $in ORDER BY id LIMIT 1");
+    my ($file) = @{$self->{ids}{Attachment} = [uuid()]};
+
+    $self->{message} = $message;
+    sql($w->{database}, "INSERT INTO crmapi.attachment (workspace_id,"
+        . " id, message_id, number, filename, content_type, size, stored)"
+        . " VALUES ($in, '$file', '$message->[1]', 1, 'a', 'a/b', 1, true);"
+        . " INSERT INTO crmapi.attachment_piece VALUES ($in, '$file', 1, 'x');"
+        . " INSERT INTO crmapi.original VALUES ($in, '$message->[1]', 1, now(),"
+        . " 'x'); INSERT INTO crmapi.message_html VALUES ($in,"
+        . " '$message->[1]', '<p>x</p>')");
 }
 
 sub openapi { $_[0]{openapi} }
@@ -129,11 +149,20 @@ sub shown {
     return ($name =~ s{.*/}{}r, !!$data->{items});
 }
 
+# PATH, a template of the document, with ID in place of its id, and the id of a
+# message in place of that.
+sub path {
+    my ($self, $path, $id) = @_;
+    return $path =~ s/\{id\}/$id/r =~ s/\{message_id\}/$self->{message}[1]/r;
+}
+
 # An id of something that is there for PATH, a template of the document: of
 # what GET shows of the part with the parameter, or of the list before it.
 sub id_for {
     my ($self, $path) = @_;
     my $paths = $self->{openapi}{document}{paths};
+    return $self->{message}[0] if $path =~ /\{message_id\}/;
+    return ($self->ids("Attachment"))[0] if $path =~ m{/attachments/};
     my ($list, $one) = $path =~ m{^((.*?)/\{id\})} ? ($2, $1) : return;
 
     for my $operation (grep { $_ } map { ($paths->{$_} || {})->{get} }

@@ -329,6 +329,10 @@ our %PARAMETERS = (
     "GET /sequences/templates" => [qw(bot_id created_after created_before
         updated_after updated_before sort order page page_size)],
     "GET /sequences/templates/{id}" => [],
+    # contract 19.4, 18.3
+    "GET /conversations/{id}/messages/{message_id}" => [],
+    "GET /conversations/{id}/messages/{message_id}/original" => [],
+    "GET /attachments/{id}" => [],
     "GET /forms" => [qw(bot_id page page_size)],
     "GET /forms/{id}" => [],
     "GET /forms/{id}/submissions" => [qw(include_internal page page_size)],

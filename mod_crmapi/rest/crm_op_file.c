@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op_file.c: an operation that responds with the bytes of a file */
+#include "crm_op_file.h"
+
+#include <string.h>
+
+#include "apr_escape.h"
+#include "apr_strings.h"
+
+#include "crm_disposition.h"
+#include "crm_op.h"
+#include "crm_rest.h"
+#include "crm_uuid.h"
+
+/* The columns of make_first(). */
+enum { NAME, TYPE, SIZE, ID, BYTES };
+
+/* A file that is being sent. */
+typedef struct sent_t {
+    crm_call_t call;            /* its own: the request's is over */
+    const char *sql;            /* reads a piece */
+    const char *id;
+    int number;                 /* of the last piece that was read */
+} sent_t;
+
+/* Set *DATA_P and *LEN_P to the bytes of HEX, PostgreSQL's output of a bytea, in
+ * POOL. */
+static void decode(const char **data_p, apr_size_t *len_p, const char *hex,
+                   apr_pool_t *pool)
+{
+    apr_size_t len = strlen(hex);
+    char *data = apr_palloc(pool, len / 2 + 1);
+
+    *len_p = 0;
+    *data_p = data;
+    if (len > 2) {              /* "\x" */
+        apr_unescape_hex(data, hex + 2, (apr_ssize_t)(len - 2), 0, len_p);
+    }
+}
+
+/* A crm_stream_t.read(): read the next piece. It is missing if the file was
+ * deleted meanwhile. */
+static crm_error_t *read_piece(const char **data_p, apr_size_t *len_p,
+                               crm_stream_t *stream, apr_pool_t *pool)
+{
+    sent_t *sent = stream->baton;
+    const char *values[3];
+    PGresult *result;
+    crm_error_t *error;
+
+    sent->call.pool = pool;
+    values[0] = sent->call.key.workspace_id;
+    values[1] = sent->id;
+    values[2] = apr_itoa(pool, ++sent->number);
+    error = crm_call_run(&result, &sent->call, sent->sql, 3, values);
+    crm_call_release(&sent->call);
+    CRM_ERR(error);
+    if (!PQntuples(result)) {
+        return crm_error_create(CRM_E_GONE, NULL, pool);
+    }
+    decode(data_p, len_p, PQgetvalue(result, 0, 0), pool);
+    crm_db_clear(result, pool);
+    if (!*len_p || (apr_off_t)*len_p > stream->left) {
+        return crm_error_create(CRM_E_GONE, NULL, pool);
+    }
+    stream->left -= (apr_off_t)*len_p;
+    return NULL;
+}
+
+/* Make the statement that reads what the file is, and its first piece. */
+static void make_first(crm_sql_t *sql, crm_call_t *call)
+{
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+    const crm_file_t *file = endpoint->operation->file;
+
+    crm_rest_sql(sql, call);
+    crm_sql_adds(sql, "SELECT ", file->name, ", ", file->type, ", ",
+                 file->size, ", t.id, (SELECT p.bytes FROM crmapi.",
+                 file->pieces, " p WHERE p.workspace_id = $1::uuid AND p.",
+                 file->key, " = t.id AND p.number = 1) FROM crmapi.",
+                 endpoint->resource->name,
+                 " t WHERE t.workspace_id = $1::uuid", NULL);
+    crm_op_path(sql, call);
+    crm_sql_add(sql, " AND ");
+    crm_rest_permit(sql, call);
+}
+
+/* Have what follows the first piece of the file ID, LEFT bytes, read when it is
+ * sent. */
+static void add_stream(crm_call_t *call, const char *id, apr_off_t left)
+{
+    const crm_file_t *file = crm_rest(call)->endpoint->operation->file;
+    crm_stream_t *stream = apr_pcalloc(call->pool, sizeof(*stream));
+    sent_t *sent = apr_pcalloc(call->pool, sizeof(*sent));
+
+    sent->call = *call;
+    sent->call.conn = NULL;
+    sent->id = id;
+    sent->number = 1;
+    sent->sql = apr_pstrcat(call->pool, "SELECT p.bytes FROM crmapi.",
+                            file->pieces, " p WHERE p.workspace_id = $1::uuid"
+                            " AND p.", file->key, " = $2::uuid AND p.number ="
+                            " $3::integer", NULL);
+    stream->left = left;
+    stream->read = read_piece;
+    stream->baton = sent;
+    call->response->stream = stream;
+}
+
+/* Fill CALL's response from RESULT of make_first(). */
+static void respond(crm_call_t *call, const PGresult *result)
+{
+    crm_response_t *response = call->response;
+    const char *data = "";
+    apr_size_t len = 0;
+    apr_off_t size = apr_atoi64(PQgetvalue(result, 0, SIZE));
+
+    if (!PQgetisnull(result, 0, BYTES)) {
+        decode(&data, &len, PQgetvalue(result, 0, BYTES), call->pool);
+    }
+    crm_buf_add(&response->body, PQgetvalue(result, 0, ID), CRM_UUID_LEN);
+    crm_rest_tag(call, NULL);   /* a file never changes */
+    response->body.len = 0;
+    if (response->status == 304) {
+        return;
+    }
+    crm_buf_add(&response->body, data, len);
+    response->content_type = crm_disposition_type(
+        crm_db_value(result, 0, TYPE), call->pool);
+    apr_table_setn(response->headers, "Content-Disposition", crm_disposition(
+                       crm_db_value(result, 0, NAME), call->pool));
+    apr_table_setn(response->headers, "Content-Security-Policy", "sandbox");
+    if (size > (apr_off_t)len) {
+        add_stream(call, apr_pstrdup(call->pool, PQgetvalue(result, 0, ID)),
+                   size - (apr_off_t)len);
+    }
+}
+
+static crm_error_t *serve_file(crm_call_t *call)
+{
+    apr_array_header_t *checks = apr_array_make(call->pool, 1,
+                                                sizeof(crm_check_t));
+    crm_error_t *error = crm_rest_params(call);
+    crm_rows_t rows;
+    crm_sql_t sql;
+
+    crm_op_check(checks, call);
+    if (error) {
+        return crm_rest_refuse(call, error, checks);
+    }
+    make_first(&sql, call);
+    CRM_ERR(crm_call_read(&rows, call, &sql, 0));
+    if (!rows.count) {
+        error = crm_rest_refuse(call, NULL, checks);
+        return error ? error
+               : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    if (PQgetisnull(rows.result, rows.first, SIZE)) {
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+    }
+    respond(call, rows.result);
+    crm_rows_drop(&rows);
+    return NULL;
+}
+
+const crm_kind_t crm_op_file = {
+    .name = "file", .status = 200, .serve = serve_file, .tagged = 1,
+    .condition = "If-None-Match",
+};

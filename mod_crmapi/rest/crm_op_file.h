@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op_file.h: an operation that responds with the bytes of a file */
+#ifndef CRM_OP_FILE_H
+#define CRM_OP_FILE_H
+
+#include "crm_resource.h"
+
+/* A file in pieces (crm_operation_t.file) of the row that the path names: 404 if
+ * there is none. The response has the first piece, the others are read while it
+ * is sent (crm_stream_t), each by a statement of its own: so the size of a file
+ * costs no memory, and a slow client holds no connection. It is shown by no
+ * browser in the site's name: Content-Disposition says that it is to be stored,
+ * Content-Security-Policy that it may do nothing. */
+extern const crm_kind_t crm_op_file;
+
+#endif /* CRM_OP_FILE_H */
