@@ -37,13 +37,64 @@ BEGIN
 END
 $$;
 
--- Compute tag_keys of a row that is changed, whatever the statement writes
+-- A key for each member of OBJECT, custom fields, that has no object or array as
+-- its value, in WORKSPACE; NULL if there are none. Equal numbers have equal keys.
+-- The same holds for these keys.
+CREATE FUNCTION crmapi.field_keys(workspace uuid, object jsonb)
+    RETURNS bigint[]
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+DECLARE
+    seed constant bigint := uuid_hash_extended(workspace, 1);
+BEGIN
+    RETURN (SELECT array_agg(hashtextextended(f.key COLLATE "C",
+                                 jsonb_hash_extended(f.value, seed)))
+            FROM jsonb_each(object) f
+            WHERE jsonb_typeof(f.value) NOT IN ('object', 'array'));
+END
+$$;
+
+-- The keys of rows that may contain one of OBJECTS.
+CREATE FUNCTION crmapi.member_keys(workspace uuid, objects jsonb[])
+    RETURNS bigint[]
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+DECLARE
+    keys bigint[];
+    object jsonb;
+BEGIN
+    FOREACH object IN ARRAY objects LOOP
+        keys := keys || crmapi.field_keys(workspace, object);
+    END LOOP;
+    RETURN keys;
+END
+$$;
+
+-- A key for each of ADDRESSES, keys of e-mails and phone numbers that are not a
+-- contact's primary ones. The same holds for these keys.
+CREATE FUNCTION crmapi.address_keys(workspace uuid, addresses text[])
+    RETURNS bigint[]
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+DECLARE
+    seed constant bigint := uuid_hash_extended(workspace, 2);
+    keys bigint[];
+    address text;
+BEGIN
+    FOREACH address IN ARRAY addresses LOOP
+        IF address IS NOT NULL THEN
+            keys := keys || hashtextextended(address COLLATE "C", seed);
+        END IF;
+    END LOOP;
+    RETURN keys;
+END
+$$;
+
+-- Compute tag_keys of a company that is changed, whatever the statement writes
 -- there. <table>_compute() does it for a new row: a second trigger would cost
 -- each INSERT about 20,000 instructions. A trigger function.
 CREATE FUNCTION crmapi.tags_compute() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
+    NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags)
+        || crmapi.field_keys(NEW.workspace_id, NEW.custom_fields);
     RETURN NEW;
 END
 $$;
@@ -225,8 +276,10 @@ BEGIN
     THEN
         RETURN NEW;
     END IF;
-    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL THEN
-        NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
+    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL
+        OR NEW.custom_fields <> '{}' THEN
+        NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags)
+            || crmapi.field_keys(NEW.workspace_id, NEW.custom_fields);
     END IF;
     NEW.domain_key := crmapi.fold(NEW.domain);
     NEW.search := crmapi.fold(NEW.name || chr(31)
@@ -237,7 +290,7 @@ $$;
 CREATE TRIGGER compute BEFORE INSERT
     OR UPDATE OF name, domain, industry, domain_key, search
     ON crmapi.company FOR EACH ROW EXECUTE FUNCTION crmapi.company_compute();
-CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, tag_keys
+CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, custom_fields, tag_keys
     ON crmapi.company FOR EACH ROW EXECUTE FUNCTION crmapi.tags_compute();
 
 -- ---- contacts --------------------------------------------------------------
@@ -295,9 +348,18 @@ CREATE INDEX contact_lead_source ON crmapi.contact
 CREATE INDEX contact_stage ON crmapi.contact
     (workspace_id, pipeline_stage_id, created_at, id)
     WHERE pipeline_stage_id IS NOT NULL;
--- a company's contacts and the sum of their deals, by an index-only scan
-CREATE INDEX contact_company ON crmapi.contact (workspace_id, company_id)
+CREATE INDEX contact_type ON crmapi.contact
+    (workspace_id, contact_type, created_at, id)
+    WHERE contact_type IS NOT NULL;
+-- a company's contacts, and the sum of their deals by an index-only scan
+CREATE INDEX contact_company ON crmapi.contact
+    (workspace_id, company_id, created_at, id)
     INCLUDE (deal_value) WHERE company_id IS NOT NULL;
+-- the filter has_company: each contact is in one of them
+CREATE INDEX contact_employed ON crmapi.contact (workspace_id, created_at, id)
+    WHERE company_id IS NOT NULL;
+CREATE INDEX contact_single ON crmapi.contact (workspace_id, created_at, id)
+    WHERE company_id IS NULL;
 -- the oldest match wins (contract 9.5)
 CREATE INDEX contact_email ON crmapi.contact
     (workspace_id, email_key, created_at, id) WHERE email_key IS NOT NULL;
@@ -321,6 +383,41 @@ CREATE INDEX contact_find ON crmapi.contact USING gin
 CREATE INDEX contact_tags ON crmapi.contact USING gin (tag_keys)
     WITH (gin_pending_list_limit = 64) WHERE tag_keys IS NOT NULL;
 
+-- The keys of a contact's tags, custom fields and addresses beside the primary
+-- ones, for its column tag_keys: with few rows for each, one index has them all.
+-- NULL if there are none.
+CREATE FUNCTION crmapi.contact_keys(workspace uuid, tags text[], fields jsonb,
+                                    emails jsonb, phones jsonb)
+    RETURNS bigint[]
+    LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+DECLARE
+    keys bigint[] := crmapi.tag_keys(workspace, tags);
+BEGIN
+    IF fields <> '{}' THEN
+        keys := keys || crmapi.field_keys(workspace, fields);
+    END IF;
+    IF jsonb_array_length(emails) > 1 THEN
+        keys := keys || crmapi.address_keys(workspace,
+                                            crmapi.email_keys(emails));
+    END IF;
+    IF jsonb_array_length(phones) > 1 THEN
+        keys := keys || crmapi.address_keys(workspace,
+                                            crmapi.phone_keys(phones));
+    END IF;
+    RETURN keys;
+END
+$$;
+
+-- Compute tag_keys of a contact: see tags_compute(). A trigger function.
+CREATE FUNCTION crmapi.contact_tags_compute() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.tag_keys := crmapi.contact_keys(NEW.workspace_id, NEW.tags,
+        NEW.custom_fields, NEW.emails, NEW.phone_numbers);
+    RETURN NEW;
+END
+$$;
+
 -- Compute email_key, phone_key, search, phone_digits and tag_keys if what the
 -- first four are made of, or they themselves, would change. A trigger function.
 CREATE FUNCTION crmapi.contact_compute() RETURNS trigger
@@ -341,8 +438,11 @@ BEGIN
     THEN
         RETURN NEW;
     END IF;
-    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL THEN
-        NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
+    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL
+        OR NEW.custom_fields <> '{}' OR jsonb_array_length(NEW.emails) > 1
+        OR jsonb_array_length(NEW.phone_numbers) > 1 THEN
+        NEW.tag_keys := crmapi.contact_keys(NEW.workspace_id, NEW.tags,
+            NEW.custom_fields, NEW.emails, NEW.phone_numbers);
     END IF;
     phone := crmapi.list_primary(NEW.phone_numbers, 'phone_number');
     phones := crmapi.list_text(NEW.phone_numbers, 'phone_number');
@@ -373,8 +473,9 @@ CREATE TRIGGER compute BEFORE INSERT
     OR UPDATE OF first_name, last_name, company, emails, phone_numbers,
                  email_key, phone_key, search, phone_digits
     ON crmapi.contact FOR EACH ROW EXECUTE FUNCTION crmapi.contact_compute();
-CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, tag_keys
-    ON crmapi.contact FOR EACH ROW EXECUTE FUNCTION crmapi.tags_compute();
+CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, custom_fields, tag_keys
+    ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_tags_compute();
 
 -- updated_at of each contact, for updated_after and sort=updated_at. PostgreSQL
 -- leaves all indexes of a table alone (a heap-only tuple, HOT) if an UPDATE changes

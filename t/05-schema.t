@@ -340,10 +340,22 @@ subtest "what a search looks at (contract 7.8)" => sub {
 # What the computed columns of contacts, companies and conversations are.
 my $tag_keys = "(SELECT array_agg(hashtextextended(tag COLLATE \"C\",
         uuid_hash_extended(t.workspace_id, 0)) ORDER BY n)
-    FROM unnest(t.tags) WITH ORDINALITY x(tag, n))";
+    FROM unnest(t.tags) WITH ORDINALITY x(tag, n))
+    || (SELECT array_agg(hashtextextended(m.key COLLATE \"C\",
+        jsonb_hash_extended(m.value, uuid_hash_extended(t.workspace_id, 1)))
+        ORDER BY n) FROM jsonb_each(t.custom_fields) WITH ORDINALITY
+            m(key, value, n)
+    WHERE jsonb_typeof(m.value) IN ('string', 'number', 'boolean', 'null'))";
+# of contacts also those of addresses where there are several
+my $address_keys = join "", map { my ($list, $keys) = @$_;
+    "|| (SELECT array_agg(hashtextextended(key COLLATE \"C\",
+        uuid_hash_extended(t.workspace_id, 2)) ORDER BY n)
+    FROM unnest(crmapi.$keys(t.$list)) WITH ORDINALITY x(key, n)
+    WHERE key IS NOT NULL AND jsonb_array_length(t.$list) > 1)" }
+    ["emails", "email_keys"], ["phone_numbers", "phone_keys"];
 my %computed = (
     contact => {
-        tag_keys => $tag_keys,
+        tag_keys => "$tag_keys $address_keys",
         email_key => "crmapi.email_key((SELECT e ->> 'email' FROM
             jsonb_array_elements(t.emails) WITH ORDINALITY x(e, n)
             ORDER BY (e ->> 'is_primary')::boolean IS TRUE DESC, n LIMIT 1))",
@@ -404,20 +416,24 @@ subtest "computed columns are right however a row is written" => sub {
         { emails => '[{"email": null}, {"email": "a@b", "is_primary": null}]' },
         { emails => $mails->("A\@b", "C\@d", map { "n$_\@X.y" } 1 .. 48),
           phone_numbers => $phones->("030/1", " +49 (30) 123-45", "x", "4") },
-        { phone_numbers => $phones->("no digit", "+", "\x{0661}") });
+        { phone_numbers => $phones->("no digit", "+", "\x{0661}") },
+        { custom_fields => '{"a": 1, "b": "x", "c": null, "d": true,
+            "e": {"f": 1}, "g": [1], "": "", "\u00d6.\u001f": 1.50}' });
     my %ids = (
         contact => [map { make("contact", %{$s->{owned}}, %$_) } @odd],
         company => [map { make("company", %{$s->{owned}}, name => "\x{130} C",
             %$_) } {}, { domain => "A.\x{dc}", tags => "{a,NULL b,\xdf}" },
-            { industry => "Food" }],
+            { industry => "Food", custom_fields => '{"a": 1.0, "b": [1]}' }],
         conversation => [map { make("conversation", %{$s->{owned}}, type => 1,
             %$_) } {}, { last_message => "\x{3a3}" }, { human => "H",
                 email => "E\@f", phone_number => "+1" }]);
     computed_right($s, "rows of odd values");
     my %other = (emails => $mails->("Z\@z"), tags => "{b,\"c d\"}",
+        custom_fields => '{"n": "new", "o": {}}',
         phone_numbers => $phones->("9", "8"));
     for my $set (["contact", qw(first_name last_name company emails
-            phone_numbers tags)], ["company", qw(name domain industry tags)],
+            phone_numbers tags custom_fields)],
+            ["company", qw(name domain industry tags custom_fields)],
             ["conversation", qw(last_message email phone_number human)]) {
         my ($table, @columns) = @$set;
         for my $column (@columns) {
@@ -457,7 +473,7 @@ subtest "computed columns are right however a row is written" => sub {
         $s->{id}, $s->{bot}, "N\x{118}$_", "[{\"email\": \"A\@$_\"}]",
         "forged") . "\n" } 1 .. 5) . "\\.\n");
     computed_right($s, "COPY");
-    is(total($s, "contact"), 29, "of all contacts");
+    is(total($s, "contact"), 31, "of all contacts");
 };
 
 # A trigger without a list of columns is for all of them. Columns that a migration has

@@ -65,6 +65,11 @@ sub field_of {
         ? $other{$field} : $field;
 }
 
+# Parameters that name an address => the list of a row that it is in, and the
+# member there.
+my %addresses = (email => ["emails", "email"],
+    phone => ["phone_numbers", "phone_number"]);
+
 # Values of PARAMETER that should make a difference to ROWS.
 sub tried {
     my ($parameter, @rows) = @_;
@@ -73,6 +78,8 @@ sub tried {
     return @{$schema->{enum}} if $schema->{enum};
     return split /\|/, $1 if ($schema->{pattern} // "") =~ /^\^\(\?:([^)]*)/;
     return join ",", map { $_->{id} } @rows[0, 2] if $name eq "ids";
+    return distinct(map { my $row = $_; map { $_->{$addresses{$name}[1]} }
+        @{$row->{$addresses{$name}[0]}} } @rows) if $addresses{$name};
     return $schema->{default} ? "end" : "*" if $name eq "cursor";
     return qw(true false) if $schema->{type} eq "boolean";
     return 2 if $schema->{type} eq "integer";
@@ -105,6 +112,8 @@ sub having {
     my $field = field_of($name, $rows[0]);
 
     return [grep { index($value, $_->{id}) >= 0 } @rows] if $name eq "ids";
+    return [grep { grep { lc $_->{email} eq lc $value } @{$_->{emails}} }
+        @rows] if $name eq "email";
     return undef if !@rows || !exists $rows[0]{$field};
     return [grep { my $has = $_->{$field};
         $name =~ /_after$/ ? defined $has && $has ge $value
@@ -191,7 +200,9 @@ for my $operation (@operations) {
         my @ids = pages($operation, scalar @rows);
         is("@ids", join(" ", map { $_->{id} } @rows),
             "its pages are the whole list");
-        parameter_works($operation, $_, @rows) for @parameters;
+        # t/18-filters.t asks for members of custom_fields
+        parameter_works($operation, $_, @rows)
+            for grep { $_->{name} !~ /\.NAME$/ } @parameters;
     };
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* company.c: companies (specification: Company) */
 #include "crm_filter.h"
+#include "crm_filter_member.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
@@ -109,6 +110,7 @@ static const crm_filter_t list_filters[] = {
      .add = crm_filter_bind,
      .sql = "t.bot_id = ?",
      .counted = 1},
+    CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,
     {.field = {.name = NULL}}

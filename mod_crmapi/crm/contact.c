@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contact.c: contacts (specification: Contact; contract 9, 10) */
+#include <string.h>
+
+#include "apr_strings.h"
+
 #include "crm_filter.h"
+#include "crm_filter_member.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_text.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
 
@@ -74,6 +80,67 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+/* ---- filters ------------------------------------------------------------- */
+
+/* The condition that a contact has the address with the key KEY: COLUMN is that of
+ * the primary one, KEYS are all. An index has the primary ones, another the rest
+ * (crmapi.contact_keys()). */
+#define HAS_ADDRESS(key, column, keys) \
+    "t.id = ANY (ARRAY(SELECT e.id FROM crmapi.contact e WHERE e.workspace_id" \
+    " = $1::uuid AND e." column " = (SELECT " key ") UNION ALL SELECT e.id" \
+    " FROM crmapi.contact e WHERE (e.workspace_id = $1::uuid) IS TRUE AND" \
+    " e.tag_keys && (SELECT crmapi.address_keys($1::uuid, ARRAY[" key "]))" \
+    " AND " keys " @> ARRAY[" key "]))"
+
+#define EMAIL_MAX 254           /* contract 6.3 */
+
+static const char *email_parse_query(const char **bind_p,
+                                     const crm_field_t *field,
+                                     const char *text, apr_pool_t *pool)
+{
+    return crm_text_length(text, strlen(text)) > EMAIL_MAX
+           ? "must have at most 254 characters"
+           : crm_type_email.parse_query(bind_p, field, text, pool);
+}
+
+static void email_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    crm_type_email.schema(buf, field, side);
+}
+
+static const crm_type_t type_email = {
+    .name = "email", .cast = "text", .parse_query = email_parse_query,
+    .schema = email_schema,
+};
+
+/* A '+' that arrived as a space is repaired. */
+static const char *phone_parse_query(const char **bind_p,
+                                     const crm_field_t *field,
+                                     const char *text, apr_pool_t *pool)
+{
+    apr_size_t len = strlen(text);
+
+    if (len > field->max) {
+        return "must have at most 100 characters";
+    }
+    *bind_p = *text == ' ' ? apr_pstrcat(pool, "+", text + 1, NULL) : text;
+    return NULL;
+}
+
+static void phone_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    (void)side;
+    crm_buf_printf(buf, "\"type\":\"string\",\"minLength\":1,"
+                   "\"maxLength\":%d", (int)field->max);
+}
+
+static const crm_type_t type_phone = {
+    .name = "phone", .cast = "text", .parse_query = phone_parse_query,
+    .schema = phone_schema,
+};
+
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .type = &crm_type_text, .max = 200,
                .doc = "substring of name, e-mail, phone number or company"},
@@ -108,6 +175,31 @@ static const crm_filter_t list_filters[] = {
                .doc = "inclusive"},
      .add = crm_filter_bind,
      .sql = "t.created_at <= ?"},
+    {.field = {.name = "company_id", .type = &crm_type_ref,
+               .doc = "only contacts of this company"},
+     .add = crm_filter_bind,
+     .sql = "t.company_id = ?"},
+    {.field = {.name = "has_company", .type = &crm_type_boolean,
+               .doc = "whether the contact has a company_id"},
+     .add = crm_filter_boolean,
+     .sql = "t.company_id IS NOT NULL", .sql_false = "t.company_id IS NULL"},
+    {.field = {.name = "contact_type", .type = &crm_type_text,
+               .doc = "exact"},
+     .add = crm_filter_bind,
+     .sql = "t.contact_type = ?"},
+    {.field = {.name = "email", .type = &type_email,
+               .doc = "contacts that have this address, without case, whether"
+                      " it is the primary one or not"},
+     .add = crm_filter_bind, .by_key = 1,
+     .sql = HAS_ADDRESS("?", "email_key",
+                        "crmapi.email_keys(e.emails)")},
+    {.field = {.name = "phone", .type = &type_phone, .max = 100,
+               .doc = "contacts that have this number, in any spelling that"
+                      " has the same E.164 form"},
+     .add = crm_filter_bind, .by_key = 1,
+     .sql = HAS_ADDRESS("crmapi.phone_key(?)", "phone_key",
+                        "crmapi.phone_keys(e.phone_numbers)")},
+    CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,
     {.field = {.name = NULL}}

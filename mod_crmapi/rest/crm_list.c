@@ -111,13 +111,13 @@ static void add_from(crm_sql_t *sql, const crm_call_t *call, int scoped)
 }
 
 /* Add " FROM ... WHERE" and all conditions: see crm_list_rows(). If TIMES, the
- * rows are read in the order of the resource's times. SCOPED is the filter whose
- * index has the workspace in its keys, or NULL. No other index is used then,
- * also not by the workspace: IS TRUE hides that condition from the planner,
- * which knows neither how few rows a tag has nor how many the workspace has.
- * Citus needs the condition to find the server. */
+ * rows are read in the order of the resource's times. If SCOPED, those filters
+ * whose index has the workspace in its keys are written for it. No other index is
+ * used then, also not by the workspace: IS TRUE hides that condition from the
+ * planner, which knows neither how few rows a tag has nor how many the workspace
+ * has. Citus needs the condition to find the server. */
 static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
-                     int unindexed, const crm_param_t *scoped)
+                     int unindexed, int scoped)
 {
     const crm_param_t *key = by_key(call);
 
@@ -133,7 +133,7 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
         if (param == key || (times && filter->sql_by_time)) {
             continue;
         }
-        if (param == scoped) {
+        if (scoped && crm_list_is_indexed(param, call)) {
             filter->add_scoped(sql, filter, param->bind, call);
         }
         else if (param->given && unindexed && filter->add_unindexed) {
@@ -150,7 +150,7 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
 
 void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
 {
-    add_rows(sql, call, by_time(call), unindexed, NULL);
+    add_rows(sql, call, by_time(call), unindexed, 0);
 }
 
 void crm_list_ids(crm_sql_t *sql, const crm_call_t *call)
@@ -172,7 +172,7 @@ void crm_list_count(crm_sql_t *sql, const crm_call_t *call)
         add_times(sql, call, 0);
     }
     else {
-        add_rows(sql, call, 0, 0, NULL);
+        add_rows(sql, call, 0, 0, 0);
     }
 }
 
@@ -232,21 +232,23 @@ int crm_list_is_indexed(const crm_param_t *param, const crm_call_t *call)
                || filter->indexed(filter, param->bind, call->pool));
 }
 
-/* Return the tags filter of CALL if tags are the only indexed filter, NULL
- * otherwise. With several, the common GIN index is better. */
-static const crm_param_t *scoped(const crm_call_t *call)
+/* Return whether all filters of CALL that have an index for their content have one
+ * with the workspace in its keys, and none names rows by the primary key.
+ * Otherwise the index of all filters by content finds rows that match several of
+ * them. */
+static int is_scoped(const crm_call_t *call)
 {
-    const crm_param_t *found = NULL;
+    int found = 0;
 
     if (by_key(call)) {
-        return NULL;
+        return 0;
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (crm_list_is_indexed(param, call)) {
             if (!param->filter->add_scoped) {
-                return NULL;
+                return 0;
             }
-            found = param;
+            found = 1;
         }
     }
     return found;
@@ -256,7 +258,7 @@ void crm_list_matches(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, "WITH m AS MATERIALIZED (");
     crm_list_keys(sql, call, "t.*");
-    add_rows(sql, call, 0, 0, scoped(call));
+    add_rows(sql, call, 0, 0, is_scoped(call));
     crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
 }
 

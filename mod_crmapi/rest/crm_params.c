@@ -154,6 +154,75 @@ static const char *set_filter(crm_param_t *param, const char *text,
     return rule;
 }
 
+/* Set *PARAM_P to a place for MEMBER, a name, among those of CALL's parameters
+ * that follow the filters: in the order of their names, so that two queries with
+ * the same ones have one fingerprint. Return NULL, or the rule that is
+ * broken. */
+static const char *add_member(crm_param_t **param_p, crm_call_t *call,
+                              const crm_filter_t *filter, const char *member)
+{
+    crm_param_t *first = crm_rest(call)->params, *at;
+    int count = 0;
+
+    while (first->filter && !first->member) {
+        first++;
+    }
+    for (at = first; at->filter; at++, count++) {
+        if (!strcmp(at->member, member)) {
+            return "is given more than once";
+        }
+    }
+    if (count == CRM_MEMBERS_MAX) {
+        return "is one too many: there may be 10";
+    }
+    for (; at > first && strcmp(at[-1].member, member) > 0; at--) {
+        *at = at[-1];
+    }
+    memset(at, 0, sizeof(*at));
+    at->filter = filter;
+    at->member = member;
+    *param_p = at;
+    return NULL;
+}
+
+/* Read ITEM, whose name begins as FILTER's members do, into a parameter of its
+ * own. Return NULL or the rule that it breaks. */
+static const char *read_member(crm_call_t *call, const crm_filter_t *filter,
+                               const crm_query_param_t *item)
+{
+    const char *member = item->name + strlen(filter->members);
+    crm_field_t field = filter->field;
+    const char *rule = value_check(item, 0), *bind = NULL;
+    crm_param_t *param;
+
+    if (!rule && crm_text_length(member, strlen(member)) > CRM_MEMBER_MAX) {
+        rule = "must have a name of at most 100 characters";
+    }
+    if (!rule && !*item->value) {
+        rule = "must not be empty";
+    }
+    if (!rule) {
+        field.name = member;
+        rule = field.type->parse_query(&bind, &field, item->value, call->pool);
+    }
+    if (!rule) {
+        rule = add_member(&param, call, filter, member);
+    }
+    if (!rule) {
+        param->bind = bind;
+        param->given = 1;
+    }
+    return rule;
+}
+
+/* Return whether ITEM is of FILTER. */
+static int is_of(const crm_filter_t *filter, const crm_query_param_t *item)
+{
+    return filter->members
+           ? !strncmp(filter->members, item->name, strlen(filter->members))
+           : !strcmp(filter->field.name, item->name);
+}
+
 /* Read ITEM if it is one of the operation's filters; return 0 if it is not.
  * SEEN counts each filter. */
 static int read_filter(crm_input_t *input, crm_call_t *call,
@@ -163,11 +232,16 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
     const char *rule;
 
     for (int i = 0; filter && filter[i].field.name; i++) {
-        if (strcmp(filter[i].field.name, item->name)) {
+        if (!is_of(&filter[i], item)) {
             continue;
         }
-        rule = value_check(item, seen[i]++);
-        if (!rule) {
+        if (filter[i].members) {
+            rule = read_member(call, &filter[i], item);
+        }
+        else {
+            rule = value_check(item, seen[i]++);
+        }
+        if (!rule && !filter[i].members) {
             rule = set_filter(&crm_rest(call)->params[i], item->value,
                               call->pool);
         }
@@ -213,8 +287,12 @@ static int is_known(const crm_operation_t *operation, const char *name,
     const crm_filter_t *filter = operation->filters;
 
     for (; filter && filter->field.name; filter++) {
-        if (strlen(filter->field.name) == len
-            && !memcmp(filter->field.name, name, len)) {
+        const char *known = filter->members ? filter->members
+                            : filter->field.name;
+        /* without the dot */
+        size_t known_len = strlen(known) - (filter->members != NULL);
+
+        if (known_len == len && !memcmp(known, name, len)) {
             return 1;
         }
     }
@@ -322,7 +400,8 @@ static void set_defaults(crm_call_t *call)
     crm_rest(call)->sort = operation->sorts;
     crm_rest(call)->ascending = -1;
     crm_rest(call)->params = apr_pcalloc(call->pool,
-                               (count + 1) * sizeof(*crm_rest(call)->params));
+                               (count + CRM_MEMBERS_MAX + 1)
+                               * sizeof(*crm_rest(call)->params));
     for (size_t i = 0; i < count; i++) {
         crm_rest(call)->params[i].filter = &operation->filters[i];
     }

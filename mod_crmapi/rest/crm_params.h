@@ -11,7 +11,12 @@ typedef struct crm_param_t {
     const crm_filter_t *filter;
     int given;
     const char *bind;
+    const char *member;         /* see crm_filter_t.members; or NULL */
 } crm_param_t;
+
+/* The maximum number of members in a query, and of characters of a name. */
+#define CRM_MEMBERS_MAX 10
+#define CRM_MEMBER_MAX 100
 
 /* Read the query's parameters, the condition header of the operation's kind,
  * and a write's Idempotency-Key into CALL. Errors: CRM_E_VALIDATION, those of

@@ -48,6 +48,11 @@ struct crm_filter_t {
                                    them */
     const char *sql_by_time;    /* SQL over the resource's times c, if it has
                                    them; or NULL */
+    const char *members;        /* "custom_fields.": the parameter is any name
+                                   that begins so, and may be sent with several
+                                   of them. The rest of a name is that of
+                                   FIELD->type's parse_query(). NULL: its name
+                                   is FIELD's */
 };
 
 /* A file that an operation responds with (crm_op_file.h). SQL is over t. */

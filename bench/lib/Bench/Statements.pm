@@ -32,7 +32,8 @@ my @PIECES = (
     ["index for tags", "DROP INDEX crmapi.contact_tags"],
     ["all other indexes", "DROP INDEX crmapi.contact_created,
         crmapi.contact_bot, crmapi.contact_lead_source, crmapi.contact_stage,
-        crmapi.contact_company, crmapi.contact_email, crmapi.contact_phone"],
+        crmapi.contact_company, crmapi.contact_type, crmapi.contact_employed,
+        crmapi.contact_single, crmapi.contact_email, crmapi.contact_phone"],
 );
 
 # A function with the processor time of the own backend in microseconds.

@@ -277,7 +277,9 @@ our %PARAMETERS = (
     "GET /agents" => [qw(search slug is_agent enabled agent_type page
         page_size)],
     "GET /agents/{id}" => [],
+    # with the filters of contract 20.3
     "GET /contacts" => [qw(search tags lead_source pipeline_stage_id bot_id
+        company_id has_company contact_type email phone custom_fields.NAME
         created_after created_before updated_after updated_before sort order page
         page_size)],
     "GET /contacts/by-email" => [qw(email)],
@@ -289,7 +291,8 @@ our %PARAMETERS = (
     "GET /contacts/{id}/activities" => [@activities],
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
-    "GET /companies" => [qw(search tags industry domain bot_id updated_after updated_before
+    "GET /companies" => [qw(search tags industry domain bot_id
+        custom_fields.NAME updated_after updated_before
         sort order page page_size)],
     "GET /companies/{id}" => [],
     "POST /companies" => [],
