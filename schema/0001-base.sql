@@ -83,6 +83,28 @@ CREATE FUNCTION crmapi.now_ms() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN date_trunc('milliseconds', statement_timestamp());
 
+-- TARGET after the JSON Merge Patch PATCH (RFC 7396, 2). Locks: none. In PL/pgSQL
+-- because it calls itself, at most as deep as a stored object is.
+CREATE FUNCTION crmapi.json_merge(target jsonb, patch jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    IF jsonb_typeof(patch) <> 'object' THEN
+        RETURN patch;
+    END IF;
+    IF jsonb_typeof(target) IS DISTINCT FROM 'object' THEN
+        target := '{}';
+    END IF;
+    RETURN (SELECT (target - coalesce(array_agg(p.key)
+                       FILTER (WHERE jsonb_typeof(p.value) = 'null'), '{}'))
+            || coalesce(jsonb_object_agg(p.key,
+                   CASE WHEN jsonb_typeof(p.value) = 'object'
+                        THEN crmapi.json_merge(target -> p.key, p.value)
+                        ELSE p.value END)
+                   FILTER (WHERE jsonb_typeof(p.value) <> 'null'), '{}')
+            FROM jsonb_each(patch) p);
+END
+$$;
+
 -- Unicode lower case in Normalization Form C, whatever the database's locale
 -- (contract 7.8). The two forms of small sigma, U+03C2 and U+03C3, are equal. Most
 -- texts are ASCII: as many bytes as characters.

@@ -45,11 +45,18 @@ CREATE FUNCTION crmapi.field_keys(workspace uuid, object jsonb)
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
 DECLARE
     seed constant bigint := uuid_hash_extended(workspace, 1);
+    members constant jsonb := jsonb_path_query_array(object, '$.keyvalue()');
+    keys bigint[];
+    member jsonb;
 BEGIN
-    RETURN (SELECT array_agg(hashtextextended(f.key COLLATE "C",
-                                 jsonb_hash_extended(f.value, seed)))
-            FROM jsonb_each(object) f
-            WHERE jsonb_typeof(f.value) NOT IN ('object', 'array'));
+    FOR i IN 0 .. jsonb_array_length(members) - 1 LOOP
+        member := members -> i;
+        IF jsonb_typeof(member -> 'value') NOT IN ('object', 'array') THEN
+            keys := keys || hashtextextended(member ->> 'key' COLLATE "C",
+                jsonb_hash_extended(member -> 'value', seed));
+        END IF;
+    END LOOP;
+    RETURN keys;
 END
 $$;
 
@@ -235,6 +242,8 @@ CREATE TABLE crmapi.company (
     linkedin_url crmapi.url,
     notes crmapi.prose,
     custom_fields crmapi.object NOT NULL DEFAULT '{}',
+    external_id text COLLATE "C"
+        CHECK (char_length(external_id) BETWEEN 1 AND 255),
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     domain_key text COLLATE "C",
@@ -255,6 +264,9 @@ CREATE INDEX company_industry ON crmapi.company
     (workspace_id, industry, created_at, id) WHERE industry IS NOT NULL;
 CREATE INDEX company_domain ON crmapi.company
     (workspace_id, domain_key, created_at, id) WHERE domain_key IS NOT NULL;
+-- the id in another system: one company of a workspace has it
+CREATE UNIQUE INDEX company_external ON crmapi.company
+    (workspace_id, external_id) WHERE external_id IS NOT NULL;
 -- for the foreign key only
 CREATE INDEX company_stage ON crmapi.company
     (workspace_id, pipeline_stage_id) WHERE pipeline_stage_id IS NOT NULL;
@@ -321,6 +333,8 @@ CREATE TABLE crmapi.contact (
     linkedin_url crmapi.url,
     notes crmapi.prose,
     custom_fields crmapi.object NOT NULL DEFAULT '{}',
+    external_id text COLLATE "C"
+        CHECK (char_length(external_id) BETWEEN 1 AND 255),
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     -- by-email and upsert match these
@@ -360,6 +374,9 @@ CREATE INDEX contact_employed ON crmapi.contact (workspace_id, created_at, id)
     WHERE company_id IS NOT NULL;
 CREATE INDEX contact_single ON crmapi.contact (workspace_id, created_at, id)
     WHERE company_id IS NULL;
+-- the id in another system: one contact of a workspace has it
+CREATE UNIQUE INDEX contact_external ON crmapi.contact
+    (workspace_id, external_id) WHERE external_id IS NOT NULL;
 -- the oldest match wins (contract 9.5)
 CREATE INDEX contact_email ON crmapi.contact
     (workspace_id, email_key, created_at, id) WHERE email_key IS NOT NULL;

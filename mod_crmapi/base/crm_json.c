@@ -495,15 +495,12 @@ crm_error_t *crm_json_body(json_object **value_p, const char *body,
            : NULL;
 }
 
-int crm_json_is_type(const char *type)
+/* Return whether TYPE is the media type NAME in UTF-8. */
+static int is_media_type(const char *type, const char *name)
 {
-    apr_size_t len;
+    apr_size_t len = strcspn(type, "; \t");
 
-    if (!type) {
-        return 1;
-    }
-    len = strcspn(type, "; \t");
-    if (len != 16 || strncasecmp(type, "application/json", 16)) {
+    if (len != strlen(name) || strncasecmp(type, name, len)) {
         return 0;
     }
     for (type += len; *type; type += strcspn(type, ";")) {
@@ -518,6 +515,38 @@ int crm_json_is_type(const char *type)
         }
     }
     return 1;
+}
+
+int crm_json_is_type(const char *type)
+{
+    return !type || is_media_type(type, "application/json");
+}
+
+int crm_json_is_patch(const char *type)
+{
+    return type && is_media_type(type, "application/merge-patch+json");
+}
+
+void crm_json_merge(json_object *target, json_object *patch)
+{
+    json_object_object_foreach(patch, name, value) {
+        json_object *below;
+
+        if (!value) {
+            json_object_object_del(target, name);
+            continue;
+        }
+        if (!json_object_is_type(value, json_type_object)) {
+            json_object_object_add(target, name, json_object_get(value));
+            continue;
+        }
+        if (!json_object_object_get_ex(target, name, &below)
+            || !json_object_is_type(below, json_type_object)) {
+            below = json_object_new_object();
+            json_object_object_add(target, name, below);
+        }
+        crm_json_merge(below, value);
+    }
 }
 
 void crm_json_add_text(json_object *object, const char *name,

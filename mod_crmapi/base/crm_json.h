@@ -36,6 +36,13 @@ crm_error_t *crm_json_body(json_object **value_p, const char *body,
  * application/json in UTF-8 (contract 5.3). */
 int crm_json_is_type(const char *type);
 
+/* The same for a JSON Merge Patch: application/merge-patch+json (RFC 7396). NULL
+ * is none. */
+int crm_json_is_patch(const char *type);
+
+/* Apply PATCH, an object, to the object TARGET (RFC 7396, 2). */
+void crm_json_merge(json_object *target, json_object *patch);
+
 /* Add the member NAME with the string TEXT to OBJECT, unless TEXT is NULL. */
 void crm_json_add_text(json_object *object, const char *name,
                        const char *text);

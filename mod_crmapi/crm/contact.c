@@ -69,6 +69,10 @@ static const crm_field_t fields[] = {
     {.name = "custom_fields", .type = &crm_type_object,
      .flags = CRM_F_CREATE | CRM_F_UPDATE,
      .doc = "free-form JSON"},
+    {.name = "external_id", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE | CRM_F_UNIQUE,
+     .max = 255,
+     .doc = "id in another system, which one row of the workspace has"},
     {.name = "last_contacted_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT max(a.created_at) FROM crmapi.activity a WHERE "
@@ -82,15 +86,44 @@ static const crm_field_t fields[] = {
 
 /* ---- filters ------------------------------------------------------------- */
 
-/* The condition that a contact has the address with the key KEY: COLUMN is that of
- * the primary one, KEYS are all. An index has the primary ones, another the rest
- * (crmapi.contact_keys()). */
-#define HAS_ADDRESS(key, column, keys) \
-    "t.id = ANY (ARRAY(SELECT e.id FROM crmapi.contact e WHERE e.workspace_id" \
-    " = $1::uuid AND e." column " = (SELECT " key ") UNION ALL SELECT e.id" \
-    " FROM crmapi.contact e WHERE (e.workspace_id = $1::uuid) IS TRUE AND" \
-    " e.tag_keys && (SELECT crmapi.address_keys($1::uuid, ARRAY[" key "]))" \
-    " AND " keys " @> ARRAY[" key "]))"
+/* Add the condition that a contact has the address BIND, whose key is the SQL
+ * expression KEY: COLUMN has that of the primary one, KEYS are all. An index has
+ * the primary ones, another the rest (crmapi.contact_keys()). See add_rows() of
+ * crm_list.c about IS TRUE. */
+static void add_address(crm_sql_t *sql, const char *bind,
+                        const crm_call_t *call, const char *key,
+                        const char *column, const char *keys)
+{
+    crm_sql_adds(sql, " AND t.id = ANY (ARRAY(SELECT e.id FROM crmapi.contact e"
+                 " WHERE e.workspace_id = $1::uuid AND e.", column,
+                 " = (SELECT ", NULL);
+    crm_sql_template(sql, key, bind, "text");
+    crm_sql_adds(sql, ") UNION ALL SELECT e.id FROM crmapi.contact e WHERE ",
+                 call->distributed ? "e.workspace_id = $1::uuid"
+                 : "(e.workspace_id = $1::uuid) IS TRUE",
+                 " AND e.tag_keys && (SELECT crmapi.address_keys($1::uuid,"
+                 " ARRAY[", NULL);
+    crm_sql_template(sql, key, bind, "text");
+    crm_sql_adds(sql, "])) AND ", keys, " @> ARRAY[", NULL);
+    crm_sql_template(sql, key, bind, "text");
+    crm_sql_add(sql, "]))");
+}
+
+static void add_email(crm_sql_t *sql, const crm_filter_t *filter,
+                      const char *bind, const crm_call_t *call)
+{
+    (void)filter;
+    add_address(sql, bind, call, "?", "email_key",
+                "crmapi.email_keys(e.emails)");
+}
+
+static void add_phone(crm_sql_t *sql, const crm_filter_t *filter,
+                      const char *bind, const crm_call_t *call)
+{
+    (void)filter;
+    add_address(sql, bind, call, "crmapi.phone_key(?)", "phone_key",
+                "crmapi.phone_keys(e.phone_numbers)");
+}
 
 #define EMAIL_MAX 254           /* contract 6.3 */
 
@@ -190,15 +223,15 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "email", .type = &type_email,
                .doc = "contacts that have this address, without case, whether"
                       " it is the primary one or not"},
-     .add = crm_filter_bind, .by_key = 1,
-     .sql = HAS_ADDRESS("?", "email_key",
-                        "crmapi.email_keys(e.emails)")},
+     .add = add_email, .by_key = 1},
     {.field = {.name = "phone", .type = &type_phone, .max = 100,
                .doc = "contacts that have this number, in any spelling that"
                       " has the same E.164 form"},
-     .add = crm_filter_bind, .by_key = 1,
-     .sql = HAS_ADDRESS("crmapi.phone_key(?)", "phone_key",
-                        "crmapi.phone_keys(e.phone_numbers)")},
+     .add = add_phone, .by_key = 1},
+    {.field = {.name = "external_id", .type = &crm_type_text, .max = 255,
+               .doc = "exact"},
+     .add = crm_filter_bind,
+     .sql = "t.external_id = ?"},
     CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,

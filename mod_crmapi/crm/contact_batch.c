@@ -27,10 +27,15 @@ enum { BEGIN, CLAIM, LOCKS, REFS, LOOK_UP, MORE, OPENING };
  * the caller, the stored response, COMMIT. */
 #define CLOSING_MAX 7
 
+int crm_batch_index(const crm_batch_kind_t *kind, const char *name)
+{
+    return (int)(crm_resource_field(kind->resource, name)
+                 - kind->resource->fields);
+}
+
 int crm_contact_index(const char *name)
 {
-    return (int)(crm_resource_field(&crm_resource_contact, name)
-                 - crm_resource_contact.fields);
+    return crm_batch_index(&crm_batch_contacts, name);
 }
 
 /* Return, in POOL, the primary address of LIST, a bind of crm_type_emails or
@@ -56,71 +61,112 @@ static const char *primary_of(const char *list, const char *member,
     return primary;
 }
 
-void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
-                       apr_pool_t *pool)
+static void contact_texts(const char *texts[CRM_KEYS],
+                          const char *const *binds, apr_pool_t *pool)
+{
+    const char *email = primary_of(binds[crm_contact_index("emails")],
+                                   "email", pool);
+    const char *phone = primary_of(binds[crm_contact_index("phone_numbers")],
+                                   "phone_number", pool);
+
+    texts[CRM_KEY_EXTERNAL] = binds[crm_contact_index("external_id")];
+    texts[CRM_KEY_EMAIL] = email ? crm_email_key(email, pool) : NULL;
+    texts[CRM_KEY_PHONE] = phone ? crm_phone_key(phone, pool) : NULL;
+}
+
+const crm_batch_kind_t crm_batch_contacts = {
+    .resource = &crm_resource_contact, .list = "contacts",
+    .keys = {
+        [CRM_KEY_EXTERNAL] = {"external_id", ":i:", ""},
+        [CRM_KEY_EMAIL] = {"email_key", ":e:", ""},
+        [CRM_KEY_PHONE] = {"phone_key", ":p:", ""},
+    },
+    .texts = contact_texts,
+};
+
+static void company_texts(const char *texts[CRM_KEYS],
+                          const char *const *binds, apr_pool_t *pool)
+{
+    const crm_batch_kind_t *kind = &crm_batch_companies;
+
+    (void)pool;
+    texts[CRM_KEY_EXTERNAL] = binds[crm_batch_index(kind, "external_id")];
+    texts[CRM_KEY_DOMAIN] = binds[crm_batch_index(kind, "domain")];
+    texts[CRM_KEYS - 1] = NULL;
+    if (texts[CRM_KEY_DOMAIN] && !*texts[CRM_KEY_DOMAIN]) {
+        texts[CRM_KEY_DOMAIN] = NULL;
+    }
+}
+
+const crm_batch_kind_t crm_batch_companies = {
+    .resource = &crm_resource_company, .list = "companies",
+    .keys = {
+        [CRM_KEY_EXTERNAL] = {"external_id", ":I:", ""},
+        [CRM_KEY_DOMAIN] = {"domain_key", ":d:", "crmapi.fold"},
+    },
+    .texts = company_texts,
+};
+
+void crm_identity_init(crm_identity_t *identity, const crm_batch_kind_t *kind,
+                       const crm_values_t *values, apr_pool_t *pool)
 {
     memset(identity, 0, sizeof(*identity));
-    identity->email = primary_of(values->binds[crm_contact_index("emails")],
-                                 "email", pool);
-    identity->phone =
-        primary_of(values->binds[crm_contact_index("phone_numbers")],
-                   "phone_number", pool);
-    if (identity->email) {
-        identity->email_key = crm_email_key(identity->email, pool);
-    }
-    if (identity->phone) {
-        identity->phone_key = crm_phone_key(identity->phone, pool);
-    }
+    kind->texts(identity->texts, values->binds, pool);
     identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
 }
 
-/* Return the keys of the e-mails (PHONES: of the numbers) of the COUNT
- * IDENTITIES as a text[], null where there is none. */
-static const char *identity_array(const crm_identity_t *identities, int count,
-                                  int phones, apr_pool_t *pool)
+/* Set TEXTS to a text[] of each key of the COUNT IDENTITIES, null where there is
+ * none. */
+static void identity_arrays(const char *texts[CRM_KEYS],
+                            const crm_identity_t *identities, int count,
+                            apr_pool_t *pool)
 {
-    apr_array_header_t *texts = apr_array_make(pool, count,
-                                               sizeof(const char *));
+    for (int key = 0; key < CRM_KEYS; key++) {
+        apr_array_header_t *array = apr_array_make(pool, count,
+                                                   sizeof(const char *));
 
-    for (int i = 0; i < count; i++) {
-        APR_ARRAY_PUSH(texts, const char *) = phones
-                                              ? identities[i].phone_key
-                                              : identities[i].email_key;
+        for (int i = 0; i < count; i++) {
+            APR_ARRAY_PUSH(array, const char *) = identities[i].texts[key];
+        }
+        texts[key] = crm_sql_array(array, pool);
     }
-    return crm_sql_array(texts, pool);
 }
 
-/* Return an array of binds for all fields of a contact, hidden ones
+/* Return an array of binds for all fields of BATCH's kind, hidden ones
  * included. */
-static const char **new_binds(apr_pool_t *pool)
+static const char **new_binds(const crm_contact_batch_t *batch)
 {
-    return apr_pcalloc(pool, (size_t)crm_resource_fields(&crm_resource_contact)
-                       * sizeof(const char *));
+    size_t count = (size_t)crm_resource_fields(batch->kind->resource);
+
+    return apr_pcalloc(batch->pool, count * sizeof(const char *));
 }
 
 /* Return a contact made from ROW of the look-up's RESULT. */
-static crm_contact_t *read_contact(const PGresult *result, int row,
-                                   apr_pool_t *pool)
+static crm_contact_t *read_contact(const crm_contact_batch_t *batch,
+                                   const PGresult *result, int row)
 {
-    const crm_shape_t *shape = crm_shape_of(&crm_resource_contact);
-    crm_contact_t *contact = apr_pcalloc(pool, sizeof(*contact));
-    char *created_at = apr_palloc(pool, CRM_TIME_SIZE);
-    char *updated_at = apr_palloc(pool, CRM_TIME_SIZE);
+    const crm_shape_t *shape = crm_shape_of(batch->kind->resource);
+    crm_contact_t *contact = apr_pcalloc(batch->pool, sizeof(*contact));
+    char *created_at = apr_palloc(batch->pool, CRM_TIME_SIZE);
+    char *updated_at = apr_palloc(batch->pool, CRM_TIME_SIZE);
 
-    contact->binds = new_binds(pool);
+    contact->binds = new_binds(batch);
     for (int i = 0; i < shape->count; i++) {
         contact->binds[shape->indexes[i]] = crm_db_value(result, row,
                                                          CRM_MATCH_FIRST + i);
     }
-    contact->id = contact->binds[crm_contact_index("id")];
-    crm_time_from_pg(created_at,
-                     contact->binds[crm_contact_index("created_at")]);
-    crm_time_from_pg(updated_at,
-                     contact->binds[crm_contact_index("updated_at")]);
+    contact->id = contact->binds[crm_batch_index(batch->kind, "id")];
+    crm_time_from_pg(created_at, contact->binds[
+                         crm_batch_index(batch->kind, "created_at")]);
+    crm_time_from_pg(updated_at, contact->binds[
+                         crm_batch_index(batch->kind, "updated_at")]);
     contact->created_at = created_at;
     contact->updated_at = updated_at;
-    contact->email_key = crm_db_value(result, row, CRM_MATCH_CONTACT_EMAIL);
-    contact->phone_key = crm_db_value(result, row, CRM_MATCH_CONTACT_PHONE);
+    for (int key = 0; key < CRM_KEYS; key++) {
+        contact->keys[key] = crm_db_value(result, row,
+                                          CRM_MATCH_CONTACT_KEYS + key);
+    }
+    contact->stored = contact->keys[CRM_KEY_EXTERNAL];
     return contact;
 }
 
@@ -136,7 +182,7 @@ static crm_contact_t *row_contact(crm_contact_batch_t *batch,
     }
     contact = apr_hash_get(batch->by_id, id, APR_HASH_KEY_STRING);
     if (!contact) {
-        contact = read_contact(result, row, batch->pool);
+        contact = read_contact(batch, result, row);
         apr_hash_set(batch->by_id, contact->id, APR_HASH_KEY_STRING, contact);
         APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
     }
@@ -164,12 +210,17 @@ static void read_look_up(crm_contact_batch_t *batch,
     crm_time_from_pg(now, PQgetvalue(result, 0, CRM_MATCH_NOW));
     batch->now = now;
     for (int row = 0; row < PQntuples(result); row++) {
-        apr_int64_t number = apr_atoi64(PQgetvalue(result, row,
-                                                   CRM_MATCH_IDENTITY));
+        crm_identity_t *identity = identities
+                              + apr_atoi64(PQgetvalue(result, row,
+                                                    CRM_MATCH_IDENTITY)) - 1;
         crm_contact_t *contact = row_contact(batch, result, row);
 
+        for (int key = 0; key < CRM_KEYS; key++) {
+            identity->keys[key] = crm_db_value(result, row,
+                                               CRM_MATCH_KEYS + key);
+        }
         if (contact) {
-            add_match(&identities[number - 1], contact);
+            add_match(identity, contact);
         }
     }
 }
@@ -181,18 +232,20 @@ static void make_command(crm_sql_t *sql, const char *text, apr_pool_t *pool)
     crm_sql_add(sql, text);
 }
 
-static crm_contact_batch_t *new_batch(crm_call_t *call)
+static crm_contact_batch_t *new_batch(crm_call_t *call,
+                                      const crm_batch_kind_t *kind)
 {
     crm_contact_batch_t *batch = apr_pcalloc(call->pool, sizeof(*batch));
 
     batch->call = call;
+    batch->kind = kind;
     batch->pool = call->pool;
     batch->by_id = apr_hash_make(call->pool);
     batch->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     batch->refs = apr_hash_make(call->pool);
     batch->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     batch->changed = apr_pcalloc(call->pool, (apr_size_t)crm_resource_fields(
-                                     &crm_resource_contact));
+                                     kind->resource));
     return batch;
 }
 
@@ -228,28 +281,29 @@ static crm_error_t *begin_transaction(PGresult **results, crm_call_t *call,
 
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call,
+                                    const crm_batch_kind_t *kind,
                                     crm_identity_t *identities,
                                     int count, int depth,
                                     const apr_array_header_t *refs,
                                     crm_contact_more_t *more)
 {
-    crm_contact_batch_t *batch = new_batch(call);
-    const char *emails = identity_array(identities, count, 0, call->pool);
-    const char *phones = identity_array(identities, count, 1, call->pool);
+    crm_contact_batch_t *batch = new_batch(call, kind);
+    const char *texts[CRM_KEYS];
     crm_sql_t begin, claim, locks, existing, look_up;
     crm_sql_t *sqls[OPENING] = {&begin, NULL, &locks, &existing, &look_up,
                                 more ? &more->sql : NULL};
     PGresult *results[OPENING];
 
+    identity_arrays(texts, identities, count, call->pool);
     make_command(&begin, "BEGIN", call->pool);
     if (crm_rest(call)->idempotency) {
         crm_idempotency_claim(&claim, call);
         sqls[CLAIM] = &claim;
     }
-    crm_contact_sql_locks(&locks, call, emails, phones,
+    crm_contact_sql_locks(&locks, call, kind, texts,
                           more ? more->lock : NULL);
     crm_contact_sql_refs(&existing, call, refs);
-    crm_contact_sql_look_up(&look_up, call, emails, phones, depth);
+    crm_contact_sql_look_up(&look_up, call, kind, texts, depth);
     CRM_ERR(begin_transaction(results, call, sqls));
     for (int row = 0; row < PQntuples(results[REFS]); row++) {
         const char *name = PQgetvalue(results[REFS], row, 0);
@@ -275,7 +329,7 @@ int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
 int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
                                  const crm_values_t *values, const char *prefix)
 {
-    const crm_field_t *field = crm_resource_contact.fields;
+    const crm_field_t *field = batch->kind->resource->fields;
     int missed = 0;
 
     for (int i = 0; field[i].name; i++) {
@@ -309,22 +363,30 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return the oldest contact that now has IDENTITY's e-mail (PHONES: phone): one
- * from the database that still has it, or one that got it in BATCH. */
-static crm_contact_t *oldest(crm_contact_batch_t *batch,
-                             const crm_identity_t *identity, int phones)
+/* Return whether CONTACT has now the KEY of IDENTITY, and no other external_id
+ * than IDENTITY. */
+static int has_key(const crm_contact_t *contact,
+                   const crm_identity_t *identity, int key)
 {
-    const char *key = phones ? identity->phone_key : identity->email_key;
+    const char *external = identity->keys[CRM_KEY_EXTERNAL];
+
+    return same(contact->keys[key], identity->keys[key])
+           && (!external || !contact->keys[CRM_KEY_EXTERNAL]
+               || same(contact->keys[CRM_KEY_EXTERNAL], external));
+}
+
+/* Return the oldest contact that now has the KEY of IDENTITY: one from the
+ * database that still has it, or one that got it in BATCH. */
+static crm_contact_t *oldest(crm_contact_batch_t *batch,
+                             const crm_identity_t *identity, int key)
+{
     crm_contact_t *match = NULL;
 
-    if (!key) {
-        return NULL;
-    }
     for (int i = 0; i < identity->matches->nelts && !match; i++) {
         crm_contact_t *contact = APR_ARRAY_IDX(identity->matches, i,
                                                crm_contact_t *);
 
-        if (same(phones ? contact->phone_key : contact->email_key, key)) {
+        if (has_key(contact, identity, key)) {
             match = contact;
         }
     }
@@ -332,7 +394,7 @@ static crm_contact_t *oldest(crm_contact_batch_t *batch,
         crm_contact_t *contact = APR_ARRAY_IDX(batch->touched, i,
                                                crm_contact_t *);
 
-        if (same(phones ? contact->phone_key : contact->email_key, key)) {
+        if (has_key(contact, identity, key)) {
             match = older(match, contact);
         }
     }
@@ -342,26 +404,51 @@ static crm_contact_t *oldest(crm_contact_batch_t *batch,
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
                                        const crm_identity_t *identity)
 {
-    crm_contact_t *contact = oldest(batch, identity, 0);
+    crm_contact_t *contact = NULL;
 
-    return contact ? contact : oldest(batch, identity, 1);
+    for (int key = 0; key < CRM_KEYS && !contact; key++) {
+        if (identity->keys[key]) {
+            contact = oldest(batch, identity, key);
+        }
+    }
+    return contact;
 }
 
-/* Set CONTACT's keys after IDENTITY's lists were merged into it. If CONTACT had
- * no primary e-mail before, the new one is IDENTITY's. */
+int crm_contact_batch_taken(const crm_contact_batch_t *batch,
+                            const crm_identity_t *identity,
+                            const crm_contact_t *contact)
+{
+    for (int i = 0; i < batch->contacts->nelts; i++) {
+        const crm_contact_t *other = APR_ARRAY_IDX(batch->contacts, i,
+                                                   crm_contact_t *);
+
+        if (other != contact && same(other->stored,
+                                     identity->keys[CRM_KEY_EXTERNAL])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Set CONTACT's keys after IDENTITY's values were merged into it. A key that the
+ * database makes is IDENTITY's if CONTACT had none, or got IDENTITY's text. */
 static void identify(crm_contact_batch_t *batch,
                      const crm_identity_t *identity, crm_contact_t *contact)
 {
-    const char *email = primary_of(contact->binds[crm_contact_index("emails")],
-                                   "email", batch->pool);
-    const char *phone =
-        primary_of(contact->binds[crm_contact_index("phone_numbers")],
-                   "phone_number", batch->pool);
+    const char *texts[CRM_KEYS];
 
-    if (!email || !contact->email_key) {
-        contact->email_key = email ? identity->email_key : NULL;
+    batch->kind->texts(texts, contact->binds, batch->pool);
+    for (int key = 0; key < CRM_KEYS; key++) {
+        const crm_key_t *is = &batch->kind->keys[key];
+
+        if (!texts[key] || !is->column || !*is->fold) {
+            contact->keys[key] = texts[key];
+        }
+        else if (!contact->keys[key]
+                 || same(texts[key], identity->texts[key])) {
+            contact->keys[key] = identity->keys[key];
+        }
     }
-    contact->phone_key = phone ? crm_phone_key(phone, batch->pool) : NULL;
     APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
 }
 
@@ -370,7 +457,7 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
                                         const crm_values_t *values,
                                         const char *bot_id)
 {
-    const crm_field_t *fields = crm_resource_contact.fields;
+    const crm_field_t *fields = batch->kind->resource->fields;
     crm_contact_t *contact = apr_pcalloc(batch->pool, sizeof(*contact));
     char *id = apr_palloc(batch->pool, CRM_UUID_LEN + 1);
 
@@ -378,34 +465,34 @@ crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
     contact->id = id;
     contact->is_new = 1;
     contact->created_at = contact->updated_at = batch->now;
-    contact->binds = new_binds(batch->pool);
+    contact->binds = new_binds(batch);
     for (int i = 0; fields[i].name; i++) {
         contact->binds[i] = values->sent[i] ? values->binds[i] : NULL;
         if (!contact->binds[i] && !(fields[i].flags & CRM_F_NULLABLE)) {
             contact->binds[i] = fields[i].type->empty;
         }
     }
-    contact->binds[crm_contact_index("id")] = id;
-    contact->binds[crm_contact_index("workspace_id")] =
+    contact->binds[crm_batch_index(batch->kind, "id")] = id;
+    contact->binds[crm_batch_index(batch->kind, "workspace_id")] =
         batch->call->key.workspace_id;
-    contact->binds[crm_contact_index("bot_id")] = bot_id;
-    contact->binds[crm_contact_index("created_at")] = batch->now;
-    contact->binds[crm_contact_index("updated_at")] = batch->now;
+    contact->binds[crm_batch_index(batch->kind, "bot_id")] = bot_id;
+    contact->binds[crm_batch_index(batch->kind, "created_at")] = batch->now;
+    contact->binds[crm_batch_index(batch->kind, "updated_at")] = batch->now;
     APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
     identify(batch, identity, contact);
     return contact;
 }
 
-int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
-                     const char *prefix)
+int crm_contact_fits(crm_input_t *input, const crm_batch_kind_t *kind,
+                     const crm_values_t *values, const char *prefix)
 {
     static const char *const grown[] = {"notes", "custom_fields", "tags",
                                         "emails", "phone_numbers"};
     int before = crm_input_errors(input);
 
     for (size_t i = 0; i < CRM_NELTS(grown); i++) {
-        int index = crm_contact_index(grown[i]);
-        const crm_field_t *field = &crm_resource_contact.fields[index];
+        int index = crm_batch_index(kind, grown[i]);
+        const crm_field_t *field = &kind->resource->fields[index];
         const char *bind = values->binds[index];
         json_object *value;
         crm_buf_t json;
@@ -445,7 +532,7 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
                               crm_contact_t *contact,
                               const crm_values_t *values)
 {
-    const crm_field_t *fields = crm_resource_contact.fields;
+    const crm_field_t *fields = batch->kind->resource->fields;
     int changed = 0;
 
     for (int i = 0; fields[i].name; i++) {
@@ -461,15 +548,16 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
         return;
     }
     contact->changed = 1;
-    batch->changed[crm_contact_index("updated_at")] = 1;
+    batch->changed[crm_batch_index(batch->kind, "updated_at")] = 1;
     contact->updated_at = later(batch->now, contact->updated_at, batch->pool);
-    contact->binds[crm_contact_index("updated_at")] = contact->updated_at;
+    contact->binds[crm_batch_index(batch->kind, "updated_at")] = contact->updated_at;
     identify(batch, identity, contact);
 }
 
-void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact)
+void crm_contact_write(crm_buf_t *buf, const crm_batch_kind_t *kind,
+                       const crm_contact_t *contact)
 {
-    const crm_shape_t *shape = crm_shape_of(&crm_resource_contact);
+    const crm_shape_t *shape = crm_shape_of(kind->resource);
 
     crm_buf_putc(buf, '{');
     for (int i = 0; i < shape->count; i++) {
@@ -511,9 +599,9 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     sqls[n++] = &commit;
     error = crm_call_pipeline(results, batch->call, sqls, n);
     error = crm_idempotency_raced(batch->call, error);
-    if (crm_error_is(error, "23503")) {
-        /* A referenced row was deleted after the look-up: the client may
-         * retry. */
+    if (crm_error_is(error, "23503") || crm_error_is(error, "23505")) {
+        /* A referenced row was deleted after the look-up, or another request
+         * has used an external_id: the client may retry. */
         return crm_error_create(CRM_E_UNAVAILABLE, NULL, batch->pool);
     }
     return crm_op_unexplained(error);

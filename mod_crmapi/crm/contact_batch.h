@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch.h: finding contacts by their identity and writing them in
- * one transaction, for upsert and sequences/start */
+/* contact_batch.h: finding contacts or companies by their identity and writing
+ * them in one transaction, for upsert and sequences/start */
 #ifndef CRM_CONTACT_BATCH_H
 #define CRM_CONTACT_BATCH_H
 
@@ -8,24 +8,51 @@
 
 #include "crm_body.h"
 
-/* A contact in memory: as stored, or with changes to be written. */
+/* What a contact or company is matched by, in this order: its keys. */
+#define CRM_KEYS 3
+
+enum { CRM_KEY_EXTERNAL, CRM_KEY_EMAIL, CRM_KEY_PHONE, /* of a contact */
+       CRM_KEY_DOMAIN = 1 };                           /* of a company */
+
+/* A key of a kind. */
+typedef struct crm_key_t {
+    const char *column;         /* of the table; NULL: the kind has no such
+                                   key */
+    const char *lock;           /* prefix of the name of its advisory lock */
+    const char *fold;           /* the SQL function that makes it of the text
+                                   that is sent; "" if the text is the key */
+} crm_key_t;
+
+/* What is found and written: contacts or companies. */
+typedef struct crm_batch_kind_t {
+    const crm_resource_t *resource;
+    const char *list;           /* "contacts": the member of an upsert's body */
+    crm_key_t keys[CRM_KEYS];
+    /* Set TEXTS to those of the keys of a row with BINDS, in POOL. */
+    void (*texts)(const char *texts[CRM_KEYS], const char *const *binds,
+                  apr_pool_t *pool);
+} crm_batch_kind_t;
+
+extern const crm_batch_kind_t crm_batch_contacts;
+extern const crm_batch_kind_t crm_batch_companies;
+
+/* A contact or company in memory: as stored, or with changes to be written. */
 typedef struct crm_contact_t {
     const char **binds;         /* by index in the table of fields */
     const char *id;
     const char *created_at;     /* 24 characters */
     const char *updated_at;
-    const char *email_key;      /* its current identity, or NULL */
-    const char *phone_key;
+    const char *keys[CRM_KEYS]; /* its current identity; NULL: none */
+    const char *stored;         /* its external_id in the database, or NULL */
     int is_new;                 /* not in the database yet */
     int changed;                /* it must be updated */
 } crm_contact_t;
 
 /* The identity of a contact in a request. */
 typedef struct crm_identity_t {
-    const char *email;          /* the primary e-mail sent, or NULL */
-    const char *phone;          /* the primary phone number sent, or NULL */
-    const char *email_key;      /* the keys that are matched */
-    const char *phone_key;
+    const char *texts[CRM_KEYS]; /* what was sent of each key, or NULL */
+    const char *keys[CRM_KEYS]; /* the keys that are matched, set by the
+                                   look-up */
     apr_array_header_t *matches; /* of crm_contact_t *: contacts stored with one
                                     of the keys, oldest first */
 } crm_identity_t;
@@ -40,6 +67,7 @@ typedef struct crm_ref_t {
  * held. */
 typedef struct crm_contact_batch_t {
     crm_call_t *call;
+    const crm_batch_kind_t *kind;
     apr_pool_t *pool;
     const char *now;            /* the database's time, 24 characters */
     apr_hash_t *by_id;          /* id -> crm_contact_t */
@@ -58,11 +86,11 @@ typedef struct crm_contact_more_t {
     PGresult *result;           /* its result */
 } crm_contact_more_t;
 
-/* Set *IDENTITY to the primary addresses in VALUES, the values of a contact. */
-void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
-                       apr_pool_t *pool);
+/* Set *IDENTITY to that in VALUES, the values of a row of KIND. */
+void crm_identity_init(crm_identity_t *identity, const crm_batch_kind_t *kind,
+                       const crm_values_t *values, apr_pool_t *pool);
 
-/* Open a batch in one round trip and set *BATCH_P, in CALL's pool: begin a
+/* Open a batch of KIND in one round trip and set *BATCH_P, in CALL's pool: begin a
  * transaction on CALL's connection, lock the COUNT IDENTITIES in sorted order
  * (contract 10.5), look up REFS (of crm_ref_t), find and lock the contacts with
  * these identities, and run MORE (may be NULL). The DEPTH oldest contacts of
@@ -72,6 +100,7 @@ void crm_identity_init(crm_identity_t *identity, const crm_values_t *values,
  * transaction is open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
                                     crm_call_t *call,
+                                    const crm_batch_kind_t *kind,
                                     crm_identity_t *identities,
                                     int count, int depth,
                                     const apr_array_header_t *refs,
@@ -91,14 +120,22 @@ int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
 /* Add an error to INPUT for each field in VALUES that is too large after it was
  * merged with the stored value. The names of fields begin with PREFIX. Return 1
  * if there is none. */
-int crm_contact_fits(crm_input_t *input, const crm_values_t *values,
-                     const char *prefix);
+int crm_contact_fits(crm_input_t *input, const crm_batch_kind_t *kind,
+                     const crm_values_t *values, const char *prefix);
 
-/* Return the contact that has IDENTITY at this point of BATCH: the oldest with
- * its e-mail, or else the oldest with its phone (contract 10.1). Return NULL if
- * there is none. */
+/* Return the contact that has IDENTITY at this point of BATCH: the one with its
+ * external_id, or else the oldest with its e-mail or domain, or else the oldest
+ * with its phone (contract 10.1, 20.3). What has another external_id is another
+ * one, whatever its addresses are. Return NULL if there is none. */
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
                                        const crm_identity_t *identity);
+
+/* Return whether a row of BATCH that is not CONTACT (may be NULL) has the
+ * external_id of IDENTITY in the database, although it loses it in BATCH: no
+ * other row can have it before the end of the transaction. */
+int crm_contact_batch_taken(const crm_contact_batch_t *batch,
+                            const crm_identity_t *identity,
+                            const crm_contact_t *contact);
 
 /* Return a new contact of BATCH with VALUES and the agent BOT_ID. */
 crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
@@ -124,10 +161,14 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
 /* Roll back BATCH's transaction. */
 void crm_contact_batch_abandon(crm_contact_batch_t *batch);
 
-/* Add CONTACT to BUF as JSON as the API shows it. */
-void crm_contact_write(crm_buf_t *buf, const crm_contact_t *contact);
+/* Add CONTACT of KIND to BUF as JSON as the API shows it. */
+void crm_contact_write(crm_buf_t *buf, const crm_batch_kind_t *kind,
+                       const crm_contact_t *contact);
 
-/* Return the index of the field NAME in the table of a contact's fields. */
+/* Return the index of the field NAME in the table of KIND's fields. */
+int crm_batch_index(const crm_batch_kind_t *kind, const char *name);
+
+/* The same for contacts. */
 int crm_contact_index(const char *name);
 
 #endif /* CRM_CONTACT_BATCH_H */

@@ -11,17 +11,20 @@
 #include "crm_rest.h"
 
 void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
-                           const char *emails, const char *phones,
+                           const crm_batch_kind_t *kind,
+                           const char *const texts[CRM_KEYS],
                            const char *lock)
 {
     crm_sql_init(sql, call->pool);
     crm_sql_template(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
                      " DISTINCT hashtextextended(? || k.name, 0) AS h FROM"
                      " (", call->key.workspace_id, "text");
-    crm_sql_template(sql, "SELECT ':e:' || e FROM unnest(?) e",
-                     emails, "text[]");
-    crm_sql_template(sql, " UNION SELECT ':p:' || p FROM unnest(?) p",
-                     phones, "text[]");
+    for (int i = 0; i < CRM_KEYS && kind->keys[i].column; i++) {
+        crm_sql_adds(sql, i ? " UNION SELECT '" : "SELECT '",
+                     kind->keys[i].lock, "' || ", kind->keys[i].fold,
+                     NULL);
+        crm_sql_template(sql, "(u) FROM unnest(?) u", texts[i], "text[]");
+    }
     crm_sql_template(sql, " UNION SELECT ':x:' || ?) k(name) WHERE k.name"
                      " IS NOT NULL ORDER BY h) l", lock, "text");
     if (call->distributed) {    /* its server takes the locks of intake, too */
@@ -34,31 +37,63 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
+/* Add w: the number i of each identity and its keys k0, k1 ... */
+static void add_identities(crm_sql_t *sql, const crm_batch_kind_t *kind,
+                           const char *const texts[CRM_KEYS])
+{
+    static const char *const names[CRM_KEYS] = {"k0", "k1", "k2"};
+
+    crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i");
+    for (int i = 0; i < CRM_KEYS; i++) {
+        crm_sql_adds(sql, ", ", kind->keys[i].column ? kind->keys[i].fold : "",
+                     "(u.", names[i], ") AS ", names[i], NULL);
+    }
+    for (int i = 0; i < CRM_KEYS; i++) {
+        crm_sql_add(sql, i ? ", " : " FROM unnest(");
+        crm_sql_bind(sql, texts[i], "text[]");
+    }
+    crm_sql_add(sql, ") WITH ORDINALITY u(k0, k1, k2, i))");
+}
+
+/* Add the array of the ids of the DEPTH oldest rows of KIND that have the key
+ * NUMBER of w. Other keys than external_id find no row that has another one. */
+static void add_matches(crm_sql_t *sql, const crm_batch_kind_t *kind,
+                        int number, const char *depth)
+{
+    static const char *const names[CRM_KEYS] = {"w.k0", "w.k1", "w.k2"};
+
+    crm_sql_adds(sql, number ? " || " : "", "ARRAY(SELECT c.id FROM crmapi.",
+                 kind->resource->name, " c WHERE c.workspace_id = $1::uuid"
+                 " AND c.", kind->keys[number].column, " = ", names[number],
+                 number ? " AND (w.k0 IS NULL OR c.external_id IS NULL OR"
+                 " c.external_id = w.k0)" : "", NULL);
+    crm_sql_template(sql, " ORDER BY c.created_at, c.id LIMIT ?)", depth,
+                     "integer");
+}
+
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
-                             const char *emails, const char *phones,
-                             int depth)
+                             const crm_batch_kind_t *kind,
+                             const char *const texts[CRM_KEYS], int depth)
 {
     const char *limit = apr_itoa(call->pool, depth);
 
     crm_rest_sql(sql, call);
-    crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.* FROM unnest(");
-    crm_sql_bind(sql, emails, "text[]");
-    crm_sql_add(sql, ", ");
-    crm_sql_bind(sql, phones, "text[]");
-    crm_sql_add(sql, ") WITH ORDINALITY u(e, p, i)),"
-                " m AS MATERIALIZED (SELECT w.i, ARRAY(SELECT c.id"
-                " FROM crmapi.contact c WHERE c.workspace_id = $1::uuid"
-                " AND c.email_key = w.e ORDER BY c.created_at, c.id");
-    crm_sql_template(sql, " LIMIT ?) || ARRAY(SELECT c.id FROM crmapi.contact"
-                     " c WHERE c.workspace_id = $1::uuid AND c.phone_key ="
-                     " w.p ORDER BY c.created_at, c.id", limit, "integer");
-    crm_sql_template(sql, " LIMIT ?) AS ids FROM w),", limit, "integer");
-    crm_sql_add(sql, " t AS MATERIALIZED (SELECT c.* FROM crmapi.contact c"
-                " WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
-                "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
-                " FOR NO KEY UPDATE)"
-                " SELECT m.i, " CRM_SQL_NOW ", t.email_key, t.phone_key, ");
-    crm_sql_adds(sql, crm_shape_of(&crm_resource_contact)->columns,
+    add_identities(sql, kind, texts);
+    crm_sql_add(sql, ", m AS MATERIALIZED (SELECT w.i, w.k0, w.k1, w.k2, ");
+    for (int i = 0; i < CRM_KEYS && kind->keys[i].column; i++) {
+        add_matches(sql, kind, i, limit);
+    }
+    crm_sql_adds(sql, " AS ids FROM w), t AS MATERIALIZED (SELECT c.* FROM"
+                 " crmapi.", kind->resource->name,
+                 " c WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
+                 "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
+                 " FOR NO KEY UPDATE)"
+                 " SELECT m.i, " CRM_SQL_NOW ", m.k0, m.k1, m.k2", NULL);
+    for (int i = 0; i < CRM_KEYS; i++) {
+        crm_sql_adds(sql, kind->keys[i].column ? ", t." : ", NULL",
+                     kind->keys[i].column, NULL);
+    }
+    crm_sql_adds(sql, ", ", crm_shape_of(kind->resource)->columns,
                  " FROM m LEFT JOIN LATERAL unnest(m.ids) x(id) ON true"
                  " LEFT JOIN t ON t.id = x.id WHERE ", NULL);
     crm_rest_permit(sql, call);
@@ -137,12 +172,12 @@ static apr_array_header_t *written_fields(const crm_contact_batch_t *batch,
                                           const apr_array_header_t *contacts,
                                           int new)
 {
-    const crm_field_t *fields = crm_resource_contact.fields;
+    const crm_field_t *fields = batch->kind->resource->fields;
     apr_array_header_t *written = apr_array_make(batch->pool, 32,
                                                  sizeof(crm_field_t *));
 
     APR_ARRAY_PUSH(written, const crm_field_t *) =
-        &fields[crm_contact_index("id")];
+        &fields[crm_batch_index(batch->kind, "id")];
     for (int i = 0; fields[i].name; i++) {
         if (new ? is_inserted(&fields[i]) && is_given(contacts, i)
             : batch->changed[i]) {
@@ -184,7 +219,7 @@ static void add_records(crm_sql_t *sql, const crm_contact_batch_t *batch,
         for (int i = 0; i < contacts->nelts; i++) {
             APR_ARRAY_PUSH(values, const char *) =
                 APR_ARRAY_IDX(contacts, i, crm_contact_t *)
-                ->binds[field - crm_resource_contact.fields];
+                ->binds[field - batch->kind->resource->fields];
         }
         crm_sql_add(sql, f ? ", " : " FROM unnest(");
         crm_sql_bind_array(sql, values, field->type->cast);
@@ -202,7 +237,8 @@ int crm_contact_sql_insert(crm_sql_t *sql, const crm_contact_batch_t *batch)
     apr_array_header_t *fields = written_fields(batch, contacts, 1);
 
     crm_sql_init(sql, batch->pool);
-    crm_sql_add(sql, "INSERT INTO crmapi.contact (workspace_id");
+    crm_sql_adds(sql, "INSERT INTO crmapi.", batch->kind->resource->name,
+                 " (workspace_id", NULL);
     for (int f = 0; f < fields->nelts; f++) {
         crm_sql_adds(sql, ", ",
                      APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
@@ -222,7 +258,8 @@ int crm_contact_sql_update(crm_sql_t *sql, const crm_contact_batch_t *batch)
     apr_array_header_t *fields = written_fields(batch, contacts, 0);
 
     crm_sql_init(sql, batch->pool);
-    crm_sql_add(sql, "UPDATE crmapi.contact t SET");
+    crm_sql_adds(sql, "UPDATE crmapi.", batch->kind->resource->name,
+                 " t SET", NULL);
     for (int f = 1; f < fields->nelts; f++) {
         const char *name = APR_ARRAY_IDX(fields, f, const crm_field_t *)->name;
 

@@ -10,29 +10,30 @@
 enum {
     CRM_MATCH_IDENTITY,         /* number of the identity, from 1 */
     CRM_MATCH_NOW,              /* the database's time */
-    CRM_MATCH_CONTACT_EMAIL,    /* the contact's keys */
-    CRM_MATCH_CONTACT_PHONE,
-    CRM_MATCH_FIRST
+    CRM_MATCH_KEYS,             /* the identity's keys */
+    CRM_MATCH_CONTACT_KEYS = CRM_MATCH_KEYS + CRM_KEYS,
+    CRM_MATCH_FIRST = CRM_MATCH_CONTACT_KEYS + CRM_KEYS
 };
 
-/* Set SQL to the statement that takes the advisory locks of identities: of the
- * keys EMAILS and PHONES (binds of text[], null where there is none) and of the
+/* Set SQL to the statement that takes the advisory locks of identities of KIND: of
+ * the TEXTS of their keys (binds of text[], null where there is none) and of the
  * name LOCK (may be NULL). They are taken in the order of their numbers, so that
  * batches cannot deadlock. */
 void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
-                           const char *emails, const char *phones,
+                           const crm_batch_kind_t *kind,
+                           const char *const texts[CRM_KEYS],
                            const char *lock);
 
-/* Set SQL to the statement that looks up contacts. Identity I has the e-mail
- * EMAILS[I] and the phone key PHONES[I]. For each identity there is a row for
- * each of the DEPTH oldest contacts that match its e-mail, and for each of those
- * that match its phone: two for a contact that matches both. An identity without
+/* Set SQL to the statement that looks up contacts, or what else is of KIND. Identity
+ * I has the texts TEXTS[key][I]. For each identity and each of its keys there is a
+ * row for each of the DEPTH oldest contacts that match the key: two for a contact
+ * that matches two. An identity without
  * a match has a row without a contact. The contacts are locked against updates,
  * in the order of their ids. No row is returned if CALL's key does not permit
  * the operation. */
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
-                             const char *emails, const char *phones,
-                             int depth);
+                             const crm_batch_kind_t *kind,
+                             const char *const texts[CRM_KEYS], int depth);
 
 /* Set SQL to the statement that returns "ref:id" for each of REFS (of
  * crm_ref_t) that exists. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_upsert.c: POST /contacts/upsert (specification; contract 10) */
+/* contact_upsert.c: POST /contacts/upsert (specification; contract 10) and POST
+ * /companies/upsert (contract 20.3) */
 #include <string.h>
 
 #include "apr_strings.h"
@@ -8,14 +9,16 @@
 #include "crm_array.h"
 #include "crm_body.h"
 #include "crm_envelope.h"
+#include "crm_json.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_type_address.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 
 #define ITEMS_MAX 200           /* specification, Limits */
 
-/* An item of the body's array "contacts". */
+/* An item of the body's array "contacts" or "companies". */
 typedef struct item_t {
     crm_input_t input;          /* errors of this item */
     const char *prefix;         /* "contacts[3]." */
@@ -29,7 +32,11 @@ typedef struct item_t {
 /* The request and the response. */
 typedef struct upsert_t {
     crm_call_t *call;
+    const crm_batch_kind_t *kind;
     const char *bot_id;
+    const char *on_tags;        /* "replace", "union": what a match does with
+                                   those that it has; NULL: "replace" */
+    const char *on_fields;      /* "replace", "merge" */
     item_t *items;
     int count;
     crm_identity_t *identities;
@@ -43,9 +50,59 @@ static const crm_field_t bot_field = {
     .ref = "agent",
 };
 
-/* Read the members of the request into *UPSERT and set *CONTACTS_P to the array
- * of items. */
-static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
+static const char *const tags_modes[] = {"replace", "union", NULL};
+static const char *const fields_modes[] = {"replace", "merge", NULL};
+
+/* The members of "on_match" (contract 20.4). */
+static const crm_field_t modes[] = {
+    {.name = "tags", .type = &crm_type_enum, .values = tags_modes},
+    {.name = "custom_fields", .type = &crm_type_enum, .values = fields_modes},
+};
+
+/* Read VALUE, the member "on_match", into UPSERT. */
+static void read_modes(upsert_t *upsert, crm_input_t *input,
+                       json_object *value)
+{
+    if (!value) {
+        return;
+    }
+    if (!json_object_is_type(value, json_type_object)) {
+        crm_input_error(input, "on_match", "must be an object");
+        return;
+    }
+    json_object_object_foreach(value, name, mode) {
+        const char *path = apr_pstrcat(input->pool, "on_match.", name, NULL);
+
+        if (!strcmp(name, modes[0].name)) {
+            crm_type_parse(&upsert->on_tags, input, &modes[0], path, mode);
+        }
+        else if (!strcmp(name, modes[1].name)) {
+            crm_type_parse(&upsert->on_fields, input, &modes[1], path, mode);
+        }
+        else if (!input->lenient) {
+            crm_input_error(input, path, "is not a known field");
+        }
+    }
+}
+
+/* Check that ITEMS, the member NAME, is an array that is not too long. */
+static void check_items(crm_input_t *input, const char *name,
+                        json_object *items)
+{
+    if (!items) {
+        crm_input_error(input, name, "is required");
+    }
+    else if (!json_object_is_type(items, json_type_array)) {
+        crm_input_error(input, name, "must be an array");
+    }
+    else if (json_object_array_length(items) > ITEMS_MAX) {
+        crm_input_error(input, name, "must have at most 200 items");
+    }
+}
+
+/* Read the members of the request into *UPSERT and set *ITEMS_P to the array of
+ * items. */
+static crm_error_t *read_request(upsert_t *upsert, json_object **items_p)
 {
     crm_input_t input;
     json_object *body;
@@ -57,8 +114,11 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
             has_bot = 1;
             crm_type_parse(&upsert->bot_id, &input, &bot_field, name, value);
         }
-        else if (!strcmp(name, "contacts")) {
-            *contacts_p = value;
+        else if (!strcmp(name, "on_match")) {
+            read_modes(upsert, &input, value);
+        }
+        else if (!strcmp(name, upsert->kind->list)) {
+            *items_p = value;
         }
         else if (!input.lenient) {
             crm_input_error(&input, name, "is not a known field");
@@ -67,15 +127,7 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **contacts_p)
     if (!has_bot) {
         crm_input_error(&input, "bot_id", "is required");
     }
-    if (!*contacts_p) {
-        crm_input_error(&input, "contacts", "is required");
-    }
-    else if (!json_object_is_type(*contacts_p, json_type_array)) {
-        crm_input_error(&input, "contacts", "must be an array");
-    }
-    else if (json_object_array_length(*contacts_p) > ITEMS_MAX) {
-        crm_input_error(&input, "contacts", "must have at most 200 items");
-    }
+    check_items(&input, upsert->kind->list, *items_p);
     return input.error;
 }
 
@@ -113,26 +165,27 @@ static void read_item(upsert_t *upsert, int index, json_object *value)
 
     item->input.pool = pool;
     item->input.lenient = crm_rest(upsert->call)->lenient;
-    item->prefix = apr_psprintf(pool, "contacts[%d].", index);
+    item->prefix = apr_psprintf(pool, "%s[%d].", upsert->kind->list, index);
     item->identity = -1;
     if (!json_object_is_type(value, json_type_object)) {
-        crm_input_error(&item->input, apr_psprintf(pool, "contacts[%d]",
-                                                   index),
+        crm_input_error(&item->input, apr_psprintf(pool, "%s[%d]",
+                                                   upsert->kind->list, index),
                         "must be an object");
         return;
     }
     read_owner(upsert, item, value);
-    crm_body_read(&item->values, &item->input, &crm_resource_contact, value,
+    crm_body_read(&item->values, &item->input, upsert->kind->resource, value,
                   CRM_BODY_MERGE, item->prefix);
-    for (int i = 0; crm_resource_contact.fields[i].name; i++) {
-        const crm_field_t *field = &crm_resource_contact.fields[i];
+    for (int i = 0; upsert->kind->resource->fields[i].name; i++) {
+        const crm_field_t *field = &upsert->kind->resource->fields[i];
 
         if (field->ref && item->values.sent[i] && item->values.binds[i]) {
             add_ref(upsert, field->ref, item->values.binds[i]);
         }
     }
     item->identity = upsert->identity_count++;
-    crm_identity_init(&upsert->identities[item->identity], &item->values, pool);
+    crm_identity_init(&upsert->identities[item->identity], upsert->kind,
+                      &item->values, pool);
 }
 
 static void read_items(upsert_t *upsert, json_object *contacts)
@@ -149,21 +202,91 @@ static void read_items(upsert_t *upsert, json_object *contacts)
     }
 }
 
-/* Put CONTACT's e-mails and phones before those in VALUES (contract 10.3). A
- * null in ITEM clears a list, and an invalid list has no bind. */
-static void merge_lists(crm_values_t *values, const crm_contact_t *contact,
-                        json_object *item, apr_pool_t *pool)
+/* Set *BIND to the object HAVE after the merge patch *BIND (RFC 7396). */
+static void merge_object(const char **bind, const char *have, apr_pool_t *pool)
 {
-    static const char *const lists[] = {"emails", "phone_numbers"};
+    json_object *target = json_tokener_parse(have);
+    json_object *patch = json_tokener_parse(*bind);
 
-    for (size_t i = 0; i < CRM_NELTS(lists); i++) {
-        int index = crm_contact_index(lists[i]);
+    crm_json_merge(target, patch);
+    json_object_put(patch);
+    *bind = crm_json_end(target, pool);
+}
 
-        if (values->binds[index] && json_object_object_get(item, lists[i])) {
-            crm_type_merge(&values->binds[index],
-                           &crm_resource_contact.fields[index],
-                           contact->binds[index], values->binds[index], pool);
+/* Merge the values that ITEM sends with those in BINDS, of what it matches: its
+ * e-mails and phones before those sent (contract 10.3), and what on_match says. A
+ * null in ITEM clears a list, and an invalid value has no bind. */
+static void merge_lists(const upsert_t *upsert, crm_values_t *values,
+                        const char *const *binds, json_object *item)
+{
+    const crm_field_t *fields = upsert->kind->resource->fields;
+    apr_pool_t *pool = upsert->call->pool;
+
+    for (int i = 0; fields[i].name; i++) {
+        const char **bind = &values->binds[i];
+
+        if (!*bind || !json_object_object_get(item, fields[i].name)) {
+            continue;
         }
+        if (fields[i].type == &crm_type_emails
+            || fields[i].type == &crm_type_phones) {
+            crm_type_merge(bind, &fields[i], binds[i], *bind, pool);
+        }
+        else if (fields[i].type == &crm_type_tags && upsert->on_tags
+                 && !strcmp(upsert->on_tags, "union")) {
+            crm_type_merge_tags(bind, binds[i], *bind, pool);
+        }
+        else if (fields[i].type == &crm_type_object && upsert->on_fields
+                 && !strcmp(upsert->on_fields, "merge")) {
+            merge_object(bind, binds[i], pool);
+        }
+    }
+}
+
+/* Merge the objects in VALUES of a new row with nothing, if on_match says so: a null
+ * in them removes what is not there. */
+static void merge_new(const upsert_t *upsert, crm_values_t *values)
+{
+    const crm_field_t *fields = upsert->kind->resource->fields;
+
+    for (int i = 0; fields[i].name; i++) {
+        if (fields[i].type == &crm_type_object && values->binds[i]
+            && upsert->on_fields && !strcmp(upsert->on_fields, "merge")) {
+            merge_object(&values->binds[i], fields[i].type->empty,
+                         upsert->call->pool);
+        }
+    }
+}
+
+/* Add an error to ITEM for each field that a row of UPSERT's kind must have and
+ * ITEM, which makes one, does not say. */
+static void require_fields(const upsert_t *upsert, item_t *item)
+{
+    const crm_field_t *fields = upsert->kind->resource->fields;
+
+    for (int i = 0; fields[i].name; i++) {
+        if (fields[i].flags & CRM_F_REQUIRED && !item->values.sent[i]
+            && strcmp(fields[i].name, bot_field.name)) {
+            crm_input_error(&item->input,
+                            apr_pstrcat(upsert->call->pool, item->prefix,
+                                        fields[i].name, NULL), "is required");
+        }
+    }
+}
+
+/* Add an error to ITEM if the external_id of IDENTITY is not free for
+ * CONTACT. */
+static void check_external(const upsert_t *upsert, item_t *item,
+                           const crm_contact_batch_t *batch,
+                           const crm_identity_t *identity,
+                           const crm_contact_t *contact)
+{
+    if (crm_contact_batch_taken(batch, identity, contact)) {
+        crm_input_error(&item->input,
+                        apr_pstrcat(batch->pool, item->prefix, "external_id",
+                                    NULL),
+                        crm_body_unique_rule(upsert->kind->resource,
+                                             batch->pool));
     }
 }
 
@@ -212,11 +335,15 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
 
     crm_contact_batch_check_refs(batch, &item->input, &item->values,
                                  item->prefix);
+    check_external(upsert, item, batch, identity, contact);
     if (contact) {
-        merge_lists(&item->values, contact, value, upsert->call->pool);
-        crm_contact_fits(&item->input, &item->values, item->prefix);
+        merge_lists(upsert, &item->values, contact->binds, value);
+        crm_contact_fits(&item->input, upsert->kind, &item->values,
+                         item->prefix);
     }
     else {
+        merge_new(upsert, &item->values);
+        require_fields(upsert, item);
         find_owner(&owner, upsert, batch, item);
     }
     if (item->input.error) {
@@ -232,7 +359,7 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
     if (buf->len) {
         crm_buf_putc(buf, ',');
     }
-    crm_contact_write(buf, contact);
+    crm_contact_write(buf, upsert->kind, contact);
 }
 
 static void do_items(upsert_t *upsert, crm_contact_batch_t *batch,
@@ -263,21 +390,40 @@ static void answer(upsert_t *upsert)
     upsert->call->response->status = 200;
 }
 
-/* Return whether an item may remove an identity from a contact, so that the
- * next oldest contact with it matches later items. */
-static int clears_identity(const upsert_t *upsert)
+/* Return whether item INDEX clears the field NAME, if there is such a field. */
+static int clears(const upsert_t *upsert, int index, const char *name)
 {
-    int emails = crm_contact_index("emails");
-    int phones = crm_contact_index("phone_numbers");
+    const crm_resource_t *resource = upsert->kind->resource;
+    const crm_field_t *field = crm_resource_field(resource, name);
+    const crm_values_t *values = &upsert->items[index].values;
+    long at = field ? field - resource->fields : 0;
+
+    return field && values->sent[at]
+           && (!values->binds[at] || !strcmp(values->binds[at], "[]")
+               || !*values->binds[at]);
+}
+
+/* Return whether an item may remove an identity from a contact, or give it an
+ * external_id, so that the next oldest contact with it matches later items. */
+static int moves_identity(const upsert_t *upsert)
+{
+    static const char *const fields[] = {"external_id", "emails",
+                                         "phone_numbers", "domain"};
 
     for (int i = 0; i < upsert->count; i++) {
-        const crm_values_t *values = &upsert->items[i].values;
+        int identity = upsert->items[i].identity;
 
-        if (upsert->items[i].identity >= 0
-            && ((values->sent[emails] && !upsert->identities[
-                     upsert->items[i].identity].email)
-                || (values->sent[phones] && !upsert->identities[
-                        upsert->items[i].identity].phone))) {
+        if (identity < 0) {
+            continue;
+        }
+        for (size_t f = 0; f < CRM_NELTS(fields); f++) {
+            if (clears(upsert, i, fields[f])) {
+                return 1;
+            }
+        }
+        if (upsert->identities[identity].texts[CRM_KEY_EXTERNAL]
+            || (upsert->kind == &crm_batch_companies
+                && upsert->identities[identity].texts[CRM_KEY_DOMAIN])) {
             return 1;
         }
     }
@@ -291,9 +437,9 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
     crm_input_t input = {call->pool, NULL, 0};
     crm_contact_batch_t *batch;
 
-    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->identities,
-                                   upsert->identity_count,
-                                   clears_identity(upsert) ? ITEMS_MAX : 1,
+    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->kind,
+                                   upsert->identities, upsert->identity_count,
+                                   moves_identity(upsert) ? ITEMS_MAX : 1,
                                    upsert->refs, NULL));
     if (!crm_contact_batch_has(batch, "agent", upsert->bot_id)) {
         crm_input_error(&input, "bot_id", crm_ref_rule("agent", call->pool));
@@ -330,7 +476,8 @@ static crm_error_t *run_without_items(upsert_t *upsert,
     return keep_response(upsert->call);
 }
 
-static crm_error_t *serve_upsert(crm_call_t *call)
+static crm_error_t *serve_upsert(crm_call_t *call,
+                                 const crm_batch_kind_t *kind)
 {
     upsert_t *upsert = apr_pcalloc(call->pool, sizeof(*upsert));
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
@@ -339,6 +486,7 @@ static crm_error_t *serve_upsert(crm_call_t *call)
     crm_error_t *error;
 
     upsert->call = call;
+    upsert->kind = kind;
     upsert->refs = apr_array_make(call->pool, 16, sizeof(crm_ref_t));
     crm_buf_init(&upsert->created, 1024, call->pool);
     crm_buf_init(&upsert->updated, 1024, call->pool);
@@ -357,6 +505,19 @@ static crm_error_t *serve_upsert(crm_call_t *call)
            : run_without_items(upsert, checks);
 }
 
+static crm_error_t *serve_contacts(crm_call_t *call)
+{
+    return serve_upsert(call, &crm_batch_contacts);
+}
+
+static crm_error_t *serve_companies(crm_call_t *call)
+{
+    return serve_upsert(call, &crm_batch_companies);
+}
+
 const crm_kind_t crm_contact_upsert = {
-    .name = "upsert", .status = 200, .serve = serve_upsert, .has_body = 1,
+    .name = "upsert", .status = 200, .serve = serve_contacts, .has_body = 1,
+};
+const crm_kind_t crm_company_upsert = {
+    .name = "upsert", .status = 200, .serve = serve_companies, .has_body = 1,
 };

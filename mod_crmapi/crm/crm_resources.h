@@ -35,6 +35,7 @@ extern const crm_resource_t crm_resource_enrollment;
 extern const crm_resource_t crm_resource_event;
 
 extern const crm_kind_t crm_contact_upsert;     /* contract 10 */
+extern const crm_kind_t crm_company_upsert;     /* contract 20.3 */
 extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */
 extern const crm_kind_t crm_enrollment_approve; /* contract 11.12 */
 extern const crm_kind_t crm_enrollment_stop;

@@ -175,12 +175,13 @@ static void read_contact(start_t *start, json_object *contact)
         crm_input_error(&start->input, "contact",
                         "must have an e-mail or a phone number");
     }
-    crm_identity_init(&start->identity, &start->values, start->pool);
-    if (start->identity.email) {
+    crm_identity_init(&start->identity, &crm_batch_contacts, &start->values,
+                      start->pool);
+    if (start->identity.texts[CRM_KEY_EMAIL]) {
         /* Phones are "used for matching when no email is given"
          * (specification). If both matched, a new e-mail address could enroll
          * an existing contact, and the messages would go to its old address. */
-        start->identity.phone = start->identity.phone_key = NULL;
+        start->identity.texts[CRM_KEY_PHONE] = NULL;
     }
 }
 
@@ -472,7 +473,8 @@ static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
                                         : start->template_bot);
     }
     merge(start, contact, today);
-    if (!crm_contact_fits(&start->input, &start->values, "contact.")) {
+    if (!crm_contact_fits(&start->input, &crm_batch_contacts,
+                          &start->values, "contact.")) {
         return NULL;
     }
     crm_contact_batch_update(batch, &start->identity, contact, &start->values);
@@ -520,8 +522,8 @@ static crm_error_t *run(start_t *start)
         ref->id = start->binds[BOT_ID];
     }
     make_query(&more.sql, start);
-    CRM_ERR(crm_contact_batch_open(&batch, start->call, &start->identity, 1, 1,
-                                   refs, &more));
+    CRM_ERR(crm_contact_batch_open(&batch, start->call, &crm_batch_contacts,
+                                   &start->identity, 1, 1, refs, &more));
     error = check(start, batch, more.result);
     if (error) {
         crm_contact_batch_abandon(batch);

@@ -435,6 +435,29 @@ static crm_error_t *check_ids(fault_t *fault, import_t *import,
     return ask(fault, import, &sql, "id", "exists already");
 }
 
+/* Check that FIELD, a unique one, has each value once. */
+static crm_error_t *check_unique(fault_t *fault, import_t *import,
+                                 const stage_t *stage,
+                                 const crm_field_t *field)
+{
+    const char *name = stage->resource->name;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "SELECT min(line) FROM (SELECT line, row_number() OVER"
+                 " (PARTITION BY ", field->name, " ORDER BY line) AS n FROM"
+                 " stage_", name, " WHERE ", field->name, " IS NOT NULL) s"
+                 " WHERE n > 1", NULL);
+    CRM_ERR(ask(fault, import, &sql, field->name, "occurs twice"));
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name, " s WHERE s.",
+                 field->name, " IN (SELECT r.", field->name, " FROM crmapi.",
+                 name, NULL);
+    crm_sql_template(&sql, " r WHERE r.workspace_id = ?)",
+                     import->workspace_id, "uuid");
+    return ask(fault, import, &sql, field->name, "exists already");
+}
+
 static crm_error_t *check_reference(fault_t *fault, import_t *import,
                                     const stage_t *stage,
                                     const crm_field_t *field)
@@ -514,6 +537,9 @@ static crm_error_t *check(import_t *import)
              field++) {
             if (field->ref && is_stored(field)) {
                 CRM_ERR(check_reference(&fault, import, stage, field));
+            }
+            if (field->flags & CRM_F_UNIQUE) {
+                CRM_ERR(check_unique(&fault, import, stage, field));
             }
         }
     }

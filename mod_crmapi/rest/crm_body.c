@@ -103,9 +103,36 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
     }
 }
 
+const char *crm_body_unique_rule(const crm_resource_t *resource,
+                                 apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "is that of another %s", resource->name);
+}
+
+/* Add to CHECKS that no row of RESOURCE but ID has BIND in FIELD. */
+static void check_unique(apr_array_header_t *checks,
+                         const crm_resource_t *resource,
+                         const crm_field_t *field, const char *bind,
+                         const char *id, apr_pool_t *pool)
+{
+    crm_check_t *check = apr_array_push(checks);
+
+    memset(check, 0, sizeof(*check));
+    check->sql = apr_pstrcat(pool, "NOT EXISTS (SELECT FROM crmapi.",
+                             resource->name, " r WHERE r.workspace_id ="
+                             " $1::uuid AND r.", field->name, " = ?", NULL);
+    check->bind = bind;
+    check->cast = field->type->cast;
+    check->more_sql = id ? " AND r.id <> ?)" : ")";
+    check->more_bind = id;
+    check->more_cast = "uuid";
+    check->field = field->name;
+    check->message = crm_body_unique_rule(resource, pool);
+}
+
 void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
                      const crm_resource_t *resource, crm_body_mode_t mode,
-                     apr_pool_t *pool)
+                     const char *id, apr_pool_t *pool)
 {
     unsigned stored = mode == CRM_BODY_UPDATE ? CRM_F_UPDATE : CRM_F_CREATE;
 
@@ -116,6 +143,10 @@ void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
             && (field->flags & stored)) {
             crm_check_ref(checks, field->ref, values->binds[i], field->name,
                           pool);
+        }
+        if (field->flags & CRM_F_UNIQUE && values->sent[i]
+            && values->binds[i]) {
+            check_unique(checks, resource, field, values->binds[i], id, pool);
         }
     }
 }

@@ -30,10 +30,16 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
                    crm_body_mode_t mode, const char *prefix);
 
 /* Add to CHECKS (of crm_check_t) a check for each reference in VALUES that its
- * row exists. VALUES of RESOURCE were read in MODE. The checks' strings are in
- * POOL. */
+ * row exists, and for each unique field that no other row than ID (NULL: a new
+ * one) has its value. VALUES of RESOURCE were read in MODE. The checks' strings
+ * are in POOL. */
 void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
                      const crm_resource_t *resource, crm_body_mode_t mode,
-                     apr_pool_t *pool);
+                     const char *id, apr_pool_t *pool);
+
+/* Return, in POOL, the rule that a value of a unique field breaks if another row
+ * of RESOURCE has it. */
+const char *crm_body_unique_rule(const crm_resource_t *resource,
+                                 apr_pool_t *pool);
 
 #endif /* CRM_BODY_H */

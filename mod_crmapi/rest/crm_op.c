@@ -9,6 +9,7 @@
 #include "crm_body.h"
 #include "crm_params.h"
 #include "crm_rest.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 
 crm_error_t *crm_op_unexplained(crm_error_t *error)
@@ -20,10 +21,11 @@ crm_error_t *crm_op_unexplained(crm_error_t *error)
     return error;
 }
 
-/* Return whether ERROR is a foreign key violation. */
-static int is_foreign_key_error(const crm_error_t *error)
+/* Return whether ERROR is the violation of a foreign key, or of a unique one:
+ * checks of the body explain it. */
+static int is_checked(const crm_error_t *error)
 {
-    return crm_error_is(error, "23503");
+    return crm_error_is(error, "23503") || crm_error_is(error, "23505");
 }
 
 /* Run SQL, which returns a row if and only if the operation was done, and set
@@ -40,7 +42,7 @@ static crm_error_t *run(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
         if (!error && rows->count) {
             return NULL;
         }
-        if (error && !is_foreign_key_error(error)) {
+        if (error && !is_checked(error)) {
             return crm_op_unexplained(error);
         }
         why = crm_rest_refuse(call, NULL, checks);
@@ -223,7 +225,7 @@ static crm_error_t *serve_create(crm_call_t *call)
 
     if (values.binds) {
         crm_body_checks(checks, &values, crm_rest(call)->endpoint->resource,
-                        CRM_BODY_CREATE, call->pool);
+                        CRM_BODY_CREATE, NULL, call->pool);
     }
     if (error) {
         return crm_rest_refuse(call, error, checks);
@@ -261,6 +263,63 @@ static void begin_set(set_list_t *list, const char *column)
     crm_sql_adds(list->sql, list->count++ ? ", " : "", column, " = ", NULL);
 }
 
+/* The largest object that a merge may make, as contract 6.3 limits those of a
+ * body: a merge is done in the statement, so that it loses no other change. */
+#define OBJECT_MAX "65536"
+
+/* Return whether CALL merges BIND, the value of FIELD, into what the row has. A null
+ * clears it (RFC 7396). */
+static int is_merged(const crm_call_t *call, const crm_field_t *field,
+                     const char *bind)
+{
+    return field->type == &crm_type_object && bind != field->type->empty
+           && crm_call_merges(call);
+}
+
+/* Add the value that FIELD gets from BIND. */
+static void add_value(crm_sql_t *sql, const crm_call_t *call,
+                      const crm_field_t *field, const char *bind)
+{
+    if (is_merged(call, field, bind)) {
+        crm_sql_adds(sql, "crmapi.json_merge(t.", field->name, ", ", NULL);
+        crm_sql_bind(sql, bind, field->type->cast);
+        crm_sql_add(sql, ")");
+    }
+    else {
+        crm_sql_bind(sql, bind, field->type->cast);
+    }
+}
+
+/* Add to SQL the conditions that merged objects are not too large, and add to
+ * CHECKS the checks that report it if they are. */
+static void add_sizes(crm_sql_t *sql, apr_array_header_t *checks,
+                      crm_call_t *call, const crm_values_t *values)
+{
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
+
+    for (int i = 0; resource->fields[i].name; i++) {
+        const crm_field_t *field = &resource->fields[i];
+        crm_check_t *check;
+
+        if (!values->sent[i] || !(field->flags & CRM_F_UPDATE)
+            || !is_merged(call, field, values->binds[i])) {
+            continue;
+        }
+        crm_sql_add(sql, " AND octet_length((");
+        add_value(sql, call, field, values->binds[i]);
+        crm_sql_add(sql, ")::text) <= " OBJECT_MAX);
+        check = apr_array_push(checks);
+        crm_check_path_row(check, call, resource);
+        check->more_sql = apr_pstrcat(call->pool, " AND octet_length("
+                                      "crmapi.json_merge(r.", field->name,
+                                      ", ?)::text) <= " OBJECT_MAX ")", NULL);
+        check->more_bind = values->binds[i];
+        check->more_cast = field->type->cast;
+        check->field = field->name;
+        check->message = "is larger than 64 KiB after the merge";
+    }
+}
+
 /* Return whether a PATCH of VALUES sets the field INDEX of RESOURCE. */
 static int is_set(const crm_resource_t *resource, const crm_values_t *values,
                   int index)
@@ -293,9 +352,10 @@ static void set_followers(set_list_t *list, const crm_resource_t *resource,
 
 /* Set updated_at. It changes only if another field changes, and it always
  * increases (contract 6.6). */
-static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
+static void set_updated_at(set_list_t *list, const crm_call_t *call,
                            const crm_values_t *values)
 {
+    const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     const char *separator = "";
 
     begin_set(list, "updated_at");
@@ -304,8 +364,8 @@ static void set_updated_at(set_list_t *list, const crm_resource_t *resource,
         if (is_set(resource, values, i)) {
             crm_sql_adds(list->sql, separator, "t.", resource->fields[i].name,
                          " IS DISTINCT FROM ", NULL);
-            crm_sql_bind(list->sql, values->binds[i],
-                         resource->fields[i].type->cast);
+            add_value(list->sql, call, &resource->fields[i],
+                      values->binds[i]);
             separator = " OR ";
         }
     }
@@ -395,17 +455,17 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     for (int i = 0; resource->fields[i].name; i++) {
         if (is_set(resource, values, i)) {
             begin_set(&list, resource->fields[i].name);
-            crm_sql_bind(sql, values->binds[i],
-                         resource->fields[i].type->cast);
+            add_value(sql, call, &resource->fields[i], values->binds[i]);
         }
     }
     set_followers(&list, resource, values);
     if (shape->updated_at >= 0) {
-        set_updated_at(&list, resource, values);
+        set_updated_at(&list, call, values);
     }
     from = sql->text.len;
     row = add_where(sql, call, crm_rest_permit);
     add_fixed(sql, checks, call, values);
+    add_sizes(sql, checks, call, values);
     matched = add_match(sql, checks, call);
     crm_sql_adds(sql, " RETURNING ", shape->row_columns, NULL);
     if (!matched) {
@@ -497,7 +557,7 @@ static crm_error_t *serve_update(crm_call_t *call)
     crm_check_path(checks, call, resource);
     if (values.binds && crm_rest(call)->path_id) {
         crm_body_checks(checks, &values, resource, CRM_BODY_UPDATE,
-                        call->pool);
+                        crm_rest(call)->path_id, call->pool);
         make_update(&sql, checks, call, &values);
         crm_idempotency_keep_row(&sql, call, status, NULL,
                                  crm_rest(call)->endpoint->shape);

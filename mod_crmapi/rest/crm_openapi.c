@@ -72,8 +72,11 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
                 || field->flags & CRM_F_ON_REQUEST)) {
             crm_field_t shown = *field;
 
-            if (flags & CRM_F_CREATE && !(field->flags & required)) {
-                /* null counts as absent (contract 6.5) */
+            if (flags & CRM_F_CREATE && !(field->flags & required)
+                && (required != NONE_REQUIRED || field->ref
+                    || !(field->flags & CRM_F_REQUIRED))) {
+                /* null counts as absent (contract 6.5). In an item of an upsert
+                 * it clears, so that not all may be null. */
                 shown.flags &= ~(CRM_F_NO_CLEAR | CRM_F_REQUIRED);
             }
             add(buf, count++ ? "," : "");
@@ -233,16 +236,14 @@ static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         "{'$ref':'#/components/parameters/X-Request-Id'}]");
 }
 
-/* Add the reference to the schema of ENDPOINT's body. */
-static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+/* Add the body of ENDPOINT as it is sent with the media type TYPE. */
+static void add_content(crm_buf_t *buf, const crm_endpoint_t *endpoint,
+                        const char *type)
 {
     const crm_operation_t *operation = endpoint->operation;
 
-    if (!operation->kind->has_body) {
-        return;
-    }
-    add(buf, ",'requestBody':{'required':true,'content':{"
-        "'application/json':{'schema':{'$ref':'#/components/schemas/");
+    add_string(buf, type);
+    add(buf, ":{'schema':{'$ref':'#/components/schemas/");
     if (operation->body_schema) {
         crm_buf_puts(buf, operation->body_schema);
     }
@@ -251,7 +252,22 @@ static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         crm_buf_puts(buf, operation->kind == &crm_op_create ? "Create"
                      : "Update");
     }
-    add(buf, "'}}}}");
+    add(buf, "'}}");
+}
+
+/* Add the body of ENDPOINT, if it has one. */
+static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    if (!endpoint->operation->kind->has_body) {
+        return;
+    }
+    add(buf, ",'requestBody':{'required':true,'content':{");
+    add_content(buf, endpoint, "application/json");
+    if (endpoint->operation->kind == &crm_op_update) {
+        add(buf, ",");
+        add_content(buf, endpoint, "application/merge-patch+json");
+    }
+    add(buf, "}}");
 }
 
 /* The headers of every successful response. */

@@ -275,8 +275,7 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
     input->lenient = crm_rest(call)->lenient;
     input->error = crm_rest_params(call);
     if (call->request->expects_continue
-        && crm_json_is_type(crm_request_header(call->request,
-                                               "Content-Type"))) {
+        && crm_call_is_json(call)) {
         CRM_ERR(crm_rest_refuse(call, NULL, NULL));
     }
     CRM_ERR(crm_call_json(body_p, call));

@@ -201,7 +201,7 @@ static apr_size_t text_max(const crm_field_t *field)
 static const char *text_check(const crm_field_t *field, const char *text,
                               apr_size_t len, apr_pool_t *pool)
 {
-    if (!len && (field->flags & CRM_F_REQUIRED)) {
+    if (!len && (field->flags & (CRM_F_REQUIRED | CRM_F_UNIQUE))) {
         return "must not be empty";
     }
     if (len > text_max(field)
@@ -251,7 +251,7 @@ static void text_schema(crm_buf_t *buf, const crm_field_t *field,
     if (side != CRM_SIDE_OUTPUT) {
         crm_buf_printf(buf, ",\"maxLength\":%" APR_SIZE_T_FMT,
                        text_max(field));
-        if (field->flags & CRM_F_REQUIRED) {
+        if (field->flags & (CRM_F_REQUIRED | CRM_F_UNIQUE)) {
             crm_buf_puts(buf, ",\"minLength\":1");
         }
     }

@@ -67,6 +67,9 @@ struct crm_type_t {
 #define CRM_F_ON_REQUEST 0x200  /* hidden, but shown in a list that requests it
                                    by the parameter "include" (extension) */
 
+#define CRM_F_UNIQUE    0x400   /* a text, never empty, that one row of a
+                                   workspace has (contract 20.3) */
+
 /* A field of a resource. The order is that of the specification. */
 struct crm_field_t {
     const char *name;           /* in JSON, and name of the column */

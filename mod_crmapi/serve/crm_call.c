@@ -324,13 +324,25 @@ crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
     return NULL;
 }
 
+int crm_call_merges(const crm_call_t *call)
+{
+    return !strcmp(call->request->method, "PATCH")
+           && crm_json_is_patch(crm_request_header(call->request,
+                                                   "Content-Type"));
+}
+
+int crm_call_is_json(const crm_call_t *call)
+{
+    return crm_json_is_type(crm_request_header(call->request, "Content-Type"))
+           || crm_call_merges(call);
+}
+
 crm_error_t *crm_call_json(json_object **value_p, crm_call_t *call)
 {
     const char *data;
     apr_size_t len;
 
-    if (!crm_json_is_type(crm_request_header(call->request,
-                                             "Content-Type"))) {
+    if (!crm_call_is_json(call)) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
                                 call->pool);
     }

@@ -94,6 +94,13 @@ void crm_call_count(crm_call_t *call, apr_time_t began);
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call);
 
+/* Return whether the body of CALL may have its Content-Type: JSON, or a JSON
+ * Merge Patch if it is a PATCH (contract 5.3, 20.4). */
+int crm_call_is_json(const crm_call_t *call);
+
+/* Return whether CALL is a PATCH with a JSON Merge Patch. */
+int crm_call_merges(const crm_call_t *call);
+
 /* Set *VALUE_P to the JSON value of CALL's body, freed with CALL's pool.
  * Errors: CRM_E_UNSUPPORTED_MEDIA_TYPE, CRM_E_BAD_REQUEST, those of
  * crm_call_body(). */

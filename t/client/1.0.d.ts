@@ -125,6 +125,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/companies/upsert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Create or update up to 200 companies */
+        post: operations["upsertCompanies"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/companies/{id}": {
         parameters: {
             query?: never;
@@ -1082,11 +1099,51 @@ export interface components {
         UpsertInput: {
             /** Format: uuid */
             bot_id: string;
+            /** @description What a match does with what it has already */
+            on_match?: {
+                /**
+                 * @description replace (default), or add those that are sent
+                 * @enum {string}
+                 */
+                tags?: "replace" | "union";
+                /**
+                 * @description replace (default), or merge as RFC 7396 says: null removes a member
+                 * @enum {string}
+                 */
+                custom_fields?: "replace" | "merge";
+            } | null;
             contacts: components["schemas"]["ContactItem"][];
         };
         UpsertResult: {
             created: components["schemas"]["Contact"][];
             updated: components["schemas"]["Contact"][];
+            errors: {
+                index: number;
+                message: string;
+                details: components["schemas"]["ErrorDetail"][];
+            }[];
+        };
+        CompanyUpsertInput: {
+            /** Format: uuid */
+            bot_id: string;
+            /** @description What a match does with what it has already */
+            on_match?: {
+                /**
+                 * @description replace (default), or add those that are sent
+                 * @enum {string}
+                 */
+                tags?: "replace" | "union";
+                /**
+                 * @description replace (default), or merge as RFC 7396 says: null removes a member
+                 * @enum {string}
+                 */
+                custom_fields?: "replace" | "merge";
+            } | null;
+            companies: components["schemas"]["CompanyItem"][];
+        };
+        CompanyUpsertResult: {
+            created: components["schemas"]["Company"][];
+            updated: components["schemas"]["Company"][];
             errors: {
                 index: number;
                 message: string;
@@ -1298,6 +1355,8 @@ export interface components {
             custom_fields: {
                 [key: string]: unknown;
             };
+            /** @description id in another system, which one row of the workspace has */
+            external_id: string | null;
             /**
              * Format: date-time
              * @description latest activity of the company or a linked contact
@@ -1342,6 +1401,45 @@ export interface components {
             custom_fields?: {
                 [key: string]: unknown;
             } | null;
+            /** @description id in another system, which one row of the workspace has */
+            external_id?: string | null;
+        };
+        CompanyItem: {
+            /**
+             * Format: uuid
+             * @description owning agent
+             */
+            bot_id?: string | null;
+            name?: string;
+            /** @description primary domain */
+            domain?: string | null;
+            website?: string | null;
+            industry?: string | null;
+            /** @description free-form band */
+            company_size?: string | null;
+            company_type?: string | null;
+            employee_count?: number | null;
+            annual_revenue?: number | null;
+            description?: string | null;
+            emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
+            tags?: string[] | null;
+            /** Format: uuid */
+            pipeline_stage_id?: string | null;
+            address_line1?: string | null;
+            address_line2?: string | null;
+            city?: string | null;
+            state?: string | null;
+            postal_code?: string | null;
+            country?: string | null;
+            linkedin_url?: string | null;
+            notes?: string | null;
+            /** @description free-form JSON */
+            custom_fields?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description id in another system, which one row of the workspace has */
+            external_id?: string | null;
         };
         CompanyUpdate: {
             name?: string;
@@ -1372,6 +1470,8 @@ export interface components {
             custom_fields?: {
                 [key: string]: unknown;
             } | null;
+            /** @description id in another system, which one row of the workspace has */
+            external_id?: string | null;
         };
         /** @description A person that agents talk to. */
         Contact: {
@@ -1416,6 +1516,8 @@ export interface components {
             custom_fields: {
                 [key: string]: unknown;
             };
+            /** @description id in another system, which one row of the workspace has */
+            external_id: string | null;
             /**
              * Format: date-time
              * @description most recent activity
@@ -1464,6 +1566,8 @@ export interface components {
             custom_fields?: {
                 [key: string]: unknown;
             } | null;
+            /** @description id in another system, which one row of the workspace has */
+            external_id?: string | null;
         };
         ContactItem: {
             /**
@@ -1503,6 +1607,8 @@ export interface components {
             custom_fields?: {
                 [key: string]: unknown;
             } | null;
+            /** @description id in another system, which one row of the workspace has */
+            external_id?: string | null;
         };
         ContactUpdate: {
             first_name?: string | null;
@@ -1537,6 +1643,8 @@ export interface components {
             custom_fields?: {
                 [key: string]: unknown;
             } | null;
+            /** @description id in another system, which one row of the workspace has */
+            external_id?: string | null;
         };
         /** @description A card in a stage of a pipeline. */
         PipelineCard: {
@@ -2525,6 +2633,10 @@ export interface operations {
                 domain?: string;
                 /** @description only rows of this agent */
                 bot_id?: string;
+                /** @description exact */
+                external_id?: string;
+                /** @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent */
+                "custom_fields.NAME"?: string;
                 /** @description inclusive */
                 updated_after?: string;
                 /** @description inclusive */
@@ -2613,6 +2725,56 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["Company"];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    upsertCompanies: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompanyUpsertInput"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["CompanyUpsertResult"];
                     };
                 };
             };
@@ -2741,6 +2903,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["CompanyUpdate"];
+                "application/merge-patch+json": components["schemas"]["CompanyUpdate"];
             };
         };
         responses: {
@@ -2794,6 +2957,20 @@ export interface operations {
                 created_after?: string;
                 /** @description inclusive */
                 created_before?: string;
+                /** @description only contacts of this company */
+                company_id?: string;
+                /** @description whether the contact has a company_id */
+                has_company?: boolean;
+                /** @description exact */
+                contact_type?: string;
+                /** @description contacts that have this address, without case, whether it is the primary one or not */
+                email?: string;
+                /** @description contacts that have this number, in any spelling that has the same E.164 form */
+                phone?: string;
+                /** @description exact */
+                external_id?: string;
+                /** @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent */
+                "custom_fields.NAME"?: string;
                 /** @description inclusive */
                 updated_after?: string;
                 /** @description inclusive */
@@ -3107,6 +3284,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ContactUpdate"];
+                "application/merge-patch+json": components["schemas"]["ContactUpdate"];
             };
         };
         responses: {
@@ -3366,6 +3544,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["PipelineCardUpdate"];
+                "application/merge-patch+json": components["schemas"]["PipelineCardUpdate"];
             };
         };
         responses: {
@@ -3766,6 +3945,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ActivityUpdate"];
+                "application/merge-patch+json": components["schemas"]["ActivityUpdate"];
             };
         };
         responses: {
@@ -4075,6 +4255,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ConversationUpdate"];
+                "application/merge-patch+json": components["schemas"]["ConversationUpdate"];
             };
         };
         responses: {

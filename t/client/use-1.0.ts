@@ -150,6 +150,25 @@ async function walk(): Promise<number> {
     return count;
 }
 
+async function upsertCompanies(bot_id: string): Promise<void> {
+    const { data } = need(await client.POST("/api/v1/companies/upsert", {
+        body: {
+            bot_id, on_match: { tags: "union", custom_fields: "merge" },
+            companies: [
+                { external_id: "erp-1", name: "Difference Engines" },
+                { external_id: "erp-1", tags: ["key"] },
+            ],
+        },
+    }));
+
+    check(data.created[0]?.external_id === "erp-1", "one is created");
+    check(data.updated[0]?.tags[0] === "key", "and updated");
+    const found = need(await client.GET("/api/v1/companies", {
+        params: { query: { external_id: "erp-1" } },
+    }));
+    check(found.data.length === 1, "it is found");
+}
+
 async function upsert(bot_id: string): Promise<void> {
     const { data } = need(await client.POST("/api/v1/contacts/upsert", {
         body: {
@@ -380,6 +399,7 @@ const bot_id = await agents();
 const company_id = await companies(bot_id);
 const contact = await contacts(bot_id, company_id);
 await upsert(bot_id);
+await upsertCompanies(bot_id);
 check(await walk() >= 2, "a walk sees all contacts");
 await pipelines(contact.id);
 await activities(contact.id, company_id);

@@ -130,7 +130,9 @@ sub rows {
             if exists $row{allowed_channels};
         # an address is one agent's (contract 14.2)
         $row{$_} .= ++$addresses for grep { defined $row{$_} }
-            "agent_email", "email_outbound_email", "agent_phone";
+            "agent_email", "email_outbound_email", "agent_phone",
+            # and an external_id one row's (contract 20.3)
+            "external_id";
         push @rows, \%row;
     }
     return @rows;

@@ -72,6 +72,8 @@ our %FIELDS = (
         linkedin_url => "string or null, written",
         notes => "string or null, written",
         custom_fields => "object, written",
+        # contract 20.3
+        external_id => "string or null, written",
         last_contacted_at => "string or null, derived",
         created_at => "string",
         updated_at => "string",
@@ -103,6 +105,7 @@ our %FIELDS = (
         linkedin_url => "string or null, written",
         notes => "string or null, written",
         custom_fields => "object, written",
+        external_id => "string or null, written",
         last_activity_at => "string or null, derived",
         created_at => "string",
         updated_at => "string",
@@ -279,7 +282,8 @@ our %PARAMETERS = (
     "GET /agents/{id}" => [],
     # with the filters of contract 20.3
     "GET /contacts" => [qw(search tags lead_source pipeline_stage_id bot_id
-        company_id has_company contact_type email phone custom_fields.NAME
+        company_id has_company contact_type email phone external_id
+        custom_fields.NAME
         created_after created_before updated_after updated_before sort order page
         page_size)],
     "GET /contacts/by-email" => [qw(email)],
@@ -292,10 +296,11 @@ our %PARAMETERS = (
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
     "GET /companies" => [qw(search tags industry domain bot_id
-        custom_fields.NAME updated_after updated_before
+        external_id custom_fields.NAME updated_after updated_before
         sort order page page_size)],
     "GET /companies/{id}" => [],
     "POST /companies" => [],
+    "POST /companies/upsert" => [],
     "PATCH /companies/{id}" => [],
     "DELETE /companies/{id}" => [],
     "GET /pipelines" => [qw(bot_id page page_size)],
@@ -353,7 +358,8 @@ our %PARAMETERS = (
 
 # Schemas of bodies that are no resource's => [required], [the others].
 our %BODIES = (
-    UpsertInput => [[qw(bot_id contacts)], []],
+    UpsertInput => [[qw(bot_id contacts)], [qw(on_match)]],
+    CompanyUpsertInput => [[qw(bot_id companies)], [qw(on_match)]],
     StartInput => [[qw(template_id contact)], [qw(bot_id auto_approve
         idempotency_key name)]],
 );

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+# 37-companies-upsert.t: POST /companies/upsert, external_id, on_match and merge
+# patches (contract 20.3, 20.4)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my %table = (contacts => "contact", companies => "company");
+my $MERGE = "application/merge-patch+json";
+
+# Upsert ITEMS of PATH into W; the answer's data.
+sub upsert {
+    my ($w, $path, $items, %more) = @_;
+    my $r = $w->client->post("/api/v1/$path/upsert", { bot_id => $w->agent,
+        $path => $items, %more });
+
+    status_is($r, 200, "an upsert") or return;
+    return $r->data;
+}
+
+# Make a row of PATH with FIELDS and return it.
+sub made {
+    my ($w, $path, %fields) = @_;
+    my $r = $w->client->post("/api/v1/$path", { bot_id => $w->agent,
+        $path eq "companies" ? (name => "N") : (), %fields });
+
+    die $r->text if $r->status != 201;
+    return $r->data;
+}
+
+sub shown { $_[0]->client->get("/api/v1/$_[1]/$_[2]")->data }
+
+# The ids of the lists of an upsert's DATA, and the fields of its errors.
+sub lists {
+    my ($data) = @_;
+    return [map({ [map { $_->{id} } @{$data->{$_}}] } qw(created updated)),
+        [map { my $e = $_; map { "$e->{index} $_->{field}" }
+            @{$e->{details}} } @{$data->{errors}}]];
+}
+
+for my $path (sort keys %table) {
+    my $one = $table{$path};
+    subtest "20.3 external_id of $path" => sub {
+        my $w = workspace($httpd);
+        my $c = $w->client;
+        my $first = made($w, $path, external_id => "A-1");
+        is($first->{external_id}, "A-1", "a create has it");
+        is(made($w, $path)->{external_id}, undef, "or not");
+        my $at = "/api/v1/$path/$first->{id}";
+        my $other = made($w, $path, external_id => "a-1");
+        for my $case ([POST => "/api/v1/$path"],
+                [PATCH => "/api/v1/$path/$other->{id}"]) {
+            my ($method, $to) = @$case;
+            my $body = { $method eq "POST" ? (bot_id => $w->agent,
+                name => "N") : (), external_id => "A-1" };
+            delete $body->{name} if $path eq "contacts";
+            for my $header ({}, { "Idempotency-Key" => "k$method" }) {
+                error_is($c->request($method, $to, json => $body, headers =>
+                    $header), 422, "validation_error",
+                    "$method: another one's", ["external_id"]);
+            }
+        }
+        is(shown($w, $path, $other->{id})->{external_id}, "a-1",
+            "nothing has changed");
+        status_is($c->patch($at, { external_id => "A-1" }), 200, "its own");
+        for my $bad ("", 1, "x" x 256) {
+            error_is($c->patch($at, { external_id => $bad }), 422,
+                "validation_error", "6.5 not '$bad'", ["external_id"]);
+        }
+        status_is($c->patch($at, { external_id => "ü" x 255 }), 200, "255");
+        is_deeply($c->get("/api/v1/$path", query => { external_id =>
+            "ü" x 255 })->ids, [$first->{id}], "the filter");
+        is_deeply($c->get("/api/v1/$path", query => { external_id => "A-1" })
+            ->data, [], "what nobody has");
+        status_is($c->patch($at, { external_id => undef }), 200, "null");
+        status_is($c->patch("/api/v1/$path/$other->{id}",
+            { external_id => "A-1" }), 200, "it is free again");
+        my $twin = $httpd->client(key => $w->twin->make_key("read,write"),
+            headers => { "X-Crm-Twin" => 1 });
+        my ($agent) = @{$twin->get("/api/v1/agents")->ids};
+        status_is($twin->post("/api/v1/$path", { bot_id => $agent,
+            external_id => "A-1", $path eq "companies" ? (name => "N") : () }),
+            201, "another workspace may have the same");
+        my $export = $w->ctl("export", "--workspace", $w->id);
+        like($export, qr/"object":\s*"$one".*"external_id":\s*"A-1"/,
+            "export has it");
+    };
+    subtest "20.3 import of $path: external_id is one row's" => sub {
+        my $w = workspace($httpd);
+        my %row = (object => $one, bot_id => $w->agent, name => "N");
+        delete $row{name} if $path eq "contacts";
+        $w->import_objects([{ %row, external_id => "i1" }, { %row }]);
+        for my $case (["exists already", { %row, external_id => "i1" }],
+                ["occurs twice", map { { %row, external_id => "i2" } } 1, 2]) {
+            my ($rule, @rows) = @$case;
+            my $line = @rows;
+            eval { $w->import_objects(\@rows) };
+            like($@, qr/line $line: external_id: .*$rule|line $line.*external_id.*$rule/,
+                "an import that $rule names line and field");
+        }
+        is($w->client->get("/api/v1/$path")->json->{pagination}{total}, 2,
+            "and imports nothing");
+    };
+    subtest "20.3 $path: upsert matches by external_id first" => sub {
+        my $w = workspace($httpd);
+        my $key = sub { $path eq "contacts" ? (emails => ["$_[0]\@x.example"])
+            : (name => "N", domain => "$_[0].example") };
+        my $by_id = made($w, $path, external_id => "1");
+        my $by_key = made($w, $path, $key->("a"));
+        my $of_two = made($w, $path, external_id => "2", $key->("b"));
+        my $data = upsert($w, $path, [
+            { external_id => "1", $key->("a"), notes => "by id" },
+            { $key->("A"), notes => "by key" },
+            { external_id => "3", $key->("b"), notes => "another" },
+            { $key->("b"), notes => "the oldest" },
+            { external_id => "4", $key->("new") },
+            { external_id => "4", notes => "again" },
+            { $key->("new"), tags => ["x"] },
+            { external_id => 5, $path eq "companies" ? (name => "N") : () },
+            "x"]);
+        my ($created, $updated, $errors) = @{lists($data)};
+        is(scalar @$created, 2, "two are new");
+        is($updated->[0], $by_id->{id}, "by external_id before others");
+        is($data->{created}[0]{external_id}, "3",
+            "what has another external_id is another one");
+        is_deeply([map { s/ \w+\[\d\]\./ /r } @$errors],
+            ["7 external_id", "8 $path\[8]"], "errors")
+            or diag(explain $errors);
+        is(shown($w, $path, $of_two->{id})->{notes}, "the oldest",
+            "without external_id by the other keys");
+        is_deeply([@{shown($w, $path, $created->[1])}{qw(external_id notes
+            tags)}], ["4", "again", ["x"]], "what is made in it is found");
+        my $adopted = upsert($w, $path, [{ external_id => "9",
+            $path eq "contacts" ? (emails => ["z\@x.example"]) : (name => "Z",
+            domain => "z.example") }]);
+        is_deeply(upsert($w, $path, [{ external_id => "9", notes => "n" }])
+            ->{updated}[0]{id}, $adopted->{created}[0]{id}, "and later");
+        my $plain = made($w, $path, $key->("plain"));
+        is_deeply(lists(upsert($w, $path, [{ external_id => "p",
+            $key->("plain") }])), [[], [$plain->{id}], []],
+            "one without takes it over");
+        is(shown($w, $path, $plain->{id})->{external_id}, "p", "and has it");
+        # in one request an id does not go from one to another
+        my ($from, $to) = (made($w, $path, external_id => "m", $key->("m1")),
+            made($w, $path, $key->("m2")));
+        is_deeply(lists(upsert($w, $path, [
+            { $key->("m1"), external_id => undef },
+            { $key->("m2"), external_id => "m" }]))->[1], [$from->{id}],
+            "it is given up");
+        is_deeply(lists(upsert($w, $path, [{ $key->("m2"),
+            external_id => "m" }])), [[], [$to->{id}], []], "then it moves");
+    };
+    subtest "20.4 $path: on_match" => sub {
+        my $w = workspace($httpd);
+        my $row = made($w, $path, external_id => "1", tags => ["a", "b"],
+            custom_fields => { keep => 1, gone => 2, in => { a => 1, b => 2 },
+                list => [1] });
+        my $send = sub {
+            my ($mode, %item) = @_;
+            my $r = upsert($w, $path, [{ external_id => "1", %item }],
+                defined $mode ? (on_match => $mode) : ());
+            return $r->{updated}[0];
+        };
+        my %patch = (tags => ["b", "c"], custom_fields => { gone => undef,
+            new => "x", in => { b => undef, c => 3 }, list => [2] });
+        my $shown = $send->({ tags => "union", custom_fields => "merge" },
+            %patch);
+        is_deeply([@$shown{qw(tags custom_fields)}], [["a", "b", "c"],
+            { keep => 1, new => "x", in => { a => 1, c => 3 },
+            list => [2] }], "union and merge (RFC 7396)");
+        is_deeply(shown($w, $path, $row->{id}), $shown, "and it is stored");
+        $shown = $send->({ tags => "union" }, %patch);
+        is_deeply([@$shown{qw(tags custom_fields)}], [["a", "b", "c"],
+            $patch{custom_fields}], "replace where nothing is said");
+        $shown = $send->(undef, %patch);
+        is_deeply($shown->{tags}, ["b", "c"], "and as before without it");
+        $shown = $send->({ custom_fields => "merge" }, custom_fields => undef,
+            tags => undef);
+        is_deeply([@$shown{qw(tags custom_fields)}], [[], {}], "null clears");
+        my $new = upsert($w, $path, [{ name => "N", custom_fields =>
+            { a => 1, b => undef } }], on_match => { custom_fields =>
+            "merge" })->{created}[0] if $path eq "companies";
+        is_deeply($new->{custom_fields}, { a => 1 },
+            "a new one is merged with nothing") if $new;
+        for my $case ([{ tags => "x" }, "on_match.tags"], [{ tags => undef },
+                "on_match.tags"], [{ custom_fields => "union" },
+                "on_match.custom_fields"], [{ notes => "x" },
+                "on_match.notes"], ["x", "on_match"]) {
+            error_is($w->client->post("/api/v1/$path/upsert",
+                { bot_id => $w->agent, $path => [], on_match => $case->[0] }),
+                422, "validation_error", $case->[1], [$case->[1]]);
+        }
+        my $large = upsert($w, $path, [map { { external_id => "1",
+            custom_fields => { "k$_" => "x" x 40_000 } } } 1, 2],
+            on_match => { custom_fields => "merge" });
+        is_deeply(lists($large), [[], [$row->{id}],
+            ["1 $path\[1].custom_fields"]], "64 KiB after the merge");
+    };
+    subtest "20.4 PATCH $path with $MERGE" => sub {
+        my $w = workspace($httpd);
+        my $row = made($w, $path, custom_fields => { keep => 1, gone => 2,
+            in => { a => 1, b => { c => 1 } }, list => [1], text => "t" });
+        my $at = "/api/v1/$path/$row->{id}";
+        my $merge = sub { $w->client->patch($at, { custom_fields => $_[0],
+            @_[1 .. $#_] }, headers => { "Content-Type" => $MERGE }) };
+        is_deeply($merge->({ gone => undef, new => 1, in => { a => undef,
+            b => { d => 2 } }, list => [2, undef], text => { x => undef,
+            y => 1 }, none => { z => undef } })->data->{custom_fields},
+            { keep => 1, new => 1, in => { b => { c => 1, d => 2 } },
+            list => [2, undef], text => { y => 1 }, none => {} }, "RFC 7396");
+        my $before = shown($w, $path, $row->{id});
+        is_deeply($merge->({ keep => 1, nobody => undef })->data, $before,
+            "6.6 what changes nothing leaves updated_at");
+        is($merge->({}, notes => "n")->data->{notes}, "n", "beside others");
+        is_deeply($merge->({})->data->{custom_fields},
+            $before->{custom_fields}, "{} is no change");
+        error_is($merge->({ "k" => "x" x 65_530 }), 422, "validation_error",
+            "6.3 64 KiB after the merge", ["custom_fields"]);
+        my $etag = $w->client->get($at)->header("ETag");
+        status_is($w->client->patch($at, { custom_fields => { e => 1 } },
+            headers => { "Content-Type" => $MERGE, "If-Match" => $etag }), 200,
+            "with If-Match");
+        error_is($w->client->patch($at, { custom_fields => { e => 2 } },
+            headers => { "Content-Type" => $MERGE, "If-Match" => $etag }), 412,
+            "precondition_failed", "that is old");
+        is_deeply($merge->(undef)->data->{custom_fields}, {}, "null clears");
+        for my $type ("$MERGE; charset=utf-8", "Application/Merge-Patch+JSON") {
+            status_is($w->client->patch($at, { notes => "x" }, headers =>
+                { "Content-Type" => $type }), 200, $type);
+        }
+        for my $case ([POST => "/api/v1/$path", $MERGE],
+                [POST => "/api/v1/$path/upsert", $MERGE],
+                [PATCH => $at, "application/json-patch+json"],
+                [PATCH => $at, "$MERGE; charset=latin1"],
+                [PATCH => $at, "application/merge-patch"]) {
+            my ($method, $to, $type) = @$case;
+            error_is($w->client->request($method, $to, json => {}, headers =>
+                { "Content-Type" => $type }), 415, "unsupported_media_type",
+                "$method with $type");
+        }
+        # two integrations at once, each with members of its own
+        my @done = in_processes(8, sub {
+            my ($n) = @_;
+            my $c = $w->client;
+            for my $turn (1 .. 10) {
+                my $r = $c->patch($at, { custom_fields => { "n$n" => $turn } },
+                    headers => { "Content-Type" => $MERGE });
+                return $r->text if $r->status != 200;
+            }
+            return "";
+        });
+        is_deeply(shown($w, $path, $row->{id})->{custom_fields},
+            { map { ("n$_" => 10) } 1 .. 8 }, "nobody wipes another's")
+            or diag("@done");
+    };
+}
+
+subtest "20.4 metadata of activities" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $contact = made($w, "contacts");
+    my $id = $c->post("/api/v1/activities", { contact_id => $contact->{id},
+        activity_type => "note", metadata => { a => 1, b => 2 } })->data->{id};
+    is_deeply($c->patch("/api/v1/activities/$id", { metadata => { a => undef,
+        c => 3 } }, headers => { "Content-Type" => $MERGE })->data->{metadata},
+        { b => 2, c => 3 }, "are merged");
+};
+
+subtest "20.3 upserts of the same companies at once" => sub {
+    my $w = workspace($httpd);
+    my @done = in_processes(16, sub {
+        my ($n) = @_;
+        my $c = $w->client;
+        my $wrong = "";
+        for my $turn (1 .. 5) {
+            my @items = map { my $i = ($_ * 7 + $n) % 20;
+                $i % 2 ? { external_id => "e$i", name => "E$i" }
+                : { domain => "D$i.example", name => "D$i" } } 0 .. 19;
+            my $r = $c->post("/api/v1/companies/upsert",
+                { bot_id => $w->agent, companies => \@items });
+            $wrong .= $r->text if $r->status != 200 || @{$r->data->{errors}};
+        }
+        return $wrong;
+    });
+    is(scalar(grep { length } @done), 0, "each succeeds") or diag("@done");
+    my $list = $w->client->get("/api/v1/companies?page_size=100");
+    is($list->json->{pagination}{total}, 20, "each is there once");
+    is_deeply([sort map { $_->{name} } @{$list->data}],
+        [sort map({ "E$_" } grep { $_ % 2 } 0 .. 19),
+            map({ "D$_" } grep { !($_ % 2) } 0 .. 19)], "all of them");
+};
+
+$httpd->stop;
+done_testing;
