@@ -57,7 +57,7 @@ sub ready_is {
     my $took = time - $start;
 
     is($r->status . " " . $r->body, "$status $word\n", $name);
-    cmp_ok($took, "<", $slow, "$name: within a second");
+    cmp_ok($took, "<", $slow * busy(), "$name: within a second");
 }
 
 # Wait until /ready of VHOST has STATUS. Return the seconds that took, or undef.

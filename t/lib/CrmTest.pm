@@ -63,7 +63,7 @@ use CrmTest::Workspace;
 
 our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok postgres
     status_is json_is error_is wait_for run_program read_file write_file
-    uuid sanitized valgrinded true false done_testing),
+    uuid sanitized valgrinded busy true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
 
 binmode $_, ":utf8" for map { Test::More->builder->$_ }
@@ -76,6 +76,15 @@ sub false { JSON::PP::false }
 # for tests of speed, and only for them.
 sub sanitized { $BUILD{SANITIZERS} ne "no" }
 sub valgrinded { !!$ENV{CRM_VALGRIND} }
+
+# How many times longer something may take because others use the processors: for
+# the upper limits of times, of which some test whether a wait ends.
+sub busy {
+    my ($load) = read_file("/proc/loadavg", "") =~ /^([\d.]+)/;
+    my $processors = () = read_file("/proc/cpuinfo", "") =~ /^processor\b/mg;
+    my $times = ($load // 0) / ($processors || 1);
+    return $times > 1 ? $times : 1;
+}
 
 # The PostgreSQL of this run.
 sub postgres { CrmTest::Postgres->get }
