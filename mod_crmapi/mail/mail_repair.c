@@ -109,13 +109,14 @@ static char *writable(repair_t *repair, const char *at)
 
 /* ---- the beginning ------------------------------------------------------- */
 
-/* Skip the line "From " that a mailbox file has before a mail. */
+/* Skip the line "From " that a mailbox file has before a mail; not "From :", a
+ * field (RFC 5322, 4.5). */
 static const char *skip_from(const repair_t *repair, const char *line)
 {
     apr_size_t len = (apr_size_t)(repair->end - line);
 
     return len > 6 && (!memcmp(line, "From ", 5) || !memcmp(line, ">From ", 6))
-           ? next_line(repair, line) : line;
+           && !field_bits(repair, line) ? next_line(repair, line) : line;
 }
 
 /* Move the beginning of the mail to its first field. */
@@ -162,6 +163,23 @@ static const char *head_end(const repair_t *repair, const char *line,
         line = next;
     }
     return line;
+}
+
+/* Put the ':' of each field right behind its name: there may be blanks before it
+ * (RFC 5322, 4.5). */
+static void close_names(repair_t *repair)
+{
+    int bits = 0;
+    const char *line = repair->bytes, *end = head_end(repair, line, &bits);
+
+    for (; line < end; line = next_line(repair, line)) {
+        apr_size_t len = strchr(" \t", *line) ? 0 : name_length(repair, line);
+
+        if (len && line[len] != ':') {
+            *writable(repair, memchr(line, ':', (size_t)(end - line))) = ' ';
+            *writable(repair, line + len) = ':';
+        }
+    }
 }
 
 /* Return whether the lines at LINE go on the header with the fields HAS: all are
@@ -306,6 +324,7 @@ const char *crm_mail_repair(apr_size_t *len_p, const char *bytes,
         return bytes;
     }
     skip_lead(&repair);
+    close_names(&repair);
     join_heads(&repair);
     if (repair.made) {
         *len_p = (apr_size_t)(repair.end - repair.bytes);

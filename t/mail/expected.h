@@ -559,6 +559,12 @@
         .text = "x\n>From here",
     },
     {
+        .mail = "from-blank",
+        .from = "ada@example.org",
+        .subject = "Hello",
+        .text = "x",
+    },
+    {
         .mail = "duplicate-headers",
         .from = "ada@example.org",
         .subject = "Hello",
