@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0004-inbox.sql: conversations, messages, attachments, forms, submissions
 --
--- Only crmapi.intake() (0011) adds conversations, messages and submissions. The
--- worker adds the files of a message in the same transaction.
+-- crmapi.intake() (0011) adds conversations, messages and submissions;
+-- message_answer() adds answers, step_sent() the steps of sequences (0009). The
+-- worker adds the files of a message in the transaction of intake().
 
 -- Find the operator classes below in whatever schema the extensions are.
 SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT
@@ -174,6 +175,12 @@ CREATE TABLE crmapi.message (
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     external_id crmapi.line,            -- what the source calls it
     metadata crmapi.object NOT NULL DEFAULT '{}',
+    -- of a message that crmapid sends: an answer, or a step of a sequence
+    step_id uuid,
+    to_identifier crmapi.line,          -- NULL: it goes nowhere
+    handed_over boolean,                -- a relay has it, or has had it
+    provider_id crmapi.line,            -- what the relay calls it
+    reply_id text COLLATE "C",          -- as enrollment_step.reply_id
     PRIMARY KEY (workspace_id, id),
     FOREIGN KEY (workspace_id, conversation_id)
         REFERENCES crmapi.conversation ON DELETE CASCADE
@@ -187,6 +194,13 @@ CREATE INDEX message_conversation ON crmapi.message
     (workspace_id, conversation_id, created_at, id);
 CREATE INDEX message_external ON crmapi.message
     (workspace_id, external_id, created_at) WHERE external_id IS NOT NULL;
+-- mails that answer or return one of ours
+CREATE INDEX message_step ON crmapi.message (workspace_id, step_id)
+    WHERE step_id IS NOT NULL;
+CREATE INDEX message_provider ON crmapi.message (workspace_id, provider_id)
+    WHERE provider_id IS NOT NULL;
+CREATE INDEX message_reply ON crmapi.message (workspace_id, reply_id)
+    WHERE reply_id IS NOT NULL;
 
 -- A file of a message. STORED is false if its source passed on only what it is,
 -- because of its limit.

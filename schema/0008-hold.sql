@@ -63,6 +63,19 @@ CREATE TABLE crmapi.past_send (
         ON DELETE CASCADE
 );
 
+-- The same of answers: an id is made when the answer is posted, so it is the same
+-- again.
+CREATE TABLE crmapi.past_answer (
+    workspace_id uuid NOT NULL REFERENCES crmapi.workspace ON DELETE CASCADE,
+    message_id uuid NOT NULL,
+    state crmapi.line NOT NULL CHECK (state IN ('sent', 'free', 'unknown')),
+    sent_at timestamptz(3) NOT NULL,
+    provider_id text,
+    PRIMARY KEY (workspace_id, message_id),
+    FOREIGN KEY (workspace_id, message_id) REFERENCES crmapi.message
+        ON DELETE CASCADE
+);
+
 -- Steps of the workspace that were due before due_before are skipped, not sent.
 -- Who releases what was restored may know better than the database: until the
 -- time of the failure steps were sent that it knows nothing of. The release then
@@ -381,13 +394,14 @@ $$;
 
 -- Add SENDS, lines of a daemon's journal in its order, to what was sent. A
 -- later line goes before an earlier one of the same message. Enrollments that
--- do not exist here, or have ended, are left out. Returns how many were taken.
--- For the worker.
+-- do not exist here, or have ended, are left out, and so are answers that do not
+-- wait. Returns how many were taken. For the worker.
 CREATE FUNCTION crmapi.past_add(sends jsonb) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     n bigint;
+    more bigint;
 BEGIN
     INSERT INTO crmapi.past_send AS p (workspace_id, enrollment_id, part,
                                        state, sent_at, provider_id)
@@ -404,6 +418,20 @@ BEGIN
         SET state = excluded.state, sent_at = excluded.sent_at,
             provider_id = excluded.provider_id;
     GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN n;
+    INSERT INTO crmapi.past_answer AS p (workspace_id, message_id, state,
+                                         sent_at, provider_id)
+    SELECT DISTINCT ON (m.workspace_id, m.id)
+           m.workspace_id, m.id, s.line ->> 'state',
+           (s.line ->> 'at')::timestamptz, s.line ->> 'provider_id'
+    FROM jsonb_array_elements(sends) WITH ORDINALITY s(line, place)
+    JOIN crmapi.message m
+        ON m.workspace_id = (s.line ->> 'workspace_id')::uuid
+       AND m.id = (s.line ->> 'message_id')::uuid AND m.status = 'queued'
+    ORDER BY m.workspace_id, m.id, s.place DESC
+    ON CONFLICT ON CONSTRAINT past_answer_pkey DO UPDATE
+        SET state = excluded.state, sent_at = excluded.sent_at,
+            provider_id = excluded.provider_id;
+    GET DIAGNOSTICS more = ROW_COUNT;
+    RETURN n + more;
 END
 $$;

@@ -769,11 +769,137 @@ BEGIN
 END
 $$;
 
--- Record that a step was sent at MOMENT under the provider's id PROVIDER, and
--- schedule the next one. The first of several steps leaves the enrollment
--- approved, the second makes it running, the last completed. If it was stopped
--- meanwhile, only the step changes. Ends JOB. Locks: enrollment, step, job.
--- For the worker.
+-- The conversation in which STEP, which is being sent, becomes a message: that of
+-- an earlier step of its enrollment and channel, else the open one of the contact
+-- with its agent on that channel, as intake_open() finds it. NULL: there is none
+-- yet. It is locked before the enrollment, as intake does. Locks: a contact's
+-- advisory one, conversation. Internal.
+CREATE FUNCTION crmapi.step_talk(workspace uuid, enrollment uuid, step uuid)
+    RETURNS uuid
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    of record;
+    talk uuid;
+BEGIN
+    SELECT s.sort_order, s.channel, e.contact_id, q.bot_id INTO of
+    FROM crmapi.enrollment_step s
+    JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
+        AND e.id = s.enrollment_id
+    JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id
+        AND q.id = e.sequence_id
+    WHERE s.workspace_id = step_talk.workspace AND s.id = step_talk.step;
+    PERFORM pg_advisory_xact_lock(hashtextextended(workspace || ':c:'
+        || of.contact_id, 0));
+    SELECT m.conversation_id INTO talk FROM crmapi.enrollment_step s
+    JOIN crmapi.message m ON m.workspace_id = s.workspace_id
+        AND m.step_id = s.id
+    JOIN crmapi.conversation c ON c.workspace_id = m.workspace_id
+        AND c.id = m.conversation_id
+    WHERE s.workspace_id = step_talk.workspace
+      AND s.enrollment_id = step_talk.enrollment AND s.channel = of.channel
+      AND s.sort_order < of.sort_order AND c.deleted IS NOT TRUE
+    ORDER BY s.sort_order DESC LIMIT 1;
+    IF talk IS NULL THEN
+        SELECT c.id INTO talk FROM crmapi.conversation c
+        WHERE c.workspace_id = step_talk.workspace
+          AND c.contact_id = of.contact_id AND c.bot_id = of.bot_id
+          AND c.type = crmapi.step_type(of.channel) AND c.active
+          AND c.deleted IS NOT TRUE AND c.archived IS NOT TRUE
+          AND c.thread IS NULL AND c.visitor_id IS NULL AND NOT c.internal
+        ORDER BY c.created_at DESC, c.id DESC LIMIT 1;
+    END IF;
+    PERFORM FROM crmapi.conversation c
+    WHERE c.workspace_id = step_talk.workspace AND c.id = talk
+    FOR NO KEY UPDATE;
+    RETURN talk;
+END
+$$;
+
+-- The type of the conversations of a step's CHANNEL. Internal.
+CREATE FUNCTION crmapi.step_type(channel text) RETURNS smallint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE channel WHEN 'email' THEN 4 WHEN 'sms' THEN 3 ELSE 2
+        END::smallint;
+
+-- A new conversation for STEP with its contact, of the time AT. NULL: the contact
+-- was deleted. Internal.
+CREATE FUNCTION crmapi.step_open(workspace uuid, step uuid, at timestamptz)
+    RETURNS uuid
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    of record;
+    talk CONSTANT uuid := crmapi.uuid_v7(at);
+BEGIN
+    SELECT c.id, q.bot_id, crmapi.step_type(s.channel) AS type INTO of
+    FROM crmapi.enrollment_step s
+    JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
+        AND e.id = s.enrollment_id
+    JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id
+        AND q.id = e.sequence_id
+    JOIN crmapi.contact c ON c.workspace_id = e.workspace_id
+        AND c.id = e.contact_id
+    WHERE s.workspace_id = step_open.workspace AND s.id = step_open.step;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.conversation (id, workspace_id, bot_id, contact_id, type,
+        created_at)
+    VALUES (talk, step_open.workspace, of.bot_id, of.id, of.type, at);
+    PERFORM crmapi.intake_count(workspace, ARRAY[of.bot_id]);
+    RETURN talk;
+END
+$$;
+
+-- Add STEP, which was sent at MOMENT, to the conversation TALK as a message; to a
+-- new one if TALK is null and its contact is there. The caller has locked both.
+-- Internal.
+CREATE FUNCTION crmapi.step_message(workspace uuid, talk uuid, step uuid,
+                                    moment timestamptz) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    at CONSTANT timestamptz := date_trunc('milliseconds', moment);
+    made CONSTANT uuid := crmapi.uuid_v7(at);
+    s crmapi.enrollment_step;
+    said text;
+BEGIN
+    talk := coalesce(talk, crmapi.step_open(workspace, step, at));
+    IF talk IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT t.* INTO s FROM crmapi.enrollment_step t
+    WHERE t.workspace_id = step_message.workspace AND t.id = step_message.step;
+    said := coalesce(CASE s.channel WHEN 'email' THEN s.email_body
+        WHEN 'sms' THEN s.sms_body
+        ELSE coalesce(s.voice_script, s.voice_objective) END, '');
+    INSERT INTO crmapi.message (id, workspace_id, conversation_id, role, content,
+        content_type, status, created_at, external_id, metadata, step_id,
+        to_identifier, handed_over, provider_id)
+    VALUES (made, s.workspace_id, talk, 'assistant', said, 'text/plain', 'sent',
+        at, coalesce(s.message_id, s.provider_id),
+        jsonb_strip_nulls(jsonb_build_object('enrollment_id', s.enrollment_id,
+            'step_id', s.id, 'subject', s.email_subject)),
+        s.id, s.to_identifier, true, s.provider_id);
+    UPDATE crmapi.conversation c SET active = true,
+        email = CASE s.channel WHEN 'email'
+            THEN coalesce(c.email, s.to_identifier) ELSE c.email END,
+        phone_number = CASE s.channel WHEN 'email' THEN c.phone_number
+            ELSE coalesce(c.phone_number, s.to_identifier) END,
+        subject = coalesce(c.subject, s.email_subject),
+        last_message = CASE WHEN said <> ''
+                AND at >= coalesce(c.last_message_at, '-infinity')
+            THEN left(said, 255) ELSE c.last_message END,
+        last_message_at = greatest(c.last_message_at, at),
+        last_active_at = greatest(c.last_active_at, at)
+    WHERE c.workspace_id = step_message.workspace AND c.id = talk;
+END
+$$;
+
+-- Record that a step was sent at MOMENT under the provider's id PROVIDER, add it
+-- to the contact's conversation as a message (contract 19.3), and schedule the
+-- next one. The first of several steps leaves the enrollment approved, the second
+-- makes it running, the last completed. If it was stopped meanwhile, only the step
+-- changes. Ends JOB. Locks: a contact's advisory one, conversation, enrollment,
+-- step, job. For the worker.
 CREATE FUNCTION crmapi.step_sent(workspace uuid, job bigint, owner text,
                                  attempt integer, enrollment uuid, step uuid,
                                  moment timestamptz, provider text)
@@ -781,6 +907,7 @@ CREATE FUNCTION crmapi.step_sent(workspace uuid, job bigint, owner text,
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    talk CONSTANT uuid := crmapi.step_talk(workspace, enrollment, step);
     had text;
     place integer;
 BEGIN
@@ -796,7 +923,10 @@ BEGIN
     WHERE s.workspace_id = step_sent.workspace AND s.id = step_sent.step
       AND s.status = 'sending'
     RETURNING s.sort_order INTO place;
-    IF FOUND AND crmapi.enrollment_is_live(had) THEN
+    IF FOUND THEN
+        PERFORM crmapi.step_message(workspace, talk, step, moment);
+    END IF;
+    IF place IS NOT NULL AND crmapi.enrollment_is_live(had) THEN
         IF had = 'approved' AND place > 1 THEN
             UPDATE crmapi.enrollment e SET status = 'running'
             WHERE e.workspace_id = step_sent.workspace
@@ -911,42 +1041,56 @@ BEGIN
 END
 $$;
 
--- The step whose mail one of REFS, Message-IDs with brackets, or of TOKENS
--- names; the last one named. A Message-ID is compared whole. A relay may have
--- told only what is left of the "@": that counts if it cannot be guessed, and
+-- The step or answer whose mail one of REFS, Message-IDs with brackets, or of
+-- TOKENS names; the last one named. A Message-ID is compared whole. A relay may
+-- have told only what is left of the "@": that counts if it cannot be guessed, and
 -- for Amazon SES with SES's own domain. For the worker.
-CREATE FUNCTION crmapi.step_named(workspace uuid, refs text[], tokens text[])
-    RETURNS TABLE (step_id uuid, to_identifier text)
+CREATE FUNCTION crmapi.mail_named(workspace uuid, refs text[], tokens text[])
+    RETURNS TABLE (step_id uuid, answer_id uuid, to_identifier text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+    halves text[] := ARRAY(SELECT CASE
+            WHEN h.half ~ '^[0-9a-f]{16}-[0-9a-f-]{36}-[0-9]{6}$'
+                AND r.ref !~ '[@.]amazonses\.com>$' THEN NULL
+            WHEN h.half ~ '[0-9]' THEN h.half END
+        FROM unnest(refs) WITH ORDINALITY r(ref, n), LATERAL (SELECT
+            substring(r.ref FROM '^<([^@<>]{16,})@')) h(half) ORDER BY r.n);
 BEGIN
     RETURN QUERY
-    SELECT f.id, f.address FROM (
-        SELECT s.id, s.to_identifier::text AS address, r.n
+    SELECT f.step, f.answer, f.address FROM (
+        SELECT s.id AS step, NULL::uuid AS answer,
+               s.to_identifier::text AS address, r.n
         FROM unnest(refs) WITH ORDINALITY r(ref, n)
         JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
             AND s.message_id = r.ref AND s.channel = 'email'
         UNION ALL
-        SELECT s.id, s.to_identifier::text, r.n
+        SELECT NULL, m.id, m.to_identifier::text, r.n
         FROM unnest(refs) WITH ORDINALITY r(ref, n)
-        JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
-            AND s.provider_id = r.ref AND s.channel = 'email'
+        JOIN crmapi.message m ON m.workspace_id = workspace
+            AND m.external_id = r.ref AND m.reply_id IS NOT NULL
         UNION ALL
-        SELECT s.id, s.to_identifier::text, r.n
-        FROM unnest(refs) WITH ORDINALITY r(ref, n)
+        SELECT s.id, NULL, s.to_identifier::text, r.n
+        FROM unnest(refs, halves) WITH ORDINALITY r(ref, half, n)
         JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
-            AND s.provider_id = substring(r.ref FROM '^<([^@<>]{16,})@')
-            AND s.channel = 'email'
-        WHERE CASE WHEN s.provider_id ~ '^[0-9a-f]{16}-[0-9a-f-]{36}-[0-9]{6}$'
-              THEN r.ref ~ '[@.]amazonses\.com>$'
-              ELSE s.provider_id ~ '[0-9]' END
+            AND s.provider_id IN (r.ref, r.half) AND s.channel = 'email'
         UNION ALL
-        SELECT s.id, s.to_identifier::text, 1000 + t.n
+        SELECT NULL, m.id, m.to_identifier::text, r.n
+        FROM unnest(refs, halves) WITH ORDINALITY r(ref, half, n)
+        JOIN crmapi.message m ON m.workspace_id = workspace
+            AND m.provider_id IN (r.ref, r.half) AND m.reply_id IS NOT NULL
+        UNION ALL
+        SELECT s.id, NULL, s.to_identifier::text, 1000 + t.n
         FROM unnest(tokens) WITH ORDINALITY t(token, n)
         JOIN crmapi.enrollment_step s ON s.workspace_id = workspace
-            AND s.reply_id = t.token AND s.channel = 'email') f
+            AND s.reply_id = t.token AND s.channel = 'email'
+        UNION ALL
+        SELECT NULL, m.id, m.to_identifier::text, 1000 + t.n
+        FROM unnest(tokens) WITH ORDINALITY t(token, n)
+        JOIN crmapi.message m ON m.workspace_id = workspace
+            AND m.reply_id = t.token) f
     ORDER BY f.n DESC LIMIT 1;
 END
 $$;
@@ -971,7 +1115,8 @@ $$;
 
 -- The mail of STEP was returned because of FAILURE: the step has failed. If
 -- ADDRESS is not null, that speaks of the address, which is suppressed (contract
--- 17.5); else the enrollment fails. Locks: enrollment, step, job. Internal.
+-- 17.5); else the enrollment fails. Locks: enrollment, step, message, job.
+-- Internal.
 CREATE FUNCTION crmapi.step_returned(workspace uuid, step uuid, address text,
                                      failure text) RETURNS void
     LANGUAGE plpgsql AS $$
@@ -988,9 +1133,384 @@ BEGIN
     UPDATE crmapi.enrollment_step s SET status = 'failed', error = failure
     WHERE s.workspace_id = workspace AND s.id = step
       AND s.status IN ('sending', 'sent');
+    UPDATE crmapi.message m SET status = 'failed',
+        metadata = m.metadata || jsonb_build_object('error', failure)
+    WHERE m.workspace_id = workspace AND m.step_id = step;
     IF address IS NULL THEN
         PERFORM crmapi.enrollment_end(workspace, enrollment, 'failed',
                                       failure);
     END IF;
+END
+$$;
+
+-- ---- answers (contract 19) --------------------------------------------------
+-- An answer is a message whose status is "queued" until crmapid has handed it
+-- over: the same way as a step, so that the functions have the same parameters. A
+-- conversation is locked before its messages, and an enrollment before both its
+-- steps and messages.
+
+-- Whether an answer must not go to ADDRESS, which CHANNEL uses: it is suppressed.
+-- Who does not want sequences may get an answer by mail; an opt-out by SMS ends
+-- both (contract 19.2). Internal.
+CREATE FUNCTION crmapi.answer_forbidden(workspace uuid, channel text,
+                                        address text) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN EXISTS (SELECT FROM crmapi.suppression s
+        WHERE s.workspace_id = answer_forbidden.workspace
+          AND s.kind = CASE answer_forbidden.channel WHEN 'email' THEN 'email'
+                       ELSE 'phone' END
+          AND s.address = CASE answer_forbidden.channel WHEN 'email'
+              THEN crmapi.email_key(answer_forbidden.address)
+              ELSE crmapi.phone_key(answer_forbidden.address) END
+          AND (s.kind = 'phone' OR s.reason IS DISTINCT FROM 'unsubscribed'));
+END
+$$;
+
+-- The channel that sends an answer in a conversation of the type TYPE; NULL: no
+-- channel does. For the worker.
+CREATE FUNCTION crmapi.answer_channel(type smallint) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE type WHEN 3 THEN 'sms' WHEN 4 THEN 'email' WHEN 5 THEN 'email'
+        END;
+
+-- Why CONVERSATION takes no answer with a copy to COPIES (contract 19.1, 19.2),
+-- NULL if it takes one: a sentence for the client. For the API.
+CREATE FUNCTION crmapi.answer_refusal(workspace uuid, conversation uuid,
+                                      copies text[]) RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    talk crmapi.conversation;
+    channel text;
+    address text;
+BEGIN
+    SELECT c.* INTO talk FROM crmapi.conversation c
+    WHERE c.workspace_id = answer_refusal.workspace
+      AND c.id = answer_refusal.conversation;
+    channel := crmapi.answer_channel(talk.type);
+    address := CASE channel WHEN 'email' THEN talk.email
+               ELSE crmapi.phone_e164(talk.phone_number) END;
+    RETURN CASE
+        WHEN talk.deleted THEN 'The conversation is deleted'
+        WHEN talk.type = 2 THEN 'A phone conversation cannot be answered'
+        WHEN channel IS NULL THEN NULL
+        WHEN coalesce(address, '') = '' THEN
+            'The participant has no address to answer to'
+        WHEN crmapi.answer_forbidden(workspace, channel, address) THEN
+            'The participant''s address is suppressed'
+        WHEN EXISTS (SELECT FROM unnest(copies) a(address)
+            WHERE crmapi.answer_forbidden(workspace, 'email', a.address))
+            THEN 'An address of cc is suppressed' END;
+END
+$$;
+
+-- Add the answer ANSWER, an id, to CONVERSATION, and the job that sends it. In a
+-- chat it is sent: the next poll shows it, with the name of the admin whom the
+-- conversation is assigned to, by id or address. COPIES: addresses for a mail; others
+-- have none. METADATA is what the caller says of it. Returns the message; no row
+-- if there is no such conversation, or it takes no such answer: answer_refusal().
+-- Locks: conversation. For the API.
+CREATE FUNCTION crmapi.message_answer(workspace uuid, conversation uuid,
+        answer uuid, role text, content text, content_type text,
+        copies text[], metadata jsonb) RETURNS SETOF crmapi.message
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    ROWS 1
+AS $$
+DECLARE
+    at CONSTANT timestamptz := crmapi.now_ms();
+    talk crmapi.conversation;
+    channel text;
+    author text;
+    said crmapi.message;
+BEGIN
+    SELECT c.* INTO talk FROM crmapi.conversation c
+    WHERE c.workspace_id = message_answer.workspace
+      AND c.id = message_answer.conversation FOR NO KEY UPDATE;
+    channel := crmapi.answer_channel(talk.type);
+    IF talk.id IS NULL OR (copies IS NOT NULL AND channel <> 'email')
+       OR crmapi.answer_refusal(workspace, conversation, copies) IS NOT NULL
+    THEN
+        RETURN;
+    END IF;
+    IF channel IS NULL AND role = 'human' AND talk.assigned_to IS NOT NULL THEN
+        SELECT a.name INTO author FROM crmapi.admin a
+        WHERE a.workspace_id = message_answer.workspace
+          AND (a.id::text = talk.assigned_to
+               OR a.email_key = crmapi.email_key(talk.assigned_to))
+        LIMIT 1;
+    END IF;
+    INSERT INTO crmapi.message AS m (id, workspace_id, conversation_id, role,
+        content, content_type, status, created_at, metadata, to_identifier)
+    VALUES (answer, talk.workspace_id, talk.id, message_answer.role,
+        message_answer.content, message_answer.content_type,
+        CASE WHEN channel IS NULL THEN 'sent' ELSE 'queued' END, at,
+        message_answer.metadata || jsonb_strip_nulls(jsonb_build_object(
+            'author', author)),
+        CASE channel WHEN 'email' THEN talk.email
+            WHEN 'sms' THEN talk.phone_number END)
+    RETURNING m.* INTO said;
+    UPDATE crmapi.conversation c SET active = true,
+        last_message = left(message_answer.content, 255),
+        last_message_at = greatest(c.last_message_at, at),
+        last_active_at = greatest(c.last_active_at, at)
+    WHERE c.workspace_id = message_answer.workspace
+      AND c.id = message_answer.conversation;
+    IF channel IS NOT NULL THEN
+        INSERT INTO crmapi.job (workspace_id, kind, payload)
+        VALUES (message_answer.workspace, 'sequence.answer',
+            jsonb_build_object('conversation_id', talk.id,
+                               'message_id', said.id));
+    END IF;
+    RETURN NEXT said;
+END
+$$;
+
+-- The answer MESSAGE has the status OUTCOME, because of REASON unless that is
+-- null. Internal.
+CREATE FUNCTION crmapi.answer_end(workspace uuid, message uuid, outcome text,
+                                  reason text) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE crmapi.message m SET status = outcome,
+        metadata = CASE WHEN reason IS NULL THEN m.metadata ELSE m.metadata
+            || jsonb_build_object('error', left(reason, 2000)) END
+    WHERE m.workspace_id = answer_end.workspace AND m.id = answer_end.message;
+END
+$$;
+
+-- Record an answer that was handed over before the database was restored, as
+-- step_past() does. The caller has locked the message and the job. Internal.
+CREATE FUNCTION crmapi.answer_past(workspace uuid, job bigint, owner text,
+                                   attempt integer, answer uuid)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    past crmapi.past_answer;
+BEGIN
+    SELECT p.* INTO past FROM crmapi.past_answer p
+    WHERE p.workspace_id = answer_past.workspace
+      AND p.message_id = answer_past.answer AND p.state <> 'free';
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE crmapi.message m SET handed_over = true
+    WHERE m.workspace_id = answer_past.workspace AND m.id = answer_past.answer;
+    IF past.state = 'sent' THEN
+        PERFORM crmapi.answer_sent(workspace, job, owner, attempt, NULL, answer,
+                                   past.sent_at, past.provider_id);
+    ELSE
+        PERFORM crmapi.answer_failed(workspace, job, owner, attempt, NULL,
+                                     answer, 'delivery_unknown', NULL);
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Take an answer for sending: see step_take(), whose verdicts but "wait" it has. Neither pacing nor DAILY_LIMIT holds an
+-- answer back. "stopped": an address is suppressed, and the answer has failed;
+-- "skipped": it was posted before the bound of its workspace, and has failed.
+-- WIRE: all addresses that go over the wire, separated by spaces.
+-- Locks: message, job (lost lease: CRM01). For the worker.
+CREATE FUNCTION crmapi.answer_take(workspace uuid, job bigint, owner text,
+        attempt integer, conversation uuid, answer uuid, moment timestamptz,
+        daily_limit integer, wire text, OUT verdict text,
+        OUT until timestamptz)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    taken crmapi.message;
+    channel text;
+BEGIN
+    SELECT m.* INTO taken FROM crmapi.message m
+    WHERE m.workspace_id = answer_take.workspace AND m.id = answer_take.answer
+    FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    verdict := 'gone';
+    IF taken.status IS DISTINCT FROM 'queued' THEN
+        RETURN;
+    END IF;
+    SELECT crmapi.answer_channel(c.type) INTO channel FROM crmapi.conversation c
+    WHERE c.workspace_id = answer_take.workspace
+      AND c.id = taken.conversation_id;
+    IF EXISTS (SELECT FROM unnest(taken.to_identifier::text
+            || string_to_array(wire, ' ')
+            || ARRAY(SELECT jsonb_array_elements_text(taken.metadata -> 'cc')))
+            a(address)
+        WHERE crmapi.answer_forbidden(workspace, channel, a.address)) THEN
+        verdict := 'lost';
+        IF taken.handed_over IS NOT TRUE THEN
+            PERFORM crmapi.answer_end(workspace, answer, 'failed',
+                                      'suppressed');
+            verdict := 'stopped';
+        END IF;
+    ELSIF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
+        PERFORM crmapi.job_return(workspace, job, owner, attempt);
+        verdict := 'held';
+    ELSIF crmapi.answer_past(workspace, job, owner, attempt, answer) THEN
+        verdict := 'past';
+    ELSIF taken.handed_over THEN
+        verdict := 'again';
+    ELSIF EXISTS (SELECT FROM crmapi.step_bound b
+                  WHERE b.workspace_id = answer_take.workspace
+                    AND b.due_before > taken.created_at) THEN
+        PERFORM crmapi.answer_end(workspace, answer, 'failed',
+            'posted before the time that the release was given');
+        verdict := 'skipped';
+    ELSE
+        UPDATE crmapi.message m SET handed_over = true
+        WHERE m.workspace_id = answer_take.workspace
+          AND m.id = answer_take.answer;
+        verdict := 'send';
+    END IF;
+END
+$$;
+
+-- Record that an answer was sent at MOMENT under the provider's id PROVIDER. A
+-- text has no other name. Ends JOB. Locks: message, job. For the worker.
+CREATE FUNCTION crmapi.answer_sent(workspace uuid, job bigint, owner text,
+        attempt integer, conversation uuid, answer uuid, moment timestamptz,
+        provider text)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM crmapi.message m
+    WHERE m.workspace_id = answer_sent.workspace AND m.id = answer_sent.answer
+    FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    -- a report of the provider may have been quicker
+    UPDATE crmapi.message m SET status = CASE m.status WHEN 'queued' THEN 'sent'
+            ELSE m.status END,
+        provider_id = left(provider, 1000),
+        external_id = coalesce(m.external_id, left(provider, 1000))
+    WHERE m.workspace_id = answer_sent.workspace AND m.id = answer_sent.answer
+      AND m.handed_over;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
+END
+$$;
+
+-- Record that an answer was not sent because of REASON. It is retried AFTER from
+-- now; AFTER null: never. Ends JOB or makes it ready again. Locks: message, job.
+-- For the worker.
+CREATE FUNCTION crmapi.answer_failed(workspace uuid, job bigint, owner text,
+        attempt integer, conversation uuid, answer uuid, reason text,
+        after interval)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM crmapi.message m
+    WHERE m.workspace_id = answer_failed.workspace
+      AND m.id = answer_failed.answer
+    FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    UPDATE crmapi.message m SET handed_over = false
+    WHERE m.workspace_id = answer_failed.workspace
+      AND m.id = answer_failed.answer AND after IS NOT NULL;
+    IF after IS NULL AND EXISTS (SELECT FROM crmapi.message m
+        WHERE m.workspace_id = answer_failed.workspace
+          AND m.id = answer_failed.answer AND m.status = 'queued') THEN
+        PERFORM crmapi.answer_end(workspace, answer, 'failed', reason);
+    END IF;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt,
+        CASE WHEN after IS NULL THEN 'done' ELSE 'ready' END, reason, after);
+END
+$$;
+
+-- The same as answer_failed() for good, because the relay has said that the
+-- answer's address does not exist: it is suppressed (contract 17.5), unless there
+-- are copies: it may have said that of another one. Locks: enrollment, step, job,
+-- message. For the worker.
+CREATE FUNCTION crmapi.answer_refused(workspace uuid, job bigint, owner text,
+        attempt integer, conversation uuid, answer uuid, reason text)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    address text;
+BEGIN
+    SELECT m.to_identifier INTO address FROM crmapi.message m
+    WHERE m.workspace_id = answer_refused.workspace
+      AND m.id = answer_refused.answer AND NOT m.metadata ? 'cc';
+    IF address IS NOT NULL THEN
+        PERFORM crmapi.suppress(workspace, address, NULL, 'bounced');
+    END IF;
+    PERFORM crmapi.answer_failed(workspace, job, owner, attempt, conversation,
+                                 answer, reason, NULL);
+END
+$$;
+
+-- The names of the mail of ANSWER, as step_names() returns those of a step. The
+-- earlier mails are those that the conversation's last message with a Message-ID
+-- names, and that message; at most 20 and its first. Locks: message; held already.
+-- For the worker.
+CREATE FUNCTION crmapi.answer_names(workspace uuid, answer uuid, domain text)
+    RETURNS text[]
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    named text := '<' || gen_random_uuid() || '@' || domain || '>';
+    token text := replace(gen_random_uuid()::text, '-', '');
+    taken crmapi.message;
+    refs text[];
+BEGIN
+    UPDATE crmapi.message m SET external_id = coalesce(m.external_id, named),
+        reply_id = coalesce(m.reply_id, token)
+    WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer
+      AND EXISTS (SELECT FROM crmapi.conversation c
+          WHERE c.workspace_id = answer_names.workspace
+            AND c.id = m.conversation_id AND c.type IN (4, 5));
+    SELECT m.* INTO taken FROM crmapi.message m
+    WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer;
+    SELECT CASE jsonb_typeof(m.metadata -> 'references') WHEN 'array'
+            THEN ARRAY(SELECT jsonb_array_elements_text(
+                m.metadata -> 'references')) END || m.external_id::text
+    INTO refs FROM crmapi.message m
+    WHERE m.workspace_id = answer_names.workspace
+      AND m.conversation_id = taken.conversation_id
+      AND m.external_id LIKE '<%@%>' AND m.id <> taken.id
+      AND m.role <> 'system' AND m.created_at <= taken.created_at
+    ORDER BY m.created_at DESC, m.id DESC LIMIT 1;
+    UPDATE crmapi.message m SET metadata = m.metadata
+        || jsonb_build_object('references', refs)
+    WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer
+      AND m.reply_id IS NOT NULL AND refs IS NOT NULL
+      AND NOT m.metadata ? 'references';
+    RETURN CASE WHEN taken.reply_id IS NOT NULL THEN ARRAY[
+        taken.external_id::text, taken.reply_id, crmapi.answer_thread(refs)] END;
+END
+$$;
+
+-- REFS, Message-IDs, as the value of the header References: what is no such id is
+-- left out, and of many the first and the last 20 are kept. Internal.
+CREATE FUNCTION crmapi.answer_thread(refs text[]) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    ids text[] := ARRAY(SELECT r.id FROM unnest(refs) WITH ORDINALITY r(id, n)
+        WHERE r.id ~ '^<[!-;=?-~]+@[!-;=?-~]+>$' AND length(r.id) <= 250
+        ORDER BY r.n);
+    n integer := cardinality(ids);
+BEGIN
+    RETURN nullif(array_to_string(CASE WHEN n > 21
+        THEN ids[1:1] || ids[n - 19:] ELSE ids END, ' '), '');
+END
+$$;
+
+-- The mail of ANSWER was returned because of FAILURE (null: somebody complained).
+-- If ADDRESS is not null, that speaks of the address, which is suppressed because
+-- of REASON (contract 17.5). Locks: enrollment, step, job, message. Internal.
+CREATE FUNCTION crmapi.answer_returned(workspace uuid, answer uuid, address text,
+                                       failure text, reason text)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF address IS NOT NULL THEN
+        PERFORM crmapi.suppress(workspace, address, NULL, reason);
+    END IF;
+    PERFORM crmapi.answer_end(workspace, answer, 'failed',
+                              coalesce(failure, 'the recipient complained'));
 END
 $$;

@@ -69,8 +69,8 @@ CREATE TABLE crmapi.webhook_endpoint (
             'pipeline_card.created', 'pipeline_card.updated',
             'pipeline_card.deleted', 'activity.created', 'activity.updated',
             'activity.deleted', 'conversation.created', 'conversation.updated',
-            'conversation.deleted', 'message.created', 'form.submitted',
-            'enrollment.updated']),
+            'conversation.deleted', 'message.created', 'message.updated',
+            'form.submitted', 'enrollment.updated']),
     -- The keys that sign (Standard Webhooks 1.0: 24 to 64 bytes). The old one
     -- signs as well until old_key_until.
     key bytea NOT NULL CHECK (octet_length(key) BETWEEN 24 AND 64),
@@ -528,7 +528,8 @@ BEGIN
 END
 $$;
 
--- An event with a message. A trigger function.
+-- An event with a message, which is updated if it has another status. A trigger
+-- function.
 CREATE FUNCTION crmapi.message_event() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -540,7 +541,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
+    IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
+        OR TG_OP = 'UPDATE' AND OLD.status IS NOT DISTINCT FROM NEW.status THEN
         RETURN NULL;
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
@@ -693,6 +695,8 @@ BEGIN
 END
 $$;
 
+CREATE TRIGGER event_update AFTER UPDATE OF status ON crmapi.message
+    FOR EACH ROW EXECUTE FUNCTION crmapi.message_event('message.updated');
 -- A conversation is deleted by its flag; the row may go later.
 CREATE TRIGGER event_hide AFTER UPDATE OF deleted ON crmapi.conversation
     FOR EACH ROW WHEN (NEW.deleted AND OLD.deleted IS NOT TRUE)

@@ -119,7 +119,7 @@ CREATE INDEX intake_event_old ON crmapi.intake_event (created_at);
 -- An event as crm_intake() writes it. email to visitor_id are the
 -- participant's, whether sender or recipient. verified: the source knows that
 -- the participant is who the event says; NULL is false. failed: why the mail of
--- step_id was returned; with bounced, that speaks of the address.
+-- step_id or answer_id was returned; with bounced, that speaks of the address.
 CREATE TYPE crmapi.intake_item AS (
     event_id text, channel smallint, bot_id uuid, occurred_at timestamptz,
     outbound boolean, email text, phone_number text, name text,
@@ -131,7 +131,7 @@ CREATE TYPE crmapi.intake_item AS (
     summary text, takeover boolean, refs text[], step_id uuid,
     automatic boolean, suppress text, bounced text, reason text, lift text,
     form_id uuid, responses jsonb, internal boolean, contact jsonb,
-    verified boolean, failed text);
+    verified boolean, failed text, answer_id uuid);
 
 -- The order of the ids that intake makes.
 CREATE SEQUENCE crmapi.intake_order;
@@ -247,7 +247,8 @@ BEGIN
     END IF;
     RETURN CASE WHEN talk.contact_id IS NOT NULL AND EXISTS (
         SELECT FROM crmapi.message m
-        WHERE m.workspace_id = workspace AND m.external_id = ANY (item.refs)
+        WHERE m.workspace_id = workspace
+          AND (m.external_id = ANY (item.refs) OR m.id = item.answer_id)
           AND m.conversation_id = talk.id
           AND m.role IN ('assistant', 'human')) THEN talk.contact_id END;
 END
@@ -460,6 +461,17 @@ BEGIN
             (crmapi.email_key(c.email) = crmapi.email_key(item.email)) IS TRUE DESC,
             m.created_at, m.id LIMIT 1;
     END IF;
+    IF talk.id IS NULL AND coalesce(item.step_id, item.answer_id) IS NOT NULL
+    THEN
+        SELECT c.* INTO talk FROM crmapi.message m
+        JOIN crmapi.conversation c ON c.workspace_id = m.workspace_id
+            AND c.id = m.conversation_id
+        WHERE m.workspace_id = workspace
+          AND (m.step_id = item.step_id OR m.id = item.answer_id)
+          AND (c.type = item.channel OR m.id = item.answer_id)
+          AND c.deleted IS NOT TRUE
+          AND (item.bot_id IS NULL OR c.bot_id = item.bot_id) LIMIT 1;
+    END IF;
     RETURN talk;
 END
 $$;
@@ -583,7 +595,9 @@ CREATE FUNCTION crmapi.status_follows(earlier text, later text)
                        'read}'::text[], earlier),
                    CASE WHEN earlier IS NULL THEN 0 ELSE 9 END);
 
--- Set the status of the message that ITEM names, unless a later one is known.
+-- Set the status of the message that ITEM names, unless a later one is known. Of a
+-- message that crmapid sends the status is "queued" until it was handed over, and
+-- what was not delivered has failed.
 -- RESULT is the result of the event; if there is no such message, REFUSAL is
 -- the field and the rule. Locks: message. Internal.
 CREATE FUNCTION crmapi.intake_status(workspace uuid, item crmapi.intake_item,
@@ -597,13 +611,24 @@ BEGIN
     FROM crmapi.message m
     WHERE m.workspace_id = workspace AND m.external_id = item.external_id
     ORDER BY m.created_at DESC LIMIT 1;
+    IF said IS NULL AND item.answer_id IS NOT NULL THEN
+        SELECT m.conversation_id, m.id INTO conversation, said
+        FROM crmapi.message m
+        WHERE m.workspace_id = workspace AND m.handed_over
+          AND (m.id = item.answer_id OR m.step_id = item.answer_id) LIMIT 1;
+    END IF;
     IF said IS NULL THEN
         refusal := '{message.external_id,must be that of a message}';
         RETURN;
     END IF;
-    UPDATE crmapi.message m SET status = item.status
+    UPDATE crmapi.message m SET status = CASE WHEN m.handed_over
+            AND item.status = 'undelivered' THEN 'failed' ELSE item.status END,
+        metadata = CASE WHEN item.failed IS NULL THEN m.metadata
+            ELSE m.metadata || jsonb_build_object('error', item.failed) END
     WHERE m.workspace_id = workspace AND m.id = said
-      AND crmapi.status_follows(m.status, item.status);
+      AND crmapi.status_follows(m.status, item.status)
+      AND (m.handed_over IS NULL
+           OR item.status NOT IN ('accepted', 'queued', 'sending'));
     result := jsonb_build_object('conversation', conversation,
                                  'message', said);
 END
@@ -677,7 +702,11 @@ CREATE FUNCTION crmapi.intake_effects(workspace uuid, person uuid,
     RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
-    IF item.failed IS NOT NULL AND item.step_id IS NOT NULL THEN
+    IF item.answer_id IS NOT NULL
+       AND coalesce(item.failed, item.bounced) IS NOT NULL THEN
+        PERFORM crmapi.answer_returned(workspace, item.answer_id, item.bounced,
+            item.failed, coalesce(item.reason, 'bounced'));
+    ELSIF item.failed IS NOT NULL AND item.step_id IS NOT NULL THEN
         PERFORM crmapi.step_returned(workspace, item.step_id, item.bounced,
                                      item.failed);
     ELSIF item.bounced IS NOT NULL AND item.step_id IS NOT NULL THEN

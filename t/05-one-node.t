@@ -265,7 +265,8 @@ my @BEYOND = (
     [qr/^unbound (?:agent|workspace_hold)$/, "an address is unique in the database",
         "address_taken: SELECT f.field, f.workspace_id FROM"],
     [qr/^unbound /, "a daemon's journal has sends of all workspaces",
-        "past_add: INSERT INTO crmapi.past_send AS p"],
+        "past_add: INSERT INTO crmapi.past_send AS p",
+        "past_add: INSERT INTO crmapi.past_answer AS p"],
     [qr/^volatile (?:nextval|gen_random_uuid)$/, "each row of the statement has"
         . " a number or an id of its own",
         "enrollment_generated: INSERT INTO crmapi.enrollment_step",

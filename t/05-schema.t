@@ -1013,6 +1013,8 @@ subtest "deleting a workspace takes all of it" => sub {
     sql($db, row("step_bound", %{$s->{in}}, due_before => "now"));
     sql($db, row("past_send", %{$s->{in}}, enrollment_id => $enrollment,
         part => "1", state => "sent", sent_at => "now"));
+    sql($db, row("past_answer", %{$s->{in}}, message_id => $said,
+        state => "sent", sent_at => "now"));
     make("admin", %{$s->{in}}, email => "a\@b");
     sql($db, row("send_count", %{$s->{in}}, bot_id => $s->{bot},
         day => "2026-01-01", n => 1));

@@ -151,6 +151,7 @@ subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
         [GET => "conversations/$their{conversation}/messages/%s/original",
             "message"],
         [GET => "attachments/%s", "attachment"],
+        [POST => "conversations/%s/messages", "conversation"],
         [GET => "forms/%s", "form"],
         [GET => "forms/%s/submissions", "form"],
         [GET => "submissions/%s", "submission"],
@@ -162,7 +163,8 @@ subtest "2.1 their ids in a path are as unknown ones, to the byte" => sub {
     for my $case (@paths) {
         my ($method, $format, $name) = @$case;
         my ($resource) = $format =~ m{^([^/]+)};
-        my @body = $method eq "PATCH" ? (json => $body{$resource}) : ();
+        my @body = $method eq "POST" ? (json => { content => "x" })
+            : $method eq "PATCH" ? (json => $body{$resource}) : ();
         my ($theirs, $unknown, $malformed) = map { $c->request($method,
             "/api/v1/" . sprintf($format, $_), @body) } $theirs{$name},
             uuid(), "x";

@@ -113,6 +113,16 @@ my %STATE = (
     approved => $approved,
     sending => "$approved UPDATE crmapi.enrollment_step SET status = 'sending'"
         . " WHERE workspace_id = 'W' AND id = '$ID';",
+    mailing => "$approved UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE workspace_id = 'W' AND id = '$ID'; UPDATE crmapi.conversation"
+        . " SET type = 4 WHERE workspace_id = 'W';",
+    returned => "$approved UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE workspace_id = 'W' AND id = '$ID'; UPDATE crmapi.message SET"
+        . " step_id = '$ID' WHERE workspace_id = 'W';",
+    answering => "$approved UPDATE crmapi.conversation SET type = 4, email ="
+        . " 'a\@x.example' WHERE workspace_id = 'W'; UPDATE crmapi.message SET"
+        . " status = 'queued', to_identifier = 'a\@x.example', role = 'human'"
+        . " WHERE workspace_id = 'W';",
     held => "INSERT INTO crmapi.workspace_hold (workspace_id, reason)"
         . " VALUES ('W', 'r');",
     apart => "DELETE FROM crmapi.activity WHERE workspace_id = 'W';"
@@ -386,14 +396,31 @@ my %CALL = (
         . " '$ID', '$ID', '2027-01-01', 5, 'a\@x.example') t"],
     step_wait => ["approved", "SELECT crmapi.step_wait($LEASE, '$ID', '$ID',"
         . " '2027-01-02')"],
-    step_sent => ["sending", "SELECT crmapi.step_sent($LEASE, '$ID', '$ID',"
+    step_sent => ["mailing", "SELECT crmapi.step_sent($LEASE, '$ID', '$ID',"
+        . " now(), 'p')", { "a contact's advisory one" => "a contact",
+        conversation => "open conversation" }],
+    step_talk => ["mailing", "SELECT crmapi.step_talk('W', '$ID', '$ID')",
+        { "a contact's advisory one" => "a contact",
+        conversation => "open conversation" }],
+    message_answer => ["answering", "SELECT t.status FROM crmapi.message_answer("
+        . "'W', '$ID', '$ID2', 'human', 'c', 'text/plain', NULL, '{}') t"],
+    answer_take => ["answering", "SELECT t.verdict FROM crmapi.answer_take($LEASE,"
+        . " '$ID', '$ID', '2027-01-01', 5, 'a\@x.example') t"],
+    answer_sent => ["answering", "SELECT crmapi.answer_sent($LEASE, '$ID', '$ID',"
         . " now(), 'p')"],
+    answer_failed => ["answering", "SELECT crmapi.answer_failed($LEASE, '$ID',"
+        . " '$ID', 'r', NULL)"],
+    answer_refused => ["answering", "SELECT crmapi.answer_refused($LEASE, '$ID',"
+        . " '$ID', 'r')", { job => "ready job" }],
+    answer_names => ["answering", "SELECT crmapi.answer_names('W', '$ID', 'd')"],
+    answer_returned => ["answering", "SELECT crmapi.answer_returned('W', '$ID',"
+        . " 'a\@x.example', 'f', 'bounced')", { job => "ready job" }],
     step_failed => ["sending", "SELECT crmapi.step_failed($LEASE, '$ID', '$ID',"
         . " 'r', '1 min')"],
     step_refused => ["sending", "SELECT crmapi.step_refused($LEASE, '$ID', '$ID',"
         . " 'r')"],
     step_names => ["sending", "SELECT crmapi.step_names('W', '$ID', 'd')"],
-    step_returned => ["sending", "SELECT crmapi.step_returned('W', '$ID', NULL,"
+    step_returned => ["returned", "SELECT crmapi.step_returned('W', '$ID', NULL,"
         . " 'r')", { job => "ready job" }],
     event_feed_make => ["generating", "SELECT crmapi.event_feed_make('W', NULL)"],
     contact_updated => ["generating", "UPDATE crmapi.contact SET first_name = 'B',"
@@ -588,7 +615,7 @@ subtest "a lease that is lost, to another thread of the same daemon, too" => sub
     my @leased = map { $_->[0] } sql($db, "SELECT proname FROM pg_proc WHERE
         pronamespace = 'crmapi'::regnamespace
         AND proargnames \@> '{job,owner,attempt}' ORDER BY 1");
-    is_deeply([grep { !$CALL{$_} } @leased], ["step_past"],
+    is_deeply([grep { !$CALL{$_} } @leased], ["answer_past", "step_past"],
         "all functions with a lease are called, but one, whose caller has it");
     for my $name (grep { $CALL{$_} } @leased) {
         my ($state, $call) = @{$CALL{$name}};

@@ -91,6 +91,9 @@ sub fill {
         '@{[$w->agent]}', current_date, 3) ON CONFLICT DO NOTHING;
         INSERT INTO crmapi.past_send VALUES ('@{[$w->id]}', '$done[1]', '2',
             'free', now(), NULL);
+        INSERT INTO crmapi.past_answer SELECT m.workspace_id, m.id, 'free',
+            now() FROM crmapi.message m WHERE m.workspace_id =
+            '@{[$w->id]}' LIMIT 1;
         INSERT INTO crmapi.step_bound VALUES ('@{[$w->id]}', '2026-01-01',
             '2026-01-02')");
     # what comes from now on is due, and not done yet

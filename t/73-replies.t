@@ -142,7 +142,8 @@ subtest "18.4 a reply is proven by our Message-ID, whole" => sub {
     }
     my $got = deliver(reply_to($s));
     is(fate($s), "stopped_reply", "it is");
-    my ($message) = messages($got->{conversation_id});
+    my ($sent, $message) = messages($got->{conversation_id});
+    is($sent->{role}, "assistant", "below what it answers");
     is($message->{metadata}{verified}, undef, "and it is the contact's own");
 };
 
@@ -153,7 +154,7 @@ subtest "18.4 whoever answers stops it, but is not the contact" => sub {
     is(fate($s), "stopped_reply", "it stops");
     my $talk = $c->get("/api/v1/conversations/$got->{conversation_id}")->data;
     is($talk->{contact_id}, $s->{contact}, "in the contact's conversation");
-    is((messages($talk->{id}))[0]{metadata}{verified}, JSON::PP::false,
+    is((messages($talk->{id}))[-1]{metadata}{verified}, JSON::PP::false,
         "as a claim");
     is_deeply($c->get("/api/v1/contacts/$s->{contact}")->data, $before,
         "which changes no contact");

@@ -67,7 +67,7 @@ my ($contact, $conversation, $message, $file, $form, $template)
 $w->import_objects([
     { object => "contact", id => $contact, bot_id => $w->agent },
     { object => "conversation", id => $conversation, type => 4,
-        bot_id => $w->agent, contact_id => $contact },
+        email => "a\@x.example", bot_id => $w->agent, contact_id => $contact },
     { object => "message", id => $message, role => "user",
         conversation_id => $conversation, content => "Hello",
         metadata => { subject => "Hello", attachments => [{ id => $file }] } },

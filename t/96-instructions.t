@@ -58,7 +58,7 @@ sub count {
     return ($own, $all, $out);
 }
 
-my @SAMPLES = qw(get list filters create);
+my @SAMPLES = qw(get list filters create activity answer);
 my ($recorded_with) = read_file($record) =~ /^# (.*)/m;
 my %budget = read_file($record) =~ /^(\w+) (\d+)$/mg;
 my $here = join ", ", compiler("--version"),
@@ -82,6 +82,9 @@ for my $sample (@SAMPLES) {
     diag("$sample is better than recorded: renew it")
         if $is{$sample} < 0.97 * $budget{$sample};
 }
+
+cmp_ok($is{answer}, "<=", 1.3 * $is{activity},
+    "an answer takes at most 1.3 times what an activity takes (19)");
 
 for my $sample (qw(list filters)) {
     my ($writes) = (count($sample, "write_rows"))[1];

@@ -35,6 +35,8 @@ const crm_event_type_t crm_event_types[] = {
      "A conversation was deleted", 1},
     {"message.created", "MessageCreated", &crm_resource_message,
      "A message was created", 0},
+    {"message.updated", "MessageUpdated", &crm_resource_message,
+     "A message has a new status", 0},
     {"form.submitted", "FormSubmitted", &crm_resource_submission,
      "A form was submitted", 0},
     {"enrollment.updated", "EnrollmentUpdated", &crm_resource_enrollment,

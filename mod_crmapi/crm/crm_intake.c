@@ -134,6 +134,8 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
     /* internal sources only */
     [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array, .max = 0),
     [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid, .max = 0),
+    [CRM_INTAKE_ANSWER_ID] =
+        F(NULL, NULL, "answer_id", crm_type_uuid, .max = 0),
     [CRM_INTAKE_AUTOMATIC] =
         F(NULL, NULL, "automatic", crm_type_boolean, .max = 0),
     [CRM_INTAKE_SUPPRESS] = TEXT(NULL, NULL, "suppress", .max = 0),

@@ -68,13 +68,14 @@ typedef enum crm_intake_field_t {
                                    proves to answer or to return. It is verified
                                    if its sender has an address of the step's
                                    contact */
+    CRM_INTAKE_ANSWER_ID,       /* the same of an answer in a conversation */
     CRM_INTAKE_AUTOMATIC,       /* "t": an automatic message, not a reply */
     CRM_INTAKE_SUPPRESS,        /* "email" or "phone": suppress the sender's
                                    address ... */
     CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, of which that is
                                    said by who returns STEP_ID's mail */
-    CRM_INTAKE_FAILED,          /* why STEP_ID's mail was returned: the step
-                                   has failed. Without BOUNCED, its enrollment
+    CRM_INTAKE_FAILED,          /* why the mail of STEP_ID or ANSWER_ID was
+                                   returned: that has failed. Without BOUNCED, its enrollment
                                    has failed as well */
     CRM_INTAKE_REASON,          /* of the suppression: "unsubscribed",
                                    "bounced", "complaint" */

@@ -40,4 +40,7 @@ extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */
 extern const crm_kind_t crm_enrollment_approve; /* contract 11.12 */
 extern const crm_kind_t crm_enrollment_stop;
 
+/* POST /conversations/{id}/messages (answer.c). */
+extern const crm_kind_t crm_message_answer;
+
 #endif /* CRM_RESOURCES_H */

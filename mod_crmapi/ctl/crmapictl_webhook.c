@@ -39,7 +39,8 @@ static const ctl_column_t delivery_columns[] = {
 /* The values of --events. */
 #define EVENT_TYPES " types with commas between them, of" \
     " contact|company|pipeline_card|activity|conversation.created|updated|" \
-    "deleted, message.created, form.submitted, enrollment.updated"
+    "deleted, message.created, message.updated, form.submitted," \
+    " enrollment.updated"
 
 /* Set *EVENTS_P to --events, names separated by commas. The database checks
  * them. */

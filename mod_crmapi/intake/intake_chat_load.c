@@ -23,7 +23,8 @@
     " AND m.role IN ('user', 'assistant', 'human')" \
     " AND m.tool_used IS NULL AND m.content <> ''"
 #define COLUMNS "m.id, m.role, m.content, m.created_at," \
-    " m.metadata ->> 'client_id' AS client_id"
+    " m.metadata ->> 'client_id' AS client_id," \
+    " m.metadata ->> 'author' AS author"
 #define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
 /* The number of messages in the interval LATE that ends at the row L. */
 #define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " VISIBLE \
@@ -76,7 +77,7 @@ static const char message_sql[] =
     "SELECT " COLUMNS " FROM crmapi.message m"
     " WHERE m.workspace_id = $1::uuid AND m.id = $2::uuid";
 
-enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, CURSOR };
+enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, AUTHOR, CURSOR };
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -203,6 +204,10 @@ void crm_chat_write_message(crm_buf_t *body, const PGresult *messages,
     crm_chat_write_text(body, "created_at", known ? time : NULL);
     crm_chat_write_text(body, "client_id",
                         crm_db_value(messages, row, CLIENT_ID));
+    if (!PQgetisnull(messages, row, AUTHOR)) {
+        crm_chat_write_text(body, "author",
+                            PQgetvalue(messages, row, AUTHOR));
+    }
     crm_buf_putc(body, '}');
 }
 

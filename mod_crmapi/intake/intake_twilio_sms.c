@@ -10,6 +10,7 @@
 #include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_json.h"
+#include "crm_uuid.h"
 
 #define CHANNEL "3"             /* text (specification: Conversation) */
 #define MEDIA_MAX 50            /* Twilio's own limit is 10 */
@@ -240,6 +241,60 @@ crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)
     return NULL;
 }
 
+/* What Twilio's errors mean ("Error and Warning Dictionary"). */
+static const struct {
+    const char *code;
+    const char *text;
+} failures[] = {
+    {"21211", "the number is not valid"},
+    {"21408", "the account may not send to that country"},
+    {"21610", "the recipient has opted out"},
+    {"21612", "the number cannot be reached from the agent's"},
+    {"21614", "the number cannot receive texts"},
+    {"30003", "the phone is off or cannot be reached"},
+    {"30004", "the recipient or the carrier blocks it"},
+    {"30005", "the number does not exist or is out of service"},
+    {"30006", "the number is a landline, or its carrier cannot be reached"},
+    {"30007", "the carrier filtered it"},
+    {"30008", "the carrier did not say why"},
+};
+
+/* Return why the message of HOOK was not delivered; NULL if STATUS says no such
+ * thing. */
+static const char *failure_of(const crm_twilio_hook_t *hook,
+                              const char *status)
+{
+    const char *code = crm_twilio_get(hook, "ErrorCode");
+
+    if (strcmp(status, "failed") && strcmp(status, "undelivered")) {
+        return NULL;
+    }
+    if (!code || strspn(code, "0123456789") != strlen(code)
+        || strlen(code) > 6) {
+        return "Twilio could not deliver it";
+    }
+    for (size_t i = 0; i < CRM_NELTS(failures); i++) {
+        if (!strcmp(failures[i].code, code)) {
+            return apr_psprintf(hook->call->pool, "%s (Twilio's error %s)",
+                                failures[i].text, code);
+        }
+    }
+    return apr_psprintf(hook->call->pool, "Twilio could not deliver it (error"
+                        " %s)", code);
+}
+
+/* Return the id of the message that the URL of HOOK names, as crmapid has written
+ * it; NULL if it names none. */
+static const char *message_of(const crm_twilio_hook_t *hook)
+{
+    const char *query = hook->call->request->query;
+    const char *at = query ? strstr(query, "message=") : NULL;
+    char *id = apr_palloc(hook->call->pool, CRM_UUID_LEN + 1);
+
+    return at && strlen(at) >= 8 + CRM_UUID_LEN
+           && crm_uuid_parse(id, at + 8, CRM_UUID_LEN) ? id : NULL;
+}
+
 crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
 {
     const char *sid = sid_of(hook);
@@ -259,10 +314,11 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
             apr_pstrcat(hook->call->pool, "twilio:", sid, ":", status, NULL);
         event.binds[CRM_INTAKE_MESSAGE_KEY] = sid;
         event.binds[CRM_INTAKE_STATUS] = status;
+        event.binds[CRM_INTAKE_ANSWER_ID] = message_of(hook);
+        event.binds[CRM_INTAKE_FAILED] = failure_of(hook, status);
         CRM_ERR(crm_twilio_update(hook, agent.workspace_id, &event));
     }
-    /* A message of a sequence belongs to no conversation: that is not an error.
-     * */
+    /* A message that is not known is not an error. */
     crm_twilio_done(hook);
     return NULL;
 }

@@ -31,8 +31,11 @@ typedef struct delivery_t {
     const char *recipient;
     const char *workspace_id;
     const char *bot_id;
-    const char *step_id;        /* the step that it answers, or NULL */
-    const char *step_to;        /* the address that the step was sent to */
+    const char *step_id;        /* the step that it answers or returns, or
+                                   NULL */
+    const char *answer_id;      /* the same of an answer */
+    int named;                  /* there is either */
+    const char *sent_to;        /* the address that it was sent to */
     const crm_mail_person_t *person; /* whom the mail is from, or NULL */
     const char *automatic;
     const char *bytes;          /* the mail as it came */
@@ -73,13 +76,14 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
 
 /* ---- the state in the database ------------------------------------------- */
 
-/* One row: the step whose mail the mail answers or returns; whether the mail is
- * one of crmapid's own; the number of the first of its people $9 that is not the
- * agent itself, with or without a suffix of the local part; the number of mails from its sender with its Reply-To within an
- * hour, at most $6; the address that the step was sent to. */
+/* One row: the step or the answer whose mail the mail answers or returns; whether
+ * the mail is one of crmapid's own; the number of the first of its people $9 that
+ * is not the agent itself, with or without a suffix of the local part; the number
+ * of mails from its sender with its Reply-To within an hour, at most $6; the
+ * address that step or answer was sent to. */
 #define STATE_SQL \
     "SELECT o.step_id," \
-    " EXISTS (SELECT FROM crmapi.step_named($1::uuid, ARRAY[$5::text]," \
+    " EXISTS (SELECT FROM crmapi.mail_named($1::uuid, ARRAY[$5::text]," \
     " NULL))," \
     " (SELECT p.n FROM unnest($9::text[]) WITH ORDINALITY p(address, n)" \
     " WHERE NOT ARRAY[crmapi.email_key(p.address)," \
@@ -95,8 +99,8 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     " AND m.created_at > now() - interval '1 hour'" \
     " AND m.metadata ->> 'from' = $3::text AND m.metadata ->> 'reply_to'" \
     " IS NOT DISTINCT FROM $8::text LIMIT $6::integer) t)," \
-    " o.to_identifier FROM crmapi.agent a LEFT JOIN" \
-    " crmapi.step_named($1::uuid, $4::text[], $7::text[]) o ON true" \
+    " o.to_identifier, o.answer_id FROM crmapi.agent a LEFT JOIN" \
+    " crmapi.mail_named($1::uuid, $4::text[], $7::text[]) o ON true" \
     " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
 
 /* Return the reply tokens of DELIVERY: in the addresses that the mail was sent
@@ -129,7 +133,7 @@ static const apr_array_header_t *addresses_of(const delivery_t *delivery)
 }
 
 /* Set *STATUS_P and return what DELIVERY's mail, a bounce of the mail to
- * STEP_TO, says of that address: the entry for it; without one, the mildest,
+ * SENT_TO, says of that address: the entry for it; without one, the mildest,
  * because a list or a forwarding may have had several recipients. */
 static crm_mail_failure_t failure_of(const char **status_p,
                                      const delivery_t *delivery)
@@ -141,7 +145,7 @@ static crm_mail_failure_t failure_of(const char **status_p,
     for (int i = 0; i < mail->bounces->nelts; i++) {
         const crm_mail_bounce_t *one = &APR_ARRAY_IDX(mail->bounces, i,
                                                       crm_mail_bounce_t);
-        int own = crm_email_equal(one->address, delivery->step_to,
+        int own = crm_email_equal(one->address, delivery->sent_to,
                                   delivery->pool);
 
         if (!i || own || one->failure < failure) {
@@ -182,7 +186,9 @@ static crm_error_t *read_state(delivery_t *delivery)
                                    the mail */
     }
     delivery->step_id = crm_db_value(result, 0, 0);
-    delivery->step_to = crm_db_value(result, 0, 4);
+    delivery->sent_to = crm_db_value(result, 0, 4);
+    delivery->answer_id = crm_db_value(result, 0, 5);
+    delivery->named = delivery->step_id || delivery->answer_id;
     if (!PQgetisnull(result, 0, 2)) {
         delivery->person = &APR_ARRAY_IDX(mail->people, atoi(
                                               PQgetvalue(result, 0, 2)) - 1,
@@ -196,13 +202,13 @@ static crm_error_t *read_state(delivery_t *delivery)
              && atoi(PQgetvalue(result, 0, 3)) >= hourly) {
         delivery->automatic = "flood";
     }
-    else if (delivery->step_id && mail->failure != CRM_MAIL_NO_FAILURE) {
+    else if (delivery->named && mail->failure != CRM_MAIL_NO_FAILURE) {
         delivery->automatic = "bounce";
     }
-    else if (delivery->automatic && delivery->step_id
+    else if (delivery->automatic && delivery->named
              && (!strcmp(delivery->automatic, "list")
                  || !strcmp(delivery->automatic, "bulk"))) {
-        /* A reply to a step counts, whatever way it came. */
+        /* A reply to one of ours counts, whatever way it came. */
         delivery->automatic = NULL;
     }
     return NULL;
@@ -224,8 +230,8 @@ static void set_participant(crm_intake_event_t *event,
 {
     const crm_mail_t *mail = delivery->mail;
 
-    if (delivery->step_id && returns_mail(delivery)) {
-        event->binds[CRM_INTAKE_FROM_EMAIL] = delivery->step_to;
+    if (delivery->named && returns_mail(delivery)) {
+        event->binds[CRM_INTAKE_FROM_EMAIL] = delivery->sent_to;
         event->binds[CRM_INTAKE_ROLE] = "system";
     }
     else if (mail->bounces->nelts) {
@@ -264,7 +270,7 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
         delivery->pool);
 }
 
-/* Set what EVENT, which returns the mail of DELIVERY's step, says of it (contract
+/* Set what EVENT, which returns the mail of a step or answer, says of it (contract
  * 17.5). */
 static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
 {
@@ -272,7 +278,7 @@ static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
     crm_mail_failure_t failure;
 
     if (delivery->mail->complaint) {
-        binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
+        binds[CRM_INTAKE_BOUNCED] = delivery->sent_to;
         binds[CRM_INTAKE_REASON] = "complaint";
         return;
     }
@@ -283,7 +289,7 @@ static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
             : "5.0.0", NULL);
     }
     if (failure == CRM_MAIL_NO_ADDRESS) {
-        binds[CRM_INTAKE_BOUNCED] = delivery->step_to;
+        binds[CRM_INTAKE_BOUNCED] = delivery->sent_to;
         binds[CRM_INTAKE_REASON] = "bounced";
     }
 }
@@ -301,7 +307,7 @@ static int is_verified(const delivery_t *delivery)
 }
 
 /* Fill EVENT from DELIVERY. A bounce or a complaint can be forged. It counts
- * only for the address of a step whose mail it names or returns: only the
+ * only for the address of a step or answer whose mail it names or returns: only the
  * recipient's server can do that. */
 static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
 {
@@ -314,6 +320,7 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     binds[CRM_INTAKE_BOT_ID] = delivery->bot_id;
     binds[CRM_INTAKE_AUTOMATIC] = delivery->automatic ? "t" : NULL;
     binds[CRM_INTAKE_STEP_ID] = delivery->step_id;
+    binds[CRM_INTAKE_ANSWER_ID] = delivery->answer_id;
     binds[CRM_INTAKE_VERIFIED] = is_verified(delivery) ? "t" : NULL;
     if (delivery->mail->references->nelts) {
         binds[CRM_INTAKE_REFERENCES] = crm_mail_references(
@@ -321,7 +328,7 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     }
     set_participant(event, delivery);
     fill_event(event, delivery);
-    if (delivery->step_to && returns_mail(delivery)) {
+    if (delivery->sent_to && returns_mail(delivery)) {
         set_failure(event, delivery);
     }
     crm_intake_tidy(event, delivery->pool);

@@ -100,6 +100,7 @@ static void complete_server(crmapi_config_t *config,
     config->service.aborted = crmapi_aborted;
     config->service.gone = crmapi_gone;
     config->service.site = &config->intake;
+    config->service.notifier = shm->notifier;
     complete_intake(config, shm);
 }
 

@@ -13,6 +13,7 @@
 #include "crm_flight.h"
 #include "crm_limit.h"
 #include "crm_log.h"
+#include "crm_notifier.h"
 #include "crm_roll.h"
 #include "crm_store.h"
 
@@ -56,6 +57,8 @@ typedef struct crm_service_t {
     const crm_keys_t *keys;     /* NULL: look-ups are neither shared nor
                                    charged */
     const void *site;           /* configuration that one mount needs */
+    crm_notifier_t *notifier;   /* for conversations, in shared memory; NULL: no
+                                   server has chats */
     crm_batcher_t *batcher;     /* NULL: requests share no statements */
     struct crm_toucher_t *toucher; /* keys whose use is to be recorded; NULL: each
                                    use has a statement of its own */

@@ -71,6 +71,7 @@ typedef struct crmd_config_t {
     const char *twilio_url;
     const char *twilio_account;
     const char *twilio_token_file;
+    const char *twilio_status_url;
     /* inbound mails */
     const char *lmtp_socket;
     const char *lmtp_mode;

@@ -304,6 +304,9 @@ const crmd_setting_t crmd_settings[] = {
     TEXT(twilio_account, text, "", "SID of the Twilio account."),
     TEXT(twilio_token_file, path, "", "File with its auth token. Not set:"
          " $CRMAPID_TWILIO_TOKEN."),
+    TEXT(twilio_status_url, url, "", "URL to which Twilio reports what became"
+         " of a text message, such as"
+         " https://crm.example.com/crmapi/intake/v1/twilio/status."),
 
     HEADING("Inbound mails"),
     TEXT(lmtp_socket, path, "", "Unix socket on which crmapid receives mails"

@@ -86,7 +86,7 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('event_home', 'SELECT', 'SELECT'),
     ('live_key', 'SELECT', '')),
 function (who, names) AS (VALUES
-    ('crmapi_api', 'event_end event_end_at intake_key_find key_look_up'
+    ('crmapi_api', 'answer_refusal message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
         ' token_signed'
         ' key_may contact_last_contacted_at'),
@@ -94,8 +94,9 @@ function (who, names) AS (VALUES
         ' enrollment_end enrollment_failed enrollment_generated event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
-        ' mark_behind mark_next original_trim past_add step_failed step_named step_names'
+        ' mark_behind mark_next original_trim past_add step_failed mail_named step_names'
         ' step_refused step_sent step_take'
+        ' answer_channel answer_take answer_sent answer_failed answer_refused answer_names'
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_replied enrollment_approve'

@@ -403,7 +403,8 @@ export interface paths {
         /** List a conversation's messages */
         get: operations["listMessages"];
         put?: never;
-        post?: never;
+        /** Answer in a conversation, by its channel */
+        post: operations["createMessage"];
         delete?: never;
         options?: never;
         head?: never;
@@ -973,6 +974,23 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "message.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A message has a new status */
+        post: operations["onMessageUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "form.submitted": {
         parameters: {
             query?: never;
@@ -1095,6 +1113,24 @@ export interface components {
             email_subject?: string | null;
             email_body?: string | null;
             sms_body?: string | null;
+        };
+        MessageInput: {
+            /** @example Yes, we are open on Saturday. */
+            content: string;
+            /**
+             * @description text/plain if absent; Markdown (CommonMark) becomes HTML in a mail
+             * @enum {string|null}
+             */
+            content_type?: "text/plain" | "text/markdown" | null;
+            /**
+             * @description who answers: a teammate (human, if absent), or the agent
+             * @enum {string|null}
+             */
+            role?: "human" | "assistant" | null;
+            /** @description of a mail; by default Re: and the conversation's */
+            subject?: string | null;
+            /** @description further recipients of a mail */
+            cc?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
         };
         UpsertInput: {
             /** Format: uuid */
@@ -1874,7 +1910,7 @@ export interface components {
             content: string;
             /** @description MIME hint, for example text/plain */
             content_type: string | null;
-            /** @description for example sent, delivered, failed */
+            /** @description of an answer: queued, sent, delivered, failed; other sources have their own */
             status: string | null;
             tool_used: string | null;
             tool_arguments: {
@@ -1990,7 +2026,7 @@ export interface components {
         Event: {
             /** @description the webhook-id of a webhook with this event */
             id: string;
-        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
+        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageUpdatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
         ContactCreatedEvent: {
             /** @constant */
             type: "contact.created";
@@ -2099,6 +2135,13 @@ export interface components {
         MessageCreatedEvent: {
             /** @constant */
             type: "message.created";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Message"];
+        };
+        MessageUpdatedEvent: {
+            /** @constant */
+            type: "message.updated";
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Message"];
@@ -4350,6 +4393,60 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    createMessage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageInput"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Message"];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listAllMessages: {
         parameters: {
             query?: {
@@ -5865,6 +5962,49 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["MessageCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onMessageUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageUpdatedEvent"];
             };
         };
         responses: {

@@ -265,6 +265,10 @@ async function conversations(): Promise<void> {
         { params: { query: { conversation_id: id, order: "desc" } } }));
     check(first(all).conversation_id === id, "the list of all has it");
     await mail(id, first(messages).id);
+    const { data: answer } = need(await client.POST(
+        "/api/v1/conversations/{id}/messages",
+        { ...byId(id), body: { content: "Yes.", cc: ["c@x.example"] } }));
+    check(answer.role === "human" && answer.status === "queued", "it waits");
     need(await client.PATCH("/api/v1/conversations/{id}",
         { ...byId(id), body: { assigned_to: "ada", archived: true } }));
     const gone = await client.DELETE("/api/v1/conversations/{id}", byId(id));

@@ -45,6 +45,14 @@ static const sample_t samples[] = {
      "\"emails\":[\"ada@example.com\"],\"phone_numbers\":[\"+4930123456\"],"
      "\"tags\":[\"vip\",\"math\"],\"notes\":\"met at the conference\","
      "\"custom_fields\":{\"plan\":\"gold\",\"seats\":12}}", "contact", 1, 0},
+    {"activity", "POST", "/activities", NULL,
+     "{\"contact_id\":\"" ID "\",\"activity_type\":\"note\","
+     "\"title\":\"Met at the conference\",\"description\":\"Yes, we are open"
+     " on Saturday.\"}", "activity", 1, 0},
+    {"answer", "POST", "/conversations/" ID "/messages", NULL,
+     "{\"content\":\"Yes, we are open on Saturday.\",\"content_type\":"
+     "\"text/markdown\",\"subject\":\"Met at the conference\"}",
+     "message", 1, 0},
 };
 
 /* Columns by the name of their type: what PostgreSQL would send. */
@@ -305,7 +313,7 @@ int main(int argc, const char *const *argv)
         }
     }
     if (!sample) {
-        fputs("usage: count_instructions get|list|filters|create\n", stderr);
+        fputs("usage: count_instructions get|list|filters|create|activity|answer\n", stderr);
         return EXIT_FAILURE;
     }
     error = crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crmapid_mail_html.h"
+#include "crmapid_markdown.h"
 #include "crmapid_mime.h"
 
 #define ID "0197c0de-0000-7000-8000-000000000001"
@@ -203,6 +204,82 @@ START_TEST(a_further_mail_is_in_the_thread)
     mime = parse(&mail);
     ck_assert_str_eq(g_mime_message_get_subject(mime), "RE: Hello");
     g_object_unref(mime);
+}
+END_TEST
+
+START_TEST(copies_are_in_the_header)
+{
+    const char *const copies[] = {"bob@example.org", "cy@example.org", NULL};
+    const char *const bad[] = {"bob@example.org\nBcc: x@example.org", NULL};
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+
+    message.copies = copies;
+    mail = make(&message);
+    ck_assert_str_eq(header(parse(&mail), "Cc"),
+                     "bob@example.org, cy@example.org");
+    ck_assert_ptr_eq(mail.copies, copies);
+    message.copies = bad;
+    ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                         crm_check_pool()));
+}
+END_TEST
+
+START_TEST(a_whole_subject_stays)
+{
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+
+    message.references = FIRST;
+    message.subject_whole = 1;
+    mail = make(&message);
+    ck_assert_str_eq(header(parse(&mail), "Subject"), "Hello");
+}
+END_TEST
+
+/* CommonMark, and what its HTML has, or must not have. */
+static const struct {
+    const char *text;
+    const char *has;
+    const char *not;
+} markdown[] = {
+    {"a *b* **c**", "<p>a <em>b</em> <strong>c</strong></p>", NULL},
+    {"[x](https://x.example/?a=1&b=2)",
+     "<a href=\"https://x.example/?a=1&amp;b=2\">x</a>", NULL},
+    {"- a\n- b", "<li>a</li>", NULL},
+    {"<script>alert(1)</script>", NULL, "<script"},
+    {"a <img src=x onerror=alert(1)> b", NULL, "<img"},
+    {"[x](javascript:alert(1))", ">x</a>", "javascript"},
+    {"![x](data:text/html,y)", NULL, "data:text"},
+    {"</body></html>", NULL, "<p></body>"},
+    {"a\xff" "b", "\xef\xbf\xbd", "\xff"},
+};
+
+START_TEST(markdown_becomes_html)
+{
+    const char *html = crmd_markdown_html(markdown[_i].text,
+                                          crm_check_pool());
+
+    ck_assert_msg(!markdown[_i].has || strstr(html, markdown[_i].has), "%s",
+                  html);
+    ck_assert_msg(!markdown[_i].not || !strstr(html, markdown[_i].not), "%s",
+                  html);
+}
+END_TEST
+
+/* Texts of 65,536 characters that take long if time grows with the square. */
+static const char *const nested[] = {">", "[", "*a_ ", "![", "- ", "`a ", "<"};
+
+START_TEST(markdown_takes_linear_time)
+{
+    apr_size_t len = strlen(nested[_i]);
+    char *text = apr_palloc(crm_check_pool(), 65537);
+
+    for (apr_size_t i = 0; i < 65536; i++) {
+        text[i] = nested[_i][i % len];
+    }
+    text[65536] = '\0';
+    ck_assert_ptr_nonnull(crmd_markdown_html(text, crm_check_pool()));
 }
 END_TEST
 
@@ -498,6 +575,12 @@ int main(void)
     g_mime_init();
     tcase_add_test(mails, a_mail_has_what_it_needs);
     tcase_add_test(mails, a_further_mail_is_in_the_thread);
+    tcase_add_test(mails, copies_are_in_the_header);
+    tcase_add_test(mails, a_whole_subject_stays);
+    tcase_add_loop_test(mails, markdown_becomes_html, 0,
+                        COUNT(markdown));
+    tcase_add_loop_test(mails, markdown_takes_linear_time, 0,
+                        COUNT(nested));
     tcase_add_test(mails, our_own_mails_are_from_the_configuration);
     tcase_add_test(mails, bodies_come_back);
     tcase_add_test(mails, a_long_line_is_folded);

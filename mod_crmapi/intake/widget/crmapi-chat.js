@@ -257,8 +257,8 @@ function showUnread() {
     launch.textContent = unread ? title + " (" + unread + ")" : title;
 }
 
-function bubble(role, text) {
-    const who = role === "user" ? options.you || "You" : agentName;
+function bubble(role, text, author) {
+    const who = role === "user" ? options.you || "You" : author || agentName;
     return make("p", { class: role, dir: "auto" },
         make("span", { class: "name" }, who + ": "), text);
 }
@@ -279,7 +279,7 @@ function show(messages) {
             return;
         }
         const at = message.created_at + message.id;
-        const node = bubble(message.role, message.content);
+        const node = bubble(message.role, message.content, message.author);
         let next = null, nextAt = "";
         shown.forEach((other) => {
             if (other.at > at && (!next || other.at < nextAt)) {

@@ -2,6 +2,7 @@
 /* crmapid_kinds.c: the kinds of jobs and their handlers */
 #include "crmapid_kinds.h"
 
+#include "crmapid_answer.h"
 #include "crmapid_review.h"
 #include "crmapid_sequence.h"
 #include "crmapid_step.h"
@@ -10,6 +11,7 @@
 const crmd_kind_t crmd_kinds[] = {
     {"sequence.generate", crmd_sequence_generate, crmd_sequence_give_up},
     {"sequence.step", crmd_step_send, crmd_sequence_give_up},
+    {"sequence.answer", crmd_answer_send, crmd_answer_give_up},
     {"sequence.review", crmd_review_mail, NULL},
     {"webhook.deliver", crmd_webhook_deliver, NULL},
     {NULL, NULL, NULL}

@@ -224,9 +224,10 @@ static crm_error_t *add(const crmd_sending_t *sending, const char *state,
     crm_buf_init(&buf, 512, work->pool);
     crm_buf_printf(&buf, "{\"mark\":%" APR_INT64_T_FMT ",\"state\":\"%s\","
                    "\"at\":\"%s\",\"workspace_id\":\"%s\","
-                   "\"enrollment_id\":\"%s\",\"part\":\"%s\"", sending->number,
+                   "\"%s\":\"%s\",\"%s\":\"%s\"", sending->number,
                    state, work->job->now, work->job->workspace_id,
-                   sending->enrollment, sending->part);
+                   sending->group_member, sending->group,
+                   sending->part_member, sending->part);
     if (provider_id) {
         crm_buf_puts(&buf, ",\"provider_id\":");
         crm_buf_json_string(&buf, provider_id, strlen(provider_id));

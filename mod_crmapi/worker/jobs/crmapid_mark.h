@@ -5,7 +5,7 @@
  * numbers that it has seen in run_dir, and a line for each message before it is
  * handed over. A database with lower numbers is an older state: from it the
  * daemon would send again what it has sent since. So it holds the database, adds
- * its lines to crmapi.past_send, and an operator decides when to go on. Several
+ * its lines to crmapi.past_send and past_answer, and an operator decides when to go on. Several
  * daemons have a mark each, and each adds what it knows. */
 #ifndef CRMAPID_MARK_H
 #define CRMAPID_MARK_H
@@ -24,8 +24,11 @@
 /* A message in the journal. It has ids only, no personal data. */
 typedef struct crmd_sending_t {
     apr_int64_t number;         /* of crmapi.mark_next() */
-    const char *enrollment;
-    const char *part;           /* as in crmapi.past_send */
+    const char *group_member;   /* "enrollment_id", or "conversation_id" */
+    const char *group;          /* its id */
+    const char *part_member;    /* "part" as in crmapi.past_send, or
+                                   "message_id" as in crmapi.past_answer */
+    const char *part;
 } crmd_sending_t;
 
 /* Compare the database of CONN with the mark, in CONFIG's run_dir. If it is

@@ -256,6 +256,9 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
                              mail->from, pool);
     mail->to = add_mailbox(g_mime_message_get_to(mime), message->to_name,
                            mail->to, pool);
+    for (const char *const *copy = mail->copies; copy && *copy; copy++) {
+        add_mailbox(g_mime_message_get_cc(mime), NULL, *copy, pool);
+    }
     g_mime_message_set_subject(mime, crmd_mail_line(
                                    email ? crmd_subject_of(message, pool)
                                    : message->objective, SUBJECT_BYTES, pool),
@@ -334,6 +337,12 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     }
     if (!mail->to || !usable(mail->to)) {
         return unusable("the recipient's address is not usable", pool);
+    }
+    mail->copies = message->copies;
+    for (const char *const *copy = mail->copies; copy && *copy; copy++) {
+        if (!usable(*copy)) {
+            return unusable("an address of cc is not usable", pool);
+        }
     }
     return NULL;
 }

@@ -11,6 +11,7 @@ typedef struct crmd_mail_t {
     apr_size_t len;
     const char *from;           /* the envelope's sender */
     const char *to;             /* the envelope's recipient */
+    const char *const *copies;  /* further ones, ended by NULL; or NULL */
     const char *message_id;     /* "<ID@DOMAIN>", the same for the same
                                    message */
 } crmd_mail_t;

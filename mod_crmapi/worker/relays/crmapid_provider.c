@@ -23,6 +23,16 @@ static void add_member(crm_buf_t *buf, const char *name, const char *text)
     }
 }
 
+/* Add the array "cc" with MESSAGE's copies, if there are any, to BUF. */
+static void add_copies(crm_buf_t *buf, const crmd_message_t *message)
+{
+    for (const char *const *copy = message->copies; copy && *copy; copy++) {
+        crm_buf_puts(buf, copy == message->copies ? ",\"cc\":[" : ",");
+        crm_buf_json_string(buf, *copy, strlen(*copy));
+    }
+    crm_buf_puts(buf, message->copies && *message->copies ? "]" : "");
+}
+
 static void add_message(crm_buf_t *buf, const crmd_message_t *message,
                         const crmd_config_t *config)
 {
@@ -41,6 +51,7 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     if (!strcmp(message->channel, "email")) {
         add_member(buf, "subject", message->subject
                    ? crmd_subject_of(message, buf->pool) : NULL);
+        add_copies(buf, message);
         add_member(buf, "html", message->html);
         add_member(buf, "unsubscribe", message->unsubscribe);
         add_member(buf, "message_id", message->message_id);

@@ -82,7 +82,8 @@ const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool)
 {
     const char *text = message->subject ? message->subject : "";
 
-    return message->references && strncasecmp(text, "re:", 3)
+    return message->references && !message->subject_whole
+           && strncasecmp(text, "re:", 3)
            ? apr_pstrcat(pool, "Re: ", text, NULL) : text;
 }
 

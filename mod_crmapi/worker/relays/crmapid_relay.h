@@ -24,7 +24,10 @@ typedef struct crmd_message_t {
     const char *from_name;      /* or NULL */
     const char *to;             /* by crmd_relay_wire() */
     const char *to_name;        /* or NULL */
+    const char *const *copies;  /* of an email: further recipients by
+                                   crmd_relay_wire(), ended by NULL; or NULL */
     const char *subject;        /* of an email */
+    int subject_whole;          /* it is sent as it is */
     const char *text;           /* of an email or sms; of a call: the script */
     const char *html;           /* of an email; NULL: made from TEXT */
     const char *objective;      /* of a call, or NULL */

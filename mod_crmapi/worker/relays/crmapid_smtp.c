@@ -305,6 +305,10 @@ static void transfer(crmd_receipt_t *receipt, CURL *curl, talk_t *talk,
 
     to = curl_slist_append(NULL, apr_pstrcat(talk->pool, "<", talk->mail->to,
                                              ">", NULL));
+    for (const char *const *copy = talk->mail->copies; copy && *copy; copy++) {
+        to = curl_slist_append(to, apr_pstrcat(talk->pool, "<", *copy, ">",
+                                               NULL));
+    }
     set_login(curl, config);
     set_talk(curl, talk, config);
     curl_easy_setopt(curl, CURLOPT_MAIL_FROM, apr_pstrcat(

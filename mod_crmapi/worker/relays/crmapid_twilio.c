@@ -48,9 +48,24 @@ static const char *twiml_of(const char *script, apr_pool_t *pool)
     return buf.data;
 }
 
+/* Add where Twilio reports what became of MESSAGE. The parameter names it, since
+ * a report may come before the answer to this request is stored. */
+static void add_callback(crm_buf_t *buf, const crmd_message_t *message,
+                         const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *url = config->twilio_status_url;
+
+    if (url && *url) {
+        add_field(buf, "StatusCallback", apr_pstrcat(
+                      pool, url, strchr(url, '?') ? "&" : "?", "message=",
+                      message->id, NULL));
+    }
+}
+
 /* Add the request body for MESSAGE from SENDER to BUF. */
 static void add_form(crm_buf_t *buf, const crmd_message_t *message,
-                     const char *sender, apr_pool_t *pool)
+                     const char *sender, const crmd_config_t *config,
+                     apr_pool_t *pool)
 {
     const char *text = message->text ? message->text : "";
 
@@ -61,6 +76,7 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     }
     else {
         add_field(buf, "Body", text);
+        add_callback(buf, message, config, pool);
     }
 }
 
@@ -120,7 +136,7 @@ static void send_message(crmd_receipt_t *receipt,
         return;
     }
     crm_buf_init(&body, 1024, pool);
-    add_form(&body, message, sender, pool);
+    add_form(&body, message, sender, config, pool);
     request.url = apr_pstrcat(pool, config->twilio_url,
                               "/2010-04-01/Accounts/", config->twilio_account,
                               strcmp(message->channel, "voice")

@@ -110,7 +110,7 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
                               const char *link, apr_int64_t number)
 {
     const crmd_config_t *config = work->config;
-    const crmd_sending_t entry = {number, enrollment,
+    const crmd_sending_t entry = {number, "enrollment_id", enrollment, "part",
                                   crmd_payload(work, "admin_id")};
     crmd_message_t message;
     crmd_receipt_t receipt;

@@ -326,6 +326,8 @@ our %PARAMETERS = (
     "DELETE /conversations/{id}" => [],
     "GET /conversations/{id}/messages" => [qw(role created_after
         created_before order page page_size)],
+    # contract 19.1
+    "POST /conversations/{id}/messages" => [],
     # contract 20.1
     "GET /messages" => [qw(conversation_id role created_after created_before
         order page page_size)],
@@ -358,6 +360,7 @@ our %PARAMETERS = (
 
 # Schemas of bodies that are no resource's => [required], [the others].
 our %BODIES = (
+    MessageInput => [[qw(content)], [qw(content_type role subject cc)]],
     UpsertInput => [[qw(bot_id contacts)], [qw(on_match)]],
     CompanyUpsertInput => [[qw(bot_id companies)], [qw(on_match)]],
     StartInput => [[qw(template_id contact)], [qw(bot_id auto_approve

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c: POST /conversations/{id}/messages (contract 19.1, 19.2) */
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_body.h"
+#include "crm_json.h"
+#include "crm_resources.h"
+#include "crm_rest.h"
+#include "crm_type_address.h"
+#include "crm_type_list.h"
+#include "crm_uuid.h"
+
+static const char *const content_types[] = {
+    "text/plain", "text/markdown", NULL
+};
+static const char *const roles[] = {"human", "assistant", NULL};
+
+/* The body. Its other fields are those of a message that are read only. */
+static const crm_field_t fields[] = {
+    {.name = "content", .type = &crm_type_text, .max = 65536,
+     .flags = CRM_F_REQUIRED | CRM_F_CREATE},
+    {.name = "content_type", .type = &crm_type_enum, .values = content_types,
+     .initial = "text/plain", .flags = CRM_F_NULLABLE | CRM_F_CREATE},
+    {.name = "role", .type = &crm_type_enum, .values = roles,
+     .initial = "human", .flags = CRM_F_CREATE},
+    {.name = "subject", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE},
+    {.name = "cc", .type = &crm_type_emails, .flags = CRM_F_CREATE},
+    {.name = "id", .type = &crm_type_uuid},
+    {.name = "conversation_id", .type = &crm_type_uuid},
+    {.name = "status", .type = &crm_type_text},
+    {.name = "tool_used", .type = &crm_type_text},
+    {.name = "tool_arguments", .type = &crm_type_object},
+    {.name = "created_at", .type = &crm_type_time},
+    {.name = NULL}
+};
+
+enum { CONTENT, CONTENT_TYPE, ROLE, SUBJECT, COPIES };
+
+static const crm_resource_t body = {
+    .name = "message", .title = "Message", .fields = fields,
+};
+
+/* An answer that is being posted. */
+typedef struct answer_t {
+    crm_call_t *call;
+    crm_values_t values;
+    const char *id;
+    const char *copies;         /* bind of an array of addresses, or NULL */
+    const char *metadata;       /* JSON */
+    apr_array_header_t *checks;
+} answer_t;
+
+/* Set ANSWER's copies and metadata from its values. */
+static void set_more(answer_t *answer)
+{
+    const char **binds = answer->values.binds;
+    apr_pool_t *pool = answer->call->pool;
+    json_object *metadata = json_object_new_object();
+    json_object *list = binds[COPIES] ? json_tokener_parse(binds[COPIES])
+                        : NULL;
+    size_t count = json_object_is_type(list, json_type_array)
+                   ? json_object_array_length(list) : 0;
+    apr_array_header_t *texts = apr_array_make(pool, 4, sizeof(const char *));
+    json_object *copies = json_object_new_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_object *entry = json_object_array_get_idx(list, i);
+        const char *text = json_object_get_string(
+            json_object_object_get(entry, "email"));
+
+        APR_ARRAY_PUSH(texts, const char *) = apr_pstrdup(pool, text);
+        json_object_array_add(copies, json_object_new_string(text));
+    }
+    crm_json_add_text(metadata, "subject", binds[SUBJECT]);
+    if (count) {
+        answer->copies = crm_sql_array(texts, pool);
+        json_object_object_add(metadata, "cc", json_object_get(copies));
+    }
+    json_object_put(copies);
+    json_object_put(list);
+    answer->metadata = crm_json_end(metadata, pool);
+}
+
+/* Read ANSWER's body, and fill its checks. */
+static crm_error_t *read_answer(answer_t *answer)
+{
+    crm_call_t *call = answer->call;
+    crm_check_t *check;
+    json_object *object;
+    crm_input_t input;
+
+    answer->checks = apr_array_make(call->pool, 2, sizeof(crm_check_t));
+    crm_check_path(answer->checks, call, &crm_resource_conversation);
+    CRM_ERR(crm_rest_body(&object, &input, call));
+    crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
+    CRM_ERR(input.error);
+    set_more(answer);
+    if (answer->copies) {
+        check = apr_array_push(answer->checks);
+        crm_check_path_row(check, call, &crm_resource_conversation);
+        check->more_sql = " AND r.type IN (4, 5))";
+        check->field = "cc";
+        check->message = "is for mail only";
+    }
+    return NULL;
+}
+
+/* Make the statement that adds ANSWER, if the key permits it. In a distributed
+ * database that was asked before, as for crm_enrollment_approve. */
+static void make_add(crm_sql_t *sql, answer_t *answer, const char *location)
+{
+    crm_call_t *call = answer->call;
+    const char **binds = answer->values.binds;
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+
+    crm_rest_sql(sql, call);
+    crm_sql_adds(sql, "SELECT ", endpoint->shape->row_columns,
+                 " FROM crmapi.message_answer($1::uuid", NULL);
+    crm_sql_template(sql, ", ?", crm_rest(call)->path_id, "uuid");
+    crm_sql_template(sql, ", ?", answer->id, "uuid");
+    crm_sql_template(sql, ", ?", binds[ROLE], "text");
+    crm_sql_template(sql, ", ?", binds[CONTENT], "text");
+    crm_sql_template(sql, ", ?", binds[CONTENT_TYPE], "text");
+    crm_sql_template(sql, ", ?", answer->copies, "text[]");
+    crm_sql_template(sql, ", ?) t WHERE ", answer->metadata, "jsonb");
+    if (call->distributed) {
+        crm_sql_add(sql, "$2::uuid IS NOT NULL");
+    }
+    else {
+        crm_rest_permit(sql, call);
+    }
+    crm_idempotency_keep_row(sql, call, endpoint->operation->kind->status,
+                             location, endpoint->shape);
+}
+
+/* Return the error if the key of CALL, whose database is distributed, does not
+ * permit the operation. */
+static crm_error_t *check_permit(crm_call_t *call)
+{
+    PGresult *result;
+    crm_sql_t sql;
+
+    if (!call->distributed) {
+        return NULL;
+    }
+    crm_rest_sql(&sql, call);
+    crm_sql_add(&sql, "SELECT");
+    crm_rest_permit_from(&sql, call, " FROM");
+    CRM_ERR(crm_call_query(&result, call, &sql));
+    return PQntuples(result) ? NULL : crm_rest_refuse(call, NULL, NULL);
+}
+
+/* Return why ANSWER was not added: what its checks say, or that the conversation
+ * takes none. NULL: it takes one now. */
+static crm_error_t *refusal_of(answer_t *answer)
+{
+    crm_call_t *call = answer->call;
+    const char *values[3] = {
+        call->key.workspace_id, crm_rest(call)->path_id, answer->copies
+    };
+    const char *why;
+    PGresult *result;
+
+    CRM_ERR(crm_rest_refuse(call, NULL, answer->checks));
+    CRM_ERR(crm_call_run(&result, call, "SELECT crmapi.answer_refusal($1::uuid,"
+                         " $2::uuid, $3::text[])", 3, values));
+    why = crm_db_value(result, 0, 0);
+    return why ? crm_error_create(CRM_E_CONFLICT, why, call->pool) : NULL;
+}
+
+/* Add ANSWER; set *ROWS to it. */
+static crm_error_t *add(crm_rows_t *rows, answer_t *answer,
+                        const char *location)
+{
+    crm_sql_t sql;
+
+    CRM_ERR(check_permit(answer->call));
+    for (int i = 0; i < 2; i++) {
+        make_add(&sql, answer, location);
+        CRM_ERR(crm_idempotency_write(rows, answer->call, &sql));
+        if (rows->count) {
+            return NULL;
+        }
+        CRM_ERR(refusal_of(answer));
+    }
+    return crm_error_create(CRM_E_UNAVAILABLE, NULL, answer->call->pool);
+}
+
+static crm_error_t *serve_answer(crm_call_t *call)
+{
+    int status = crm_rest(call)->endpoint->operation->kind->status;
+    answer_t answer = {.call = call};
+    crm_error_t *error = read_answer(&answer);
+    const char *location;
+    crm_rows_t rows;
+    char *id;
+
+    if (error || !crm_rest(call)->path_id) {
+        return crm_rest_refuse(call, error, answer.checks);
+    }
+    id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
+    crm_uuid_v7(id);
+    answer.id = id;
+    location = apr_pstrcat(call->pool, CRM_API_BASE, "/conversations/",
+                           crm_rest(call)->path_id, "/messages/", id, NULL);
+    CRM_ERR(add(&rows, &answer, location));
+    crm_rest_answer(call, status, rows.result, rows.first);
+    if (call->service->notifier) {
+        crm_notifier_notify(call->service->notifier,
+                            PQgetvalue(rows.result, rows.first, 1));
+    }
+    crm_rows_drop(&rows);
+    apr_table_setn(call->response->headers, "Location", location);
+    return NULL;
+}
+
+const crm_kind_t crm_message_answer = {
+    .name = "answer", .status = 201, .serve = serve_answer, .has_body = 1,
+};

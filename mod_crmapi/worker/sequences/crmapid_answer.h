@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_answer.h: sending an answer in a conversation */
+#ifndef CRMAPID_ANSWER_H
+#define CRMAPID_ANSWER_H
+
+#include "crmapid_job.h"
+
+/* Handler of "sequence.answer": send an answer (contract 19.2). */
+crm_error_t *crmd_answer_send(crmd_work_t *work);
+
+/* Record that WORK's answer has failed after too many attempts. */
+crm_error_t *crmd_answer_give_up(crmd_work_t *work);
+
+#endif /* CRMAPID_ANSWER_H */

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapid_send.c: the way out of steps and answers: check again, send, record
+ * (contract 11.10, 11.11, 19.2) */
+#include "crmapid_send.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "apr_strings.h"
+
+#include "crm_json.h"
+#include "crm_phone.h"
+#include "crm_value.h"
+#include "crmapid_link.h"
+#include "crmapid_log.h"
+#include "crmapid_mark.h"
+#include "crmapid_markdown.h"
+#include "crmapid_relay.h"
+#include "crmapid_stats.h"
+
+#define FIRST_WAIT apr_time_from_sec(10)
+#define LAST_WAIT apr_time_from_sec(3600)
+
+/* How long crmapid tries to record the result of sending. If that fails, it is
+ * unknown whether the message was sent. */
+#define RECORD_TIME apr_time_from_sec(60)
+
+/* Wait before the retry if it is unknown whether the take was committed. */
+#define RETAKE_WAIT apr_time_from_sec(1)
+
+/* A message that is being sent. */
+typedef struct sending_t {
+    crmd_work_t *work;
+    const crmd_source_t *source;
+    const char *group;          /* the id of its enrollment or conversation */
+    const char *id;             /* its own */
+    const char *part;           /* a step's number */
+    apr_int64_t number;         /* of crmapi.mark_next() */
+    const char *link;           /* head of the unsubscribe token, or NULL */
+    const crmd_relay_t *relay;
+    const char *own;            /* the agent's address that it is from, */
+    const char *agent_email;    /* and its agent_email; or NULL */
+    int was_sending;            /* it was taken before this attempt */
+    int doubtful;               /* an earlier attempt may have sent it: any
+                                   verdict but CRMD_SENT leaves that unknown */
+    crmd_message_t message;
+    crmd_receipt_t receipt;
+} sending_t;
+
+/* The columns of a source's "read". */
+enum {
+    CHANNEL, TO, SUBJECT, TEXT, OBJECTIVE, FROM_EMAIL, AGENT_EMAIL, FROM_PHONE,
+    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES
+};
+
+/* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
+ * NULL. */
+static const char *or_else(const char *value, const char *default_value)
+{
+    return value ? value : *default_value ? default_value : NULL;
+}
+
+/* Return the E.164 form of the number NUMBER (may be NULL), in POOL; NUMBER itself
+ * if it has none: senders may have short codes and names. */
+static const char *number_of(const char *number, apr_pool_t *pool)
+{
+    return number ? crm_phone_key(number, pool) : NULL;
+}
+
+/* Set the copies of MESSAGE to those of JSON, an array of addresses or NULL, as
+ * they go over the wire. One without such a form makes it unusable. */
+static void set_copies(crmd_message_t *message, const char *json,
+                       apr_pool_t *pool)
+{
+    json_object *list = json ? json_tokener_parse(json) : NULL;
+    size_t count = json_object_is_type(list, json_type_array)
+                   ? json_object_array_length(list) : 0;
+    const char **copies;
+
+    if (count) {
+        copies = apr_pcalloc(pool, (count + 1) * sizeof(*copies));
+        message->copies = copies;
+        for (size_t i = 0; i < count; i++) {
+            copies[i] = crmd_relay_wire("email", json_object_get_string(
+                json_object_array_get_idx(list, i)), pool);
+            message->to = copies[i] ? message->to : NULL;
+        }
+    }
+    json_object_put(list);
+}
+
+/* Set what only a mail has, from the first row of RESULT. */
+static void make_mail(sending_t *sending, const PGresult *result)
+{
+    const crmd_config_t *config = sending->work->config;
+    const char *type = crm_db_value(result, 0, CONTENT_TYPE);
+    crmd_message_t *message = &sending->message;
+    apr_pool_t *pool = sending->work->pool;
+
+    message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
+                            config->mail_from);
+    sending->own = crm_db_value(result, 0, FROM_EMAIL);
+    sending->agent_email = crm_db_value(result, 0, AGENT_EMAIL);
+    message->subject = crm_db_value(result, 0, SUBJECT);
+    message->subject_whole = sending->source->subject_whole;
+    set_copies(message, crm_db_value(result, 0, COPIES), pool);
+    if (message->text && type && !strcmp(type, "text/markdown")) {
+        message->html = crmd_markdown_html(message->text, pool);
+    }
+    if (sending->source->unsubscribe) {
+        sending->link = crmd_link_unsubscribe_head(
+            config, message->workspace_id, sending->id, pool);
+    }
+}
+
+/* Fill SENDING's message from the first row of RESULT. */
+static void make_message(sending_t *sending, const PGresult *result)
+{
+    const crmd_config_t *config = sending->work->config;
+    crmd_message_t *message = &sending->message;
+    apr_pool_t *pool = sending->work->pool;
+    int sms;
+
+    sending->part = PQgetvalue(result, 0, PART);
+    sending->was_sending = *PQgetvalue(result, 0, TAKEN) == 't';
+    message->channel = PQgetvalue(result, 0, CHANNEL);
+    message->id = sending->id;
+    message->workspace_id = sending->work->job->workspace_id;
+    message->to = crmd_relay_wire(message->channel,
+                                  crm_db_value(result, 0, TO), pool);
+    message->to_name = crm_db_value(result, 0, TO_NAME);
+    if (message->to_name) {     /* a stranger may have given name and address */
+        message->to_name = crm_value_show(message->to_name, pool);
+    }
+    message->from_name = crm_db_value(result, 0, FROM_NAME);
+    message->text = crm_db_value(result, 0, TEXT);
+    if (!strcmp(message->channel, "email")) {
+        make_mail(sending, result);
+    }
+    else {
+        sms = !strcmp(message->channel, "sms");
+        message->from = number_of(or_else(crm_db_value(result, 0, FROM_PHONE),
+                                          sms ? config->sms_from
+                                          : config->voice_from), pool);
+        message->objective = crm_db_value(result, 0, OBJECTIVE);
+    }
+    sending->relay = crmd_relay_of(config, message->channel);
+}
+
+/* Read the message of WORK's job from SOURCE into SENDING; *EXISTS_P = whether
+ * it exists. */
+static crm_error_t *read_message(int *exists_p, sending_t *sending,
+                                 crmd_work_t *work,
+                                 const crmd_source_t *source)
+{
+    const char *values[2];
+    PGresult *result;
+
+    memset(sending, 0, sizeof(*sending));
+    sending->work = work;
+    sending->source = source;
+    sending->group = crmd_payload(work, source->group_member);
+    sending->id = crmd_payload(work, source->id_member);
+    values[0] = work->job->workspace_id;
+    values[1] = sending->id;
+    CRM_ERR(crmd_query(&result, work, source->read, 2, values));
+    *exists_p = PQntuples(result) > 0;
+    if (*exists_p) {
+        make_message(sending, result);
+    }
+    return NULL;
+}
+
+/* The columns of a source's "take". */
+enum { VERDICT, UNTIL, NUMBER, MAC, MESSAGE_ID, TOKEN, REFERENCES };
+
+/* Return ADDRESS (may be NULL) with TOKEN after a '+', in POOL: what comes there
+ * proves to answer or to return that mail. Return ADDRESS itself if it has a
+ * '+', or if its local part would be too long (RFC 5321, 4.5.3.1.1). */
+static const char *with_token(const char *address, const char *token,
+                              apr_pool_t *pool)
+{
+    const char *at = address ? strrchr(address, '@') : NULL;
+
+    if (!at || memchr(address, '+', (size_t)(at - address))
+        || (size_t)(at - address) + 1 + strlen(token) > 64) {
+        return address;
+    }
+    return apr_pstrcat(pool, apr_pstrmemdup(pool, address,
+                                            (apr_size_t)(at - address)), "+",
+                       token, at, NULL);
+}
+
+/* Set what replies to SENDING's mail, and reports about it, are known by
+ * (contract 18.4), from RESULT of the take. */
+static void set_thread(sending_t *sending, const PGresult *result)
+{
+    crmd_message_t *message = &sending->message;
+    apr_pool_t *pool = sending->work->pool;
+    const char *own = sending->own;
+
+    message->message_id = crm_db_value(result, 0, MESSAGE_ID);
+    message->token = crm_db_value(result, 0, TOKEN);
+    message->references = crm_db_value(result, 0, REFERENCES);
+    if (!own || !message->token) {
+        return;
+    }
+    message->reply_to = sending->agent_email;
+    if (sending->work->config->mail_reply_token) {
+        message->reply_to = with_token(message->reply_to ? message->reply_to
+                                       : own, message->token, pool);
+        message->return_to = with_token(own, message->token, pool);
+    }
+    else if (message->reply_to && !strcasecmp(message->reply_to, own)) {
+        message->reply_to = NULL;       /* From says it */
+    }
+}
+
+/* Return all addresses of MESSAGE that go over the wire, separated by spaces, in
+ * POOL; NULL if it has none. */
+static const char *wires_of(const crmd_message_t *message, apr_pool_t *pool)
+{
+    const char *wires = message->to;
+
+    for (const char *const *copy = message->copies; wires && copy && *copy;
+         copy++) {
+        wires = apr_pstrcat(pool, wires, " ", *copy, NULL);
+    }
+    return wires;
+}
+
+/* Take the message of SENDING; set *VERDICT_P and *UNTIL_P to the result. */
+static crm_error_t *take(const char **verdict_p, const char **until_p,
+                         sending_t *sending)
+{
+    crmd_work_t *work = sending->work;
+    const char *values[12];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = sending->group;
+    values[5] = sending->id;
+    values[6] = work->moment;
+    values[7] = apr_itoa(work->pool, work->config->agent_daily_limit);
+    values[8] = crmd_mark_known(work->pool);
+    values[9] = sending->link;
+    values[10] = work->config->mail_domain;
+    values[11] = wires_of(&sending->message, work->pool);
+    CRM_ERR(crmd_query(&result, work, sending->source->take, 12, values));
+    *verdict_p = PQgetvalue(result, 0, VERDICT);
+    *until_p = crm_db_value(result, 0, UNTIL);
+    sending->number = apr_atoi64(PQgetvalue(result, 0, NUMBER));
+    sending->message.unsubscribe = crmd_link_unsubscribe(
+        work->config, sending->link, crm_db_value(result, 0, MAC),
+        work->pool);
+    set_thread(sending, result);
+    return NULL;
+}
+
+/* Write to the journal that the message of SENDING is about to be handed over,
+ * hand it to its relay, and write how that ended. */
+static void send_message(sending_t *sending)
+{
+    const crmd_work_t *work = sending->work;
+    const crmd_sending_t entry = {
+        sending->number, sending->source->group_member, sending->group,
+        sending->source->part_member,
+        *sending->part ? sending->part : sending->id
+    };
+    crmd_receipt_t *receipt = &sending->receipt;
+    crm_error_t *error = crmd_mark_begin(&entry, work);
+
+    if (error) {
+        memset(receipt, 0, sizeof(*receipt));
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, error->message);
+        return;
+    }
+    crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
+                    work->pool);
+    if (receipt->verdict == CRMD_SENT) {
+        crmd_mark_end(&entry, "sent", receipt->provider_id, work);
+    }
+    else if (receipt->verdict != CRMD_UNKNOWN && !sending->doubtful) {
+        crmd_mark_end(&entry, "free", NULL, work);
+    }
+}
+
+/* Run SQL, which records the result of SENDING and ends its job. Its COUNT
+ * parameters are the lease, the group, the id, MORE and LAST. Retry while the database is unavailable, up to RECORD_TIME. */
+static crm_error_t *record(const sending_t *sending, const char *sql,
+                           int count, const char *more, const char *last)
+{
+    crmd_work_t *work = sending->work;
+    apr_time_t until = apr_time_now() + RECORD_TIME;
+    const char *values[8];
+    crm_error_t *error;
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = sending->group;
+    values[5] = sending->id;
+    values[6] = more;
+    values[7] = last;
+    work->end = CRMD_ENDED;
+    for (;;) {
+        error = crmd_query(&result, work, sql, count, values);
+        if (!error || error->code != CRM_E_UNAVAILABLE
+            || apr_time_now() > until) {
+            return error;
+        }
+        crm_db_rollback(work->conn);
+        apr_sleep(apr_time_from_msec(500));
+    }
+}
+
+/* Count that SENDING ended with RESULT, CRMD_STEP_*, and was recorded without
+ * ERROR. Return ERROR. */
+static crm_error_t *counted(crm_error_t *error, const sending_t *sending,
+                            int result)
+{
+    int number = crmd_relay_number(sending->relay);
+
+    if (!error && number >= 0) {
+        crm_metrics_add(&crmd_stats.steps[number][result], 1);
+    }
+    return error;
+}
+
+static crm_error_t *record_sent(const sending_t *sending)
+{
+    crmd_logf(CRM_LOG_INFO, "CRM3121: %s %s was sent by %s",
+              sending->source->word, sending->id, sending->relay->name);
+    return counted(
+        record(sending, sending->source->sent, 8, sending->work->moment,
+               sending->receipt.provider_id), sending, CRMD_STEP_SENT);
+}
+
+/* The reason of a message that may have been sent. */
+static const char unknown[] = "delivery_unknown";
+
+/* Record that SENDING was not sent because of REASON. It is retried after WAIT;
+ * 0: never. */
+static crm_error_t *record_failed(const sending_t *sending,
+                                  const char *reason, apr_interval_time_t wait)
+{
+    crmd_work_t *work = sending->work;
+    int result = wait ? CRMD_STEP_RETRY
+                 : reason == unknown ? CRMD_STEP_UNKNOWN : CRMD_STEP_FAILED;
+
+    crmd_logf(CRM_LOG_WARNING, "CRM3122: %s %s was not sent (%s), attempt"
+              " %d: %s", sending->source->word, sending->id, wait ? "will be retried" : "for good",
+              work->job->attempts, reason);
+    if (!wait && reason != unknown && sending->receipt.no_address) {
+        return counted(
+            record(sending, sending->source->refused, 7, reason, NULL),
+            sending, result);
+    }
+    return counted(
+        record(sending, sending->source->failed, 8, reason,
+               wait ? apr_psprintf(work->pool, "%" APR_TIME_T_FMT " us", wait)
+                    : NULL), sending, result);
+}
+
+static crm_error_t *record_wait(const sending_t *sending, const char *until)
+{
+    return record(sending, sending->source->wait, 7, until, NULL);
+}
+
+static apr_interval_time_t wait_of(const sending_t *sending)
+{
+    apr_interval_time_t wait = crmd_backoff(sending->work->job->attempts,
+                                            FIRST_WAIT, LAST_WAIT);
+
+    return wait < sending->receipt.retry_after ? sending->receipt.retry_after
+                                               : wait;
+}
+
+/* Record the result of sending SENDING. */
+static crm_error_t *record_result(sending_t *sending)
+{
+    crmd_work_t *work = sending->work;
+    crmd_receipt_t *receipt = &sending->receipt;
+    int retry = work->job->attempts < work->config->send_attempts;
+
+    switch (sending->doubtful && receipt->verdict != CRMD_SENT
+            ? CRMD_UNKNOWN : receipt->verdict) {
+    case CRMD_SENT:
+        return record_sent(sending);
+    case CRMD_NOT_NOW:
+        return record_failed(sending, receipt->reason,
+                             retry ? wait_of(sending) : 0);
+    case CRMD_REFUSED:
+        return record_failed(sending, receipt->reason, 0);
+    case CRMD_UNKNOWN:
+        break;
+    }
+    crmd_logf(CRM_LOG_WARNING, "CRM3123: %s %s: it is unknown whether it was"
+              " sent: %s", sending->source->word, sending->id,
+              receipt->reason);
+    if (retry && sending->relay->repeatable(work->config)) {
+        /* It stays taken: its message cannot change before the retry. */
+        crmd_work_retry(work, wait_of(sending), receipt->reason);
+        return counted(NULL, sending, CRMD_STEP_RETRY);
+    }
+    return record_failed(sending, unknown, 0);
+}
+
+/* The answer to the take of SENDING was lost, and nothing was given to the
+ * relay. If it was taken, make it due again. If it was taken before, it stays so:
+ * an earlier attempt may have sent it (contract 11.11). */
+static crm_error_t *record_no_answer(const sending_t *sending)
+{
+    static const char reason[] = "the database did not answer";
+
+    crm_db_rollback(sending->work->conn);
+    if (!sending->was_sending) {
+        return record_failed(sending, reason, RETAKE_WAIT);
+    }
+    crmd_logf(CRM_LOG_WARNING, "CRM3123: %s %s: it is unknown whether it was"
+              " sent: %s", sending->source->word, sending->id, reason);
+    crmd_work_retry(sending->work, RETAKE_WAIT, reason);
+    return counted(NULL, sending, CRMD_STEP_RETRY);
+}
+
+/* Take the message of SENDING and send it if *VERDICT_P allows that; *TRIED_P =
+ * whether it was given to the relay. It waits for the relay's slot before it takes
+ * the message, so that a stop during the wait is honoured (contract 11.10). */
+static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
+                                  const char **until_p, sending_t *sending)
+{
+    const crmd_config_t *config = sending->work->config;
+    const crmd_relay_t *relay = sending->relay;
+    crm_error_t *error;
+
+    *tried_p = 0;
+    crmd_relay_enter(relay, config);
+    error = take(verdict_p, until_p, sending);
+    if (!error) {
+        sending->doubtful = !strcmp(*verdict_p, "again");
+        *tried_p = !strcmp(*verdict_p, "send")
+            || (sending->doubtful && relay->repeatable(config));
+    }
+    if (*tried_p) {
+        send_message(sending);
+    }
+    crmd_relay_leave(relay);
+    return error;
+}
+
+/* Log why SENDING, which was taken with VERDICT, was not given to the relay. */
+static crm_error_t *leave(sending_t *sending, const char *verdict)
+{
+    crmd_work_t *work = sending->work;
+    const char *word = sending->source->word;
+
+    if (!strcmp(verdict, "past")) {
+        work->end = CRMD_ENDED;
+        crmd_logf(CRM_LOG_NOTICE, "CRM3125: %s %s was handed over before the"
+                  " database was restored; it is not sent again", word,
+                  sending->id);
+    }
+    else if (!strcmp(verdict, "skipped")) {
+        crmd_logf(CRM_LOG_INFO, "CRM3126: %s %s was skipped: it was due"
+                  " before the time that the release was given", word,
+                  sending->id);
+    }
+    else if (!strcmp(verdict, "held")) {
+        work->end = CRMD_ENDED;
+        crmd_log_held(work);
+    }
+    else {
+        crmd_logf(CRM_LOG_INFO, "CRM3124: %s %s was not sent: %s", word,
+                  sending->id, sending->source->gone);
+    }
+    return NULL;
+}
+
+crm_error_t *crmd_send(crmd_work_t *work, const crmd_source_t *source)
+{
+    const char *verdict, *until;
+    crm_error_t *error;
+    sending_t sending;
+    int exists, tried;
+
+    CRM_ERR(read_message(&exists, &sending, work, source));
+    if (!exists) {
+        return NULL;
+    }
+    error = take_and_send(&tried, &verdict, &until, &sending);
+    if (error && error->code == CRM_E_UNAVAILABLE) {
+        return record_no_answer(&sending);
+    }
+    CRM_ERR(error);
+    if (tried) {
+        return record_result(&sending);
+    }
+    if (sending.doubtful || !strcmp(verdict, "lost")) {
+        return record_failed(&sending, unknown, 0);
+    }
+    return strcmp(verdict, "wait") ? leave(&sending, verdict)
+           : record_wait(&sending, until);
+}

@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+# 79-answers.t: answering in a conversation (contract 19.1 to 19.3)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Child;
+use CrmTest::Data;
+use CrmTest::Process qw(write_file);
+use CrmTest::Provider;
+use CrmTest::Smtpd;
+use Digest::SHA qw(hmac_sha1_base64);
+use File::Temp qw(tempdir);
+use MIME::QuotedPrint qw(decode_qp);
+use Time::HiRes qw(time);
+
+plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
+    unless CrmTest::Smtpd::python();
+
+my $INTAKE = "/crmapi/intake/v1";
+my $account = "AC" . "0123456789abcdef" x 2;
+my $folder = tempdir("crm-answers-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+write_file("$folder/token", "secret\n");
+chmod 0600, "$folder/token";
+my $database = database();
+my $httpd = httpd(database => $database, conf => <<"END");
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+CrmApiIntake On
+CrmApiIntakeLimit 0
+CrmApiAddressLimit 0
+CrmApiIntakeUrl https://crm.example
+CrmApiTwilio $account $folder/token
+END
+my $w = workspace($httpd);
+my $c = $w->client;
+my ($sales, $phone) = ("sales\@crm.example", "+4930900");
+change($w, "agent", $w->agent, agent_email => $sales, name => "Ada Löwe",
+    agent_phone => $phone);
+$w->{token} = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
+    "backend");
+
+my $smtp = CrmTest::Smtpd->new;
+my $provider = CrmTest::Provider->new;
+my $worker = worker(database => $database, no_start => 1, conf => {
+    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
+    smtp_tls => "no", sms_relay => "http", provider_url => $provider->url,
+    mail_domain => "crm.example" });
+
+my $count = 0;
+# A conversation on CHANNEL that somebody has begun, EVENT more of it; its id.
+sub talk {
+    my ($channel, %event) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    $count++;
+    my $r = $httpd->client(key => $w->{token})->post("$INTAKE/events",
+        { event_id => "e-$count", channel => $channel, bot_id => $w->agent,
+        message => { content => "Question $count",
+            external_id => "<in-$count\@x.example>" }, %event });
+    status_is($r, 200, "an event") or return;
+    is_deeply($r->data->{errors}, [], "is taken") or return;
+    return $r->data->{accepted}[0]{conversation_id};
+}
+sub mail_talk {
+    my ($address, %event) = @_;
+    return talk("email", from => { email => $address, name => "Änne" }, %event);
+}
+
+sub path { return "/api/v1/conversations/$_[0]/messages" }
+
+# Answer in TALK with BODY; the message.
+sub answer {
+    my ($talk, $body, %arg) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $r = $c->post(path($talk), ref $body ? $body : { content => $body },
+        %arg);
+    status_is($r, 201, "an answer") or return {};
+    return $r->data;
+}
+
+# Report PAIRS to the URL with QUERY as Twilio does.
+sub twilio_status {
+    my ($query, %pairs) = @_;
+    my $path = "$INTAKE/twilio/status$query";
+    $pairs{AccountSid} = $account;
+    return $httpd->client->request("POST", $path, body => join("&", map {
+        "$_=" . CrmTest::Client::escape($pairs{$_}) } keys %pairs), headers => {
+        "Content-Type" => "application/x-www-form-urlencoded",
+        "X-Twilio-Signature" => hmac_sha1_base64(join("",
+            "https://crm.example$path", map { $_ . $pairs{$_} }
+            sort keys %pairs), "secret") . "=" });
+}
+
+# What the API shows of MESSAGE of TALK, with its metadata.
+sub shown {
+    my ($talk, $message) = @_;
+    my ($one) = grep { $_->{id} eq $message->{id} } @{$c->get(path($talk),
+        query => { include => "metadata", page_size => 100 })->data};
+    return $one;
+}
+
+sub fate {
+    my ($one) = (shown(@_));
+    return join " ", $one->{status}, $one->{metadata}{error} // ();
+}
+
+# Have what waits sent now.
+sub hurry {
+    sql($database, "UPDATE crmapi.job SET run_at = now() - interval '1 s'"
+        . " WHERE state = 'ready'");
+    $worker->once;
+}
+
+# The mails to ADDRESS; the header NAME of one, unfolded.
+sub mails {
+    my ($address) = @_;
+    return grep { /^X-Envelope-To: \Q$address\E$/m } $smtp->received;
+}
+sub header {
+    my ($mail, $name) = @_;
+    my ($head) = split /\n\n/, $mail, 2;
+    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
+}
+
+subtest "a mail is answered in its thread" => sub {
+    my $talk = mail_talk("a\@x.example", conversation => { subject => "Öl?" });
+    my $stop = $c->patch("/api/v1/conversations/$talk", { active => false });
+    my $r = $c->post(path($talk), { content => "Liebe Änne,\nja." });
+    status_is($r, 201, "an answer");
+    my $m = $r->data;
+    is($r->header("Location"), path($talk) . "/$m->{id}", "Location");
+    is_deeply([@$m{qw(role content content_type status conversation_id)}],
+        ["human", "Liebe Änne,\nja.", "text/plain", "queued", $talk],
+        "the message waits");
+    my $is = $c->get("/api/v1/conversations/$talk")->data;
+    is($is->{last_message}, $m->{content}, "last_message");
+    is($is->{last_message_at}, $m->{created_at}, "last_message_at");
+    ok($is->{active}, "it is open again");
+    $worker->once;
+    is(fate($talk, $m), "sent", "it is sent");
+    my ($mail) = mails("a\@x.example") or return fail("no mail");
+    is(header($mail, "X-Envelope-From"), $sales, "from the agent's address");
+    like(header($mail, "From"), qr/<$sales>/, "From");
+    is(header($mail, "In-Reply-To"), "<in-$count\@x.example>", "In-Reply-To");
+    is(header($mail, "References"), "<in-$count\@x.example>", "References");
+    like(header($mail, "Subject"), qr/Re:.*=?utf-8\?/i, "Subject: Re:");
+    my ($id) = header($mail, "Message-ID") =~ /(<.+\@crm\.example>)/;
+    unlike($id, qr/$m->{id}/, "a Message-ID that nothing reveals");
+    is(scalar(mails("a\@x.example")), 1, "once");
+    is(scalar(() = $mail =~ /Unsubscribe/g), 0, "without a link to unsubscribe");
+
+    my $again = answer($talk, { content => "Und?", subject => "Noch etwas" });
+    $worker->once;
+    my (undef, $second) = mails("a\@x.example");
+    is(header($second, "Subject"), "Noch etwas", "a subject is sent as it is");
+    is(header($second, "In-Reply-To"), $id, "and answers our last one");
+    is(header($second, "References"), "<in-$count\@x.example> $id",
+        "in the same thread");
+};
+
+subtest "who answers it is in the conversation" => sub {
+    my $talk = mail_talk("b\@x.example");
+    my $m = answer($talk, "Ja?");
+    $worker->once;
+    my ($id) = header((mails("b\@x.example"))[0], "Message-ID") =~ /<(.+)>/;
+    my ($code) = crmapictl($database, { stdin => "From: b\@x.example\nTo:"
+        . " $sales\nMessage-ID: <reply-b\@x.example>\nIn-Reply-To: <$id>\n\n"
+        . "Nein.\n" }, "deliver");
+    is($code, 0, "a reply comes");
+    is(join("|", map { $_->{content} } @{$c->get(path($talk))->data}),
+        "Question $count|Ja?|Nein.", "below the answer");
+};
+
+subtest "markdown becomes HTML with a text" => sub {
+    my $talk = mail_talk("md\@x.example");
+    answer($talk, { content => "Ja, *gern*: [hier](https://x.example/)\n\n"
+        . "<script>alert(1)</script>\n\n[x](javascript:alert(2))",
+        content_type => "text/markdown" });
+    $worker->once;
+    my $mail = decode_qp((mails("md\@x.example"))[0] // "");
+    like($mail, qr{<em>gern</em>: <a href="https://x\.example/">hier</a>},
+        "HTML");
+    unlike(($mail =~ /text\/html(.*)/s)[0] // "", qr/<script|javascript:/i,
+        "no HTML of the caller's, no script");
+    like($mail, qr/Ja, \*gern\*/, "the text as it is");
+};
+
+subtest "copies" => sub {
+    my $talk = mail_talk("to\@x.example");
+    my $m = answer($talk, { content => "An alle", cc => ["cc1\@x.example",
+        { email => "cc2\@x.example" }] });
+    $worker->once;
+    my ($mail) = mails("to\@x.example");
+    is(join(" ", $mail =~ /^X-Envelope-To: (\S+)/mg), "to\@x.example"
+        . " cc1\@x.example cc2\@x.example", "one mail for all");
+    is(header($mail, "Cc"), "cc1\@x.example, cc2\@x.example", "Cc");
+    sql($database, "SELECT crmapi.suppress('" . $w->id . "', 'cc1\@x.example',"
+        . " NULL, 'complaint')");
+    error_is($c->post(path($talk), { content => "x", cc =>
+        ["cc1\@x.example"] }), 409, "conflict", "one that is suppressed");
+    my $chat = talk("sms", from => { phone_number => "+4930123451" });
+    my $r = $c->post(path($chat), { content => "x", cc => ["a\@b.example"] });
+    error_is($r, 422, "validation_error", "in a text");
+    is_deeply($r->fields, ["cc"], "cc");
+};
+
+subtest "a text goes by the relay of SMS" => sub {
+    my $talk = talk("sms", from => { phone_number => "+4930123450" });
+    my $m = answer($talk, { content => "Ja.", role => "assistant" });
+    is($m->{role}, "assistant", "the agent");
+    $worker->once;
+    my @got = map { $_->{json} } $provider->requests;
+    is(scalar @got, 1, "one message");
+    is_deeply([@{$got[0]}{qw(channel from to text id)}], ["sms", $phone,
+        "+4930123450", "Ja.", $m->{id}], "from the agent's number");
+    is(fate($talk, $m), "sent", "sent");
+};
+
+subtest "what becomes of a text" => sub {
+    for my $one (["sent", undef, "sent"], ["delivered", undef, "delivered"],
+        ["sending", undef, "queued"], ["undelivered", "30005",
+        "failed the number does not exist or is out of service"
+            . " (Twilio's error 30005)"]) {
+        my ($status, $code, $is) = @$one;
+        my $talk = talk("sms", from => { phone_number => "+493012346$count" });
+        my $m = answer($talk, "x");
+        # handed over, and Twilio reports before that is recorded
+        sql($database, "UPDATE crmapi.message SET handed_over = true"
+            . " WHERE id = '$m->{id}'");
+        my $r = twilio_status("?message=$m->{id}", MessageSid => "SM$count",
+            MessageStatus => $status, From => $phone, To => "+493012346$count",
+            defined $code ? (ErrorCode => $code) : ());
+        status_is($r, 204, "a report: $status");
+        is(fate($talk, $m), $is, "$status: $is");
+    }
+    sql($database, "UPDATE crmapi.job SET state = 'cancelled', finished_at ="
+        . " now() WHERE state = 'ready' AND workspace_id = '" . $w->id . "'");
+};
+
+subtest "a form is answered by mail" => sub {
+    my $talk = talk("form", from => { email => "f\@x.example" });
+    answer($talk, "Danke.");
+    $worker->once;
+    is(scalar(mails("f\@x.example")), 1, "a mail");
+    my $none = talk("form", from => { phone_number => "+4930123459" });
+    error_is($c->post(path($none), { content => "x" }), 409, "conflict",
+        "without an address: no");
+};
+
+subtest "a chat shows it at once" => sub {
+    my $bot = uuid();
+    $w->import_objects([{ object => "agent", id => $bot, name => "Ada",
+        is_agent => true, enabled => true, public => true }]);
+    my $visitor = $httpd->client->post("$INTAKE/chat/$bot/start", {})->data
+        ->{visitor};
+    my $r = $httpd->client->post("$INTAKE/chat/$bot/messages", { id => "m-1",
+        content => "Hallo?" }, key => $visitor);
+    status_is($r, 201, "a visitor writes");
+    my $talk = sql($database, "SELECT conversation_id FROM crmapi.message"
+        . " WHERE id = '" . $r->data->{id} . "'");
+    $r = $httpd->client->get("$INTAKE/chat/$bot/messages", key => $visitor);
+    my $cursor = $r->data->{cursor};
+    my $seen = CrmTest::Child->start(sub {
+        my $r = $httpd->client->get("$INTAKE/chat/$bot/messages",
+            key => $visitor, query => { after => $cursor, wait => 20 });
+        return time, join "|", map { $_->{content} } @{$r->data->{messages}};
+    });
+    # the poll waits, or comes later and has it as well
+    my $m = answer($talk, "Ja!");
+    my $at = time;
+    is($m->{status}, "sent", "sent");
+    my ($when, $what) = $seen->result;
+    is($what, "Ja!", "a poll that waits has it");
+    my $admin = crmapictl_ok($database, qw(admin add --workspace), $w->id,
+        "--email", "Bob\@crm.example", "--name", "Bob Löwe");
+    $c->patch("/api/v1/conversations/$talk", { assigned_to =>
+        "bob\@crm.example" });
+    answer($talk, "Ich bin es.");
+    my ($last) = reverse @{$httpd->client->get("$INTAKE/chat/$bot/messages",
+        key => $visitor)->data->{messages}};
+    is($last->{author}, "Bob Löwe", "with the teammate's name");
+    cmp_ok($when - $at, "<", 5, "at once");
+};
+
+subtest "what cannot be answered" => sub {
+    my $call = talk("phone", from => { phone_number => "+4930123452" });
+    error_is($c->post(path($call), { content => "x" }), 409, "conflict",
+        "a call");
+    error_is($c->post(path(uuid()), { content => "x" }), 404, "not_found",
+        "no conversation");
+    my $talk = mail_talk("e\@x.example");
+    for my $one ([{}, "content"], [{ content => "" }, "content"],
+        [{ content => "x" x 65537 }, "content"],
+        [{ content => "x", role => "user" }, "role"],
+        [{ content => "x", content_type => "text/html" }, "content_type"],
+        [{ content => "x", cc => ["no"] }, "cc[0]"],
+        [{ content => "x", colour => 1 }, "colour"]) {
+        my $r = $c->post(path($talk), $one->[0]);
+        error_is($r, 422, "validation_error", $one->[1]);
+        is_deeply($r->fields, [$one->[1]], "is named");
+    }
+    error_is($w->client(key => $w->make_key("read"))->post(path($talk),
+        { content => "x" }), 403, "forbidden", "a key that reads");
+    $c->delete("/api/v1/conversations/$talk");
+    error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
+        "one that is deleted");
+    is(sql($database, "SELECT count(*) FROM crmapi.job WHERE workspace_id = '"
+        . $w->id . "' AND kind = 'sequence.answer' AND state = 'ready'"), 0,
+        "nothing waits");
+};
+
+subtest "suppressed addresses" => sub {
+    my %suppress = (bounced => 409, complaint => 409, unsubscribed => 201);
+    for my $why (sort keys %suppress) {
+        my $talk = mail_talk("$why\@x.example");
+        sql($database, "SELECT crmapi.suppress('" . $w->id
+            . "', '$why\@x.example', NULL, '$why')");
+        is($c->post(path($talk), { content => "x" })->status, $suppress{$why},
+            "$why: $suppress{$why}");
+    }
+    my $talk = talk("sms", from => { phone_number => "+4930123453" });
+    sql($database, "SELECT crmapi.suppress('" . $w->id . "', NULL,"
+        . " '+4930123453', 'unsubscribed')");
+    error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
+        "an opt-out by SMS");
+    # what commits before the hand-over
+    for my $one (["late\@x.example", "bounced"], ["LATE2\@x.example",
+        "complaint"]) {
+        my $talk = mail_talk($one->[0]);
+        my $m = answer($talk, "x");
+        sql($database, "SELECT crmapi.suppress('" . $w->id . "', '"
+            . lc($one->[0]) . "', NULL, '$one->[1]')");
+        $worker->once;
+        is(fate($talk, $m), "failed suppressed", "$one->[1] before it is sent");
+        is(scalar(mails($one->[0])), 0, "it is not sent");
+    }
+};
+
+subtest "a server that refuses, and later not" => sub {
+    $worker->expect_log(qr/CRM3122: answer .*will be retried.*451/ => 1,
+        qr/CRM3122: answer .*for good.*550/ => 2);
+    my $talk = mail_talk("1.451\@x.example");
+    my $m = answer($talk, "x");
+    $worker->once;
+    is(fate($talk, $m), "queued", "it waits");
+    hurry();
+    is(fate($talk, $m), "sent", "and is sent");
+    is(scalar(mails("1.451\@x.example")), 1, "once");
+    for my $one (["9.550-5-7-1\@x.example", 0], ["9.550-5-1-1\@x.example", 1]) {
+        my $talk = mail_talk($one->[0]);
+        my $m = answer($talk, "x");
+        $worker->once;
+        like(fate($talk, $m), qr/^failed .*550 5\.\d\.1/, "$one->[0]: failed");
+        is(scalar sql($database, "SELECT count(*) FROM crmapi.suppression WHERE"
+            . " email = '$one->[0]' AND workspace_id = '" . $w->id . "'"),
+            $one->[1], "suppressed if there is no such address");
+    }
+};
+
+subtest "a mail that is returned, a complaint" => sub {
+    for my $one (["ret\@x.example", "5.1.1", "bounced"],
+        ["pol\@x.example", "5.7.1", undef]) {
+        my ($address, $status, $why) = @$one;
+        my $talk = mail_talk($address);
+        my $m = answer($talk, "x");
+        $worker->once;
+        my ($mail) = mails($address);
+        my ($code) = crmapictl($database, { stdin => <<"END" }, "deliver");
+From: MAILER-DAEMON\@x.example
+To: $sales
+Message-ID: <dsn-$address>
+Content-Type: multipart/report; report-type=delivery-status; boundary=b
+
+--b
+
+Sorry.
+--b
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; x.example
+
+Final-Recipient: rfc822; $address
+Action: failed
+Status: $status
+--b
+Content-Type: text/rfc822-headers
+
+Message-ID: @{[header($mail, "Message-ID")]}
+--b--
+END
+        is($code, 0, "a report comes");
+        is(fate($talk, $m), "failed the mail was returned: $status", $status);
+        is(scalar sql($database, "SELECT reason FROM crmapi.suppression WHERE"
+            . " email = '$address' AND workspace_id = '" . $w->id . "'"), $why,
+            "and what it says of the address");
+    }
+};
+
+subtest "repeated with an Idempotency-Key" => sub {
+    my $talk = mail_talk("i\@x.example");
+    my @r = map { $c->post(path($talk), { content => "once" }, headers =>
+        { "Idempotency-Key" => "k-$$" }) } 1 .. 3;
+    is(join(" ", map { $_->status } @r), "201 201 201", "three times");
+    is($r[0]->body, $r[$_]->body, "the same answer") for 1, 2;
+    is($r[1]->header("Location"), $r[0]->header("Location"), "and Location");
+    $worker->once;
+    is(scalar(mails("i\@x.example")), 1, "one mail");
+    is(scalar @{$c->get(path($talk))->data}, 2, "one message");
+};
+
+subtest "a workspace that is held, and later not" => sub {
+    my $talk = mail_talk("h\@x.example");
+    my $m = answer($talk, "x");
+    $w->ctl("workspace", "hold", $w->id);
+    $worker->once;
+    is(fate($talk, $m), "queued", "nothing is sent");
+    $w->ctl("workspace", "release", $w->id);
+    $worker->once;
+    is(fate($talk, $m), "sent", "until it is released");
+};
+
+subtest "what was posted before the bound of a release" => sub {
+    my $talk = mail_talk("bound\@x.example");
+    my $m = answer($talk, "x");
+    $w->ctl("workspace", "hold", $w->id);
+    sql($database, "SELECT crmapi.release('" . $w->id . "', false, now())");
+    $worker->once;
+    like(fate($talk, $m), qr/^failed posted before/, "is not sent");
+    my $later = answer($talk, "y");
+    $worker->once;
+    is(fate($talk, $later), "sent", "what is posted later is");
+};
+
+subtest "what was sent before the database was restored" => sub {
+    my %is;
+    for my $state (qw(sent unknown free)) {
+        my $talk = mail_talk("past-$state\@x.example");
+        my $m = answer($talk, "x");
+        sql($database, "INSERT INTO crmapi.past_answer VALUES ('" . $w->id
+            . "', '$m->{id}', '$state', now())");
+        $is{$state} = [$talk, $m];
+    }
+    $worker->expect_log(qr/CRM3125: answer/ => 2);
+    $worker->once;
+    is(join("|", map { fate(@{$is{$_}}) } qw(sent unknown free)),
+        "sent|failed delivery_unknown|sent", "is known");
+    is(scalar(map { mails("past-$_\@x.example") } qw(sent unknown)), 0,
+        "and not sent again");
+    is(scalar(mails("past-free\@x.example")), 1, "what was not is sent");
+};
+
+subtest "events" => sub {
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $cursor = $c->get("/api/v1/events", query => { cursor => "*",
+        page_size => 100 });
+    my $talk = mail_talk("ev\@x.example");
+    my $m = answer($talk, "x");
+    $worker->once;
+    my @events = map { "$_->{type} $_->{data}{status}" }
+        grep { ($_->{data}{id} // "") eq $m->{id} }
+        @{$c->get("/api/v1/events", query => { cursor => "*",
+        page_size => 100 })->data};
+    is(join("|", @events), "message.created queued|message.updated sent",
+        "tell of it");
+};
+
+subtest "a step of a sequence is a message" => sub {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "Two", bot_id => $w->agent, allowed_channels => [qw(email sms)],
+        steps => [{ channel => "email", email_subject => "Hello",
+            email_body => "First" }, { channel => "email", delay => "1m",
+            email_subject => "Hello again", email_body => "Second" },
+            { channel => "sms", delay => "1m", sms_body => "Third" }] }]);
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        auto_approve => true, contact => { emails => ["seq\@x.example"],
+            phone_numbers => ["+4930123460"] } });
+    status_is($r, 202, "a start");
+    hurry() for 1 .. 4;
+    my %talks = map { $_->{type} => $_ } @{$c->get("/api/v1/contacts/"
+        . $r->data->{contact_id} . "/conversations")->data};
+    is(join(" ", sort keys %talks), "3 4", "a conversation on each channel")
+        or return;
+    my $mail = $talks{4};
+    is(join("|", map { "$_->{role} $_->{status} $_->{content}" }
+        @{$c->get(path($mail->{id}))->data}),
+        "assistant sent First|assistant sent Second", "both mails in one");
+    is($mail->{last_message}, "Second", "last_message");
+    is($mail->{email}, "seq\@x.example", "the participant");
+    is($talks{3}{last_message}, "Third", "the text");
+    my ($id) = header((mails("seq\@x.example"))[0], "Message-ID") =~ /<(.+)>/;
+    crmapictl($database, { stdin => "From: seq\@x.example\nTo: $sales\n"
+        . "Message-ID: <reply-s\@x.example>\nIn-Reply-To: <$id>\n\nOh.\n" },
+        "deliver");
+    is(join("|", map { $_->{content} } @{$c->get(path($mail->{id}))->data}),
+        "First|Second|Oh.", "the reply stands below");
+    my $m = answer($mail->{id}, "Ah.");
+    $worker->once;
+    my @all = mails("seq\@x.example");
+    is(header($all[2], "In-Reply-To"), "<reply-s\@x.example>",
+        "and is answered in the thread");
+};
+
+done_testing;
