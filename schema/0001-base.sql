@@ -83,7 +83,7 @@ CREATE FUNCTION crmapi.now_ms() RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN date_trunc('milliseconds', statement_timestamp());
 
--- TARGET after the JSON Merge Patch PATCH (RFC 7396, 2). Locks: none. In PL/pgSQL
+-- TARGET after the JSON Merge Patch PATCH (RFC 7396, 2). In PL/pgSQL
 -- because it calls itself, at most as deep as a stored object is.
 CREATE FUNCTION crmapi.json_merge(target jsonb, patch jsonb) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
