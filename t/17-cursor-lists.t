@@ -29,30 +29,34 @@ my ($template) = $w->import_objects([{ object => "sequence_template",
 # middle of what is to be done: it was done long ago.
 my $at = "'2026-01-01'::timestamptz + n / 4 * interval '1 ms'";
 my $other = "'2026-01-01'::timestamptz + n * 7919 % $ROWS / 3 * interval '1 ms'";
-sql($database, <<"END");
+for (my $from = 1; $from <= $ROWS; $from += 50_000) {
+    my $last = $from + 49_999 < $ROWS ? $from + 49_999 : $ROWS;
+    my $series = "generate_series($from, $last) n";
+    sql($database, $_) for split /;\n/, <<"END";
 INSERT INTO crmapi.activity (id, workspace_id, contact_id, activity_type,
     due_date, completed_at, created_at, updated_at)
 SELECT gen_random_uuid(), '$id', '$contact', CASE WHEN n % 2 = 0 THEN 'task'
        ELSE 'note' END, CASE WHEN n % 3 > 0 THEN $other END,
        CASE WHEN n % 2 = 0 THEN $at END, $at, $other
-FROM generate_series(1, $ROWS) n;
+FROM $series;
 INSERT INTO crmapi.message (id, workspace_id, conversation_id, role, created_at)
 SELECT gen_random_uuid(), '$id', '$talk', CASE WHEN n % 2 = 0 THEN 'user' ELSE
-       'human' END, $at FROM generate_series(1, $ROWS) n;
+       'human' END, $at FROM $series;
 INSERT INTO crmapi.submission (id, workspace_id, form_id, contact_id,
     submitted_at)
 SELECT gen_random_uuid(), '$id', '$form', CASE WHEN n % 2 = 0 THEN
-       '$contact'::uuid END, $at FROM generate_series(1, $ROWS) n;
+       '$contact'::uuid END, $at FROM $series;
 INSERT INTO crmapi.sequence (id, workspace_id, name, bot_id, template_id)
 SELECT crmapi.event_bound(n), '$id', 'S', '$bot', '$template'
-FROM generate_series(1, $ROWS) n;
+FROM $series;
 INSERT INTO crmapi.enrollment (id, workspace_id, sequence_id, contact_id,
     contact_action, created_at, updated_at)
 SELECT gen_random_uuid(), '$id', crmapi.event_bound(n), '$contact', 'created',
-       $at, $other FROM generate_series(1, $ROWS) n;
-VACUUM ANALYZE crmapi.activity; VACUUM ANALYZE crmapi.message;
-VACUUM ANALYZE crmapi.submission; VACUUM ANALYZE crmapi.enrollment
+       $at, $other FROM $series
 END
+}
+sql($database, "VACUUM ANALYZE crmapi.$_")
+    for qw(activity message submission enrollment);
 
 # Entries of the indexes of TABLE and rows of it that were read so far.
 sub read_so_far {

@@ -15,8 +15,10 @@ my $httpd = httpd(database => $database,
 my $w = workspace($httpd);
 my $c = $w->client;
 my $samples = CrmTest::Samples->new($w);
-# conversations do not show their updated_at: it is to be what they show
-sql($database, "UPDATE crmapi.conversation SET updated_at = created_at");
+# conversations do not show their updated_at: it is to be what they show; only a
+# mail with an address can be answered with all that an answer may have
+sql($database, "UPDATE crmapi.conversation SET updated_at = created_at, type = 4,"
+    . " email = 'p\@example.org'");
 my $openapi = $samples->openapi;
 my $paths = $openapi->{document}{paths};
 my $json = JSON::PP->new->utf8->canonical->allow_nonref;
