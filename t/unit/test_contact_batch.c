@@ -200,9 +200,9 @@ static void open_batch(const char *body, int there)
     crm_body_read(&values, &input, &crm_resource_contact, object,
                   CRM_BODY_MERGE, "");
     ck_assert_ptr_null(input.error);
-    crm_identity_init(&wanted, &values, pool);
+    crm_identity_init(&wanted, &crm_batch_contacts, &values, pool);
     ck_assert_ptr_null(crm_contact_batch_open(
-        &batch, &call, &wanted, 1, 1,
+        &batch, &call, &crm_batch_contacts, &wanted, 1, 1,
         apr_array_make(pool, 1, sizeof(crm_ref_t)), NULL));
     sent->nelts = 0;
 }
@@ -212,7 +212,7 @@ static void shows(const crm_contact_t *contact, const char *json)
     crm_buf_t buf;
 
     crm_buf_init(&buf, 64, crm_check_pool());
-    crm_contact_write(&buf, contact);
+    crm_contact_write(&buf, &crm_batch_contacts, contact);
     crm_buf_putc(&buf, '\0');
     ck_assert_str_eq(buf.data, json);
 }

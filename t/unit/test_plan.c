@@ -457,7 +457,7 @@ static const char *checked(const char *json, crm_body_mode_t mode)
 
     read_body(&values, "contact", json, mode, 0);
     crm_body_checks(checks, &values, crm_resource_find("contact"), mode,
-                    crm_check_pool());
+                    NULL, crm_check_pool());
     for (int i = 0; i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
