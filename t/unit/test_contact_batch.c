@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "contact_batch.h"
+#include "contact_batch_sql.h"
 #include "crm_body.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -43,6 +44,8 @@ static const crm_field_t fields[] = {
     {.name = "notes", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | BOTH},
     {.name = "custom_fields", .type = &crm_type_object, .flags = BOTH},
+    {.name = "external_id", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | BOTH},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},
     {.name = NULL}
@@ -69,7 +72,9 @@ static const struct {
 
 #define LISTS "\"emails\":[{\"email\":\"a@x\",\"is_primary\":true}]," \
     "\"phone_numbers\":[]"
-#define REST "\"tags\":[\"vip\"],\"notes\":\"N\",\"custom_fields\":{\"a\":1}"
+#define REST "\"tags\":[\"vip\"],\"notes\":\"N\"," \
+    "\"custom_fields\":{\"a\":1}," \
+    "\"external_id\":null"
 
 /* ---- instead of a database ----------------------------------------------- */
 
@@ -117,20 +122,20 @@ static void set(PGresult *result, int column, const char *text)
 static PGresult *look_up(void)
 {
     const crm_shape_t *shape = crm_shape_of(&crm_resource_contact);
-    PGresult *result = make_result(5 + shape->count);
+    PGresult *result = make_result(CRM_MATCH_FIRST + shape->count);
 
-    set(result, 0, "1");
-    set(result, 1, "2026-02-01 00:00:00+00");
-    set(result, 2, "a@x");
+    set(result, CRM_MATCH_IDENTITY, "1");
+    set(result, CRM_MATCH_NOW, "2026-02-01 00:00:00+00");
+    set(result, CRM_MATCH_KEYS + CRM_KEY_EMAIL, "a@x");
     for (int i = 0; found && i < shape->count; i++) {
         for (size_t n = 0; n < CRM_NELTS(row); n++) {
             if (!strcmp(row[n].name, shape->fields[i]->name)) {
-                set(result, 5 + i, row[n].text);
+                set(result, CRM_MATCH_FIRST + i, row[n].text);
             }
         }
     }
     if (found) {
-        set(result, 3, "a@x");
+        set(result, CRM_MATCH_CONTACT_KEYS + CRM_KEY_EMAIL, "a@x");
     }
     return result;
 }
