@@ -198,7 +198,7 @@ static const struct {
     int status, location, sequences;
 } statuses[] = {
     {"POST /contacts", 201, 1, 0}, {"POST /companies", 201, 1, 0},
-    {"POST /pipeline-cards", 201, 1, 0}, {"POST /activities", 201, 0, 0},
+    {"POST /pipeline-cards", 201, 1, 0}, {"POST /activities", 201, 1, 0},
     {"POST /contacts/upsert", 200, 0, 0},
     {"POST /sequences/start", 202, 0, 1},
     {"GET /sequences/enrollments/{id}", 200, 0, 1},

@@ -53,7 +53,7 @@ static const struct {
     {"/contacts//activities", NULL, NULL},
     {"/sequences/start", "/sequences/start", NULL},
     {"/sequences/enrollments/x", "/sequences/enrollments/{id}", "x"},
-    {"/sequences/enrollments", NULL, NULL},
+    {"/sequences/enrollments", "/sequences/enrollments", NULL},
     {"/sequences", NULL, NULL},
     {"/Agents", NULL, NULL},
     {"/agent", NULL, NULL},
