@@ -40,12 +40,14 @@ sub delete_if { $c->delete($_[0], headers => { "If-Match" => $_[1] }) }
 subtest "13.2 which answers have one, as the document says" => sub {
     for my $path (sort keys %$paths) {
         my $operation = $paths->{$path}{get} or next;
-        next if $path =~ /openapi\.json$|by-email$/;
-        my $id = $samples->id_for($path);
-        my $r = $c->get($path =~ s/\{id\}/$id/r);
+        # a workspace has nothing that tells when it changed
+        next if $path =~ m{openapi\.json$|by-email$|/workspace$};
+        my $r = $c->get($samples->path($path, $samples->id_for($path)));
         status_is($r, 200, "GET $path");
         my $declared = exists $operation->{responses}{200}{headers}{ETag};
-        is($declared, ref $r->data eq "HASH", "it has one if it shows one row");
+        my $file = $r->header("Content-Disposition");
+        is($declared, defined $file || ref $r->data eq "HASH",
+            "it has one if it shows one row or a file");
         $declared ? like($r->header("ETag"), $TAG, "a strong one")
             : is($r->header("ETag"), undef, "no list has one");
     }
@@ -200,7 +202,7 @@ sub address {
     my ($path) = @_;
     my $id = $samples->id_for($path);
 
-    return $path =~ s/\{id\}/$id/r if defined $id;
+    return $samples->path($path, $id) if defined $id;
     my ($row) = grep { @{$_->{emails}} } @{$c->get("/api/v1/contacts")->data};
     return "$path?email=$row->{emails}[0]{email}";
 }
