@@ -41,7 +41,7 @@ sub client_of {
 
 # Write and read without pause until told to stop: {writes => [[name, status]],
 # reads => [[before, after, status, remaining]]}.
-sub busy {
+sub keep_writing {
     my ($go_on, $who) = @_;
     my $writer = client_of($who);
     my $reader = client_of($who, host => "limited.example", key => $limited);
@@ -63,7 +63,7 @@ sub busy {
 sub made { return count_rows($w, "contact") }
 
 my @clients = map { my $who = $_; CrmTest::Child->start(sub {
-    busy($_[0], $who) }) } 1 .. $WRITERS;
+    keep_writing($_[0], $who) }) } 1 .. $WRITERS;
 for my $round (1 .. $ROUNDS) {
     my $before = made();
     wait_for(sub { made() >= $before + 2 * $WRITERS }, 60)

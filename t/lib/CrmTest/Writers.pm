@@ -27,7 +27,7 @@ sub new {
     $self->{own} = [map { $w->client->post("/api/v1/contacts",
         { bot_id => $w->agent })->data->{id} } 1 .. $count];
     $self->{children} = [map { my $who = $_; CrmTest::Child->start(sub {
-        $self->busy($_[0], $who) }) } 1 .. $count];
+        $self->keep_writing($_[0], $who) }) } 1 .. $count];
     return $self;
 }
 
@@ -58,7 +58,7 @@ sub requests {
 
 # Write until told to stop, as the writer number WHO. Return for each request
 # its kind, name, number and status, and when it began and ended.
-sub busy {
+sub keep_writing {
     my ($self, $go_on, $who) = @_;
     my $own = $self->{own}[$who - 1];
     my $c = $self->{w}->client(timeout => 60);
