@@ -155,6 +155,9 @@ for my $deduplicates (0, 1) {
             . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'"
             . " AND status NOT IN ('completed', 'failed')") };
         ok(wait_for(sub { !$live->() }, 120), "all have ended");
+        # it may have begun just now: SIGTERM is for it once it is blocked
+        wait_for(sub { read_file("/proc/$worker->{pid}/status")
+            =~ /^SigBlk:\s+(\w+)$/m && hex($1) & 1 << 14 }, 30);
         $worker->stop;
         my %states;
         my %step;       # Message-ID => how it ended
