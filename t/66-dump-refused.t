@@ -140,7 +140,7 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
             "\\."); s/^(\{"table":"pipeline_stage".*\n)(.*\n)(.*\n)(.*\n)(.*\n)/$1$5$2$3$4/m }, qr/line \d+: (?:table pipeline_stage|these are not the 4)/,
         "a row of the neighbour's contact" => sub { add_row("activity", uuid()
             . "\t$theirs\t\\N\tnote\tT" . "\t\\N" x 4
-            . "\t{}\t2026-01-01") }, qr/table activity: .*foreign key/,
+            . "\t{}" . "\t2026-01-01" x 2) }, qr/table activity: .*foreign key/,
         "a value that would be written differently" => sub {
             add_row("admin", uc(uuid()) . "\ta\@x\t\\N\t2026-01-01 00:00:00+00")
             }, qr/rows of the table admin would not be those of the dump/,
