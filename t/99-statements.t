@@ -37,7 +37,8 @@ my @EXCEPTIONS = (
     [api => qr/^returning (?:activity|contact)$/,
         qr/(?:WITH (?:w|batch) .*)?UPDATE crmapi\.(?:contact|company) /s,
         "a PATCH answers with what is computed from other rows"],
-    [api => qr/^across (?:key_look_up|intake_key_find)$/, qr/SELECT /, $key],
+    [api => qr/^across (?:key_look_up|intake_key_find|key_roll)$/, qr/SELECT /,
+        $key],
     [api => qr/^across token_(?:signed|sign_page)$/, qr/SELECT /, $key],
     [api => qr/^unbound (?:agent|workspace|workspace_hold)$/,
         qr/(?:SELECT a\.workspace_id, a\.|WITH found AS )/,
@@ -48,7 +49,7 @@ my @EXCEPTIONS = (
     [api => qr/^unbound (?:conversation|workspace|workspace_hold)$/,
         qr/SELECT w\.id, c\.id FROM crmapi\.workspace w, /, $channel],
 
-    [worker => qr/^across (?:conversation_idle|(?:event|intake)_trim)$/,
+    [worker => qr/^across (?:conversation_idle|(?:event|intake|original)_trim)$/,
         qr/SELECT /, $upkeep],
     [worker => qr/^across (?:counter_\w+|idempotency_trim)$/, qr/SELECT /,
         $upkeep],
