@@ -256,25 +256,26 @@ static int inflates(const request_rec *r)
 static void serve(crmapi_request_t *request)
 {
     request_rec *r = request->r;
-    crm_request_t parts;
+    /* as long as the response, which may be read on while it is sent */
+    crm_request_t *parts = apr_pcalloc(r->pool, sizeof(*parts));
 
     request->trace = crm_trace_read(apr_table_get(r->headers_in,
                                                   "traceparent"), r->pool);
-    parts.pool = r->pool;
-    parts.baton = request;
-    parts.method = r->method;
-    parts.path = has_empty_segment(request) ? "//" : request->path;
-    parts.query = r->args;
-    parts.target = r->unparsed_uri;
-    parts.scheme = ap_http_scheme(r);
-    parts.address = r->useragent_ip;
-    parts.request_id = request->id;
-    parts.trace = request->trace;
-    parts.headers = r->headers_in;
-    parts.expects_continue = r->expecting_100;
-    parts.inflates = inflates(r);
+    parts->pool = r->pool;
+    parts->baton = request;
+    parts->method = r->method;
+    parts->path = has_empty_segment(request) ? "//" : request->path;
+    parts->query = r->args;
+    parts->target = r->unparsed_uri;
+    parts->scheme = ap_http_scheme(r);
+    parts->address = r->useragent_ip;
+    parts->request_id = request->id;
+    parts->trace = request->trace;
+    parts->headers = r->headers_in;
+    parts->expects_continue = r->expecting_100;
+    parts->inflates = inflates(r);
     crm_serve(&request->response, &request->config->service,
-              request->mount->mount, &parts);
+              request->mount->mount, parts);
 }
 
 /* The end of the client's data is seen behind unread data, too: TLS sends a
