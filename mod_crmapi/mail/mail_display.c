@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include <libxml/HTMLparser.h>
 
 #include "apr_lib.h"
 #include "apr_strings.h"
@@ -422,32 +421,11 @@ static void characters(void *baton, const xmlChar *text, int len)
 
 /* ---- the document -------------------------------------------------------- */
 
-/* Parse the LEN bytes of HTML for WRITER. */
-static void parse(writer_t *writer, const char *html, apr_size_t len)
-{
-    htmlSAXHandler handler;
-
-    memset(&handler, 0, sizeof(handler));
-    handler.startElement = begin_element;
-    handler.endElement = end_element;
-    handler.characters = characters;
-    handler.ignorableWhitespace = characters;
-    handler.cdataBlock = NULL;  /* scripts and styles */
-    writer->parser = htmlCreatePushParserCtxt(&handler, writer, NULL, 0, NULL,
-                                              XML_CHAR_ENCODING_UTF8);
-    if (!writer->parser) {
-        return;
-    }
-    htmlCtxtUseOptions(writer->parser, HTML_PARSE_RECOVER | HTML_PARSE_NOERROR
-                       | HTML_PARSE_NOWARNING | HTML_PARSE_NONET
-                       | HTML_PARSE_IGNORE_ENC);
-    htmlParseChunk(writer->parser, html, (int)len, 0);
-    htmlParseChunk(writer->parser, "", 0, 1);
-    if (writer->parser->myDoc) {
-        xmlFreeDoc(writer->parser->myDoc);
-    }
-    htmlFreeParserCtxt(writer->parser);
-}
+/* Scripts and styles, the parser's cdataBlock, are left out. */
+static const htmlSAXHandler handler = {
+    .startElement = begin_element, .endElement = end_element,
+    .characters = characters, .ignorableWhitespace = characters,
+};
 
 void crm_mail_display(crm_buf_t *buf, unsigned *cut_p, const char *html,
                       apr_size_t len, apr_pool_t *pool)
@@ -462,7 +440,7 @@ void crm_mail_display(crm_buf_t *buf, unsigned *cut_p, const char *html,
         writer->cut |= CRM_MAIL_CUT_HTML;
     }
     else {
-        parse(writer, tidy, tidy_len);
+        crm_mail_html_parse(&writer->parser, &handler, writer, tidy, tidy_len);
     }
     while (writer->depth) {
         close_element(writer);

@@ -284,3 +284,26 @@ const char *crm_mail_html(apr_size_t *len_p, unsigned *cut_p,
     *len_p = reader.out.len;
     return reader.out.data;
 }
+
+void crm_mail_html_parse(htmlParserCtxtPtr *parser_p,
+                         const htmlSAXHandler *handler, void *baton,
+                         const char *html, apr_size_t len)
+{
+    htmlSAXHandler functions = *handler;        /* libxml2 takes no const */
+    htmlParserCtxtPtr parser = htmlCreatePushParserCtxt(
+        &functions, baton, NULL, 0, NULL, XML_CHAR_ENCODING_UTF8);
+
+    *parser_p = parser;
+    if (!parser) {
+        return;
+    }
+    htmlCtxtUseOptions(parser, HTML_PARSE_RECOVER | HTML_PARSE_NOERROR
+                       | HTML_PARSE_NOWARNING | HTML_PARSE_NONET
+                       | HTML_PARSE_IGNORE_ENC);
+    htmlParseChunk(parser, html, (int)len, 0);
+    htmlParseChunk(parser, "", 0, 1);
+    if (parser->myDoc) {
+        xmlFreeDoc(parser->myDoc);
+    }
+    htmlFreeParserCtxt(parser);
+}

@@ -3,6 +3,8 @@
 #ifndef CRM_MAIL_HTML_H
 #define CRM_MAIL_HTML_H
 
+#include <libxml/HTMLparser.h>
+
 #include "apr_pools.h"
 
 /* Maximum bytes of HTML of a mail, and attributes of an element. */
@@ -16,5 +18,12 @@
  * attributes than the limit; *CUT_P then gets CRM_MAIL_CUT_ATTRIBUTES. */
 const char *crm_mail_html(apr_size_t *len_p, unsigned *cut_p,
                           const char *html, apr_size_t len, apr_pool_t *pool);
+
+/* Parse the LEN bytes of HTML, which crm_mail_html() has made, and call HANDLER's
+ * functions with BATON. *PARSER_P is the parser meanwhile, for
+ * xmlStopParser(). */
+void crm_mail_html_parse(htmlParserCtxtPtr *parser_p,
+                         const htmlSAXHandler *handler, void *baton,
+                         const char *html, apr_size_t len);
 
 #endif /* CRM_MAIL_HTML_H */
