@@ -39,17 +39,11 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = NULL}}
 };
 
-static const crm_sort_t orders[] = {
-    {.name = "created_at", .keys = {"t.created_at"}},
-    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
-    {.name = NULL}
-};
-
 static const crm_operation_t operations[] = {
     {.id = "listSequenceTemplates", .method = "GET",
      .path = "/sequences/templates", .kind = &crm_op_list,
      .filters = list_filters,
-     .sorts = orders,
+     .sorts = crm_list_by_time,
      .ordered = 1,
      .sequences = 1,
      .summary = "List templates, latest first"},

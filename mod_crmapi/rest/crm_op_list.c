@@ -339,3 +339,9 @@ static crm_error_t *serve_list(crm_call_t *call)
 const crm_kind_t crm_op_list = {
     .name = "list", .status = 200, .serve = serve_list,
 };
+
+const crm_sort_t crm_list_by_time[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
+    {.name = NULL}
+};
