@@ -97,6 +97,7 @@ static void complete_server(crmapi_config_t *config,
     config->service.release = crmapi_release;
     config->service.add_waiting = crmapi_add_waiting;
     config->service.read_body = crmapi_read_body;
+    config->service.decodes = crmapi_decodes;
     config->service.aborted = crmapi_aborted;
     config->service.gone = crmapi_gone;
     config->service.site = &config->intake;

@@ -5,6 +5,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <string.h>
 
 #include "http_core.h"
 #include "http_protocol.h"
@@ -194,6 +195,17 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
     *data_p = body.data;
     *len_p = body.len;
     return NULL;
+}
+
+int crmapi_decodes(void *baton)
+{
+    const crmapi_request_t *request = baton;
+    const ap_filter_t *filter = request->r->input_filters;
+
+    while (filter && strcmp(filter->frec->name, "deflate")) {
+        filter = filter->next;
+    }
+    return filter != NULL;
 }
 
 int crmapi_spare_body(const crmapi_request_t *request)

@@ -15,6 +15,9 @@ void crmapi_body_register(void);
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
 
+/* The implementation of crm_service_t's decodes. */
+int crmapi_decodes(void *baton);
+
 /* If the unread rest of REQUEST's body is long, make httpd close the connection
  * after the response. Return whether a short rest must still be read. */
 int crmapi_spare_body(const crmapi_request_t *request);

@@ -22,8 +22,7 @@ static const struct {
     [CRMAPI_POINTER] = {&no_pointer, sizeof(no_pointer)},
 };
 
-/* Set what FROM has at SETTING's member, or if that is not set, leave TO as it
- * is. */
+/* Copy SETTING's member from FROM to TO if it is set there. */
 static void copy(const crmapi_setting_t *setting, crmapi_config_t *to,
                  const crmapi_config_t *from)
 {

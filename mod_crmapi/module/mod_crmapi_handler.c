@@ -240,19 +240,6 @@ static int has_empty_segment(const crmapi_request_t *request)
     return slashes && slashes < path + strcspn(path, "?");
 }
 
-/* Return whether the site has set mod_deflate's filter for R's body. */
-static int inflates(const request_rec *r)
-{
-    const ap_filter_t *filter;
-
-    for (filter = r->input_filters; filter; filter = filter->next) {
-        if (!strcmp(filter->frec->name, "deflate")) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static void serve(crmapi_request_t *request)
 {
     request_rec *r = request->r;
@@ -273,7 +260,6 @@ static void serve(crmapi_request_t *request)
     parts->trace = request->trace;
     parts->headers = r->headers_in;
     parts->expects_continue = r->expecting_100;
-    parts->inflates = inflates(r);
     crm_serve(&request->response, &request->config->service,
               request->mount->mount, parts);
 }

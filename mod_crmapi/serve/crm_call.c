@@ -283,13 +283,11 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
     return rows->result ? NULL : run_alone(rows, call, sql);
 }
 
-/* Return whether the body of REQUEST is encoded (RFC 9110, section 8.4), and
- * stays so. */
+/* Return whether the body of REQUEST is encoded (RFC 9110, section 8.4). */
 static int is_encoded(const crm_request_t *request)
 {
     static const char identity[] = "identity";
-    const char *at = request->inflates
-                     ? NULL : crm_request_header(request, "Content-Encoding");
+    const char *at = crm_request_header(request, "Content-Encoding");
 
     for (at = at ? at + strspn(at, ", \t") : ""; *at;
          at += strspn(at, ", \t")) {
@@ -306,7 +304,8 @@ static int is_encoded(const crm_request_t *request)
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call)
 {
-    if (is_encoded(call->request)) {
+    if (is_encoded(call->request)
+        && !call->service->decodes(call->request->baton)) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must "
                                 "not be encoded (Content-Encoding)",
                                 call->pool);

@@ -78,6 +78,8 @@ typedef struct crm_service_t {
      * CRM_E_BAD_REQUEST (it ended early), CRM_E_REQUEST_TIMEOUT. */
     crm_error_t *(*read_body)(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
+    /* Return whether the site decodes bodies itself (mod_deflate). */
+    int (*decodes)(void *baton);
     /* Return whether the client has closed the connection. */
     int (*aborted)(void *baton);
     /* Return whether it has, or this process is stopping. */
@@ -100,7 +102,6 @@ typedef struct crm_request_t {
     const apr_table_t *headers;
     int expects_continue;       /* "Expect: 100-continue": the client waits for
                                    the server before it sends the body */
-    int inflates;               /* the site decodes bodies (mod_deflate) */
 } crm_request_t;
 
 /* The result of looking up a key or token that is not in shared memory. */
