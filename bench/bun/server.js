@@ -33,7 +33,7 @@ const inputTypes = {
     deal_value: 'numeric', pipeline_stage_id: 'uuid', contact_type: 'text',
     address_line1: 'text', address_line2: 'text', city: 'text', state: 'text',
     postal_code: 'text', country: 'text', linkedin_url: 'text', notes: 'text',
-    custom_fields: 'jsonb',
+    custom_fields: 'jsonb', external_id: 'text',
 };
 const inputNames = Object.keys(inputTypes);
 const columnsOf = (names) => names.map((name) =>

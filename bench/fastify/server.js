@@ -58,7 +58,7 @@ const contactInput = {
     deal_value: number, pipeline_stage_id: { ...uuid, nullable: true },
     contact_type: text, address_line1: text, address_line2: text, city: text,
     state: text, postal_code: text, country: text, linkedin_url: text,
-    notes: text, custom_fields: object,
+    notes: text, custom_fields: object, external_id: text,
 };
 const inputNames = Object.keys(contactInput);
 const contact = {

@@ -9,7 +9,7 @@ const INPUT = ['first_name', 'last_name', 'emails', 'phone_numbers', 'company',
     'company_id', 'job_title', 'lead_source', 'tags', 'deal_value',
     'pipeline_stage_id', 'contact_type', 'address_line1', 'address_line2',
     'city', 'state', 'postal_code', 'country', 'linkedin_url', 'notes',
-    'custom_fields'];
+    'custom_fields', 'external_id'];
 const JSON = ['emails' => 1, 'phone_numbers' => 1, 'custom_fields' => 1];
 const TYPES = ['emails' => 'jsonb', 'phone_numbers' => 'jsonb',
     'tags' => 'text[]', 'custom_fields' => 'jsonb', 'deal_value' => 'numeric',
@@ -22,7 +22,7 @@ const CONTACT = 't.id, t.workspace_id, t.bot_id, t.first_name, t.last_name,
     t.lead_source, to_json(t.tags::text[]) AS tags, t.deal_value,
     t.pipeline_stage_id, t.contact_type, t.address_line1, t.address_line2,
     t.city, t.state, t.postal_code, t.country, t.linkedin_url, t.notes,
-    t.custom_fields, (SELECT to_char(max(a.created_at), ' . TIME . ')
+    t.custom_fields, t.external_id, (SELECT to_char(max(a.created_at), ' . TIME . ')
         FROM crmapi.activity a WHERE a.workspace_id = t.workspace_id
         AND a.contact_id = t.id) AS last_contacted_at,
     to_char(t.created_at, ' . TIME . ') AS created_at,
