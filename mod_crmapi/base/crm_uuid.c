@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <openssl/rand.h>
 
@@ -20,7 +19,23 @@ static uint64_t last_ms;
 static unsigned int counter;
 static unsigned char reserve[32 * 16];
 static size_t reserve_left;
-static pid_t owner;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* In a child of fork(): make other ids than the parent's. Another thread of the
+ * parent may have held LOCK. */
+static void forget(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    last_ms = 0;
+    reserve_left = 0;
+}
+
+static void watch_forks(void)
+{
+    if (pthread_atfork(NULL, NULL, forget)) {
+        abort();
+    }
+}
 
 /* Take 16 bytes from the reserve. One call of RAND_bytes() fills it for many
  * ids, because the call costs more than the bytes. The caller holds LOCK. */
@@ -48,12 +63,8 @@ static void next_pair(uint64_t *ms_p, unsigned int *counter_p,
 
     clock_gettime(CLOCK_REALTIME, &now);
     ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
-    if (owner != getpid()) {    /* after a fork: other ids than the parent's */
-        owner = getpid();
-        last_ms = 0;
-        reserve_left = 0;
-    }
     take_random(bytes);
     start = (unsigned int)(bytes[0] << 8 | bytes[1]) & 0x7ff;
     if (ms > last_ms) {

@@ -134,7 +134,6 @@ crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,
 static apr_status_t free_batcher(void *data)
 {
     crm_batcher_t *batcher = data;
-    crm_batch_waiter_t *waiter;
 
     for (int i = 0; i < CRM_BATCH_BUCKETS; i++) {
         while (batcher->buckets[i]) {
@@ -143,11 +142,6 @@ static apr_status_t free_batcher(void *data)
             batcher->buckets[i] = queue->next;
             crm_queue_free(queue);
         }
-    }
-    while ((waiter = batcher->unused.first)) {
-        crm_waiters_remove(waiter);
-        pthread_cond_destroy(&waiter->changed);
-        free(waiter);
     }
     pthread_mutex_destroy(&batcher->lock);
     free(batcher);
@@ -160,8 +154,6 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool)
 
     if (batcher) {
         pthread_mutex_init(&batcher->lock, NULL);
-        pthread_condattr_init(&batcher->clock);
-        pthread_condattr_setclock(&batcher->clock, CLOCK_MONOTONIC);
         apr_pool_cleanup_register(pool, batcher, free_batcher,
                                   apr_pool_cleanup_null);
     }

@@ -16,9 +16,10 @@ typedef struct crm_shared_t {
     int users;                  /* reference count, atomic */
 } crm_shared_t;
 
-/* What a waiting request must do. */
+/* What a waiting request must do. Those from CRM_VERDICT_LEADS on are final. */
 typedef enum crm_verdict_t {
     CRM_VERDICT_WAIT,
+    CRM_VERDICT_CHECK,             /* look whether it can lead, or wait */
     CRM_VERDICT_LEADS,             /* be the leader of its queue */
     CRM_VERDICT_ANSWERED,          /* take the rows */
     CRM_VERDICT_LATE,              /* the statement was not answered in time */
@@ -34,13 +35,13 @@ typedef struct crm_batch_waiters_t {
     crm_batch_waiter_t *last;
 } crm_batch_waiters_t;
 
-/* A request that waits. Waiters are reused, and freed only with the batcher, so
- * that CHANGED can be signalled after the lock was released. */
+/* A request that waits, on its thread's stack. Its thread sleeps on VERDICT
+ * (crm_futex.h). Once that is final, nobody else uses the waiter, and its thread
+ * takes the answer without the lock. */
 struct crm_batch_waiter_t {
     crm_batch_waiter_t *next, *previous;
     crm_batch_waiters_t *list;  /* the list it is in, or NULL */
-    pthread_cond_t changed;
-    crm_verdict_t verdict;
+    apr_uint32_t verdict;       /* crm_verdict_t, changed with the lock held */
     const crm_sql_t *sql;
     const struct crm_batch_t *batch; /* the batch that it belongs to, or NULL */
     apr_interval_time_t taken;  /* when it was moved to the batch */
@@ -90,10 +91,8 @@ typedef struct crm_queue_t {
 
 struct crm_batcher_t {
     pthread_mutex_t lock;       /* of all that follows */
-    pthread_condattr_t clock;
     crm_queue_t *buckets[CRM_BATCH_BUCKETS];
     int queues;
-    crm_batch_waiters_t unused; /* waiters */
 };
 
 /* A statement that a leader sends for several requests. */
@@ -134,12 +133,17 @@ void crm_waiters_add(crm_batch_waiters_t *list, crm_batch_waiter_t *waiter);
 /* Remove WAITER from its list. */
 void crm_waiters_remove(crm_batch_waiter_t *waiter);
 
-/* Remove WAITER from its list and set its VERDICT. The caller wakes it. */
+/* Remove WAITER from its list, and then set its VERDICT, which is final. The
+ * caller wakes it (crm_waiter_wake()). */
 void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict);
 
-/* If QUEUE has no leader, wake the first request that waits in it, which
- * becomes the leader unless another request is faster. The lock is held. */
-void crm_queue_wake(crm_queue_t *queue);
+/* Wake the thread of WAITER, which may have left by itself. */
+void crm_waiter_wake(const crm_batch_waiter_t *waiter);
+
+/* If QUEUE has no leader, return the first request that waits in it, which is
+ * to look whether it can lead when the caller wakes it; else NULL. The lock is
+ * held. */
+crm_batch_waiter_t *crm_queue_next(crm_queue_t *queue);
 
 /* Free QUEUE, which is no longer in use. */
 void crm_queue_free(crm_queue_t *queue);
@@ -148,11 +152,11 @@ void crm_queue_free(crm_queue_t *queue);
  * no connection. */
 void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher);
 
-/* Find CALL's queue, and become its leader or wait in it for a verdict. Return
- * the verdict and copy the waiter to *WAITER_P. CALL->queue is NULL if there
- * are too many texts. */
+/* Find CALL's queue, and become its leader or wait in it as WAITER for a
+ * verdict. Return the verdict. CALL->queue is NULL if there are too many
+ * texts. */
 crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
-                              crm_batch_waiter_t *waiter_p);
+                              crm_batch_waiter_t *waiter);
 
 /* Take requests that wait in the queue of CALL, a leader, into BATCH, which is
  * empty. */

@@ -8,6 +8,7 @@
 #include "apr_hash.h"
 #include "apr_time.h"
 
+#include "crm_futex.h"
 #include "crm_time.h"
 
 /* The maximum number of queues. The least recently used idle one is
@@ -48,20 +49,21 @@ void crm_waiters_remove(crm_batch_waiter_t *waiter)
     waiter->list = NULL;
 }
 
-/* Return an unused waiter, NULL if there is no memory. */
-static crm_batch_waiter_t *waiter_find(crm_batcher_t *batcher)
+void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict)
 {
-    crm_batch_waiter_t *waiter = batcher->unused.first;
+    crm_waiters_remove(waiter);
+    __atomic_store_n(&waiter->verdict, verdict, __ATOMIC_RELEASE);
+}
 
-    if (waiter) {
-        crm_waiters_remove(waiter);
-        return waiter;
-    }
-    waiter = calloc(1, sizeof(*waiter));
-    if (waiter) {
-        pthread_cond_init(&waiter->changed, &batcher->clock);
-    }
-    return waiter;
+void crm_waiter_wake(const crm_batch_waiter_t *waiter)
+{
+    crm_futex_wake(&waiter->verdict);
+}
+
+/* Return the verdict of WAITER. */
+static crm_verdict_t verdict_of(const crm_batch_waiter_t *waiter)
+{
+    return (crm_verdict_t)__atomic_load_n(&waiter->verdict, __ATOMIC_ACQUIRE);
 }
 
 /* --- queues --------------------------------------------------------------- */
@@ -157,17 +159,26 @@ static crm_queue_t *queue_find(const crm_batch_call_t *call, unsigned hash)
     return queue->binds == call->stmt.count ? queue : NULL;
 }
 
-void crm_queue_wake(crm_queue_t *queue)
+crm_batch_waiter_t *crm_queue_next(crm_queue_t *queue)
 {
-    if (queue->waiting.first && !queue->gathering) {
-        pthread_cond_signal(&queue->waiting.first->changed);
+    crm_batch_waiter_t *first = queue->waiting.first;
+
+    if (!first || queue->gathering) {
+        return NULL;
     }
+    __atomic_store_n(&first->verdict, CRM_VERDICT_CHECK, __ATOMIC_RELEASE);
+    return first;
 }
 
-void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict)
+/* Wake the first request that waits in QUEUE, if QUEUE has no leader. It becomes
+ * the leader unless another request is faster. The lock is held. */
+static void wake_next(crm_queue_t *queue)
 {
-    crm_waiters_remove(waiter);
-    waiter->verdict = verdict;
+    crm_batch_waiter_t *first = crm_queue_next(queue);
+
+    if (first) {
+        crm_waiter_wake(first);
+    }
 }
 
 /* --- waiting -------------------------------------------------------------- */
@@ -198,16 +209,6 @@ static apr_interval_time_t wake_time(const crm_batch_call_t *call,
     return end < at ? end : at;
 }
 
-static void sleep_until(crm_batcher_t *batcher, crm_batch_waiter_t *waiter,
-                        apr_interval_time_t at)
-{
-    struct timespec end;
-
-    end.tv_sec = (time_t)(at / APR_USEC_PER_SEC);
-    end.tv_nsec = (long)(at % APR_USEC_PER_SEC) * 1000;
-    pthread_cond_timedwait(&waiter->changed, &batcher->lock, &end);
-}
-
 /* Return whether a request of QUEUE may become its leader at the time NOW. */
 static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
 {
@@ -228,7 +229,7 @@ static void decide(const crm_batch_call_t *call, crm_batch_waiter_t *waiter,
     if ((overloaded || late) && (!waiter->batch || waiter->batch->built)) {
         crm_waiter_decide(waiter, waiter->batch && queue->writes
                                   ? CRM_VERDICT_LOST : CRM_VERDICT_ALONE);
-        crm_queue_wake(queue);
+        wake_next(queue);
     }
     else if (!waiter->batch && is_turn(queue, now)) {
         crm_waiter_decide(waiter, CRM_VERDICT_LEADS);
@@ -236,65 +237,64 @@ static void decide(const crm_batch_call_t *call, crm_batch_waiter_t *waiter,
     }
 }
 
-/* Wait on WAITER until it has a verdict. The lock is held. */
-static void wait_on(const crm_batch_call_t *call, crm_batch_waiter_t *waiter)
+/* Set the verdict of WAITER, which is in CALL's queue, if it is time. Return
+ * when to look again, or 0 if the verdict is final. The lock is held, and
+ * released. */
+static apr_interval_time_t look(const crm_batch_call_t *call,
+                                crm_batch_waiter_t *waiter, int overloaded)
+{
+    apr_interval_time_t now = crm_time_monotonic(), next = 0;
+
+    if (verdict_of(waiter) < CRM_VERDICT_LEADS) {
+        waiter->verdict = CRM_VERDICT_WAIT;
+        decide(call, waiter, now, overloaded);
+    }
+    if (verdict_of(waiter) < CRM_VERDICT_LEADS) {
+        next = wake_time(call, waiter, now);
+    }
+    pthread_mutex_unlock(&call->batcher->lock);
+    return next;
+}
+
+/* Wait on WAITER, which is in CALL's queue, until its verdict is final. Return
+ * it. The lock is held, and released. */
+static crm_verdict_t wait_on(const crm_batch_call_t *call,
+                             crm_batch_waiter_t *waiter)
 {
     int overloaded = add_waiting(call, 1);
+    apr_interval_time_t next;
 
-    for (;;) {
-        apr_interval_time_t now = crm_time_monotonic();
-
-        decide(call, waiter, now, overloaded);
-        if (waiter->verdict != CRM_VERDICT_WAIT) {
-            break;
-        }
-        sleep_until(call->batcher, waiter, wake_time(call, waiter, now));
-        if (waiter->verdict != CRM_VERDICT_WAIT) {
+    while ((next = look(call, waiter, overloaded))) {
+        crm_futex_wait(&waiter->verdict, CRM_VERDICT_WAIT, next);
+        if (verdict_of(waiter) >= CRM_VERDICT_LEADS) {
             break;
         }
         overloaded = add_waiting(call, 0);
+        pthread_mutex_lock(&call->batcher->lock);
     }
     add_waiting(call, -1);
-}
-
-/* Join CALL's queue, or become its leader. Return what to do, and copy the
- * waiter to *WAITER_P. */
-static crm_verdict_t join(const crm_batch_call_t *call,
-                          crm_batch_waiter_t *waiter_p)
-{
-    crm_queue_t *queue = call->queue;
-    crm_batch_waiter_t *waiter;
-
-    if (is_turn(queue, call->came)) {
-        queue->gathering = 1;
-        return CRM_VERDICT_LEADS;
-    }
-    waiter = waiter_find(call->batcher);
-    if (!waiter) {
-        return CRM_VERDICT_ALONE;
-    }
-    waiter->verdict = CRM_VERDICT_WAIT;
-    waiter->sql = call->sql;
-    waiter->batch = NULL;
-    crm_waiters_add(&queue->waiting, waiter);
-    wait_on(call, waiter);
-    *waiter_p = *waiter;
-    crm_waiters_add(&call->batcher->unused, waiter);
-    return waiter_p->verdict;
+    return verdict_of(waiter);
 }
 
 crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
-                              crm_batch_waiter_t *waiter_p)
+                              crm_batch_waiter_t *waiter)
 {
     apr_ssize_t len = APR_HASH_KEY_STRING;
     unsigned hash = apr_hashfunc_default(call->stmt.sql, &len);
     crm_verdict_t verdict = CRM_VERDICT_ALONE;
+    crm_queue_t *queue;
 
     pthread_mutex_lock(&call->batcher->lock);
-    call->queue = queue_find(call, hash);
-    if (call->queue) {
-        call->queue->used = call->came;
-        verdict = join(call, waiter_p);
+    queue = call->queue = queue_find(call, hash);
+    if (queue) {
+        queue->used = call->came;
+        if (!is_turn(queue, call->came)) {
+            waiter->sql = call->sql;
+            crm_waiters_add(&queue->waiting, waiter);
+            return wait_on(call, waiter);
+        }
+        queue->gathering = 1;
+        verdict = CRM_VERDICT_LEADS;
     }
     pthread_mutex_unlock(&call->batcher->lock);
     return verdict;
@@ -308,7 +308,7 @@ void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher)
         crm_batch_waiter_t *waiter = queue->waiting.first;
 
         crm_waiter_decide(waiter, CRM_VERDICT_ALONE);
-        pthread_cond_signal(&waiter->changed);
+        crm_waiter_wake(waiter);
     }
     pthread_mutex_unlock(&batcher->lock);
 }

@@ -78,8 +78,11 @@ void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call)
     queue->busy = 1;
     queue->running++;
     queue->gathering = 0;
-    crm_queue_wake(queue);
+    next = crm_queue_next(queue);
     pthread_mutex_unlock(&call->batcher->lock);
+    if (next) {
+        crm_waiter_wake(next);
+    }
 }
 
 /* Make the statement of BATCH, in POOL. */
@@ -271,15 +274,14 @@ void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
     queue->busy &= queue->last != batch->number;
     note_cost(batch);
     note_success(batch);
-    if (queue->waiting.first && !queue->gathering) {
-        wake[count++] = queue->waiting.first;
-    }
+    wake[0] = crm_queue_next(queue);
+    count += wake[0] != NULL;
     while (batch->waiters.first) {
         wake[count++] = batch->waiters.first;
         answer(batch->waiters.first, batch);
     }
     pthread_mutex_unlock(&batcher->lock);
     for (int i = 0; i < count; i++) {
-        pthread_cond_signal(&wake[i]->changed);
+        crm_waiter_wake(wake[i]);
     }
 }
