@@ -234,6 +234,7 @@ CREATE TABLE crmapi.suppression (
         CHECK (crmapi.digits(crmapi.phone_plain(phone_number)) <> ''),
     reason crmapi.line,
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    updated_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     kind text COLLATE "C" NOT NULL GENERATED ALWAYS AS
         (CASE WHEN email IS NOT NULL THEN 'email' ELSE 'phone' END) STORED,
     address text COLLATE "C" NOT NULL GENERATED ALWAYS AS
@@ -243,10 +244,12 @@ CREATE TABLE crmapi.suppression (
     UNIQUE (workspace_id, kind, address),
     CHECK ((email IS NULL) <> (phone_number IS NULL))
 );
+CREATE INDEX suppression_created ON crmapi.suppression
+    (workspace_id, created_at, id);
+CREATE INDEX suppression_updated ON crmapi.suppression
+    (workspace_id, updated_at, id);
 
--- Whether ADDRESS, which CHANNEL uses, is suppressed. The API, which may not
--- list suppressions, sends such an address no greeting. For the API and the
--- worker.
+-- Whether ADDRESS, which CHANNEL uses, is suppressed. For the API and the worker.
 CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
                                      address text) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER

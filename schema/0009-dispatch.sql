@@ -217,7 +217,9 @@ BEGIN
     VALUES (made, suppress.workspace, suppress.email, suppress.phone,
             suppress.reason)
     ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
-    DO UPDATE SET reason = excluded.reason
+    DO UPDATE SET reason = excluded.reason,
+        updated_at = greatest(crmapi.now_ms(),
+                              s.updated_at + interval '1 millisecond')
     WHERE s.reason = 'unsubscribed'
       AND excluded.reason IN ('bounced', 'complaint');
     IF NOT EXISTS (SELECT FROM crmapi.enrollment e
@@ -241,6 +243,34 @@ BEGIN
         END IF;
     END LOOP;
     RETURN n;
+END
+$$;
+
+-- suppress(), for a client: the suppression of EMAIL or PHONE, and whether there
+-- was none before. Locks: enrollment, step, job. For the API.
+CREATE FUNCTION crmapi.suppression_add(workspace uuid, email text, phone text,
+                                       reason text)
+    RETURNS TABLE (id uuid, email_as text, phone_as text, reason_as text,
+                   created_at timestamptz, updated_at timestamptz,
+                   is_new boolean)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    had boolean := crmapi.is_suppressed(suppression_add.workspace,
+        CASE WHEN suppression_add.email IS NOT NULL THEN 'email' END,
+        coalesce(suppression_add.email, suppression_add.phone));
+BEGIN
+    PERFORM crmapi.suppress(suppression_add.workspace, suppression_add.email,
+                            suppression_add.phone, suppression_add.reason);
+    RETURN QUERY SELECT s.id, s.email::text, s.phone_number::text,
+        s.reason::text, s.created_at, s.updated_at, NOT had
+    FROM crmapi.suppression s
+    WHERE s.workspace_id = suppression_add.workspace
+      AND s.kind = CASE WHEN suppression_add.email IS NOT NULL
+                   THEN 'email' ELSE 'phone' END
+      AND s.address = coalesce(crmapi.email_key(suppression_add.email),
+                               crmapi.phone_key(suppression_add.phone));
 END
 $$;
 

@@ -53,6 +53,48 @@ subtest "what would be of the inside is seen" => sub {
         "must be one of internal, external, both", "contacts[0].emails";
 };
 
+subtest "404 and 405 say what was not found, and what there is" => sub {
+    my $w = workspace($httpd, plan => "pro");
+    my $c = $w->client;
+    my $none = uuid();
+    my $document = qr{openapi\.json};
+    for my $case (
+        [get => "/none", 404, $document], [get => "/contact", 404, $document],
+        [get => "/contacts/$none/none", 404, $document],
+        [get => "/contacts/$none", 404, qr/no contact with this id$/],
+        [patch => "/contacts/$none", 404, qr/no contact with this id$/],
+        [delete => "/pipeline-cards/$none", 404,
+            qr/no pipeline card with this id$/],
+        [get => "/companies/x/activities", 404, qr/no company with this id$/],
+        [get => "/sequences/templates/$none", 404,
+            qr/no sequence template with this id$/],
+        [post => "/sequences/enrollments/$none/stop", 404,
+            qr/no enrollment with this id$/],
+        [get => "/contacts/by-email?email=a\@x.org", 404,
+            qr/no contact with this email$/],
+        [post => "/agents", 405, qr/takes GET, HEAD, OPTIONS$/],
+        [get => "/contacts/upsert", 405, qr/takes POST, OPTIONS$/],
+        [put => "/contacts/$none", 405, qr/takes GET, HEAD, PATCH, DELETE, OPTIONS$/],
+        # a word of another path where an id is expected
+        [get => "/agents/upsert", 404, qr{"upsert" is no id.*/(?:contacts|companies)/upsert}],
+        [post => "/contacts/by-email", 405, qr/takes GET, HEAD, OPTIONS$/],
+        [get => "/sequences/enrollments/stop", 404,
+            qr{"stop" is no id.*/sequences/enrollments/\{id\}/stop}],
+        [post => "/conversations/messages", 405,
+            qr{"messages" is no id.*/conversations/\{id\}/messages}],
+    ) {
+        my ($method, $path, $status, $message) = @$case;
+        my $r = $c->request(uc $method, "/api/v1$path",
+            $method eq "get" || $method eq "delete" ? () : (json => {}));
+        envelope_is($r, $status, $status == 404 ? "not_found"
+            : "method_not_allowed", "$method $path");
+        like($r->json->{error}{message}, $message, "$method $path: says it");
+    }
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $none,
+        contact => { emails => ['a@x.org'] }, bot_id => $w->agent });
+    like($r->json->{error}{message}, qr/no sequence template/, "and the template");
+};
+
 subtest "5.5 every code in its envelope" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

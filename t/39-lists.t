@@ -45,6 +45,9 @@ $w->import_objects([
     (map { { object => "submission", form_id => some(@forms),
         contact_id => some(undef, @contacts), submitted_at => day(),
         is_internal => some(true, false, false) } } 1 .. 40)]);
+$w->import_objects([map { { object => "suppression", $_ % 2
+    ? (email => "s$_\@x.org") : (phone_number => "+49301000$_"),
+    created_at => day(), updated_at => day() } } 10 .. 29]);
 my @enrolled = map { $c->post("/api/v1/sequences/start", {
     template_id => $templates[$_ % 3], bot_id => $w->agent, contact => {
         emails => ["e" . $_ % 4 . "\@x.org"] } })->data } 1 .. 12;
@@ -90,6 +93,8 @@ my @lists = (
                 map { $_->{contact_id} } @enrolled],
             template_id => [sub { $_[0]{sequence}{template_id} }, "is",
                 @templates[0 .. 3]] } },
+    { path => "suppressions", count => 20, sorts => \%by_both,
+        filters => { %created, %updated } },
     { path => "sequences/templates", count => 9, sorts => \%by_both,
         filters => { %created, %updated,
             bot_id => ["bot_id", "is", $w->agent] } },
@@ -206,6 +211,76 @@ subtest "20.1 what belongs to a deleted conversation is in the list" => sub {
     cmp_ok(scalar @theirs, ">", 0, "8.1 its messages stay readable");
     is(scalar @theirs, total_of($c, "/conversations/$talks[0]/messages"),
         "all of them");
+};
+
+subtest "20.1 an address is suppressed once, however it is written" => sub {
+    my $there = total_of($c, "/suppressions");
+    my $r = $c->post("/api/v1/suppressions", { email => "Ann\@X.org",
+        reason => "asked by phone" });
+    record_is($r, { id => qr/./, email => "Ann\@X.org", phone_number => undef,
+        reason => "asked by phone", created_at => $TIME, updated_at => $TIME },
+        "a new one", 201);
+    my $path = $r->header("Location");
+    is($path, "/api/v1/suppressions/" . $r->data->{id}, "5.4 Location");
+    my $read = $c->get($path);
+    record_is($read, $r->data, "it can be read");
+    is($read->header("ETag"), $r->header("ETag"), "13.2 one ETag");
+    my $again = $c->post("/api/v1/suppressions", { email => "ANN\@x.ORG" });
+    record_is($again, $r->data, "the same again: 200, and it stays as it is");
+    is($again->header("Location"), undef, "which made nothing");
+    my $phone = $c->post("/api/v1/suppressions",
+        { phone_number => "+49 (0)30 / 77-88", email => undef });
+    status_is($phone, 201, "a phone number");
+    is($phone->data->{reason}, "suppressed", "without a reason");
+    is($c->post("/api/v1/suppressions", { phone_number => "+49307788" })
+        ->data->{id}, $phone->data->{id}, "17.1 in another spelling");
+    is(total_of($c, "/suppressions"), $there + 2, "there are two more");
+    my ($one, $other) = map { $c->post("/api/v1/suppressions",
+        { email => "i\@$_" })->data->{id} } "B\x{dc}CHER.example",
+        "xn--bcher-kva.example";
+    is($other, $one, "17.2 an address in another spelling");
+    for my $case ([{}, [""]], [{ email => undef }, [""]],
+            [{ email => "a\@x.org", phone_number => "+49301" }, [""]],
+            [{ email => "a" }, ["email"]], [{ phone_number => "x" },
+            ["phone_number"]], [{ email => "a\@x.org", reason => 1, x => 1 },
+            ["reason", "x"]]) {
+        error_is($c->post("/api/v1/suppressions", $case->[0]), 422,
+            "validation_error", "refused: @{$case->[1]}", $case->[1]);
+    }
+    my %key = (headers => { "Idempotency-Key" => "s" });
+    my @two = map { $c->post("/api/v1/suppressions", { email => "k\@x.org" },
+        %key) } 1, 2;
+    is($two[1]->status . $two[1]->body, $two[0]->status . $two[0]->body,
+        "13.1 a key gives the first answer, and its status");
+    is($two[1]->header("Location"), $two[0]->header("Location"), "its Location");
+    is($two[1]->header("Idempotent-Replayed"), "true", "again");
+    error_is($c->post("/api/v1/suppressions", { email => "l\@x.org" }, %key),
+        422, "validation_error", "another body", ["Idempotency-Key"]);
+    error_is($c->delete($path, headers => { "If-Match" => '"x"' }), 412,
+        "precondition_failed", "If-Match");
+    status_is($c->delete($path), 204, "it is lifted");
+    error_is($c->delete($path), 404, "not_found", "once");
+    status_is($c->post("/api/v1/suppressions", { email => "ann\@x.org" }), 201,
+        "and may be suppressed anew");
+};
+
+subtest "20.1, 11.10 what a client suppresses stops" => sub {
+    my $started = $c->post("/api/v1/sequences/start", { template_id =>
+        $templates[1], bot_id => $w->agent, contact => {
+        emails => ['Stop@X.org'] } })->data;
+    $c->post("/api/v1/suppressions", { email => 'stop@x.org' });
+    is($c->get("/api/v1$_")->data->{status}, "stopped_unsubscribed",
+        "the enrollment") for "/sequences/enrollments/$started->{enrollment_id}";
+    my ($id) = map { $_->{id} } grep { ($_->{email} // "") eq 'stop@x.org' }
+        @{$c->get("/api/v1/suppressions?page_size=100")->data};
+    my $theirs = $httpd->client(key => $w->twin->make_key("read,write"),
+        headers => { "X-Crm-Twin" => 1 });
+    error_is($theirs->$_("/api/v1/suppressions/$id"), 404, "not_found",
+        "2.1 not by another workspace: $_") for qw(get delete);
+    my $reader = $c->with_key($w->make_key("read"));
+    status_is($reader->get("/api/v1/suppressions/$id"), 200, "read scope");
+    error_is($reader->delete("/api/v1/suppressions/$id"), 403, "forbidden",
+        "write scope");
 };
 
 $httpd->stop;

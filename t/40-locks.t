@@ -369,6 +369,8 @@ my %CALL = (
         { job => "ready job" }],
     suppress => ["approved", "SELECT crmapi.suppress('W', 'a\@x.example', NULL,"
         . " 'bounced')", { job => "ready job" }],
+    suppression_add => ["approved", "SELECT s.is_new FROM crmapi.suppression_add("
+        . "'W', 'a\@x.example', NULL, 'bounced') s", { job => "ready job" }],
     enrollment_approve => ["pending_approval",
         "SELECT crmapi.enrollment_approve('W', '$ID', now())"],
     enrollment_reject => ["pending_approval",

@@ -293,6 +293,9 @@ sub body_is_right {
     sql($database, "UPDATE crmapi." . ($table eq "compan" ? "company" : $table)
         . " SET external_id = NULL WHERE external_id IS NOT NULL")
         if $table && defined $body->{external_id};
+    # and an address that is suppressed stays as it is
+    sql($database, "DELETE FROM crmapi.suppression")
+        if $operation->{path} eq "/api/v1/suppressions";
     # a company that is new must have a name: the document cannot say so of an item
     $_->{name} = "N" for grep { ref eq "HASH" && !exists $_->{name}
         && $at !~ /\.name$/ } ref $body->{companies} eq "ARRAY"

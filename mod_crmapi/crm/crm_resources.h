@@ -39,6 +39,7 @@ extern const crm_kind_t crm_company_upsert;     /* contract 20.3 */
 extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */
 extern const crm_kind_t crm_enrollment_approve; /* contract 11.12 */
 extern const crm_kind_t crm_enrollment_stop;
+extern const crm_kind_t crm_suppression_add;    /* contract 20.1 */
 
 /* POST /conversations/{id}/messages (answer.c). */
 extern const crm_kind_t crm_message_answer;

@@ -44,7 +44,7 @@ static crm_error_t *check_move(crm_call_t *call, const crm_move_t *move,
 
     if (!had) {
         CRM_ERR(crm_rest_refuse(call, NULL, checks));
-        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+        return crm_rest_no_row(call, crm_rest(call)->endpoint->resource, "id");
     }
     return crm_move_allowed(move, had) ? NULL
            : crm_error_createf(CRM_E_CONFLICT, call->pool, "An enrollment"

@@ -452,7 +452,8 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
         return NULL;
     }
     if (!crm_db_value(result, 0, COLUMN_TEMPLATE)) {
-        return crm_error_create(CRM_E_NOT_FOUND, NULL, start->pool);
+        return crm_rest_no_row(start->call, &crm_resource_sequence_template,
+                               "template_id");
     }
     start->template_bot = crm_db_value(result, 0, COLUMN_TEMPLATE_BOT);
     start->template_name = crm_db_value(result, 0, COLUMN_TEMPLATE_NAME);

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suppression.c: suppressed addresses (import and export only) */
+/* suppression.c: suppressed addresses (contract 20.1) */
 #include <string.h>
 
+#include "crm_filter.h"
+#include "crm_op.h"
+#include "crm_op_list.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
-    {.name = "email", .type = &crm_type_email, .flags = CRM_F_NULLABLE},
-    {.name = "phone_number", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
-     .doc = "E.164"},
-    {.name = "reason", .type = &crm_type_text, .flags = CRM_F_NULLABLE},
+    {.name = "email", .type = &crm_type_email,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE},
+    {.name = "phone_number", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE, .doc = "E.164"},
+    {.name = "reason", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_CREATE,
+     .doc = "bounced and complaint also forbid answers"},
     {.name = "created_at", .type = &crm_type_time},
+    {.name = "updated_at", .type = &crm_type_time},
     {.name = NULL}
 };
 
@@ -24,10 +31,9 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
                  - resource->fields;
     const char *rule = NULL;
 
-    (void)sent;
-    if (!binds[email] == !binds[phone]) {
-        crm_input_error(input, "email",
-                        "or phone_number is required, and not both");
+    if (sent[email] == sent[phone]) {
+        crm_input_error(input, "",
+                        "must have email or phone_number, and not both");
     }
     if (binds[phone]) {
         rule = crm_text_phone(binds[phone], strlen(binds[phone]));
@@ -37,9 +43,45 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
     }
 }
 
+static const crm_filter_t list_filters[] = {
+    CRM_FILTER_CREATED("t.created_at"),
+    CRM_FILTER_UPDATED,
+    {.field = {.name = NULL}}
+};
+
+static const crm_sort_t orders[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
+    {.name = NULL}
+};
+
+static const crm_operation_t operations[] = {
+    {.id = "listSuppressions", .method = "GET", .path = "/suppressions",
+     .kind = &crm_op_list,
+     .filters = list_filters,
+     .sorts = orders,
+     .ordered = 1,
+     .summary = "List suppressed addresses, latest first"},
+    {.id = "addSuppression", .method = "POST", .path = "/suppressions",
+     .kind = &crm_suppression_add,
+     .location = 1,
+     .body_schema = "SuppressionInput",
+     .statuses = {200},
+     .summary = "Suppress an address and stop its sequences"},
+    {.id = "getSuppression", .method = "GET", .path = "/suppressions/{id}",
+     .kind = &crm_op_get,
+     .summary = "Get a suppression"},
+    {.id = "deleteSuppression", .method = "DELETE",
+     .path = "/suppressions/{id}",
+     .kind = &crm_op_delete,
+     .summary = "Allow an address to be written to again"},
+    {.id = NULL}
+};
+
 const crm_resource_t crm_resource_suppression = {
     .name = "suppression", .title = "Suppression", .tag = "Sequences",
     .doc = "An address that is never written to.",
     .fields = fields,
+    .operations = operations,
     .check = check,
 };

@@ -5,7 +5,10 @@
 #include "crm_endpoint.h"
 #include "crm_rest.h"
 
-crm_mount_t crm_api_mount = {.other = &crm_access_key, .rest = 1};
+crm_mount_t crm_api_mount = {
+    .other = &crm_access_key, .rest = 1,
+    .no_path = "There is no such path: " CRM_API_BASE "/openapi.json has all",
+};
 
 crm_error_t *crm_api_init(const crm_resource_t *const *resources,
                           const crm_event_type_t *events,

@@ -150,7 +150,10 @@ static crm_error_t *serve_get(crm_call_t *call)
     if (!rows.count) {
         error = crm_rest_refuse(call, NULL, checks);
         return error ? error
-               : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+               : crm_rest_no_row(call, crm_rest(call)->endpoint->resource,
+                                 crm_rest(call)->params->filter
+                                 ? crm_rest(call)->params->filter->field.name
+                                 : "id");
     }
     crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
                     rows.result, rows.first);

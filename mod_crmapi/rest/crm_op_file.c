@@ -153,10 +153,12 @@ static crm_error_t *serve_file(crm_call_t *call)
     if (!rows.count) {
         error = crm_rest_refuse(call, NULL, checks);
         return error ? error
-               : crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+               : crm_rest_no_row(call, crm_rest(call)->endpoint->resource,
+                                 "id");
     }
     if (PQgetisnull(rows.result, rows.first, SIZE)) {
-        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+        return crm_error_create(CRM_E_NOT_FOUND, "It is there, but no file of it"
+                                " was kept", call->pool);
     }
     respond(call, rows.result);
     crm_rows_drop(&rows);

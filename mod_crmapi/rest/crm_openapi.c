@@ -314,17 +314,17 @@ static const char file_headers[] =
     "'Content-Security-Policy':{'description':'sandbox',"
     "'schema':{'type':'string'}},";
 
-static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+/* Add the successful response with STATUS. */
+static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
+                        int status)
 {
     const crm_operation_t *operation = endpoint->operation;
-    int status = operation->kind->status;
 
-    crm_buf_printf(buf, ",\"responses\":{\"%d\":", status);
-    add(buf, "{'description':'");
+    crm_buf_printf(buf, "\"%d\":{\"description\":\"", status);
     add(buf, status == 201 ? "Created" : status == 202 ? "Accepted"
         : status == 204 ? "Deleted" : "OK");
     add(buf, "','headers':{");
-    add(buf, operation->location
+    add(buf, operation->location && status == 201
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
     add(buf, (operation->kind == &crm_op_list && !operation->whole)
              || operation->kind == &crm_op_log
@@ -362,15 +362,24 @@ static int has_condition(const crm_operation_t *operation, const char *name)
     return condition && !strcmp(condition, name);
 }
 
+/* Return whether OPERATION's table has STATUS as a further one. */
+static int is_listed(const crm_operation_t *operation, int status)
+{
+    for (int i = 0; operation->statuses[i]; i++) {
+        if (operation->statuses[i] == status) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return whether ENDPOINT can respond with STATUS. */
 static int answers(const crm_endpoint_t *endpoint, int status)
 {
     const crm_operation_t *operation = endpoint->operation;
 
-    for (int i = 0; operation->statuses[i]; i++) {
-        if (operation->statuses[i] == status) {
-            return 1;
-        }
+    if (is_listed(operation, status)) {
+        return 1;
     }
     switch (status) {
     case 304:
@@ -397,7 +406,12 @@ static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     static const int statuses[] = {304, 400, 401, 403, 404, 409, 410, 412,
                                    413, 415, 422, 429, 500, 503};
 
-    add_success(buf, endpoint);
+    add(buf, ",'responses':{");
+    add_success(buf, endpoint, endpoint->operation->kind->status);
+    if (is_listed(endpoint->operation, 200)) {
+        add(buf, ",");
+        add_success(buf, endpoint, 200);
+    }
     for (size_t i = 0; i < CRM_NELTS(statuses); i++) {
         if (answers(endpoint, statuses[i])) {
             crm_buf_printf(buf, ",\"%d\":{\"$ref\":"

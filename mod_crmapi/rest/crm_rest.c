@@ -11,6 +11,7 @@
 #include "crm_json.h"
 #include "crm_params.h"
 #include "crm_prefer.h"
+#include "crm_serve.h"
 #include "crm_uuid.h"
 
 /* Return the UUID that ARG of a path is, in POOL, NULL if it is none. */
@@ -113,6 +114,27 @@ void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call)
     }
 }
 
+/* Return the name of RESOURCE in a sentence, in POOL: "pipeline card". */
+static const char *words_of(const crm_resource_t *resource, apr_pool_t *pool)
+{
+    char *words = apr_pstrdup(pool, resource->name);
+
+    for (char *c = words; *c; c++) {
+        *c = *c == '_' ? ' ' : *c;
+    }
+    return words;
+}
+
+crm_error_t *crm_rest_no_row(const crm_call_t *call,
+                             const crm_resource_t *resource, const char *what)
+{
+    return crm_error_createf(CRM_E_NOT_FOUND, call->pool,
+                             "There is no %s with this %s%s",
+                             words_of(resource, call->pool), what,
+                             crm_router_hint(call->mount->router, call->path,
+                                             call->args, call->pool));
+}
+
 /* Set the first part of CHECK: a row r of NAME with the id ID exists. */
 static void check_row(crm_check_t *check, const char *name, const char *id,
                       apr_pool_t *pool)
@@ -130,6 +152,7 @@ void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource)
 {
     check_row(check, resource->name, crm_rest(call)->path_id, call->pool);
+    check->missing = resource;
 }
 
 void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
@@ -148,6 +171,7 @@ void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call)
     check->more_sql = apr_pstrcat(call->pool, " AND r.",
                                   rest->endpoint->operation->parent,
                                   "_id = ?)", NULL);
+    check->missing = rest->endpoint->resource;
     check->more_bind = rest->path_id;
     check->more_cast = "uuid";
 }
@@ -239,7 +263,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
             continue;
         }
         if (!check->field) {
-            return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+            return crm_rest_no_row(call, check->missing, "id");
         }
         crm_error_detail(&error, check->field, check->message, call->pool);
     }

@@ -54,6 +54,7 @@ typedef struct crm_check_t {
     const char *more_bind;
     const char *more_cast;
     const char *field;          /* field of a 422; NULL: respond with 404 */
+    const crm_resource_t *missing; /* what the 404 is about */
     int precondition;           /* respond with 412 */
     const char *message;
 } crm_check_t;
@@ -82,6 +83,11 @@ void crm_rest_permit_one(crm_sql_t *sql, const crm_call_t *call);
 void crm_rest_permit_from(crm_sql_t *sql, const crm_call_t *call,
                           const char *from);
 void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call);
+
+/* Return the 404 of CALL that there is no RESOURCE with this WHAT ("id"). It is the
+ * same for a row of another workspace (contract 2.1). */
+crm_error_t *crm_rest_no_row(const crm_call_t *call,
+                             const crm_resource_t *resource, const char *what);
 
 /* Add to CHECKS (of crm_check_t) that the row of RESOURCE that the path names
  * exists. */

@@ -207,6 +207,58 @@ const crm_path_t *crm_router_find(crm_arg_t args[CRM_ROUTE_ARGS],
     return best;
 }
 
+/* Return whether a segment of PATH is the word ARG. */
+static int has_word(const crm_path_t *path, const crm_arg_t *arg)
+{
+    for (int i = 0; i < path->count; i++) {
+        const char *word = path->segments[i];
+
+        if (word && strlen(word) == arg->len
+            && !strncmp(word, arg->text, arg->len)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the path of ROUTER that has the word ARG: one that begins as PATH does,
+ * if there is one. NULL: none has it. */
+static const crm_path_t *path_with(const crm_router_t *router,
+                                   const crm_path_t *path, const crm_arg_t *arg)
+{
+    const crm_path_t *found = NULL;
+
+    for (int i = 0; i < router->nelts; i++) {
+        const crm_path_t *one = &APR_ARRAY_IDX(router, i, crm_path_t);
+
+        if (!has_word(one, arg)) {
+            continue;
+        }
+        if (!strcmp(one->segments[0], path->segments[0])) {
+            return one;
+        }
+        found = found ? found : one;
+    }
+    return found;
+}
+
+const char *crm_router_hint(const crm_router_t *router, const crm_path_t *path,
+                            const crm_arg_t args[CRM_ROUTE_ARGS],
+                            apr_pool_t *pool)
+{
+    for (int i = 0; i < CRM_ROUTE_ARGS && args[i].text; i++) {
+        const crm_path_t *one = path_with(router, path, &args[i]);
+
+        if (one) {
+            return apr_pstrcat(pool, " (\"",
+                               apr_pstrmemdup(pool, args[i].text, args[i].len),
+                               "\" is no id, but a part of ", one->template,
+                               ")", NULL);
+        }
+    }
+    return "";
+}
+
 const crm_route_t *crm_path_route(const crm_path_t *path, const char *method)
 {
     if (!strcmp(method, "HEAD")) {

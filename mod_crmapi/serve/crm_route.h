@@ -69,6 +69,13 @@ const crm_path_t *crm_router_find(crm_arg_t args[CRM_ROUTE_ARGS],
                                   const crm_router_t *router,
                                   const char *path, int slash);
 
+/* Return, in POOL, what to say of ARGS, the parameters of a path, if one of them
+ * is a word of ROUTER's paths and so no id: " (\"merge\" is no id, but a part of
+ * /contacts/{id}/merge)". Otherwise return "". PATH is the one that matches. */
+const char *crm_router_hint(const crm_router_t *router, const crm_path_t *path,
+                            const crm_arg_t args[CRM_ROUTE_ARGS],
+                            apr_pool_t *pool);
+
 /* Return the name of ROUTE, one of PATH's. */
 const char *crm_path_name(const crm_path_t *path, const crm_route_t *route);
 

@@ -19,11 +19,16 @@ static crm_error_t *find_route(crm_call_t *call)
     call->path = crm_router_find(call->args, call->mount->router,
                                  call->request->path, call->mount->rest);
     if (!call->path) {
-        return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
+        return crm_error_create(CRM_E_NOT_FOUND, call->mount->no_path,
+                                call->pool);
     }
     call->route = crm_path_route(call->path, call->request->method);
     if (!call->route) {
-        return crm_error_create(CRM_E_METHOD_NOT_ALLOWED, NULL, call->pool);
+        return crm_error_createf(CRM_E_METHOD_NOT_ALLOWED, call->pool,
+                                 "This path takes %s%s", call->path->allow,
+                                 crm_router_hint(call->mount->router,
+                                                 call->path, call->args,
+                                                 call->pool));
     }
     call->response->route_number = crm_path_number(call->path, call->route);
     call->response->route = crm_path_name(call->path, call->route);

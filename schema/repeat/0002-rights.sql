@@ -69,7 +69,7 @@ WITH relation (name, api, worker) AS (VALUES
     ('sequence', 'SELECT, INSERT', 'SELECT'),
     ('sequence_template', 'SELECT', 'SELECT'),
     ('submission', 'SELECT', 'SELECT'),
-    ('suppression', '', 'SELECT, INSERT, DELETE'),
+    ('suppression', 'SELECT, DELETE', 'SELECT, INSERT, DELETE'),
     ('upkeep', '', 'SELECT, INSERT, UPDATE, DELETE'),
     ('webhook_attempt', '', 'SELECT'),
     ('webhook_delivery', '', 'SELECT'),
@@ -88,7 +88,7 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
 function (who, names) AS (VALUES
     ('crmapi_api', 'answer_refusal message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
-        ' token_signed'
+        ' token_signed suppression_add'
         ' key_may contact_last_contacted_at'),
     ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated event_trim'

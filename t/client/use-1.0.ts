@@ -349,6 +349,14 @@ async function sequences(): Promise<void> {
     const list = need(await client.GET("/api/v1/sequences/enrollments",
         { params: { query: { template_id, status: "stopped_user" } } }));
     check(first(list).id === other, "the list has it");
+    const { data: suppressed } = need(await client.POST("/api/v1/suppressions",
+        { body: { email: "never@s.example" } }));
+    const all = need(await client.GET("/api/v1/suppressions"));
+    check(first(all).id === suppressed.id, "an address is suppressed");
+    need(await client.GET("/api/v1/suppressions/{id}", byId(suppressed.id)));
+    const lifted = await client.DELETE("/api/v1/suppressions/{id}",
+        byId(suppressed.id));
+    check(lifted.response.status === 204, "and lifted");
 }
 
 // What has happened to CONTACT so far.

@@ -125,6 +125,9 @@ sub rows {
             $row{$name} = $null && $pick == 2 && $name !~ /_id$/ ? undef
                 : $value;
         }
+        # a suppression is of one address, and the only one
+        @row{qw(email phone_number)} = $n % 2 ? ("s$n\@x.example", undef)
+            : (undef, "+49301" . (1000 + $n)) if $schema eq "Suppression";
         # names of channels are no free texts
         $row{allowed_channels} = [(qw(email sms voice))[0 .. $n % 3]]
             if exists $row{allowed_channels};

@@ -257,6 +257,14 @@ our %FIELDS = (
         created_at => "string",
         updated_at => "string",
     ],
+    Suppression => [
+        id => "string",
+        email => "string or null",
+        phone_number => "string or null",
+        reason => "string or null",
+        created_at => "string",
+        updated_at => "string",
+    ],
     Pagination => [
         page => "integer",
         page_size => "integer",
@@ -343,6 +351,11 @@ our %PARAMETERS = (
     "GET /conversations/{id}/messages/{message_id}" => [],
     "GET /conversations/{id}/messages/{message_id}/original" => [],
     "GET /attachments/{id}" => [],
+    "GET /suppressions" => [qw(created_after created_before updated_after
+        updated_before sort order page page_size)],
+    "POST /suppressions" => [],
+    "GET /suppressions/{id}" => [],
+    "DELETE /suppressions/{id}" => [],
     "GET /forms" => [qw(bot_id page page_size)],
     "GET /forms/{id}" => [],
     "GET /forms/{id}/submissions" => [qw(include_internal page page_size)],
@@ -365,6 +378,7 @@ our %BODIES = (
     CompanyUpsertInput => [[qw(bot_id companies)], [qw(on_match)]],
     StartInput => [[qw(template_id contact)], [qw(bot_id auto_approve
         idempotency_key name)]],
+    SuppressionInput => [[], [qw(email phone_number reason)]],
 );
 
 # Members of "contact" in a StartInput.

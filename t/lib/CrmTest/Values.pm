@@ -31,14 +31,27 @@ sub types_of {
     return grep { $_ ne "null" } ref $types ? @$types : $types;
 }
 
-# The members that SCHEMA, an object's, must have: those of "required", and
-# one of those that must not all be empty: the one that an error about it names,
-# which is the last by the alphabet (contact_id, not company_id).
+# Of the members of which SCHEMA, an object's, may have one only: those that it
+# cannot have beside NAME, which is one of them. NAME undefined: all of them.
+sub rivals {
+    my ($schema, $name) = @_;
+    my %null = map { $_ => 1 } map { keys %{$_->{properties}} }
+        @{$schema->{oneOf} || []};
+
+    return () if defined $name && !$null{$name};
+    return grep { $_ ne ($name // "") } sort keys %null;
+}
+
+# The members that SCHEMA, an object's, must have: those of "required", the first
+# of those of which it has one, and one of those that must not all be empty: the
+# one that an error about it names, which is the last by the alphabet
+# (contact_id, not company_id).
 sub least_members {
     my ($self, $schema) = @_;
     my @either = sort keys %{($schema->{not} || {})->{properties} || {}};
 
-    return (@{$schema->{required} || []}, $either[-1] // ());
+    return (@{$schema->{required} || []}, (rivals($schema))[0] // (),
+        $either[-1] // ());
 }
 
 # --- values that fit ----------------------------------------------------------
@@ -89,13 +102,16 @@ sub value {
     return $value;
 }
 
-# An object by SCHEMA with every member, and with those only that it must have.
+# An object by SCHEMA with every member that it can have at once, and with those
+# only that it must have.
 sub whole {
     my ($self, $schema, $n) = @_;
-    my $properties = $self->{openapi}->resolve($schema)->{properties};
+    my $properties = ($schema = $self->{openapi}->resolve($schema))->{properties};
+    my %whole = map { $_ => $self->value($properties->{$_}, $_, $n) }
+        keys %$properties;
 
-    return { map { $_ => $self->value($properties->{$_}, $_, $n) }
-        keys %$properties };
+    delete @whole{rivals($schema, (rivals($schema))[0])};
+    return \%whole;
 }
 
 sub least {
@@ -204,7 +220,9 @@ sub around_members {
 
     for my $name (sort keys %{$schema->{properties}}) {
         my $member = $schema->{properties}{$name};
-        push @cases, map { { %$_, value => { %$value,
+        my %beside = %$value;
+        delete @beside{rivals($schema, $name)};
+        push @cases, map { { %$_, value => { %beside,
             $name => $_->{value} } } } $self->around($member,
                 $value->{$name} // $self->least_value($member, $name, 1),
                 "$below$name");
