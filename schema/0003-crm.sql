@@ -154,7 +154,7 @@ CREATE TABLE crmapi.agent (
 );
 -- A workspace has some dozens at most: search and the flags scan them all.
 CREATE INDEX agent_created ON crmapi.agent (workspace_id, created_at, id);
-CREATE INDEX agent_slug ON crmapi.agent (workspace_id, slug);
+CREATE UNIQUE INDEX agent_slug ON crmapi.agent (workspace_id, slug);
 -- Channels find the agent, and by it the workspace: mail and text messages by
 -- its address, mail to its second one, a chat by its id.
 CREATE INDEX agent_by_email ON crmapi.agent (crmapi.email_key(agent_email))

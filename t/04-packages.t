@@ -396,7 +396,7 @@ $said = paste("a held copy, and another tenant, take nothing",
     'crmapictl workspace delete $OTHER --yes');
 like($said, qr/agent_email "sales\@crm.example.com".*\nnot released: 1$/m,
     "the copy is not released beside it");
-like($said, qr/line 1: agent_email: belongs to another workspace.*\nnot taken: 1$/m,
+like($said, qr/line 1: \/agent_email: belongs to another workspace.*\nnot taken: 1$/m,
     "the address is not another tenant's");
 like($said, qr/^messages: 3$/m, "each mail came to the living workspace");
 

@@ -75,7 +75,7 @@ subtest "workspaces" => sub {
     my $shown = asked($db, "workspace", "show", $id);
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
-        plan => "standard", events => "off", currency => undef, held_at => undef,
+        plan => "standard", events => "off", currency => undef, time_zone => "UTC", held_at => undef,
         held_reason => undef, read_limit => undef,
         write_limit => undef }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
@@ -522,7 +522,7 @@ subtest "import and export go through the tool" => sub {
     my $twin = $one->twin->id;
     like($lines, qr/"object":\s*"agent"/, "an export has what is there");
     unlike($lines, qr/\Q$twin/, "and nothing of another workspace");
-    fails("a bad line", $db, 1, qr/stdin: line 2: nme: /,
+    fails("a bad line", $db, 1, qr/stdin: line 2: \/nme: /,
         { stdin => qq({"object":"agent","name":"a"}\n)
             . qq({"object":"agent","nme":"a"}\n) },
         "import", "--workspace", $two);

@@ -61,7 +61,7 @@ $_->{company_id} = $ID{company} for @people[0, 1];
 
 my @OBJECTS = (
     { object => "agent", id => $ID{agent}, name => "İda I", slug => "ida",
-        agent_email => "INBOX\@Crm.example", agent_phone => "+4930100",
+        agent_email => "INBOX\@Crm.example", agent_phone => "+49301000",
         is_agent => true, enabled => true, public => true,
         enabled_event_type_ids => ["NULL", "a,b", "{}", "back\\slash", ""],
         knowledge_count => \"12.5", created_at => "2020-01-01T00:00:00Z" },
@@ -397,7 +397,7 @@ sub intake {
         { id => "m", content => "İ" }, key => $visitor));
     $keep->("a call", twilio($self, "voice", CallSid => "CA" . "1" x 32,
         CallStatus => "completed", Direction => "inbound",
-        From => "+4930777", To => "+4930100", CallDuration => 100));
+        From => "+4930777", To => "+49301000", CallDuration => 100));
     my $mail = join "\r\n", "From: İlse <ILSE\@x.example>",
         "To: inbox\@crm.EXAMPLE", "Subject: =?UTF-8?Q?TITLE_=C4=B0?=",
         "MESSAGE-ID: <one\@x.example>", "MIME-VERSION: 1.0",

@@ -30,13 +30,19 @@ subtest "20.6 the workspace" => sub {
     is_deeply([@$shown{qw(id name slug plan time_zone currency events)}],
         [$w->id, $name, $slug, "pro", "UTC", undef, false], "as it is");
     $w->ctl("workspace", "set", $w->id, "--currency", "EUR", "--name",
-        "Büro \"Nord\"", "--events", "on");
-    sql($database, "UPDATE crmapi.workspace SET time_zone = 'Europe/Berlin'"
-        . " WHERE id = '" . $w->id . "'");
+        "Büro \"Nord\"", "--events", "on", "--time-zone", "Europe/Berlin");
     is_deeply([@{shown($c)}{qw(name time_zone currency events)}],
         ["Büro \"Nord\"", "Europe/Berlin", "EUR", true], "and as it is set");
     like($w->ctl("workspace", "show", $w->id), qr/^currency\s+EUR$/m,
         "workspace show");
+    like($w->ctl("workspace", "show", $w->id), qr/^time_zone\s+Europe\/Berlin$/m,
+        "with its time zone");
+    for my $bad ("Mars/One", "europe/berlin", "UTC+1", "") {
+        my ($code, undef, $err) = crmapictl($database, "workspace", "set",
+            $w->id, "--time-zone", $bad);
+        is($code, 2, "--time-zone '$bad'");
+        like($err, qr/time zone such as Europe/, "and why");
+    }
     $w->ctl("workspace", "set", $w->id, "--currency", "none");
     is(shown($c)->{currency}, undef, "none again");
     for my $bad ("eur", "EURO", "E1R", "") {

@@ -23,7 +23,8 @@ sub with_templates {
         { object => "sequence_template", name => "Welcome",
             bot_id => $w->agent, allowed_channels => ["email", "sms"],
             stop_on_reply => true, goal_prompt => "be nice",
-            pacing => { days => 2 }, steps => [{ channel => "email" }] },
+            pacing => { days_between_steps => 2 },
+            steps => [{ channel => "sms", sms_body => "Hi" }] },
         { object => "sequence_template", name => "Orphan",
             allowed_channels => ["email"] }]);
     return $w;

@@ -34,6 +34,15 @@ sub with_template {
     return $w;
 }
 
+# The same with columns of the template that no import takes.
+sub with_wrong_template {
+    my (%columns) = @_;
+    my $w = with_template();
+    change($w, "sequence_template", $w->{template}, map { $_ =>
+        JSON::PP::encode_json($columns{$_}) } keys %columns);
+    return $w;
+}
+
 # Start a sequence in W for a contact of its own; the enrollment's id.
 my $people = 0;
 sub start {
@@ -336,7 +345,7 @@ subtest "what a template asks for that is not there" => sub {
         [{ delay => "soon" }, qr/delay/]);
     for my $case (@cases) {
         my ($members, $reason) = @$case;
-        my $w = with_template(steps => [{ channel => "email",
+        my $w = with_wrong_template(steps => [{ channel => "email",
             email_subject => "s", email_body => "b", %$members }]);
         my $id = start($w);
         $worker->once;
@@ -346,14 +355,13 @@ subtest "what a template asks for that is not there" => sub {
         like($e->{generation_error}, $reason, "and what is wrong");
         is(scalar mails_to("p$people\@x.org"), 0, "no blank mail");
     }
-    my $w = with_template(pacing => { window => { from => "9" } });
+    my $w = with_wrong_template(pacing => { window => { from => "9" } });
     my $id = start($w);
     $worker->once;
     like(enrollment($w, $id)->{generation_error}, qr/pacing\.window/,
         "a wrong pacing is told, too");
-    $w = with_template(pacing => { time_zone => "Mars/Phobos" });
+    $w = with_wrong_template(pacing => { time_zone => "Mars/Phobos" });
     $id = start($w);
-    $worker->expect_log(qr/CRM2001: database: 22023 time zone/ => 1);
     $worker->once;
     like(enrollment($w, $id)->{generation_error}, qr/time_zone/,
         "a time zone that is none");

@@ -216,7 +216,7 @@ subtest "another tenant cannot take an address" => sub {
     for my $case (@cases) {
         my ($name, $field, $object) = @$case;
         import_refused($other,
-            qr/line 2: \Q$field\E: belongs to another workspace: "\Q$slug\E"/,
+            qr/line 2: \/\Q$field\E: belongs to another workspace: "\Q$slug\E"/,
             $name, agent(), $object);
         ok(!eval { insert($other, $object->{object}, map { $_ => $object->{$_} }
             grep { $_ ne "object" } keys %$object); 1 }, "nor by SQL");
@@ -227,11 +227,11 @@ subtest "another tenant cannot take an address" => sub {
     is(reached($w), $ALL, "the first one has its addresses");
     is(reached($other), $ALL, "and the other one its own");
 
-    import_refused($other, qr/line 1: agent_email: .*another agent/,
+    import_refused($other, qr/line 1: \/agent_email: .*another agent/,
         "an own one twice", agent(agent_email => $other->{mail}));
-    import_refused($other, qr/line 2: agent_email: .*another agent/,
+    import_refused($other, qr/line 2: \/agent_email: .*another agent/,
         "twice in a file", map { agent(agent_email => "twice-$$\@x.org") } 1, 2);
-    import_refused($other, qr/line 2: agent_phone: .*another agent/,
+    import_refused($other, qr/line 2: \/agent_phone: .*another agent/,
         "a number twice in a file", map { agent(agent_phone => "+491$$") } 1, 2);
     $other->import_objects([agent(agent_email =>
         $other->{mail} =~ s/@/+vip@/r)]);

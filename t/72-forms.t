@@ -285,8 +285,9 @@ subtest "redirect and thanks" => sub {
     is($r->body, "", "without a body");
     status_is(post($form, '{"email":"r2@x.example"}',
         type => "application/json"), 201, "programs are not sent about");
-    my $open = form($w, standard_fields => { _form =>
-        { redirect_url => "javascript:alert(1)" } });
+    my $open = form($w);
+    change($w, "form", $open, standard_fields =>
+        '{"_form": {"redirect_url": "javascript:alert(1)"}}');
     page_is(send_form($open, email => "o\@x.example"), 200, qr/Thank you/,
         "only to http and https");
 };

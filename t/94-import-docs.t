@@ -54,10 +54,18 @@ sub samples {
         strings => [["x"], [1]],
         "e-mails" => [["a\@x.example"], [("a\@x.example") x 51]],
         "phone numbers" => [["+4930123"], ["x" x 1001]],
-        channel => ["chat", "pigeon"],
+        channel => ["chat", "pigeon"], slug => ["a-1", "a b"],
+        "e-mail" => [uuid() . "\@x.example", "x"],
+        "E.164 number" => ["+4930" . int(1e7 + rand 8e7), "+none"],
+        URL => ["https://x.example/a", "/a"],
+        origins => [["*", "https://x.example"], ["x.example"]],
+        pacing => [{ days_between_steps => 1 }, { dayz => 1 }],
+        steps => [[{ channel => "sms", sms_body => "x" }], [{}]],
+        "form fields" => [{ x => { type => "text" } },
+            { email => { label => 1 } }],
         "array of channels" => [["email"], ["sms", "fax"]],
         "phone number" => ["+4930123456", "+none"],
-        object => [{ a => 1 }, []], array => [[1], {}]);
+        object => [{ a => 1 }, []]);
     return @{$sample{$value} || die "no such value: $value\n"};
 }
 
@@ -102,7 +110,7 @@ for my $object (@objects) {
             if ($default eq "*required*") {
                 my $line = object($object);
                 delete $line->{$name};
-                like(refusal($line), qr/line 1: $name: is required/,
+                like(refusal($line), qr/line 1: \/$name: is required/,
                     "$name is required");
             }
             elsif ($default =~ /^`(.*)`$/) {
@@ -116,7 +124,7 @@ for my $object (@objects) {
                 is($default, "*new*", "the default of $name is known");
             }
             my $refusal = refusal(object($object, $name => $bad));
-            like($refusal, qr/line 1: $name\b/,
+            like($refusal, qr/line 1: \/$name\b/,
                 "$name: a bad value is refused");
             my $values = join ", ", $value =~ /`(\w+)`/g;
             like($refusal, qr/: must be one of $values$/,

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c: agents (specification: Agent) */
+#include <ctype.h>
+#include <string.h>
+
+#include "crm_array.h"
+#include "crm_deep.h"
+#include "crm_email.h"
 #include "crm_filter.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
+#include "crm_origin.h"
+#include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
+#include "crm_webform.h"
 
 static const char *const agent_types[] = {
     "internal", "external", "both", NULL
@@ -14,7 +23,8 @@ static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
     {.name = "workspace_id", .type = &crm_type_uuid},
     {.name = "name", .type = &crm_type_text, .flags = CRM_F_NULLABLE},
-    {.name = "slug", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
+    {.name = "slug", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_UNIQUE,
      .doc = "URL-safe handle used in dashboard links"},
     {.name = "summary", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
      .max = 65536},
@@ -124,9 +134,77 @@ static const crm_operation_t operations[] = {
     {.id = NULL}
 };
 
+/* ---- what an import checks ------------------------------------------------ */
+
+static const char *slug_rule(const char *slug, apr_pool_t *pool)
+{
+    size_t len = strlen(slug);
+
+    (void)pool;
+    return len && isalnum((unsigned char)*slug)
+           && strspn(slug, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
+                     "yz0123456789-._~") == len
+           ? NULL : "must have only a-z, A-Z, 0-9, -, ., _ and ~, and begin"
+                    " with a letter or a digit";
+}
+
+static const char *email_rule(const char *email, apr_pool_t *pool)
+{
+    return crm_email_check(email, strlen(email), pool);
+}
+
+static const char *phone_rule(const char *phone, apr_pool_t *pool)
+{
+    return crm_phone_e164(phone, pool) ? NULL
+           : "must be a number with an E.164 form, such as +4930901820";
+}
+
+static const char *url_rule(const char *url, apr_pool_t *pool)
+{
+    (void)pool;
+    return crm_webform_url_ok(url) ? NULL
+           : "must be an absolute http or https URL";
+}
+
+static const char *origin_rule(const char *origin)
+{
+    return strcmp(origin, "*") ? crm_origin_rule(origin) : NULL;
+}
+
+/* Fields, and their rules. */
+static const struct {
+    const char *field;
+    const char *(*rule)(const char *text, apr_pool_t *pool);
+} rules[] = {
+    {"slug", slug_rule},
+    {"agent_email", email_rule},
+    {"agent_phone", phone_rule},
+    {"chat_avatar_image_url", url_rule},
+    {"email_outbound_email", email_rule},
+};
+
+/* Check what channels use an agent for (contract 14.2). */
+static void check(crm_input_t *input, const crm_resource_t *resource,
+                  const char *const *binds, const unsigned char *sent)
+{
+    const crm_deep_t deep = {input, resource, binds};
+
+    (void)sent;
+    for (size_t i = 0; i < CRM_NELTS(rules); i++) {
+        const char *text = crm_deep_text(&deep, rules[i].field);
+
+        if (text) {
+            crm_deep_error(&deep, rules[i].field, "",
+                           rules[i].rule(text, input->pool));
+        }
+    }
+    crm_deep_strings(&deep, "chat_origins", origin_rule);
+}
+
 const crm_resource_t crm_resource_agent = {
     .name = "agent", .title = "Agent", .tag = "Agents",
     .doc = "An agent of the workspace; its id is passed as bot_id elsewhere.",
     .fields = fields,
     .operations = operations,
+    .check = check,
 };

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* form.c: forms (specification: Form) */
+#include "crm_array.h"
+#include "crm_deep.h"
 #include "crm_filter.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
 #include "crm_resources.h"
+#include "crm_webform_check.h"
 #include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
@@ -51,9 +54,33 @@ static const crm_operation_t operations[] = {
     {.id = NULL}
 };
 
+/* Check the configuration, as intake reads it. */
+static void check(crm_input_t *input, const crm_resource_t *resource,
+                  const char *const *binds, const unsigned char *sent)
+{
+    static const char *const parts[] = {
+        [CRM_WEBFORM_STANDARD] = "standard_fields",
+        [CRM_WEBFORM_CUSTOM] = "custom_fields",
+        [CRM_WEBFORM_SURVEY] = "survey_questions",
+    };
+    const crm_deep_t deep = {input, resource, binds};
+
+    (void)sent;
+    for (size_t i = 0; i < CRM_NELTS(parts); i++) {
+        json_object *config = crm_deep_json(&deep, parts[i]);
+        const char *where;
+        const char *rule = crm_webform_config_rule(&where, config,
+                                                   (crm_webform_part_t)i,
+                                                   input->pool);
+
+        crm_deep_error(&deep, parts[i], where, rule);
+    }
+}
+
 const crm_resource_t crm_resource_form = {
     .name = "form", .title = "Form", .tag = "Forms",
     .doc = "A form that visitors fill in.",
     .fields = fields,
     .operations = operations,
+    .check = check,
 };

@@ -3,10 +3,13 @@
  * (contract 20.1) */
 #include <string.h>
 
+#include "crm_deep.h"
 #include "crm_filter.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
+#include "crm_pacing.h"
 #include "crm_resources.h"
+#include "crm_steps.h"
 #include "crm_type_list.h"
 
 static const crm_field_t fields[] = {
@@ -54,26 +57,29 @@ static const crm_operation_t operations[] = {
     {.id = NULL}
 };
 
-/* Check the names in allowed_channels. */
+static const char *channel_rule(const char *name)
+{
+    return strcmp(name, "email") && strcmp(name, "sms") && strcmp(name, "voice")
+           ? "must be email, sms or voice" : NULL;
+}
+
+/* Check the channels, the pacing and the steps, as the worker reads them. */
 static void check(crm_input_t *input, const crm_resource_t *resource,
                   const char *const *binds, const unsigned char *sent)
 {
-    const char *bind = binds[crm_resource_field(resource, "allowed_channels")
-                             - resource->fields];
-    const apr_array_header_t *names = crm_type_array_strings(bind,
-                                                             input->pool);
+    const crm_deep_t deep = {input, resource, binds};
+    const char *rule, *where, *pacing;
+    apr_int64_t between;
 
     (void)sent;
-    for (int i = 0; i < names->nelts; i++) {
-        const char *name = APR_ARRAY_IDX(names, i, const char *);
-
-        if (strcmp(name, "email") && strcmp(name, "sms")
-            && strcmp(name, "voice")) {
-            crm_input_error(input, "allowed_channels",
-                            "must have only email, sms and voice");
-            return;
-        }
-    }
+    crm_deep_strings(&deep, "allowed_channels", channel_rule);
+    rule = crm_pacing_parse(&pacing, &between, &where,
+                            crm_deep_json(&deep, "pacing"), "UTC",
+                            input->pool);
+    crm_deep_error(&deep, "pacing", where, rule);
+    rule = crm_steps_check(&where, crm_deep_json(&deep, "steps"),
+                           input->pool);
+    crm_deep_error(&deep, "steps", where, rule);
 }
 
 const crm_resource_t crm_resource_sequence_template = {

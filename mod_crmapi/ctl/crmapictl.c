@@ -164,6 +164,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "skip the steps that were due before: 2027-01-31T12:00:00Z"},
     [CTL_CURRENCY] = {"currency", "CODE",
         "currency of amounts: three letters (ISO 4217), or none"},
+    [CTL_TIME_ZONE] = {"time-zone", "ZONE",
+        "time zone, such as Europe/Berlin"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -209,9 +211,9 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "show", "W", 1, 0, 0,
      "print one workspace", ctl_workspace_show},
     {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS | LIMITS
-     | CTL_BIT(CTL_CURRENCY),
-     "change a workspace's name, plan, limits or currency, or turn GET /events on"
-     " or off",
+     | CTL_BIT(CTL_CURRENCY) | CTL_BIT(CTL_TIME_ZONE),
+     "change a workspace's name, plan, limits, currency or time zone, or turn GET"
+     " /events on or off",
      ctl_workspace_set},
     {"workspace", "hold", "W", 1, 0, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",

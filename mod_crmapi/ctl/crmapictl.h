@@ -52,6 +52,7 @@ typedef enum ctl_option_t {
     CTL_AS,
     CTL_SKIP_DUE_BEFORE,
     CTL_CURRENCY,
+    CTL_TIME_ZONE,
     CTL_OPTIONS
 } ctl_option_t;
 

@@ -10,6 +10,7 @@
 
 #include "crm_db_copy.h"
 #include "crm_json.h"
+#include "crm_pointer.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crm_uuid.h"
@@ -44,13 +45,16 @@ typedef struct import_t {
     apr_pool_t *line_pool;      /* cleared after each line */
 } import_t;
 
-/* Return the error for LINE, where FIELD (NULL: the whole line) breaks RULE. */
+/* Return the error for LINE, where FIELD (NULL: the whole line), a name or a JSON
+ * pointer, breaks RULE. */
 static crm_error_t *refuse(import_t *import, apr_int64_t line,
                            const char *field, const char *rule)
 {
+    const char *where = field ? crm_pointer_path(field, import->pool) : "";
+
     return crm_error_createf(CRM_E_VALIDATION, import->pool,
-                             "line %" APR_INT64_T_FMT ": %s%s%s", line,
-                             field ? field : "", field ? ": " : "", rule);
+                             "line %" APR_INT64_T_FMT ": %s%s%s", line, where,
+                             *where ? ": " : "", rule);
 }
 
 static crm_error_t *run(PGresult **result_p, import_t *import, crm_sql_t *sql)
@@ -228,7 +232,8 @@ static void check_members(crm_input_t *input, const crm_resource_t *resource,
 {
     json_object_object_foreach(object, name, value) {
         if (strcmp(name, "object") && !crm_resource_field(resource, name)) {
-            crm_input_error(input, name, "is not a known field");
+            crm_input_error(input, crm_pointer_member("", name, input->pool),
+                            "is not a known field");
         }
         (void)value;
     }

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_key.h"
+#include "crm_origin.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
 #include "crmapictl_options.h"
@@ -101,18 +102,6 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
 
 /* ---- origins of chats ---------------------------------------------------- */
 
-/* Return whether TEXT is an origin as browsers send it (RFC 6454, 6.2), or
- * "*". */
-static int is_origin(const char *text)
-{
-    size_t scheme = !strncmp(text, "https://", 8) ? 8
-                    : !strncmp(text, "http://", 7) ? 7 : 0;
-    size_t len = strspn(text + scheme, "abcdefghijklmnopqrstuvwxyz"
-                        "0123456789.-:[]");
-
-    return !strcmp(text, "*") || (scheme && len && !text[scheme + len]);
-}
-
 /* Set *ARRAY_P to the origins in LIST, separated by commas, as a text[]. */
 static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
                                  const char *list)
@@ -124,10 +113,9 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
 
     for (char *one = apr_strtok(copy, ", ", &state); one;
          one = apr_strtok(NULL, ", ", &state)) {
-        if (!is_origin(one)) {
+        if (strcmp(one, "*") && crm_origin_rule(one)) {
             return ctl_fault(ctl, "--origins: \"%s\" is not an origin such as "
-                             "https://www.example.com (lower case, no path), "
-                             "or *", one);
+                             "https://www.example.com (no path), or *", one);
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }

@@ -10,6 +10,7 @@
 #include "crm_text.h"
 #include "crm_db.h"
 #include "crm_uuid.h"
+#include "crm_zone.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 
@@ -33,11 +34,12 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
     " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
 
 /* The same, and values of the workspace $1 from other tables. */
-#define ALL_FIELDS FIELDS ", currency, read_limit, write_limit, CASE WHEN EXISTS (" \
+#define ALL_FIELDS FIELDS ", time_zone, currency, read_limit, write_limit, CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
-    COLUMNS, {"currency", 's'}, {"read_limit", 'n'}, {"write_limit", 'n'}, {"events", 's'},
+    COLUMNS, {"time_zone", 's'}, {"currency", 's'}, {"read_limit", 'n'},
+    {"write_limit", 'n'}, {"events", 's'},
     {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
 
@@ -320,21 +322,33 @@ static crm_error_t *read_currency(const char **currency_p, ctl_t *ctl)
                                " (ISO 4217), or none");
 }
 
+/* Check the value of --time-zone, if it was given. */
+static crm_error_t *check_time_zone(ctl_t *ctl)
+{
+    const char *zone = ctl->options[CTL_TIME_ZONE];
+
+    return !zone || crm_zone_known(zone) ? NULL
+           : ctl_misuse(ctl, "--time-zone " CRM_ZONE_RULE);
+}
+
 crm_error_t *ctl_workspace_set(ctl_t *ctl)
 {
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
-    const char *values[6] = {NULL, name, plan}, *events;
+    const char *zone = ctl->options[CTL_TIME_ZONE];
+    const char *values[7] = {NULL, name, plan, NULL, NULL, NULL, zone}, *events;
     PGresult *result;
 
     CRM_ERR(ctl_switch(&events, ctl, CTL_EVENTS));
     CRM_ERR(ctl_limit(&values[3], ctl, CTL_READ_LIMIT));
     CRM_ERR(ctl_limit(&values[4], ctl, CTL_WRITE_LIMIT));
     CRM_ERR(read_currency(&values[5], ctl));
-    if (!name && !plan && !events && !values[3] && !values[4] && !values[5]) {
+    CRM_ERR(check_time_zone(ctl));
+    if (!name && !plan && !events && !values[3] && !values[4] && !values[5]
+        && !zone) {
         return ctl_misuse(ctl, "workspace set needs --name N, --plan P,"
-                          " --read-limit N, --write-limit N, --currency CODE"
-                          " or --events on|off");
+                          " --read-limit N, --write-limit N, --currency CODE,"
+                          " --time-zone ZONE or --events on|off");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, CTL_NAME));
@@ -346,8 +360,9 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
                    " read_limit = nullif(coalesce($4::integer, read_limit), 0),"
                    " write_limit ="
                    " nullif(coalesce($5::integer, write_limit), 0),"
-                   " currency = nullif(coalesce($6::text, currency), '')"
-                   " WHERE id = $1::uuid RETURNING id", 6, values,
+                   " currency = nullif(coalesce($6::text, currency), ''),"
+                   " time_zone = coalesce($7::text, time_zone)"
+                   " WHERE id = $1::uuid RETURNING id", 7, values,
                    values[0], plan));
     if (!PQntuples(result)) {
         return none(ctl, ctl->args[0]);

@@ -16,7 +16,7 @@
 #include "crm_uuid.h"
 #include "intake_form_body.h"
 #include "intake_form_check.h"
-#include "intake_form_config.h"
+#include "crm_webform.h"
 #include "intake_form_page.h"
 
 #define CHANNEL "5"             /* form (specification: Conversation) */

@@ -4,7 +4,7 @@
 #define CRM_INTAKE_FORM_CHECK_H
 
 #include "crm_error.h"
-#include "intake_form_config.h"
+#include "crm_webform.h"
 
 /* The answers to a form, in the order in which they were sent. */
 typedef struct crm_webform_taken_t {

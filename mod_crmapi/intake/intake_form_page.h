@@ -4,7 +4,7 @@
 #define CRM_INTAKE_FORM_PAGE_H
 
 #include "crm_serve.h"
-#include "intake_form_config.h"
+#include "crm_webform.h"
 
 /* Tell CALL's client that its answers to FORM were stored as the submission ID.
  * INTERNAL: see docs/forms.md. */

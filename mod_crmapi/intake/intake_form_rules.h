@@ -3,7 +3,7 @@
 #ifndef CRM_INTAKE_FORM_RULES_H
 #define CRM_INTAKE_FORM_RULES_H
 
-#include "intake_form_config.h"
+#include "crm_webform.h"
 
 /* Return the rule of FIELD that VALUE breaks, or NULL. VALUE is trimmed and not
  * empty. Set *CANONICAL_P to the value to store: numbers in JSON's syntax,

@@ -14,7 +14,7 @@
 #include "intake_chat_parts.h"
 #include "intake_form_body.h"
 #include "intake_form_check.h"
-#include "intake_form_config.h"
+#include "crm_webform.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

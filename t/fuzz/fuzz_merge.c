@@ -10,8 +10,7 @@
 #include "apr_general.h"
 
 #include "crm_text.h"
-#include "crmapid_generate.h"
-#include "crmapid_merge.h"
+#include "crm_merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,7 +23,7 @@ static void must(int is)
     }
 }
 
-static void make_subject(crmd_subject_t *subject)
+static void make_subject(crm_subject_t *subject)
 {
     memset(subject, 0, sizeof(*subject));
     subject->contact = json_tokener_parse(
@@ -38,10 +37,10 @@ static void make_subject(crmd_subject_t *subject)
 /* What comes out is as short as it should be, valid, not blank, and taken by
  * the check, too; a text without braces comes out as it is. */
 static void try_text(const char *text, int one_line,
-                     const crmd_subject_t *subject, apr_pool_t *pool)
+                     const crm_subject_t *subject, apr_pool_t *pool)
 {
     const char *out = NULL;
-    const char *wrong = crmd_merge(&out, text, subject, one_line, MAX, pool);
+    const char *wrong = crm_merge(&out, text, subject, one_line, MAX, pool);
 
     must(!wrong || *wrong);
     if (wrong) {
@@ -53,14 +52,14 @@ static void try_text(const char *text, int one_line,
     must(crm_text_length(out, strlen(out)) <= MAX);
     must(out[strspn(out, " \t\r\n")] != '\0');
     must(strstr(text, "{{") || !strcmp(text, out));
-    must(!crmd_merge(NULL, text, subject, one_line, MAX, pool));
+    must(!crm_merge(NULL, text, subject, one_line, MAX, pool));
     must(!one_line || strpbrk(text, "\r\n") || !strpbrk(out, "\r\n"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static apr_pool_t *parent;
-    static crmd_subject_t subject;
+    static crm_subject_t subject;
     apr_pool_t *pool;
     char *text;
 

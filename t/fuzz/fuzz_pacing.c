@@ -10,8 +10,8 @@
 #include "apr_general.h"
 
 #include "crm_json.h"
-#include "crmapid_generate.h"
-#include "crmapid_pacing.h"
+#include "crm_pacing.h"
+#include "crm_steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,10 +36,11 @@ static int is_wrong(const char *wrong)
 static void try_pacing(json_object *value, apr_pool_t *pool)
 {
     apr_int64_t between;
-    const char *text;
+    const char *text, *where;
     json_object *fits;
 
-    if (is_wrong(crmd_pacing_parse(&text, &between, value, "UTC", pool))) {
+    if (is_wrong(crm_pacing_parse(&text, &between, &where, value, "UTC",
+                                  pool))) {
         return;
     }
     must(between >= 0 && between <= YEAR);
@@ -59,19 +60,22 @@ static void try_pacing(json_object *value, apr_pool_t *pool)
 static void try_steps(json_object *value, int merge, apr_pool_t *pool)
 {
     static const char *const channels[] = {"email", "sms", NULL};
-    static const crmd_config_t config = {.max_steps = 4};
-    crmd_subject_t subject = {.time_zone = "UTC", .channels = channels};
-    crmd_reading_t reading = {&subject, &config, merge, pool};
+    crm_subject_t subject = {.time_zone = "UTC", .channels = channels};
+    crm_reading_t reading = {&subject, 4, merge, pool};
     apr_array_header_t *steps;
+    const char *where;
 
+    is_wrong(crm_steps_check(&where, json_object_object_get(value, "steps"),
+                             pool));
+    must(!*where || *where == '/');
     subject.plan = value;
-    if (is_wrong(crmd_steps_read(&steps, json_object_object_get(value, "steps"),
+    if (is_wrong(crm_steps_read(&steps, json_object_object_get(value, "steps"),
                                  &reading))) {
         return;
     }
     must(steps->nelts <= 4 && (merge || steps->nelts));
     for (int i = 0; i < steps->nelts; i++) {
-        const crmd_step_t *step = &APR_ARRAY_IDX(steps, i, crmd_step_t);
+        const crm_step_t *step = &APR_ARRAY_IDX(steps, i, crm_step_t);
 
         must(step->delay >= 0 && step->delay <= 4 * (apr_int64_t)YEAR);
         must(i || !step->delay);
@@ -97,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     apr_pool_create(&pool, parent);
     if (!crm_json_parse(&value, &offset, (const char *)data, size, pool)) {
         try_pacing(value, pool);
-        if (!is_wrong(crmd_delay_parse(&seconds, value, pool))) {
+        if (!is_wrong(crm_delay_parse(&seconds, value, pool))) {
             must(seconds >= 0 && seconds <= YEAR);
         }
         if (json_object_is_type(value, json_type_object)) {

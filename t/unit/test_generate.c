@@ -26,9 +26,9 @@ static const char *const all_channels[] = {"email", "sms", "voice", NULL};
 static const char *const mail_only[] = {"email", NULL};
 
 /* A subject with the template PLAN. */
-static crmd_subject_t subject_of(const char *plan)
+static crm_subject_t subject_of(const char *plan)
 {
-    crmd_subject_t subject;
+    crm_subject_t subject;
 
     memset(&subject, 0, sizeof(subject));
     subject.contact = json("{\"id\":\"c-id\",\"first_name\":\"Änne\","
@@ -52,7 +52,7 @@ static crmd_subject_t subject_of(const char *plan)
 static crmd_outline_t template_of(const char *plan,
                                   const char *const *channels)
 {
-    crmd_subject_t subject = subject_of(plan);
+    crm_subject_t subject = subject_of(plan);
     crmd_outline_t outline = {NULL, NULL, NULL, 0};
 
     crmd_config_t *config = apr_pcalloc(crm_check_pool(), sizeof(*config));
@@ -74,11 +74,11 @@ START_TEST(template_steps_and_their_delays)
         MAIL(",\"delay\":\"9d\"") ",{\"channel\":\"sms\",\"sms_body\":\"m\","
         "\"delay\":\"2h\"},{\"channel\":\"voice\",\"voice_script\":\"v\"}]}",
         all_channels);
-    const crmd_step_t *steps;
+    const crm_step_t *steps;
 
     ck_assert_msg(!outline.failure, "%s", outline.failure);
     ck_assert_int_eq(outline.steps->nelts, 3);
-    steps = (const crmd_step_t *)outline.steps->elts;
+    steps = (const crm_step_t *)outline.steps->elts;
     ck_assert_int_eq(steps[0].delay, 0);    /* the first is sent now */
     ck_assert_int_eq(steps[1].delay, 7200);
     ck_assert_int_eq(steps[2].delay, 86400);
@@ -96,7 +96,7 @@ START_TEST(channels_that_cannot_be_used_are_left_out)
         "{\"channel\":\"sms\",\"sms_body\":\"m\"}," MAIL("")
         ",{\"channel\":\"voice\",\"voice_script\":\"v\",\"delay\":\"1h\"},"
         MAIL(",\"delay\":\"1d\"") "]}", mail_only);
-    const crmd_step_t *steps = (const crmd_step_t *)outline.steps->elts;
+    const crm_step_t *steps = (const crm_step_t *)outline.steps->elts;
 
     ck_assert_msg(!outline.failure, "%s", outline.failure);
     ck_assert_int_eq(outline.steps->nelts, 2);
@@ -113,25 +113,25 @@ static const struct {
 } bad_steps[] = {
     {"null", "there are no steps"}, {"{}", "steps must be an array"},
     {"[]", "there are no steps"},
-    {"[1]", "steps[0] must be an object"},
-    {"[{}]", "steps[0].channel must be"},
-    {"[{\"channel\":\"fax\"}]", "steps[0].channel must be"},
-    {"[{\"channel\":1}]", "steps[0].channel must be"},
-    {"[{\"channel\":\"sms\"}]", "steps[0].sms_body is required"},
+    {"[1]", "steps[0]: must be an object"},
+    {"[{}]", "steps[0].channel: must be"},
+    {"[{\"channel\":\"fax\"}]", "steps[0].channel: must be"},
+    {"[{\"channel\":1}]", "steps[0].channel: must be"},
+    {"[{\"channel\":\"sms\"}]", "steps[0].sms_body: is required"},
     {"[{\"channel\":\"sms\",\"sms_body\":\" \\n\"}]",
-     "steps[0].sms_body must be a text"},
+     "steps[0].sms_body: must be a text"},
     {"[{\"channel\":\"sms\",\"sms_body\":1}]",
-     "steps[0].sms_body must be a text"},
+     "steps[0].sms_body: must be a text"},
     {"[{\"channel\":\"sms\",\"sms_body\":\"x\",\"email_body\":\"y\"}]",
-     "steps[0].email_body does not belong to a step by sms"},
+     "steps[0].email_body: does not belong to a step by sms"},
     {"[{\"channel\":\"sms\",\"sms_body\":\"x\",\"body\":\"y\"}]",
-     "steps[0].body is not a known member"},
+     "steps[0].body: is not a known member"},
     {"[" MAIL("") "," MAIL(",\"delay\":\"soon\"") "]",
-     "steps[1].delay must be"},
+     "steps[1].delay: must be"},
     {"[" MAIL("") ",{\"channel\":\"email\",\"email_subject\":\"s\","
      "\"email_body\":\"{{oops}}\"}]", "steps[1].email_body: {{oops}} is not"},
     {"[{\"channel\":\"email\",\"email_subject\":\"a\\nb\","
-     "\"email_body\":\"x\"}]", "steps[0].email_subject must be one line"},
+     "\"email_body\":\"x\"}]", "steps[0].email_subject: must be one line"},
     {"[" MAIL("") "," MAIL("") "," MAIL("") "," MAIL("") "," MAIL("") ","
      MAIL("") "]", "there must be at most 5 steps"},
 };

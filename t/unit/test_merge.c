@@ -9,8 +9,8 @@
 
 #include "apr_strings.h"
 
-#include "crmapid_generate.h"
-#include "crmapid_merge.h"
+#include "crm_merge.h"
+#include "crm_pointer.h"
 
 static const char contact[] =
     "{\"id\":\"0197c0de-0000-7000-8000-000000000001\",\"first_name\":\"Ada\","
@@ -126,7 +126,7 @@ static json_object *parsed(const char *text)
     return object;
 }
 
-static crmd_subject_t subject;
+static crm_subject_t subject;
 
 static void set_up(void)
 {
@@ -147,12 +147,12 @@ static void tear_down(void)
 START_TEST(filled_in)
 {
     const char *out = NULL;
-    const char *wrong = crmd_merge(&out, good[_i].text, &subject, 0, 1000,
+    const char *wrong = crm_merge(&out, good[_i].text, &subject, 0, 1000,
                                    crm_check_pool());
 
     ck_assert_msg(!wrong, "%s: %s", good[_i].text, wrong);
     ck_assert_str_eq(out, good[_i].becomes);
-    wrong = crmd_merge(NULL, good[_i].text, &subject, 0, 1000,
+    wrong = crm_merge(NULL, good[_i].text, &subject, 0, 1000,
                        crm_check_pool());
     ck_assert_msg(!wrong, "%s, checked only: %s", good[_i].text, wrong);
 }
@@ -161,7 +161,7 @@ END_TEST
 START_TEST(refused)
 {
     const char *out = NULL;
-    const char *wrong = crmd_merge(&out, bad[_i].text, &subject, 0, 1000,
+    const char *wrong = crm_merge(&out, bad[_i].text, &subject, 0, 1000,
                                    crm_check_pool());
     int about_values;
 
@@ -169,7 +169,7 @@ START_TEST(refused)
     ck_assert_str_eq(wrong, bad[_i].wrong);
     /* Of another subject the values may be there. */
     about_values = strstr(wrong, "empty") != NULL;
-    wrong = crmd_merge(NULL, bad[_i].text, &subject, 0, 1000,
+    wrong = crm_merge(NULL, bad[_i].text, &subject, 0, 1000,
                        crm_check_pool());
     ck_assert_msg((wrong == NULL) == about_values, "%s, checked only: %s",
                   bad[_i].text, wrong);
@@ -181,19 +181,19 @@ END_TEST
 START_TEST(missing_objects)
 {
     json_object *own = parsed("{\"company\":\"Own\",\"last_name\":\"L\"}");
-    crmd_subject_t lone = {.contact = own, .plan = subject.plan};
+    crm_subject_t lone = {.contact = own, .plan = subject.plan};
     const char *out = NULL;
 
-    ck_assert(!crmd_merge(&out, "{{company}}, {{full_name}}, {{email|-}}",
+    ck_assert(!crm_merge(&out, "{{company}}, {{full_name}}, {{email|-}}",
                           &lone, 0, 1000, crm_check_pool()));
     ck_assert_str_eq(out, "Own, L, -");
     json_object_object_del(own, "company");
     json_object_object_del(own, "last_name");
-    ck_assert(!crmd_merge(&out, "{{company|-}}{{full_name|-}}"
+    ck_assert(!crm_merge(&out, "{{company|-}}{{full_name|-}}"
                           "{{company.name|-}}{{agent.name|-}}{{custom.a|-}}",
                           &lone, 0, 1000, crm_check_pool()));
     ck_assert_str_eq(out, "-----");
-    ck_assert_str_eq(crmd_merge(&out, "{{agent.name}}", &lone, 0, 1000,
+    ck_assert_str_eq(crm_merge(&out, "{{agent.name}}", &lone, 0, 1000,
                                 crm_check_pool()),
                      "{{agent.name}} is empty here, and there is no"
                      " fallback");
@@ -205,7 +205,7 @@ START_TEST(one_line)
 {
     const char *out = NULL;
 
-    ck_assert(!crmd_merge(&out, "{{notes}} {{job_title|a\nb}}", &subject, 1,
+    ck_assert(!crm_merge(&out, "{{notes}} {{job_title|a\nb}}", &subject, 1,
                           1000, crm_check_pool()));
     ck_assert_str_eq(out, "one two a b");
 }
@@ -216,15 +216,15 @@ START_TEST(limits)
 {
     const char *out = NULL;
 
-    ck_assert(!crmd_merge(&out, "{{last_name}}", &subject, 0, 7,
+    ck_assert(!crm_merge(&out, "{{last_name}}", &subject, 0, 7,
                           crm_check_pool()));
-    ck_assert_str_eq(crmd_merge(&out, "{{last_name}}", &subject, 0, 6,
+    ck_assert_str_eq(crm_merge(&out, "{{last_name}}", &subject, 0, 6,
                                 crm_check_pool()),
                      "must have at most 6 characters, with its fields filled"
                      " in");
-    ck_assert(!crmd_merge(&out, "\xc3\xb8\xc3\xb8\xc3\xb8", &subject, 0, 3,
+    ck_assert(!crm_merge(&out, "\xc3\xb8\xc3\xb8\xc3\xb8", &subject, 0, 3,
                           crm_check_pool()));
-    ck_assert(!crmd_merge(&out, "{{custom.seats|a very long fallback}}",
+    ck_assert(!crm_merge(&out, "{{custom.seats|a very long fallback}}",
                           &subject, 0, 1, crm_check_pool()));
 }
 END_TEST
@@ -257,25 +257,25 @@ static long most_memory(void)
 START_TEST(bombs)
 {
     json_object *large = parsed("{}");
-    crmd_subject_t bomb = {.contact = large, .plan = subject.plan};
+    crm_subject_t bomb = {.contact = large, .plan = subject.plan};
     clock_t begin = clock();    /* processor time, whatever else runs */
     long had = most_memory();
     const char *out;
 
     json_object_object_add(large, "notes", json_object_new_string(
                                repeat("long ", 13000)));
-    ck_assert(crmd_merge(&out, repeat("{{notes}}", 7000), &bomb, 0, 65536,
+    ck_assert(crm_merge(&out, repeat("{{notes}}", 7000), &bomb, 0, 65536,
                          crm_check_pool()));
     ck_assert_msg(most_memory() - had < 65536, "it took %ld KiB",
                   most_memory() - had);
-    ck_assert(crmd_merge(&out, repeat("{{", 32769), &bomb, 0, 65536,
+    ck_assert(crm_merge(&out, repeat("{{", 32769), &bomb, 0, 65536,
                          crm_check_pool()));
-    ck_assert(!crmd_merge(&out, repeat("{{{{", 16384), &bomb, 0, 65536,
+    ck_assert(!crm_merge(&out, repeat("{{{{", 16384), &bomb, 0, 65536,
                           crm_check_pool()));
-    ck_assert(crmd_merge(&out, apr_pstrcat(crm_check_pool(), "{{custom.",
+    ck_assert(crm_merge(&out, apr_pstrcat(crm_check_pool(), "{{custom.",
                                            repeat("x", 100000), "}}", NULL),
                          &bomb, 0, 65536, crm_check_pool()));
-    ck_assert(!crmd_merge(&out, repeat("{{city|}}x", 6553), &bomb, 0, 65536,
+    ck_assert(!crm_merge(&out, repeat("{{city|}}x", 6553), &bomb, 0, 65536,
                           crm_check_pool()));
     ck_assert_msg(clock() - begin < 3 * CLOCKS_PER_SEC, "it took %d ms",
                   (int)((clock() - begin) * 1000 / CLOCKS_PER_SEC));
@@ -288,15 +288,15 @@ START_TEST(names_shown)
 {
     const char *out, *wrong;
 
-    wrong = crmd_merge(&out, apr_pstrcat(crm_check_pool(), "{{",
+    wrong = crm_merge(&out, apr_pstrcat(crm_check_pool(), "{{",
                                          repeat("x", 101), "}}", NULL),
                        &subject, 0, 1000, crm_check_pool());
     ck_assert_str_eq(wrong, "{{...}} is not a known field");
-    ck_assert_str_eq(crmd_name_shown("a\x1b[2J"), "...");
-    ck_assert_str_eq(crmd_name_shown("a\x7f"), "...");
-    ck_assert_str_eq(crmd_name_shown(""), "");
-    ck_assert_str_eq(crmd_name_shown(repeat("x", 101)), "...");
-    ck_assert_str_eq(crmd_name_shown(repeat("x", 100)), repeat("x", 100));
+    ck_assert_str_eq(crm_name_shown("a\x1b[2J"), "...");
+    ck_assert_str_eq(crm_name_shown("a\x7f"), "...");
+    ck_assert_str_eq(crm_name_shown(""), "");
+    ck_assert_str_eq(crm_name_shown(repeat("x", 101)), "...");
+    ck_assert_str_eq(crm_name_shown(repeat("x", 100)), repeat("x", 100));
 }
 END_TEST
 

@@ -70,7 +70,7 @@ static void serve(int fd, void *baton)
 
 static const char *const channels[] = {"email", "sms", NULL};
 
-static crmd_subject_t subject;
+static crm_subject_t subject;
 static crmd_config_t config;
 
 static json_object *parsed(const char *text)
@@ -88,7 +88,7 @@ static void set_up(void)
         .openai_timeout = SERVER_LONG, .openai_max_tokens = 777,
         .openai_concurrency = 2, .max_steps = 3,
     };
-    subject = (crmd_subject_t){
+    subject = (crm_subject_t){
         .contact = parsed("{\"id\":\"0197c0de-0000-7000-8000-000000000001\","
                           "\"workspace_id\":\"0197c0de-0000-7000-8000-0000"
                           "0000000a\",\"first_name\":\"Ada\",\"notes\":"
@@ -189,11 +189,11 @@ static const char good[] = "{\"steps\":["
 START_TEST(good_answer)
 {
     crmd_outline_t outline = ask_server(completion(good, "stop"), FINISH);
-    const crmd_step_t *steps;
+    const crm_step_t *steps;
 
     ck_assert_msg(!outline.setback, "%s", outline.setback);
     ck_assert_int_eq(outline.steps->nelts, 3);
-    steps = (const crmd_step_t *)(const void *)outline.steps->elts;
+    steps = (const crm_step_t *)(const void *)outline.steps->elts;
     ck_assert_str_eq(steps[0].channel, "email");
     ck_assert_str_eq(steps[0].email_subject, "Hello");
     ck_assert_str_eq(steps[0].email_body, "Dear Ada");
@@ -357,14 +357,14 @@ static const struct {
     {STEPS(SMS("a") "," SMS("b") "," SMS("c") "," SMS("d")), "stop",
      "openai: there must be at most 3 steps"},
     {STEPS("{\"channel\":\"voice\",\"voice_script\":\"x\"}"), "stop",
-     "openai: steps[0].channel is not one that can be used here"},
+     "openai: steps[0].channel: is not one that can be used here"},
     {STEPS("{\"channel\":\"sms\",\"sms_body\":\"a\",\"to\":\"+491\"}"), "stop",
-     "openai: steps[0].to is not a known member"},
+     "openai: steps[0].to: is not a known member"},
     {STEPS(SMS("a") "," SMS("Hi {{first_name}}")), "stop",
      "openai: steps[1].sms_body: must have no merge fields left"},
-    {STEPS(SMS(" ")), "stop", "openai: steps[0].sms_body must be a text"},
+    {STEPS(SMS(" ")), "stop", "openai: steps[0].sms_body: must be a text"},
     {STEPS("{\"channel\":\"sms\",\"sms_body\":\"a\",\"delay\":\"soon\"}"),
-     "stop", "openai: steps[0].delay must be a time"},
+     "stop", "openai: steps[0].delay: must be a time"},
     {good, "length", "openai: the answer was cut off at openai_max_tokens"},
     {good, "content_filter", "openai: the service withheld the answer"},
 };
@@ -540,7 +540,7 @@ END_TEST
  * shared. */
 typedef struct asker_t {
     pthread_t thread;
-    crmd_subject_t subject;
+    crm_subject_t subject;
     crmd_outline_t outline;
     apr_pool_t *pool;
 } asker_t;

@@ -5,7 +5,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "crmapid_pacing.h"
+#include "crm_pacing.h"
+#include "crm_pointer.h"
 
 #define DAY 86400
 
@@ -43,67 +44,73 @@ static const struct {
     const char *pacing;
     const char *wrong;
 } bad[] = {
-    {"[]", "pacing must be an object"},
-    {"\"often\"", "pacing must be an object"},
-    {"{\"days\":1}", "pacing.days is not a known member"},
-    {"{\"a\\nb\":1}", "pacing.... is not a known member"},
+    {"[]", "pacing: must be an object"},
+    {"\"often\"", "pacing: must be an object"},
+    {"{\"days\":1}", "pacing.days: is not a known member"},
+    {"{\"a\\nb\":1}", "pacing....: is not a known member"},
     {"{\"days_between_steps\":-1}",
-     "pacing.days_between_steps must be a number from 0 to 365"},
+     "pacing.days_between_steps: must be a number from 0 to 365"},
     {"{\"days_between_steps\":365.1}",
-     "pacing.days_between_steps must be a number from 0 to 365"},
+     "pacing.days_between_steps: must be a number from 0 to 365"},
     {"{\"days_between_steps\":\"2\"}",
-     "pacing.days_between_steps must be a number from 0 to 365"},
+     "pacing.days_between_steps: must be a number from 0 to 365"},
     {"{\"days_between_steps\":null}",
-     "pacing.days_between_steps must be a number from 0 to 365"},
+     "pacing.days_between_steps: must be a number from 0 to 365"},
     {"{\"days_between_steps\":true}",
-     "pacing.days_between_steps must be a number from 0 to 365"},
+     "pacing.days_between_steps: must be a number from 0 to 365"},
     {"{\"time_zone\":\"\"}",
-     "pacing.time_zone must be a name such as Europe/Berlin"},
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
     {"{\"time_zone\":\"A/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}",
-     "pacing.time_zone must be a name such as Europe/Berlin"},
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
     {"{\"time_zone\":7}",
-     "pacing.time_zone must be a name such as Europe/Berlin"},
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
     {"{\"time_zone\":null}",
-     "pacing.time_zone must be a name such as Europe/Berlin"},
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
+    {"{\"time_zone\":\"Mars/One\"}",
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
+    {"{\"time_zone\":\"EST5\"}",
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
+    {"{\"time_zone\":\"PST\"}",
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
     {"{\"time_zone\":\"../etc/passwd\"}",
-     "pacing.time_zone must be a name such as Europe/Berlin"},
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
     {"{\"time_zone\":\"UTC' OR 1\"}",
-     "pacing.time_zone must be a name such as Europe/Berlin"},
-    {"{\"window\":\"09:00\"}", "pacing.window must be an object"},
+     "pacing.time_zone: must be the name of a time zone such as Europe/Berlin"},
+    {"{\"window\":\"09:00\"}", "pacing.window: must be an object"},
     {"{\"window\":{\"until\":\"09:00\"}}",
-     "pacing.window.until is not a known member"},
+     "pacing.window.until: is not a known member"},
     {"{\"window\":{\"from\":\"9:00\"}}",
-     "pacing.window.from must be a time such as 09:00"},
+     "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"from\":\"09:60\"}}",
-     "pacing.window.from must be a time such as 09:00"},
+     "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"from\":\"09-00\"}}",
-     "pacing.window.from must be a time such as 09:00"},
+     "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"from\":\"09:0\"}}",
-     "pacing.window.from must be a time such as 09:00"},
+     "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"from\":9}}",
-     "pacing.window.from must be a time such as 09:00"},
+     "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"to\":\"24:01\"}}",
-     "pacing.window.to must be a time such as 09:00"},
+     "pacing.window.to: must be a time such as 09:00"},
     {"{\"window\":{\"to\":\"25:00\"}}",
-     "pacing.window.to must be a time such as 09:00"},
+     "pacing.window.to: must be a time such as 09:00"},
     {"{\"window\":{\"to\":null}}",
-     "pacing.window.to must be a time such as 09:00"},
+     "pacing.window.to: must be a time such as 09:00"},
     {"{\"window\":{\"from\":\"17:00\",\"to\":\"09:00\"}}",
-     "pacing.window.to must be later than from"},
+     "pacing.window.to: must be later than from"},
     {"{\"window\":{\"from\":\"09:00\",\"to\":\"09:00\"}}",
-     "pacing.window.to must be later than from"},
+     "pacing.window.to: must be later than from"},
     {"{\"window\":{\"from\":\"24:00\"}}",
-     "pacing.window.to must be later than from"},
+     "pacing.window.to: must be later than from"},
     {"{\"window\":{\"days\":null}}",
-     "pacing.window.days must be an array"},
-    {"{\"window\":{\"days\":[]}}", "pacing.window.days must name at least one"
+     "pacing.window.days: must be an array"},
+    {"{\"window\":{\"days\":[]}}", "pacing.window.days: must name at least one"
      " of mon, tue, wed, thu, fri, sat, sun"},
-    {"{\"window\":{\"days\":[\"Mon\"]}}", "pacing.window.days must name at"
+    {"{\"window\":{\"days\":[\"Mon\"]}}", "pacing.window.days[0]: must name at"
      " least one of mon, tue, wed, thu, fri, sat, sun"},
-    {"{\"window\":{\"days\":[\"mon\",1]}}", "pacing.window.days must name at"
+    {"{\"window\":{\"days\":[\"mon\",1]}}", "pacing.window.days[1]: must name at"
      " least one of mon, tue, wed, thu, fri, sat, sun"},
-    {"{\"window\":{\"days\":\"mon\"}}", "pacing.window.days must name at"
+    {"{\"window\":{\"days\":\"mon\"}}", "pacing.window.days: must name at"
      " least one of mon, tue, wed, thu, fri, sat, sun"},
 };
 
@@ -128,11 +135,11 @@ START_TEST(pacing_taken)
     json_object *pacing = good[_i].pacing
                           ? json_tokener_parse(good[_i].pacing) : NULL;
     apr_int64_t between = -1;
-    const char *fits = NULL, *wrong;
+    const char *fits = NULL, *wrong, *where;
     json_object *parsed;
 
-    wrong = crmd_pacing_parse(&fits, &between, pacing, "Asia/Tokyo",
-                              crm_check_pool());
+    wrong = crm_pacing_parse(&fits, &between, &where, pacing, "Asia/Tokyo",
+                             crm_check_pool());
     ck_assert_msg(!wrong, "%s: %s", good[_i].pacing, wrong);
     ck_assert_str_eq(fits, good[_i].fits);
     ck_assert_int_eq(between, good[_i].between);
@@ -147,11 +154,12 @@ START_TEST(pacing_refused)
 {
     json_object *pacing = json_tokener_parse(bad[_i].pacing);
     apr_int64_t between;
-    const char *fits, *wrong;
+    const char *fits, *wrong, *where;
 
     ck_assert(pacing != NULL);
-    wrong = crmd_pacing_parse(&fits, &between, pacing, "UTC",
-                              crm_check_pool());
+    wrong = crm_pacing_parse(&fits, &between, &where, pacing, "UTC",
+                             crm_check_pool());
+    wrong = crm_pointer_rule("pacing", where, wrong, crm_check_pool());
     ck_assert_msg(wrong != NULL, "%s was taken: %s", bad[_i].pacing, fits);
     ck_assert_str_eq(wrong, bad[_i].wrong);
     json_object_put(pacing);
@@ -162,7 +170,7 @@ START_TEST(delay)
 {
     json_object *value = json_tokener_parse(delays[_i].delay);
     apr_int64_t seconds = -2;
-    const char *wrong = crmd_delay_parse(&seconds, value, crm_check_pool());
+    const char *wrong = crm_delay_parse(&seconds, value, crm_check_pool());
 
     if (delays[_i].seconds < 0) {
         ck_assert_msg(wrong != NULL, "%s was taken", delays[_i].delay);
@@ -182,8 +190,8 @@ START_TEST(delay_odd)
     json_object *nan = json_object_new_double(0.0 / 0.0);
     apr_int64_t seconds;
 
-    ck_assert(crmd_delay_parse(&seconds, nan, crm_check_pool()) != NULL);
-    ck_assert(crmd_delay_parse(&seconds, NULL, crm_check_pool()) != NULL);
+    ck_assert(crm_delay_parse(&seconds, nan, crm_check_pool()) != NULL);
+    ck_assert(crm_delay_parse(&seconds, NULL, crm_check_pool()) != NULL);
     json_object_put(nan);
 }
 END_TEST

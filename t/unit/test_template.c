@@ -27,7 +27,7 @@ static json_object *parsed(const char *text)
 }
 
 /* Fill SUBJECT with a contact, CHANNELS and a template of STEPS and PACING. */
-static void make_subject(crmd_subject_t *subject, const char *const *channels,
+static void make_subject(crm_subject_t *subject, const char *const *channels,
                          const char *steps, const char *pacing)
 {
     memset(subject, 0, sizeof(*subject));
@@ -39,7 +39,7 @@ static void make_subject(crmd_subject_t *subject, const char *const *channels,
     subject->channels = channels;
 }
 
-static void free_subject(crmd_subject_t *subject)
+static void free_subject(crm_subject_t *subject)
 {
     json_object_put(subject->contact);
     json_object_put(subject->plan);
@@ -50,7 +50,7 @@ static crmd_outline_t generate(const char *const *channels, const char *steps,
                                const char *pacing)
 {
     crmd_outline_t outline = {NULL, NULL, NULL, 0};
-    crmd_subject_t subject;
+    crm_subject_t subject;
 
     make_subject(&subject, channels, steps, pacing);
     crmd_generator_template.generate(&outline, &subject, &config, NULL,
@@ -95,7 +95,7 @@ START_TEST(delays_of_steps)
     ck_assert_msg(!outline.failure, "%s", outline.failure);
     ck_assert_int_eq(outline.steps->nelts, delays[_i].count);
     for (int i = 0; i < delays[_i].count; i++) {
-        ck_assert_int_eq(APR_ARRAY_IDX(outline.steps, i, crmd_step_t).delay,
+        ck_assert_int_eq(APR_ARRAY_IDX(outline.steps, i, crm_step_t).delay,
                          delays[_i].delays[i]);
     }
 }
@@ -129,26 +129,26 @@ static const struct {
     const char *failure;
 } bad[] = {
     {voice_only, "[" EMAIL("") "," SMS("") "]", "{}", "no_usable_channels"},
-    {all, "[" EMAIL("") ",\"email\"]", "{}", "steps[1] must be an object"},
+    {all, "[" EMAIL("") ",\"email\"]", "{}", "steps[1]: must be an object"},
     {all, "[{\"channel\":\"Email\"}]", "{}",
-     "steps[0].channel must be email, sms or voice"},
+     "steps[0].channel: must be email, sms or voice"},
     {all, "[{\"channel\":\"email\",\"email_subject\":\"S\","
-     "\"email_body\":null}]", "{}", "steps[0].email_body is required"},
+     "\"email_body\":null}]", "{}", "steps[0].email_body: is required"},
     {all, "[{\"channel\":\"voice\",\"voice_objective\":\"x\"}]", "{}",
-     "steps[0].voice_script is required"},
+     "steps[0].voice_script: is required"},
     {email_only, "[" EMAIL("") ",{\"channel\":\"sms\"}]", "{}",
-     "steps[1].sms_body is required"},
+     "steps[1].sms_body: is required"},
     {all, "[" EMAIL(",\"subject\":null") "]", "{}",
-     "steps[0].subject is not a known member"},
+     "steps[0].subject: is not a known member"},
     {all, "[" EMAIL(",\"a\\nb\":1") "]", "{}",
-     "steps[0].... is not a known member"},
+     "steps[0]....: is not a known member"},
     {all, "[{\"channel\":\"sms\",\"sms_body\":\"a\\u0000b\"}]", "{}",
-     "steps[0].sms_body must be a text that is not empty"},
+     "steps[0].sms_body: must be a text that is not empty"},
     {all, "[{\"channel\":\"email\",\"email_subject\":\"{{custom.x|}}\","
      "\"email_body\":\"B\"}]", "{}",
      "steps[0].email_subject: is empty with its fields filled in"},
     {all, "[" EMAIL("") "]", "{\"window\":7}",
-     "pacing.window must be an object"},
+     "pacing.window: must be an object"},
 };
 
 START_TEST(refused)
@@ -206,7 +206,7 @@ static const struct {
 } finals[] = {
     {"[" EMAIL("") "]", NULL},
     {"[" EMAIL("") "," SMS("") "]",
-     "steps[1].channel is not one that can be used here"},
+     "steps[1].channel: is not one that can be used here"},
     {"[{\"channel\":\"email\",\"email_subject\":\"S\","
      "\"email_body\":\"Hi {{first_name}}\"}]",
      "steps[0].email_body: must have no merge fields left"},
@@ -215,13 +215,13 @@ static const struct {
 
 START_TEST(final_texts)
 {
-    crmd_subject_t subject;
-    crmd_reading_t reading = {&subject, &config, 0, crm_check_pool()};
+    crm_subject_t subject;
+    crm_reading_t reading = {&subject, 5, 0, crm_check_pool()};
     apr_array_header_t *steps;
     const char *wrong;
 
     make_subject(&subject, email_only, finals[_i].steps, "{}");
-    wrong = crmd_steps_read(&steps, json_object_object_get(subject.plan,
+    wrong = crm_steps_read(&steps, json_object_object_get(subject.plan,
                                                            "steps"), &reading);
     ck_assert_msg((wrong != NULL) == (finals[_i].wrong != NULL), "%s: %s",
                   finals[_i].steps, wrong ? wrong : "taken");

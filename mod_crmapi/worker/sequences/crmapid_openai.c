@@ -111,7 +111,7 @@ static const char *incomplete_reason(json_object *choice)
  * reason why they cannot be used. */
 static const char *read_completion(crmd_outline_t *outline, const char *text,
                                    apr_size_t len,
-                                   const crmd_reading_t *reading)
+                                   const crm_reading_t *reading)
 {
     json_object *completion, *choice, *content, *plan;
     const char *fault;
@@ -134,7 +134,7 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
         || json_object_object_length(plan) != 1) {
         return "the content is not {\"steps\": [...]}";
     }
-    return crmd_steps_read(&outline->steps,
+    return crm_steps_read(&outline->steps,
                            json_object_object_get(plan, "steps"), reading);
 }
 
@@ -189,11 +189,12 @@ static const char *refusal(const crmd_http_answer_t *answer,
 /* All failures are temporary: the service may answer the next request, or an
  * operator may correct the key or the name of the model. generate_attempts
  * limits the number of attempts. */
-static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
+static void generate(crmd_outline_t *outline, const crm_subject_t *subject,
                      const crmd_config_t *config, const crm_log_t *log,
                      apr_pool_t *result_pool)
 {
-    const crmd_reading_t reading = {subject, config, 0, result_pool};
+    const crm_reading_t reading = {subject, config->max_steps, 0,
+                                   result_pool};
     crmd_http_answer_t answer;
     const char *fault;
 

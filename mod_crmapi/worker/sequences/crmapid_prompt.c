@@ -70,7 +70,7 @@ static const char schema[] =
     NULLABLE("voice_script") "}}}}}}}";
 
 /* Return a new array of SUBJECT's channels. */
-static json_object *list_channels(const crmd_subject_t *subject)
+static json_object *list_channels(const crm_subject_t *subject)
 {
     json_object *list = json_object_new_array();
 
@@ -81,7 +81,7 @@ static json_object *list_channels(const crmd_subject_t *subject)
 }
 
 /* Return a new response_format: the schema with SUBJECT's channels. */
-static json_object *make_format(const crmd_subject_t *subject)
+static json_object *make_format(const crm_subject_t *subject)
 {
     static const char *const path[] = {
         "json_schema", "schema", "properties", "steps", "items", "properties",
@@ -97,7 +97,7 @@ static json_object *make_format(const crmd_subject_t *subject)
     return format;
 }
 
-static json_object *make_input(const crmd_subject_t *subject,
+static json_object *make_input(const crm_subject_t *subject,
                                   const crmd_config_t *config)
 {
     json_object *input = json_object_new_object();
@@ -128,7 +128,7 @@ static void add_message(json_object *messages, const char *role,
     json_object_array_add(messages, message);
 }
 
-const char *crmd_prompt(const crmd_subject_t *subject,
+const char *crmd_prompt(const crm_subject_t *subject,
                         const crmd_config_t *config, apr_pool_t *pool)
 {
     json_object *body = json_object_new_object();

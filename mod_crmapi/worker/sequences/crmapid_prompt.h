@@ -7,7 +7,7 @@
 
 /* Return the body of a chat completion request for SUBJECT, as JSON text in
  * POOL. */
-const char *crmd_prompt(const crmd_subject_t *subject,
+const char *crmd_prompt(const crm_subject_t *subject,
                         const crmd_config_t *config, apr_pool_t *pool);
 
 #endif /* CRMAPID_PROMPT_H */

@@ -10,7 +10,8 @@
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
 #include "crmapid_notice.h"
-#include "crmapid_pacing.h"
+#include "crm_pacing.h"
+#include "crm_pointer.h"
 
 #define FIRST_WAIT apr_time_from_sec(5)
 #define LAST_WAIT apr_time_from_sec(600)
@@ -22,7 +23,7 @@ typedef struct enrollment_t {
     const char *email;          /* first address that is not suppressed, or
                                    NULL */
     const char *phone;          /* the same */
-    crmd_subject_t subject;
+    crm_subject_t subject;
     const char *channels[4];
 } enrollment_t;
 
@@ -95,7 +96,7 @@ crm_error_t *crmd_sequence_give_up(crmd_work_t *work)
 static crm_error_t *read_enrollment(int *pending_p, enrollment_t *enrollment,
                                     crmd_work_t *work)
 {
-    crmd_subject_t *subject = &enrollment->subject;
+    crm_subject_t *subject = &enrollment->subject;
     const char *values[2];
     PGresult *result;
 
@@ -162,8 +163,8 @@ static const char *steps_json(const enrollment_t *enrollment,
     json_object *steps = json_object_new_array();
 
     for (int i = 0; i < outline->steps->nelts; i++) {
-        const crmd_step_t *from = &APR_ARRAY_IDX(outline->steps, i,
-                                                 crmd_step_t);
+        const crm_step_t *from = &APR_ARRAY_IDX(outline->steps, i,
+                                                 crm_step_t);
         json_object *step = json_object_new_object();
 
         crm_json_add_text(step, "channel", from->channel);
@@ -254,7 +255,7 @@ crm_error_t *crmd_sequence_generate(crmd_work_t *work)
     crmd_outline_t outline = {NULL, NULL, NULL, 0};
     enrollment_t enrollment;
     apr_int64_t between;
-    const char *pacing, *fault;
+    const char *pacing, *fault, *where;
     crm_error_t *error;
     int pending;
 
@@ -265,12 +266,13 @@ crm_error_t *crmd_sequence_generate(crmd_work_t *work)
     if (!find_channels(&enrollment)) {
         return fail(work, "no_usable_channels");
     }
-    fault = crmd_pacing_parse(&pacing, &between,
-                              json_object_object_get(enrollment.subject.plan,
-                                                     "pacing"),
-                              enrollment.subject.time_zone, work->pool);
+    fault = crm_pacing_parse(&pacing, &between, &where,
+                             json_object_object_get(enrollment.subject.plan,
+                                                    "pacing"),
+                             enrollment.subject.time_zone, work->pool);
     if (fault) {
-        return fail(work, fault);
+        return fail(work, crm_pointer_rule("pacing", where, fault,
+                                           work->pool));
     }
     crmd_generator_of(work->config)->generate(&outline, &enrollment.subject,
                                               work->config, &work->log,

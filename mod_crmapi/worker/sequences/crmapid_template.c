@@ -10,14 +10,15 @@ static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 }
 
 /* The result depends on the template and the subject only. */
-static void generate(crmd_outline_t *outline, const crmd_subject_t *subject,
+static void generate(crmd_outline_t *outline, const crm_subject_t *subject,
                      const crmd_config_t *config, const crm_log_t *log,
                      apr_pool_t *result_pool)
 {
-    const crmd_reading_t reading = {subject, config, 1, result_pool};
+    const crm_reading_t reading = {subject, config->max_steps, 1,
+                                   result_pool};
 
     (void)log;
-    outline->failure = crmd_steps_read(&outline->steps,
+    outline->failure = crm_steps_read(&outline->steps,
                                        json_object_object_get(subject->plan,
                                                               "steps"),
                                        &reading);

@@ -131,11 +131,17 @@ sub rows {
         # names of channels are no free texts
         $row{allowed_channels} = [(qw(email sms voice))[0 .. $n % 3]]
             if exists $row{allowed_channels};
-        # an address is one agent's (contract 14.2)
-        $row{$_} .= ++$addresses for grep { defined $row{$_} }
-            "agent_email", "email_outbound_email", "agent_phone",
-            # and an external_id one row's (contract 20.3)
-            "external_id";
+        # nor is what imports look into; an address is one agent's (contract
+        # 14.2), and an external_id one row's (contract 20.3)
+        my $own = ++$addresses;
+        my %checked = (slug => "slug-$own", agent_email => "a$own\@crm.example",
+            email_outbound_email => "o$own\@crm.example",
+            agent_phone => "+4930" . (1_000_000 + $own),
+            chat_avatar_image_url => "https://crm.example/$own.png",
+            pacing => { days_between_steps => $own % 300 },
+            steps => [{ channel => "sms", sms_body => "Text $own" }]);
+        $row{$_} = $checked{$_} for grep { defined $row{$_} } keys %checked;
+        $row{external_id} .= $own if defined $row{external_id};
         push @rows, \%row;
     }
     return @rows;

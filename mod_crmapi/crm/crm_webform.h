@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_config.h: the configuration of a web form */
-#ifndef CRM_INTAKE_FORM_CONFIG_H
-#define CRM_INTAKE_FORM_CONFIG_H
+/* crm_webform.h: the configuration of a web form */
+#ifndef CRM_WEBFORM_H
+#define CRM_WEBFORM_H
 
 #include "apr_tables.h"
 
@@ -21,6 +21,13 @@ typedef enum crm_webform_type_t {
     CRM_WEBFORM_SELECT,
     CRM_WEBFORM_MULTISELECT
 } crm_webform_type_t;
+
+/* A type by its name in the configuration. */
+typedef struct crm_webform_kind_t {
+    const char *name;
+    crm_webform_type_t type;
+    apr_size_t max;             /* characters of an answer */
+} crm_webform_kind_t;
 
 /* An option of a select. */
 typedef struct crm_webform_option_t {
@@ -64,8 +71,25 @@ void crm_webform_configure(crm_webform_t *form, json_object *standard,
                            json_object *custom, json_object *survey,
                            apr_pool_t *result_pool);
 
+/* Return the type NAME, NULL if there is none. */
+const crm_webform_kind_t *crm_webform_kind(const char *name);
+
+/* Return the type of the field NAME of the contact, NULL if forms have none of
+ * that name. */
+const crm_webform_kind_t *crm_webform_standard(const char *name);
+
+/* Return the name of the contact's field that NAME is nearly (crm_near.h), or
+ * NULL. */
+const char *crm_webform_near(const char *name);
+
+/* Return whether browsers may be redirected to URL. */
+int crm_webform_url_ok(const char *url);
+
+/* The member of standard_fields that has the form's settings. */
+#define CRM_WEBFORM_SETTINGS "_form"
+
 /* Return the field NAME of FORM, NULL if there is none. */
 const crm_webform_field_t *crm_webform_field(const crm_webform_t *form,
                                              const char *name);
 
-#endif /* CRM_INTAKE_FORM_CONFIG_H */
+#endif /* CRM_WEBFORM_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_pacing.c: the sending windows and delays of a template */
-#include "crmapid_pacing.h"
+/* crm_pacing.c: the sending windows and delays of a template */
+#include "crm_pacing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crmapid_generate.h"
+#include "crm_pointer.h"
+#include "crm_zone.h"
 
 #define DAY 86400
 #define DAYS_MAX 365
@@ -37,8 +38,10 @@ static int read_time(int *minutes_p, json_object *value)
 }
 
 /* Add the days of VALUE (NULL: all) to BUF, as numbers of ISO 8601. Return 0 if
- * it is not an array of days, or empty. */
-static int write_days(crm_buf_t *buf, json_object *value)
+ * it is not an array of days, or empty; *WHERE_P, its place, is then the
+ * item's. */
+static int write_days(crm_buf_t *buf, const char **where_p,
+                      json_object *value, apr_pool_t *pool)
 {
     unsigned days = value ? 0 : 127;
     size_t count = json_object_is_type(value, json_type_array)
@@ -54,6 +57,7 @@ static int write_days(crm_buf_t *buf, json_object *value)
             day++;
         }
         if (day == 7) {
+            *where_p = crm_pointer_item(*where_p, (int)i, pool);
             return 0;
         }
         days |= 1u << day;
@@ -67,54 +71,45 @@ static int write_days(crm_buf_t *buf, json_object *value)
     return days != 0;
 }
 
-/* Add the members of WINDOW to BUF. Return NULL, or the rule that it breaks. */
-static const char *write_window(crm_buf_t *buf, json_object *window,
-                                apr_pool_t *pool)
+/* Add the members of WINDOW to BUF. Return NULL, or the rule that *WHERE_P
+ * breaks. */
+static const char *write_window(crm_buf_t *buf, const char **where_p,
+                                json_object *window, apr_pool_t *pool)
 {
     json_object *days = NULL;
     int from = 0, to = 24 * 60;
 
+    *where_p = "/window";
     if (!json_object_is_type(window, json_type_object)) {
-        return "pacing.window must be an object";
+        return "must be an object";
     }
     json_object_object_foreach(window, name, value) {
+        *where_p = crm_pointer_member("/window", name, pool);
         if (!strcmp(name, "days")) {
             days = value;
             if (!value) {
-                return "pacing.window.days must be an array";
+                return "must be an array";
             }
         }
         else if (strcmp(name, "from") && strcmp(name, "to")) {
-            return apr_pstrcat(pool, "pacing.window.", crmd_name_shown(name),
-                               " is not a known member", NULL);
+            return "is not a known member";
         }
         else if (!read_time(*name == 'f' ? &from : &to, value)) {
-            return apr_pstrcat(pool, "pacing.window.", name,
-                               " must be a time such as 09:00", NULL);
+            return "must be a time such as 09:00";
         }
     }
     if (from >= to) {
-        return "pacing.window.to must be later than from";
+        *where_p = "/window/to";
+        return "must be later than from";
     }
     crm_buf_printf(buf, ",\"from\":\"%02d:%02d\",\"to\":\"%02d:%02d\","
                    "\"days\":[", from / 60, from % 60, to / 60, to % 60);
-    if (!write_days(buf, days)) {
-        return "pacing.window.days must name at least one of mon, tue, wed,"
-               " thu, fri, sat, sun";
+    *where_p = "/window/days";
+    if (!write_days(buf, where_p, days, pool)) {
+        return "must name at least one of mon, tue, wed, thu, fri, sat, sun";
     }
     crm_buf_putc(buf, ']');
     return NULL;
-}
-
-/* Return whether NAME has the form of an IANA time zone name. The database
- * checks whether it exists. */
-static int is_zone_name(const char *name)
-{
-    size_t len = strlen(name);
-
-    return len && len <= 100
-           && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
-                     "yz0123456789_+/-") == len;
 }
 
 /* Set *SECONDS_P to VALUE, a number of days. Return 0 if it is not one. */
@@ -134,48 +129,66 @@ static int read_days(apr_int64_t *seconds_p, json_object *value)
     return 1;
 }
 
-const char *crmd_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
-                              json_object *pacing, const char *time_zone,
-                              apr_pool_t *pool)
+/* What a pacing says. */
+typedef struct pacing_t {
+    json_object *window;        /* or NULL */
+    const char *time_zone;
+    apr_int64_t between;
+} pacing_t;
+
+/* Read the member NAME with VALUE into PACING. Return NULL, or the rule that it
+ * breaks. */
+static const char *read_member(pacing_t *pacing, const char *name,
+                               json_object *value)
 {
-    json_object *window = NULL;
-    const char *fault;
+    if (!strcmp(name, "window")) {
+        pacing->window = value;
+        return NULL;
+    }
+    if (!strcmp(name, "days_between_steps")) {
+        return read_days(&pacing->between, value) ? NULL
+               : "must be a number from 0 to 365";
+    }
+    if (strcmp(name, "time_zone")) {
+        return "is not a known member";
+    }
+    if (!json_object_is_type(value, json_type_string)
+        || !crm_zone_known(json_object_get_string(value))) {
+        return CRM_ZONE_RULE;
+    }
+    pacing->time_zone = json_object_get_string(value);
+    return NULL;
+}
+
+const char *crm_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
+                             const char **where_p, json_object *object,
+                             const char *time_zone, apr_pool_t *pool)
+{
+    pacing_t pacing = {NULL, time_zone, DAYS_BETWEEN * DAY};
+    const char *rule;
     crm_buf_t buf;
 
-    *between_p = DAYS_BETWEEN * DAY;
-    if (pacing && !json_object_is_type(pacing, json_type_object)) {
-        return "pacing must be an object";
+    *between_p = pacing.between;
+    *where_p = "";
+    if (object && !json_object_is_type(object, json_type_object)) {
+        return "must be an object";
     }
-    if (pacing) {
-        json_object_object_foreach(pacing, name, value) {
-            if (!strcmp(name, "window")) {
-                window = value;
-            }
-            else if (!strcmp(name, "days_between_steps")) {
-                if (!read_days(between_p, value)) {
-                    return "pacing.days_between_steps must be a number from 0"
-                           " to 365";
-                }
-            }
-            else if (strcmp(name, "time_zone")) {
-                return apr_pstrcat(pool, "pacing.", crmd_name_shown(name),
-                                   " is not a known member", NULL);
-            }
-            else if (!json_object_is_type(value, json_type_string)
-                     || !is_zone_name(json_object_get_string(value))) {
-                return "pacing.time_zone must be a name such as"
-                       " Europe/Berlin";
-            }
-            else {
-                time_zone = json_object_get_string(value);
+    if (object) {
+        json_object_object_foreach(object, name, value) {
+            rule = read_member(&pacing, name, value);
+            if (rule) {
+                *where_p = crm_pointer_member("", name, pool);
+                return rule;
             }
         }
     }
+    *between_p = pacing.between;
     crm_buf_init(&buf, 256, pool);
     crm_buf_puts(&buf, "{\"time_zone\":");
-    crm_buf_json_string(&buf, time_zone, strlen(time_zone));
-    if (window && (fault = write_window(&buf, window, pool))) {
-        return fault;
+    crm_buf_json_string(&buf, pacing.time_zone, strlen(pacing.time_zone));
+    if (pacing.window
+        && (rule = write_window(&buf, where_p, pacing.window, pool))) {
+        return rule;
     }
     crm_buf_puts(&buf, "}");
     crm_buf_putc(&buf, '\0');
@@ -203,7 +216,7 @@ static apr_int64_t read_part(const char **text_p)
     return -1;
 }
 
-const char *crmd_delay_parse(apr_int64_t *seconds_p, json_object *delay,
+const char *crm_delay_parse(apr_int64_t *seconds_p, json_object *delay,
                              apr_pool_t *pool)
 {
     static const char rule[] = "must be a time such as 45m, 36h or 1d12h, or a"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_merge.c: merge fields: {{first_name|there}} */
-#include "crmapid_merge.h"
+/* crm_merge.c: merge fields: {{first_name|there}} */
+#include "crm_merge.h"
 
 #include <string.h>
 
@@ -8,16 +8,17 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_pointer.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crm_value.h"
 
 /* A text whose fields are being replaced. */
 typedef struct merging_t {
-    const crmd_subject_t *subject;
+    const crm_subject_t *subject;
     crm_buf_t buf;
     int one_line;
-    int syntax_only;            /* empty values are accepted */
+    int syntax_only;            /* no field is replaced */
     apr_hash_t *shown;          /* of const char *: values by fields' names */
     apr_pool_t *pool;
 } merging_t;
@@ -80,7 +81,7 @@ static const char *full_name(json_object *contact, apr_pool_t *pool)
 /* Set *VALUE_P to the contact's field NAME. Return 0 if there is no such
  * field. */
 static int contact_value(const char **value_p, const char *name,
-                         const crmd_subject_t *subject, apr_pool_t *pool)
+                         const crm_subject_t *subject, apr_pool_t *pool)
 {
     json_object *contact = subject->contact;
 
@@ -118,7 +119,7 @@ static int object_value(const char **value_p, const char *name,
 /* Set *VALUE_P to the value of the merge field NAME for SUBJECT, NULL if it is
  * empty. Return 0 if there is no such field. */
 static int find_value(const char **value_p, const char *name,
-                      const crmd_subject_t *subject, apr_pool_t *pool)
+                      const crm_subject_t *subject, apr_pool_t *pool)
 {
     const char *dot = strchr(name, '.');
 
@@ -198,13 +199,16 @@ static const char *put_field(merging_t *merging, const char *field)
     }
     if (!find_value(&value, name, merging->subject, pool)) {
         return apr_psprintf(pool, "{{%s}} is not a known field",
-                            crmd_name_shown(name));
+                            crm_name_shown(name));
     }
     value = value ? shown(merging, name, value) : "";
+    if (merging->syntax_only) {
+        return NULL;
+    }
     value = *value ? value : fallback;
-    if (!value && !merging->syntax_only) {
+    if (!value) {
         return apr_psprintf(pool, "{{%s}} is empty here, and there is no"
-                            " fallback", crmd_name_shown(name));
+                            " fallback", crm_name_shown(name));
     }
     for (; value && *value; value++) {
         crm_buf_putc(&merging->buf, merging->one_line
@@ -234,6 +238,12 @@ static const char *put_braces(merging_t *merging, const char **text_p)
                                              (apr_size_t)(end - begin)));
 }
 
+/* Return the rule about a text of at most MAX characters, which HOW has more. */
+static const char *too_long(int max, const char *how, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "must have at most %d characters, %s", max, how);
+}
+
 /* Check the result of MERGING. Return NULL, or the rule that it breaks. */
 static const char *check_result(const merging_t *merging, int max)
 {
@@ -241,15 +251,14 @@ static const char *check_result(const merging_t *merging, int max)
     apr_size_t len = merging->buf.len;
 
     if (crm_text_length(text, len) > (apr_size_t)max) {
-        return apr_psprintf(merging->pool, "must have at most %d characters,"
-                            " with its fields filled in", max);
+        return too_long(max, "with its fields filled in", merging->pool);
     }
     crm_text_trim(&text, &len);
     return len ? NULL : "is empty with its fields filled in";
 }
 
-const char *crmd_merge(const char **out_p, const char *text,
-                       const crmd_subject_t *subject, int one_line, int max,
+const char *crm_merge(const char **out_p, const char *text,
+                       const crm_subject_t *subject, int one_line, int max,
                        apr_pool_t *pool)
 {
     merging_t merging = {.subject = subject, .one_line = one_line,
@@ -266,10 +275,15 @@ const char *crmd_merge(const char **out_p, const char *text,
         text = open;
         fault = put_braces(&merging, &text);
     }
-    if (fault || !out_p) {
+    if (fault) {
         return fault;
     }
     crm_buf_puts(&merging.buf, text);
+    if (!out_p) {
+        return crm_text_length(merging.buf.data, merging.buf.len)
+               > (apr_size_t)max ? too_long(max, "without its fields", pool)
+               : NULL;
+    }
     fault = check_result(&merging, max);
     crm_buf_putc(&merging.buf, '\0');
     *out_p = merging.buf.data;

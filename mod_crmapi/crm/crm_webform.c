@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intake_form_config.c: the configuration of a form (docs/forms.md) */
-#include "intake_form_config.h"
+/* crm_webform.c: the configuration of a form (docs/forms.md) */
+#include "crm_webform.h"
 
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_near.h"
 
 /* The columns' maximum lengths in characters. The configuration may set lower
  * ones. */
@@ -16,15 +17,10 @@
 #define EMAIL_MAX_CHARS 254
 #define PHONE_MAX_CHARS 64
 
-#define SETTINGS "_form"
 #define HONEYPOT "website_hp"
 
 /* The names of types in the configuration, and the maximum length of each. */
-static const struct {
-    const char *name;
-    crm_webform_type_t type;
-    apr_size_t max;
-} types[] = {
+static const crm_webform_kind_t types[] = {
     {"text", CRM_WEBFORM_TEXT, LINE_MAX_CHARS},
     {"textarea", CRM_WEBFORM_TEXTAREA, PROSE_MAX_CHARS},
     {"number", CRM_WEBFORM_NUMBER, LINE_MAX_CHARS},
@@ -63,6 +59,36 @@ static const struct {
     {"country", "Country", "text", 0},
     {"linkedin_url", "LinkedIn", "url", 0},
 };
+
+const crm_webform_kind_t *crm_webform_kind(const char *name)
+{
+    for (size_t i = 0; i < CRM_NELTS(types); i++) {
+        if (!strcmp(types[i].name, name)) {
+            return &types[i];
+        }
+    }
+    return NULL;
+}
+
+const crm_webform_kind_t *crm_webform_standard(const char *name)
+{
+    for (size_t i = 0; i < CRM_NELTS(standards); i++) {
+        if (!strcmp(standards[i].name, name)) {
+            return crm_webform_kind(standards[i].type);
+        }
+    }
+    return NULL;
+}
+
+const char *crm_webform_near(const char *name)
+{
+    for (size_t i = 0; i < CRM_NELTS(standards); i++) {
+        if (crm_near(standards[i].name, name)) {
+            return standards[i].name;
+        }
+    }
+    return NULL;
+}
 
 /* ---- reading JSON -------------------------------------------------------- */
 
@@ -166,16 +192,13 @@ static void add_field(crm_webform_t *form, const char *name,
 {
     json_object *required = member(config, "required");
     const char *own = text_of(member(config, "label"), pool);
+    const crm_webform_kind_t *kind = type ? crm_webform_kind(type) : NULL;
     crm_webform_field_t *field;
-    size_t i = 0;
 
     if (crm_webform_field(form, name)) {
         return;
     }
-    while (type && i < CRM_NELTS(types) && strcmp(types[i].name, type)) {
-        i++;
-    }
-    i = type && i < CRM_NELTS(types) ? i : 0;
+    kind = kind ? kind : &types[0];
     field = apr_array_push(form->fields);
     memset(field, 0, sizeof(*field));
     field->name = apr_pstrdup(pool, name);
@@ -184,11 +207,11 @@ static void add_field(crm_webform_t *form, const char *name,
         && text_of(config, pool)) {
         field->label = text_of(config, pool);
     }
-    field->type = types[i].type;
+    field->type = kind->type;
     field->required = json_object_is_type(required, json_type_boolean)
                       && json_object_get_boolean(required);
-    field->max_length = length_of(config, "max_length", types[i].max,
-                                  types[i].max);
+    field->max_length = length_of(config, "max_length", kind->max,
+                                  kind->max);
     field->min_length = length_of(config, "min_length", field->max_length, 0);
     field->min = text_of(member(config, "min"), pool);
     field->max = text_of(member(config, "max"), pool);
@@ -236,21 +259,20 @@ static void add_own(crm_webform_t *form, json_object *config,
 
 /* ---- settings ------------------------------------------------------------ */
 
-/* Return URL (may be NULL) if browsers may be redirected to it, or NULL. */
-static const char *good_url(const char *url)
+int crm_webform_url_ok(const char *url)
 {
-    size_t scheme = !url ? 0 : !strncmp(url, "https://", 8) ? 8
+    size_t scheme = !strncmp(url, "https://", 8) ? 8
                     : !strncmp(url, "http://", 7) ? 7 : 0;
 
     if (!scheme || !url[scheme] || strlen(url) > URL_MAX_CHARS) {
-        return NULL;
+        return 0;
     }
     for (const char *c = url; *c; c++) {
         if (*c <= ' ' || *c >= 0x7f) {
-            return NULL;
+            return 0;
         }
     }
-    return url;
+    return 1;
 }
 
 /* Set FORM's settings from CONFIG. */
@@ -259,10 +281,10 @@ static void read_settings(crm_webform_t *form, json_object *config,
 {
     json_object *list = member(config, "allowed_origins");
     const char *honeypot = text_of(member(config, "honeypot"), pool);
+    const char *url = text_of(member(config, "redirect_url"), pool);
     apr_array_header_t *origins;
 
-    form->redirect_url = good_url(text_of(member(config, "redirect_url"),
-                                          pool));
+    form->redirect_url = url && crm_webform_url_ok(url) ? url : NULL;
     form->thank_you = text_of(member(config, "thank_you"), pool);
     form->lead_source = text_of(member(config, "lead_source"), pool);
     form->honeypot = honeypot ? honeypot : HONEYPOT;
@@ -290,5 +312,5 @@ void crm_webform_configure(crm_webform_t *form, json_object *standard,
     add_standard(form, standard, result_pool);
     add_own(form, custom, result_pool);
     add_own(form, survey, result_pool);
-    read_settings(form, member(standard, SETTINGS), result_pool);
+    read_settings(form, member(standard, CRM_WEBFORM_SETTINGS), result_pool);
 }

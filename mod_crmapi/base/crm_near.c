@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_near.c: words that were mistyped */
+#include "crm_near.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define LEN_MAX 32
+#define LONG_WORD 8
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Return whether the letters A and B are the same. */
+static int same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Return the distance of A and B, at most LEN_MAX bytes each: the least number
+ * of letters left out, added, replaced or exchanged (Damerau). */
+static int distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    int cost[LEN_MAX + 1][LEN_MAX + 1];
+
+    for (size_t i = 0; i <= a_len; i++) {
+        for (size_t k = 0; k <= b_len; k++) {
+            if (!i || !k) {
+                cost[i][k] = (int)(i + k);
+                continue;
+            }
+            cost[i][k] = least(least(cost[i - 1][k], cost[i][k - 1]) + 1,
+                               cost[i - 1][k - 1]
+                               + !same(a[i - 1], b[k - 1]));
+            if (i > 1 && k > 1 && same(a[i - 1], b[k - 2])
+                && same(a[i - 2], b[k - 1])) {
+                cost[i][k] = least(cost[i][k], cost[i - 2][k - 2] + 1);
+            }
+        }
+    }
+    return cost[a_len][b_len];
+}
+
+int crm_near(const char *word, const char *tried)
+{
+    size_t word_len = strlen(word), tried_len = strlen(tried);
+    int most = word_len >= LONG_WORD && tried_len >= LONG_WORD ? 2 : 1;
+
+    return word_len <= LEN_MAX && tried_len <= LEN_MAX
+           && distance(word, word_len, tried, tried_len) <= most;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_origin.h: origins of web pages */
+#ifndef CRM_ORIGIN_H
+#define CRM_ORIGIN_H
+
+/* Return NULL if TEXT is an origin as browsers send it (RFC 6454, 6.2):
+ * "https://" or "http://", a host, a port or none, and no path. Otherwise return
+ * the rule that it breaks. */
+const char *crm_origin_rule(const char *text);
+
+#endif /* CRM_ORIGIN_H */

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+# 94-import-checks.t: what is imported is checked to the bottom, JSON columns
+# too; each error names line, JSON pointer and rule (contract 14.2)
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+
+my $w = workspace(database(), twin => 0);
+my $json = JSON::PP->new->canonical->allow_nonref;
+my $seed = $ENV{CRM_SEED} // time;
+srand $seed;
+
+# Import OBJECTS. Return the refusal, or "".
+sub refusal {
+    my ($code, undef, $err) = crmapictl($w->{database},
+        { stdin => join "", map { $json->encode($_) . "\n" } @_ },
+        "import", "--workspace", $w->id);
+    return $code ? $err : "";
+}
+
+sub pick { return $_[rand @_] }
+sub some { my $n = int rand(@_ + 1); return @_[0 .. $n - 1] }
+sub word { return join "", map { ("a" .. "z")[rand 26] } 1 .. 3 + rand 9 }
+
+# ---- random documents that are right ----------------------------------------
+
+sub text_with_fields {
+    return join " ", word(), some(pick("{{first_name|you}}", "{{custom.plan}}",
+        "{{agent.name}}", "{{ company.name | - }}", "{{{{", "{{full_name}}"),
+        word());
+}
+
+sub step {
+    my ($channel) = @_;
+    my %texts = (sms => { sms_body => text_with_fields() },
+        email => { email_subject => text_with_fields(),
+            email_body => text_with_fields() . "\n" . word() },
+        voice => { voice_script => text_with_fields(),
+            rand() < 0.5 ? (voice_objective => word()) : () });
+    return { channel => $channel, %{$texts{$channel}},
+        rand() < 0.5 ? (delay => pick("45m", "1d12h", 2, 0.5)) : () };
+}
+
+sub template {
+    return { object => "sequence_template", name => word(),
+        allowed_channels => [some(qw(email sms voice))],
+        pacing => { days_between_steps => pick(0, 0.5, 3, 365),
+            time_zone => pick("Europe/Berlin", "UTC", "Asia/Tokyo",
+                "America/Argentina/Buenos_Aires"),
+            window => { from => pick("00:00", "09:00"),
+                to => pick("17:30", "24:00"),
+                days => [pick("mon", "tue"), pick("sat", "sun")] } },
+        steps => [map { step($_) } qw(email sms voice email)] };
+}
+
+sub form {
+    return { object => "form", name => word(), bot_id => $w->agent,
+        standard_fields => { email => { required => JSON::PP::true,
+                label => word(), order => 1 }, name => JSON::PP::true,
+            last_name => word(), city => JSON::PP::false,
+            _form => { redirect_url => "https://x.example/" . word(),
+                thank_you => word(), honeypot => word(),
+                lead_source => word(),
+                allowed_origins => ["https://x.example",
+                    "http://localhost:8080"] } },
+        custom_fields => {
+            "t/~" . word() => { type => "textarea", max_length => 4000,
+                min_length => 2, hint => word() },
+            n => { type => "number", min => -1.5, max => "7" },
+            d => { type => "date", min => "2026-01-01", max => "2026-12-31" },
+            yes => { type => "boolean", required => JSON::PP::true } },
+        survey_questions => { s => { type => pick("select", "radio",
+                "multiselect"), options => [word(), 7,
+                { value => "other", label => word() }] } } };
+}
+
+sub agent {
+    return { object => "agent", name => word(),
+        slug => word() . "-" . $json->encode(int rand 1e9),
+        agent_email => word() . int(rand 1e9) . "\@crm.example",
+        agent_phone => "+49301" . int(1e7 + rand 8e7),
+        email_outbound_email => word() . int(rand 1e9) . "\@x.example",
+        chat_avatar_image_url => "https://x.example/a.png",
+        chat_origins => ["https://x.example", "*"] };
+}
+
+my %make = (sequence_template => \&template, form => \&form, agent => \&agent);
+
+# ---- one mistake -------------------------------------------------------------
+
+# A list of mistakes of OBJECT: [pointer, value it gets there]. A value that is
+# a reference to "delete" is taken away.
+my $gone = \"delete";
+my %mistakes = (
+    sequence_template => [
+        ["/pacing/dayz", 3], ["/pacing/days_between_steps", -1],
+        ["/pacing/days_between_steps", "3"], ["/pacing/time_zone", "Mars/One"],
+        ["/pacing/time_zone", "Europe/Berlln"], ["/pacing/time_zone", 7],
+        ["/pacing/window/form", "09:00"], ["/pacing/window/from", "9:00"],
+        ["/pacing/window/to", "24:01"], ["/pacing/window/days/1", "Sun"],
+        ["/pacing/window/days/0", 1], ["/pacing/window", []],
+        ["/allowed_channels/0", "fax"], ["/steps/0/channel", "fax"],
+        ["/steps/1", "sms"], ["/steps/2/channel", "email", "/steps/2/voice_"],
+        ["/steps/0/email_subject", "Hi {{frist_name}}"],
+        ["/steps/3/email_body", "{{company.nme|x}}"],
+        ["/steps/1/sms_body", "{{first_name"], ["/steps/1/sms_body", " "],
+        ["/steps/1/sms_body", "x" x 1601], ["/steps/0/email_subject", "a\nb"],
+        ["/steps/2/voice_script", $gone], ["/steps/0/email_body", 1],
+        ["/steps/1/delay", "2w"], ["/steps/1/dealy", "2d"],
+        ["/steps/3/emial_body", "x"], ["/pakcing", {}], ["/name", ""]],
+    form => [
+        ["/custom_fields/n/type", "colour"], ["/custom_fields/n/max", "many"],
+        ["/custom_fields/n/min", 8], ["/custom_fields/d/min", "1.1.2026"],
+        ["/custom_fields/d/min", "2027-01-01"],
+        ["/custom_fields/yes/requird", JSON::PP::true],
+        ["/custom_fields/yes/required", "yes"],
+        ["/custom_fields/n/max_length", 0],
+        ["/custom_fields/n/max_lenght", 3],
+        ["/custom_fields/yes/min", 1],
+        ["/survey_questions/s/options", []],
+        ["/survey_questions/s/options", $gone],
+        ["/survey_questions/s/options/2/value", ""],
+        ["/survey_questions/s/options/1", {},
+            "/survey_questions/s/options/1/value"],
+        ["/survey_questions/s/options/1", "other",
+            "/survey_questions/s/options/2"],
+        ["/survey_questions/s/type", 3],
+        ["/standard_fields/emial", JSON::PP::true],
+        ["/standard_fields/email/lable", "x"],
+        ["/standard_fields/email/label", ""],
+        ["/standard_fields/_form/redirect_url", "/thanks"],
+        ["/standard_fields/_form/redirect_url", "javascript:alert(1)"],
+        ["/standard_fields/_form/thankyou", "x"],
+        ["/standard_fields/_form/allowed_origins/1", "x.example"],
+        ["/standard_fields/_form/allowed_origins/0", "https://x.example/"],
+        ["/standard_fields/_form", JSON::PP::true],
+        ["/bot_id", uuid()], ["/custom_fields", []]],
+    agent => [
+        ["/slug", "a b"], ["/slug", ""], ["/agent_email", "sales"],
+        ["/agent_email", "a\@b\@c"], ["/agent_phone", "4930901820"],
+        ["/agent_phone", "+49 30 9018 ext. 2"], ["/agent_phone", "+123"],
+        ["/email_outbound_email", "x"], ["/chat_origins/0", "x.example"],
+        ["/chat_origins/1", "https://x.example/page"],
+        ["/chat_avatar_image_url", "a.png"], ["/agnet_email", "a\@x.example"]]);
+
+# Return the object of DOCUMENT that has the member of POINTER, and its name.
+sub place {
+    my ($document, $pointer) = @_;
+    my @names = map { s/~1/\//gr =~ s/~0/~/gr } split m{/}, $pointer;
+    my $last = pop @names;
+    shift @names;
+    $document = ref $document eq "ARRAY" ? $document->[$_] : $document->{$_}
+        for @names;
+    return ($document, $last);
+}
+
+diag("CRM_SEED=$seed");
+for my $object (sort keys %make) {
+    is(refusal(map { $make{$object}->() } 1 .. 100), "",
+        "$object: 100 random ones that are right are taken");
+    subtest "$object: a mistake anywhere is found and named" => sub {
+        for my $mistake (@{$mistakes{$object}}) {
+            my ($pointer, $value, $named) = @$mistake;
+            my $line = 1 + int rand 4;
+            my @lines = map { $make{$object}->() } 1 .. 4;
+            my ($in, $name) = place($lines[$line - 1], $pointer);
+            if (ref $in eq "ARRAY") {
+                $in->[$name] = $value;
+            }
+            elsif (ref $value eq "SCALAR" && $value == $gone) {
+                delete $in->{$name};
+            }
+            else {
+                $in->{$name} = $value;
+            }
+            $named = defined $named ? qr/\Q$named\E\w*/ : qr/\Q$pointer\E/;
+            like(refusal(@lines), qr/: line $line: $named: \S/,
+                "$pointer " . (ref $value eq "SCALAR" ? "left out"
+                    : $json->encode($value)));
+        }
+    };
+}
+
+subtest "names that pointers escape" => sub {
+    my $form = form();
+    $form->{custom_fields} = { "a/b~c" => { type => "colour" } };
+    like(refusal($form), qr{line 1: /custom_fields/a~1b~0c/type: must be text},
+        "as RFC 6901 has them");
+    like(refusal({ object => "agent", "x.y" => 1 }), qr{line 1: /x\.y: is not},
+        "a dot is a dot");
+};
+
+subtest "a slug belongs to one agent of a workspace" => sub {
+    my $slug = "once-" . int rand 1e9;
+    my @two = map { { object => "agent", name => "A$_", slug => $slug } } 1, 2;
+    like(refusal(@two), qr{line 2: /slug: occurs twice}, "twice in a file");
+    is(refusal($two[0]), "", "once it is taken");
+    like(refusal($two[1]), qr{line 1: /slug: exists already}, "and not again");
+    my $other = workspace($w->{database}, twin => 0);
+    my ($code) = crmapictl($w->{database},
+        { stdin => $json->encode($two[1]) . "\n" }, "import", "--workspace",
+        $other->id);
+    is($code, 0, "another workspace may have it, too");
+    ok(!eval { sql($w->{database}, "INSERT INTO crmapi.agent (id,"
+        . " workspace_id, slug) VALUES (gen_random_uuid(), '" . $w->id
+        . "', '$slug')") }, "no writer goes around it");
+    like($@, qr/agent_slug/, "but is refused");
+};
+
+done_testing;
