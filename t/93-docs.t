@@ -128,7 +128,8 @@ subtest "directives.md has the values that configtest accepts" => sub {
         my $in_vhost = $text =~ /^\*\*Context:\*\*.*virtual host/m;
         my $value = $default || ($name eq "CrmApiTwilio"
             ? "$name AC" . "0" x 32 . " $token"
-            : $name =~ /Url$/ ? "$name https://crm.example" : "$name slug");
+            : $name =~ /Url$|Origins$/ ? "$name https://crm.example"
+            : "$name slug");
         $takes->("<VirtualHost *:1>\n$value\n</VirtualHost>",
             !!$in_vhost, "$value in a virtual host");
         $takes->("<Location /x>\n$value\n</Location>",

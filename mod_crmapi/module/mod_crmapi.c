@@ -103,6 +103,9 @@ static void complete_server(crmapi_config_t *config,
     config->service.site = &config->intake;
     config->service.notifier = shm->notifier;
     complete_intake(config, shm);
+    config->mcp.origins = config->mcp_origins;
+    config->mcp.tools = config->mcp_tools;
+    config->service.mcp = &config->mcp;
 }
 
 /* Return whether any server from MAIN_SERVER on serves a mount. */

@@ -4,6 +4,7 @@
 #define MOD_CRMAPI_CONFIG_H
 
 #include "crm_intake_site.h"
+#include "crm_mcp.h"
 #include "crm_request.h"
 
 #include "mod_crmapi.h"
@@ -43,6 +44,9 @@ typedef struct crmapi_config_t {
     const char *intake_path;
     const char *intake_url;     /* NULL: taken from the request */
     apr_array_header_t *twilio; /* of crm_twilio_account_t, or NULL */
+    const char *mcp_path;       /* as above */
+    apr_array_header_t *mcp_origins; /* of const char *, or NULL */
+    int mcp_tools;              /* a crm_mcp_tools_t */
     int intake_limit;
     int address_limit;
     int unknown_key_limit;
@@ -53,6 +57,7 @@ typedef struct crmapi_config_t {
     struct crmapi_pool_t *pool; /* NULL: it serves nothing from a database */
     crm_service_t service;
     crm_intake_site_t intake;
+    crm_mcp_site_t mcp;
     const char *vhost;          /* name in metrics; NULL: it has no mounts */
     struct crmapi_counts_t *counts; /* in shared memory, or NULL */
 } crmapi_config_t;
@@ -68,7 +73,8 @@ static inline crmapi_config_t *crmapi_config(const server_rec *s)
 static inline int crmapi_serves(const crmapi_config_t *config)
 {
     return config->enabled == 1 || *config->review_path
-           || *config->unsubscribe_path || *config->intake_path;
+           || *config->unsubscribe_path || *config->intake_path
+           || *config->mcp_path;
 }
 
 /* Return a new configuration of S, in P, with nothing set. */

@@ -13,6 +13,7 @@
 
 #include "crm_db_conn.h"
 #include "crm_key.h"
+#include "crm_mcp.h"
 #include "crm_pages.h"
 #include "crm_rest.h"
 #include "crm_uuid.h"
@@ -179,6 +180,35 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
                         "\"%s\"", cmd->cmd->name, setting->path, value);
 }
 
+/* Return whether TEXT is an Origin: a scheme and a host, with a port or without
+ * (RFC 6454, 7). */
+static int is_origin(const char *text)
+{
+    const char *host = strstr(text, "://");
+    size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz"
+                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+
+    return host && host == text + scheme && scheme && host[3]
+           && !strpbrk(host + 3, "/?#@, ");
+}
+
+static const char *add_origin(cmd_parms *cmd, void *dir, const char *value)
+{
+    apr_array_header_t **list = member_of(cmd);
+
+    (void)dir;
+    if (!is_origin(value)) {
+        return apr_psprintf(cmd->pool, "%s must be a scheme and a host, such"
+                            " as https://app.example.com, without a path, not"
+                            " \"%s\"", cmd->cmd->name, value);
+    }
+    if (!*list) {
+        *list = apr_array_make(cmd->pool, 4, sizeof(const char *));
+    }
+    APR_ARRAY_PUSH(*list, const char *) = value;
+    return NULL;
+}
+
 /* Return NULL if mod_dbd is loaded. httpd then also calls mod_dbd's function
  * for CMD, which checks the value. Otherwise return httpd's error for an
  * unknown directive. */
@@ -215,6 +245,7 @@ static const char *set_dbd_text(cmd_parms *cmd, void *dir, const char *value)
 
 static const char *const names[] = {"Off", "On", "Shared", NULL}; /* crm_names_t */
 static const char *const unknown[] = {"tell", "refuse", NULL};
+static const char *const offered[] = {"all", "read", NULL}; /* crm_mcp_tools_t */
 
 /* The member cmd_data of command_rec is not const. */
 #define SETTING(of, member, ...) ((void *)(apr_uintptr_t) \
@@ -300,6 +331,14 @@ const command_rec crmapi_commands[] = {
                  " answer also where .htaccess files take part; default Off"),
     PAGE("CrmApiIntake", intake_path, CRM_INTAKE_PATH,
          "accept events, Twilio's webhooks, forms and chats"),
+    PAGE("CrmApiMcp", mcp_path, CRM_MCP_PATH,
+         "serve the Model Context Protocol"),
+    AP_INIT_ITERATE("CrmApiMcpOrigins", add_origin,
+                    SETTING(CRMAPI_POINTER, mcp_origins, .global = 0),
+                    RSRC_CONF, "web sites whose browsers may use it, such as "
+                    "https://app.example.com; default: none"),
+    WORD("CrmApiMcpTools", mcp_tools, offered, CRM_MCP_ALL,
+         "read: offer only tools that change nothing; default all"),
     NUMBER("CrmApiIntakeLimit", intake_limit, 0, LIMIT_MAX, 300,
            "requests per intake token in 60 seconds; 0: unlimited"),
     TEXT_BY(crmapi_set_intake_url, "CrmApiIntakeUrl", intake_url, NULL,

@@ -8,6 +8,7 @@
 
 #include "crm_api.h"
 #include "crm_array.h"
+#include "crm_mcp.h"
 #include "crm_pages.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -34,11 +35,17 @@ static const char *intake_path(const crmapi_config_t *config)
     return config->intake_path;
 }
 
+static const char *mcp_path(const crmapi_config_t *config)
+{
+    return config->mcp_path;
+}
+
 static const crmapi_mount_t mounts[CRMAPI_MOUNTS] = {
     {"api", &crm_api_mount, api_path, 1},
     {"review", &crm_review_mount, review_path, 0},
     {"unsubscribe", &crm_unsubscribe_mount, unsubscribe_path, 0},
     {"intake", &crm_intake_mount, intake_path, 0},
+    {"mcp", &crm_mcp_mount, mcp_path, 1},
 };
 
 /* The number of each mount's first route, then the number of all routes. A
@@ -69,6 +76,7 @@ crm_error_t *crmapi_mounts_create(apr_pool_t *pconf)
                          pconf));
     crm_pages_init(pconf);
     crm_intake_init(pconf);
+    CRM_ERR(crm_mcp_init(pconf));
     for (int i = 0; i < CRMAPI_MOUNTS; i++) {
         first[i + 1] = first[i] + 1 + crm_router_count(mounts[i].mount->router);
     }
@@ -84,6 +92,7 @@ void crmapi_mounts_close(void)
 {
     crm_api_mount.router = crm_review_mount.router = NULL;
     crm_unsubscribe_mount.router = crm_intake_mount.router = NULL;
+    crm_mcp_mount.router = NULL;
 }
 
 int crmapi_mount_number(const crmapi_mount_t *mount)

@@ -8,7 +8,7 @@
 #include "mod_crmapi_config.h"
 
 /* The number of mounts. */
-#define CRMAPI_MOUNTS 4
+#define CRMAPI_MOUNTS 5
 
 /* A mount: a path under which this module serves requests. Each server may have
  * it. */

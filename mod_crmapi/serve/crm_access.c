@@ -152,15 +152,25 @@ static crm_error_t *charge(crm_call_t *call, crm_limit_class_t class,
     return error;
 }
 
+crm_error_t *crm_access_authenticate(crm_call_t *call)
+{
+    call->credential = &api_key;
+    return authenticate(call);
+}
+
+crm_error_t *crm_access_charge(crm_call_t *call, crm_limit_class_t class)
+{
+    return charge(call, class, call->service->settings.limits[class]);
+}
+
 static crm_error_t *admit_key(crm_call_t *call)
 {
     const char *method = call->request->method;
     crm_limit_class_t class = !strcmp(method, "GET") || !strcmp(method, "HEAD")
                               ? CRM_LIMIT_READ : CRM_LIMIT_WRITE;
 
-    call->credential = &api_key;
-    CRM_ERR(authenticate(call));
-    return charge(call, class, call->service->settings.limits[class]);
+    CRM_ERR(crm_access_authenticate(call));
+    return crm_access_charge(call, class);
 }
 
 static crm_error_t *admit_token(crm_call_t *call)

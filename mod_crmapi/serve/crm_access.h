@@ -33,6 +33,12 @@ extern const crm_access_t crm_access_anybody;
  * plan are checked by the statement that does the work. */
 extern const crm_access_t crm_access_key;
 
+/* The two parts of crm_access_key's admit(), for a mount that learns what a
+ * request does from its body: set CALL's key to the one in its request, and
+ * charge it as a request of CLASS. */
+crm_error_t *crm_access_authenticate(crm_call_t *call);
+crm_error_t *crm_access_charge(crm_call_t *call, crm_limit_class_t class);
+
 /* An intake token (docs/intake.md), charged to the token's budget. */
 extern const crm_access_t crm_access_token;
 

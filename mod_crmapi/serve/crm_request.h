@@ -57,6 +57,7 @@ typedef struct crm_service_t {
     const crm_keys_t *keys;     /* NULL: look-ups are neither shared nor
                                    charged */
     const void *site;           /* configuration that one mount needs */
+    const void *mcp;            /* crm_mcp_site_t, for another one */
     crm_notifier_t *notifier;   /* for conversations, in shared memory; NULL: no
                                    server has chats */
     crm_batcher_t *batcher;     /* NULL: requests share no statements */

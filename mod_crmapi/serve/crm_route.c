@@ -149,7 +149,7 @@ static int split_path(crm_arg_t *segments, const char *path, int slash)
         const char *end;
 
         path++;
-        if (!*path && count && slash) {
+        if (!*path && slash) {
             return count;
         }
         end = strchr(path, '/');
@@ -191,7 +191,7 @@ const crm_path_t *crm_router_find(crm_arg_t args[CRM_ROUTE_ARGS],
     int count = split_path(segments, path, slash), n = 0;
     const crm_path_t *best = NULL;
 
-    for (int i = 0; count > 0 && i < router->nelts; i++) {
+    for (int i = 0; count >= 0 && i < router->nelts; i++) {
         const crm_path_t *one = &APR_ARRAY_IDX(router, i, crm_path_t);
 
         if (path_fits(one, segments, count)

@@ -14,7 +14,8 @@ typedef struct crm_access_t crm_access_t;
 /* One method of one path. */
 typedef struct crm_route_t {
     const char *method;         /* "GET", which also serves HEAD */
-    const char *path;           /* below the mount: "/contacts/{id}" */
+    const char *path;           /* below the mount: "/contacts/{id}"; "/" is the
+                                   mount itself */
     const crm_access_t *access; /* who may call it and which budget is charged;
                                    checked before the body is read */
     apr_size_t max_body;        /* bytes; 0: CrmApiMaxBody */

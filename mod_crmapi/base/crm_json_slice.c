@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_json_slice.c: JSON texts in place: members and items as parts of a text,
+ * without a tree */
+#include "crm_json_slice.h"
+
+#include <string.h>
+
+#include <unicode/utf16.h>
+#include <unicode/utf8.h>
+
+#include "apr_lib.h"
+#include "apr_strings.h"
+
+static void skip_space(crm_json_walk_t *walk)
+{
+    while (walk->at < walk->end
+           && (*walk->at == ' ' || *walk->at == '\t' || *walk->at == '\n'
+               || *walk->at == '\r')) {
+        walk->at++;
+    }
+}
+
+/* Skip the string whose opening quote is next. */
+static void skip_string(crm_json_walk_t *walk)
+{
+    for (walk->at++; walk->at < walk->end && *walk->at != '"'; walk->at++) {
+        walk->at += *walk->at == '\\';
+    }
+    walk->at += walk->at < walk->end;
+}
+
+/* Skip the array or object whose opening bracket is next. */
+static void skip_nested(crm_json_walk_t *walk)
+{
+    int depth = 0;
+
+    do {
+        char c = *walk->at;
+
+        if (c == '"') {
+            skip_string(walk);
+            continue;
+        }
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        walk->at++;
+    } while (depth && walk->at < walk->end);
+}
+
+/* Return the value that is next, and skip it. */
+static crm_slice_t take(crm_json_walk_t *walk)
+{
+    crm_slice_t value = {walk->at, 0};
+    char c = walk->at < walk->end ? *walk->at : '\0';
+
+    if (c == '"') {
+        skip_string(walk);
+    }
+    else if (c == '{' || c == '[') {
+        skip_nested(walk);
+    }
+    else {
+        while (walk->at < walk->end && *walk->at
+               && !strchr(",]} \t\r\n", *walk->at)) {
+            walk->at++;
+        }
+    }
+    value.len = (apr_size_t)(walk->at - value.text);
+    return value;
+}
+
+crm_slice_t crm_json_slice(const char *text, apr_size_t len)
+{
+    crm_json_walk_t walk = {text, text + len};
+
+    skip_space(&walk);
+    return take(&walk);
+}
+
+int crm_json_walk(crm_json_walk_t *walk, crm_slice_t value, char open)
+{
+    int is = crm_slice_type(value) == open;
+
+    walk->at = is ? value.text + 1 : "";
+    walk->end = is ? value.text + value.len - 1 : walk->at;
+    return is;
+}
+
+/* Skip what separates two members or items. Return 0 at the end. */
+static int advance(crm_json_walk_t *walk)
+{
+    skip_space(walk);
+    if (walk->at < walk->end && *walk->at == ',') {
+        walk->at++;
+        skip_space(walk);
+    }
+    return walk->at < walk->end;
+}
+
+int crm_json_member(crm_slice_t *name_p, crm_slice_t *value_p,
+                    crm_json_walk_t *walk)
+{
+    if (!advance(walk)) {
+        return 0;
+    }
+    *name_p = take(walk);
+    skip_space(walk);
+    walk->at += walk->at < walk->end;           /* the colon */
+    skip_space(walk);
+    *value_p = take(walk);
+    return 1;
+}
+
+int crm_json_item(crm_slice_t *value_p, crm_json_walk_t *walk)
+{
+    if (!advance(walk)) {
+        return 0;
+    }
+    *value_p = take(walk);
+    return 1;
+}
+
+/* ---- strings ------------------------------------------------------------- */
+
+/* Return the number that the four hexadecimal digits at TEXT are. */
+static int hex4(const char *text)
+{
+    int unit = 0;
+
+    for (int i = 0; i < 4; i++) {
+        unit = unit << 4 | (apr_isdigit(text[i]) ? text[i] - '0'
+                            : apr_tolower(text[i]) - 'a' + 10);
+    }
+    return unit;
+}
+
+/* Write to OUT what the escape at *AT_P means, and set *AT_P behind it. Return
+ * the number of bytes written. */
+static int unescape(char *out, const char **at_p)
+{
+    static const char names[] = "\"\\/bfnrt";
+    static const char values[] = "\"\\/\b\f\n\r\t";
+    const char *at = *at_p + 1;
+    int point, len = 0;
+
+    if (*at != 'u') {
+        *out = values[strchr(names, *at) - names];
+        *at_p = at + 1;
+        return 1;
+    }
+    point = hex4(at + 1);
+    at += 5;
+    if (U16_IS_LEAD(point)) {
+        point = U16_GET_SUPPLEMENTARY(point, hex4(at + 2));
+        at += 6;
+    }
+    *at_p = at;
+    U8_APPEND_UNSAFE((uint8_t *)out, len, point);
+    return len;
+}
+
+const char *crm_slice_text(crm_slice_t value, apr_size_t *len_p,
+                           apr_pool_t *pool)
+{
+    const char *at = value.text + 1, *end = value.text + value.len - 1;
+    char *text = apr_palloc(pool, value.len), *out = text;
+
+    while (at < end) {
+        const char *escape = memchr(at, '\\', (apr_size_t)(end - at));
+        apr_size_t len = (apr_size_t)((escape ? escape : end) - at);
+
+        memcpy(out, at, len);
+        out += len;
+        at += len;
+        if (escape) {
+            out += unescape(out, &at);
+        }
+    }
+    *out = '\0';
+    if (len_p) {
+        *len_p = (apr_size_t)(out - text);
+    }
+    return text;
+}
+
+/* Return whether VALUE, which has escapes, is the LEN bytes at TEXT. */
+static int escaped_is(crm_slice_t value, const char *text, apr_size_t len)
+{
+    const char *at = value.text + 1, *end = value.text + value.len - 1;
+    apr_size_t same = 0;
+    char part[4];
+
+    while (at < end) {
+        int count = 1;
+
+        if (*at == '\\') {
+            count = unescape(part, &at);
+        }
+        else {
+            *part = *at++;
+        }
+        if (len - same < (apr_size_t)count
+            || memcmp(text + same, part, (apr_size_t)count)) {
+            return 0;
+        }
+        same += (apr_size_t)count;
+    }
+    return same == len;
+}
+
+int crm_slice_is(crm_slice_t value, const char *text)
+{
+    apr_size_t len = strlen(text);
+
+    if (crm_slice_type(value) != '"') {
+        return 0;
+    }
+    if (memchr(value.text, '\\', value.len)) {
+        return escaped_is(value, text, len);
+    }
+    return value.len == len + 2 && !memcmp(value.text + 1, text, len);
+}
+
+crm_slice_t crm_json_find(crm_slice_t value, const char *name)
+{
+    crm_json_walk_t walk;
+    crm_slice_t one, found;
+
+    crm_json_walk(&walk, value, '{');
+    while (crm_json_member(&one, &found, &walk)) {
+        if (crm_slice_is(one, name)) {
+            return found;
+        }
+    }
+    return (crm_slice_t){NULL, 0};
+}

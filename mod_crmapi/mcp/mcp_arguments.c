@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_arguments.c: arguments of a tool as the parts of a request to the API */
+#include "mcp_arguments.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+/* The largest query, as httpd limits it for the API (LimitRequestLine). */
+#define QUERY_MAX 8190
+
+/* The number of names in "fields", and the size of their array. */
+#define FIELDS_MAX 8190
+
+/* A reader of a tool's arguments. */
+typedef struct reader_t {
+    mcp_operation_t *operation;
+    const mcp_tool_t *tool;
+    crm_error_t *error;
+    apr_pool_t *pool;
+} reader_t;
+
+static void refuse(reader_t *reader, const char *name, const char *rule)
+{
+    crm_error_detail(&reader->error, name, rule, reader->pool);
+}
+
+void mcp_operation_begin(mcp_operation_t *operation, const crm_route_t *route,
+                         apr_pool_t *pool)
+{
+    memset(operation, 0, sizeof(*operation));
+    operation->route = route;
+    crm_buf_init(&operation->query, 256, pool);
+    crm_buf_init(&operation->body, 512, pool);
+}
+
+/* ---- the query ----------------------------------------------------------- */
+
+/* Add the LEN bytes at TEXT to QUERY, percent-encoded. */
+static void add_encoded(crm_buf_t *query, const char *text, apr_size_t len)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *out = crm_buf_reserve(query, 3 * len);
+
+    for (apr_size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+            || (c >= '0' && c <= '9') || (c && strchr("-._~*,:", c))) {
+            *out++ = (char)c;
+            continue;
+        }
+        *out++ = '%';
+        *out++ = digits[c >> 4];
+        *out++ = digits[c & 15];
+    }
+    query->len = (apr_size_t)(out - query->data);
+}
+
+void mcp_operation_param(mcp_operation_t *operation, const char *name,
+                         const char *value, apr_size_t len)
+{
+    crm_buf_t *query = &operation->query;
+
+    if (query->len) {
+        crm_buf_putc(query, '&');
+    }
+    add_encoded(query, name, strlen(name));
+    crm_buf_putc(query, '=');
+    add_encoded(query, value, len);
+}
+
+/* Return whether VALUE is a string, a number or a boolean. */
+static int is_scalar(crm_slice_t value)
+{
+    char type = crm_slice_type(value);
+
+    return type != '{' && type != '[' && type != 'n';
+}
+
+/* Set *TEXT_P and *LEN_P to VALUE, a scalar, as a query has it. */
+static void scalar_text(const char **text_p, apr_size_t *len_p,
+                        crm_slice_t value, apr_pool_t *pool)
+{
+    *text_p = value.text;
+    *len_p = value.len;
+    if (*value.text == '"') {
+        *text_p = crm_slice_text(value, len_p, pool);
+    }
+}
+
+/* Return, in POOL, the items of the array VALUE with commas between them, those
+ * that have one in quotes (contract 7.4); *LEN_P is its length. NULL: an item is
+ * no scalar. */
+static const char *join(apr_size_t *len_p, crm_slice_t value, apr_pool_t *pool)
+{
+    crm_json_walk_t walk;
+    crm_slice_t item;
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 256, pool);
+    crm_json_walk(&walk, value, '[');
+    while (crm_json_item(&item, &walk)) {
+        const char *text, *quote;
+        apr_size_t len;
+
+        if (!is_scalar(item)) {
+            return NULL;
+        }
+        scalar_text(&text, &len, item, pool);
+        quote = memchr(text, ',', len) ? "\"" : "";
+        crm_buf_puts(&buf, buf.len ? "," : "");
+        crm_buf_puts(&buf, quote);
+        crm_buf_add(&buf, text, len);
+        crm_buf_puts(&buf, quote);
+    }
+    *len_p = buf.len;
+    return buf.len ? buf.data : "";
+}
+
+static void read_param(reader_t *reader, const char *name, crm_slice_t value);
+
+/* Add the members of the object VALUE: "custom_fields" with "size" is
+ * custom_fields.size. */
+static void read_members(reader_t *reader, const char *name, crm_slice_t value)
+{
+    crm_json_walk_t walk;
+    crm_slice_t member, found;
+
+    crm_json_walk(&walk, value, '{');
+    while (crm_json_member(&member, &found, &walk)) {
+        const char *text = crm_slice_text(member, NULL, reader->pool);
+        const char *full = apr_pstrcat(reader->pool, name, ".", text, NULL);
+
+        if (crm_slice_type(found) == 'n') {
+            mcp_operation_param(reader->operation, full, "null", 4);
+        }
+        else if (!is_scalar(found)) {
+            refuse(reader, full, "must be a text, a number, a boolean or"
+                   " null");
+        }
+        else {
+            read_param(reader, full, found);
+        }
+        if (reader->operation->query.len > QUERY_MAX) {
+            return;
+        }
+    }
+}
+
+/* Add VALUE, the argument NAME, to the query. Null is as good as nothing. */
+static void read_param(reader_t *reader, const char *name, crm_slice_t value)
+{
+    const char *text = NULL;
+    apr_size_t len;
+
+    if (crm_slice_type(value) == '{') {
+        read_members(reader, name, value);
+        return;
+    }
+    if (crm_slice_type(value) == 'n') {
+        return;
+    }
+    if (value.len > QUERY_MAX) {
+        refuse(reader, name, "is too long");
+        return;
+    }
+    if (crm_slice_type(value) != '[') {
+        scalar_text(&text, &len, value, reader->pool);
+    }
+    else {
+        text = join(&len, value, reader->pool);
+        if (!text) {
+            refuse(reader, name, "must be an array of texts");
+            return;
+        }
+    }
+    mcp_operation_param(reader->operation, name, text, len);
+}
+
+/* ---- the other parts ----------------------------------------------------- */
+
+/* Take VALUE if NAME is an id of the path. Return whether it is. */
+static int read_id(reader_t *reader, crm_slice_t name, crm_slice_t value)
+{
+    const mcp_tool_t *tool = reader->tool;
+    crm_arg_t *arg;
+
+    for (int i = 0; i < CRM_ROUTE_ARGS && tool->ids[i]; i++) {
+        if (!crm_slice_is(name, tool->ids[i])) {
+            continue;
+        }
+        arg = &reader->operation->args[i];
+        if (crm_slice_type(value) == '"') {
+            arg->text = crm_slice_text(value, &arg->len, reader->pool);
+        }
+        else {
+            refuse(reader, tool->ids[i], "must be a string");
+            arg->text = "";
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* Take VALUE if NAME is an argument that is no part of the API's request. Return
+ * whether it is. */
+static int read_common(reader_t *reader, crm_slice_t name, crm_slice_t value)
+{
+    mcp_operation_t *operation = reader->operation;
+
+    if (reader->tool->fields && crm_slice_is(name, "fields")) {
+        if (crm_slice_type(value) != '[' && crm_slice_type(value) != 'n') {
+            refuse(reader, "fields", "must be an array of names");
+        }
+        else if (value.len > FIELDS_MAX) {
+            refuse(reader, "fields", "is too long");
+        }
+        operation->fields = value;
+        return 1;
+    }
+    if (reader->tool->key && crm_slice_is(name, "idempotency_key")) {
+        if (crm_slice_type(value) == '"') {
+            operation->key = crm_slice_text(value, NULL, reader->pool);
+        }
+        else if (crm_slice_type(value) != 'n') {
+            refuse(reader, "idempotency_key", "must be a string");
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* Add the member NAME with VALUE to the body, as they were sent. */
+static void add_member(crm_buf_t *body, crm_slice_t name, crm_slice_t value)
+{
+    crm_buf_putc(body, body->len ? ',' : '{');
+    crm_buf_add(body, name.text, name.len);
+    crm_buf_putc(body, ':');
+    crm_buf_add(body, value.text, value.len);
+}
+
+static void read_argument(reader_t *reader, int has_body, crm_slice_t name,
+                          crm_slice_t value)
+{
+    if (read_id(reader, name, value) || read_common(reader, name, value)) {
+        return;
+    }
+    if (has_body) {
+        add_member(&reader->operation->body, name, value);
+    }
+    else {
+        read_param(reader, name.len > 258 ? "?"
+                   : crm_slice_text(name, NULL, reader->pool), value);
+    }
+}
+
+/* Return whether ARGUMENTS have NAME, and not as null. */
+static int has(crm_slice_t arguments, const char *name)
+{
+    char type = crm_slice_type(crm_json_find(arguments, name));
+
+    return type && type != 'n';
+}
+
+/* Lists have 10 rows and cursors unless they are asked for something else
+ * (contract 21.3). */
+static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
+                         crm_slice_t arguments)
+{
+    int pages = tool->pages || tool->log;
+
+    if (pages && !has(arguments, "page_size")) {
+        mcp_operation_param(operation, "page_size", "10", 2);
+    }
+    if (tool->pages && !has(arguments, "page") && !has(arguments, "cursor")) {
+        mcp_operation_param(operation, "cursor", "*", 1);
+    }
+}
+
+/* Set OPERATION's path from its ids, which must all be there. */
+static void set_path(reader_t *reader, const crm_operation_t *operation)
+{
+    const char *path = operation->path, *made = "";
+    apr_pool_t *pool = reader->pool;
+
+    for (int i = 0; i < CRM_ROUTE_ARGS && reader->tool->ids[i]; i++) {
+        const crm_arg_t *arg = &reader->operation->args[i];
+        const char *at = strchr(path, '{');
+
+        if (!arg->text) {
+            refuse(reader, reader->tool->ids[i], "is required");
+            return;
+        }
+        made = apr_pstrcat(pool, made, apr_pstrmemdup(
+                               pool, path, (apr_size_t)(at - path)),
+                           apr_pstrmemdup(pool, arg->text, arg->len), NULL);
+        path = strchr(at, '}') + 1;
+    }
+    reader->operation->path = apr_pstrcat(pool, made, path, NULL);
+}
+
+crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
+                                const mcp_tool_t *tool, crm_slice_t arguments,
+                                apr_pool_t *pool)
+{
+    const crm_endpoint_t *endpoint = tool->route->data;
+    int has_body = endpoint->operation->kind->has_body;
+    reader_t reader = {operation, tool, NULL, pool};
+    crm_slice_t name, value;
+    crm_json_walk_t walk;
+
+    mcp_operation_begin(operation, tool->route, pool);
+    crm_json_walk(&walk, arguments, '{');
+    while (crm_json_member(&name, &value, &walk)
+           && operation->query.len <= QUERY_MAX) {
+        read_argument(&reader, has_body, name, value);
+    }
+    add_defaults(operation, tool, arguments);
+    set_path(&reader, endpoint->operation);
+    if (has_body) {
+        crm_buf_puts(&operation->body, operation->body.len ? "}" : "{}");
+    }
+    if (operation->query.len > QUERY_MAX) {
+        refuse(&reader, "", "has too many arguments, or too long ones");
+    }
+    return reader.error;
+}

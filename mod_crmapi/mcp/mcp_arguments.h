@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_arguments.h: arguments of a tool as the parts of a request to the API */
+#ifndef MCP_ARGUMENTS_H
+#define MCP_ARGUMENTS_H
+
+#include "mcp_tool.h"
+
+/* A request to an operation of the API. */
+typedef struct mcp_operation_t {
+    const crm_route_t *route;
+    crm_arg_t args[CRM_ROUTE_ARGS]; /* the ids of its path */
+    const char *path;           /* "/contacts/0190..." */
+    crm_buf_t query;
+    crm_buf_t body;
+    const char *key;            /* its Idempotency-Key, or NULL */
+    crm_slice_t fields;         /* the argument "fields": an array, or none */
+} mcp_operation_t;
+
+/* Begin OPERATION, a request to ROUTE. */
+void mcp_operation_begin(mcp_operation_t *operation, const crm_route_t *route,
+                         apr_pool_t *pool);
+
+/* Add the parameter NAME with the LEN bytes at VALUE to OPERATION's query. */
+void mcp_operation_param(mcp_operation_t *operation, const char *name,
+                         const char *value, apr_size_t len);
+
+/* Set OPERATION to a call of TOOL with ARGUMENTS, an object or none, in POOL.
+ * The API checks them, except for what cannot be sent to it. Errors:
+ * CRM_E_VALIDATION. */
+crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
+                                const mcp_tool_t *tool, crm_slice_t arguments,
+                                apr_pool_t *pool);
+
+#endif /* MCP_ARGUMENTS_H */

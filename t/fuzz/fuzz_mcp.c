@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_mcp.c: JSON-RPC messages, and the arguments of tools in them */
+/* libFuzzer: -max_len=16384 */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_general.h"
+
+#include "crm_api.h"
+#include "crm_json.h"
+#include "crm_query.h"
+#include "crm_resources.h"
+#include "mcp_arguments.h"
+#include "mcp_fields.h"
+#include "mcp_header.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int is)
+{
+    if (!is) {
+        abort();
+    }
+}
+
+/* Read ARGUMENTS as those of TOOL: what comes out is a query and a body that the
+ * API can read. */
+static void read_as(const mcp_tool_t *tool, crm_slice_t arguments,
+                    apr_pool_t *pool)
+{
+    const crm_endpoint_t *endpoint = tool->route->data;
+    apr_array_header_t *params;
+    mcp_operation_t operation;
+    crm_error_t *error = mcp_arguments_read(&operation, tool, arguments, pool);
+    apr_size_t offset;
+
+    mcp_fields_check(&error, operation.fields, endpoint->resource, pool);
+    must(!error || error->details->nelts);
+    if (error) {
+        return;
+    }
+    must(operation.path != NULL);
+    must(!memchr(operation.query.data, '\0', operation.query.len));
+    crm_buf_putc(&operation.query, '\0');
+    crm_query_parse(&params, operation.query.data, pool);
+    must(!endpoint->operation->kind->has_body
+         || !crm_json_check(&offset, operation.body.data, operation.body.len,
+                            pool));
+}
+
+/* Read the parts of MESSAGE as the server does. */
+static void read_parts(const mcp_message_t *message, apr_pool_t *pool)
+{
+    const apr_array_header_t *tools = mcp_tools();
+    crm_slice_t arguments = crm_json_find(message->params, "arguments");
+    const char *name = mcp_message_text(message, "name", pool);
+
+    must(message->id.len <= MCP_ID_MAX);
+    must(!name || strlen(name) <= MCP_NAME_MAX);
+    if (name) {
+        mcp_header_text(name, pool);
+    }
+    for (int i = 0; i < tools->nelts && crm_slice_type(arguments) == '{';
+         i++) {
+        read_as(&APR_ARRAY_IDX(tools, i, mcp_tool_t), arguments, pool);
+    }
+    if (message->params.text) {
+        crm_buf_t out;
+        apr_size_t offset;
+
+        crm_buf_init(&out, 64, pool);
+        mcp_fields_trim(&out, message->params.text, message->params.len,
+                        crm_json_find(message->params, "fields"));
+        must(!crm_json_check(&offset, out.data, out.len, pool));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static apr_pool_t *root;
+    const char *problem = NULL;
+    mcp_message_t message;
+    apr_pool_t *pool;
+    char *text;
+
+    if (!root) {
+        apr_initialize();
+        apr_pool_create(&root, NULL);
+        must(!crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
+                           root) && !crm_mcp_init(root));
+    }
+    apr_pool_create(&pool, root);
+    text = malloc(size + 1);            /* so that reading on is seen */
+    memcpy(text, data, size);
+    must(!mcp_message_read(&message, &problem, text, size, pool) == !problem);
+    if (!problem) {
+        must(message.method != NULL);
+        read_parts(&message, pool);
+    }
+    free(text);
+    apr_pool_destroy(pool);
+    return 0;
+}
