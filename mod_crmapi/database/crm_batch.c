@@ -100,6 +100,10 @@ static crm_error_t *outcome(const crm_batch_call_t *call,
         set_rows(call, waiter->shared, waiter->first, waiter->count);
     }
     switch (waiter->verdict) {
+    case CRM_VERDICT_SENT:
+        call->part->answered = 1;
+        call->part->idle = crm_time_monotonic() - waiter->sent;
+        return NULL;
     case CRM_VERDICT_LATE:
         return crm_db_late(waiter->timeout, 0, call->pool);
     case CRM_VERDICT_LOST:

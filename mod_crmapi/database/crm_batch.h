@@ -23,6 +23,13 @@ typedef struct crm_rows_t {
     apr_pool_t *pool;           /* the request's */
 } crm_rows_t;
 
+/* What crm_conn_source_t.answer() did. */
+typedef enum crm_answered_t {
+    CRM_ANSWERED_NOT,           /* nothing */
+    CRM_ANSWERED,               /* it sent the answer */
+    CRM_ANSWERED_LAST           /* it did, and the client sends no more */
+} crm_answered_t;
+
 /* Where a request's connection comes from. BATON is the request's. */
 typedef struct crm_conn_source_t {
     /* Set *CONN_P to a connection for this thread. The time limit of the wait
@@ -36,6 +43,15 @@ typedef struct crm_conn_source_t {
     int (*add_waiting)(int change, void *baton);
     apr_interval_time_t wait;   /* time limit of the wait for a connection */
     void *baton;
+    /* How another thread can answer the request, while this thread already waits
+     * for the next one. */
+    int client;                 /* the client's connection, a descriptor that is
+                                   readable when the next request is there; -1:
+                                   only this thread can answer */
+    int clients_max;            /* how many threads of the process may wait so */
+    /* Answer the request with ROWS, which has no row perhaps. It must not
+     * block. */
+    crm_answered_t (*answer)(const crm_rows_t *rows, void *baton);
 } crm_conn_source_t;
 
 /* A request's part in crm_batch_run(). */
@@ -44,6 +60,9 @@ typedef struct crm_batch_part_t {
                                    request sent; 0: it sent none */
     apr_interval_time_t waited; /* for a connection, or for another request to
                                    get one */
+    int answered;               /* another thread has answered the request with
+                                   the rows: it has none */
+    apr_interval_time_t idle;   /* time since then */
 } crm_batch_part_t;
 
 /* Return in POOL a new batcher, which ends with POOL. All its statements must
@@ -70,7 +89,11 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * also run a write by itself that shared a statement and returned no row: its
  * row may only have been locked (crm_sql_batch()). If it is not known whether a
  * statement of several writes was executed, all get CRM_E_UNAVAILABLE
- * (CRM2006). crm_conn_watch() has no effect on a statement of several requests.
+ * (CRM2006). The leader answers others by SOURCE->answer(), if they have a
+ * SOURCE->client: one thread wakes for many requests, instead of each for its
+ * own. The thread of such a request sleeps until its client has sent the next
+ * one, but about as long as it has waited for the answer (at least 20
+ * milliseconds). crm_conn_watch() has no effect on a statement of several requests.
  * The rows live until crm_rows_drop() or the end of POOL, the
  * request's. Errors: those of crm_db_query(). */
 crm_error_t *crm_batch_run(crm_rows_t *rows, crm_batch_part_t *part,

@@ -20,12 +20,18 @@ typedef struct crm_shared_t {
 typedef enum crm_verdict_t {
     CRM_VERDICT_WAIT,
     CRM_VERDICT_CHECK,             /* look whether it can lead, or wait */
+    CRM_VERDICT_BUSY,              /* another thread is answering the request */
     CRM_VERDICT_LEADS,             /* be the leader of its queue */
+    CRM_VERDICT_SENT,              /* another thread has answered it */
     CRM_VERDICT_ANSWERED,          /* take the rows */
     CRM_VERDICT_LATE,              /* the statement was not answered in time */
     CRM_VERDICT_LOST,              /* it is unknown whether it was executed */
     CRM_VERDICT_ALONE              /* run its statement by itself */
 } crm_verdict_t;
+
+/* Added to a waiter's verdict: its thread sleeps until the verdict changes
+ * (crm_futex.h), not in poll(). */
+#define CRM_VERDICT_ASLEEP 0x100U
 
 typedef struct crm_batch_waiter_t crm_batch_waiter_t;
 
@@ -35,13 +41,22 @@ typedef struct crm_batch_waiters_t {
     crm_batch_waiter_t *last;
 } crm_batch_waiters_t;
 
-/* A request that waits, on its thread's stack. Its thread sleeps on VERDICT
- * (crm_futex.h). Once that is final, nobody else uses the waiter, and its thread
- * takes the answer without the lock. */
+/* A request that waits, on its thread's stack. Once VERDICT is final, nobody else
+ * uses the waiter, and its thread takes the answer without the lock. */
 struct crm_batch_waiter_t {
     crm_batch_waiter_t *next, *previous;
     crm_batch_waiters_t *list;  /* the list it is in, or NULL */
-    apr_uint32_t verdict;       /* crm_verdict_t, changed with the lock held */
+    apr_uint32_t verdict;       /* crm_verdict_t, with CRM_VERDICT_ASLEEP. Atomic;
+                                   changed with the lock held, or by the thread
+                                   that answers the request */
+    int bell;                   /* of its thread (crm_bell.h), which sleeps in
+                                   poll() on this and on SOURCE->client; -1: it
+                                   sleeps on VERDICT */
+    int roused;                 /* its client has sent something too early: sleep
+                                   on VERDICT from now on */
+    apr_interval_time_t patience; /* of its next poll() */
+    apr_interval_time_t sent;   /* for CRM_VERDICT_SENT: when that was */
+    const crm_conn_source_t *source;
     const crm_sql_t *sql;
     const struct crm_batch_t *batch; /* the batch that it belongs to, or NULL */
     apr_interval_time_t taken;  /* when it was moved to the batch */
@@ -93,6 +108,8 @@ struct crm_batcher_t {
     pthread_mutex_t lock;       /* of all that follows */
     crm_queue_t *buckets[CRM_BATCH_BUCKETS];
     int queues;
+    int polling;                /* number of threads that wait in poll(),
+                                   atomic */
 };
 
 /* A statement that a leader sends for several requests. */
@@ -133,17 +150,39 @@ void crm_waiters_add(crm_batch_waiters_t *list, crm_batch_waiter_t *waiter);
 /* Remove WAITER from its list. */
 void crm_waiters_remove(crm_batch_waiter_t *waiter);
 
-/* Remove WAITER from its list, and then set its VERDICT, which is final. The
- * caller wakes it (crm_waiter_wake()). */
-void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict);
+/* How to wake the thread of a waiter that may be gone. */
+typedef struct crm_wake_t {
+    const apr_uint32_t *word;   /* it sleeps on this word, or NULL */
+    int bell;                   /* it sleeps in poll(), or -1 */
+} crm_wake_t;
 
-/* Wake the thread of WAITER, which may have left by itself. */
-void crm_waiter_wake(const crm_batch_waiter_t *waiter);
+/* Return the verdict of WAITER. */
+static inline crm_verdict_t crm_waiter_verdict(const crm_batch_waiter_t *waiter)
+{
+    return (crm_verdict_t)(__atomic_load_n(&waiter->verdict, __ATOMIC_ACQUIRE)
+                           & ~CRM_VERDICT_ASLEEP);
+}
 
-/* If QUEUE has no leader, return the first request that waits in it, which is
- * to look whether it can lead when the caller wakes it; else NULL. The lock is
- * held. */
-crm_batch_waiter_t *crm_queue_next(crm_queue_t *queue);
+/* Set the VERDICT of WAITER and return how to wake its thread. */
+crm_wake_t crm_waiter_set(crm_batch_waiter_t *waiter, crm_verdict_t verdict);
+
+/* Remove WAITER from its list, and then do as crm_waiter_set(). */
+crm_wake_t crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict);
+
+/* Let the calling thread answer WAITER's request, and return 1; or return 0 if
+ * only its own thread can. */
+int crm_waiter_occupy(crm_batch_waiter_t *waiter);
+
+/* Wake a thread by WAKE. */
+void crm_waiter_wake(const crm_wake_t *wake);
+
+/* Sleep as the thread of WAITER, which was looked at, until its verdict changes
+ * or crm_time_monotonic() is END. It may return earlier. */
+void crm_waiter_sleep(crm_batch_waiter_t *waiter, apr_interval_time_t end);
+
+/* If QUEUE has no leader, let the first request that waits in it look whether it
+ * can lead, when the caller wakes it. The lock is held. */
+crm_wake_t crm_queue_next(crm_queue_t *queue);
 
 /* Free QUEUE, which is no longer in use. */
 void crm_queue_free(crm_queue_t *queue);

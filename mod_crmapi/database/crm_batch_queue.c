@@ -8,7 +8,7 @@
 #include "apr_hash.h"
 #include "apr_time.h"
 
-#include "crm_futex.h"
+#include "crm_bell.h"
 #include "crm_time.h"
 
 /* The maximum number of queues. The least recently used idle one is
@@ -26,45 +26,12 @@ static const crm_batch_rule_t writes = {
     apr_time_from_msec(20), apr_time_from_msec(20), 32, 0
 };
 
+/* How long a thread sleeps in poll() at first, before it looks whether its request
+ * was answered meanwhile. Then twice as long, and so on. */
+#define PATIENCE apr_time_from_msec(20)
+
 /* Interval at which a waiting request checks whether the database hangs. */
 #define OVERLOAD_CHECK apr_time_from_msec(500)
-
-/* --- waiters -------------------------------------------------------------- */
-
-void crm_waiters_add(crm_batch_waiters_t *list, crm_batch_waiter_t *waiter)
-{
-    waiter->list = list;
-    waiter->next = NULL;
-    waiter->previous = list->last;
-    *(list->last ? &list->last->next : &list->first) = waiter;
-    list->last = waiter;
-}
-
-void crm_waiters_remove(crm_batch_waiter_t *waiter)
-{
-    crm_batch_waiters_t *list = waiter->list;
-
-    *(waiter->previous ? &waiter->previous->next : &list->first) = waiter->next;
-    *(waiter->next ? &waiter->next->previous : &list->last) = waiter->previous;
-    waiter->list = NULL;
-}
-
-void crm_waiter_decide(crm_batch_waiter_t *waiter, crm_verdict_t verdict)
-{
-    crm_waiters_remove(waiter);
-    __atomic_store_n(&waiter->verdict, verdict, __ATOMIC_RELEASE);
-}
-
-void crm_waiter_wake(const crm_batch_waiter_t *waiter)
-{
-    crm_futex_wake(&waiter->verdict);
-}
-
-/* Return the verdict of WAITER. */
-static crm_verdict_t verdict_of(const crm_batch_waiter_t *waiter)
-{
-    return (crm_verdict_t)__atomic_load_n(&waiter->verdict, __ATOMIC_ACQUIRE);
-}
 
 /* --- queues --------------------------------------------------------------- */
 
@@ -159,26 +126,21 @@ static crm_queue_t *queue_find(const crm_batch_call_t *call, unsigned hash)
     return queue->binds == call->stmt.count ? queue : NULL;
 }
 
-crm_batch_waiter_t *crm_queue_next(crm_queue_t *queue)
+crm_wake_t crm_queue_next(crm_queue_t *queue)
 {
-    crm_batch_waiter_t *first = queue->waiting.first;
+    static const crm_wake_t nobody = {NULL, -1};
 
-    if (!first || queue->gathering) {
-        return NULL;
-    }
-    __atomic_store_n(&first->verdict, CRM_VERDICT_CHECK, __ATOMIC_RELEASE);
-    return first;
+    return queue->waiting.first && !queue->gathering
+           ? crm_waiter_set(queue->waiting.first, CRM_VERDICT_CHECK) : nobody;
 }
 
 /* Wake the first request that waits in QUEUE, if QUEUE has no leader. It becomes
  * the leader unless another request is faster. The lock is held. */
 static void wake_next(crm_queue_t *queue)
 {
-    crm_batch_waiter_t *first = crm_queue_next(queue);
+    crm_wake_t wake = crm_queue_next(queue);
 
-    if (first) {
-        crm_waiter_wake(first);
-    }
+    crm_waiter_wake(&wake);
 }
 
 /* --- waiting -------------------------------------------------------------- */
@@ -245,11 +207,11 @@ static apr_interval_time_t look(const crm_batch_call_t *call,
 {
     apr_interval_time_t now = crm_time_monotonic(), next = 0;
 
-    if (verdict_of(waiter) < CRM_VERDICT_LEADS) {
-        waiter->verdict = CRM_VERDICT_WAIT;
+    if (crm_waiter_verdict(waiter) < CRM_VERDICT_BUSY) {
+        crm_waiter_set(waiter, CRM_VERDICT_WAIT);
         decide(call, waiter, now, overloaded);
     }
-    if (verdict_of(waiter) < CRM_VERDICT_LEADS) {
+    if (crm_waiter_verdict(waiter) < CRM_VERDICT_LEADS) {
         next = wake_time(call, waiter, now);
     }
     pthread_mutex_unlock(&call->batcher->lock);
@@ -265,15 +227,52 @@ static crm_verdict_t wait_on(const crm_batch_call_t *call,
     apr_interval_time_t next;
 
     while ((next = look(call, waiter, overloaded))) {
-        crm_futex_wait(&waiter->verdict, CRM_VERDICT_WAIT, next);
-        if (verdict_of(waiter) >= CRM_VERDICT_LEADS) {
+        crm_waiter_sleep(waiter, next);
+        if (crm_waiter_verdict(waiter) >= CRM_VERDICT_LEADS) {
             break;
         }
         overloaded = add_waiting(call, 0);
         pthread_mutex_lock(&call->batcher->lock);
     }
     add_waiting(call, -1);
-    return verdict_of(waiter);
+    return crm_waiter_verdict(waiter);
+}
+
+/* Let WAITER's thread sleep in poll(), if CALL's client can be waited for and
+ * not too many threads do. The lock is held. */
+static void poll_client(crm_batch_waiter_t *waiter,
+                        const crm_batch_call_t *call)
+{
+    const crm_conn_source_t *source = call->source;
+
+    waiter->bell = -1;
+    if (source->answer && source->client >= 0
+        && __atomic_load_n(&call->batcher->polling, __ATOMIC_RELAXED)
+           < source->clients_max) {
+        waiter->bell = crm_bell();
+    }
+    if (waiter->bell >= 0) {
+        __atomic_add_fetch(&call->batcher->polling, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Wait in CALL's queue as WAITER for a verdict, and return it. The lock is held,
+ * and released. */
+static crm_verdict_t join(const crm_batch_call_t *call,
+                          crm_batch_waiter_t *waiter)
+{
+    crm_verdict_t verdict;
+
+    waiter->sql = call->sql;
+    waiter->source = call->source;
+    waiter->patience = PATIENCE;
+    poll_client(waiter, call);
+    crm_waiters_add(&call->queue->waiting, waiter);
+    verdict = wait_on(call, waiter);
+    if (waiter->bell >= 0) {
+        __atomic_sub_fetch(&call->batcher->polling, 1, __ATOMIC_RELAXED);
+    }
+    return verdict;
 }
 
 crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
@@ -289,9 +288,7 @@ crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
     if (queue) {
         queue->used = call->came;
         if (!is_turn(queue, call->came)) {
-            waiter->sql = call->sql;
-            crm_waiters_add(&queue->waiting, waiter);
-            return wait_on(call, waiter);
+            return join(call, waiter);
         }
         queue->gathering = 1;
         verdict = CRM_VERDICT_LEADS;
@@ -305,10 +302,10 @@ void crm_queue_disband(crm_queue_t *queue, crm_batcher_t *batcher)
     pthread_mutex_lock(&batcher->lock);
     queue->gathering = 0;
     while (queue->waiting.first) {
-        crm_batch_waiter_t *waiter = queue->waiting.first;
+        crm_wake_t wake = crm_waiter_decide(queue->waiting.first,
+                                            CRM_VERDICT_ALONE);
 
-        crm_waiter_decide(waiter, CRM_VERDICT_ALONE);
-        crm_waiter_wake(waiter);
+        crm_waiter_wake(&wake);
     }
     pthread_mutex_unlock(&batcher->lock);
 }

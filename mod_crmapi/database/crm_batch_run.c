@@ -62,6 +62,7 @@ void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call)
 {
     crm_queue_t *queue = batch->queue = call->queue;
     crm_batch_waiter_t *waiter, *next;
+    crm_wake_t wake;
 
     pthread_mutex_lock(&call->batcher->lock);
     batch->began = queue->sent = crm_time_monotonic();
@@ -78,11 +79,9 @@ void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call)
     queue->busy = 1;
     queue->running++;
     queue->gathering = 0;
-    next = crm_queue_next(queue);
+    wake = crm_queue_next(queue);
     pthread_mutex_unlock(&call->batcher->lock);
-    if (next) {
-        crm_waiter_wake(next);
-    }
+    crm_waiter_wake(&wake);
 }
 
 /* Make the statement of BATCH, in POOL. */
@@ -214,22 +213,49 @@ crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,
            ? error ? error : crm_db_lost(call->pool) : NULL;
 }
 
-/* Set the verdict of WAITER, of BATCH, which has ended. */
-static void answer(crm_batch_waiter_t *waiter, crm_batch_t *batch)
+/* Give WAITER the rows that BATCH has for it. */
+static void give_rows(crm_batch_waiter_t *waiter, const crm_batch_t *batch)
 {
-    int i = waiter->number - 1;
+    __atomic_add_fetch(&batch->shared->users, 1, __ATOMIC_RELAXED);
+    waiter->shared = batch->shared;
+    waiter->first = batch->first[waiter->number - 1];
+    waiter->count = batch->rows[waiter->number - 1];
+}
 
+/* Set the verdict of WAITER, of BATCH, which has ended, and return how to wake
+ * its thread. */
+static crm_wake_t answer(crm_batch_waiter_t *waiter, const crm_batch_t *batch)
+{
     if (batch->shared) {
-        __atomic_add_fetch(&batch->shared->users, 1, __ATOMIC_RELAXED);
-        waiter->shared = batch->shared;
-        waiter->first = batch->first[i];
-        waiter->count = batch->rows[i];
+        give_rows(waiter, batch);
     }
     waiter->timeout = batch->timeout;
-    crm_waiter_decide(waiter, batch->shared ? CRM_VERDICT_ANSWERED
-                              : batch->timeout ? CRM_VERDICT_LATE
-                              : batch->lost ? CRM_VERDICT_LOST
-                              : CRM_VERDICT_ALONE);
+    return crm_waiter_decide(waiter, batch->shared ? CRM_VERDICT_ANSWERED
+                                     : batch->timeout ? CRM_VERDICT_LATE
+                                     : batch->lost ? CRM_VERDICT_LOST
+                                     : CRM_VERDICT_ALONE);
+}
+
+/* Answer the request of WAITER, of BATCH, in this thread, or let its own thread
+ * do that. */
+static void answer_here(crm_batch_waiter_t *waiter, const crm_batch_t *batch)
+{
+    int i = waiter->number - 1;
+    crm_rows_t rows = {batch->shared->result, batch->first[i], batch->rows[i],
+                       batch->shared, NULL};
+    crm_answered_t done = waiter->source->answer(&rows, waiter->source->baton);
+    crm_wake_t wake;
+
+    if (done == CRM_ANSWERED_NOT) {
+        give_rows(waiter, batch);
+    }
+    waiter->sent = crm_time_monotonic();
+    wake = crm_waiter_set(waiter, done == CRM_ANSWERED_NOT
+                                  ? CRM_VERDICT_ANSWERED : CRM_VERDICT_SENT);
+    if (done == CRM_ANSWERED) {
+        wake.bell = -1;         /* its client wakes it */
+    }
+    crm_waiter_wake(&wake);
 }
 
 /* Update the queue's cost by the time that BATCH took. */
@@ -260,28 +286,36 @@ static void note_success(const crm_batch_t *batch)
     }
 }
 
-/* Requests are woken after the lock was released, because each of them takes it
- * at once. The first that waits is not made the leader here: its thread may run
- * late, and a request that arrives earlier can lead. */
+/* Requests are woken after the lock was released, because the first of them takes
+ * it at once. That one is not made the leader here: its thread may run late, and a
+ * request that arrives earlier can lead. */
 void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
 {
     crm_queue_t *queue = batch->queue;
-    crm_batch_waiter_t *wake[CRM_BATCH_MAX + 1];
-    int count = 0;
+    crm_batch_waiter_t *mine[CRM_BATCH_MAX], *waiter;
+    crm_wake_t wake[CRM_BATCH_MAX + 1];
+    int woken = 0, answered = 0;
 
     pthread_mutex_lock(&batcher->lock);
     queue->running--;
     queue->busy &= queue->last != batch->number;
     note_cost(batch);
     note_success(batch);
-    wake[0] = crm_queue_next(queue);
-    count += wake[0] != NULL;
-    while (batch->waiters.first) {
-        wake[count++] = batch->waiters.first;
-        answer(batch->waiters.first, batch);
+    wake[woken++] = crm_queue_next(queue);
+    while ((waiter = batch->waiters.first)) {
+        if (batch->shared && crm_waiter_occupy(waiter)) {
+            crm_waiters_remove(waiter);
+            mine[answered++] = waiter;
+        }
+        else {
+            wake[woken++] = answer(waiter, batch);
+        }
     }
     pthread_mutex_unlock(&batcher->lock);
-    for (int i = 0; i < count; i++) {
-        crm_waiter_wake(wake[i]);
+    for (int i = 0; i < woken; i++) {
+        crm_waiter_wake(&wake[i]);
+    }
+    for (int i = 0; i < answered; i++) {
+        answer_here(mine[i], batch);
     }
 }

@@ -19,6 +19,7 @@
 
 #include "mod_crmapi_batch.h"
 #include "mod_crmapi_body.h"
+#include "mod_crmapi_client.h"
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_dbd.h"
 #include "mod_crmapi_directive.h"
@@ -100,6 +101,8 @@ static void complete_server(crmapi_config_t *config,
     config->service.decodes = crmapi_decodes;
     config->service.aborted = crmapi_aborted;
     config->service.gone = crmapi_gone;
+    config->service.client = crmapi_client;
+    config->service.send = crmapi_send;
     config->service.site = &config->intake;
     config->service.notifier = shm->notifier;
     complete_intake(config, shm);

@@ -6,6 +6,7 @@
 
 #include "crm_touch.h"
 
+#include "mod_crmapi_client.h"
 #include "mod_crmapi_config.h"
 
 /* Return whether the requests of the server with CONFIG may share statements:
@@ -47,6 +48,7 @@ void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild)
     if (threaded == AP_MPMQ_NOT_SUPPORTED) {
         return;
     }
+    crmapi_client_init();
     for (server_rec *s = main_server; s; s = s->next) {
         crmapi_config_t *config = crmapi_config(s);
         const crm_service_t *alike;
@@ -57,6 +59,7 @@ void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild)
                                             : crm_batcher_create(pchild);
             config->service.toucher = alike ? alike->toucher
                                             : crm_toucher_create(pchild);
+            config->service.settings.clients_max = crmapi_clients_max();
         }
     }
 }

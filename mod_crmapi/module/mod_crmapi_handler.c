@@ -189,18 +189,19 @@ static void send_stream(crmapi_request_t *request, apr_bucket_brigade *bb)
     apr_pool_destroy(pool);
 }
 
-/* Send the response. Its body lives as long as the request. httpd would take the
- * part of it that comes for a HEAD for all of it. If a rest of the
- * request's body must still be read, the response is flushed before. */
-static int send_answer(crmapi_request_t *request)
+/* The body lives as long as the request. httpd would take the part of it that
+ * comes for a HEAD for all of it. If a rest of the request's body must still be
+ * read, the response is flushed before. */
+int crmapi_send_answer(crmapi_request_t *request, int flush)
 {
     const crm_response_t *response = &request->response;
     request_rec *r = request->r;
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *bb = apr_brigade_create(r->pool, alloc);
-    int rest = crmapi_spare_body(request);
+    int rest = crmapi_spare_body(request) || flush;
     int streams = response->stream && !r->header_only;
 
+    set_notes(request);
     r->status = response->status;
     r->status_line = NULL;
     r->no_local_copy = 1;
@@ -298,10 +299,14 @@ int crmapi_handler(request_rec *r)
         return DECLINED;
     }
     serve(request);
-    set_notes(request);
+    /* the time until the client's next request is none of this one */
+    r->request_time += request->response.idle;
     write_log(request);
+    if (request->response.sent) {
+        return request->result;
+    }
     crmapi_keepalive(r, request->config->keepalive_wait);
-    return send_answer(request);
+    return crmapi_send_answer(request, 0);
 }
 
 /* The log_transaction hook, after the response was sent. It counts the response

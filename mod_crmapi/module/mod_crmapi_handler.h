@@ -16,6 +16,10 @@ int crmapi_log_transaction(request_rec *r);
  * response, for a body of LEN bytes. */
 void crmapi_set_headers(crmapi_request_t *request, apr_off_t len);
 
+/* Send the response of REQUEST. With FLUSH, nothing of it stays in a buffer.
+ * Return OK or AP_FILTER_ERROR. */
+int crmapi_send_answer(crmapi_request_t *request, int flush);
+
 /* The implementations of crm_service_t's aborted and gone. */
 int crmapi_aborted(void *baton);
 int crmapi_gone(void *baton);

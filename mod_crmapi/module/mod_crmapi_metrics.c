@@ -271,6 +271,9 @@ static void count_rare(crmapi_counts_t *counts, const crm_response_t *response,
         crm_metrics_add(&counts->batches, 1);
         crm_metrics_add(&counts->batched, (apr_uint64_t)response->batched);
     }
+    if (response->sent) {
+        crm_metrics_add(&counts->answered, 1);
+    }
     if (response->look_up) {
         crm_metrics_add(&counts->look_ups[response->look_up], 1);
     }

@@ -30,6 +30,7 @@ typedef struct crmapi_counts_t {
     apr_uint64_t busy;          /* requests that got no connection in time */
     apr_uint64_t batches;       /* statements that several requests shared */
     apr_uint64_t batched;       /* requests that shared a statement */
+    apr_uint64_t answered;      /* those that the thread of another answered */
     apr_uint64_t look_ups[CRM_LOOK_UPS]; /* by result, of keys that were not in
                                             memory; the first is not used */
     crmapi_route_counts_t routes[]; /* by crmapi_mount_t.first and

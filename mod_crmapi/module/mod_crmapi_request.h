@@ -32,6 +32,7 @@ typedef struct crmapi_request_t {
     int caught;                 /* status of an error response that httpd sent
                                    while the body was read, or 0 */
     crm_response_t response;
+    int result;                 /* of sending it, if RESPONSE.SENT */
 } crmapi_request_t;
 
 /* Register the hooks that claim requests. */

@@ -344,6 +344,8 @@ static const family_t families[] = {
      put_vhosts, IN_COUNTS(batches)},
     {"crmapi_batched_requests", "counter", "Requests that shared a statement",
      put_vhosts, IN_COUNTS(batched)},
+    {"crmapi_batched_answers", "counter", "Requests that the thread of another "
+     "request answered", put_vhosts, IN_COUNTS(answered)},
     {"crmapi_key_look_ups", "counter", "Look-ups of keys and tokens that were "
      "not in memory", put_look_ups, 0},
     {"crmapi_processes", "gauge", "Processes of httpd", put_processes,

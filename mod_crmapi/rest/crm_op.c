@@ -128,6 +128,16 @@ static void make_get(crm_sql_t *sql, crm_call_t *call,
     add_where(sql, call, one ? crm_rest_permit_one : permit);
 }
 
+/* Make CALL's response of its row, the first of ROWS, if there is one. */
+static int answer_row(crm_call_t *call, const crm_rows_t *rows)
+{
+    if (rows->count) {
+        crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
+                        rows->result, rows->first);
+    }
+    return rows->count;
+}
+
 /* Serve one row, named by the path or by a parameter (by-email). */
 static crm_error_t *serve_get(crm_call_t *call)
 {
@@ -146,8 +156,9 @@ static crm_error_t *serve_get(crm_call_t *call)
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
                      NULL);
     }
+    call->answer = answer_row;
     CRM_ERR(crm_call_read(&rows, call, &sql, 1));
-    if (!rows.count) {
+    if (!call->response->sent && !answer_row(call, &rows)) {
         error = crm_rest_refuse(call, NULL, checks);
         return error ? error
                : crm_rest_no_row(call, crm_rest(call)->endpoint->resource,
@@ -155,8 +166,6 @@ static crm_error_t *serve_get(crm_call_t *call)
                                  ? crm_rest(call)->params->filter->field.name
                                  : "id");
     }
-    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
-                    rows.result, rows.first);
     crm_rows_drop(&rows);
     return NULL;
 }

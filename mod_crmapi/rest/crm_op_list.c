@@ -298,6 +298,14 @@ static crm_error_t *answer(crm_call_t *call, const crm_rows_t *rows)
     return NULL;
 }
 
+/* Make CALL's response of ROWS, unless a part of it needs another statement. */
+static int answer_page(crm_call_t *call, const crm_rows_t *rows)
+{
+    return rows->count
+           && !(is_empty(rows) && crm_rest(call)->endpoint->operation->parent)
+           && !answer(call, rows);
+}
+
 /* Return whether CALL's list costs about the same for all values. That is not
  * so for a search, which may match one row or all, nor for a deep page, whose
  * cost depends on its number. */
@@ -321,7 +329,11 @@ static crm_error_t *serve_list(crm_call_t *call)
         return crm_rest_refuse(call, error, checks);
     }
     (crm_rest(call)->cursor ? crm_walk_make : make_list)(&sql, call);
+    call->answer = answer_page;
     CRM_ERR(crm_call_read(&rows, call, &sql, is_even(call)));
+    if (call->response->sent) {
+        return NULL;
+    }
     if (!rows.count) {
         error = crm_rest_refuse(call, NULL, checks);
         return error ? error

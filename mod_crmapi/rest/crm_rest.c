@@ -344,7 +344,7 @@ void crm_rest_tag(crm_call_t *call, const char *updated_at)
     }
     tag = apr_palloc(call->pool, CRM_ETAG_SIZE);
     crm_etag_make(tag, updated_at, response->body.data, response->body.len);
-    apr_table_addn(response->headers, "ETag", tag);
+    apr_table_setn(response->headers, "ETag", tag);
     if (rest->condition && response->status == 200 && !rest->endpoint->write
         && crm_etags_have(rest->condition, tag)) {
         response->status = 304;

@@ -185,19 +185,33 @@ crm_error_t *crm_call_run(PGresult **result_p, crm_call_t *call,
     return run(result_p, call, &stmt, 1);
 }
 
-/* The functions of a crm_conn_source_t whose baton is a crm_call_t. */
+/* A call that shares a statement. */
+typedef struct sharer_t {
+    crm_call_t *call;
+    apr_int64_t db_us;          /* before */
+    apr_time_t began;
+} sharer_t;
+
+/* Set the time that SHARER's call has spent on the database. */
+static void count_shared(const sharer_t *sharer)
+{
+    sharer->call->response->db_us = sharer->db_us;
+    crm_call_count(sharer->call, sharer->began);
+}
+
+/* The functions of a crm_conn_source_t whose baton is a sharer_t. */
 
 static crm_error_t *source_acquire(crm_conn_t **conn_p, apr_time_t since,
                                    void *baton)
 {
-    return acquire(conn_p, since, baton);
+    return acquire(conn_p, since, ((sharer_t *)baton)->call);
 }
 
 /* The thread has the result of a statement, and wakes those who share it. Each
  * of them needs the rate limit store's answer next. */
 static void source_release(void *baton)
 {
-    crm_call_t *call = baton;
+    crm_call_t *call = ((sharer_t *)baton)->call;
 
     crm_call_release(call);
     if (call->budget.undecided) {
@@ -207,27 +221,53 @@ static void source_release(void *baton)
 
 static int source_add_waiting(int change, void *baton)
 {
-    const crm_call_t *call = baton;
+    const crm_call_t *call = ((sharer_t *)baton)->call;
 
     return call->service->add_waiting(change, call->request->baton);
+}
+
+static crm_answered_t source_answer(const crm_rows_t *rows, void *baton)
+{
+    crm_call_t *call = ((sharer_t *)baton)->call;
+    crm_response_t *response = call->response;
+    crm_answered_t answered = CRM_ANSWERED_NOT;
+
+    count_shared(baton);
+    if (call->answer(call, rows)) {
+        answered = call->service->send(call->request->baton);
+    }
+    if (answered == CRM_ANSWERED_NOT) {
+        response->body.len = 0;
+    }
+    response->sent = answered != CRM_ANSWERED_NOT;
+    return answered;
+}
+
+/* Return the connection of CALL's client if another thread may answer CALL. */
+static int client_of(const crm_call_t *call)
+{
+    return call->answer && !call->budget.undecided && call->service->client
+           ? call->service->client(call->request->baton) : -1;
 }
 
 /* Try to run SQL together with other requests. */
 static crm_error_t *share(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
 {
+    sharer_t sharer = {call, call->response->db_us, apr_time_now()};
     const crm_conn_source_t source = {
         source_acquire, source_release, source_add_waiting,
-        call->service->settings.database_wait, call
+        call->service->settings.database_wait, &sharer, client_of(call),
+        call->service->settings.clients_max, source_answer
     };
-    apr_int64_t before = call->response->db_us;
-    apr_time_t began = apr_time_now();
     crm_batch_part_t part;
     crm_error_t *error;
 
     error = crm_batch_run(rows, &part, call->service->batcher, sql, &source,
                           call->pool);
-    call->response->db_us = before;
-    crm_call_count(call, began);
+    if (!part.answered) {
+        count_shared(&sharer);
+    }
+    call->response->idle = part.idle;
     call->response->batched = part.sent > 1 ? part.sent : 0;
     call->waited = part.waited;
     return error;
@@ -252,7 +292,8 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
         && !call->distributed) {
         CRM_ERR(share(rows, call, sql));
     }
-    return rows->result ? NULL : run_alone(rows, call, sql);
+    return rows->result || call->response->sent ? NULL
+           : run_alone(rows, call, sql);
 }
 
 /* Return whether the values of SQL are small enough to share a statement. */

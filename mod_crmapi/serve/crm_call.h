@@ -38,6 +38,10 @@ struct crm_call_t {
     const char *body;           /* the body; NULL: it was not read */
     apr_size_t body_len;
     void *state;                /* the handler's state */
+    /* Make CALL's response of ROWS, which crm_call_read() is asked for, in any
+     * thread, and return 1; or return 0 if these rows need more than that. NULL:
+     * only this thread makes the response. */
+    int (*answer)(crm_call_t *call, const crm_rows_t *rows);
 };
 
 /* Set *CONN_P to CALL's connection. Take one from the pool if it has none. */
@@ -61,7 +65,9 @@ crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
 /* Run SQL, a SELECT that only reads, and set *ROWS to its rows. If SHARES,
  * concurrent requests may share the statement (crm_batch_run()). Its cost
  * should not depend much on its values then, because each request waits for the
- * rows of all. Call crm_rows_drop() when the rows have been written. */
+ * rows of all. If CALL->answer is set, another thread may have answered CALL: then
+ * CALL->response->sent is set, and ROWS has none. Call crm_rows_drop() when the
+ * rows have been written. */
 crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
                            int shares);
 

@@ -37,6 +37,9 @@ typedef struct crm_settings_t {
     int request_id_in_database; /* set application_name to the request's id */
     apr_interval_time_t database_wait; /* time limit of the wait for a
                                           connection */
+    int clients_max;            /* how many threads of the process may wait for
+                                   their client's next request while another
+                                   thread answers for them */
 } crm_settings_t;
 
 /* What all processes of the host know of keys that are not in their table. */
@@ -83,6 +86,12 @@ typedef struct crm_service_t {
     int (*decodes)(void *baton);
     /* Return whether the client has closed the connection. */
     int (*aborted)(void *baton);
+    /* Return the client's connection if another thread may send the answer
+     * (crm_conn_source_t.client), else -1. */
+    int (*client)(void *baton);
+    /* Send the response that was made so far, in any thread, unless that could
+     * block. */
+    crm_answered_t (*send)(void *baton);
     /* Return whether it has, or this process is stopping. */
     int (*gone)(void *baton);
 } crm_service_t;
@@ -149,6 +158,8 @@ typedef struct crm_response_t {
     int batched;                /* number of requests in the shared statement
                                    that this request sent; 0: it sent none */
     int touch;                  /* call crm_touch() after the response */
+    int sent;                   /* it was sent by crm_service_t.send() */
+    apr_interval_time_t idle;   /* time since then, in microseconds */
 } crm_response_t;
 
 /* Return the value of the header NAME of REQUEST, NULL if it is absent. */
