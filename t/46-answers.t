@@ -6,7 +6,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Mcp;
 use IO::Socket ();
+use JSON::PP qw(decode_json encode_json);
 use List::Util qw(sum0);
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 use Time::HiRes qw(time sleep);
@@ -202,6 +204,35 @@ END
     cmp_ok($us[@us / 2] / 1e6, "<", $waited[@waited / 2] + 0.005,
         "the time until the next request is not in it");
     cmp_ok(answered($httpd), ">", 0, "others' threads have sent some");
+    $httpd->stop;
+};
+
+subtest "an answer inside a tool's result is never sent by itself" => sub {
+    my ($httpd, $w, @ids) = server(undef, "CrmApiMcp On\n");
+    my $clients = clients($httpd, $w);
+    my $headers = CrmTest::Mcp->new($httpd->client)
+        ->headers("tools/call", { name => "contacts_get" });
+    my (@got, @want);
+
+    for my $round (1 .. 10) {
+        my @asked = map { $ids[rand @ids] } @$clients;
+        for my $i (0 .. $#$clients) {
+            my $body = encode_json({ jsonrpc => "2.0", id => $i,
+                method => "tools/call", params => { name => "contacts_get",
+                arguments => { id => $asked[$i] },
+                _meta => CrmTest::Mcp::meta() } });
+            $clients->[$i]->send_raw(join "\r\n", "POST $CrmTest::Mcp::PATH"
+                . " HTTP/1.1", "Host: x", "Content-Type: application/json",
+                "Authorization: Bearer $clients->[$i]{key}",
+                (map { "$_: $headers->{$_}" } keys %$headers),
+                "Content-Length: " . length $body, "", $body);
+        }
+        push @want, map { [$_, $asked[$_]] } 0 .. $#$clients;
+        push @got, map { my $r = decode_json($_->read_response("POST")->body);
+            [$r->{id}, $r->{result}{structuredContent}{data}{id}] } @$clients;
+    }
+    is_deeply(\@got, \@want, "each has the whole result");
+    is(answered($httpd), 0, "others' threads have sent none");
     $httpd->stop;
 };
 

@@ -55,7 +55,9 @@ crm_error_t *mcp_run(crm_call_t *call, mcp_operation_t *operation)
     memcpy(call->args, operation->args, sizeof(call->args));
     call->body = operation->body.len ? operation->body.data : "";
     call->body_len = operation->body.len;
+    call->inner = 1;
     error = crm_rest_serve(call);
+    call->inner = outer.inner;
     call->request = outer.request;
     call->route = outer.route;
     memcpy(call->args, outer.args, sizeof(call->args));

@@ -246,7 +246,8 @@ static crm_answered_t source_answer(const crm_rows_t *rows, void *baton)
 /* Return the connection of CALL's client if another thread may answer CALL. */
 static int client_of(const crm_call_t *call)
 {
-    return call->answer && !call->budget.undecided && call->service->client
+    return call->answer && !call->inner && !call->budget.undecided
+           && call->service->client
            ? call->service->client(call->request->baton) : -1;
 }
 
@@ -292,6 +293,7 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
         && !call->distributed) {
         CRM_ERR(share(rows, call, sql));
     }
+    call->answer = NULL;
     return rows->result || call->response->sent ? NULL
            : run_alone(rows, call, sql);
 }

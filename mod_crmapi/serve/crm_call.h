@@ -40,8 +40,10 @@ struct crm_call_t {
     void *state;                /* the handler's state */
     /* Make CALL's response of ROWS, which crm_call_read() is asked for, in any
      * thread, and return 1; or return 0 if these rows need more than that. NULL:
-     * only this thread makes the response. */
+     * only this thread makes the response. It is for the next statement only. */
     int (*answer)(crm_call_t *call, const crm_rows_t *rows);
+    int inner;                  /* the response that the route makes is a part of
+                                   another one: it is never sent by itself */
 };
 
 /* Set *CONN_P to CALL's connection. Take one from the pool if it has none. */
