@@ -57,7 +57,7 @@ subtest "404 and 405 say what was not found, and what there is" => sub {
     my $w = workspace($httpd, plan => "pro");
     my $c = $w->client;
     my $none = uuid();
-    my $document = qr{openapi\.json};
+    my $document = qr{/api/v1/docs has all};
     for my $case (
         [get => "/none", 404, $document], [get => "/contact", 404, $document],
         [get => "/contacts/$none/none", 404, $document],

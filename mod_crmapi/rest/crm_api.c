@@ -2,12 +2,13 @@
 /* crm_api.c: the mount of the REST API */
 #include "crm_api.h"
 
+#include "crm_docs.h"
 #include "crm_endpoint.h"
 #include "crm_rest.h"
 
 crm_mount_t crm_api_mount = {
     .other = &crm_access_key, .rest = 1,
-    .no_path = "There is no such path: " CRM_API_BASE "/openapi.json has all",
+    .no_path = "There is no such path: " CRM_API_BASE "/docs has all",
 };
 
 crm_error_t *crm_api_init(const crm_resource_t *const *resources,
@@ -17,6 +18,10 @@ crm_error_t *crm_api_init(const crm_resource_t *const *resources,
     static const crm_route_t document[] = {
         {.method = "GET", .path = "/openapi.json",
          .access = &crm_access_anybody, .serve = crm_openapi_serve},
+        {.method = "GET", .path = "/docs", .access = &crm_access_anybody,
+         .serve = crm_docs_serve},
+        {.method = "GET", .path = "/llms.txt", .access = &crm_access_anybody,
+         .serve = crm_docs_serve_llms},
         {.method = NULL}
     };
     const crm_route_t *tables[] = {NULL, document, NULL};
@@ -26,6 +31,7 @@ crm_error_t *crm_api_init(const crm_resource_t *const *resources,
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key, pool);
     router = crm_router_create(tables, "", "OPTIONS", pool);
     CRM_ERR(crm_openapi_init(router, openapi, events, pool));
+    CRM_ERR(crm_docs_init(pool));
     crm_api_mount.router = router;
     return NULL;
 }

@@ -6,6 +6,7 @@
 // line of JSON, {"ok": value} or {"error": text}:
 //   ["open", url]          load it, wait until it is there
 //   ["size", width, height]
+//   ["scheme", "dark"]     the colours that the user prefers, or "light"
 //   ["eval", expression]   its value in the page
 //   ["click", selector]    a real click in the middle of the element
 //   ["press", selector]    the same, then wait for the page that comes
@@ -139,6 +140,8 @@ const commands = {
     },
     size: (width, height) => send("Emulation.setDeviceMetricsOverride",
         { width, height, deviceScaleFactor: 1, mobile: false }),
+    scheme: (value) => send("Emulation.setEmulatedMedia",
+        { features: [{ name: "prefers-color-scheme", value }] }),
     eval: evaluate,
     click,
     press: (selector) => after(loaded, () => click(selector)),
