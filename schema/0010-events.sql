@@ -246,6 +246,16 @@ CREATE TRIGGER zz_event AFTER DELETE ON crmapi.workspace
 -- the writer: SECURITY DEFINER and search_path would be set and reset for each row.
 -- t/05-schema.t shows what these rights are. bench/events --instructions counts.
 
+-- Notify those that wait for something to happen in WORKSPACE, if there are any:
+-- NOTIFY makes transactions commit one after the other. They hold a shared advisory
+-- lock, which is tried, and given back at once. Nothing waits for it. For the API and
+-- the worker.
+CREATE FUNCTION crmapi.bell(workspace uuid) RETURNS boolean
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN pg_try_advisory_lock(uuid_hash_extended(workspace, 1))
+        THEN pg_advisory_unlock(uuid_hash_extended(workspace, 1))
+        ELSE pg_notify('crmapi_bell', workspace::text) IS NOT NULL END;
+
 -- A new number for an event of WORKSPACE. Before it, the transaction gets its
 -- ticket, a lock that conflicts with nothing, unless its last event was of
 -- WORKSPACE, too. Another ticket does no harm: readers stop at the lowest. For
@@ -256,6 +266,7 @@ CREATE FUNCTION crmapi.event_next(workspace uuid) RETURNS bigint
         current_setting('crmapi.event_ticket', true) = workspace::text
         OR pg_advisory_xact_lock_shared(uuid_hash(workspace),
             (nextval('crmapi.event_number') & 2147483647)::integer) IS NULL
+        OR crmapi.bell(workspace) IS NULL
         OR set_config('crmapi.event_ticket', workspace::text, true)
             IS NOT NULL
         THEN nextval('crmapi.event_number') END;
@@ -528,21 +539,25 @@ BEGIN
 END
 $$;
 
--- An event with a message, which is updated if it has another status. A trigger
+-- An event with a message, which is updated if it has another status. Those that
+-- wait for messages of a conversation are notified without an event, too. A trigger
 -- function.
 CREATE FUNCTION crmapi.message_event() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
     feed record;
     event uuid;
+    rung boolean;
 BEGIN
     SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
     WHERE f.workspace_id = NEW.workspace_id;
     IF NOT FOUND THEN
+        rung := crmapi.bell(NEW.workspace_id);
         RETURN NULL;
     END IF;
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
         OR TG_OP = 'UPDATE' AND OLD.status IS NOT DISTINCT FROM NEW.status THEN
+        rung := crmapi.bell(NEW.workspace_id);
         RETURN NULL;
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)

@@ -157,7 +157,9 @@ sub parameter_works {
         $other ||= $r->body ne $plain
             && ($having || $value eq "end" || @{$r->data});
     }
-    ok($other, "$name changes the answer") or diag("tried: @tried");
+    # t/79-wait.t: a page that has something does not wait
+    ok($name eq "wait" ? !$other : $other, "$name changes the answer")
+        or diag("tried: @tried");
     error_is(ask($operation, { %beside, $name => $_ }), 422,
         "validation_error", "$name=" . substr($_, 0, 10) . ": 422", [$name])
         for wrong_values($parameter);

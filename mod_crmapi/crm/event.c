@@ -185,6 +185,7 @@ static const crm_operation_t operations[] = {
      .filters = filters,
      .sorts = by_id,
      .feed = "event_feed",
+     .waits = 1,
      .summary = "Read what has changed, by cursor"},
     {.id = NULL}
 };

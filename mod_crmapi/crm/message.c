@@ -104,6 +104,7 @@ static const crm_operation_t operations[] = {
      .filters = list_filters,
      .sorts = by_created_at,
      .ordered = 1,
+     .waits = 1,
      .parent = "conversation",
      .summary = "List a conversation's messages"},
     {.id = "createMessage", .method = "POST",

@@ -37,6 +37,7 @@
 #include "mod_crmapi_shm.h"
 #include "mod_crmapi_status.h"
 #include "mod_crmapi_store.h"
+#include "mod_crmapi_wait.h"
 
 /* For all servers; NULL if none has intake. */
 static crm_notifier_t *notifier;
@@ -103,6 +104,7 @@ static void complete_server(crmapi_config_t *config,
     config->service.gone = crmapi_gone;
     config->service.client = crmapi_client;
     config->service.send = crmapi_send;
+    config->service.watch = crmapi_watch;
     config->service.site = &config->intake;
     config->service.notifier = shm->notifier;
     complete_intake(config, shm);
@@ -183,7 +185,8 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
 /* Initialise this process for the servers from MAIN_SERVER on, in POOL. */
 static void init_process(server_rec *main_server, apr_pool_t *pool)
 {
-    if (crmapi_pools_create(pool)) {
+    if (crmapi_pools_create(pool)
+        || crmapi_waits_create(crmapi_resume, pool)) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "CRM1104: cannot "
                      "create a mutex for the database connections; all "
                      "requests get a 503");
@@ -250,6 +253,7 @@ static void child_stopping(apr_pool_t *pchild, int graceful)
 {
     (void)pchild;
     (void)graceful;
+    crmapi_waits_stop();
     if (notifier) {
         crm_notifier_wake_process(notifier);
     }
@@ -266,6 +270,9 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
     ap_hook_child_stopping(child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
+#endif
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 33)
+    ap_hook_suspend_connection(crmapi_suspended, NULL, NULL, APR_HOOK_MIDDLE);
 #endif
     ap_hook_handler(crmapi_handler, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_handler(crmapi_health_handler, NULL, NULL, APR_HOOK_MIDDLE);

@@ -52,6 +52,7 @@ typedef struct crmapi_config_t {
     int unknown_key_limit;
     int addresses;              /* CrmApiAddresses: main server only */
     int chat_polls;
+    int waiters;
     crmapi_dbd_t dbd;
     /* Set after the configuration was read: */
     struct crmapi_pool_t *pool; /* NULL: it serves nothing from a database */

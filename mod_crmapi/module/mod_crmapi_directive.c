@@ -355,6 +355,9 @@ const command_rec crmapi_commands[] = {
                   "number of addresses that are counted at the same time"),
     NUMBER("CrmApiChatPolls", chat_polls, 0, LIMIT_MAX, 16,
            "maximum number of waiting chat polls per process"),
+    NUMBER("CrmApiWaiters", waiters, 0, LIMIT_MAX, 512,
+           "maximum number of requests per process that wait for something to "
+           "happen"),
     NUMBER("CrmApiUnknownKeyLimit", unknown_key_limit, 0, LIMIT_MAX, 60,
            "look-ups of unknown keys and tokens per client address in 60 "
            "seconds; 0: unlimited"),

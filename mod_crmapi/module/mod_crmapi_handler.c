@@ -10,6 +10,7 @@
 #include "ap_mpm.h"
 #include "http_core.h"
 #include "http_protocol.h"
+#include "http_request.h"
 #include "util_filter.h"
 
 #include "crm_array.h"
@@ -21,6 +22,7 @@
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
+#include "mod_crmapi_wait.h"
 
 APLOG_USE_MODULE(crmapi);
 
@@ -288,6 +290,57 @@ int crmapi_gone(void *baton)
     return state == AP_MPMQ_STOPPING || crmapi_aborted(baton);
 }
 
+/* Serve REQUEST again as long as its response waits. */
+static crmapi_wait_t wait_for_news(crmapi_request_t *request)
+{
+    crmapi_wait_t what = CRMAPI_WAIT_OVER;
+
+    while (request->response.waits) {
+        what = crmapi_wait(request);
+        if (what != CRMAPI_WAIT_AGAIN) {
+            return what;
+        }
+        crm_serve_again(&request->response);
+    }
+    return what;
+}
+
+/* Send REQUEST's response. */
+static int finish(crmapi_request_t *request)
+{
+    crmapi_wait_end(request);
+    write_log(request);
+    return crmapi_send_answer(request, 0);
+}
+
+crmapi_wait_t crmapi_resume(crmapi_request_t *request)
+{
+    request_rec *r = request->r;
+    apr_thread_mutex_t *mutex = r->invoke_mtx;
+    crmapi_wait_t what = CRMAPI_WAIT_OVER;
+
+    apr_thread_mutex_lock(mutex);
+    if (crmapi_aborted(request)) {
+        r->connection->aborted = 1;
+    }
+    else {
+        crm_serve_again(&request->response);
+        what = wait_for_news(request);
+    }
+    if (what == CRMAPI_WAIT_SUSPENDED) {
+        apr_thread_mutex_unlock(mutex);
+        return what;
+    }
+    r->connection->keepalive = AP_CONN_CLOSE;
+    if (finish(request) != OK) {
+        r->connection->aborted = 1;
+    }
+    apr_thread_mutex_unlock(mutex);
+    ap_finalize_request_protocol(r);
+    ap_process_request_after_handler(r);
+    return what;
+}
+
 int crmapi_handler(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
@@ -299,14 +352,17 @@ int crmapi_handler(request_rec *r)
         return DECLINED;
     }
     serve(request);
+    if (wait_for_news(request) == CRMAPI_WAIT_SUSPENDED) {
+        return SUSPENDED;
+    }
     /* the time until the client's next request is none of this one */
     r->request_time += request->response.idle;
-    write_log(request);
     if (request->response.sent) {
+        write_log(request);
         return request->result;
     }
     crmapi_keepalive(r, request->config->keepalive_wait);
-    return crmapi_send_answer(request, 0);
+    return finish(request);
 }
 
 /* The log_transaction hook, after the response was sent. It counts the response

@@ -4,9 +4,14 @@
 #define MOD_CRMAPI_HANDLER_H
 
 #include "mod_crmapi_request.h"
+#include "mod_crmapi_wait.h"
 
 /* The handler hook: serve R if it was claimed, otherwise decline. */
 int crmapi_handler(request_rec *r);
+
+/* Serve REQUEST again, which was suspended, and respond unless it waits on: see
+ * crmapi_waits_create(). */
+crmapi_wait_t crmapi_resume(crmapi_request_t *request);
 
 /* The log_transaction hook, after the response of R was sent: log and count it,
  * and record the key's last use if a connection is free. */

@@ -61,6 +61,7 @@ typedef struct crmapi_pool_t {
                                    atomic */
     int opened;                 /* whether mod_dbd has opened a connection in
                                    this process; atomic */
+    struct bell_t *bell;        /* mod_crmapi_bell.c; NULL: nobody has waited */
     int explaining;             /* whether a thread looks for the cause of an
                                    outage; atomic */
     apr_time_t schema_seen;     /* when the schema was last valid; atomic */

@@ -31,6 +31,13 @@ typedef struct crmapi_request_t {
     int body_read;              /* the body was read to its end */
     int caught;                 /* status of an error response that httpd sent
                                    while the body was read, or 0 */
+    /* of mod_crmapi_wait.c */
+    struct crmapi_watch_t *watch; /* of its workspace, or NULL */
+    struct crmapi_waiter_t *waiter;
+    apr_uint32_t count;         /* of WATCH, before the last query */
+    int served;                 /* COUNT is set */
+    int rung;                   /* it was another one before */
+    int placed;                 /* it is one of CrmApiWaiters */
     crm_response_t response;
     int result;                 /* of sending it, if RESPONSE.SENT */
 } crmapi_request_t;

@@ -273,6 +273,21 @@ const char *crm_walk_link(const crm_call_t *call, const char *cursor)
     return link.data;
 }
 
+/* Set *CURSOR_P to the cursor behind the last row of ROWS that is on CALL's page.
+ * If there is no row, it is the page's own. */
+static crm_error_t *last_cursor(const char **cursor_p, const crm_call_t *call,
+                                const crm_rows_t *rows)
+{
+    int count = crm_walk_count(call, rows);
+
+    *cursor_p = PQgetisnull(rows->result, rows->first, CRM_LIST_FIRST)
+                ? crm_rest(call)->cursor
+                : cursor_of(call, rows, rows->first + count - 1);
+    return *cursor_p ? NULL
+           : crm_error_logf(CRM_E_INTERNAL, call->pool, "CRM1005: a row has "
+                            "sort keys that no cursor can have");
+}
+
 crm_error_t *crm_walk_answer(crm_buf_t *body, crm_call_t *call,
                              const crm_rows_t *rows)
 {
@@ -281,17 +296,16 @@ crm_error_t *crm_walk_answer(crm_buf_t *body, crm_call_t *call,
 
     crm_buf_printf(body, ",\"pagination\":{\"page_size\":%" APR_INT64_T_FMT,
                    size);
-    if (rows->count <= size) {
+    if (rows->count <= size && !crm_rest(call)->wait) {
         crm_buf_puts(body, ",\"next_cursor\":null,\"has_more\":false}");
         return NULL;
     }
-    cursor = cursor_of(call, rows, rows->first + (int)size - 1);
-    if (!cursor) {
-        return crm_error_logf(CRM_E_INTERNAL, call->pool, "CRM1005: a row has "
-                              "sort keys that no cursor can have");
+    CRM_ERR(last_cursor(&cursor, call, rows));
+    crm_buf_printf(body, ",\"next_cursor\":\"%s\",\"has_more\":%s}", cursor,
+                   rows->count > size ? "true" : "false");
+    if (rows->count > size) {
+        apr_table_setn(call->response->headers, "Link",
+                       crm_walk_link(call, cursor));
     }
-    crm_buf_printf(body, ",\"next_cursor\":\"%s\",\"has_more\":true}", cursor);
-    apr_table_setn(call->response->headers, "Link",
-                   crm_walk_link(call, cursor));
     return NULL;
 }

@@ -328,8 +328,9 @@ static crm_error_t *serve_list(crm_call_t *call)
     if (error) {
         return crm_rest_refuse(call, error, checks);
     }
+    crm_call_watch(call, crm_rest(call)->wait);
     (crm_rest(call)->cursor ? crm_walk_make : make_list)(&sql, call);
-    call->answer = answer_page;
+    call->answer = crm_rest(call)->wait ? NULL : answer_page;
     CRM_ERR(crm_call_read(&rows, call, &sql, is_even(call)));
     if (call->response->sent) {
         return NULL;
@@ -342,6 +343,9 @@ static crm_error_t *serve_list(crm_call_t *call)
     if (is_empty(&rows) && checks->nelts) {
         /* The page is empty: check that the parent exists (contract 7.9). */
         CRM_ERR(crm_rest_refuse(call, NULL, checks));
+    }
+    if (is_empty(&rows)) {
+        crm_call_wait(call);
     }
     error = answer(call, &rows);
     crm_rows_drop(&rows);

@@ -217,6 +217,9 @@ static void write_page(crm_call_t *call, const PGresult *result, int rows)
         apr_table_setn(call->response->headers, "Link",
                        crm_walk_link(call, cursor));
     }
+    else if (!count) {
+        crm_call_wait(call);
+    }
 }
 
 /* Set *RESULT_P to the rows of the page, none if the key does not permit it. In a
@@ -250,6 +253,7 @@ static crm_error_t *serve_log(crm_call_t *call)
     if (error) {
         return crm_rest_refuse(call, error, NULL);
     }
+    crm_call_watch(call, at_end(call) ? 0 : crm_rest(call)->wait);
     CRM_ERR(query(&result, call));
     if (!PQntuples(result)) {
         error = crm_rest_refuse(call, NULL, NULL);

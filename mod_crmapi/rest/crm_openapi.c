@@ -226,6 +226,8 @@ static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         add(buf, "{'$ref':'#/components/parameters/page_size'},"
             "{'$ref':'#/components/parameters/log_cursor'},");
     }
+    add(buf, operation->waits
+        ? "{'$ref':'#/components/parameters/wait'}," : "");
     if (operation->kind->condition) {
         crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
                        operation->kind->condition);

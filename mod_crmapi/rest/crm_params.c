@@ -21,6 +21,7 @@
 #define PAGE_SIZE_MAX 100
 #define PAGE_MAX APR_INT64_C(9007199254740991) /* exact in every JSON parser;
                                                   offsets fit 64 bits */
+#define WAIT_MAX 30             /* seconds */
 #define IGNORED_MAX 10          /* names in X-Ignored-Parameters */
 #define NAME_MAX_BYTES 64       /* of each of them */
 
@@ -85,6 +86,17 @@ static const char *set_order(crm_call_t *call, const char *text)
            ? NULL : "must be asc or desc";
 }
 
+static const char *set_wait(crm_call_t *call, const char *text)
+{
+    apr_int64_t seconds = 0;
+
+    if (strcmp(text, "0") && !positive(&seconds, text, WAIT_MAX)) {
+        return "must be an integer from 0 to 30";
+    }
+    crm_rest(call)->wait = (int)seconds;
+    return NULL;
+}
+
 /* The cursor is parsed after all other parameters: see read_cursor(). */
 static const char *set_cursor(crm_call_t *call, const char *text)
 {
@@ -112,12 +124,18 @@ static int takes_order(const crm_operation_t *operation)
     return operation->ordered;
 }
 
+static int takes_wait(const crm_operation_t *operation)
+{
+    return operation->waits;
+}
+
 static const list_param_t list_params[] = {
     {"page", set_page, takes_page},
     {"page_size", set_page_size, takes_cursor},
     {"sort", set_sort, takes_sort},
     {"order", set_order, takes_order},
     {"cursor", set_cursor, takes_cursor},
+    {"wait", set_wait, takes_wait},
 };
 #define LIST_PARAMS ((int)CRM_NELTS(list_params))
 
@@ -397,6 +415,7 @@ static void set_defaults(crm_call_t *call)
 
     crm_rest(call)->page = 0;
     crm_rest(call)->page_size = PAGE_SIZE;
+    crm_rest(call)->wait = 0;
     crm_rest(call)->sort = operation->sorts;
     crm_rest(call)->ascending = -1;
     crm_rest(call)->params = apr_pcalloc(call->pool,

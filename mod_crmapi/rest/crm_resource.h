@@ -108,6 +108,7 @@ struct crm_operation_t {
                                    without keys */
     int ordered;                /* takes the parameter "order" */
     int whole;                  /* a list without pagination */
+    int waits;                  /* takes the parameter "wait" */
     const char *from;           /* JOIN added to FROM of a list, or NULL */
     const crm_file_t *file;     /* of a file: see crm_op_file.h; or NULL. A
                                    resource that begins with such an operation

@@ -26,6 +26,7 @@ typedef struct crm_rest_t {
     crm_idempotency_t *idempotency; /* the key of a write, or NULL */
     crm_param_t *params;        /* one for each filter of the operation */
     apr_int64_t page, page_size;
+    int wait;                   /* seconds for which an empty page may wait */
     const crm_sort_t *sort;
     int ascending;
     const char *cursor;         /* the parameter; NULL: pages have numbers */

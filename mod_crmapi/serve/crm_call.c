@@ -344,6 +344,27 @@ static int is_encoded(const crm_request_t *request)
     return 0;
 }
 
+void crm_call_watch(crm_call_t *call, int seconds)
+{
+    crm_response_t *response = call->response;
+
+    if (!seconds || !call->service->watch
+        || !call->service->watch(call->key.workspace_id,
+                                 call->request->baton)) {
+        response->wait_until = 0;
+    }
+    else if (!response->wait_until) {
+        response->wait_until = apr_time_now() + apr_time_from_sec(seconds);
+    }
+}
+
+void crm_call_wait(crm_call_t *call)
+{
+    crm_response_t *response = call->response;
+
+    response->waits = response->wait_until > apr_time_now();
+}
+
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call)
 {

@@ -95,6 +95,14 @@ crm_error_t *crm_call_pipeline(PGresult **results, crm_call_t *call,
 /* Add the time since BEGAN to the time that CALL spent on the database. */
 void crm_call_count(crm_call_t *call, apr_time_t began);
 
+/* Note what has happened so far, if CALL's client waits for SECONDS (0: it does
+ * not). Call this before the query for news. */
+void crm_call_watch(crm_call_t *call, int seconds);
+
+/* There is nothing new: let CALL be served again when something has happened in
+ * its workspace, or when its client's time is over, unless it is. */
+void crm_call_wait(crm_call_t *call);
+
 /* Set *DATA_P and *LEN_P to CALL's body, limited to the route's MAX_BODY. No
  * connection is held while it is read, so that a slow client does not occupy
  * one. Errors: CRM_E_UNSUPPORTED_MEDIA_TYPE if its Content-Encoding is other

@@ -94,6 +94,9 @@ typedef struct crm_service_t {
     crm_answered_t (*send)(void *baton);
     /* Return whether it has, or this process is stopping. */
     int (*gone)(void *baton);
+    /* Note what has happened in WORKSPACE so far, for a request that may wait for
+     * more. Return 0 if it may not. NULL: no request may. */
+    int (*watch)(const char *workspace_id, void *baton);
 } crm_service_t;
 
 /* A request. Strings live as long as POOL. */
@@ -160,6 +163,10 @@ typedef struct crm_response_t {
     int touch;                  /* call crm_touch() after the response */
     int sent;                   /* it was sent by crm_service_t.send() */
     apr_interval_time_t idle;   /* time since then, in microseconds */
+    apr_time_t wait_until;      /* 0: the client does not wait */
+    int waits;                  /* there is nothing yet: crm_serve_again() when
+                                   something has happened, and at WAIT_UNTIL */
+    struct crm_call_t *call;    /* for crm_serve_again() */
 } crm_response_t;
 
 /* Return the value of the header NAME of REQUEST, NULL if it is absent. */

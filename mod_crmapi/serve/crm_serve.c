@@ -117,6 +117,7 @@ static void respond_error(crm_call_t *call, const crm_error_t *error)
     response->body.len = 0;
     response->stream = NULL;
     response->content_type = NULL;
+    response->waits = 0;
     set_error_headers(call, error);
     if (call->route && call->route->show_error) {
         call->route->show_error(call, error);
@@ -137,21 +138,35 @@ static void begin(crm_response_t *response, apr_pool_t *pool)
     crm_buf_init(&response->body, 4096, pool);
 }
 
+static void serve_and_respond(crm_call_t *call)
+{
+    crm_error_t *error = serve(call);
+
+    crm_call_release(call);
+    if (error) {
+        respond_error(call, error);
+    }
+}
+
 void crm_serve(crm_response_t *response, const crm_service_t *service,
                const crm_mount_t *mount, const crm_request_t *request)
 {
     crm_call_t *call = apr_pcalloc(request->pool, sizeof(*call));
-    crm_error_t *error;
 
     begin(response, request->pool);
+    response->call = call;
     call->service = service;
     call->mount = mount;
     call->request = request;
     call->response = response;
     call->pool = request->pool;
-    error = serve(call);
-    crm_call_release(call);
-    if (error) {
-        respond_error(call, error);
-    }
+    serve_and_respond(call);
+}
+
+void crm_serve_again(crm_response_t *response)
+{
+    response->status = 200;
+    response->body.len = 0;
+    response->waits = 0;
+    serve_and_respond(response->call);
 }

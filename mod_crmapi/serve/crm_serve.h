@@ -29,4 +29,8 @@ typedef struct crm_mount_t {
 void crm_serve(crm_response_t *response, const crm_service_t *service,
                const crm_mount_t *mount, const crm_request_t *request);
 
+/* Serve the request of RESPONSE again, which is discarded. It is not charged
+ * again. Any thread may call this, one at a time. */
+void crm_serve_again(crm_response_t *response);
+
 #endif /* CRM_SERVE_H */

@@ -100,7 +100,7 @@ function (who, names) AS (VALUES
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_replied enrollment_approve'
-        ' enrollment_reject enrollment_stop event_base event_next'
+        ' bell enrollment_reject enrollment_stop event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
         ' conversation_last_activity counter_slot digits domain_ascii'

@@ -2421,6 +2421,8 @@ export interface components {
         message_id: string;
         page: number;
         page_size: number;
+        /** @description seconds for which an empty page waits for something; the connection may be closed after it */
+        wait: number;
         /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
         cursor: string;
         /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
@@ -4413,6 +4415,8 @@ export interface operations {
                 page_size?: components["parameters"]["page_size"];
                 /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
                 cursor?: components["parameters"]["cursor"];
+                /** @description seconds for which an empty page waits for something; the connection may be closed after it */
+                wait?: components["parameters"]["wait"];
             };
             header?: {
                 /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
@@ -5539,6 +5543,8 @@ export interface operations {
                 page_size?: components["parameters"]["page_size"];
                 /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
                 cursor?: components["parameters"]["log_cursor"];
+                /** @description seconds for which an empty page waits for something; the connection may be closed after it */
+                wait?: components["parameters"]["wait"];
             };
             header?: {
                 /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */

@@ -333,7 +333,7 @@ our %PARAMETERS = (
     "PATCH /conversations/{id}" => [],
     "DELETE /conversations/{id}" => [],
     "GET /conversations/{id}/messages" => [qw(role created_after
-        created_before order page page_size)],
+        created_before order page page_size wait)],
     # contract 19.1
     "POST /conversations/{id}/messages" => [],
     # contract 20.1
@@ -363,7 +363,7 @@ our %PARAMETERS = (
     "POST /sequences/start" => [],
     "GET /sequences/enrollments/{id}" => [],
     # contract 13.4
-    "GET /events" => [qw(page_size type)],
+    "GET /events" => [qw(page_size type wait)],
     # contract 20.6
     "GET /workspace" => [],
     # contract 11.12
