@@ -310,6 +310,33 @@ subtest "21.2 budgets: one for reads, one for writes" => sub {
     $httpd->stop;
 };
 
+subtest "docs/mcp.md: metadata for clients that know OAuth" => sub {
+    my ($lines, $file) = read_file("$CrmTest::TOP/docs/mcp.md")
+        =~ /^## OAuth\n.*^```apache\n(.*?)^```.*^```json\n(.*?)^```/ms;
+    ok($file, "it has them");
+    my $httpd = httpd(database => $database, modules => [qw(alias headers)],
+        no_start => 1);
+    my $path = $httpd->dir . "/mcp-resource.json";
+    $lines =~ s{/etc/apache2/mcp-resource.json}{$path};
+    write_file($path, $file);
+    chmod 0644, $path;
+    $httpd->write_conf($lines);
+    $httpd->start;
+    my $client = $httpd->client;
+    my $r = CrmTest::Mcp->new($client)->call("server/discover");
+    is($r->status, 401, "without a token");
+    my ($url) = ($r->header("WWW-Authenticate") // "")
+        =~ /^Bearer resource_metadata="https:\/\/crm.example.com(.*)"$/;
+    ok($url, "the header says where the metadata is")
+        or diag($r->text);
+    $r = $client->get($url);
+    is($r->status, 200, "there it is");
+    is($r->header("Content-Type"), "application/json", "as JSON");
+    is($r->json->{resource}, "https://crm.example.com/crmapi/mcp",
+        "about the endpoint");
+    $httpd->stop;
+};
+
 subtest "21.1 without the directive there is nothing" => sub {
     my $httpd = httpd(database => $database);
     is($httpd->client(key => $w->key)->post($CrmTest::Mcp::PATH, {})->status,

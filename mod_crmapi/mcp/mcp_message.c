@@ -12,9 +12,7 @@
  * "_meta"). */
 #define VERSION_KEY "io.modelcontextprotocol/protocolVersion"
 
-/* Return the text of VALUE, in POOL, if it is a string of at most MCP_NAME_MAX
- * bytes without U+0000. */
-static const char *short_text(crm_slice_t value, apr_pool_t *pool)
+const char *mcp_short_text(crm_slice_t value, apr_pool_t *pool)
 {
     const char *text;
     apr_size_t len;
@@ -58,7 +56,7 @@ static int read_params(mcp_message_t *message, crm_slice_t params,
     if (crm_slice_type(message->meta) != '{') {
         message->meta.text = NULL;
     }
-    message->version = short_text(crm_json_find(message->meta, VERSION_KEY),
+    message->version = mcp_short_text(crm_json_find(message->meta, VERSION_KEY),
                                   pool);
     return 1;
 }
@@ -108,7 +106,7 @@ static const char *read_message(mcp_message_t *message, crm_slice_t value,
         return "The id must be an integer or a string, of at most 256 bytes";
     }
     message->id = parts.id;
-    message->method = short_text(parts.method, pool);
+    message->method = mcp_short_text(parts.method, pool);
     if (!crm_slice_is(parts.version, "2.0")) {
         return "The member \"jsonrpc\" must be \"2.0\"";
     }
@@ -139,5 +137,5 @@ int mcp_message_read(mcp_message_t *message, const char **problem_p,
 const char *mcp_message_text(const mcp_message_t *message, const char *name,
                              apr_pool_t *pool)
 {
-    return short_text(crm_json_find(message->params, name), pool);
+    return mcp_short_text(crm_json_find(message->params, name), pool);
 }

@@ -41,8 +41,11 @@ typedef struct mcp_message_t {
 int mcp_message_read(mcp_message_t *message, const char **problem_p,
                      const char *text, apr_size_t len, apr_pool_t *pool);
 
-/* Return, in POOL, the member NAME of MESSAGE's params, if it is a string of at
- * most MCP_NAME_MAX bytes without U+0000. Otherwise NULL. */
+/* Return the text of VALUE, in POOL, if it is a string of at most MCP_NAME_MAX
+ * bytes without U+0000. Otherwise NULL. */
+const char *mcp_short_text(crm_slice_t value, apr_pool_t *pool);
+
+/* The same of the member NAME of MESSAGE's params. */
 const char *mcp_message_text(const mcp_message_t *message, const char *name,
                              apr_pool_t *pool);
 

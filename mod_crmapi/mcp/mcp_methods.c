@@ -6,6 +6,8 @@
 
 #include "crm_array.h"
 
+#include "mcp_prompt.h"
+#include "mcp_resource.h"
 #include "mcp_rights.h"
 
 /* How long a client may keep what does not depend on data, in seconds: a key's
@@ -34,7 +36,8 @@ static void add_string(crm_buf_t *out, const char *text)
 /* Add what the server can do. */
 static void add_capabilities(crm_buf_t *out)
 {
-    crm_buf_puts(out, "\"capabilities\":{\"tools\":{}},\"instructions\":");
+    crm_buf_puts(out, "\"capabilities\":{\"tools\":{},\"resources\":{},"
+                 "\"prompts\":{}},\"instructions\":");
     add_string(out, instructions);
 }
 
@@ -108,21 +111,6 @@ static int is_offered(const crm_call_t *call, const mcp_tool_t *tool)
     return !tool->write || mcp_site(call)->tools == CRM_MCP_ALL;
 }
 
-/* Refuse the cursor of CALL, if it has one: lists of this server have one page
- * (MCP 2026-07-28, server/utilities/pagination). Return whether it has. */
-static int refuse_cursor(crm_call_t *call)
-{
-    char type = crm_slice_type(crm_json_find(mcp_of(call)->message.params,
-                                             "cursor"));
-
-    if (!type || type == 'n') {
-        return 0;
-    }
-    mcp_answer_error(call, 200, MCP_INVALID_PARAMS, "Unknown cursor: the list"
-                     " has one page", NULL);
-    return 1;
-}
-
 static crm_error_t *serve_tools_list(crm_call_t *call)
 {
     const apr_array_header_t *tools = mcp_tools();
@@ -131,7 +119,7 @@ static crm_error_t *serve_tools_list(crm_call_t *call)
     mcp_rights_t rights;
 
     CRM_ERR(mcp_rights_read(&rights, call));
-    if (refuse_cursor(call)) {
+    if (mcp_refuse_cursor(call)) {
         return NULL;
     }
     mcp_begin_result(out, mcp_of(call));
@@ -183,6 +171,11 @@ static const mcp_method_t methods[] = {
     {"ping", 0, 1, NULL, serve_ping},
     {"tools/list", 1, 1, NULL, serve_tools_list},
     {"tools/call", 1, 1, "name", serve_tools_call},
+    {"resources/list", 1, 1, NULL, mcp_resources_list},
+    {"resources/templates/list", 1, 1, NULL, mcp_resources_templates},
+    {"resources/read", 1, 1, "uri", mcp_resources_read},
+    {"prompts/list", 1, 1, NULL, mcp_prompts_list},
+    {"prompts/get", 1, 1, "name", mcp_prompts_get},
 };
 
 const mcp_method_t *mcp_method_find(const char *name)

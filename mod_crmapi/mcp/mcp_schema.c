@@ -88,9 +88,12 @@ json_object *mcp_schema_operation(json_object *document,
 
 /* ---- copies for models --------------------------------------------------- */
 
-/* Return whether a model does without the keyword NAME: the server checks what
- * it says. */
-static int is_left_out(const char *name)
+/* A shorter description does not help to choose: "exact". */
+#define DOC_MIN 10
+
+/* Return whether a model does without the keyword NAME with VALUE: the server
+ * checks what it says, or it says nothing. */
+static int is_left_out(const char *name, json_object *value)
 {
     static const char *const names[] = {
         "examples", "pattern", "maxLength", "minLength", "maxItems",
@@ -104,7 +107,10 @@ static int is_left_out(const char *name)
             return 1;
         }
     }
-    return 0;
+    return !strcmp(name, "format")
+           ? !strcmp(json_object_get_string(value), "uuid")
+           : !strcmp(name, "description")
+             && json_object_get_string_len(value) < DOC_MIN;
 }
 
 /* How a schema is copied. */
@@ -191,7 +197,7 @@ static json_object *copy_schema(copy_t *copy, json_object *node)
     }
     copy->depth++;
     json_object_object_foreach(from, name, value) {
-        if (!is_left_out(name)
+        if (!is_left_out(name, value)
             && (strcmp(name, "additionalProperties")
                 || !json_object_get_boolean(value))) {
             json_object_object_add(made, name, copy_value(copy, name, value));
@@ -233,7 +239,8 @@ static void add_parameter(copy_t *copy, json_object *properties,
         return;
     }
     schema = copy_schema(copy, json_object_object_get(parameter, "schema"));
-    if (json_object_object_get_ex(parameter, "description", &doc)) {
+    if (json_object_object_get_ex(parameter, "description", &doc)
+        && !is_left_out("description", doc)) {
         json_object_object_add(schema, "description", json_object_get(doc));
     }
     json_object_object_add(properties, name, schema);
@@ -295,7 +302,7 @@ static void add_common(json_object *properties, const mcp_tool_t *tool)
 {
     if (tool->pages || tool->log) {
         add_argument(properties, "page_size", "{\"type\":\"integer\","
-                     "\"description\":\"1 to 100; by default 10\"}");
+                     "\"default\":10}");
         add_argument(properties, "cursor", "{\"type\":\"string\","
                      "\"description\":\"next_cursor of the page before\"}");
     }
@@ -310,8 +317,7 @@ static void add_common(json_object *properties, const mcp_tool_t *tool)
     }
     if (tool->key) {
         add_argument(properties, "idempotency_key", "{\"type\":\"string\","
-                     "\"description\":\"makes it safe to repeat this"
-                     " call\"}");
+                     "\"description\":\"for safe repeats\"}");
     }
 }
 
@@ -326,7 +332,7 @@ json_object *mcp_schema_input(json_object *document, json_object *operation,
 
     for (int i = 0; i < CRM_ROUTE_ARGS && tool->ids[i]; i++) {
         add_argument(properties, tool->ids[i],
-                     "{\"type\":\"string\",\"format\":\"uuid\"}");
+                     "{\"type\":\"string\"}");
         require(required, tool->ids[i]);
     }
     add_query(&copy, properties, required, operation);

@@ -16,6 +16,7 @@
 #include "crm_resources.h"
 
 #include "mcp_call.h"
+#include "mcp_combined.h"
 #include "mcp_schema.h"
 
 /* Set once in each process before threads start, read-only afterwards. */
@@ -244,6 +245,7 @@ crm_error_t *mcp_tools_init(apr_pool_t *pool)
                          pool));
     }
     apr_pool_destroy(scratch);
+    CRM_ERR(mcp_combined_add(tools, pool));
     for (int i = 0; i < tools->nelts; i++) {
         mcp_tool_t *tool = &APR_ARRAY_IDX(tools, i, mcp_tool_t);
 

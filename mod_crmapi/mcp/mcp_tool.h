@@ -22,6 +22,7 @@ struct mcp_tool_t {
                                    rows */
     int key;                    /* the argument "idempotency_key" is the
                                    Idempotency-Key */
+    const void *data;           /* for SERVE */
     const char *label;          /* for logs: "mcp contacts_list" */
     const char *entry;          /* its JSON in tools/list */
     apr_size_t entry_len;

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_combined.c: tools that combine what an agent needs at once (contract
+ * 21.3) */
+#include "mcp_combined.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_array.h"
+
+#include "mcp_arguments.h"
+#include "mcp_fields.h"
+#include "mcp_rights.h"
+#include "mcp_run.h"
+
+/* ---- the tables ---------------------------------------------------------- */
+
+/* A part of a result: what an operation on the same id responds with. */
+typedef struct part_t {
+    const char *member;         /* its name in the result */
+    const char *operation;      /* the operation's id */
+    const char *query;          /* JSON: arguments of a list, or NULL */
+    const char *fields;         /* JSON: the fields that are shown; NULL: all */
+    int reversed;               /* rows in the reverse order of the list */
+} part_t;
+
+/* A tool. OPERATION has its rows; NULL: it has PARTS. */
+typedef struct combined_t {
+    const char *name;
+    const char *description;
+    const char *input;          /* the schema of its arguments */
+    const char *output;         /* the properties of a result's "data" */
+    const char *operation;
+    const part_t *parts;        /* ended by one without a member */
+    const char *fields;         /* as PART_T's, unless they are chosen */
+} combined_t;
+
+#define ID_SCHEMA(name) \
+    "\"" name "\":{\"type\":\"string\"}"
+#define TEXT_SCHEMA(name, doc) \
+    "\"" name "\":{\"type\":\"string\",\"description\":\"" doc "\"}"
+#define COUNT_SCHEMA(name, doc) \
+    "\"" name "\":{\"type\":\"integer\",\"description\":\"" doc "\"}"
+#define OBJECT(members, required) \
+    "{\"type\":\"object\",\"properties\":{" members "}," required \
+    "\"additionalProperties\":false}"
+
+static const part_t conversation_parts[] = {
+    {"conversation", "getConversation", NULL, NULL, 0},
+    {"messages", "listMessages",
+     "\"order\":\"desc\",\"include\":\"metadata\"", "[\"role\",\"content\",\"status\","
+     "\"created_at\",\"metadata\"]", 1},
+    {NULL, NULL, NULL, NULL, 0}
+};
+
+static const part_t timeline_parts[] = {
+    {"contact", "getContact", NULL, NULL, 0},
+    {"conversations", "listContactConversations", "\"order\":\"desc\"",
+     "[\"type\",\"active\",\"human_takeover\",\"last_message\","
+     "\"last_message_at\",\"created_at\"]", 0},
+    {"activities", "listContactActivities", "\"order\":\"desc\"",
+     "[\"activity_type\",\"title\",\"description\",\"completed\","
+     "\"due_date\",\"created_at\"]", 0},
+    {NULL, NULL, NULL, NULL, 0}
+};
+
+static const combined_t combined[] = {
+    {.name = "contacts_find",
+     .description = "Find a person by any of: a text in name, address, number"
+                    " or company; an exact e-mail, phone number or"
+                    " external_id",
+     .input = OBJECT(TEXT_SCHEMA("search", "part of a name, an address, a"
+                                 " number or a company") ","
+                     TEXT_SCHEMA("email", "whole address") ","
+                     TEXT_SCHEMA("phone", "whole number, in any spelling") ","
+                     "\"external_id\":{\"type\":\"string\"},"
+                     "\"page_size\":{\"type\":\"integer\"},"
+                     "\"cursor\":{\"type\":\"string\"},"
+                     "\"fields\":{\"type\":\"array\",\"items\":{\"type\":"
+                     "\"string\"}}", ""),
+     .output = "\"data\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},"
+               "\"pagination\":{\"type\":\"object\"}",
+     .operation = "listContacts",
+     .fields = "[\"first_name\",\"last_name\",\"emails\",\"phone_numbers\","
+               "\"company\",\"company_id\",\"job_title\",\"tags\","
+               "\"contact_type\",\"external_id\",\"bot_id\","
+               "\"last_contacted_at\"]"},
+    {.name = "conversations_read",
+     .description = "Read a conversation with its last messages, the oldest of"
+                    " them first",
+     .input = OBJECT(ID_SCHEMA("id") "," COUNT_SCHEMA("messages", "how many, 1"
+                     " to 100; by default 10"), "\"required\":[\"id\"],"),
+     .output = "\"data\":{\"type\":\"object\",\"properties\":{"
+               "\"conversation\":{\"type\":\"object\"},\"messages\":"
+               "{\"type\":\"array\"}}}",
+     .parts = conversation_parts},
+    {.name = "contacts_timeline",
+     .description = "Read what is known of a contact: the contact, its last"
+                    " conversations and its last activities, latest first",
+     .input = OBJECT(ID_SCHEMA("id") "," COUNT_SCHEMA("rows", "how many of"
+                     " each, 1 to 100; by default 10"),
+                     "\"required\":[\"id\"],"),
+     .output = "\"data\":{\"type\":\"object\",\"properties\":{\"contact\":"
+               "{\"type\":\"object\"},\"conversations\":{\"type\":\"array\"},"
+               "\"activities\":{\"type\":\"array\"}}}",
+     .parts = timeline_parts},
+};
+
+/* ---- the parts ----------------------------------------------------------- */
+
+static crm_slice_t slice_of(const char *text)
+{
+    return crm_json_slice(text, strlen(text));
+}
+
+/* Return the tool of the operation ID. */
+static const mcp_tool_t *tool_of(const apr_array_header_t *tools,
+                                 const char *id)
+{
+    for (int i = 0; i < tools->nelts; i++) {
+        const mcp_tool_t *tool = &APR_ARRAY_IDX(tools, i, mcp_tool_t);
+        const crm_endpoint_t *endpoint = tool->route->data;
+
+        if (!strcmp(endpoint->operation->id, id)) {
+            return tool;
+        }
+    }
+    return NULL;
+}
+
+/* Add the items of the array VALUE to OUT in reverse order. */
+static void add_reversed(crm_buf_t *out, crm_slice_t value, apr_pool_t *pool)
+{
+    apr_array_header_t *items = apr_array_make(pool, 16, sizeof(crm_slice_t));
+    crm_json_walk_t walk;
+    crm_slice_t item;
+
+    crm_json_walk(&walk, value, '[');
+    while (crm_json_item(&item, &walk)) {
+        APR_ARRAY_PUSH(items, crm_slice_t) = item;
+    }
+    crm_buf_putc(out, '[');
+    for (int i = items->nelts; i-- > 0; ) {
+        item = APR_ARRAY_IDX(items, i, crm_slice_t);
+        crm_buf_add(out, item.text, item.len);
+        crm_buf_puts(out, i ? "," : "");
+    }
+    crm_buf_putc(out, ']');
+}
+
+/* Add to OUT the data of the response to PART in BODY. */
+static void add_data(crm_buf_t *out, const part_t *part, const crm_buf_t *body)
+{
+    crm_buf_t trimmed = *body;
+    crm_slice_t data;
+
+    if (part->fields) {
+        crm_buf_init(&trimmed, body->len, out->pool);
+        mcp_fields_trim(&trimmed, body->data, body->len,
+                        slice_of(part->fields));
+    }
+    data = crm_json_find(crm_json_slice(trimmed.data, trimmed.len), "data");
+    if (part->reversed) {
+        add_reversed(out, data, out->pool);
+    }
+    else {
+        crm_buf_add(out, data.text, data.len);
+    }
+}
+
+/* Run PART about ID, and add its member to OUT. */
+static crm_error_t *add_part(crm_buf_t *out, crm_call_t *call,
+                             const part_t *part, crm_slice_t id,
+                             const char *count)
+{
+    const mcp_tool_t *tool = tool_of(mcp_tools(), part->operation);
+    crm_slice_t arguments = slice_of(apr_pstrcat(
+        call->pool, "{\"id\":", apr_pstrmemdup(call->pool, id.text, id.len),
+        part->query ? ",\"page\":1,\"page_size\":" : "",
+        part->query ? count : "", part->query ? "," : "",
+        part->query ? part->query : "", "}", NULL));
+    mcp_operation_t operation;
+
+    CRM_ERR(mcp_arguments_read(&operation, tool, arguments, call->pool));
+    call->response->body.len = 0;
+    CRM_ERR(mcp_run(call, &operation));
+    crm_buf_printf(out, "%s\"%s\":", out->data[out->len - 1] == '{' ? "" : ",",
+                   part->member);
+    add_data(out, part, &call->response->body);
+    return NULL;
+}
+
+crm_error_t *mcp_combined_write(crm_buf_t *out, crm_call_t *call,
+                                const mcp_tool_t *tool, crm_slice_t id,
+                                const char *count)
+{
+    const part_t *part = ((const combined_t *)tool->data)->parts;
+
+    crm_buf_putc(out, '{');
+    for (; part->member; part++) {
+        CRM_ERR(add_part(out, call, part, id, count ? count : "10"));
+    }
+    crm_buf_putc(out, '}');
+    return NULL;
+}
+
+/* Add to *ERROR_P, in POOL, what is wrong with ARGUMENTS: they may be "id", which
+ * must be there, and the number COUNT. */
+static void check_parts(crm_error_t **error_p, crm_slice_t arguments,
+                        const char *count, apr_pool_t *pool)
+{
+    crm_slice_t id = crm_json_find(arguments, "id"), name, value;
+    crm_json_walk_t walk;
+
+    if (crm_slice_type(id) != '"') {
+        crm_error_detail(error_p, "id", id.text ? "must be a string"
+                         : "is required", pool);
+    }
+    crm_json_walk(&walk, arguments, '{');
+    while (crm_json_member(&name, &value, &walk)) {
+        if (!crm_slice_is(name, "id") && !crm_slice_is(name, count)) {
+            crm_error_detail(error_p, name.len > 258 ? "?"
+                             : crm_slice_text(name, NULL, pool),
+                             "unknown argument", pool);
+            return;
+        }
+    }
+}
+
+/* An mcp_tool_t.serve of a tool that has parts. */
+static crm_error_t *serve_parts(crm_call_t *call, const mcp_tool_t *tool,
+                                crm_slice_t arguments)
+{
+    const char *name = tool->data == &combined[1] ? "messages" : "rows";
+    crm_slice_t count = crm_json_find(arguments, name);
+    crm_error_t *error = NULL, *first;
+    crm_buf_t out;
+
+    check_parts(&error, arguments, name, call->pool);
+    if (count.text && *count.text != 'n'
+        && (count.len > 3 || count.len != strspn(count.text, "0123456789")
+            || atoi(count.text) < 1 || atoi(count.text) > 100)) {
+        crm_error_detail(&error, name, "must be an integer from 1 to 100",
+                         call->pool);
+    }
+    if (error) {
+        first = mcp_rights_check(call, tool);
+        return mcp_answer_failure(call, first ? first : error);
+    }
+    crm_buf_init(&out, 16384, call->pool);
+    crm_buf_puts(&out, "{\"data\":");
+    error = mcp_combined_write(&out, call, tool,
+                               crm_json_find(arguments, "id"),
+                               crm_slice_type(count) == 'n' || !count.text
+                               ? NULL : apr_pstrmemdup(call->pool, count.text,
+                                                       count.len));
+    if (error) {
+        return mcp_answer_failure(call, error);
+    }
+    crm_buf_putc(&out, '}');
+    mcp_answer_data(call, out.data, out.len);
+    return NULL;
+}
+
+/* ---- contacts_find ------------------------------------------------------- */
+
+/* Return whether ARGUMENTS say whom to find. */
+static int says_whom(crm_slice_t arguments)
+{
+    static const char *const names[] = {
+        "search", "email", "phone", "external_id"
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        crm_slice_t value = crm_json_find(arguments, names[i]);
+
+        if (value.text && *value.text != 'n' && !crm_slice_is(value, "")) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* An mcp_tool_t.serve of contacts_find: a list with the fields that tell people
+ * apart. */
+static crm_error_t *serve_find(crm_call_t *call, const mcp_tool_t *tool,
+                               crm_slice_t arguments)
+{
+    const mcp_tool_t *list = mcp_tool_find("contacts_list");
+    const char *fields = ((const combined_t *)tool->data)->fields;
+    crm_error_t *error = NULL, *first;
+    crm_buf_t with;
+
+    if (!says_whom(arguments)) {
+        crm_error_detail(&error, "", "search, email, phone or external_id is"
+                         " required", call->pool);
+        first = mcp_rights_check(call, tool);
+        return mcp_answer_failure(call, first ? first : error);
+    }
+    if (crm_slice_type(crm_json_find(arguments, "fields")) != '\0') {
+        return list->serve(call, list, arguments);
+    }
+    crm_buf_init(&with, arguments.len + 256, call->pool);
+    crm_buf_printf(&with, "{\"fields\":%s,", fields);
+    crm_buf_add(&with, arguments.text + 1, arguments.len - 1);
+    return list->serve(call, list, crm_json_slice(with.data, with.len));
+}
+
+/* ---- the tools ----------------------------------------------------------- */
+
+/* Add ONE to TOOLS. */
+static crm_error_t *add_tool(apr_array_header_t *tools, const combined_t *one,
+                             apr_pool_t *pool)
+{
+    const mcp_tool_t *of = tool_of(tools, one->operation ? one->operation
+                                   : one->parts[0].operation);
+    const crm_route_t *route = of ? of->route : NULL;
+    mcp_tool_t *tool = apr_array_push(tools);
+
+    for (const part_t *part = one->parts; part && part->member; part++) {
+        route = tool_of(tools, part->operation) ? route : NULL;
+    }
+    if (!route) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1008: the tool %s lacks"
+                              " an operation", one->name);
+    }
+    memset(tool, 0, sizeof(*tool));
+    tool->name = one->name;
+    tool->route = route;
+    tool->data = one;
+    tool->serve = one->parts ? serve_parts : serve_find;
+    tool->label = apr_pstrcat(pool, "mcp ", one->name, NULL);
+    tool->entry = apr_pstrcat(
+        pool, "{\"name\":\"", one->name, "\",\"description\":\"",
+        one->description, "\",\"inputSchema\":", one->input,
+        ",\"outputSchema\":{\"type\":\"object\",\"properties\":{", one->output,
+        "},\"required\":[\"data\"]},\"annotations\":{\"readOnlyHint\":true,"
+        "\"openWorldHint\":false}}", NULL);
+    tool->entry_len = strlen(tool->entry);
+    return NULL;
+}
+
+crm_error_t *mcp_combined_add(apr_array_header_t *tools, apr_pool_t *pool)
+{
+    for (size_t i = 0; i < CRM_NELTS(combined); i++) {
+        CRM_ERR(add_tool(tools, &combined[i], pool));
+    }
+    return NULL;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_resource.c: resources: what a client may read for a model (contract
+ * 21.4) */
+#include "mcp_resource.h"
+
+#include <string.h>
+
+#include "apr_strings.h"
+
+#include "crm_openapi.h"
+
+#include "mcp_arguments.h"
+#include "mcp_combined.h"
+#include "mcp_rights.h"
+#include "mcp_run.h"
+
+/* How long a client may keep them, in seconds. Lists and the document change
+ * with the server or the key, the workspace now and then. */
+#define LIFETIME 300
+#define WORKSPACE_LIFETIME 60
+
+/* The code of a resource that is not there, before revision 2026-07-28. */
+#define EARLIER_NOT_FOUND (-32002)
+
+#define TIMELINE_BEGIN "crmapi://contacts/"
+#define TIMELINE_END "/timeline"
+
+static const char list[] =
+    "\"resources\":[{\"uri\":\"crmapi://workspace\",\"name\":\"workspace\","
+    "\"title\":\"Workspace\",\"description\":\"The workspace of the key, and"
+    " what the key may do\",\"mimeType\":\"application/json\"},"
+    "{\"uri\":\"crmapi://openapi\",\"name\":\"openapi\",\"title\":\"OpenAPI"
+    " document\",\"description\":\"All operations and fields of the"
+    " API\",\"mimeType\":\"application/json\"}]";
+
+static const char templates[] =
+    "\"resourceTemplates\":[{\"uriTemplate\":\"" TIMELINE_BEGIN "{id}"
+    TIMELINE_END "\",\"name\":\"timeline\",\"title\":\"Timeline of a"
+    " contact\",\"description\":\"A contact with its last conversations and"
+    " activities\",\"mimeType\":\"application/json\"}]";
+
+/* Respond to CALL with TEXT, a list that never changes. */
+static crm_error_t *answer_list(crm_call_t *call, const char *text)
+{
+    crm_buf_t *out = &call->response->body;
+    mcp_rights_t rights;
+
+    CRM_ERR(mcp_rights_read(&rights, call));
+    if (mcp_refuse_cursor(call)) {
+        return NULL;
+    }
+    mcp_begin_result(out, mcp_of(call));
+    mcp_add_lifetime(out, mcp_of(call), LIFETIME);
+    crm_buf_puts(out, text);
+    mcp_end_result(out);
+    return NULL;
+}
+
+crm_error_t *mcp_resources_list(crm_call_t *call)
+{
+    return answer_list(call, list);
+}
+
+crm_error_t *mcp_resources_templates(crm_call_t *call)
+{
+    return answer_list(call, templates);
+}
+
+/* Respond to CALL, which reads URI, with the LEN bytes of JSON at TEXT, which may
+ * be kept for LIFETIME seconds. */
+static void answer_text(crm_call_t *call, const char *uri, const char *text,
+                        apr_size_t len, int lifetime)
+{
+    crm_buf_t out;
+
+    crm_buf_init(&out, len + len / 4 + 512, call->pool);
+    mcp_begin_result(&out, mcp_of(call));
+    mcp_add_lifetime(&out, mcp_of(call), lifetime);
+    crm_buf_puts(&out, "\"contents\":[{\"uri\":");
+    crm_buf_json_string(&out, uri, strlen(uri));
+    crm_buf_puts(&out, ",\"mimeType\":\"application/json\",\"text\":");
+    crm_buf_json_string(&out, text, len);
+    crm_buf_puts(&out, "}]");
+    mcp_end_result(&out);
+    call->response->body = out;
+    call->response->status = 200;
+}
+
+/* Respond to CALL that there is no resource URI. */
+static crm_error_t *answer_missing(crm_call_t *call, const char *uri)
+{
+    crm_buf_t data;
+
+    crm_buf_init(&data, 256, call->pool);
+    crm_buf_puts(&data, "{\"uri\":");
+    crm_buf_json_string(&data, uri, strlen(uri));
+    crm_buf_puts(&data, "}");
+    crm_buf_putc(&data, '\0');
+    mcp_answer_error(call, 200, mcp_of(call)->modern ? MCP_INVALID_PARAMS
+                     : EARLIER_NOT_FOUND, "Resource not found", data.data);
+    return NULL;
+}
+
+static crm_error_t *read_openapi(crm_call_t *call, const char *uri)
+{
+    mcp_rights_t rights;
+    apr_size_t len;
+    const char *text = crm_openapi_document(&len);
+
+    CRM_ERR(mcp_rights_read(&rights, call));
+    answer_text(call, uri, text, len, LIFETIME);
+    return NULL;
+}
+
+static crm_error_t *read_workspace(crm_call_t *call, const char *uri)
+{
+    const mcp_tool_t *tool = mcp_tool_find("workspace_get");
+    crm_slice_t none = {NULL, 0}, data;
+    mcp_operation_t operation;
+
+    CRM_ERR(mcp_arguments_read(&operation, tool, none, call->pool));
+    CRM_ERR(mcp_run(call, &operation));
+    data = crm_json_find(crm_json_slice(call->response->body.data,
+                                        call->response->body.len), "data");
+    answer_text(call, uri, data.text, data.len, WORKSPACE_LIFETIME);
+    return NULL;
+}
+
+/* Return, in POOL, the id of a contact in URI as a JSON string. Its text is NULL
+ * if URI is no timeline. */
+static crm_slice_t contact_of(const char *uri, apr_pool_t *pool)
+{
+    apr_size_t first = sizeof(TIMELINE_BEGIN) - 1;
+    apr_size_t last = sizeof(TIMELINE_END) - 1, len = strlen(uri);
+    crm_slice_t none = {NULL, 0};
+    crm_buf_t id;
+
+    if (len < first + last || strncmp(uri, TIMELINE_BEGIN, first)
+        || strcmp(uri + len - last, TIMELINE_END)) {
+        return none;
+    }
+    crm_buf_init(&id, 64, pool);
+    crm_buf_json_string(&id, uri + first, len - first - last);
+    return crm_json_slice(id.data, id.len);
+}
+
+static crm_error_t *read_timeline(crm_call_t *call, const char *uri,
+                                  crm_slice_t id)
+{
+    const mcp_tool_t *tool = mcp_tool_find("contacts_timeline");
+    crm_error_t *error;
+    crm_buf_t out;
+
+    crm_buf_init(&out, 16384, call->pool);
+    error = mcp_combined_write(&out, call, tool, id, NULL);
+    if (error && (error->code == CRM_E_NOT_FOUND
+                  || error->code == CRM_E_GONE)) {
+        return answer_missing(call, uri);
+    }
+    CRM_ERR(error);
+    answer_text(call, uri, out.data, out.len, 0);
+    return NULL;
+}
+
+crm_error_t *mcp_resources_read(crm_call_t *call)
+{
+    const char *uri = mcp_message_text(&mcp_of(call)->message, "uri",
+                                       call->pool);
+    crm_slice_t id = contact_of(uri ? uri : "", call->pool);
+    mcp_rights_t rights;
+
+    call->response->route = "mcp resources/read";
+    if (id.text) {
+        return read_timeline(call, uri, id);
+    }
+    if (uri && !strcmp(uri, "crmapi://workspace")) {
+        return read_workspace(call, uri);
+    }
+    if (uri && !strcmp(uri, "crmapi://openapi")) {
+        return read_openapi(call, uri);
+    }
+    CRM_ERR(mcp_rights_read(&rights, call));
+    return answer_missing(call, uri ? uri : "");
+}
