@@ -241,7 +241,7 @@ CREATE TABLE crmapi.suppression (
         (coalesce(crmapi.email_key(email), crmapi.phone_key(phone_number)))
         STORED,
     PRIMARY KEY (workspace_id, id),
-    UNIQUE (workspace_id, kind, address),
+    UNIQUE (workspace_id, address, kind),
     CHECK ((email IS NULL) <> (phone_number IS NULL))
 );
 CREATE INDEX suppression_created ON crmapi.suppression
@@ -264,6 +264,25 @@ BEGIN
           AND s.address = CASE is_suppressed.channel WHEN 'email'
               THEN crmapi.email_key(is_suppressed.address)
               ELSE crmapi.phone_key(is_suppressed.address) END);
+END
+$$;
+
+-- Why a contact with the primary addresses EMAIL and PHONE (keys, may be null) is
+-- not written to by e-mail or by phone: the API's field "suppressed". For the API
+-- and the worker.
+CREATE FUNCTION crmapi.contact_suppressed(workspace uuid, email text,
+                                          phone text) RETURNS jsonb
+    LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN jsonb_object(ARRAY(SELECT ARRAY[
+            CASE s.kind WHEN 'email' THEN 'email' ELSE 'sms' END,
+            coalesce(s.reason, 'suppressed')]
+        FROM crmapi.suppression s
+        WHERE s.workspace_id = contact_suppressed.workspace
+          AND s.address = ANY (ARRAY[contact_suppressed.email,
+                                     contact_suppressed.phone])
+          AND s.address = CASE s.kind WHEN 'email'
+              THEN contact_suppressed.email ELSE contact_suppressed.phone END));
 END
 $$;
 

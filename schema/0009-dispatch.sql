@@ -216,7 +216,7 @@ BEGIN
                                          reason)
     VALUES (made, suppress.workspace, suppress.email, suppress.phone,
             suppress.reason)
-    ON CONFLICT ON CONSTRAINT suppression_workspace_id_kind_address_key
+    ON CONFLICT ON CONSTRAINT suppression_workspace_id_address_kind_key
     DO UPDATE SET reason = excluded.reason,
         updated_at = greatest(crmapi.now_ms(),
                               s.updated_at + interval '1 millisecond')

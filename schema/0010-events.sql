@@ -365,7 +365,9 @@ BEGIN
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, 'contact.created', crmapi.contact_fields(NEW, NULL))
+        NEW.workspace_id, 'contact.created', crmapi.contact_fields(NEW, NULL,
+            crmapi.contact_suppressed(NEW.workspace_id, NEW.email_key,
+                                      NEW.phone_key)))
     RETURNING v.id INTO event;
     IF 'contact.created' = ANY (types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.created');
@@ -406,7 +408,9 @@ BEGIN
         NEW.workspace_id, 'contact.updated', crmapi.contact_fields(NEW,
             (SELECT a.created_at FROM crmapi.activity a
              WHERE a.workspace_id = NEW.workspace_id AND a.contact_id = NEW.id
-             ORDER BY a.created_at DESC LIMIT 1))
+             ORDER BY a.created_at DESC LIMIT 1),
+            crmapi.contact_suppressed(NEW.workspace_id, NEW.email_key,
+                                      NEW.phone_key))
     RETURNING v.id INTO event;
     IF 'contact.updated' = ANY (types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.updated');

@@ -386,6 +386,45 @@ subtest "9.4 last_contacted_at, right in the very next read" => sub {
         updated_at => $TIME }, "and so does a PATCH");
 };
 
+subtest "suppressed: why the primary addresses are not written to (extension)"
+        => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my %both = (bot_id => $w->agent, emails => ["Ada\@x.org", "second\@x.org"],
+        phone_numbers => ["+49 30 901820"]);
+    my $ada = $c->post("/api/v1/contacts", \%both)->data;
+    my $path = "/api/v1/contacts/$ada->{id}";
+    is_deeply($ada->{suppressed}, {}, "nobody is");
+    $w->import_objects([
+        { object => "suppression", email => "second\@x.org" },
+        { object => "suppression", email => "somebody\@x.org" }]);
+    record_is($c->get($path), $ada, "nor because of another address");
+    $w->import_objects([{ object => "suppression", email => "ada\@X.org",
+        reason => "bounced" }]);
+    $ada->{suppressed} = { email => "bounced" };
+    record_is($c->get($path), $ada, "an e-mail address; updated_at stays");
+    $w->import_objects([
+        { object => "suppression", phone_number => "+4930901820" }]);
+    $ada->{suppressed}{sms} = "suppressed";
+    record_is($c->get($path), $ada, "a phone number, without a reason");
+    record_is($c->get("/api/v1/contacts/by-email",
+        query => { email => "ada\@x.org" }), $ada, "by-email says the same");
+    list_is($c->get("/api/v1/contacts"), [$ada], "and the list");
+    list_is($c->get("/api/v1/contacts", query => { sort => "updated_at" }),
+        [$ada], "by time");
+    record_is($c->patch($path, { suppressed => {} }), $ada,
+        "6.2 it is accepted in a PATCH and ignored");
+    record_is($c->patch($path, { notes => "x" }), { %$ada, notes => "x",
+        updated_at => $TIME }, "a PATCH shows it");
+    is_deeply($c->patch($path, { emails => ["free\@x.org"] })->data->{suppressed},
+        { sms => "suppressed" }, "a PATCH that changes the address, too");
+    is_deeply($c->post("/api/v1/contacts", \%both)->data->{suppressed},
+        $ada->{suppressed}, "and a POST");
+    is_deeply($c->post("/api/v1/contacts", \%both, headers => {
+        "Idempotency-Key" => "k$_" })->data->{suppressed}, $ada->{suppressed},
+        "also one with an Idempotency-Key") for 1, 1;
+};
+
 subtest "9.5 a known e-mail: a second contact; look-ups take the oldest"
         => sub {
     my $w = workspace($httpd);

@@ -498,6 +498,36 @@ subtest "9.4 last_contacted_at is shown in an upsert, too" => sub {
                 updated_at => $TIME }]);
 };
 
+subtest "suppressed is shown in an upsert, too" => sub {
+    my $w = workspace($httpd);
+    my $whole = made($w, emails => ["k\@x.org"], phone_numbers => ["+4930777"
+        . "7777"]);
+    $w->import_objects([
+        { object => "suppression", email => "k\@x.org", reason => "bounced" },
+        { object => "suppression", email => "new\@x.org",
+            reason => "unsubscribed" },
+        { object => "suppression", phone_number => "+49307777777" }]);
+    my $r = upsert($w, [
+        { emails => ["K\@x.org"] },                  # 0: as it is
+        { emails => ["K\@x.org"], first_name => "F" },
+        { emails => ["k\@x.org"], phone_numbers => undef },
+        { emails => ["new\@x.org"] },                # 3: created
+        { emails => ["free\@x.org"] },
+        { emails => ["free\@x.org"], phone_numbers => ["+49 30 7777777"] },
+        { phone_numbers => ["+49307777777"], emails => undef },
+    ])->data;
+    my %mail = (email => "bounced");
+    my %call = (sms => "suppressed");
+    is_deeply([map { $_->{suppressed} } @{$r->{updated}}],
+        [{ %mail, %call }, { %mail, %call }, \%mail, \%call, \%call],
+        "each right after its own item");
+    is_deeply([map { $_->{suppressed} } @{$r->{created}}],
+        [{ email => "unsubscribed" }, {}], "new ones");
+    is_deeply([map { contact($w, $_->{id})->{suppressed} }
+        @{$r->{created}}, $whole], [{ email => "unsubscribed" }, \%call, \%mail],
+        "as a GET shows them");
+};
+
 subtest "10.5 the same people at once, in opposite orders" => sub {
     my $w = workspace($httpd);
     my @people = map { { emails => ["p$_\@x.org"],

@@ -448,6 +448,71 @@ subtest "11.6 a suppressed contact, no channel in common: accepted" => sub {
     is_deeply(rows($w), { map { $_ => 2 } keys %ONE }, "both are begun");
 };
 
+subtest "contact_id beside contact (an extension)" => sub {
+    my $w = with_templates();
+    my $c = $w->client;
+    my $made = made($w, first_name => "Ada", emails => ["ada\@x.org"],
+        tags => ["a"]);
+    my $id = $made->{id};
+    my $other = made($w, emails => ["lead\@x.org"]);
+    my %by_id = (contact_action => "updated", contact_id => $id);
+    started(start($w, contact => undef, contact_id => $id),
+        "the id alone", %by_id);
+    is_deeply(contact($w, $id), $made, "the contact stays as it was");
+    started(start($w, contact_id => $id, contact => { first_name => "B",
+        tags => ["b"] }), "with fields: no address is needed", %by_id);
+    is_deeply([@{contact($w, $id)}{qw(first_name tags)}], ["B", ["a", "b"]],
+        "11.5 they are merged");
+    started(start($w, contact_id => $id), "the id goes before an address that"
+        . " another contact has", %by_id);
+    is_deeply([map { $_->{email} } @{contact($w, $id)->{emails}}],
+        ["ada\@x.org", "lead\@x.org"], "which it gets, too");
+    is_deeply(contact($w, $other->{id}), $other, "the other is not touched");
+    my $bare = made($w);
+    started(start($w, contact => undef, contact_id => $bare->{id}),
+        "11.6 one without an address: the worker says failed",
+        contact_action => "updated", contact_id => $bare->{id});
+    is_deeply(rows($w), { contact => 3, sequence => 4, enrollment => 4,
+        job => 4 }, "one enrollment each");
+    for my $case (["unknown", uuid()], ["malformed", "x"], ["a number", 1],
+        ["of another workspace", made(with_templates())->{id}],
+        ["of another resource", $w->agent]) {
+        my ($name, $wrong) = @$case;
+        error_is(start($w, contact => undef, contact_id => $wrong), 422,
+            "validation_error", "6.8 $name", ["contact_id"]);
+        error_is(start($w, contact => undef, contact_id => $wrong,
+            bot_id => uuid()), 422, "validation_error",
+            "5.6 $name, with an unknown agent", ["bot_id", "contact_id"]);
+    }
+    error_is(start($w, contact_id => $id, contact => { emails => ["x"] }), 422,
+        "validation_error", "what contact has is checked",
+        ["contact.emails[0]"]);
+    error_is(start($w, contact => undef, contact_id => undef), 400,
+        "bad_request", "neither: 400", ["contact"]);
+    is_deeply(rows($w), { contact => 3, sequence => 4, enrollment => 4,
+        job => 4 }, "nothing more is written");
+    my $first = started(start($w, contact => undef, contact_id => $id,
+        idempotency_key => "k"), "with a key", %by_id);
+    is_deeply(start($w, contact => undef, contact_id => $bare->{id},
+        idempotency_key => "k")->data, $first, "11.2 a replay");
+};
+
+subtest "a start by contact_id beside the contact's end" => sub {
+    my $w = with_templates();
+    my @ids = map { made($w, emails => ["c$_\@x.org"])->{id} } 1 .. 40;
+    my @got = in_processes(4, sub {
+        my ($n) = @_;
+        return [map { ($n % 2 ? start($w, contact => undef, contact_id => $_)
+            : $w->client->delete("/api/v1/contacts/$_"))->status } @ids];
+    });
+    is_deeply([sort { $a <=> $b } keys %{{ map { $_ => 1 }
+        grep { !/^(?:202|204|404|422)$/ } map { @$_ } @got }}], [],
+        "started or 422, deleted or 404");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.enrollment e WHERE"
+        . " e.workspace_id = '" . $w->id . "' AND e.status = 'generating'"), 0,
+        "9.6 no enrollment of a contact that is gone lives");
+};
+
 subtest "11.2 idempotency" => sub {
     my $w = with_templates();
     my ($agent) = $w->import_objects([{ object => "agent", name => "B" }]);

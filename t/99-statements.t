@@ -34,7 +34,7 @@ my @EXCEPTIONS = (
         "its commit does not wait; no distributed database gets it"],
     [api => qr/^volatile clock_timestamp$/, qr/(?:UPDATE|WITH (?:w|batch)) /,
         $time],
-    [api => qr/^returning (?:activity|contact)$/,
+    [api => qr/^returning (?:activity|contact|suppression)$/,
         qr/(?:WITH (?:w|batch) .*)?UPDATE crmapi\.(?:contact|company) /s,
         "a PATCH answers with what is computed from other rows"],
     [api => qr/^across (?:key_look_up|intake_key_find|key_roll)$/, qr/SELECT /,

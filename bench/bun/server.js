@@ -41,7 +41,12 @@ const columnsOf = (names) => names.map((name) =>
 const contactColumns = columnsOf(['id', 'workspace_id', 'bot_id',
     ...inputNames]) + `, (SELECT max(a.created_at) FROM crmapi.activity a
     WHERE a.workspace_id = t.workspace_id AND a.contact_id = t.id)
-    AS last_contacted_at, t.created_at, t.updated_at`;
+    AS last_contacted_at, (SELECT coalesce(jsonb_object_agg(CASE s.kind
+    WHEN 'email' THEN 'email' ELSE 'sms' END, coalesce(s.reason,
+    'suppressed')), '{}') FROM crmapi.suppression s
+    WHERE s.workspace_id = t.workspace_id AND (s.kind, s.address) IN
+    (('email', t.email_key), ('phone', t.phone_key))) AS suppressed,
+    t.created_at, t.updated_at`;
 const conversationColumns = columnsOf(['id', 'bot_id', 'contact_id', 'type',
     'email', 'phone_number', 'human', 'human_takeover', 'assigned_to',
     'assigned_at', 'active', 'archived', 'archived_at', 'deleted',

@@ -66,8 +66,8 @@ const contact = {
     properties: {
         id: { type: 'string' }, workspace_id: { type: 'string' },
         bot_id: { type: 'string' }, ...contactInput, company_id: text,
-        pipeline_stage_id: text, last_contacted_at: time, created_at: time,
-        updated_at: time,
+        pipeline_stage_id: text, last_contacted_at: time, suppressed: object,
+        created_at: time, updated_at: time,
     },
 };
 const conversation = {
@@ -112,6 +112,14 @@ const columnsOf = (schema) => Object.keys(schema.properties).map((name) => {
         return '(SELECT max(a.created_at) FROM crmapi.activity a'
             + ' WHERE a.workspace_id = t.workspace_id AND a.contact_id = t.id)'
             + ' AS last_contacted_at';
+    }
+    if (name === 'suppressed') {
+        return '(SELECT coalesce(jsonb_object_agg(CASE s.kind'
+            + " WHEN 'email' THEN 'email' ELSE 'sms' END, coalesce(s.reason,"
+            + " 'suppressed')), '{}') FROM crmapi.suppression s"
+            + ' WHERE s.workspace_id = t.workspace_id AND (s.kind, s.address)'
+            + " IN (('email', t.email_key), ('phone', t.phone_key)))"
+            + ' AS suppressed';
     }
     return amounts.has(name) ? `t.${name}::float8` : `t.${name}`;
 }).join(', ');

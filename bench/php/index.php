@@ -25,6 +25,11 @@ const CONTACT = 't.id, t.workspace_id, t.bot_id, t.first_name, t.last_name,
     t.custom_fields, t.external_id, (SELECT to_char(max(a.created_at), ' . TIME . ')
         FROM crmapi.activity a WHERE a.workspace_id = t.workspace_id
         AND a.contact_id = t.id) AS last_contacted_at,
+    (SELECT coalesce(jsonb_object_agg(CASE s.kind WHEN \'email\' THEN \'email\'
+        ELSE \'sms\' END, coalesce(s.reason, \'suppressed\')), \'{}\')
+        FROM crmapi.suppression s WHERE s.workspace_id = t.workspace_id
+        AND (s.kind, s.address) IN ((\'email\', t.email_key),
+        (\'phone\', t.phone_key))) AS suppressed,
     to_char(t.created_at, ' . TIME . ') AS created_at,
     to_char(t.updated_at, ' . TIME . ') AS updated_at';
 const CONVERSATION = 't.id, t.bot_id, t.contact_id, t.type, t.email,
@@ -83,7 +88,9 @@ function contact(array $row): array
     foreach (['emails', 'phone_numbers', 'tags'] as $name) {
         $row[$name] = json_decode($row[$name], true);
     }
-    $row['custom_fields'] = json_decode($row['custom_fields']);
+    foreach (['custom_fields', 'suppressed'] as $name) {
+        $row[$name] = json_decode($row[$name]);
+    }
     $row['deal_value'] = $row['deal_value'] === null ? null
         : $row['deal_value'] + 0;
     return $row;

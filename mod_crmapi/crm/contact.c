@@ -15,6 +15,30 @@
 
 static const char *const tags_matches[] = {"any", "all", NULL};
 
+/* ---- suppressed ---------------------------------------------------------- */
+
+static void suppressed_schema(crm_buf_t *buf, const crm_field_t *field,
+                              crm_side_t side)
+{
+    crm_type_schema(buf, "object", field, side);
+    crm_buf_puts(buf, ",\"properties\":{\"email\":{\"type\":\"string\"},"
+                 "\"sms\":{\"type\":\"string\"}}");
+}
+
+static const crm_type_t type_suppressed = {
+    .name = "suppressed", .cast = "jsonb", .write = crm_buf_json_compact,
+    .schema = suppressed_schema,
+};
+
+/* The same as crmapi.contact_suppressed(). It is one look-up in one index: most of
+ * what it costs is that a statement has one more part. */
+#define SUPPRESSED_SQL \
+    "jsonb_object(ARRAY(SELECT ARRAY[CASE s.kind WHEN 'email' THEN 'email'" \
+    " ELSE 'sms' END, coalesce(s.reason, 'suppressed')]" \
+    " FROM crmapi.suppression s WHERE s.workspace_id = $1::uuid" \
+    " AND s.address = ANY (ARRAY[t.email_key, t.phone_key]) AND s.address =" \
+    " CASE s.kind WHEN 'email' THEN t.email_key ELSE t.phone_key END))"
+
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
     {.name = "workspace_id", .type = &crm_type_uuid},
@@ -79,6 +103,15 @@ static const crm_field_t fields[] = {
             "a.workspace_id = $1::uuid AND a.contact_id = t.id",
      .function = "contact_last_contacted_at",
      .doc = "most recent activity"},
+    {.name = "suppressed", .type = &type_suppressed,
+     .flags = CRM_F_DERIVED,
+     .sql = SUPPRESSED_SQL,
+     .new_sql = "crmapi.contact_suppressed(t.workspace_id, t.email_key,"
+                " t.phone_key)",
+     .function = "contact_suppressed_of",
+     .doc = "why sequences do not write to the primary e-mail address (email)"
+            " or call the primary phone number or send it messages (sms): the"
+            " reason of the suppression. Empty if they do"},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},
     {.name = NULL}

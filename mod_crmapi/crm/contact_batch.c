@@ -13,6 +13,7 @@
 #include "crm_body.h"
 #include "crm_op.h"
 #include "crm_email.h"
+#include "crm_json.h"
 #include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -77,9 +78,9 @@ static void contact_texts(const char *texts[CRM_KEYS],
 const crm_batch_kind_t crm_batch_contacts = {
     .resource = &crm_resource_contact, .list = "contacts",
     .keys = {
-        [CRM_KEY_EXTERNAL] = {"external_id", ":i:", ""},
-        [CRM_KEY_EMAIL] = {"email_key", ":e:", ""},
-        [CRM_KEY_PHONE] = {"phone_key", ":p:", ""},
+        [CRM_KEY_EXTERNAL] = {"external_id", ":i:", "", NULL},
+        [CRM_KEY_EMAIL] = {"email_key", ":e:", "", "email"},
+        [CRM_KEY_PHONE] = {"phone_key", ":p:", "", "sms"},
     },
     .texts = contact_texts,
 };
@@ -101,8 +102,8 @@ static void company_texts(const char *texts[CRM_KEYS],
 const crm_batch_kind_t crm_batch_companies = {
     .resource = &crm_resource_company, .list = "companies",
     .keys = {
-        [CRM_KEY_EXTERNAL] = {"external_id", ":I:", ""},
-        [CRM_KEY_DOMAIN] = {"domain_key", ":d:", "crmapi.fold"},
+        [CRM_KEY_EXTERNAL] = {"external_id", ":I:", "", NULL},
+        [CRM_KEY_DOMAIN] = {"domain_key", ":d:", "crmapi.fold", NULL},
     },
     .texts = company_texts,
 };
@@ -141,8 +142,73 @@ static const char **new_binds(const crm_contact_batch_t *batch)
     return apr_pcalloc(batch->pool, count * sizeof(const char *));
 }
 
+/* Return the place of the field "suppressed" in CONTACT's binds, NULL if rows of
+ * BATCH have none. */
+static const char **suppressed_of(const crm_contact_batch_t *batch,
+                                  const crm_contact_t *contact)
+{
+    const crm_field_t *field = crm_resource_field(batch->kind->resource,
+                                                  "suppressed");
+
+    return field ? contact->binds + (field - batch->kind->resource->fields)
+           : NULL;
+}
+
+/* Note in BATCH why the addresses KEYS are not written to: SUPPRESSED is what the
+ * field "suppressed" of a contact with them has, or NULL. */
+static void read_reasons(crm_contact_batch_t *batch,
+                         const char *const keys[CRM_KEYS],
+                         const char *suppressed)
+{
+    json_object *object, *reason;
+
+    if (!suppressed || !strcmp(suppressed, "{}")) {
+        return;
+    }
+    object = json_tokener_parse(suppressed);
+    for (int key = 0; key < CRM_KEYS; key++) {
+        const char *channel = batch->kind->keys[key].channel;
+
+        if (channel && keys[key]
+            && json_object_object_get_ex(object, channel, &reason)) {
+            apr_hash_set(batch->reasons,
+                         apr_pstrcat(batch->pool, channel, keys[key], NULL),
+                         APR_HASH_KEY_STRING,
+                         apr_pstrdup(batch->pool,
+                                     json_object_get_string(reason)));
+        }
+    }
+    json_object_put(object);
+}
+
+/* Set the field "suppressed" of CONTACT, if it has one, by its keys. */
+static void set_suppressed(crm_contact_batch_t *batch, crm_contact_t *contact)
+{
+    const char **bind = suppressed_of(batch, contact);
+    json_object *object;
+
+    if (!bind) {
+        return;
+    }
+    object = json_object_new_object();
+    for (int key = 0; key < CRM_KEYS; key++) {
+        const char *channel = batch->kind->keys[key].channel;
+        const char *reason = channel && contact->keys[key]
+            ? apr_hash_get(batch->reasons,
+                           apr_pstrcat(batch->pool, channel,
+                                       contact->keys[key], NULL),
+                           APR_HASH_KEY_STRING) : NULL;
+
+        if (reason) {
+            json_object_object_add(object, channel,
+                                   json_object_new_string(reason));
+        }
+    }
+    *bind = crm_json_end(object, batch->pool);
+}
+
 /* Return a contact made from ROW of the look-up's RESULT. */
-static crm_contact_t *read_contact(const crm_contact_batch_t *batch,
+static crm_contact_t *read_contact(crm_contact_batch_t *batch,
                                    const PGresult *result, int row)
 {
     const crm_shape_t *shape = crm_shape_of(batch->kind->resource);
@@ -167,6 +233,9 @@ static crm_contact_t *read_contact(const crm_contact_batch_t *batch,
                                           CRM_MATCH_CONTACT_KEYS + key);
     }
     contact->stored = contact->keys[CRM_KEY_EXTERNAL];
+    if (suppressed_of(batch, contact)) {
+        read_reasons(batch, contact->keys, *suppressed_of(batch, contact));
+    }
     return contact;
 }
 
@@ -219,6 +288,8 @@ static void read_look_up(crm_contact_batch_t *batch,
             identity->keys[key] = crm_db_value(result, row,
                                                CRM_MATCH_KEYS + key);
         }
+        read_reasons(batch, identity->keys,
+                     crm_db_value(result, row, CRM_MATCH_SUPPRESSED));
         if (contact) {
             add_match(identity, contact);
         }
@@ -243,6 +314,7 @@ static crm_contact_batch_t *new_batch(crm_call_t *call,
     batch->by_id = apr_hash_make(call->pool);
     batch->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     batch->refs = apr_hash_make(call->pool);
+    batch->reasons = apr_hash_make(call->pool);
     batch->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
     batch->changed = apr_pcalloc(call->pool, (apr_size_t)crm_resource_fields(
                                      kind->resource));
@@ -303,7 +375,8 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     crm_contact_sql_locks(&locks, call, kind, texts,
                           more ? more->lock : NULL);
     crm_contact_sql_refs(&existing, call, refs);
-    crm_contact_sql_look_up(&look_up, call, kind, texts, depth);
+    crm_contact_sql_look_up(&look_up, call, kind, texts, identities->id,
+                            depth);
     CRM_ERR(begin_transaction(results, call, sqls));
     for (int row = 0; row < PQntuples(results[REFS]); row++) {
         const char *name = PQgetvalue(results[REFS], row, 0);
@@ -406,6 +479,10 @@ crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
 {
     crm_contact_t *contact = NULL;
 
+    if (identity->id) {
+        return identity->matches->nelts
+               ? APR_ARRAY_IDX(identity->matches, 0, crm_contact_t *) : NULL;
+    }
     for (int key = 0; key < CRM_KEYS && !contact; key++) {
         if (identity->keys[key]) {
             contact = oldest(batch, identity, key);
@@ -449,6 +526,7 @@ static void identify(crm_contact_batch_t *batch,
             contact->keys[key] = identity->keys[key];
         }
     }
+    set_suppressed(batch, contact);
     APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
 }
 

@@ -21,6 +21,8 @@ typedef struct crm_key_t {
     const char *lock;           /* prefix of the name of its advisory lock */
     const char *fold;           /* the SQL function that makes it of the text
                                    that is sent; "" if the text is the key */
+    const char *channel;        /* its member of the field "suppressed", or
+                                   NULL */
 } crm_key_t;
 
 /* What is found and written: contacts or companies. */
@@ -50,6 +52,8 @@ typedef struct crm_contact_t {
 
 /* The identity of a contact in a request. */
 typedef struct crm_identity_t {
+    const char *id;             /* of the contact that it is; NULL: its keys find
+                                   it */
     const char *texts[CRM_KEYS]; /* what was sent of each key, or NULL */
     const char *keys[CRM_KEYS]; /* the keys that are matched, set by the
                                    look-up */
@@ -74,6 +78,8 @@ typedef struct crm_contact_batch_t {
     apr_array_header_t *touched; /* of crm_contact_t *: those whose identity was
                                     set in this batch */
     apr_hash_t *refs;           /* set of "company:<id>": the rows that exist */
+    apr_hash_t *reasons;        /* "sms<key>" -> why that address is not written
+                                   to */
     apr_array_header_t *contacts; /* of crm_contact_t * */
     unsigned char *changed;     /* by index in the table of fields: 1 if the
                                    value of a stored contact changes */
@@ -95,7 +101,7 @@ void crm_identity_init(crm_identity_t *identity, const crm_batch_kind_t *kind,
  * (contract 10.5), look up REFS (of crm_ref_t), find and lock the contacts with
  * these identities, and run MORE (may be NULL). The DEPTH oldest contacts of
  * each identity are loaded: 1, or more if a contact may lose the identity in
- * the batch. Errors: those of crm_rest_refuse() if the key is dead or does not
+ * the batch. If the first of IDENTITIES has an id, it is the only one. Errors: those of crm_rest_refuse() if the key is dead or does not
  * permit the operation, those of crm_idempotency_outcome(). After an error no
  * transaction is open. */
 crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
@@ -124,7 +130,7 @@ int crm_contact_fits(crm_input_t *input, const crm_batch_kind_t *kind,
                      const crm_values_t *values, const char *prefix);
 
 /* Return the contact that has IDENTITY at this point of BATCH: the one with its
- * external_id, or else the oldest with its e-mail or domain, or else the oldest
+ * id, or else with its external_id, or else the oldest with its e-mail or domain, or else the oldest
  * with its phone (contract 10.1, 20.3). What has another external_id is another
  * one, whatever its addresses are. Return NULL if there is none. */
 crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,

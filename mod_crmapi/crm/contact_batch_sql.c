@@ -73,15 +73,20 @@ static void add_matches(crm_sql_t *sql, const crm_batch_kind_t *kind,
 
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                              const crm_batch_kind_t *kind,
-                             const char *const texts[CRM_KEYS], int depth)
+                             const char *const texts[CRM_KEYS],
+                             const char *id, int depth)
 {
+
     const char *limit = apr_itoa(call->pool, depth);
 
     crm_rest_sql(sql, call);
     add_identities(sql, kind, texts);
     crm_sql_add(sql, ", m AS MATERIALIZED (SELECT w.i, w.k0, w.k1, w.k2, ");
-    for (int i = 0; i < CRM_KEYS && kind->keys[i].column; i++) {
+    for (int i = 0; i < CRM_KEYS && kind->keys[i].column && !id; i++) {
         add_matches(sql, kind, i, limit);
+    }
+    if (id) {
+        crm_sql_template(sql, "ARRAY[?]", id, "uuid");
     }
     crm_sql_adds(sql, " AS ids FROM w), t AS MATERIALIZED (SELECT c.* FROM"
                  " crmapi.", kind->resource->name,
@@ -89,6 +94,9 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                  "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
                  " FOR NO KEY UPDATE)"
                  " SELECT m.i, " CRM_SQL_NOW ", m.k0, m.k1, m.k2", NULL);
+    crm_sql_add(sql, crm_resource_field(kind->resource, "suppressed")
+                ? ", crmapi.contact_suppressed($1::uuid, m.k1, m.k2)"
+                : ", NULL");
     for (int i = 0; i < CRM_KEYS; i++) {
         crm_sql_adds(sql, kind->keys[i].column ? ", t." : ", NULL",
                      kind->keys[i].column, NULL);

@@ -11,7 +11,8 @@ enum {
     CRM_MATCH_IDENTITY,         /* number of the identity, from 1 */
     CRM_MATCH_NOW,              /* the database's time */
     CRM_MATCH_KEYS,             /* the identity's keys */
-    CRM_MATCH_CONTACT_KEYS = CRM_MATCH_KEYS + CRM_KEYS,
+    CRM_MATCH_SUPPRESSED = CRM_MATCH_KEYS + CRM_KEYS, /* why they are */
+    CRM_MATCH_CONTACT_KEYS,
     CRM_MATCH_FIRST = CRM_MATCH_CONTACT_KEYS + CRM_KEYS
 };
 
@@ -28,12 +29,14 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
  * I has the texts TEXTS[key][I]. For each identity and each of its keys there is a
  * row for each of the DEPTH oldest contacts that match the key: two for a contact
  * that matches two. An identity without
- * a match has a row without a contact. The contacts are locked against updates,
+ * a match has a row without a contact. With ID (may be NULL) the only identity
+ * matches the contact of that id alone. The contacts are locked against updates,
  * in the order of their ids. No row is returned if CALL's key does not permit
  * the operation. */
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                              const crm_batch_kind_t *kind,
-                             const char *const texts[CRM_KEYS], int depth);
+                             const char *const texts[CRM_KEYS],
+                             const char *id, int depth);
 
 /* Set SQL to the statement that returns "ref:id" for each of REFS (of
  * crm_ref_t) that exists. */

@@ -16,7 +16,7 @@
 #include "crm_uuid.h"
 
 /* The members of the request except "contact", in the order of the
- * specification. */
+ * specification, and an extension: the id of the contact. */
 static const crm_field_t fields[] = {
     {.name = "template_id", .type = &crm_type_ref,
      .ref = "sequence_template"},
@@ -27,10 +27,14 @@ static const crm_field_t fields[] = {
     {.name = "idempotency_key", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE, .max = 255},
     {.name = "name", .type = &crm_type_text, .flags = CRM_F_NULLABLE},
+    {.name = "contact_id", .type = &crm_type_ref, .flags = CRM_F_NULLABLE,
+     .ref = "contact"},
     {.name = NULL}
 };
 
-enum { TEMPLATE_ID, BOT_ID, AUTO_APPROVE, IDEMPOTENCY_KEY, NAME, FIELDS };
+enum {
+    TEMPLATE_ID, BOT_ID, AUTO_APPROVE, IDEMPOTENCY_KEY, NAME, CONTACT_ID, FIELDS
+};
 
 /* The members of "contact" (specification). */
 static const char *const contact_members[] = {
@@ -61,11 +65,12 @@ enum {
 
 /* ---- reading ---- */
 
-static void require(start_t *start, const char *name, int present)
+static void require(start_t *start, const char *name, int present,
+                    const char *rule)
 {
     if (!present) {
         start->missing = 1;
-        crm_input_error(&start->input, name, "is required");
+        crm_input_error(&start->input, name, rule);
     }
 }
 
@@ -125,14 +130,22 @@ static apr_status_t put_object(void *object)
     return APR_SUCCESS;
 }
 
+/* Return an empty object in START's pool. */
+static json_object *no_members(const start_t *start)
+{
+    json_object *object = json_object_new_object();
+
+    apr_pool_cleanup_register(start->pool, object, put_object,
+                              apr_pool_cleanup_null);
+    return object;
+}
+
 /* Return, in START's pool, the known members of CONTACT that are not null: a
  * null overwrites nothing (contract 11.5). Unknown members are errors. */
 static json_object *take_members(start_t *start, json_object *contact)
 {
-    json_object *taken = json_object_new_object();
+    json_object *taken = no_members(start);
 
-    apr_pool_cleanup_register(start->pool, taken, put_object,
-                              apr_pool_cleanup_null);
     json_object_object_foreach(contact, name, value) {
         if (is_contact_member(name)) {
             if (value) {
@@ -156,6 +169,8 @@ static int is_empty(json_object *contact, const char *name, const char *bind)
            || (bind && !strcmp(bind, "[]"));
 }
 
+/* Read CONTACT. Its addresses find the contact, unless the request has the
+ * contact's id. */
 static void read_contact(start_t *start, json_object *contact)
 {
     const char *emails, *phones;
@@ -170,13 +185,14 @@ static void read_contact(start_t *start, json_object *contact)
                   contact, CRM_BODY_MERGE, "contact.");
     emails = start->values.binds[crm_contact_index("emails")];
     phones = start->values.binds[crm_contact_index("phone_numbers")];
-    if (is_empty(contact, "emails", emails)
+    if (!start->sent[CONTACT_ID] && is_empty(contact, "emails", emails)
         && is_empty(contact, "phone_numbers", phones)) {
         crm_input_error(&start->input, "contact",
                         "must have an e-mail or a phone number");
     }
     crm_identity_init(&start->identity, &crm_batch_contacts, &start->values,
                       start->pool);
+    start->identity.id = start->binds[CONTACT_ID];
     if (start->identity.texts[CRM_KEY_EMAIL]) {
         /* Phones are "used for matching when no email is given"
          * (specification). If both matched, a new e-mail address could enroll
@@ -219,10 +235,11 @@ static crm_error_t *read_start(start_t *start, json_object *body)
         crm_input_error(&start->input, "idempotency_key",
                         "must have 1 to 255 characters");
     }
-    require(start, "template_id", start->sent[TEMPLATE_ID]);
-    require(start, "contact", contact != NULL);
-    if (contact) {
-        read_contact(start, contact);
+    require(start, "template_id", start->sent[TEMPLATE_ID], "is required");
+    require(start, "contact", contact || start->sent[CONTACT_ID],
+            "or contact_id is required");
+    if (contact || start->sent[CONTACT_ID]) {
+        read_contact(start, contact ? contact : no_members(start));
     }
     if (start->missing) {
         start->input.error->code = CRM_E_BAD_REQUEST;
@@ -278,6 +295,10 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
     if (start->binds[BOT_ID]) {
         crm_check_ref(checks, "agent", start->binds[BOT_ID], "bot_id",
                       start->pool);
+    }
+    if (start->binds[CONTACT_ID]) {
+        crm_check_ref(checks, "contact", start->binds[CONTACT_ID],
+                      "contact_id", start->pool);
     }
     error = crm_rest_refuse(start->call, error, checks);
     if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]
@@ -436,8 +457,8 @@ static crm_error_t *replay(start_t *start, crm_contact_batch_t *batch,
     return NULL;
 }
 
-/* Return the error about the agent or the template in RESULT, or NULL. An
- * invalid agent is an error of the body and precedes an unknown template. */
+/* Return the error about the agent, the contact or the template in RESULT, or
+ * NULL. The first two are errors of the body and precede an unknown template. */
 static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
                           const PGresult *result)
 {
@@ -446,6 +467,12 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
     if (bot && !crm_contact_batch_has(batch, "agent", bot)) {
         crm_input_error(&start->input, "bot_id",
                         crm_ref_rule("agent", start->pool));
+    }
+    if (start->identity.id && !start->identity.matches->nelts) {
+        crm_input_error(&start->input, "contact_id",
+                        crm_ref_rule("contact", start->pool));
+    }
+    if (start->input.error) {
         return start->input.error;
     }
     if (crm_db_value(result, 0, COLUMN_SEQUENCE)) {

@@ -111,7 +111,8 @@ static void add_shape(const crm_resource_t *resource, unsigned requested,
         shape->key_lens[i] = strlen(shape->keys[i]);
         shape->columns = and_column(shape->columns, field, field->sql, pool);
         shape->new_columns = and_column(shape->new_columns, field,
-                                        field->sql ? "NULL" : NULL, pool);
+                                        field->new_sql ? field->new_sql
+                                        : field->sql ? "NULL" : NULL, pool);
         add_to_one(shape, field, pool);
         shape->count++;
     }

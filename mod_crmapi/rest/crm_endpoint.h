@@ -22,7 +22,8 @@ typedef struct crm_shape_t {
                                    among them */
     const char *new_columns;    /* ROW_COLUMNS of a row that was just inserted:
                                    fields that are computed from rows which
-                                   refer to it are null */
+                                   refer to it are null, others are
+                                   crm_field_t.new_sql */
     const char *one_columns;    /* ROW_COLUMNS of one row in a distributed
                                    database, without sub-selects; NULL: it
                                    lacks a function for a field */

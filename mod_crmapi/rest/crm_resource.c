@@ -67,11 +67,13 @@ static const char *check_field(const crm_resource_t *resource,
     return NULL;
 }
 
-/* Return whether a field of RESOURCE is computed and never null. */
+/* Return whether a field of RESOURCE is computed and never null, although a new row
+ * has nothing to compute it of. */
 static int has_computed(const crm_resource_t *resource)
 {
     for (const crm_field_t *field = resource->fields; field->name; field++) {
-        if (field->sql && !(field->flags & CRM_F_NULLABLE)) {
+        if (field->sql && !field->new_sql
+            && !(field->flags & CRM_F_NULLABLE)) {
             return 1;
         }
     }

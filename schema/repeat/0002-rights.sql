@@ -89,7 +89,7 @@ function (who, names) AS (VALUES
     ('crmapi_api', 'answer_refusal message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
         ' token_signed suppression_add'
-        ' key_may contact_last_contacted_at'),
+        ' key_may contact_last_contacted_at contact_suppressed_of'),
     ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
@@ -99,7 +99,7 @@ function (who, names) AS (VALUES
         ' answer_channel answer_take answer_sent answer_failed answer_refused answer_names'
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
-    ('crmapi_api crmapi_worker', 'contact_replied enrollment_approve'
+    ('crmapi_api crmapi_worker', 'contact_replied contact_suppressed enrollment_approve'
         ' bell enrollment_reject enrollment_stop event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them

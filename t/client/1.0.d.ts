@@ -1239,8 +1239,13 @@ export interface components {
             template_id: string;
             /** Format: uuid */
             bot_id?: string | null;
-            /** @description At least one e-mail or phone number */
-            contact: {
+            /**
+             * Format: uuid
+             * @description A contact of the workspace: its addresses need not be known. What contact has is merged into it
+             */
+            contact_id?: string | null;
+            /** @description At least one e-mail or phone number, unless there is a contact_id */
+            contact?: {
                 emails?: components["schemas"]["EmailAddress"][] | null;
                 phone_numbers?: components["schemas"]["E164Number"][] | null;
                 first_name?: string | null;
@@ -1607,6 +1612,11 @@ export interface components {
              * @description most recent activity
              */
             last_contacted_at: string | null;
+            /** @description why sequences do not write to the primary e-mail address (email) or call the primary phone number or send it messages (sms): the reason of the suppression. Empty if they do */
+            suppressed: {
+                email?: string;
+                sms?: string;
+            };
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */

@@ -84,6 +84,7 @@ START_TEST(contract_6_2_read_only_fields)
 {
     static const char *const names[] = {
         "id", "workspace_id", "created_at", "updated_at", "last_contacted_at",
+        "suppressed",
         "last_activity_at", "total_deal_value", "assigned_at", "deleted_at",
     };
 
@@ -101,8 +102,8 @@ START_TEST(contract_6_2_read_only_fields)
 }
 END_TEST
 
-/* Nothing refers to a row that was just inserted, so what is computed from other
- * rows is null, and the answer to a POST looks nothing up. */
+/* Nothing refers to a row that was just inserted, so what is computed from rows
+ * that do is null, and the answer to a POST reads no table by itself. */
 START_TEST(a_create_reads_no_other_table)
 {
     ck_assert_ptr_null(crm_endpoint_init(crm_resources, crm_check_pool()));

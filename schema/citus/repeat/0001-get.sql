@@ -43,7 +43,30 @@ BEGIN
     RETURN at;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION crmapi.key_may, crmapi.contact_last_contacted_at
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION crmapi.key_may, crmapi.contact_last_contacted_at
-    TO crmapi_api;
+
+-- Why the contact ID of WORKSPACE is not written to: contact_suppressed(). For the
+-- API.
+CREATE OR REPLACE FUNCTION crmapi.contact_suppressed_of(workspace uuid, id uuid)
+    RETURNS jsonb
+    LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    reasons jsonb;
+BEGIN
+    EXECUTE format('SELECT coalesce(jsonb_object_agg(CASE s.kind'
+            ' WHEN ''email'' THEN ''email'' ELSE ''sms'' END,'
+            ' coalesce(s.reason, ''suppressed'')), ''{}'')'
+            ' FROM crmapi.contact_%s c JOIN crmapi.suppression_%s s'
+            ' ON s.workspace_id = c.workspace_id'
+            ' AND (s.kind = ''email'' AND s.address = c.email_key'
+            ' OR s.kind = ''phone'' AND s.address = c.phone_key)'
+            ' WHERE c.workspace_id = $1 AND c.id = $2',
+            get_shard_id_for_distribution_column('crmapi.contact', workspace),
+            get_shard_id_for_distribution_column('crmapi.suppression', workspace))
+        INTO reasons USING workspace, id;
+    RETURN reasons;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION crmapi.key_may, crmapi.contact_last_contacted_at,
+    crmapi.contact_suppressed_of FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION crmapi.key_may, crmapi.contact_last_contacted_at,
+    crmapi.contact_suppressed_of TO crmapi_api;

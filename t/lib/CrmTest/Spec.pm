@@ -75,6 +75,8 @@ our %FIELDS = (
         # contract 20.3
         external_id => "string or null, written",
         last_contacted_at => "string or null, derived",
+        # of the primary addresses (an extension)
+        suppressed => "object, derived",
         created_at => "string",
         updated_at => "string",
     ],
@@ -376,7 +378,8 @@ our %BODIES = (
     MessageInput => [[qw(content)], [qw(content_type role subject cc)]],
     UpsertInput => [[qw(bot_id contacts)], [qw(on_match)]],
     CompanyUpsertInput => [[qw(bot_id companies)], [qw(on_match)]],
-    StartInput => [[qw(template_id contact)], [qw(bot_id auto_approve
+    # contact, or its id (an extension)
+    StartInput => [[qw(template_id)], [qw(contact contact_id bot_id auto_approve
         idempotency_key name)]],
     SuppressionInput => [[], [qw(email phone_number reason)]],
 );
