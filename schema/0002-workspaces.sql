@@ -33,6 +33,9 @@ CREATE TABLE crmapi.workspace (
     read_limit integer,                 -- null: the virtual host's
     write_limit integer,
     currency text COLLATE "C" CHECK (currency ~ '^[A-Z]{3}$'),
+    -- that its mails may be from, as A-labels; null: as the site says
+    sender_domains text[] COLLATE "C"
+        CHECK (cardinality(sender_domains) BETWEEN 1 AND 100),
     CONSTRAINT workspace_limits
         CHECK (read_limit BETWEEN 1 AND 1000000
                AND write_limit BETWEEN 1 AND 1000000)

@@ -249,6 +249,59 @@ CREATE INDEX suppression_created ON crmapi.suppression
 CREATE INDEX suppression_updated ON crmapi.suppression
     (workspace_id, updated_at, id);
 
+-- The key of the hashes below; the first erasure of a person makes it.
+CREATE TABLE crmapi.erase_key (
+    workspace_id uuid PRIMARY KEY
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    key bytea NOT NULL CHECK (octet_length(key) = 32)
+);
+
+-- Suppressed addresses of people who were erased (contract 14.4): only whoever has
+-- the address finds it here.
+CREATE TABLE crmapi.erased_address (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    kind text COLLATE "C" NOT NULL CHECK (kind IN ('email', 'phone')),
+    hash bytea NOT NULL CHECK (octet_length(hash) = 32),
+    reason crmapi.line,
+    created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, kind, hash)
+);
+
+-- The hash of ADDRESS, an address of the kind KIND as email_key() or phone_key()
+-- has it; NULL if nobody was erased in WORKSPACE. Internal.
+CREATE FUNCTION crmapi.erased_hash(workspace uuid, kind text, address text)
+    RETURNS bytea
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT crmapi.mac(convert_to(erased_hash.kind || ':'
+                || erased_hash.address, 'UTF8'), k.key)
+            FROM crmapi.erase_key k
+            WHERE k.workspace_id = erased_hash.workspace);
+END
+$$;
+
+-- What forbids to write to ADDRESS, of the kind KIND, as email_key() or phone_key()
+-- has it: no row, or one with the reason of its suppression. Internal.
+CREATE FUNCTION crmapi.suppressed_why(workspace uuid, kind text, address text)
+    RETURNS TABLE (reason text)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1 AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY SELECT s.reason::text FROM crmapi.suppression s
+    WHERE s.workspace_id = suppressed_why.workspace
+      AND s.kind = suppressed_why.kind AND s.address = suppressed_why.address;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT e.reason::text FROM crmapi.erased_address e
+    WHERE e.workspace_id = suppressed_why.workspace
+      AND e.kind = suppressed_why.kind
+      AND e.hash = crmapi.erased_hash(suppressed_why.workspace,
+              suppressed_why.kind, suppressed_why.address);
+END
+$$;
+
 -- Whether ADDRESS, which CHANNEL uses, is suppressed. For the API and the worker.
 CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
                                      address text) RETURNS boolean
@@ -257,13 +310,10 @@ CREATE FUNCTION crmapi.is_suppressed(workspace uuid, channel text,
 AS $$
 #variable_conflict use_column
 BEGIN
-    RETURN EXISTS (SELECT FROM crmapi.suppression s
-        WHERE s.workspace_id = is_suppressed.workspace
-          AND s.kind = CASE is_suppressed.channel WHEN 'email' THEN 'email'
-                       ELSE 'phone' END
-          AND s.address = CASE is_suppressed.channel WHEN 'email'
-              THEN crmapi.email_key(is_suppressed.address)
-              ELSE crmapi.phone_key(is_suppressed.address) END);
+    RETURN EXISTS (SELECT FROM crmapi.suppressed_why(workspace,
+        CASE channel WHEN 'email' THEN 'email' ELSE 'phone' END,
+        CASE channel WHEN 'email' THEN crmapi.email_key(address)
+                     ELSE crmapi.phone_key(address) END));
 END
 $$;
 
@@ -302,7 +352,16 @@ BEGIN
       AND s.address = coalesce(crmapi.email_key(suppress_lift.email),
                                crmapi.phone_key(suppress_lift.phone));
     GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN n;
+    DELETE FROM crmapi.erased_address e
+    WHERE e.workspace_id = suppress_lift.workspace
+      AND (e.kind, e.hash) = (CASE WHEN suppress_lift.email IS NOT NULL
+              THEN 'email' ELSE 'phone' END,
+          crmapi.erased_hash(suppress_lift.workspace,
+              CASE WHEN suppress_lift.email IS NOT NULL
+                   THEN 'email' ELSE 'phone' END,
+              coalesce(crmapi.email_key(suppress_lift.email),
+                       crmapi.phone_key(suppress_lift.phone))));
+    RETURN CASE WHEN FOUND THEN 1 ELSE n END;
 END
 $$;
 

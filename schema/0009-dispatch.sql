@@ -1187,14 +1187,11 @@ CREATE FUNCTION crmapi.answer_forbidden(workspace uuid, channel text,
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-    RETURN EXISTS (SELECT FROM crmapi.suppression s
-        WHERE s.workspace_id = answer_forbidden.workspace
-          AND s.kind = CASE answer_forbidden.channel WHEN 'email' THEN 'email'
-                       ELSE 'phone' END
-          AND s.address = CASE answer_forbidden.channel WHEN 'email'
-              THEN crmapi.email_key(answer_forbidden.address)
-              ELSE crmapi.phone_key(answer_forbidden.address) END
-          AND (s.kind = 'phone' OR s.reason IS DISTINCT FROM 'unsubscribed'));
+    RETURN EXISTS (SELECT FROM crmapi.suppressed_why(workspace,
+            CASE channel WHEN 'email' THEN 'email' ELSE 'phone' END,
+            CASE channel WHEN 'email' THEN crmapi.email_key(address)
+                         ELSE crmapi.phone_key(address) END) s
+        WHERE channel <> 'email' OR s.reason IS DISTINCT FROM 'unsubscribed');
 END
 $$;
 

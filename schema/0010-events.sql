@@ -65,6 +65,7 @@ CREATE TABLE crmapi.webhook_endpoint (
     events text[] COLLATE "C" NOT NULL CHECK (
         cardinality(events) > 0 AND events <@ ARRAY[
             'contact.created', 'contact.updated', 'contact.deleted',
+            'contact.erased',
             'company.created', 'company.updated', 'company.deleted',
             'pipeline_card.created', 'pipeline_card.updated',
             'pipeline_card.deleted', 'activity.created', 'activity.updated',

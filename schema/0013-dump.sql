@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0013-dump.sql: dumping and restoring a workspace (contract 14.2)
+-- 0013-dump.sql: dumping and restoring a workspace (contract 14.3), and erasing a
+-- person (14.4)
 --
 -- crmapictl writes the rows of a dump with the triggers of their tables in
 -- force: they compute columns and count, as for any other row. A setting that
@@ -24,7 +25,8 @@
 --   copy_in   takes rows with the workspace's id before COLUMNS
 --   shared    some values are unique in the whole database: hashes of keys
 -- A dump lacks counter and contact_change (triggers fill them from what is
--- restored) and workspace_hold (what is restored is held, whatever was before);
+-- restored), workspace_hold (what is restored is held, whatever was before) and
+-- erasure (what a database knows of erasures is no state of the workspace);
 -- of each row the workspace's id, generated columns, and those in "derived",
 -- which defaults or triggers fill in: so they are what this database makes of the
 -- others, by its own plans and its own ICU. A migration that adds such a column
@@ -48,7 +50,7 @@ BEGIN ATOMIC
                             ELSE 'workspace_id' END
         WHERE c.relnamespace = 'crmapi'::regnamespace
           AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-          AND c.relname NOT IN ('counter', 'contact_change', 'workspace_hold')),
+          AND c.relname !~ '^(counter|contact_change|workspace_hold|erasure)$'),
     path AS (       -- more than 64 foreign keys in a row are a circle
         SELECT o.oid, 0 AS n FROM own o
         UNION
@@ -170,5 +172,480 @@ BEGIN
     END IF;
     PERFORM crmapi.sequence_raise('crmapi.job_id_seq', job),
         crmapi.sequence_raise('crmapi.event_number', event);
+END
+$$;
+
+-- ---- erasing a person ------------------------------------------------------
+-- A person is contacts and addresses. What belongs to the person: the contacts,
+-- their activities, enrollments with sequences and steps; conversations of the
+-- contacts, and others with an address, with messages and files; submissions; and
+-- whatever names one of these rows by its id: events with their deliveries, jobs,
+-- stored answers, results of intake. Cards stay, without the link and their texts.
+-- Of a suppression a hash stays.
+
+-- The journal of erasures. It says who was erased without saying who that was:
+-- by ids and hashes, so that a person whom an older dump brings back is erased
+-- again. It outlives the workspace, so no foreign key deletes it.
+CREATE TABLE crmapi.erasure (
+    workspace_id uuid NOT NULL,
+    id uuid NOT NULL,
+    contact_ids uuid[] NOT NULL,
+    hashes bytea[] NOT NULL,            -- erased_hash() of the addresses
+    key bytea NOT NULL,                 -- erase_key.key
+    sent_ids uuid[] NOT NULL,           -- of messages that a relay may have
+    erased_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id)
+);
+
+-- TEXT as a part of a pattern of LIKE. Internal.
+CREATE FUNCTION crmapi.like_text(text text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN replace(replace(replace(text, '\', '\\'), '%', '\%'), '_', '\_');
+
+-- The addresses of CONTACTS, as email_key() and phone_key() have them. Internal.
+CREATE FUNCTION crmapi.person_addresses(workspace uuid, contacts uuid[],
+                                        OUT mails text[], OUT phones text[])
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT coalesce(array_agg(DISTINCT m.k) FILTER (WHERE m.k <> ''), '{}'),
+        coalesce(array_agg(DISTINCT p.k) FILTER (WHERE p.k <> ''), '{}')
+    INTO mails, phones
+    FROM crmapi.contact c
+    LEFT JOIN LATERAL unnest(crmapi.email_keys(c.emails)) m(k) ON true
+    LEFT JOIN LATERAL unnest(crmapi.phone_keys(c.phone_numbers)) p(k) ON true
+    WHERE c.workspace_id = person_addresses.workspace
+      AND c.id = ANY (contacts);
+END
+$$;
+
+-- The person whom CONTACT, an id, EMAIL or PHONE names (the others are null): its
+-- addresses as email_key() and phone_key() have them, and all contacts that have one
+-- of these. For the owner.
+CREATE FUNCTION crmapi.person(workspace uuid, contact uuid, email text,
+        phone text, OUT contacts uuid[], OUT mails text[], OUT phones text[])
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    had uuid[];
+BEGIN
+    contacts := ARRAY(SELECT c.id FROM crmapi.contact c
+                      WHERE c.workspace_id = person.workspace
+                        AND c.id = person.contact
+                      UNION
+                      SELECT crmapi.contacts_with(workspace, email, phone));
+    LOOP
+        SELECT a.* INTO mails, phones
+        FROM crmapi.person_addresses(workspace, contacts) a;
+        had := contacts;
+        contacts := ARRAY(
+            SELECT unnest(had)
+            UNION
+            SELECT w.id FROM unnest(mails) m
+            CROSS JOIN LATERAL crmapi.contacts_with(workspace, m, NULL) w(id)
+            UNION
+            SELECT w.id FROM unnest(phones) p
+            CROSS JOIN LATERAL crmapi.contacts_with(workspace, NULL, p) w(id)
+            ORDER BY 1);
+        EXIT WHEN cardinality(contacts) = cardinality(had);
+    END LOOP;
+    mails := ARRAY(SELECT unnest(mails) UNION SELECT k
+                   FROM crmapi.email_key(email) k WHERE k <> '');
+    phones := ARRAY(SELECT unnest(phones) UNION SELECT k
+                    FROM crmapi.phone_key(phone) k WHERE k <> '');
+END
+$$;
+
+-- The conversations of the person CONTACTS, MAILS, PHONES. Internal.
+CREATE FUNCTION crmapi.person_talks(workspace uuid, contacts uuid[],
+                                    mails text[], phones text[])
+    RETURNS uuid[]
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT c.id FROM crmapi.conversation c
+        WHERE c.workspace_id = person_talks.workspace
+          AND c.contact_id = ANY (contacts)
+        UNION
+        SELECT c.id FROM unnest(mails) m(address)
+        JOIN crmapi.conversation c ON c.workspace_id = person_talks.workspace
+            AND c.search LIKE '%' || crmapi.like_text(crmapi.fold(m.address))
+                || '%'
+            AND crmapi.email_key(c.email) = m.address
+        UNION
+        SELECT c.id FROM crmapi.conversation c
+        WHERE c.workspace_id = person_talks.workspace
+          AND c.phone_number IS NOT NULL AND phones <> '{}'
+          AND crmapi.phone_key(c.phone_number) = ANY (phones));
+END
+$$;
+
+-- The tables that have rows of the person CONTACTS, MAILS, PHONES, with the ids of
+-- these rows. For the owner.
+CREATE FUNCTION crmapi.person_rows(workspace uuid, contacts uuid[],
+                                   mails text[], phones text[])
+    RETURNS TABLE (of text, id uuid)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    talks CONSTANT uuid[] := crmapi.person_talks(workspace, contacts, mails,
+                                                 phones);
+BEGIN
+    RETURN QUERY
+    SELECT 'contact', unnest(contacts)
+    UNION ALL
+    SELECT 'activity', a.id FROM crmapi.activity a
+    WHERE a.workspace_id = person_rows.workspace
+      AND a.contact_id = ANY (contacts)
+    UNION ALL
+    SELECT 'pipeline_card', d.id FROM crmapi.pipeline_card d
+    WHERE d.workspace_id = person_rows.workspace
+      AND d.contact_id = ANY (contacts)
+    UNION ALL SELECT 'conversation', unnest(talks)
+    UNION ALL
+    SELECT 'message', m.id FROM crmapi.message m
+    WHERE m.workspace_id = person_rows.workspace
+      AND m.conversation_id = ANY (talks)
+    UNION ALL
+    SELECT 'attachment', f.id FROM crmapi.attachment f
+    JOIN crmapi.message m ON m.workspace_id = f.workspace_id
+        AND m.id = f.message_id
+    WHERE f.workspace_id = person_rows.workspace
+      AND m.workspace_id = person_rows.workspace
+      AND m.conversation_id = ANY (talks)
+    UNION ALL
+    SELECT 'submission', s.id FROM crmapi.submission s
+    WHERE s.workspace_id = person_rows.workspace
+      AND (s.contact_id = ANY (contacts) OR s.contact_id IS NULL
+           AND EXISTS (SELECT FROM unnest(mails || phones) k
+               WHERE position(k IN crmapi.fold(s.custom_field_responses::text))
+                   > 0))
+    UNION ALL
+    SELECT 'sequence', e.sequence_id FROM crmapi.enrollment e
+    WHERE e.workspace_id = person_rows.workspace
+      AND e.contact_id = ANY (contacts)
+    UNION ALL
+    SELECT 'enrollment', e.id FROM crmapi.enrollment e
+    WHERE e.workspace_id = person_rows.workspace
+      AND e.contact_id = ANY (contacts)
+    UNION ALL
+    SELECT 'enrollment_step', t.id FROM crmapi.enrollment_step t
+    JOIN crmapi.enrollment e ON e.workspace_id = t.workspace_id
+        AND e.id = t.enrollment_id
+    WHERE t.workspace_id = person_rows.workspace
+      AND e.workspace_id = person_rows.workspace
+      AND e.contact_id = ANY (contacts)
+    UNION ALL
+    SELECT 'suppression', s.id FROM crmapi.suppression s
+    WHERE s.workspace_id = person_rows.workspace
+      AND s.address = ANY (CASE s.kind WHEN 'email' THEN mails
+                           ELSE phones END);
+END
+$$;
+
+-- The events of WORKSPACE that are about a row with one of IDS. Internal.
+CREATE FUNCTION crmapi.person_events(workspace uuid, ids text[])
+    RETURNS uuid[]
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT v.id FROM crmapi.event v
+        WHERE v.workspace_id = person_events.workspace AND EXISTS (
+            SELECT FROM json_each_text(coalesce(v.fields,
+                v.body::json -> 'data')) f WHERE f.value = ANY (ids)));
+END
+$$;
+
+-- Lock what sends for the person with the rows IDS. Returns whether something is
+-- being sent now; then what is not sent yet is stopped. Locks: enrollment, step, job.
+-- Internal.
+CREATE FUNCTION crmapi.erase_busy(workspace uuid, enrollments uuid[],
+                                  ids text[]) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    enrollment uuid;
+    leased boolean;
+BEGIN
+    PERFORM FROM crmapi.enrollment e
+    WHERE e.workspace_id = erase_busy.workspace AND e.id = ANY (enrollments)
+    ORDER BY e.id FOR UPDATE;
+    FOREACH enrollment IN ARRAY enrollments LOOP
+        PERFORM crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
+                                      'contact_erased');
+    END LOOP;
+    WITH mine AS MATERIALIZED (
+        SELECT j.state FROM crmapi.job j
+        WHERE j.workspace_id = erase_busy.workspace
+          AND j.state IN ('ready', 'leased') AND EXISTS (
+              SELECT FROM jsonb_each_text(j.payload) p
+              WHERE p.value = ANY (ids))
+        ORDER BY j.id FOR UPDATE)
+    SELECT coalesce(bool_or(m.state = 'leased'), false) INTO leased
+    FROM mine m;
+    UPDATE crmapi.job j SET state = 'cancelled', finished_at = crmapi.now_ms()
+    WHERE j.workspace_id = erase_busy.workspace AND j.state = 'ready'
+      AND EXISTS (SELECT FROM jsonb_each_text(j.payload) p
+                  WHERE p.value = ANY (ids));
+    RETURN leased;
+END
+$$;
+
+-- Keep the hashes of MAILS and PHONES: in the journal, with CONTACTS and SENT, the
+-- ids of messages to them, and of those that are suppressed in erased_address.
+-- Returns the journal's id. Internal.
+CREATE FUNCTION crmapi.erase_note(workspace uuid, contacts uuid[],
+                                  mails text[], phones text[], sent uuid[])
+    RETURNS uuid
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made CONSTANT uuid := gen_random_uuid();
+    fresh CONSTANT bytea := sha256(uuid_send(gen_random_uuid())
+                                   || uuid_send(gen_random_uuid()));
+BEGIN
+    INSERT INTO crmapi.erase_key AS k (workspace_id, key)
+    VALUES (erase_note.workspace, fresh)
+    ON CONFLICT ON CONSTRAINT erase_key_pkey DO NOTHING;
+    INSERT INTO crmapi.erased_address AS a (workspace_id, kind, hash, reason,
+                                            created_at)
+    SELECT s.workspace_id, s.kind,
+        crmapi.erased_hash(s.workspace_id, s.kind, s.address),
+        CASE WHEN s.reason IN ('unsubscribed', 'bounced', 'complaint')
+        THEN s.reason ELSE 'erased' END, s.created_at
+    FROM crmapi.suppression s
+    WHERE s.workspace_id = erase_note.workspace
+      AND s.address = ANY (CASE s.kind WHEN 'email' THEN mails
+                           ELSE phones END)
+    ON CONFLICT ON CONSTRAINT erased_address_pkey DO NOTHING;
+    INSERT INTO crmapi.erasure AS j (workspace_id, id, contact_ids, hashes, key,
+                                     sent_ids)
+    SELECT erase_note.workspace, made, contacts, ARRAY(
+        SELECT crmapi.erased_hash(workspace, 'email', m) FROM unnest(mails) m
+        UNION
+        SELECT crmapi.erased_hash(workspace, 'phone', p) FROM unnest(phones) p),
+        k.key, sent
+    FROM crmapi.erase_key k WHERE k.workspace_id = erase_note.workspace;
+    RETURN made;
+END
+$$;
+
+-- Delete what names a row with one of IDS, or one of EVENTS, or an address. Internal.
+CREATE FUNCTION crmapi.erase_traces(workspace uuid, ids text[], events uuid[],
+                                    addresses text[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM crmapi.job j
+    WHERE j.workspace_id = erase_traces.workspace AND EXISTS (
+        SELECT FROM jsonb_each_text(j.payload) p WHERE p.value = ANY (ids));
+    DELETE FROM crmapi.event v      -- deliveries and attempts follow
+    WHERE v.workspace_id = erase_traces.workspace AND v.id = ANY (events);
+    DELETE FROM crmapi.idempotent_answer a
+    WHERE a.workspace_id = erase_traces.workspace AND (
+        EXISTS (SELECT FROM json_each_text(a.fields) f
+                WHERE f.value = ANY (ids))
+        OR EXISTS (SELECT FROM unnest(ids || addresses) i
+                   WHERE position(i IN crmapi.fold(a.body)) > 0));
+    DELETE FROM crmapi.intake_event i
+    WHERE i.workspace_id = erase_traces.workspace AND EXISTS (
+        SELECT FROM jsonb_each_text(i.result) r WHERE r.value = ANY (ids));
+END
+$$;
+
+-- The event that CONTACT was erased, if somebody wants it. Internal.
+CREATE FUNCTION crmapi.erase_event(workspace uuid, contact uuid) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    feed record;
+    made uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = erase_event.workspace;
+    IF NOT FOUND OR NOT (feed.log OR 'contact.erased' = ANY (feed.types)) THEN
+        RETURN;
+    END IF;
+    made := crmapi.event_id(crmapi.event_next(workspace));
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (made, erase_event.workspace, 'contact.erased',
+            json_build_object('id', erase_event.contact));
+    IF 'contact.erased' = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(workspace, made, 'contact.erased');
+    END IF;
+END
+$$;
+
+-- Delete the rows of the person CONTACTS, MAILS, PHONES. Internal.
+CREATE FUNCTION crmapi.erase_rows(workspace uuid, contacts uuid[],
+        mails text[], phones text[], talks uuid[], submissions uuid[],
+        sequences uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    contact uuid;
+BEGIN
+    DELETE FROM crmapi.sequence q
+    WHERE q.workspace_id = erase_rows.workspace AND q.id = ANY (sequences);
+    DELETE FROM crmapi.activity a
+    WHERE a.workspace_id = erase_rows.workspace
+      AND a.contact_id = ANY (contacts);
+    UPDATE crmapi.pipeline_card d SET contact_id = NULL, title = '(erased)',
+        description = NULL, tags = '{}', updated_at = greatest(
+            crmapi.now_ms(), d.updated_at + interval '1 millisecond')
+    WHERE d.workspace_id = erase_rows.workspace
+      AND d.contact_id = ANY (contacts);
+    DELETE FROM crmapi.submission s
+    WHERE s.workspace_id = erase_rows.workspace AND s.id = ANY (submissions);
+    DELETE FROM crmapi.conversation c   -- messages and files follow
+    WHERE c.workspace_id = erase_rows.workspace AND c.id = ANY (talks);
+    DELETE FROM crmapi.contact c
+    WHERE c.workspace_id = erase_rows.workspace AND c.id = ANY (contacts);
+    DELETE FROM crmapi.suppression s
+    WHERE s.workspace_id = erase_rows.workspace
+      AND s.address = ANY (CASE s.kind WHEN 'email' THEN mails
+                           ELSE phones END);
+    FOREACH contact IN ARRAY contacts LOOP
+        PERFORM crmapi.erase_event(workspace, contact);
+    END LOOP;
+END
+$$;
+
+-- Erase the person CONTACTS, MAILS, PHONES, as person() has it. Returns how many
+-- rows of which tables are gone, or NULL: something is being sent to the person, or
+-- to an endpoint about it. Then nothing is gone, and nothing more is sent: call it
+-- again in another transaction. Locks: enrollment, step, job. For the owner.
+CREATE FUNCTION crmapi.erase(workspace uuid, contacts uuid[], mails text[],
+                             phones text[]) RETURNS jsonb
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    mine jsonb;         -- {"table": [ids]}
+    counted jsonb;
+    ids text[];
+    events uuid[];
+BEGIN
+    SELECT jsonb_object_agg(r.of, r.ids), jsonb_object_agg(r.of, r.n)
+    INTO mine, counted
+    FROM (SELECT p.of, jsonb_agg(p.id) AS ids, count(*) AS n
+          FROM crmapi.person_rows(workspace, contacts, mails, phones) p
+          GROUP BY p.of) r;
+    ids := ARRAY(SELECT i #>> '{}' FROM jsonb_each(mine) t(of, list)
+                 CROSS JOIN LATERAL jsonb_array_elements(t.list) i
+                 WHERE t.of <> 'suppression');
+    events := crmapi.person_events(workspace, ids);
+    ids := ids || ARRAY(SELECT d.id::text FROM crmapi.webhook_delivery d
+                        WHERE d.workspace_id = erase.workspace
+                          AND d.event_id = ANY (events));
+    IF crmapi.erase_busy(workspace, crmapi.id_list(mine -> 'enrollment'), ids)
+    THEN
+        RETURN NULL;
+    END IF;
+    PERFORM crmapi.erase_note(workspace, contacts, mails, phones,
+            crmapi.id_list(mine -> 'message')
+            || crmapi.id_list(mine -> 'enrollment_step')
+            || crmapi.review_mails(workspace, crmapi.id_list(
+                mine -> 'enrollment'))),
+        crmapi.erase_traces(workspace, ids, events, mails || phones),
+        crmapi.erase_rows(workspace, contacts, mails, phones,
+            crmapi.id_list(mine -> 'conversation'),
+            crmapi.id_list(mine -> 'submission'),
+            crmapi.id_list(mine -> 'sequence'));
+    RETURN coalesce(counted, '{}')
+        || jsonb_build_object('event', cardinality(events));
+END
+$$;
+
+-- The ids of the mails that asked the admins of WORKSPACE for reviews of
+-- ENROLLMENTS, as crmapid makes them. Internal.
+CREATE FUNCTION crmapi.review_mails(workspace uuid, enrollments uuid[])
+    RETURNS uuid[]
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT md5(e.id::text || a.id::text)::uuid
+                 FROM crmapi.admin a CROSS JOIN unnest(enrollments) e(id)
+                 WHERE a.workspace_id = review_mails.workspace);
+END
+$$;
+
+-- Those of IDS that are messages to people who were erased. For the worker.
+CREATE FUNCTION crmapi.erased_sent(ids uuid[]) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT i.id FROM unnest(ids) i(id)
+    WHERE EXISTS (SELECT FROM crmapi.erasure j
+                  WHERE j.sent_ids @> ARRAY[i.id]);
+END
+$$;
+
+-- The ids in LIST, an array of JSON or null. Internal.
+CREATE FUNCTION crmapi.id_list(list jsonb) RETURNS uuid[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT (i #>> '{}')::uuid
+                 FROM jsonb_array_elements(coalesce(list, '[]')) i);
+
+-- Erase in WORKSPACE, which was restored and is held, whom the journal of ORIGIN says
+-- to have been erased: the same workspace, or the one that it is a copy of. Returns
+-- how many contacts and addresses there were. For the owner.
+CREATE FUNCTION crmapi.erase_again(workspace uuid, origin uuid)
+    RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    was CONSTANT bytea := (SELECT j.key FROM crmapi.erasure j
+                           WHERE j.workspace_id = erase_again.origin
+                           ORDER BY j.erased_at DESC, j.id LIMIT 1);
+    found uuid[];
+    mails text[];
+    phones text[];
+BEGIN
+    IF was IS NULL THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO crmapi.erase_key AS k (workspace_id, key)
+    VALUES (erase_again.workspace, was)
+    ON CONFLICT ON CONSTRAINT erase_key_pkey DO UPDATE SET key = excluded.key;
+    mails := ARRAY(SELECT crmapi.erased_addresses(workspace, origin, 'email'));
+    phones := ARRAY(SELECT crmapi.erased_addresses(workspace, origin, 'phone'));
+    found := ARRAY(SELECT c.id FROM crmapi.contact c
+                   WHERE c.workspace_id = erase_again.workspace
+                     AND (crmapi.email_keys(c.emails) && mails
+                          OR crmapi.phone_keys(c.phone_numbers) && phones
+                          OR EXISTS (SELECT FROM crmapi.erasure j
+                              WHERE j.workspace_id = erase_again.origin
+                                AND c.id = ANY (j.contact_ids))));
+    IF found = '{}' AND mails = '{}' AND phones = '{}' THEN
+        RETURN 0;
+    END IF;
+    IF crmapi.erase(workspace, found, mails, phones) IS NULL THEN
+        RAISE EXCEPTION 'something is being sent to a person who was erased'
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    RETURN cardinality(found) + cardinality(mails) + cardinality(phones);
+END
+$$;
+
+-- The addresses of KIND in WORKSPACE that the journal of ORIGIN has, by the key of
+-- WORKSPACE, and that no row has which is younger: who came back after the erasure
+-- stays. Internal.
+CREATE FUNCTION crmapi.erased_addresses(workspace uuid, origin uuid, kind text)
+    RETURNS SETOF text
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_mail CONSTANT boolean := kind = 'email';
+BEGIN
+    RETURN QUERY SELECT o.address FROM (
+        SELECT a.address, max(a.created_at) AS latest FROM (
+            SELECT unnest(CASE WHEN is_mail THEN crmapi.email_keys(c.emails)
+                          ELSE crmapi.phone_keys(c.phone_numbers) END),
+                   c.created_at
+            FROM crmapi.contact c
+            WHERE c.workspace_id = erased_addresses.workspace
+            UNION ALL
+            SELECT CASE WHEN is_mail THEN crmapi.email_key(t.email)
+                   ELSE crmapi.phone_key(t.phone_number) END, t.created_at
+            FROM crmapi.conversation t
+            WHERE t.workspace_id = erased_addresses.workspace
+            UNION ALL
+            SELECT s.address, s.created_at FROM crmapi.suppression s
+            WHERE s.workspace_id = erased_addresses.workspace
+              AND s.kind = erased_addresses.kind) a(address, created_at)
+        WHERE a.address <> '' GROUP BY a.address) o
+    WHERE EXISTS (SELECT FROM crmapi.erasure j
+        WHERE j.workspace_id = erased_addresses.origin
+          AND j.erased_at >= o.latest
+          AND crmapi.erased_hash(erased_addresses.workspace,
+                  erased_addresses.kind, o.address) = ANY (j.hashes));
 END
 $$;

@@ -75,7 +75,8 @@ subtest "workspaces" => sub {
     my $shown = asked($db, "workspace", "show", $id);
     like(delete $shown->{created_at}, $time, "created_at as 9.1 has it");
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
-        plan => "standard", events => "off", currency => undef, time_zone => "UTC", held_at => undef,
+        plan => "standard", events => "off", currency => undef, time_zone => "UTC",
+        sender_domains => undef, held_at => undef,
         held_reason => undef, read_limit => undef,
         write_limit => undef }, "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
@@ -462,7 +463,7 @@ subtest "command lines that are wrong: exit 2" => sub {
         [qr/no command/],
         [qr/unknown command "bogus"/, "bogus"],
         [qr/one of create, list, show, set, hold, release, delete/, "workspace"],
-        [qr/one of create, import, list, set, revoke/, "key", "bogus"],
+        [qr/one of create, import, list, set, rotate, revoke/, "key", "bogus"],
         [qr/unknown option --bogus/, "status", "--bogus"],
         [qr/unknown option --bogus/, "--bogus=secret", "status"],
         [qr/unknown option -x/, "-x"],
@@ -522,6 +523,11 @@ subtest "import and export go through the tool" => sub {
     my $twin = $one->twin->id;
     like($lines, qr/"object":\s*"agent"/, "an export has what is there");
     unlike($lines, qr/\Q$twin/, "and nothing of another workspace");
+    is(crmapictl_ok($db, "export", "--workspace", $one->id, "--object",
+        "pipeline,agent"), join("\n", grep { /^\{"object":"(?:agent|pipeline)"/ }
+        split /\n/, $lines), "--object: only these");
+    fails("no such object", $db, 2, qr/--object: "agnet"/, "export",
+        "--workspace", $one->id, "--object", "agnet");
     fails("a bad line", $db, 1, qr/stdin: line 2: \/nme: /,
         { stdin => qq({"object":"agent","name":"a"}\n)
             . qq({"object":"agent","nme":"a"}\n) },
@@ -642,7 +648,7 @@ subtest "help helps" => sub {
     ($code, $help) = crmapictl(undef, "key", "--help");
     is($code, 0, "of a group");
     is_deeply([$help =~ /^  (\w+ \w+)/mg], [map { "key $_" }
-        qw(create import list set revoke)], "all its commands");
+        qw(create import list set rotate revoke)], "all its commands");
     is((crmapictl(undef, "nothing", "--help"))[0], 2, "not of what is not there");
 };
 

@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Data qw(in_processes);
 use JSON::PP ();
 use POSIX qw(strftime);
 
@@ -281,6 +282,45 @@ subtest "bad terms: an error that names the option, and nothing changes"
     is((crmapictl($database, "key", "set", $id))[0], 2, "nothing to set");
     is(JSON::PP->new->canonical->encode(shown($w, $id)), $before,
         "nothing has changed");
+};
+
+subtest "14.6 rotate: a successor with the same rights, and no 401 meanwhile"
+    => sub {
+    my ($key, $id) = new_key($w, "--read-limit", 900, "--write-limit", 7,
+        "--address", "192.0.2.0/24", "--expires", "2099-01-31");
+    my $new;
+    # clients ask with the old key while it is rotated, and then with both
+    my @bad = in_processes(3, sub {
+        my ($n) = @_;
+        if ($n == 1) {
+            return [$w->ctl("key", "rotate", $id, "--overlap", "1h")];
+        }
+        my $own = $httpd->client;
+        return [grep { $_ != 200 } map { $own->get("/api/v1/agents", headers => {
+            Authorization => "Bearer $key", "X-Client" => "192.0.2.1" })->status
+            } 1 .. 60];
+    });
+    $new = $bad[0][0];
+    is_deeply([@bad[1, 2]], [[], []], "the old key is never refused");
+    is(ask($new)->status, 200, "the new one is valid");
+    is(ask($new, "198.51.100.1")->status, 401, "from the same networks");
+    my ($old, $successor) = (shown($w, $id), shown($w, ($w->key_ids)[-1]));
+    is_deeply([@$successor{qw(name scopes read_limit write_limit addresses
+        expires_at)}], [@$old{qw(name scopes read_limit write_limit addresses)},
+        "2099-01-31T00:00:00.000Z"], "it has the rights of the old one");
+    cmp_ok($old->{expires_at}, "lt", "2099", "which ends earlier now");
+    my $last = $w->ctl("key", "rotate", $successor->{id}, "--overlap", "0s");
+    ok(wait_for(sub { ask($new)->status == 401 }, 5), "without an overlap it"
+        . " ends at once");
+    is(ask($last)->status, 200, "its successor does not");
+    my ($code, undef, $error) = crmapictl($database, "key", "rotate",
+        $successor->{id});
+    is($code, 1, "a key that has ended has no successor");
+    like($error, qr/no valid key/, "it says so");
+    ($code, undef, $error) = crmapictl($database, "key", "rotate", $id,
+        "--overlap", "2w");
+    is($code, 2, "--overlap 2w");
+    like($error, qr/--overlap must be a time/, "named");
 };
 
 # On a slow machine the tests in between take longer than this: then it must be

@@ -363,6 +363,10 @@ my %CALL = (
         . " array_fill(1000000000::bigint, '{16}'))"],
     enrollment_end => ["approved", "SELECT crmapi.enrollment_end('W', '$ID',"
         . " 'stopped_user', 'r')", { job => "ready job" }],
+    erase_busy => ["approved", "SELECT crmapi.erase_busy('W', ARRAY['$ID']::uuid[],"
+        . " ARRAY['$ID'])", { job => "ready job" }],
+    erase => ["approved", "SELECT crmapi.erase('W', ARRAY['$ID']::uuid[], '{}',"
+        . " '{}') IS NOT NULL", { job => "ready job" }],
     enrollment_stop => ["approved", "SELECT crmapi.enrollment_stop('W', '$ID',"
         . " 'r')", { job => "ready job" }],
     contact_replied => ["approved", "SELECT crmapi.contact_replied('W', '$ID')",

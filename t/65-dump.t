@@ -54,6 +54,10 @@ sub fill {
         { object => "agent", id => my $chat = uuid(), name => "Chat",
             is_agent => true, enabled => true, public => true }]);
     $w->ctl(qw(admin add --workspace), $w->id, "--email", 'boss@dump.example');
+    $w->ctl(qw(suppress add --workspace), $w->id, "--email",
+        'gone@dump.example');
+    $w->ctl(qw(contact erase --workspace), $w->id, "--email",
+        'gone@dump.example');
     $w->ctl(qw(intake create --workspace), $w->id, "--name", "gateway");
     $w->ctl(qw(link-key rotate), $w->id, "--keep-days", 9);
     $w->ctl(qw(webhook add --workspace), $w->id, "--url",
@@ -121,6 +125,7 @@ my %NOBODYS = map { $_ => 1 } qw(
 my %LEFT_OUT = map { $_ => 1 } (
     "contact_change",               # filled from the contacts
     "counter",                      # counted again
+    "erasure",                      # what a database knows of erasures
     "workspace_hold",               # what is restored is held anyway
     qw(event_home key_home number_home slug_home)); # where it is, on Citus
 

@@ -30,6 +30,7 @@
 #include "crmapictl_link.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_person.h"
 #include "crmapictl_plan.h"
 #include "crmapictl_restore.h"
 #include "crmapictl_role.h"
@@ -166,6 +167,13 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "currency of amounts: three letters (ISO 4217), or none"},
     [CTL_TIME_ZONE] = {"time-zone", "ZONE",
         "time zone, such as Europe/Berlin"},
+    [CTL_OVERLAP] = {"overlap", "TIME",
+        "how long the old key stays valid: 24h (default), 45m, 7d"},
+    [CTL_OBJECT] = {"object", "NAMES",
+        "only these objects, separated by commas: agent,form"},
+    [CTL_SENDER_DOMAINS] = {"sender-domains", "LIST",
+        "domains that mails may be from, separated by commas, or none"},
+    [CTL_DRY_RUN] = {"dry-run", NULL, "change nothing; print what would be"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -211,9 +219,10 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "show", "W", 1, 0, 0,
      "print one workspace", ctl_workspace_show},
     {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS | LIMITS
-     | CTL_BIT(CTL_CURRENCY) | CTL_BIT(CTL_TIME_ZONE),
-     "change a workspace's name, plan, limits, currency or time zone, or turn GET"
-     " /events on or off",
+     | CTL_BIT(CTL_CURRENCY) | CTL_BIT(CTL_TIME_ZONE)
+     | CTL_BIT(CTL_SENDER_DOMAINS),
+     "change a workspace's name, plan, limits, currency, time zone or sender"
+     " domains, or turn GET /events on or off",
      ctl_workspace_set},
     {"workspace", "hold", "W", 1, 0, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",
@@ -241,6 +250,10 @@ const ctl_command_t ctl_commands[] = {
     {"key", "set", "KEY_ID", 1, 0, WORKSPACE | TERMS,
      "change the limits, the expiry or the networks of an API key",
      ctl_key_set},
+    {"key", "rotate", "KEY_ID", 1, 0,
+     WORKSPACE | KEY_PREFIX | CTL_BIT(CTL_OVERLAP),
+     "create a key with the same rights and print it; end the old one later",
+     ctl_key_rotate},
     {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
      "revoke an API key permanently, with immediate effect", ctl_key_revoke},
     {"link-key", "rotate", "W", 1, 0, CTL_BIT(CTL_KEEP_DAYS),
@@ -284,6 +297,18 @@ const ctl_command_t ctl_commands[] = {
      "reject an enrollment that awaits approval", ctl_enrollment_reject},
     {"enrollment", "stop", "ID", 1, 0, WORKSPACE,
      "stop an enrollment: nothing more is sent", ctl_enrollment_stop},
+    {"contact", "export", "ID", 0, WORKSPACE, EMAIL | PHONE | CTL_LONG,
+     "print all that is kept about a person, with attachments, as JSON Lines",
+     ctl_contact_export},
+    {"contact", "erase", "ID", 0, WORKSPACE,
+     EMAIL | PHONE | CTL_BIT(CTL_DRY_RUN) | CTL_LONG,
+     "delete all that is kept about a person, permanently",
+     ctl_contact_erase},
+    {"erasure", "list", NULL, 0, 0, CTL_LONG,
+     "print the journal of erasures as JSON Lines", ctl_erasure_list},
+    {"erasure", "add", "FILE", 0, 0, CTL_LONG,
+     "add a journal of erasures, which restore and release apply",
+     ctl_erasure_add},
     {"suppress", "add", NULL, 0, WORKSPACE, EMAIL | PHONE | REASON,
      "suppress an address and stop its enrollments",
      ctl_suppress_add},
@@ -322,7 +347,7 @@ const ctl_command_t ctl_commands[] = {
      "retry a dead job", ctl_job_retry},
     {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG,
      "import JSON Lines from FILE or stdin, all or nothing", ctl_import},
-    {"export", NULL, NULL, 0, WORKSPACE, CTL_LONG,
+    {"export", NULL, NULL, 0, WORKSPACE, CTL_BIT(CTL_OBJECT) | CTL_LONG,
      "export a workspace as JSON Lines", ctl_export},
     {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
 };

@@ -53,6 +53,10 @@ typedef enum ctl_option_t {
     CTL_SKIP_DUE_BEFORE,
     CTL_CURRENCY,
     CTL_TIME_ZONE,
+    CTL_DRY_RUN,
+    CTL_SENDER_DOMAINS,
+    CTL_OVERLAP,
+    CTL_OBJECT,
     CTL_OPTIONS
 } ctl_option_t;
 

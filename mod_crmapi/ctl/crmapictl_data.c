@@ -57,8 +57,14 @@ crm_error_t *ctl_import(ctl_t *ctl)
 
 crm_error_t *ctl_export(ctl_t *ctl)
 {
-    const char *workspace;
+    const char *names = ctl->options[CTL_OBJECT];
+    const char *workspace, *unknown;
 
+    unknown = names ? crm_export_unknown(names, ctl->pool) : NULL;
+    if (unknown) {
+        return ctl_misuse(ctl, "--object: \"%s\" is not an object of an export",
+                          unknown);
+    }
     CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    return crm_export(ctl->conn, workspace, stdout, ctl->pool);
+    return crm_export(ctl->conn, workspace, names, stdout, ctl->pool);
 }

@@ -76,7 +76,39 @@ static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
     return crm_db_each(conn, &stmt, write_row, &writer, pool);
 }
 
-crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id, FILE *out,
+const char *crm_export_unknown(const char *names, apr_pool_t *result_pool)
+{
+    char *state, *copy = apr_pstrdup(result_pool, names);
+
+    for (const char *name = apr_strtok(copy, ",", &state); name;
+         name = apr_strtok(NULL, ",", &state)) {
+        const crm_resource_t *resource = crm_resource_find(name);
+
+        if (!resource || resource->no_import) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* Return whether NAMES, separated by commas, has NAME; NULL has all. */
+static int is_chosen(const char *names, const char *name)
+{
+    size_t len = strlen(name);
+
+    while (names && *names) {
+        size_t own = strcspn(names, ",");
+
+        if (own == len && !strncmp(names, name, len)) {
+            return 1;
+        }
+        names += own + (names[own] == ',');
+    }
+    return !names;
+}
+
+crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,
+                        const char *names, FILE *out,
                         apr_pool_t *result_pool)
 {
     crm_error_t *error;
@@ -86,7 +118,8 @@ crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id, FILE *out,
     error = crm_db_exec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
                         " ONLY", result_pool);
     for (int i = 0; !error && crm_resources[i]; i++) {
-        if (!crm_resources[i]->no_import) {
+        if (!crm_resources[i]->no_import
+            && is_chosen(names, crm_resources[i]->name)) {
             error = export_resource(conn, workspace_id, crm_resources[i],
                                     &line, out, result_pool);
         }

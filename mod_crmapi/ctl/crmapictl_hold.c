@@ -9,6 +9,7 @@
 #include "crm_text.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
+#include "crmapictl_person.h"
 #include "crmapictl_workspace.h"
 
 #define REASON_MAX 1000
@@ -60,6 +61,25 @@ static crm_error_t *get_bound(const char **value_p, ctl_t *ctl)
            : ctl_fault(ctl, "--skip-due-before must not be in the future");
 }
 
+/* Erase in the workspace ID, or in all if it is NULL, whom the journal says to have
+ * been erased: a backup may have brought them back. */
+static crm_error_t *erase_again(ctl_t *ctl, const char *id)
+{
+    apr_int64_t erased;
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT w.id FROM crmapi.workspace w"
+                      " WHERE ($1::uuid IS NULL OR w.id = $1::uuid) AND EXISTS"
+                      " (SELECT FROM crmapi.erasure e WHERE e.workspace_id ="
+                      " w.id) ORDER BY w.id", 1, &id));
+    for (int i = 0; i < PQntuples(result); i++) {
+        const char *workspace = PQgetvalue(result, i, 0);
+
+        CRM_ERR(ctl_erase_again(&erased, ctl, workspace, workspace));
+    }
+    return NULL;
+}
+
 /* Release the workspace ID, or the database if it is NULL, and if ALL every
  * workspace as well. Print how many holds have ended. */
 static crm_error_t *release(ctl_t *ctl, const char *id, int all)
@@ -70,11 +90,14 @@ static crm_error_t *release(ctl_t *ctl, const char *id, int all)
     PGresult *result;
 
     CRM_ERR(get_bound(&values[2], ctl));
-    error = values[2]
+    CRM_ERR(ctl_begin(ctl));
+    error = erase_again(ctl, id);
+    error = error ? error : values[2]
             ? ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
                         " $2::boolean, $3::timestamptz)", 3, values)
             : ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
                         " $2::boolean)", 2, values);
+    error = ctl_end(ctl, error);
     if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "%s: hold that one, or delete one of the two",
                          error->log);

@@ -13,6 +13,7 @@
 #include "crm_db.h"
 #include "crm_key.h"
 #include "crm_network.h"
+#include "crm_pacing.h"
 #include "crm_uuid.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
@@ -354,4 +355,75 @@ crm_error_t *ctl_key_revoke(ctl_t *ctl)
                       " crmapi.now_ms() WHERE workspace_id = $1::uuid"
                       " AND id = $2::uuid AND revoked_at IS NULL", 2, values));
     return print_key(ctl, values);
+}
+
+/* Set *SECONDS_P to --overlap. */
+static crm_error_t *get_overlap(const char **seconds_p, ctl_t *ctl)
+{
+    const char *given = ctl->options[CTL_OVERLAP];
+    json_object *text = json_object_new_string(given ? given : "24h");
+    apr_int64_t seconds;
+    const char *rule = crm_delay_parse(&seconds, text, ctl->pool);
+
+    json_object_put(text);
+    *seconds_p = apr_psprintf(ctl->pool, "%" APR_INT64_T_FMT, seconds);
+    return rule ? ctl_misuse(ctl, "--overlap must be a time such as 45m, 24h or"
+                             " 1d12h, at most 365 days") : NULL;
+}
+
+/* Insert the successor of the key VALUES[2], with its rights, and have that one end
+ * VALUES[5] seconds from now, unless it ends earlier. VALUES: id, workspace, old id,
+ * hash, display form, seconds. */
+static crm_error_t *succeed(PGresult **result_p, ctl_t *ctl,
+                            const char *const values[6])
+{
+    const char *old[3] = {values[1], values[2], values[5]};
+    PGresult *ended;
+
+    CRM_ERR(ctl_keep_key(result_p, ctl, "INSERT INTO crmapi.api_key (id,"
+                         " workspace_id, name, key_hash, display, can_read,"
+                         " can_write, read_limit, write_limit, expires_at,"
+                         " networks) SELECT $1::uuid, k.workspace_id, k.name,"
+                         " $4::bytea, $5::text, k.can_read, k.can_write,"
+                         " k.read_limit, k.write_limit, k.expires_at,"
+                         " k.networks FROM crmapi.api_key k WHERE"
+                         " k.workspace_id = $2::uuid AND k.id = $3::uuid AND"
+                         " k.revoked_at IS NULL AND (k.expires_at IS NULL OR"
+                         " k.expires_at > now()) RETURNING " FIELDS
+                         ", NULL::text, plan_api, workspace_id", 5, values));
+    if (!PQntuples(*result_p)) {
+        return ctl_fault(ctl, "there is no valid key %s", values[2]);
+    }
+    return ctl_query(&ended, ctl, "UPDATE crmapi.api_key SET expires_at ="
+                     " least(expires_at, crmapi.now_ms() + $3::bigint *"
+                     " interval '1 second') WHERE workspace_id = $1::uuid AND"
+                     " id = $2::uuid", 3, old);
+}
+
+crm_error_t *ctl_key_rotate(ctl_t *ctl)
+{
+    char key[CRM_KEY_SIZE], display[CRM_KEY_SIZE];
+    char bytea[CRM_KEY_BIND_SIZE], id[CRM_UUID_LEN + 1];
+    unsigned char hash[CRM_KEY_HASH_LEN];
+    const char *values[6] = {id, NULL, NULL, bytea, display}, *prefix;
+    crm_error_t *error;
+    PGresult *result;
+
+    CRM_ERR(get_overlap(&values[5], ctl));
+    CRM_ERR(get_prefix(&prefix, ctl));
+    CRM_ERR(get_key(values + 1, ctl));
+    CRM_ERR(crm_key_generate(key, prefix, ctl->pool));
+    crm_uuid_v7(id);
+    crm_key_hash(hash, key, strlen(key));
+    crm_key_hash_bind(bytea, hash);
+    crm_key_display(display, key, prefix);
+    CRM_ERR(ctl_begin(ctl));
+    error = ctl_end(ctl, succeed(&result, ctl, values));
+    if (!error) {
+        PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
+        ctl_print_one(ctl, key, result, new_columns);
+        error = ctl_key_warn(ctl, result);
+    }
+    OPENSSL_cleanse(key, sizeof(key));
+    return error;
 }

@@ -22,5 +22,6 @@ crm_error_t *ctl_key_import(ctl_t *ctl);
 crm_error_t *ctl_key_list(ctl_t *ctl);
 crm_error_t *ctl_key_set(ctl_t *ctl);
 crm_error_t *ctl_key_revoke(ctl_t *ctl);
+crm_error_t *ctl_key_rotate(ctl_t *ctl);
 
 #endif /* CRMAPICTL_KEY_H */

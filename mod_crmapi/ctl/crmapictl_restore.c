@@ -15,6 +15,7 @@
 #include "crmapictl_dump_line.h"
 #include "crmapictl_lines.h"
 #include "crmapictl_output.h"
+#include "crmapictl_person.h"
 #include "crmapictl_settle.h"
 #include "crmapictl_workspace.h"
 
@@ -479,6 +480,7 @@ static crm_error_t *restore_all(restore_t *restore)
 {
     ctl_t *ctl = restore->ctl;
     const char *id = restore->id;
+    apr_int64_t erased;
     PGresult *result;
 
     CRM_ERR(read_head(restore));
@@ -491,6 +493,7 @@ static crm_error_t *restore_all(restore_t *restore)
     CRM_ERR(verify(restore));
     CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.restore_numbers($1::uuid)",
                       1, &id));
+    CRM_ERR(ctl_erase_again(&erased, ctl, id, restore->from));
     CRM_ERR(crm_db_exec(ctl->conn, "COMMIT", ctl->pool));
     for (int i = 0; i < restore->count; i++) {
         if (restore->rows[i]) {

@@ -9,12 +9,15 @@
 
 #include "crm_text.h"
 #include "crm_db.h"
+#include "crm_email.h"
+#include "crm_sql.h"
 #include "crm_uuid.h"
 #include "crm_zone.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 
 #define SLUG_MAX 63
+#define DOMAINS_MAX 100
 #define DEFAULT_PLAN "standard"
 
 /* Numbered slugs that are tried before a unique one is made. */
@@ -34,11 +37,12 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
     " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
 
 /* The same, and values of the workspace $1 from other tables. */
-#define ALL_FIELDS FIELDS ", time_zone, currency, read_limit, write_limit, CASE WHEN EXISTS (" \
+#define ALL_FIELDS FIELDS ", time_zone, currency, to_json(sender_domains), read_limit, write_limit, CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
-    COLUMNS, {"time_zone", 's'}, {"currency", 's'}, {"read_limit", 'n'},
+    COLUMNS, {"time_zone", 's'}, {"currency", 's'},
+    {"sender_domains", 'a'}, {"read_limit", 'n'},
     {"write_limit", 'n'}, {"events", 's'},
     {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
@@ -331,12 +335,48 @@ static crm_error_t *check_time_zone(ctl_t *ctl)
            : ctl_misuse(ctl, "--time-zone " CRM_ZONE_RULE);
 }
 
+/* Set *ARRAY_P to the value of --sender-domains as A-labels, "{}" for "none"; NULL:
+ * it was not given. */
+static crm_error_t *read_domains(const char **array_p, ctl_t *ctl)
+{
+    const char *given = ctl->options[CTL_SENDER_DOMAINS];
+    apr_array_header_t *domains = apr_array_make(ctl->pool, 4,
+                                                 sizeof(const char *));
+    char *state, *copy;
+
+    *array_p = given ? "{}" : NULL;
+    if (!given || !strcmp(given, "none")) {
+        return NULL;
+    }
+    copy = apr_pstrdup(ctl->pool, given);
+    for (char *one = apr_strtok(copy, ", ", &state); one;
+         one = apr_strtok(NULL, ", ", &state)) {
+        const char *address = crm_text_valid_utf8(one, strlen(one))
+                              && !strchr(one, '@')
+                              ? crm_email_canonical(apr_pstrcat(
+                                  ctl->pool, "x@", one, NULL), ctl->pool)
+                              : NULL;
+
+        if (!address || domains->nelts == DOMAINS_MAX) {
+            return ctl_misuse(ctl, "--sender-domains: \"%s\" is not a domain"
+                              " such as example.com, or is more than the"
+                              " 100th", one);
+        }
+        APR_ARRAY_PUSH(domains, const char *) = strchr(address, '@') + 1;
+    }
+    if (!domains->nelts) {
+        return ctl_misuse(ctl, "--sender-domains must be domains, or none");
+    }
+    *array_p = crm_sql_array(domains, ctl->pool);
+    return NULL;
+}
+
 crm_error_t *ctl_workspace_set(ctl_t *ctl)
 {
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
     const char *zone = ctl->options[CTL_TIME_ZONE];
-    const char *values[7] = {NULL, name, plan, NULL, NULL, NULL, zone}, *events;
+    const char *values[8] = {NULL, name, plan, NULL, NULL, NULL, zone}, *events;
     PGresult *result;
 
     CRM_ERR(ctl_switch(&events, ctl, CTL_EVENTS));
@@ -344,11 +384,13 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     CRM_ERR(ctl_limit(&values[4], ctl, CTL_WRITE_LIMIT));
     CRM_ERR(read_currency(&values[5], ctl));
     CRM_ERR(check_time_zone(ctl));
+    CRM_ERR(read_domains(&values[7], ctl));
     if (!name && !plan && !events && !values[3] && !values[4] && !values[5]
-        && !zone) {
+        && !zone && !values[7]) {
         return ctl_misuse(ctl, "workspace set needs --name N, --plan P,"
                           " --read-limit N, --write-limit N, --currency CODE,"
-                          " --time-zone ZONE or --events on|off");
+                          " --time-zone ZONE, --sender-domains LIST or --events"
+                          " on|off");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, CTL_NAME));
@@ -361,8 +403,10 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
                    " write_limit ="
                    " nullif(coalesce($5::integer, write_limit), 0),"
                    " currency = nullif(coalesce($6::text, currency), ''),"
-                   " time_zone = coalesce($7::text, time_zone)"
-                   " WHERE id = $1::uuid RETURNING id", 7, values,
+                   " time_zone = coalesce($7::text, time_zone),"
+                   " sender_domains ="
+                   " nullif(coalesce($8::text[], sender_domains), '{}')"
+                   " WHERE id = $1::uuid RETURNING id", 8, values,
                    values[0], plan));
     if (!PQntuples(result)) {
         return none(ctl, ctl->args[0]);

@@ -62,6 +62,7 @@ typedef struct crmd_config_t {
     apr_interval_time_t smtp_timeout;
     int smtp_deduplicates;
     int mail_reply_token;
+    int mail_require_domains;
     const char *provider_url;
     const char *provider_token_file;
     const char *provider_ca_file;

@@ -268,6 +268,8 @@ const crmd_setting_t crmd_settings[] = {
          " the daemon's own mails."),
     TEXT(mail_from_name, text, "", "Display name for mail_from."),
     TEXT(mail_domain, text, "localhost", "Domain of Message-IDs."),
+    SWITCH(mail_require_domains, "off", "Whether a workspace without sender"
+           " domains sends no mail. off: it may send from any address."),
     SWITCH(mail_reply_token, "off", "Whether replies and bounces go to"
            " addresses that name the mail, such as sales+TOKEN@example.org:"
            " for relays that replace Message-IDs. The mail server must deliver"

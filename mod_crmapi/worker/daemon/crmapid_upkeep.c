@@ -12,6 +12,7 @@
 #include "crm_schema.h"
 #include "crm_sql.h"
 #include "crmapid_log.h"
+#include "crmapid_outbox.h"
 
 /* Rows per statement, so that locks are held for a short time. */
 #define BATCH 1000
@@ -89,6 +90,13 @@ static crm_error_t *log_migration(apr_int64_t *count_p, const upkeep_t *upkeep)
     return NULL;
 }
 
+/* Delete messages to people who were erased from the outbox. */
+static crm_error_t *forget_sent(apr_int64_t *count_p, const upkeep_t *upkeep)
+{
+    return crmd_outbox_forget(count_p, upkeep->config->maildir, upkeep->conn,
+                              upkeep->pool);
+}
+
 #define AT(member) offsetof(crmd_config_t, member)
 
 static const task_t tasks[] = {
@@ -116,6 +124,7 @@ static const task_t tasks[] = {
     {"empty totals", AT(verify_totals), 0,
      "SELECT crmapi.counter_trim()", NULL, 0},
     {"migration", AT(upkeep), 0, NULL, log_migration, 0},
+    {"outbox", AT(upkeep), 0, NULL, forget_sent, 0},
 };
 
 #define TASKS CRM_NELTS(tasks)

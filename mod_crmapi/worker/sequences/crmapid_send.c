@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_value.h"
 #include "crmapid_link.h"
@@ -257,6 +258,32 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     return NULL;
 }
 
+/* Set *IS_P to whether the workspace may send from the address of SENDING's mail
+ * (contract 14.8). */
+static crm_error_t *may_send(int *is_p, const sending_t *sending)
+{
+    crmd_work_t *work = sending->work;
+    const crmd_message_t *message = &sending->message;
+    const char *from = message->from && !strcmp(message->channel, "email")
+                       ? crm_email_canonical(message->from, work->pool) : NULL;
+    const char *values[3] = {
+        work->job->workspace_id, from ? strrchr(from, '@') + 1 : "",
+        work->config->mail_require_domains ? "f" : "t"
+    };
+    PGresult *result;
+
+    *is_p = 1;
+    if (strcmp(message->channel, "email")) {
+        return NULL;
+    }
+    CRM_ERR(crmd_query(&result, work, "SELECT CASE WHEN w.sender_domains IS NULL"
+                       " THEN $3::boolean ELSE $2::text = ANY"
+                       " (w.sender_domains) END FROM crmapi.workspace w"
+                       " WHERE w.id = $1::uuid", 3, values));
+    *is_p = PQntuples(result) && *PQgetvalue(result, 0, 0) == 't';
+    return NULL;
+}
+
 /* Write to the journal that the message of SENDING is about to be handed over,
  * hand it to its relay, and write how that ended. */
 static void send_message(sending_t *sending)
@@ -431,8 +458,10 @@ static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
     const crmd_config_t *config = sending->work->config;
     const crmd_relay_t *relay = sending->relay;
     crm_error_t *error;
+    int allowed;
 
     *tried_p = 0;
+    CRM_ERR(may_send(&allowed, sending));
     crmd_relay_enter(relay, config);
     error = take(verdict_p, until_p, sending);
     if (!error) {
@@ -440,8 +469,12 @@ static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
         *tried_p = !strcmp(*verdict_p, "send")
             || (sending->doubtful && relay->repeatable(config));
     }
-    if (*tried_p) {
+    if (*tried_p && allowed) {
         send_message(sending);
+    }
+    else if (*tried_p) {
+        crmd_receipt_fill(&sending->receipt, CRMD_REFUSED,
+                          "sender_not_allowed");
     }
     crmd_relay_leave(relay);
     return error;

@@ -29,13 +29,12 @@ typedef struct enrollment_t {
 
 /* The first address of a contact's LIST that is not suppressed, as
  * crmapi.is_suppressed() says; the primary one comes first. ADDRESS is an
- * expression over the entry "a", KEY what the suppression of its KIND has,
- * CONDITION a further condition. */
-#define USABLE(list, kind, address, key, condition) \
+ * expression over the entry "a", KEY the form that CHANNEL uses, CONDITION a
+ * further condition. */
+#define USABLE(list, channel, address, key, condition) \
     "(SELECT " address " FROM jsonb_array_elements(c." list ")" \
-    " WITH ORDINALITY x(a, n) WHERE " condition " AND NOT EXISTS (SELECT" \
-    " FROM crmapi.suppression s WHERE s.workspace_id = $1::uuid" \
-    " AND s.kind = '" kind "' AND s.address = " key ")" \
+    " WITH ORDINALITY x(a, n) WHERE " condition " AND NOT" \
+    " crmapi.is_suppressed($1::uuid, '" channel "', " key ")" \
     " ORDER BY coalesce((a ->> 'is_primary') = 'true', false) DESC, n" \
     " LIMIT 1)"
 
@@ -51,7 +50,7 @@ static const char enrollment_sql[] =
     " w.time_zone, "
     USABLE("emails", "email", "a ->> 'email'", EMAIL_FORM, EMAIL_FORM
            " IS NOT NULL") ", "
-    USABLE("phone_numbers", "phone", PHONE, PHONE, PHONE " IS NOT NULL")
+    USABLE("phone_numbers", "sms", PHONE, PHONE, PHONE " IS NOT NULL")
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# 43-senders.t: a workspace sends from its sender domains only (contract 14.8)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use File::Temp qw(tempdir);
+use JSON::PP ();
+
+my $folder = tempdir("crm-senders-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+my $database = database();
+my $httpd = httpd(database => $database, conf => <<"END");
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+END
+my $w = workspace($httpd, twin => 0);
+my $c = $w->client;
+my %conf = (maildir => "$folder/outbox", mail_domain => "crm.example",
+    mail_from => "site\@site.example");
+my $worker = worker(database => $database, no_start => 1, conf => { %conf });
+my ($template) = $w->import_objects([{ object => "sequence_template",
+    name => "T", bot_id => $w->agent, allowed_channels => ["email", "sms"],
+    steps => [{ channel => "email", email_subject => "S",
+        email_body => "B" }, { channel => "sms", sms_body => "M",
+        delay => "0s" }] }]);
+
+# What becomes of a mail from FROM, and of an SMS: "sent", or the error.
+my $people = 0;
+sub sends {
+    my ($from) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    change($w, "agent", $w->agent, email_outbound_email => $from);
+    my $n = ++$people;
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        auto_approve => JSON::PP::true, contact => {
+            emails => ["p$n\@x.example"],
+            phone_numbers => [sprintf "+49301%06d", $n] } });
+    status_is($r, 202, "a start") or return "";
+    my ($talk) = $w->import_objects([{ object => "conversation", type => 4,
+        bot_id => $w->agent, email => "q$n\@x.example" }]);
+    my $answer = $c->post("/api/v1/conversations/$talk/messages",
+        { content => "A" });
+    status_is($answer, 201, "an answer");
+    $worker->may_log(qr/CRM3122/);
+    $worker->once;
+    my @step = @{$c->get($r->data->{status_url})->data->{steps}};
+    my $status = sql($database, "SELECT status || ' ' || coalesce(
+        metadata ->> 'error', '') FROM crmapi.message WHERE id = '"
+        . $answer->data->{id} . "'");
+    return ($step[0]{status} eq "failed" ? $step[0]{error}
+        // $c->get($r->data->{status_url})->data->{generation_error}
+        : $step[0]{status}) . ", " . $status =~ s/ $//r;
+}
+
+sub domains {
+    my ($list) = @_;
+    $w->ctl("workspace", "set", $w->id, "--sender-domains", $list);
+    return JSON::PP->new->utf8->decode($w->ctl("workspace", "show", $w->id,
+        "--json"))->{sender_domains};
+}
+
+is(sends("ada\@any.example"), "sent, sent", "without domains: any");
+is_deeply(domains("One.example,köln.example"),
+    ["one.example", "xn--kln-sna.example"], "two domains, as they are compared");
+is(sends("ada\@one.example"), "sent, sent", "from one of them");
+is(sends("ada\@ONE.example"), "sent, sent", "in capitals");
+is(sends("ada\@KÖLN.example"), "sent, sent", "with other letters than ASCII's");
+like(sends($_), qr/^.*sender_not_allowed.*, failed.*sender_not_allowed/,
+    "not from $_") for "ada\@two.example", "ada\@sub.one.example",
+    "ada\@xone.example";
+like(sends(undef), qr/sender_not_allowed/, "nor from the site's mail_from");
+is(domains("none"), undef, "none again");
+is(sends("ada\@two.example"), "sent, sent", "any again");
+$worker->configure({ %conf, mail_require_domains => "on" });
+like(sends("ada\@two.example"), qr/sender_not_allowed/,
+    "with mail_require_domains none sends no mail");
+domains("two.example");
+is(sends("ada\@two.example"), "sent, sent", "until it has domains");
+for my $bad ("x y z\@", "", "a\@b.example", "-", "..", "a_b..c") {
+    my ($code, undef, $error) = crmapictl($database, "workspace", "set", $w->id,
+        "--sender-domains", $bad);
+    is($code, 2, "--sender-domains \"$bad\"");
+    like($error, qr/--sender-domains/, "named");
+}
+is(0 + grep({ -f } glob "$folder/outbox/new/*"), 3 * 6,
+    "what was refused was given to no relay") or diag(join "\n",
+    glob "$folder/outbox/new/*");
+
+done_testing;

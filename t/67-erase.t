@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+# 67-erase.t: exporting and erasing a person (contract 14.4)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Receiver;
+use File::Find qw(find);
+use File::Temp qw(tempdir);
+use MIME::Base64 qw(encode_base64 decode_base64);
+
+# What every text about the person has.
+my $TOKEN = "zq" . $$ . "zqtoken";
+my $NUMBER = "77" . sprintf "%06d", $$ % 1_000_000;
+my $MAIL = "$TOKEN\@x.example";
+my $OTHER = "b$TOKEN\@x.example";
+
+my $folder = tempdir("crm-erase-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+our $database = database();
+my $httpd = httpd(database => $database, conf => <<"END");
+CrmApiReadLimit 0
+CrmApiWriteLimit 0
+CrmApiIntake On
+CrmApiIntakeLimit 0
+CrmApiAddressLimit 0
+END
+my $w = workspace($httpd, twin => 0);
+my $c = $w->client;
+my $receiver = CrmTest::Receiver->new;
+my $sales = "sales-$$\@crm.example";
+change($w, "agent", $w->agent, agent_email => $sales);
+my $worker = worker(database => $database, no_start => 1, conf => {
+    maildir => "$folder/outbox", webhook_private => "on",
+    mail_domain => "crm.example" });
+my $json = JSON::PP->new->canonical;
+
+# The columns of the database, as "table.column", in which a token is.
+sub found {
+    my @columns = sql($database, "SELECT c.relname, a.attname,
+            coalesce(b.typname, t.typname) = 'bytea'
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        JOIN pg_type t ON t.oid = a.atttypid
+        LEFT JOIN pg_type b ON b.oid = t.typbasetype
+        WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
+          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, 2");
+    my @parts = map {
+        my ($table, $column, $is_bytes) = @$_;
+        my $text = $is_bytes eq "t" ? "encode(t.$column, 'escape')"
+            : "t.$column\::text";
+        "SELECT '$table.$column' WHERE EXISTS (SELECT FROM crmapi.$table t"
+            . " WHERE lower($text) ~ '$TOKEN|$NUMBER')"
+    } @columns;
+    return sort map { ref $_ ? $_->[0] : $_ }
+        sql($database, join " UNION ALL ", @parts);
+}
+
+# The files below FOLDERS in which a token is.
+sub files {
+    my @found;
+    find({ no_chdir => 1, wanted => sub {
+        return if !-f $_;
+        push @found, $_
+            if lc(read_file($_)) =~ /$TOKEN|$NUMBER/;
+    } }, grep { -e $_ } @_);
+    return @found;
+}
+
+# Make a person of whom there is everything.
+sub plant {
+    my %plant = (texts => { map { $_ => "$TOKEN $_" } qw(first_name last_name
+        company job_title lead_source contact_type address_line1 address_line2
+        city state postal_code country notes external_id) });
+    my $r = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        %{$plant{texts}}, linkedin_url => "https://x.example/$TOKEN",
+        emails => [$MAIL, $OTHER], phone_numbers => ["+4930$NUMBER"],
+        tags => ["a", $TOKEN], custom_fields => { $TOKEN => $TOKEN } },
+        headers => { "Idempotency-Key" => "k1" });
+    status_is($r, 201, "a contact");
+    my $id = $plant{contact} = $r->data->{id};
+    status_is($c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [{ emails => [$MAIL] }] },
+        headers => { "Idempotency-Key" => "k2" }), 200, "an upsert");
+    my ($pipeline) = $w->import_objects([{ object => "pipeline",
+        bot_id => $w->agent, name => "P" }]);
+    my ($stage) = $w->import_objects([{ object => "pipeline_stage",
+        bot_id => $w->agent, pipeline_id => $pipeline, name => "S" }]);
+    $r = $c->post("/api/v1/pipeline-cards", { pipeline_stage_id => $stage,
+        contact_id => $id, title => "$TOKEN deal", description => $TOKEN,
+        tags => [$TOKEN] });
+    status_is($r, 201, "a card");
+    $plant{card} = $r->data->{id};
+    my ($company) = $w->import_objects([{ object => "company",
+        bot_id => $w->agent, name => "C" }]);
+    $w->import_objects([map { { object => "activity", contact_id => $id,
+        activity_type => "note", title => $TOKEN, description => $TOKEN,
+        metadata => { a => $TOKEN }, @$_ } } [], [company_id => $company]]);
+    my $key = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "g");
+    my $event = sub {
+        my $r = $httpd->client(key => $key)->post("/crmapi/intake/v1/events",
+            { bot_id => $w->agent, event_id => "e-$TOKEN-" . uuid(), @_ });
+        is_deeply($r->data->{errors}, [], "an event");
+        return $r->data->{accepted}[0]{conversation_id};
+    };
+    $plant{talk} = $event->(channel => "email",
+        conversation => { external_id => "t-$TOKEN", subject => $TOKEN },
+        from => { email => $MAIL, name => "N $TOKEN" },
+        message => { content => "Hello $TOKEN", content_type => "text/$TOKEN",
+            external_id => "<x-$TOKEN\@x>", metadata => { m => $TOKEN },
+            tool_used => $TOKEN, tool_arguments => { t => $TOKEN } });
+    $event->(channel => "sms", from => { phone_number => "+4930$NUMBER" },
+        message => { content => "SMS $TOKEN" });
+    $w->import_objects([{ object => "conversation", bot_id => $w->agent,
+        type => "email", email => uc $OTHER, human => $TOKEN,
+        internal_notes => $TOKEN, sentiment_summary => $TOKEN,
+        audio_url => "https://x.example/$TOKEN", visitor_id => $TOKEN,
+        assigned_to => $TOKEN }]);
+    crmapictl_ok($database, { stdin => "From: $MAIL\nTo: $sales\n"
+        . "Subject: S $TOKEN\nMessage-ID: <m-$TOKEN\@x>\nMIME-Version: 1.0\n"
+        . "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+        . " text/html\n\n<p>Below <b>$TOKEN</b></p>\n--b\nContent-Type:"
+        . " image/png; name=$TOKEN.png\nContent-Transfer-Encoding: base64\n\n"
+        . encode_base64("PNG $TOKEN") . "--b--\n" }, "deliver");
+    my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
+        name => "F", custom_fields => { q => { type => "text" } } }]);
+    status_is($httpd->client->request("POST",
+        "/crmapi/intake/v1/forms/$form", body => "email=$OTHER&q=$TOKEN",
+        headers => { "Content-Type" => "application/x-www-form-urlencoded" }),
+        200, "a form");
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email", "sms"],
+        steps => [{ channel => "email", email_subject => "{{first_name}}",
+            email_body => "{{last_name}}" }, { channel => "sms",
+            sms_body => "{{notes}}", delay => "1d" }, { channel => "email",
+            email_subject => "b", email_body => "{{email}}" }] }]);
+    $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        auto_approve => true, name => "Q $TOKEN", contact => {
+        emails => [$MAIL] } });
+    status_is($r, 202, "a sequence");
+    $plant{enrollment} = $r->data->{enrollment_id};
+    status_is($c->post("/api/v1/conversations/$plant{talk}/messages",
+        { content => "Answer $TOKEN" }), 201, "an answer");
+    return \%plant;
+}
+
+$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->ctl(qw(webhook add --workspace), $w->id, "--url", $receiver->url($_),
+    "--events", "contact.created,message.created,contact.erased")
+    for "200/200", "500/500";
+my $bystander = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+    first_name => "By", emails => ["by\@x.example"] })->data->{id};
+my $plant = plant();
+$worker->may_log(qr/CRM3\d+/);
+$worker->once for 1 .. 3;
+$w->ctl("suppress", "add", "--workspace", $w->id, "--email", $OTHER,
+    "--reason", "because of $TOKEN");
+$w->ctl("suppress", "add", "--workspace", $w->id, "--phone", "+4930$NUMBER");
+my @before = found();
+
+subtest "a person is everywhere before" => sub {
+    my %is = map { $_ => 1 } @before;
+    ok($is{$_}, $_) for map({ "contact.$_" } sort keys %{$plant->{texts}}),
+        qw(contact.emails contact.phone_numbers contact.tags
+        contact.custom_fields contact.search activity.title
+        activity.description activity.metadata pipeline_card.title
+        pipeline_card.description pipeline_card.tags conversation.email
+        conversation.phone_number conversation.human conversation.subject
+        conversation.thread conversation.internal_notes conversation.search
+        conversation.last_message message.content message.metadata
+        message.external_id message.tool_arguments message.to_identifier
+        attachment.filename attachment_piece.bytes original.bytes
+        message_html.html submission.custom_field_responses sequence.name
+        enrollment_step.email_subject enrollment_step.email_body
+        enrollment_step.sms_body enrollment_step.to_identifier
+        suppression.email suppression.phone_number suppression.reason
+        event.fields event.body idempotent_answer.fields
+        intake_event.event_id);
+    ok(scalar files("$folder/outbox"), "and in the outbox");
+};
+
+subtest "export gives all that is kept, with attachments" => sub {
+    my @lines = map { $json->decode($_) }
+        split /\n/, $w->ctl("contact", "export", $plant->{contact},
+        "--workspace", $w->id);
+    my %of;
+    push @{$of{$_->{object}}}, $_ for @lines;
+    is_deeply([sort keys %of], [qw(activity attachment contact conversation
+        enrollment enrollment_step message pipeline_card sequence submission
+        suppression)], "of all kinds");
+    is($of{contact}[0]{id}, $plant->{contact}, "the contact");
+    is(scalar @{$of{activity}}, 2, "its activities");
+    is(decode_base64($of{attachment}[0]{bytes}), "PNG $TOKEN",
+        "the bytes of attachments");
+    like(decode_base64((grep { $_->{original} } @{$of{message}})[0]{original}),
+        qr/Subject: S $TOKEN/, "mails as they came");
+    unlike($json->encode(\@lines), qr/by\@x\.example/, "and nobody else");
+    is($w->ctl("contact", "export", "--email", uc $OTHER, "--workspace",
+        $w->id), $w->ctl("contact", "export", "--phone", "0049 30 $NUMBER"
+            =~ s/^00/+/r, "--workspace", $w->id),
+        "the same by address and by number");
+};
+
+subtest "a dry run" => sub {
+    my %n = map { @$_{qw(object rows)} } map { $json->decode($_) } split /\n/,
+        $w->ctl("contact", "erase", "--email", $MAIL, "--workspace", $w->id,
+            "--dry-run", "--json") =~ s/\}\s*,?\s*\n?\{/}\n{/gr
+        =~ s/^\[|\]$//gr;
+    is($n{contact}, 2, "says how much: a form made another contact of the"
+        . " address");
+    is_deeply([found()], \@before, "and changes nothing");
+};
+
+my $dump = "$folder/dump";
+$w->ctl("workspace", "dump", $w->id, "--output", $dump);
+
+subtest "erase" => sub {
+    my $said = $w->ctl("contact", "erase", $plant->{contact}, "--workspace",
+        $w->id);
+    like($said, qr/^contact\s+2$/m, "it says what is gone");
+    is_deeply([found()], [], "no token is in the database");
+    $worker->once("2035-01-01T00:00:00Z");
+    is_deeply([files("$folder/outbox")], [], "none in the outbox");
+    is_deeply([files($worker->{dir})], [], "none in run_dir");
+    status_is($c->get("/api/v1/contacts/$bystander"), 200, "as before");
+    error_is($c->get("/api/v1/contacts/$plant->{contact}"), 404, "not_found",
+        "a client finds nothing");
+    my $card = $c->get("/api/v1/pipeline-cards/$plant->{card}");
+    status_is($card, 200, "the card stays");
+    is($card->data->{contact_id}, undef, "without the link");
+    my @events = @{$c->get("/api/v1/events")->json->{data}};
+    my @erased = grep { $_->{type} eq "contact.erased" } @events;
+    is_deeply([map { [keys %{$_->{data}}] } @erased], [["id"], ["id"]],
+        "contact.erased has the id alone");
+    is(scalar grep({ $_->{data}{id} eq $plant->{contact} } @erased), 1,
+        "of each contact");
+    ok(scalar grep({ $_->{body} =~ /contact\.erased/ } $receiver->requests),
+        "endpoints get it, too") if $receiver->can("requests");
+    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
+        "totals are right");
+};
+
+subtest "suppression stays, as a hash" => sub {
+    is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'email',
+        '@{[uc $OTHER]}')"), "t", "the address is suppressed");
+    is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'sms',
+        '+4930$NUMBER')"), "t", "and the number");
+    is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'email',
+        '$MAIL')"), "f", "what was not, is not");
+    is(sql($database, "SELECT count(*) FROM crmapi.suppression
+        WHERE workspace_id = '@{[$w->id]}'"), 0, "no list has them");
+    $w->ctl("suppress", "remove", "--workspace", $w->id, "--email", $OTHER);
+    is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'email',
+        '$OTHER')"), "f", "it can be lifted");
+};
+
+subtest "a dump from before: the person is erased again" => sub {
+    my $copy = $json->decode($w->ctl("workspace", "restore", $dump, "--as",
+        "new", "--json"));
+    $copy = $copy->[0] if ref $copy eq "ARRAY";
+    is_deeply([found()], [], "nothing came back");
+    is(0 + sql($database, "SELECT count(*) FROM crmapi.contact
+        WHERE workspace_id = '$copy->{id}'"), 1, "but the others");
+    is(sql($database, "SELECT crmapi.is_suppressed('$copy->{id}', 'email',
+        '$OTHER')"), "t", "who was suppressed then, is");
+    my $journal = crmapictl_ok($database, "erasure", "list");
+    unlike($journal, qr/$TOKEN|$NUMBER/i, "the journal has no address");
+    my $elsewhere = database();
+    crmapictl_ok($elsewhere, { stdin => "$journal\n" }, "erasure", "add", "-");
+    crmapictl_ok($elsewhere, { stdin => "$journal\n" }, "erasure", "add", "-");
+    crmapictl_ok($elsewhere, "workspace", "restore", $dump);
+    local $database = $elsewhere;
+    is_deeply([found()], [], "nor elsewhere, with the journal");
+};
+
+subtest "who comes back after the erasure is not erased" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => [$MAIL] })->data->{id};
+    $w->ctl("workspace", "hold", $w->id);
+    $w->ctl("workspace", "release", $w->id);
+    status_is($c->get("/api/v1/contacts/$id"), 200, "the contact is there");
+};
+
+done_testing;
