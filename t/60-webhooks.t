@@ -104,7 +104,8 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
     $made{"upsert"} = $r->data->{created}[0]{id};
     my ($template) = $w->import_objects([{ object => "sequence_template",
         name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email" }] }]);
+        steps => [{ channel => "email", email_subject => "S",
+            email_body => "B" }] }]);
     $r = $c->post("/api/v1/sequences/start", { template_id => $template,
         contact => { emails => ["lead\@x.org"] } });
     $made{"sequences/start"} = $r->data->{contact_id};

@@ -232,7 +232,8 @@ subtest "another tenant cannot take an address" => sub {
     import_refused($other, qr/line 2: \/agent_email: .*another agent/,
         "twice in a file", map { agent(agent_email => "twice-$$\@x.org") } 1, 2);
     import_refused($other, qr/line 2: \/agent_phone: .*another agent/,
-        "a number twice in a file", map { agent(agent_phone => "+491$$") } 1, 2);
+        "a number twice in a file", map { agent(agent_phone =>
+            sprintf "+4917%07d", $$) } 1, 2);
     $other->import_objects([agent(agent_email =>
         $other->{mail} =~ s/@/+vip@/r)]);
     $other->import_objects([agent(email_outbound_email => $other->{shown})]);
