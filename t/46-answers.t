@@ -119,6 +119,41 @@ for my $mpm (qw(event worker)) {
         cmp_ok(answered($httpd), ">", 0, "others' threads have sent some");
     };
 
+    subtest "$mpm: each write has its own answer" => sub {
+        my $clients = clients($httpd, $w);
+        my $before = answered($httpd);
+        my (@wrong, %made);
+
+        for my $round (1 .. $ROUNDS) {
+            my $create = $round % 2;
+            my @names = map { "R$round-$_" } 0 .. $#$clients;
+            my @of = map { $create ? "" : "/$ids[($round + $_) % @ids]" }
+                0 .. $#$clients;
+            for my $i (0 .. $#$clients) {
+                my $body = encode_json({ last_name => $names[$i],
+                    $create ? (bot_id => $w->agent) : () });
+                my ($text) = request($clients->[$i], "/contacts$of[$i]",
+                    $create ? "POST" : "PATCH",
+                    "Content-Type: application/json",
+                    "Content-Length: " . length $body);
+                $clients->[$i]->send_raw($text . $body);
+            }
+            for my $i (0 .. $#$clients) {
+                my $got = $clients->[$i]->read_response("POST");
+                my $id = ($got->data // {})->{id} // "";
+                push @wrong, $got->status . " " . $got->body
+                    if $got->status != ($create ? 201 : 200)
+                    || $got->data->{last_name} ne $names[$i]
+                    || ($create ? $made{$id}++ : $of[$i] ne "/$id")
+                    || $create && $got->header("Location")
+                    ne "/api/v1/contacts/$id";
+            }
+        }
+        is_deeply(\@wrong, [], "all are right");
+        cmp_ok(answered($httpd), ">", $before,
+            "others' threads have sent some");
+    };
+
     subtest "$mpm: requests that come together are answered in order" => sub {
         my $clients = clients($httpd, $w);
         my (@ids_of, @got);

@@ -39,7 +39,8 @@ static crm_error_t *run(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
 
     for (int i = 0; i < 2; i++) {
         error = crm_idempotency_write(rows, call, sql);
-        if (!error && rows->count) {
+        call->answer = NULL;
+        if (!error && (rows->count || call->response->sent)) {
             return NULL;
         }
         if (error && !is_checked(error)) {
@@ -51,6 +52,37 @@ static crm_error_t *run(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
         }
     }
     return crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
+}
+
+/* Make CALL's response of its row, the first of ROWS, if there is one. */
+static int answer_row(crm_call_t *call, const crm_rows_t *rows)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    if (rows->count) {
+        crm_rest_answer(call, rest->endpoint->operation->kind->status,
+                        rows->result, rows->first);
+        if (rest->location) {
+            apr_table_setn(call->response->headers, "Location",
+                           rest->location);
+        }
+    }
+    return rows->count;
+}
+
+/* Do as run(), and make CALL's response of the row. */
+static crm_error_t *run_and_answer(crm_call_t *call, crm_sql_t *sql,
+                                   const apr_array_header_t *checks)
+{
+    crm_rows_t rows;
+
+    call->answer = answer_row;
+    CRM_ERR(run(&rows, call, sql, checks));
+    if (!call->response->sent) {
+        answer_row(call, &rows);
+    }
+    crm_rows_drop(&rows);
+    return NULL;
 }
 
 static apr_array_header_t *new_checks(crm_call_t *call)
@@ -126,16 +158,6 @@ static void make_get(crm_sql_t *sql, crm_call_t *call,
                  " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
                  " t", NULL);
     add_where(sql, call, one ? crm_rest_permit_one : permit);
-}
-
-/* Make CALL's response of its row, the first of ROWS, if there is one. */
-static int answer_row(crm_call_t *call, const crm_rows_t *rows)
-{
-    if (rows->count) {
-        crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
-                        rows->result, rows->first);
-    }
-    return rows->count;
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -229,10 +251,8 @@ static crm_error_t *serve_create(crm_call_t *call)
     int status = operation->kind->status;
     apr_array_header_t *checks = new_checks(call);
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
-    const char *location = NULL;
     crm_values_t values;
     crm_error_t *error = read_body(&values, call);
-    crm_rows_t rows;
     crm_sql_t sql;
 
     if (values.binds) {
@@ -244,19 +264,13 @@ static crm_error_t *serve_create(crm_call_t *call)
     }
     crm_uuid_v7(id);
     if (operation->location) {
-        location = apr_pstrcat(call->pool, CRM_API_BASE, operation->path, "/",
-                               id, NULL);
+        crm_rest(call)->location = apr_pstrcat(call->pool, CRM_API_BASE,
+                                               operation->path, "/", id, NULL);
     }
     make_insert(&sql, call, &values, id);
-    crm_idempotency_keep_row(&sql, call, status, location,
+    crm_idempotency_keep_row(&sql, call, status, crm_rest(call)->location,
                              crm_rest(call)->endpoint->shape);
-    CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, status, rows.result, rows.first);
-    crm_rows_drop(&rows);
-    if (location) {
-        apr_table_setn(call->response->headers, "Location", location);
-    }
-    return NULL;
+    return run_and_answer(call, &sql, checks);
 }
 
 const crm_kind_t crm_op_create = {
@@ -563,7 +577,6 @@ static crm_error_t *serve_update(crm_call_t *call)
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
     crm_error_t *error = read_patch(&values, call);
-    crm_rows_t rows;
     crm_sql_t sql;
 
     crm_check_path(checks, call, resource);
@@ -577,10 +590,7 @@ static crm_error_t *serve_update(crm_call_t *call)
     if (error || !crm_rest(call)->path_id) {
         return crm_rest_refuse(call, error, checks);
     }
-    CRM_ERR(run(&rows, call, &sql, checks));
-    crm_rest_answer(call, status, rows.result, rows.first);
-    crm_rows_drop(&rows);
-    return NULL;
+    return run_and_answer(call, &sql, checks);
 }
 
 const crm_kind_t crm_op_update = {

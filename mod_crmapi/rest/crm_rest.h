@@ -24,6 +24,7 @@ typedef struct crm_rest_t {
     int strict;                 /* unknown parameters are refused: Prefer:
                                    handling=strict, or the vhost does it */
     crm_idempotency_t *idempotency; /* the key of a write, or NULL */
+    const char *location;       /* of the row that is created, or NULL */
     crm_param_t *params;        /* one for each filter of the operation */
     apr_int64_t page, page_size;
     int wait;                   /* seconds for which an empty page may wait */

@@ -320,10 +320,12 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
         && is_small(sql)) {
         CRM_ERR(share(rows, call, sql));
     }
+    call->answer = NULL;
     if (rows->shared && !rows->count) {
         crm_rows_drop(rows);
     }
-    return rows->result ? NULL : run_alone(rows, call, sql);
+    return rows->result || call->response->sent ? NULL
+           : run_alone(rows, call, sql);
 }
 
 /* Return whether the body of REQUEST is encoded (RFC 9110, section 8.4). */

@@ -77,7 +77,8 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
  * transaction, and set *ROWS to the row that it returns. If crm_sql_write() was
  * called for SQL, concurrent requests may share the statement
  * (crm_batch_run()). ROWS is the same as for a statement of its own. A request
- * with a trace shares none, because the trace is set for a whole statement.
+ * with a trace shares none, because the trace is set for a whole statement. For
+ * CALL->answer see crm_call_read().
  * Call crm_rows_drop() when the row has been written. */
 crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql);
 
