@@ -43,7 +43,7 @@ subtest "21.3 tools/list" => sub {
     my %seen;
     for my $tool (@tools) {
         my $name = $tool->{name};
-        like($name, qr/^[a-z_]{5,48}$/, "$name: a name");
+        like($name, qr/^(?=.{5,48}$)[a-z]+(?:_[a-z]+)+$/, "$name: a name");
         ok(!$seen{$name}++, "$name: once");
         ok(length $tool->{description} > 8, "$name: a description");
         is($tool->{inputSchema}{type}, "object", "$name: arguments");

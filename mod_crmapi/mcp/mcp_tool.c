@@ -56,6 +56,8 @@ static const note_t notes[] = {
      " reviews the messages before they are sent.", ADDS | SENDS},
     {"approveEnrollment", NULL, "Its messages will be sent.", ADDS | SENDS},
     {"stopEnrollment", NULL, NULL, REPEATS},
+    {"addSuppression", "suppressions_add", "Nothing more is sent to it.",
+     ADDS | REPEATS},
     {"listMessages", NULL, "To read a conversation use conversations_read.",
      0},
 };
