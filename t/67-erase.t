@@ -274,6 +274,36 @@ subtest "a dump from before: the person is erased again" => sub {
     is_deeply([found()], [], "nor elsewhere, with the journal");
 };
 
+subtest "what is being sent to the person is waited for" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["wait-$MAIL"] })->data->{id};
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, state,
+            leased_by, leased_until) VALUES ('@{[$w->id]}', 'sequence.step',
+            '{\"contact_id\": \"$id\"}', 'leased', 'x', now() + interval '1h'),
+        ('@{[$w->id]}', 'sequence.step', '{\"contact_id\": \"$id\"}', 'ready',
+            NULL, NULL)");
+    my $erase = "crmapi.erase('@{[$w->id]}', '{$id}', '{}', '{}')";
+    is(sql($database, "SELECT $erase IS NULL"), "t", "it is told");
+    status_is($c->get("/api/v1/contacts/$id"), 200, "nothing is gone");
+    is(sql($database, "SELECT string_agg(state, ' ' ORDER BY id)
+        FROM crmapi.job WHERE payload ->> 'contact_id' = '$id'"),
+        "leased cancelled", "and nothing more is sent");
+    my ($said) = in_processes(2, sub {
+        return $w->ctl("contact", "erase", $id, "--workspace", $w->id)
+            if $_[0] == 1;
+        ok(wait_for(sub { sql($database, "SELECT count(*) FROM
+            pg_stat_activity WHERE query LIKE '%crmapi.person(%'
+            AND pid <> pg_backend_pid() AND state = 'idle'
+            AND backend_start > now() - interval '1 minute'") > 0 }),
+            "the command waits");
+        sql($database, "UPDATE crmapi.job SET state = 'done',
+            leased_by = NULL, leased_until = NULL, finished_at = now()
+            WHERE payload ->> 'contact_id' = '$id' AND state = 'leased'");
+    });
+    like($said, qr/^contact\s+1$/m, "then it erases");
+    status_is($c->get("/api/v1/contacts/$id"), 404, "all is gone");
+};
+
 subtest "who comes back after the erasure is not erased" => sub {
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => [$MAIL] })->data->{id};
