@@ -522,6 +522,21 @@ $$;
 CREATE TRIGGER change_remove AFTER DELETE ON crmapi.contact
     FOR EACH ROW EXECUTE FUNCTION crmapi.change_remove();
 
+-- The contacts that were merged into others: contact_merge() (0009). Their ids lead
+-- there for ever (contract 20.5). merged_into is the contact that it all came to in
+-- the end; it is no foreign key, because the answer stays when that one is deleted.
+CREATE TABLE crmapi.contact_merged (
+    id uuid NOT NULL,
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    merged_into uuid NOT NULL,
+    merged_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
+    PRIMARY KEY (workspace_id, id)
+);
+-- those that came to a contact, when it is merged or erased
+CREATE INDEX contact_merged_into ON crmapi.contact_merged
+    (workspace_id, merged_into);
+
 -- ---- cards -----------------------------------------------------------------
 
 CREATE TABLE crmapi.pipeline_card (

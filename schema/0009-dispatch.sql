@@ -321,6 +321,222 @@ $$;
 CREATE TRIGGER before_delete BEFORE DELETE ON crmapi.contact
     FOR EACH ROW EXECUTE FUNCTION crmapi.contact_before_delete();
 
+-- ---- merging contacts (contract 20.5) --------------------------------------
+
+-- The addresses MINE and those of MORE that it lacks, which come behind. MEMBER
+-- says what they are: email or phone_number. Internal.
+CREATE FUNCTION crmapi.list_union(mine jsonb, more jsonb, member text)
+    RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    keys CONSTANT text[] := CASE member WHEN 'email'
+        THEN crmapi.email_keys(mine) ELSE crmapi.phone_keys(mine) END;
+BEGIN
+    IF mine = '[]' THEN
+        RETURN more;
+    END IF;
+    RETURN mine || coalesce((
+        SELECT jsonb_agg(x.e || '{"is_primary": false}' ORDER BY x.n)
+        FROM jsonb_array_elements(more) WITH ORDINALITY x(e, n)
+        WHERE (CASE member WHEN 'email' THEN crmapi.email_key(x.e ->> member)
+               ELSE crmapi.phone_key(x.e ->> member) END = ANY (keys))
+              IS NOT TRUE), '[]');
+END
+$$;
+
+-- Lock the contacts ONE and OTHER of a workspace, so that nothing can refer to them
+-- meanwhile: first who looks for them by an address or external_id, and who opens
+-- conversations with them; then their companies, because who deletes a company
+-- locks it before its contacts; each in the order of numbers or ids. Locks: the
+-- participants' advisory ones, the contacts' advisory ones, company, contact.
+-- Internal.
+CREATE FUNCTION crmapi.contact_merge_lock(workspace uuid, one uuid, other uuid)
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    companies uuid[];
+BEGIN
+    PERFORM pg_advisory_xact_lock(l.h) FROM (
+        SELECT DISTINCT hashtextextended(workspace || k.name, 0) AS h
+        FROM crmapi.contact c, LATERAL (VALUES
+            (':e:' || c.email_key), (':p:' || c.phone_key),
+            (':i:' || c.external_id)) k(name)
+        WHERE c.workspace_id = contact_merge_lock.workspace
+          AND c.id IN (one, other) AND k.name IS NOT NULL
+        ORDER BY h) l;
+    PERFORM pg_advisory_xact_lock(l.h) FROM (
+        SELECT hashtextextended(workspace || ':c:' || i.id, 0) AS h
+        FROM unnest(ARRAY[one, other]) i(id) ORDER BY h) l;
+    companies := ARRAY(SELECT c.company_id FROM crmapi.contact c
+        WHERE c.workspace_id = contact_merge_lock.workspace
+          AND c.id IN (one, other));
+    PERFORM FROM crmapi.company o
+    WHERE o.workspace_id = contact_merge_lock.workspace
+      AND o.id = ANY (companies) ORDER BY o.id FOR NO KEY UPDATE;
+    PERFORM FROM crmapi.contact c
+    WHERE c.workspace_id = contact_merge_lock.workspace
+      AND c.id IN (one, other) ORDER BY c.id FOR UPDATE;
+END
+$$;
+
+-- Have what refers to the contact SOURCE refer to TARGET; both are locked. Each
+-- table with a contact_id is here: t/05-schema.t compares with the catalog. Locks:
+-- activity, card, conversation, enrollment. Internal.
+CREATE FUNCTION crmapi.contact_move(workspace uuid, target uuid, source uuid)
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM crmapi.activity a
+    WHERE a.workspace_id = contact_move.workspace AND a.contact_id = source
+    ORDER BY a.id FOR UPDATE;
+    UPDATE crmapi.activity a SET contact_id = target,
+        updated_at = greatest(crmapi.now_ms(),
+                              a.updated_at + interval '1 millisecond')
+    WHERE a.workspace_id = contact_move.workspace AND a.contact_id = source;
+    UPDATE crmapi.pipeline_card c SET contact_id = target,
+        updated_at = greatest(crmapi.now_ms(),
+                              c.updated_at + interval '1 millisecond')
+    WHERE c.workspace_id = contact_move.workspace AND c.contact_id = source;
+    UPDATE crmapi.conversation c SET contact_id = target,
+        updated_at = greatest(crmapi.now_ms(),
+                              c.updated_at + interval '1 millisecond')
+    WHERE c.workspace_id = contact_move.workspace AND c.contact_id = source;
+    UPDATE crmapi.submission s SET contact_id = target
+    WHERE s.workspace_id = contact_move.workspace AND s.contact_id = source;
+    PERFORM FROM crmapi.enrollment e
+    WHERE e.workspace_id = contact_move.workspace AND e.contact_id = source
+    ORDER BY e.id FOR UPDATE;
+    UPDATE crmapi.enrollment e SET contact_id = target,
+        updated_at = greatest(crmapi.now_ms(),
+                              e.updated_at + interval '1 millisecond')
+    WHERE e.workspace_id = contact_move.workspace AND e.contact_id = source;
+END
+$$;
+
+-- The contact MINE with what it lacks and MORE has. The lists that both have must
+-- fit: contact_merge() looks. Internal.
+CREATE FUNCTION crmapi.contact_filled(mine crmapi.contact, more crmapi.contact,
+        emails jsonb, phones jsonb, tags text[], fields jsonb)
+    RETURNS crmapi.contact
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    texts CONSTANT jsonb := jsonb_strip_nulls(to_jsonb(more));
+    filled crmapi.contact;
+BEGIN
+    -- what has a value stays, "" counts as none
+    filled := jsonb_populate_record(mine, (
+        SELECT coalesce(jsonb_object_agg(f.name, texts -> f.name), '{}')
+        FROM unnest('{first_name,last_name,company,company_id,job_title,'
+            'lead_source,deal_value,pipeline_stage_id,contact_type,'
+            'address_line1,address_line2,city,state,postal_code,country,'
+            'linkedin_url,notes,external_id}'::text[]) f(name)
+        WHERE texts ? f.name
+          AND coalesce(to_jsonb(mine) ->> f.name, '') = ''));
+    filled.emails := emails;
+    filled.phone_numbers := phones;
+    filled.tags := tags;
+    filled.custom_fields := fields;
+    RETURN filled;
+END
+$$;
+
+-- Write FILLED, the new values of a contact that is locked. Internal.
+CREATE FUNCTION crmapi.contact_fill(filled crmapi.contact) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE crmapi.contact c SET first_name = filled.first_name,
+        last_name = filled.last_name, emails = filled.emails,
+        phone_numbers = filled.phone_numbers, company = filled.company,
+        company_id = filled.company_id, job_title = filled.job_title,
+        lead_source = filled.lead_source, tags = filled.tags,
+        deal_value = filled.deal_value,
+        pipeline_stage_id = filled.pipeline_stage_id,
+        contact_type = filled.contact_type,
+        address_line1 = filled.address_line1,
+        address_line2 = filled.address_line2, city = filled.city,
+        state = filled.state, postal_code = filled.postal_code,
+        country = filled.country, linkedin_url = filled.linkedin_url,
+        notes = filled.notes, custom_fields = filled.custom_fields,
+        external_id = filled.external_id,
+        updated_at = greatest(crmapi.now_ms(),
+                              c.updated_at + interval '1 millisecond')
+    WHERE c.workspace_id = filled.workspace_id AND c.id = filled.id;
+END
+$$;
+
+-- The first of a contact's lists that has more than contract 6.3 allows, or NULL.
+-- Internal.
+CREATE FUNCTION crmapi.contact_excess(emails jsonb, phones jsonb, tags text[],
+                                      fields jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE WHEN jsonb_array_length(emails) > 50 THEN 'emails'
+        WHEN jsonb_array_length(phones) > 50 THEN 'phone_numbers'
+        WHEN cardinality(tags) > 100 THEN 'tags'
+        WHEN octet_length(fields::text) > 65536 THEN 'custom_fields' END;
+
+-- Merge the contact SOURCE of a workspace into TARGET: what refers to SOURCE refers
+-- to TARGET, lists are united, what TARGET lacks is filled, and SOURCE is gone.
+-- Returns "merged", "done" (it was before), "missing" (there is no TARGET),
+-- "unknown" (no SOURCE), "elsewhere" (SOURCE was merged into another one), or the
+-- list that would be too long; nothing changes then. Locks: the participants'
+-- advisory ones, the contacts' advisory ones, company, contact, activity, card,
+-- conversation, enrollment. For the API.
+CREATE FUNCTION crmapi.contact_merge(workspace uuid, target uuid, source uuid)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    mine crmapi.contact;
+    more crmapi.contact;
+    filled crmapi.contact;
+    emails jsonb;
+    phones jsonb;
+    tags text[];
+    fields jsonb;
+    excess text;
+BEGIN
+    PERFORM crmapi.contact_merge_lock(workspace, target, source);
+    SELECT c.* INTO mine FROM crmapi.contact c
+    WHERE c.workspace_id = contact_merge.workspace AND c.id = target;
+    SELECT c.* INTO more FROM crmapi.contact c
+    WHERE c.workspace_id = contact_merge.workspace AND c.id = source;
+    IF mine.id IS NULL THEN
+        RETURN 'missing';
+    ELSIF more.id IS NULL THEN
+        RETURN coalesce((SELECT CASE WHEN m.merged_into = target THEN 'done'
+                ELSE 'elsewhere' END FROM crmapi.contact_merged m
+            WHERE m.workspace_id = contact_merge.workspace
+              AND m.id = source), 'unknown');
+    END IF;
+    emails := crmapi.list_union(mine.emails, more.emails, 'email');
+    phones := crmapi.list_union(mine.phone_numbers, more.phone_numbers,
+                                'phone_number');
+    tags := mine.tags || ARRAY(SELECT t.tag
+        FROM unnest(more.tags) WITH ORDINALITY t(tag, n)
+        WHERE t.tag <> ALL (mine.tags) ORDER BY t.n);
+    fields := mine.custom_fields || more.custom_fields || coalesce((
+        SELECT jsonb_object_agg(f.key, f.value)
+        FROM jsonb_each(mine.custom_fields) f
+        WHERE f.value <> 'null'), '{}');
+    excess := crmapi.contact_excess(emails, phones, tags, fields);
+    IF excess IS NOT NULL THEN
+        RETURN excess;
+    END IF;
+    PERFORM crmapi.contact_move(workspace, target, source);
+    UPDATE crmapi.contact_merged m SET merged_into = target
+    WHERE m.workspace_id = contact_merge.workspace AND m.merged_into = source;
+    INSERT INTO crmapi.contact_merged (workspace_id, id, merged_into)
+    VALUES (contact_merge.workspace, source, target);
+    DELETE FROM crmapi.contact c
+    WHERE c.workspace_id = contact_merge.workspace AND c.id = source;
+    filled := crmapi.contact_filled(mine, more, emails, phones, tags, fields);
+    IF filled IS DISTINCT FROM mine THEN
+        PERFORM crmapi.contact_fill(filled);
+    END IF;
+    RETURN 'merged';
+END
+$$;
+
 -- ---- approval --------------------------------------------------------------
 
 -- Approve an enrollment at MOMENT (null: now): its first step is due then.

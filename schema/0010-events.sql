@@ -66,6 +66,7 @@ CREATE TABLE crmapi.webhook_endpoint (
         cardinality(events) > 0 AND events <@ ARRAY[
             'contact.created', 'contact.updated', 'contact.deleted',
             'contact.erased',
+            'contact.merged',
             'company.created', 'company.updated', 'company.deleted',
             'pipeline_card.created', 'pipeline_card.updated',
             'pipeline_card.deleted', 'activity.created', 'activity.updated',
@@ -338,6 +339,42 @@ BEGIN
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(OLD.workspace_id, event, TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- The event that a contact was merged into another one, or else deleted. A trigger
+-- function.
+CREATE FUNCTION crmapi.contact_gone() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+DECLARE
+    feed record;
+    merged crmapi.contact_merged;
+    happened text := 'contact.deleted';
+    event uuid;
+BEGIN
+    SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
+    WHERE f.workspace_id = OLD.workspace_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT m.* INTO merged FROM crmapi.contact_merged m
+    WHERE m.workspace_id = OLD.workspace_id AND m.id = OLD.id;
+    IF FOUND THEN
+        happened := 'contact.merged';
+    END IF;
+    IF NOT (feed.log OR happened = ANY (feed.types)) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    VALUES (crmapi.event_id(crmapi.event_next(OLD.workspace_id)),
+        OLD.workspace_id, happened, CASE happened WHEN 'contact.merged'
+            THEN crmapi.contact_merged_fields(merged)
+            ELSE json_object('{id}', ARRAY[OLD.id::text]) END)
+    RETURNING v.id INTO event;
+    IF happened = ANY (feed.types) THEN
+        PERFORM crmapi.webhook_plan(OLD.workspace_id, event, happened);
     END IF;
     RETURN NULL;
 END
@@ -643,7 +680,7 @@ BEGIN
         RETURN NULL;
     END IF;
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
-        OR OLD.status = NEW.status THEN
+        OR OLD.status = NEW.status AND OLD.contact_id = NEW.contact_id THEN
         RETURN NULL;
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
@@ -706,8 +743,7 @@ BEGIN
             FOR EACH ROW EXECUTE FUNCTION crmapi.%I(%L)', name,
             name || '_event', name || '.updated');
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['contact', 'company', 'pipeline_card',
-        'activity'] LOOP
+    FOREACH name IN ARRAY ARRAY['company', 'pipeline_card', 'activity'] LOOP
         EXECUTE format('CREATE TRIGGER event_delete AFTER DELETE ON crmapi.%I
             FOR EACH ROW EXECUTE FUNCTION crmapi.event_deleted(%L)', name,
             name || '.deleted');
@@ -715,6 +751,8 @@ BEGIN
 END
 $$;
 
+CREATE TRIGGER event_delete AFTER DELETE ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_gone();
 CREATE TRIGGER event_update AFTER UPDATE OF status ON crmapi.message
     FOR EACH ROW EXECUTE FUNCTION crmapi.message_event('message.updated');
 -- A conversation is deleted by its flag; the row may go later.

@@ -491,6 +491,8 @@ BEGIN
     WHERE s.workspace_id = erase_rows.workspace AND s.id = ANY (submissions);
     DELETE FROM crmapi.conversation c   -- messages and files follow
     WHERE c.workspace_id = erase_rows.workspace AND c.id = ANY (talks);
+    DELETE FROM crmapi.contact_merged m
+    WHERE m.workspace_id = erase_rows.workspace AND m.id = ANY (contacts);
     DELETE FROM crmapi.contact c
     WHERE c.workspace_id = erase_rows.workspace AND c.id = ANY (contacts);
     DELETE FROM crmapi.suppression s
@@ -515,6 +517,10 @@ DECLARE
     counted jsonb;
     ids text[];
     events uuid[];
+    -- those that were merged into them (contract 20.5)
+    merged CONSTANT uuid[] := ARRAY(SELECT m.id FROM crmapi.contact_merged m
+        WHERE m.workspace_id = erase.workspace
+          AND m.merged_into = ANY (erase.contacts));
 BEGIN
     SELECT jsonb_object_agg(r.of, r.ids), jsonb_object_agg(r.of, r.n)
     INTO mine, counted
@@ -523,7 +529,7 @@ BEGIN
           GROUP BY p.of) r;
     ids := ARRAY(SELECT i #>> '{}' FROM jsonb_each(mine) t(of, list)
                  CROSS JOIN LATERAL jsonb_array_elements(t.list) i
-                 WHERE t.of <> 'suppression');
+                 WHERE t.of <> 'suppression') || merged::text[];
     events := crmapi.person_events(workspace, ids);
     ids := ids || ARRAY(SELECT d.id::text FROM crmapi.webhook_delivery d
                         WHERE d.workspace_id = erase.workspace
@@ -532,13 +538,13 @@ BEGIN
     THEN
         RETURN NULL;
     END IF;
-    PERFORM crmapi.erase_note(workspace, contacts, mails, phones,
+    PERFORM crmapi.erase_note(workspace, contacts || merged, mails, phones,
             crmapi.id_list(mine -> 'message')
             || crmapi.id_list(mine -> 'enrollment_step')
             || crmapi.review_mails(workspace, crmapi.id_list(
                 mine -> 'enrollment'))),
         crmapi.erase_traces(workspace, ids, events, mails || phones),
-        crmapi.erase_rows(workspace, contacts, mails, phones,
+        crmapi.erase_rows(workspace, contacts || merged, mails, phones,
             crmapi.id_list(mine -> 'conversation'),
             crmapi.id_list(mine -> 'submission'),
             crmapi.id_list(mine -> 'sequence'));

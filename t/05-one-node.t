@@ -276,7 +276,7 @@ my @BEYOND = (
         "webhook_plan: WITH planned AS", "webhook_redrive: WITH chosen AS"],
     [qr/^volatile (?:event_id|event_next)$/, $number,
         map { "$_: INSERT INTO crmapi.event AS v" } qw(contact_created
-        contact_updated event_deleted company_event pipeline_card_event
+        contact_updated contact_gone event_deleted company_event pipeline_card_event
         activity_event conversation_event message_event submission_event
         enrollment_event)],
     [qr/^returning event_feed$/, "each write of a contact would have a statement"

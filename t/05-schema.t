@@ -491,6 +491,44 @@ subtest "no event is made by a column that is no part of events" => sub {
         "event_update has all columns but these");
 };
 
+subtest "what refers to a contact moves when it is merged (contract 20.5)"
+        => sub {
+    my @tables = map { @$_ } sql($db, "SELECT c.relname::text FROM pg_class c JOIN"
+        . " pg_attribute a ON a.attrelid = c.oid WHERE c.relnamespace ="
+        . " 'crmapi'::regnamespace AND c.relkind = 'r' AND a.attname ="
+        . " 'contact_id' UNION SELECT k.conrelid::regclass::text FROM"
+        . " pg_constraint k WHERE k.contype = 'f' AND k.confrelid ="
+        . " 'crmapi.contact'::regclass ORDER BY 1");
+    s/^crmapi\.// for @tables;
+    my %once = map { $_ => 1 } @tables;
+    my $body = sql($db, "SELECT p.prosrc FROM pg_proc p WHERE p.oid ="
+        . " 'crmapi.contact_move(uuid, uuid, uuid)'::regprocedure");
+    cmp_ok(scalar keys %once, ">=", 5, "tables are found");
+    is_deeply([sort $body =~ /UPDATE crmapi\.(\w+)/g], [sort keys %once],
+        "each table with a contact_id is in contact_move()");
+    my @columns = map { @$_ } sql($db, "SELECT a.attname::text FROM pg_constraint"
+        . " k JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum ="
+        . " ANY (k.conkey) WHERE k.contype = 'f' AND k.confrelid ="
+        . " 'crmapi.contact'::regclass AND a.attname NOT IN ('workspace_id',"
+        . " 'contact_id')");
+    is_deeply(\@columns, [], "and no other column refers to one");
+    # what a contact has is united, filled or its own
+    my $fill = sql($db, "SELECT p.prosrc FROM pg_proc p WHERE p.oid ="
+        . " 'crmapi.contact_fill(crmapi.contact)'::regprocedure");
+    my %own = map { $_ => 1 } qw(id workspace_id bot_id created_at updated_at
+        email_key phone_key search phone_digits tag_keys);
+    my @fields = grep { !$own{$_} } map { @$_ } sql($db, "SELECT"
+        . " a.attname::text FROM pg_attribute a WHERE a.attrelid ="
+        . " 'crmapi.contact'::regclass AND a.attnum > 0 AND NOT"
+        . " a.attisdropped");
+    is_deeply([grep { $fill !~ /\b$_ = filled\.$_\b/ } @fields], [],
+        "each field of a contact is written");
+    my $filled = sql($db, "SELECT p.prosrc FROM pg_proc p WHERE p.proname ="
+        . " 'contact_filled'");
+    is_deeply([grep { $filled !~ /[{,']$_[,}']|filled\.$_ :=/ } @fields], [],
+        "and filled or united");
+};
+
 subtest "suppressed addresses (contract 11.6)" => sub {
     my $s = space();
     make("suppression", %{$s->{in}}, email => "Ada\@Example.com");
@@ -1015,6 +1053,7 @@ subtest "deleting a workspace takes all of it" => sub {
         part => "1", state => "sent", sent_at => "now"));
     sql($db, row("past_answer", %{$s->{in}}, message_id => $said,
         state => "sent", sent_at => "now"));
+    make("contact_merged", %{$s->{in}}, merged_into => uuid());
     make("admin", %{$s->{in}}, email => "a\@b");
     sql($db, row("send_count", %{$s->{in}}, bot_id => $s->{bot},
         day => "2026-01-01", n => 1));

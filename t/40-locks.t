@@ -111,6 +111,8 @@ my %STATE = (
     pending_approval => "$steps UPDATE crmapi.enrollment SET status ="
         . " 'pending_approval' WHERE workspace_id = 'W';",
     approved => $approved,
+    merging => "$approved INSERT INTO crmapi.contact (id, workspace_id, bot_id)"
+        . " VALUES ('$ID2', 'W', '$ID');",
     sending => "$approved UPDATE crmapi.enrollment_step SET status = 'sending'"
         . " WHERE workspace_id = 'W' AND id = '$ID';",
     mailing => "$approved UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -288,6 +290,7 @@ my %LOCK = (
         . " phone_numbers = '[{\"phone_number\": \"+4930123456\"}]',"
         . " updated_at = updated_at + interval '1 s'"),
     card => $row->("pipeline_card", "title = 'other'"),
+    company => $row->("company", "name = 'other'"),
     contact_change => $row->("contact_change", "id = id"),
     conversation => $row->("conversation", "archived = true, active = false"),
     message => $row->("message", "status = 'read'"),
@@ -371,6 +374,13 @@ my %CALL = (
         . " 'r')", { job => "ready job" }],
     contact_replied => ["approved", "SELECT crmapi.contact_replied('W', '$ID')",
         { job => "ready job" }],
+    contact_merge_lock => ["merging", "SELECT crmapi.contact_merge_lock('W',"
+        . " '$ID2', '$ID')", { "the participants' advisory ones" =>
+        "a participant", "the contacts' advisory ones" => "a contact" }],
+    contact_move => ["merging", "SELECT crmapi.contact_move('W', '$ID2', '$ID')"],
+    contact_merge => ["merging", "SELECT crmapi.contact_merge('W', '$ID2', '$ID')",
+        { "the participants' advisory ones" => "a participant",
+        "the contacts' advisory ones" => "a contact" }],
     suppress => ["approved", "SELECT crmapi.suppress('W', 'a\@x.example', NULL,"
         . " 'bounced')", { job => "ready job" }],
     suppression_add => ["approved", "SELECT s.is_new FROM crmapi.suppression_add("

@@ -241,7 +241,7 @@ sub copy_of {
     for my $event (map { $json->decode($sent->{$_}) } sort keys %$sent) {
         my ($kind, $change) = split /\./, $event->{type};
         my $id = $event->{data}{id};
-        if ($change ne "deleted") {
+        if ($change !~ /^(?:deleted|merged)$/) {
             $rows{$kind eq "form" ? "submission" : $kind}{$id} = $event->{data};
             next;
         }

@@ -98,6 +98,8 @@ sub fill {
         INSERT INTO crmapi.past_answer SELECT m.workspace_id, m.id, 'free',
             now() FROM crmapi.message m WHERE m.workspace_id =
             '@{[$w->id]}' LIMIT 1;
+        INSERT INTO crmapi.contact_merged VALUES (gen_random_uuid(),
+            '@{[$w->id]}', gen_random_uuid());
         INSERT INTO crmapi.step_bound VALUES ('@{[$w->id]}', '2026-01-01',
             '2026-01-02')");
     # what comes from now on is due, and not done yet

@@ -323,6 +323,10 @@ static const crm_operation_t operations[] = {
     {.id = "updateContact", .method = "PATCH", .path = "/contacts/{id}",
      .kind = &crm_op_update,
      .summary = "Change a contact"},
+    {.id = "mergeContact", .method = "POST", .path = "/contacts/{id}/merge",
+     .kind = &crm_contact_merge,
+     .body_schema = "MergeInput",
+     .summary = "Merge another contact into this one"},
     {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
      .kind = &crm_op_delete,
      .summary = "Delete a contact permanently"},
@@ -335,4 +339,5 @@ const crm_resource_t crm_resource_contact = {
     .fields = fields,
     .operations = operations,
     .times = "contact_change",
+    .merged = "contact_merged",
 };

@@ -11,6 +11,8 @@ const crm_event_type_t crm_event_types[] = {
      "A contact was deleted", 1},
     {"contact.erased", "ContactErased", &crm_resource_contact,
      "All that is kept about a contact was erased", 1},
+    {"contact.merged", "ContactMerged", &crm_resource_contact_merged,
+     "A contact was merged into another one, which has all of it", 0},
     {"company.created", "CompanyCreated", &crm_resource_company,
      "A company was created", 0},
     {"company.updated", "CompanyUpdated", &crm_resource_company,

@@ -9,6 +9,7 @@ const crm_resource_t *const crm_resources[] = {
     &crm_resource_pipeline_stage,
     &crm_resource_company,
     &crm_resource_contact,
+    &crm_resource_contact_merged,
     &crm_resource_pipeline_card,
     &crm_resource_activity,
     &crm_resource_conversation,

@@ -23,6 +23,7 @@ extern const crm_resource_t crm_resource_company;
 extern const crm_resource_t crm_resource_pipeline;
 extern const crm_resource_t crm_resource_pipeline_stage;
 extern const crm_resource_t crm_resource_contact;
+extern const crm_resource_t crm_resource_contact_merged;
 extern const crm_resource_t crm_resource_pipeline_card;
 extern const crm_resource_t crm_resource_activity;
 extern const crm_resource_t crm_resource_conversation;
@@ -35,6 +36,7 @@ extern const crm_resource_t crm_resource_enrollment;
 extern const crm_resource_t crm_resource_event;
 
 extern const crm_kind_t crm_contact_upsert;     /* contract 10 */
+extern const crm_kind_t crm_contact_merge;      /* contract 20.5 */
 extern const crm_kind_t crm_company_upsert;     /* contract 20.3 */
 extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */
 extern const crm_kind_t crm_enrollment_approve; /* contract 11.12 */

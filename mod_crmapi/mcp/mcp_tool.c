@@ -49,6 +49,7 @@ static const note_t notes[] = {
     {"createContact", NULL, "It makes a second contact if the address is"
      " known: contacts_upsert does not.", 0},
     {"upsertContacts", NULL, "Matched by external_id, e-mail, then phone.", 0},
+    {"mergeContact", NULL, "It cannot be undone.", REPEATS},
     {"createMessage", "conversations_reply",
      "It is sent to the person: write nothing that they should not read.",
      ADDS | SENDS},

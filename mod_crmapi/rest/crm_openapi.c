@@ -375,6 +375,17 @@ static int is_listed(const crm_operation_t *operation, int status)
     return 0;
 }
 
+/* Return whether the row that ENDPOINT's path names may have been merged into
+ * another one. */
+static int may_be_merged(const crm_endpoint_t *endpoint)
+{
+    const crm_operation_t *operation = endpoint->operation;
+    const crm_resource_t *named = operation->parent
+        ? crm_resource_find(operation->parent) : endpoint->resource;
+
+    return strchr(operation->path, '{') && named->merged;
+}
+
 /* Return whether ENDPOINT can respond with STATUS. */
 static int answers(const crm_endpoint_t *endpoint, int status)
 {
@@ -395,7 +406,7 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     case 409:
         return endpoint->write || operation->kind == &crm_op_log;
     case 410:
-        return operation->kind == &crm_op_log;
+        return operation->kind == &crm_op_log || may_be_merged(endpoint);
     case 404:
         return strchr(operation->path, '{') || operation->kind == &crm_op_get;
     default:

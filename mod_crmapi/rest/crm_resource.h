@@ -145,6 +145,9 @@ struct crm_resource_t {
      * its primary key. The resource's own table has no index on updated_at
      * then, so that an UPDATE can leave its indexes alone. NULL: it has one. */
     const char *times;
+    /* A table with the id and merged_into of rows that were merged into others:
+     * their ids answer 410 with the Location of that row. NULL: there is none. */
+    const char *merged;
     /* The SET list of a soft delete (conversations); NULL: rows are deleted. */
     const char *soft_delete;
     /* Check rules that concern several fields of a new row and add errors to

@@ -243,6 +243,36 @@ static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
     return crm_error_create(CRM_E_FORBIDDEN, message, call->pool);
 }
 
+/* Return the error about the row of CHECK, which the path names and which does not
+ * exist: a 410 with the Location of the row that it was merged into (contract
+ * 20.5), else a 404. */
+static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
+{
+    const crm_resource_t *resource = check->missing;
+    const char *id = crm_rest(call)->path_id;
+    PGresult *result;
+    crm_sql_t sql;
+
+    if (resource->merged && id) {
+        crm_rest_sql(&sql, call);
+        crm_sql_adds(&sql, "SELECT m.merged_into FROM crmapi.",
+                     resource->merged, " m WHERE m.workspace_id = $1::uuid AND"
+                     " $2::uuid IS NOT NULL AND m.id = ", NULL);
+        crm_sql_bind(&sql, id, "uuid");
+        CRM_ERR(crm_call_query(&result, call, &sql));
+        if (PQntuples(result)) {
+            apr_table_setn(call->response->headers, "Location",
+                           apr_pstrcat(call->pool, CRM_API_BASE,
+                                       resource->operations->path, "/",
+                                       crm_db_value(result, 0, 0), NULL));
+            return crm_error_createf(CRM_E_GONE, call->pool, "The %s was merged"
+                                     " into the one that Location names",
+                                     words_of(resource, call->pool));
+        }
+    }
+    return crm_rest_no_row(call, resource, "id");
+}
+
 /* Add the CHECKS that failed in RESULT to ERROR (NULL or a 422) and return it.
  * A failed check without a field gives a 404 instead, and a precondition a 412
  * if nothing else failed. */
@@ -263,7 +293,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
             continue;
         }
         if (!check->field) {
-            return crm_rest_no_row(call, check->missing, "id");
+            return no_row(call, check);
         }
         crm_error_detail(&error, check->field, check->message, call->pool);
     }

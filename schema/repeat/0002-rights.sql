@@ -34,6 +34,7 @@ WITH relation (name, api, worker) AS (VALUES
     ('attachment_piece', 'SELECT', 'INSERT'),
     ('company', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+    ('contact_merged', 'SELECT', 'SELECT'),
     ('contact_change', 'SELECT, INSERT, UPDATE (updated_at)', ''),
     -- a PATCH sets the inbox state; a DELETE sets deleted (specification)
     ('conversation', 'SELECT, UPDATE (human_takeover, assigned_to, assigned_at,'
@@ -88,7 +89,7 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
 function (who, names) AS (VALUES
     ('crmapi_api', 'answer_refusal message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
-        ' token_signed suppression_add'
+        ' token_signed suppression_add contact_merge'
         ' key_may contact_last_contacted_at contact_suppressed_of'),
     ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated erased_sent event_trim'
@@ -110,7 +111,8 @@ function (who, names) AS (VALUES
         ' phone_e164 phone_key phone_keys phone_plain phone_read punycode tag_keys'
         ' field_keys member_keys address_keys contact_keys json_merge'
         -- on rows: 0001-events.sql makes them
-        ' activity_fields company_fields contact_fields conversation_fields'
+        ' activity_fields company_fields contact_fields contact_merged_fields'
+        ' conversation_fields'
         ' enrollment_fields message_fields pipeline_card_fields'
         ' submission_fields')),
 -- one row for each right: the catalog and number of its object, its column, the

@@ -232,6 +232,23 @@ export interface paths {
         patch: operations["updateContact"];
         trace?: never;
     };
+    "/api/v1/contacts/{id}/merge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Merge another contact into this one */
+        post: operations["mergeContact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipeline-cards": {
         parameters: {
             query?: never;
@@ -806,6 +823,23 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "contact.merged": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A contact was merged into another one, which has all of it */
+        post: operations["onContactMerged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "company.created": {
         parameters: {
             query?: never;
@@ -1196,6 +1230,13 @@ export interface components {
             subject?: string | null;
             /** @description further recipients of a mail */
             cc?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+        };
+        MergeInput: {
+            /**
+             * Format: uuid
+             * @description The contact that is merged into the path's: all that refers to it moves, and its id answers 410 afterwards
+             */
+            from: string;
         };
         UpsertInput: {
             /** Format: uuid */
@@ -1757,6 +1798,18 @@ export interface components {
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
         };
+        /** @description A contact that was merged into another one. */
+        ContactMerged: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: uuid
+             * @description the contact that has all of it
+             */
+            merged_into: string;
+            /** Format: date-time */
+            merged_at: string;
+        };
         /** @description A card in a stage of a pipeline. */
         PipelineCard: {
             /** Format: uuid */
@@ -2115,7 +2168,7 @@ export interface components {
         Event: {
             /** @description the webhook-id of a webhook with this event */
             id: string;
-        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["ContactErasedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageUpdatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
+        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["ContactErasedEvent"] | components["schemas"]["ContactMergedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageUpdatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
         ContactCreatedEvent: {
             /** @constant */
             type: "contact.created";
@@ -2143,6 +2196,13 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Deleted"];
+        };
+        ContactMergedEvent: {
+            /** @constant */
+            type: "contact.merged";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["ContactMerged"];
         };
         CompanyCreatedEvent: {
             /** @constant */
@@ -3352,6 +3412,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            410: components["responses"]["410"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -3396,6 +3457,7 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            410: components["responses"]["410"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -3452,7 +3514,63 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            410: components["responses"]["410"];
             412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    mergeContact: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                Prefer?: components["parameters"]["Prefer"];
+                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MergeInput"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Contact"];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            410: components["responses"]["410"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
             422: components["responses"]["422"];
@@ -3900,6 +4018,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            410: components["responses"]["410"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4277,6 +4396,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            410: components["responses"]["410"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -5766,6 +5886,49 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ContactErasedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onContactMerged: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContactMergedEvent"];
             };
         };
         responses: {

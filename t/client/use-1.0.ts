@@ -169,6 +169,19 @@ async function upsertCompanies(bot_id: string): Promise<void> {
     check(found.data.length === 1, "it is found");
 }
 
+async function merge(bot_id: string): Promise<void> {
+    const made = async () => need(await client.POST("/api/v1/contacts",
+        { body: { bot_id } })).data.id;
+    const [id, from] = [await made(), await made()];
+    const { data } = need(await client.POST("/api/v1/contacts/{id}/merge",
+        { ...byId(id), body: { from } }));
+    check(data.id === id, "a contact is merged into another one");
+    const { error, response } = await client.GET("/api/v1/contacts/{id}",
+        byId(from));
+    check(response.status === 410 && error?.error.code === "gone",
+        "its id is gone");
+}
+
 async function upsert(bot_id: string): Promise<void> {
     const { data } = need(await client.POST("/api/v1/contacts/upsert", {
         body: {
@@ -411,6 +424,7 @@ const bot_id = await agents();
 const company_id = await companies(bot_id);
 const contact = await contacts(bot_id, company_id);
 await upsert(bot_id);
+await merge(bot_id);
 await upsertCompanies(bot_id);
 check(await walk() >= 2, "a walk sees all contacts");
 await pipelines(contact.id);

@@ -80,6 +80,11 @@ our %FIELDS = (
         created_at => "string",
         updated_at => "string",
     ],
+    ContactMerged => [
+        id => "string",
+        merged_into => "string",
+        merged_at => "string",
+    ],
     Company => [
         id => "string",
         workspace_id => "string",
@@ -302,6 +307,8 @@ our %PARAMETERS = (
     "PATCH /contacts/{id}" => [],
     "DELETE /contacts/{id}" => [],
     "POST /contacts/upsert" => [],
+    # contract 20.5
+    "POST /contacts/{id}/merge" => [],
     "GET /contacts/{id}/activities" => [@activities],
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
@@ -377,6 +384,7 @@ our %PARAMETERS = (
 our %BODIES = (
     MessageInput => [[qw(content)], [qw(content_type role subject cc)]],
     UpsertInput => [[qw(bot_id contacts)], [qw(on_match)]],
+    MergeInput => [[qw(from)], []],
     CompanyUpsertInput => [[qw(bot_id companies)], [qw(on_match)]],
     # contact, or its id (an extension)
     StartInput => [[qw(template_id)], [qw(contact contact_id bot_id auto_approve

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_op_apply.c: operations that are a function of the database */
+#include "crm_op_apply.h"
+
+#include <string.h>
+
+#include "crm_op.h"
+#include "crm_rest.h"
+
+/* A call that is being served, with what it applies. */
+typedef struct applied_t {
+    crm_call_t *call;
+    const crm_apply_t *apply;
+    const void *baton;
+    const apr_array_header_t *checks; /* that the row exists */
+} applied_t;
+
+/* Make the statement that calls the function. In a distributed database it says
+ * nothing about the key, because Citus runs a statement over tables on another
+ * server, where functions cannot read them: make_permit() is run before. */
+static void make_call(crm_sql_t *sql, const applied_t *applied)
+{
+    crm_rest_sql(sql, applied->call);
+    crm_sql_add(sql, "SELECT ");
+    applied->apply->add_call(sql, applied->call, applied->baton);
+    if (applied->call->distributed) {
+        crm_sql_add(sql, " WHERE $2::uuid IS NOT NULL");
+        return;
+    }
+    crm_sql_add(sql, " WHERE ");
+    crm_rest_permit(sql, applied->call);
+}
+
+/* Make the statement that has a row if CALL's key permits the operation. */
+static void make_permit(crm_sql_t *sql, crm_call_t *call)
+{
+    crm_rest_sql(sql, call);
+    crm_sql_add(sql, "SELECT");
+    crm_rest_permit_from(sql, call, " FROM");
+}
+
+/* Return the error of RESULT, that of make_call(), or NULL. If there is no row,
+ * checks find the cause. */
+static crm_error_t *check(const applied_t *applied, const PGresult *result)
+{
+    crm_call_t *call = applied->call;
+    const char *outcome = PQntuples(result) ? crm_db_value(result, 0, 0)
+                          : NULL;
+
+    if (!outcome || !strcmp(outcome, "missing")) {
+        CRM_ERR(crm_rest_refuse(call, NULL, applied->checks));
+        return crm_rest_no_row(call, crm_rest(call)->endpoint->resource, "id");
+    }
+    return applied->apply->check(call, outcome, applied->baton);
+}
+
+/* Make the statement that reads the row afterwards and stores the answer. */
+static void make_read(crm_sql_t *sql, crm_call_t *call)
+{
+    const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+
+    crm_rest_sql(sql, call);
+    crm_sql_adds(sql, "SELECT ", endpoint->shape->row_columns, " FROM crmapi.",
+                 endpoint->resource->name, " t WHERE t.workspace_id ="
+                 " $1::uuid", NULL);
+    crm_sql_template(sql, " AND t.id = ? AND ", crm_rest(call)->path_id,
+                     "uuid");
+    crm_rest_permit(sql, call);
+    crm_idempotency_keep_row(sql, call, endpoint->operation->kind->status,
+                             NULL, endpoint->shape);
+}
+
+/* Claim the call's key, call the function and read the row, in a transaction that
+ * stays open. Set *CALLED_P to the result of make_call(), *READ_P to that of
+ * make_read(). */
+static crm_error_t *apply_once(PGresult **called_p, PGresult **read_p,
+                               const applied_t *applied)
+{
+    enum { BEGIN, CLAIM, CALL, READ, COUNT };
+    crm_call_t *call = applied->call;
+    crm_sql_t sqls[COUNT];
+    crm_sql_t *all[COUNT] = {&sqls[BEGIN], &sqls[CLAIM], &sqls[CALL],
+                             &sqls[READ]};
+    /* With Citus the call cannot ask for the outcome of the claim. */
+    int first = call->distributed ? CALL : COUNT;
+    PGresult *results[COUNT] = {NULL, NULL, NULL, NULL};
+
+    crm_sql_init(&sqls[BEGIN], call->pool);
+    crm_sql_add(&sqls[BEGIN], "BEGIN");
+    crm_idempotency_claim(&sqls[CLAIM], call);
+    make_call(&sqls[CALL], applied);
+    make_read(&sqls[READ], call);
+    CRM_ERR(crm_call_pipeline(results, call, all, first));
+    CRM_ERR(crm_idempotency_outcome(call, results[CLAIM]));
+    if (first < COUNT && PQntuples(results[CLAIM])) {
+        CRM_ERR(crm_call_pipeline(results + first, call, all + first,
+                                  COUNT - first));
+    }
+    *called_p = results[CALL] ? results[CALL] : results[CLAIM];
+    *read_p = results[READ];
+    return NULL;
+}
+
+/* Apply it and store the answer in one transaction, which is committed if there is
+ * no error. */
+static crm_error_t *serve_once(const applied_t *applied)
+{
+    crm_call_t *call = applied->call;
+    PGresult *called, *read, *committed;
+    crm_error_t *error;
+
+    error = crm_idempotency_raced(call, apply_once(&called, &read, applied));
+    error = error ? error : check(applied, called);
+    if (error) {
+        if (call->conn) {
+            crm_db_rollback(call->conn);
+        }
+        return error;
+    }
+    CRM_ERR(crm_call_run(&committed, call, "COMMIT", 0, NULL));
+    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
+                    read, 0);
+    return NULL;
+}
+
+/* Apply it in one statement. A second one reads the row for the response. */
+static crm_error_t *serve_plain(const applied_t *applied)
+{
+    PGresult *result = NULL;
+    crm_sql_t sql;
+
+    if (applied->call->distributed) {
+        make_permit(&sql, applied->call);
+        CRM_ERR(crm_call_query(&result, applied->call, &sql));
+    }
+    if (!result || PQntuples(result)) {
+        make_call(&sql, applied);
+        CRM_ERR(crm_call_query(&result, applied->call, &sql));
+    }
+    CRM_ERR(check(applied, result));
+    return crm_op_get.serve(applied->call);
+}
+
+crm_error_t *crm_op_apply(crm_call_t *call, const crm_apply_t *apply,
+                          const void *baton, crm_error_t *error)
+{
+    apr_array_header_t *checks = apr_array_make(call->pool, 1,
+                                                sizeof(crm_check_t));
+    applied_t applied = {call, apply, baton, checks};
+
+    crm_check_path(checks, call, crm_rest(call)->endpoint->resource);
+    if (error || !crm_rest(call)->path_id) {
+        return crm_rest_refuse(call, error, checks);
+    }
+    return crm_rest(call)->idempotency ? serve_once(&applied)
+           : serve_plain(&applied);
+}
