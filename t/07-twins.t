@@ -182,6 +182,7 @@ tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
     stdin => "svc_live_" . "a" x 30);
 tries("key list", [], how => "reads");
 tries("key set", [$key, "--read-limit", "9"], how => "writes", bare => 1);
+tries("key rotate", [$key], how => "writes", bare => 1);
 tries("link-key rotate", [$mine->id], how => "writes", named => 1);
 tries("link-key drop", [$mine->id], how => "writes", named => 1);
 tries("key revoke", [$key], how => "writes", bare => 1);
@@ -225,6 +226,11 @@ tries("webhook remove", [$endpoint], how => "writes", bare => 1);
 tries("import", [], how => "writes", stdin => $json->encode({
     object => "company", bot_id => $agent, name => "I" }));
 tries("export", [], how => "reads");
+tries("contact export", [$contact], how => "reads");
+tries("contact erase", [$contact], how => "writes");
+tries("erasure list", [], how => "is everybody's");
+tries("erasure add", [], how => "is everybody's",
+    stdin => crmapictl_ok($db, "erasure", "list"));
 
 subtest "an id is enough where one workspace has it" => sub {
     my $id = asked("key", "create", @in_mine, "--name", "own", "--scopes",
