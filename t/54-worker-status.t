@@ -297,6 +297,7 @@ subtest "a folder run_dir that cannot be written" => sub {
     $second->expect_log(qr/ error: run_dir: /, qr/CRM3013: /);
     rename $run_dir, "$run_dir.away" or die $!;
     ready_is(503, "run_dir", 10, "is noticed");
+    ok($second->wait_log(qr/CRM3013: /, 20), "and said");
     rename "$run_dir.away", $run_dir or die $!;
     ready_is(200, "ready", 10, "and that it is back");
     ok($second->wait_log(qr/CRM3014: run_dir can be written again/, 10),
