@@ -95,14 +95,31 @@ static void rouse(bell_t *bell)
 
 static void *APR_THREAD_FUNC bell_main(apr_thread_t *thread, void *baton);
 
+/* Free the watches of BELL that nobody uses. */
+static void free_watches(bell_t *bell)
+{
+    crmapi_watch_t *watch, *next;
+
+    APR_RING_FOREACH_SAFE(watch, next, &bell->watches, crmapi_watch_t, link) {
+        if (!watch->users) {
+            APR_RING_REMOVE(watch, link);
+            free(watch);
+        }
+    }
+}
+
 static apr_status_t bell_end(void *baton)
 {
     bell_t *bell = baton;
-    apr_status_t status;
+    apr_status_t status, joined;
 
     __atomic_store_n(&bell->ends, 1, __ATOMIC_SEQ_CST);
     rouse(bell);
-    return apr_thread_join(&status, bell->thread);
+    joined = apr_thread_join(&status, bell->thread);
+    apr_thread_mutex_lock(bell->mutex);
+    free_watches(bell);
+    apr_thread_mutex_unlock(bell->mutex);
+    return joined;
 }
 
 /* Return a new bell of POOL, whose thread runs. NULL: there is none. */
