@@ -49,7 +49,7 @@ const char *crm_phone_plain(const char *text, apr_pool_t *result_pool)
     }
     bytes = (const uint8_t *)crm_text_normalize(text, 1, result_pool);
     result = out = apr_palloc(result_pool, strlen((const char *)bytes) + 1);
-    for (size_t i = 0; bytes[i];) {
+    for (int32_t i = 0; bytes[i];) {
         size_t len = 0;
 
         U8_NEXT(bytes, i, -1, c);
