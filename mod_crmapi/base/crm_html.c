@@ -3,6 +3,11 @@
 #include "crm_html.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
+
+#include <openssl/evp.h>
+
+#include "apr_strings.h"
 
 /* Return the entity for C, or NULL if C needs none. */
 static const char *entity_of(char c)
@@ -49,4 +54,18 @@ void crm_html_put(crm_buf_t *buf, const char *markup, ...)
         next = va_arg(args, const char *);
     }
     va_end(args);
+}
+
+const char *crm_html_policy(const char *style, apr_size_t len, const char *more,
+                            apr_pool_t *result_pool)
+{
+    unsigned char hash[EVP_MAX_MD_SIZE], base64[48];
+
+    if (!EVP_Digest(style, len, hash, NULL, EVP_sha256(), NULL)) {
+        abort();                /* out of memory */
+    }
+    EVP_EncodeBlock(base64, hash, 32);
+    return apr_psprintf(result_pool, "default-src 'none'; style-src "
+                        "'sha256-%s'; %s; frame-ancestors 'none'; "
+                        "base-uri 'none'", (const char *)base64, more);
 }

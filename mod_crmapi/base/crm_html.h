@@ -14,4 +14,10 @@ void crm_html_text(crm_buf_t *buf, const char *text);
 void crm_html_put(crm_buf_t *buf, const char *markup, ...)
     __attribute__((sentinel));
 
+/* Return, in RESULT_POOL, the Content-Security-Policy of a page of ours: it allows
+ * the style of the LEN bytes at STYLE and what MORE, further directives, allows, and
+ * nothing else. */
+const char *crm_html_policy(const char *style, apr_size_t len, const char *more,
+                            apr_pool_t *result_pool);
+
 #endif /* CRM_HTML_H */

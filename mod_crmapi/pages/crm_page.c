@@ -2,12 +2,7 @@
 /* crm_page.c: the frame, style and headers of HTML pages */
 #include "crm_page.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include <openssl/evp.h>
-
-#include "apr_strings.h"
 
 /* The style of all pages. Contrasts are above 4.5:1 in both colour schemes. */
 static const char style[] =
@@ -68,16 +63,8 @@ static const char style[] =
  * to this server, and nothing else. */
 static const char *policy(apr_pool_t *pool)
 {
-    unsigned char hash[EVP_MAX_MD_SIZE], base64[48];
-
-    if (!EVP_Digest(style, sizeof(style) - 1, hash, NULL, EVP_sha256(),
-                    NULL)) {
-        abort();
-    }
-    EVP_EncodeBlock(base64, hash, 32);
-    return apr_psprintf(pool, "default-src 'none'; style-src 'sha256-%s'; "
-                        "form-action 'self'; frame-ancestors 'none'; "
-                        "base-uri 'none'", (const char *)base64);
+    return crm_html_policy(style, sizeof(style) - 1,
+                           "form-action 'self'", pool);
 }
 
 /* Set the headers common to all responses. */

@@ -2,10 +2,7 @@
 /* crm_docs.c: the OpenAPI document for people and for language models */
 #include "crm_docs.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include <openssl/evp.h>
 
 #include "apr_strings.h"
 
@@ -400,17 +397,8 @@ static void make_llms(crm_buf_t *buf)
 /* Return, in POOL, the Content-Security-Policy that allows STYLE alone. */
 static const char *make_policy(apr_pool_t *pool)
 {
-    unsigned char hash[EVP_MAX_MD_SIZE], base64[48];
-
-    if (!EVP_Digest(style, sizeof(style) - 1, hash, NULL, EVP_sha256(),
-                    NULL)) {
-        abort();
-    }
-    EVP_EncodeBlock(base64, hash, 32);
-    return apr_psprintf(pool, "default-src 'none'; style-src 'sha256-%s'; "
-                        "img-src data:; form-action 'none'; "
-                        "frame-ancestors 'none'; base-uri 'none'",
-                        (const char *)base64);
+    return crm_html_policy(style, sizeof(style) - 1,
+                           "img-src data:; form-action 'none'", pool);
 }
 
 crm_error_t *crm_docs_init(apr_pool_t *pool)
